@@ -1,0 +1,1 @@
+"""What runs inside a framework's environment: standard library, that framework and its NumPy, nothing else."""

@@ -1,0 +1,29 @@
+"""Read one Job from standard input, do it, say done. Started by path with the framework's own interpreter."""
+
+from __future__ import annotations
+
+import sys
+
+
+def _adopt() -> None:
+    """Make this folder importable as `steelyard_worker` without putting anything else of its surroundings on the path."""
+    import importlib.util
+    from pathlib import Path
+
+    folder = Path(__file__).resolve().parent
+    spec = importlib.util.spec_from_file_location(
+        "steelyard_worker", folder / "__init__.py", submodule_search_locations=[str(folder)]
+    )
+    if spec is None or spec.loader is None:
+        sys.exit(f"{folder} is not whole.")
+    package = importlib.util.module_from_spec(spec)
+    sys.modules["steelyard_worker"] = package
+    spec.loader.exec_module(package)
+
+
+if __name__ == "__main__":
+    sys.path = [entry for entry in sys.path if entry]
+    _adopt()
+    from steelyard_worker.trial import main
+
+    sys.exit(main(sys.stdin.readline()))

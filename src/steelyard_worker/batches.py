@@ -1,0 +1,83 @@
+"""Prepared arrays -> the i-th batch, the same in every framework, in any process of a framework's own loader."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from steelyard_worker import tensors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from steelyard_worker.protocol import Data
+
+    Batch = dict[str, np.ndarray[Any, Any]]
+
+
+@dataclass(frozen=True)
+class Split:
+    """Memory-mapped samples. `image` uint8 (N,C,H,W) becomes float32 by the (C,256) table `lookup`; others pass."""
+
+    arrays: dict[str, np.ndarray[Any, Any]]
+    lookup: np.ndarray[Any, Any] | None
+
+    def __len__(self) -> int:
+        return len(next(iter(self.arrays.values())))
+
+    def take(self, rows: np.ndarray[Any, Any]) -> Batch:
+        """Return the named rows, decoded: {input: array (len(rows), ...)}."""
+        return {name: self._decode(name, array[rows]) for name, array in self.arrays.items()}
+
+    def _decode(self, name: str, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        if name != "image" or self.lookup is None:
+            return np.ascontiguousarray(rows)
+        decoded = np.empty(rows.shape, np.float32)
+        for channel, table in enumerate(self.lookup):
+            np.take(table, rows[:, channel], out=decoded[:, channel])
+        return decoded
+
+
+@dataclass(frozen=True)
+class Source:
+    """The training batches in the order of the run: step i takes rows order[i % len(order)] (int32)."""
+
+    split: Split
+    order: np.ndarray[Any, Any]
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Whole batches in one pass over the training split."""
+        return len(self.split) // self.order.shape[1]
+
+    def batch(self, step: int) -> Batch:
+        """Return the batch of step `step`, counted from 0."""
+        return self.split.take(self.order[step % len(self.order)])
+
+
+def open_source(data: Data) -> Source:
+    """Map the training split and its order."""
+    order = tensors.read(Path(data.order))["order"]
+    return Source(_open_split(data, "train"), order)
+
+
+def evaluation_batches(data: Data, batch: int) -> Iterator[Batch]:
+    """Yield the test split in order, in whole batches; the last incomplete one is dropped (P-52)."""
+    split = _open_split(data, "test")
+    count = min(len(split), data.evaluation_limit or len(split))
+    for start in range(0, count - batch + 1, batch):
+        yield split.take(np.arange(start, start + batch))
+
+
+def synthetic_batch(data: Data) -> Batch:
+    """Return the one seeded batch."""
+    return {name: np.array(array) for name, array in tensors.read(Path(data.synthetic)).items()}
+
+
+def _open_split(data: Data, name: str) -> Split:
+    stored = tensors.read(Path(data.prepared))
+    arrays = {key.split("/", 1)[1]: array for key, array in stored.items() if key.startswith(name + "/")}
+    return Split(arrays, stored.get("lookup"))

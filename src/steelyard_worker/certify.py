@@ -1,0 +1,72 @@
+"""Dump what proves the computation: outputs, loss, gradients, and every tensor after k steps, in the run's own order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from steelyard_worker import batches, tensors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from steelyard_worker.frameworks.base import Trainer
+    from steelyard_worker.protocol import EventWriter, Job
+
+    Array = np.ndarray[Any, Any]
+    Build = Callable[[Mapping[str, Array]], Trainer]
+
+# Half a unit in the last place of float32: the relative size of one rounding.
+UNIT_ROUNDOFF = 2.0**-24
+
+
+def dump(job: Job, weights: Mapping[str, Array], build: Build, events: EventWriter) -> None:
+    """Write one tensors folder per variant: logits, loss, grad/*, loss1..k, after1/*, after<k>/*."""
+    for variant in job.certify.variants:
+        change = _perturbation(variant)
+        changed = {name: change("weights/" + name, array) for name, array in weights.items()}
+        folder = Path(job.folder) / f"variant{variant}"
+        tensors.write(folder, _tensors(job, changed, build, change), {"variant": variant, "steps": job.certify.steps})
+        events.write("tensors", variant=variant, folder=folder.name)
+
+
+def _tensors(job: Job, weights: Mapping[str, Array], build: Build, change: Any) -> dict[str, Array]:
+    feed = _batches(job, change)
+    trainer = build(weights)
+    outputs, loss, gradients = trainer.gradients(trainer.put(feed[0]))
+    found: dict[str, Array] = {f"output/{name}": array for name, array in outputs.items()}
+    found["loss"] = np.float64(loss)
+    found |= {f"grad/{name}": array for name, array in gradients.items()}
+    trainer = build(weights)
+    for number, batch in enumerate(feed, 1):
+        handle = trainer.step(trainer.put(batch))
+        trainer.synchronise()
+        found[f"loss{number}"] = np.float64(trainer.losses([handle])[0])
+        if number in (1, len(feed)):
+            found |= {f"after{number}/{name}": np.array(array) for name, array in trainer.state().items()}
+    found |= {f"inference/{name}": array for name, array in trainer.outputs(trainer.put(feed[0])).items()}
+    return found
+
+
+def _batches(job: Job, change: Any) -> list[batches.Batch]:
+    if job.data.prepared:
+        source = batches.open_source(job.data)
+        taken = [source.batch(step) for step in range(job.certify.steps)]
+    else:
+        taken = [batches.synthetic_batch(job.data)] * job.certify.steps
+    return [{name: change(f"input{i}/{name}", array) for name, array in batch.items()} for i, batch in enumerate(taken)]
+
+
+def _perturbation(variant: int) -> Any:
+    """Return a change of every floating value by one rounding's worth of seeded relative noise; variant 0: none."""
+
+    def change(name: str, array: Array) -> Array:
+        if not variant or not np.issubdtype(array.dtype, np.floating):
+            return array
+        seed = [variant, *name.encode()]
+        noise = np.random.Generator(np.random.PCG64(seed)).standard_normal(array.shape)
+        return np.asarray(array * (1 + UNIT_ROUNDOFF * noise))
+
+    return change

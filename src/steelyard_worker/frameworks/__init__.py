@@ -1,0 +1,1 @@
+"""How to drive each framework: one folder per framework, each with `framework.toml` and `adapter.py`."""

@@ -1,0 +1,98 @@
+"""Update rules: PyTorch's own fused ones, and the canonical formulas written out."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from steelyard_worker.protocol import Optimizer, Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from torch import Tensor
+
+
+def update_rule(spec: Optimizer, named: dict[str, Tensor]) -> Any:
+    """Return an object with `zero_grad(set_to_none)` and `step()` over the trainable tensors."""
+    if spec.flavour == "strict":
+        return Strict(spec, named)
+    return _native(spec, named)
+
+
+def _native(spec: Optimizer, named: dict[str, Tensor]) -> torch.optim.Optimizer:
+    decayed = [tensor for name, tensor in named.items() if name in spec.decay]
+    others = [tensor for name, tensor in named.items() if name not in spec.decay]
+    groups: list[dict[str, Any]] = [{"params": others, "weight_decay": 0.0}]
+    if decayed:
+        groups.append({"params": decayed, "weight_decay": spec.weight_decay})
+    makers: dict[str, Callable[..., torch.optim.Optimizer]] = {
+        "sgd": lambda g: torch.optim.SGD(
+            g, spec.learning_rate, spec.momentum, nesterov=spec.nesterov, fused=True
+        ),
+        "adam": lambda g: torch.optim.Adam(
+            g, spec.learning_rate, (spec.beta1, spec.beta2), spec.epsilon, fused=True
+        ),
+        "adamw": lambda g: torch.optim.AdamW(
+            g, spec.learning_rate, (spec.beta1, spec.beta2), spec.epsilon, fused=True
+        ),
+    }
+    if spec.name not in makers:
+        raise Refusal("unsupported", f"No native {spec.name} is known for PyTorch; known: {', '.join(makers)}.")
+    return makers[spec.name](groups)
+
+
+class Strict:
+    """The canonical formulas of every optimizer, tensor by tensor; scalars are computed on the host."""
+
+    def __init__(self, spec: Optimizer, named: dict[str, Tensor]) -> None:
+        self._spec, self._named, self._t = spec, named, 0
+        self._first = {name: torch.zeros_like(tensor) for name, tensor in named.items()}
+        self._second = {name: torch.zeros_like(tensor) for name, tensor in named.items()}
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients."""
+        for tensor in self._named.values():
+            tensor.grad = None if set_to_none else torch.zeros_like(tensor)
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """Apply one update."""
+        self._t += 1
+        rule = self._sgd if self._spec.name == "sgd" else self._adam
+        for name, tensor in self._named.items():
+            rule(name, tensor, self._spec.weight_decay if name in self._spec.decay else 0.0)
+
+    def _sgd(self, name: str, p: Tensor, decay: float) -> None:
+        spec, u = self._spec, self._first[name]
+        g = p.grad + decay * p if decay else p.grad
+        u.mul_(spec.momentum).add_(g)
+        p.sub_(spec.learning_rate * (g + spec.momentum * u if spec.nesterov else u))
+
+    def _adam(self, name: str, p: Tensor, decay: float) -> None:
+        spec, m, v, g = self._spec, self._first[name], self._second[name], p.grad
+        if decay and spec.name == "adamw":
+            p.mul_(1 - spec.learning_rate * decay)
+        elif decay:
+            g = g + decay * p
+        m.mul_(spec.beta1).add_((1 - spec.beta1) * g)
+        v.mul_(spec.beta2).add_((1 - spec.beta2) * g * g)
+        first, second = bias_corrections(spec, self._t)
+        if spec.form == "canonical":
+            p.sub_(spec.learning_rate * (m / first) / ((v / second).sqrt() + spec.epsilon))
+        else:
+            p.sub_((spec.learning_rate * math.sqrt(second) / first) * m / (v.sqrt() + spec.epsilon))
+
+
+def bias_corrections(spec: Optimizer, t: int) -> tuple[float, float]:
+    """Return 1 - beta1^t and 1 - beta2^t in the precision that the rule declares."""
+    if spec.correction == "float64":
+        return 1 - spec.beta1**t, 1 - spec.beta2**t
+    one = np.float32(1)
+    return (
+        float(one - np.power(np.float32(spec.beta1), np.float32(t))),
+        float(one - np.power(np.float32(spec.beta2), np.float32(t))),
+    )

@@ -1,0 +1,226 @@
+"""The only place that reads the clock: step times of one process, with warm-up and counted blocks kept apart.
+
+Inside a block nothing is read back from the device: one synchronisation at each end, one time stamp per step between.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from array import array
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from steelyard_worker import batches, steady
+from steelyard_worker.protocol import SAMPLES, Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from steelyard_worker.frameworks.base import Adapter, Trainer
+    from steelyard_worker.protocol import EventWriter, Job, Plan
+
+    Clock = Callable[[], int]
+
+# Blocks of the warm-up are short, so that a compilation inside one is seen soon.
+WARMUP_BLOCK_STEPS = 5
+# A resident phase starts in a process that is warm already: only the change of input has to settle.
+RESIDENT_WARMUP_STEPS = 10
+
+monotonic: Clock = time.perf_counter_ns
+
+
+def clock_of(adapter: Adapter) -> Clock:
+    """Return the process's clock: the machine's, or the scripted one that a fake framework brings."""
+    return getattr(adapter, "scripted_clock", monotonic)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Consecutive steps between two synchronisations. `stamps_ns[i]` is when step i's call had returned."""
+
+    elapsed_ns: int
+    stamps_ns: array[int]
+    handles: list[Any]
+
+    @property
+    def step_ns(self) -> list[int]:
+        """Time between the returns of consecutive calls: for diagnosis, as calls may return before the work is done."""
+        return [after - before for before, after in zip(self.stamps_ns, self.stamps_ns[1:], strict=False)]
+
+
+def time_block(trainer: Trainer, feed: Iterator[Any], steps: int, clock: Clock) -> Block:
+    """Time `steps` optimizer steps; fetching a batch from the feed counts, as users pay for it."""
+    stamps, handles, step = array("q"), [], trainer.step
+    trainer.synchronise()
+    start = clock()
+    for _ in range(steps):
+        handles.append(step(next(feed)))
+        stamps.append(clock())
+    trainer.synchronise()
+    end = clock()
+    return Block(end - start, array("q", (stamp - start for stamp in stamps)), handles)
+
+
+class Recorder:
+    """Turn blocks into events and samples; raw stamps go to `samples.i64`, which is the stored form already."""
+
+    def __init__(self, folder: Path, events: EventWriter) -> None:
+        self._samples = (folder / SAMPLES).open("ab")
+        self._events = events
+        self.steps = 0
+
+    def keep(self, trainer: Trainer, block: Block, source: str, phase: str) -> None:
+        """Store one block outside the timed region, its losses read back now; a loss that is no number ends the trial."""
+        offset = self._samples.tell()
+        self._samples.write(block.stamps_ns.tobytes())
+        self._samples.flush()
+        losses = trainer.losses(block.handles)
+        self._events.write(
+            "samples", input=source, phase=phase, steps=len(block.stamps_ns), elapsed_ns=block.elapsed_ns,
+            offset=offset, first_step=self.steps, losses=[round(loss, 7) for loss in losses if math.isfinite(loss)],
+        )  # fmt: skip
+        self.steps += len(block.stamps_ns)
+        for number, loss in enumerate(losses, self.steps - len(losses) + 1):
+            if not math.isfinite(loss):
+                raise Refusal("nan-loss", f"The loss of training step {number} is {loss}.")
+
+
+def measure(job: Job, adapter: Adapter, trainer: Trainer, events: EventWriter, recorder: Recorder) -> None:
+    """Run the plan of one process: first step, evaluation after equal training, each input's warm-up and counted blocks."""
+    session = _Session(job.plan, adapter, trainer, events, recorder)
+    for source in job.plan.inputs:
+        if source == "pipeline":
+            opened = batches.open_source(job.data)
+            feed = adapter.pipeline(trainer, opened, job.plan.loader_workers)
+            session.first_step(feed, source, job.spawned_ns)
+            # An adaptive process takes as many steps as it needs, so it is evaluated first, after a fixed number.
+            adaptive = job.plan.warmup == "adaptive"
+            if adaptive and job.plan.evaluate:
+                session.train(feed)
+                session.evaluate(job)
+            session.weigh(feed, source, job.plan.warmup, opened.steps_per_epoch)
+            if job.plan.evaluate and not adaptive:
+                session.evaluate(job)
+        else:
+            feed = _forever(trainer.put(batches.synthetic_batch(job.data)))
+            alone = recorder.steps == 0
+            if alone:
+                session.first_step(feed, source, job.spawned_ns)
+            settled = job.plan.warmup == "adaptive" and not alone
+            session.weigh(feed, source, f"steps:{RESIDENT_WARMUP_STEPS}" if settled else job.plan.warmup, 0)
+
+
+@dataclass
+class _Session:
+    """What the phases of one process share."""
+
+    plan: Plan
+    adapter: Adapter
+    trainer: Trainer
+    events: EventWriter
+    recorder: Recorder
+    start_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.clock = clock_of(self.adapter)
+
+    def first_step(self, feed: Iterator[Any], source: str, spawned_ns: int) -> None:
+        """Time the first step alone: compilation, allocation and autotuning happen here, and users pay for them."""
+        block = time_block(self.trainer, feed, 1, self.clock)
+        self.start_s = (self.clock() - spawned_ns) / 1e9 if spawned_ns else block.elapsed_ns / 1e9
+        self.events.write("phase", name="first-step", elapsed_ns=block.elapsed_ns, since_spawn_ns=int(self.start_s * 1e9))
+        self.recorder.keep(self.trainer, block, source, "first")
+
+    def weigh(self, feed: Iterator[Any], source: str, warmup: str, epoch: int) -> None:
+        """Warm up, then take the counted blocks of one input."""
+        began = self.clock()
+        steps = self._warm_up(feed, source, warmup, epoch)
+        self.start_s += (self.clock() - began) / 1e9
+        step_s = max(1e-9, _typical(steps) / 1e9)
+        before = self.adapter.compilations()
+        for size in self._block_sizes(step_s, epoch):
+            block = time_block(self.trainer, feed, size, self.clock)
+            self.recorder.keep(self.trainer, block, source, "counted")
+        recompiled = self.adapter.compilations() - before
+        if recompiled:
+            self.events.write("warning", name="compiled-while-counted", count=recompiled, input=source)
+
+    def _warm_up(self, feed: Iterator[Any], source: str, warmup: str, epoch: int) -> list[int]:
+        kind, _, number = warmup.partition(":")
+        if kind != "adaptive":
+            steps = int(number) * (epoch if kind == "epochs" else 1)
+            return self._warm_up_steps(feed, source, max(0, steps - self.recorder.steps if kind == "epochs" else steps))
+        return self._warm_up_until_steady(feed, source)
+
+    def _warm_up_steps(self, feed: Iterator[Any], source: str, steps: int) -> list[int]:
+        if steps <= 0:
+            return []
+        block = time_block(self.trainer, feed, steps, self.clock)
+        self.recorder.keep(self.trainer, block, source, "warm-up")
+        return [block.elapsed_ns // steps] * steps
+
+    def _warm_up_until_steady(self, feed: Iterator[Any], source: str) -> list[int]:
+        plan, taken = self.plan, list[int]()
+        began = self.clock()
+        while True:
+            compiled = self.adapter.compilations()
+            block = time_block(self.trainer, feed, WARMUP_BLOCK_STEPS, self.clock)
+            self.recorder.keep(self.trainer, block, source, "warm-up")
+            taken += [block.elapsed_ns // WARMUP_BLOCK_STEPS] * WARMUP_BLOCK_STEPS
+            elapsed_s = (self.clock() - began) / 1e9
+            long_enough = len(taken) >= plan.warmup_min_steps and elapsed_s >= plan.warmup_min_s
+            if long_enough and self.adapter.compilations() == compiled and steady.is_steady(taken):
+                return taken
+            if len(taken) >= plan.warmup_cap_steps or elapsed_s >= plan.warmup_cap_s:
+                self.events.write("warning", name="no-steady-state", steps=len(taken), input=source)
+                return taken
+
+    def _block_sizes(self, step_s: float, epoch: int) -> list[int]:
+        kind, _, number = self.plan.counted.partition(":")
+        if kind == "steps":
+            return [int(number)]
+        if kind == "epochs":
+            return [epoch] * int(number)
+        plan = self.plan
+        total = steady.counted_steps(self.start_s, step_s, plan.noise_ratio, plan.counted_min, plan.counted_max)
+        size = steady.block_steps(step_s, plan.block_min_s, plan.block_min_steps)
+        return [size] * max(1, math.ceil(total / size))
+
+    def train(self, feed: Iterator[Any]) -> None:
+        """Train to the step count at which every framework is evaluated; untimed as far as the result goes."""
+        missing = self.plan.train_steps - self.recorder.steps
+        if missing > 0:
+            block = time_block(self.trainer, feed, missing, self.clock)
+            self.recorder.keep(self.trainer, block, "pipeline", "training")
+
+    def evaluate(self, job: Job) -> None:
+        """Count the right answers on the test split, as a confusion matrix; steps trained so far are said with it."""
+        began = self.clock()
+        matrix = confusion(self.trainer, job)
+        self.events.write(
+            "evaluated", steps=self.recorder.steps, confusion=matrix, elapsed_ns=self.clock() - began,
+            samples=sum(map(sum, matrix)),
+        )  # fmt: skip
+
+
+def confusion(trainer: Trainer, job: Job) -> list[list[int]]:
+    """Return the confusion matrix of the test split: rows are true classes, columns the predicted ones."""
+    classes = int(job.sizes["classes"])
+    matrix = [[0] * classes for _ in range(classes)]
+    for batch in batches.evaluation_batches(job.data, job.batch):
+        predicted = trainer.outputs(trainer.put(batch))["logits"].argmax(axis=1)
+        for truth, answer in zip(batch["label"].tolist(), predicted.tolist(), strict=True):
+            matrix[truth][answer] += 1
+    return matrix
+
+
+def _typical(step_ns: list[int]) -> float:
+    tail = sorted(step_ns[-20:])
+    return tail[len(tail) // 2] if tail else 0.0
+
+
+def _forever(batch: Any) -> Iterator[Any]:
+    while True:
+        yield batch

@@ -1,0 +1,101 @@
+"""A network as data, before any framework: its tensors in canonical layout, its inputs, its cost.
+
+Every `workloads/<workload>/network.py` has one function, `describe(sizes) -> Network`; weights are generated, gradients are
+compared and the first diverging tensor is named in the order given here.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+# Canonical layouts: conv OIHW, dense (out, in), embedding (vocabulary, width), lstm_w_ih (4H, in), lstm_w_hh (4H, H),
+# lstm_b (4H) with gate blocks i, f, g, o; everything else is a vector or as its kind says.
+KINDS = (
+    "conv", "dense", "bias", "embedding", "lstm_w_ih", "lstm_w_hh", "lstm_b",
+    "gamma", "beta", "running_mean", "running_var",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One named tensor. `initial` names a distribution of `steelyard.weights`; statistics are not trainable."""
+
+    name: str
+    shape: tuple[int, ...]
+    kind: str
+    initial: str
+    trainable: bool = True
+
+    @property
+    def count(self) -> int:
+        """Number of scalars."""
+        product = 1
+        for extent in self.shape:
+            product *= extent
+        return product
+
+
+@dataclass(frozen=True)
+class Input:
+    """One array of a batch, without its batch axis. `high` bounds integers: 0 <= value < high."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    high: int = 0
+
+
+@dataclass(frozen=True)
+class Network:
+    """The whole: tensors in network order, inputs, and multiply-accumulates of one sample's forward pass."""
+
+    parameters: tuple[Parameter, ...]
+    inputs: tuple[Input, ...]
+    macs: int
+
+    @property
+    def trainable_count(self) -> int:
+        """Trainable scalars: batch-norm statistics and frozen tensors are not counted."""
+        return sum(parameter.count for parameter in self.parameters if parameter.trainable)
+
+    @property
+    def training_flops(self) -> int:
+        """FLOPs of one sample's training step: 2 per MAC, backward counted as twice the forward pass."""
+        return 3 * 2 * self.macs
+
+
+def batch_norm(name: str, channels: int) -> tuple[Parameter, ...]:
+    """Scale and shift (trained), running mean and unbiased running variance (not trained), each (channels,)."""
+    return (
+        Parameter(f"{name}.gamma", (channels,), "gamma", "constant:1"),
+        Parameter(f"{name}.beta", (channels,), "beta", "constant:0"),
+        Parameter(f"{name}.running_mean", (channels,), "running_mean", "constant:0", trainable=False),
+        Parameter(f"{name}.running_var", (channels,), "running_var", "constant:1", trainable=False),
+    )
+
+
+def load(folder: str | Path, module: str) -> ModuleType:
+    """Import `<folder>/<module>.py` under a name of its own; workloads may live in any folder."""
+    path = Path(folder) / f"{module}.py"
+    name = f"steelyard_workload_{path.parent.name.replace('-', '_')}_{module}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        message = f"{path} does not exist, so this workload has no {module} part."
+        raise FileNotFoundError(message)
+    loaded = importlib.util.module_from_spec(spec)
+    sys.modules[name] = loaded  # compilers and loader processes look functions up by module name
+    spec.loader.exec_module(loaded)
+    return loaded
+
+
+def describe(folder: str | Path, sizes: dict[str, Any]) -> Network:
+    """Return the network of a workload folder at the given sizes."""
+    network: Network = load(folder, "network").describe(sizes)
+    return network

@@ -1,0 +1,102 @@
+"""Named arrays in one folder: `index.json` and one flat little-endian file that is memory-mapped, never copied.
+
+Weights, prepared data and dumped tensors all travel in this form, between interpreters with different NumPys.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+# Format 1: index.json = {"format": 1, "meta": {...}, "tensors": {name: {"dtype", "shape", "offset"}}}; offsets in bytes.
+FORMAT = 1
+ALIGNMENT = 64
+INDEX = "index.json"
+BYTES = "tensors.bin"
+
+
+class Writer:
+    """Append arrays of any size one after the other; `close` writes the index last, so a folder is whole or not there."""
+
+    def __init__(self, folder: Path, meta: Mapping[str, Any] | None = None) -> None:
+        self._folder = Path(folder)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        (self._folder / INDEX).unlink(missing_ok=True)
+        self._file = (self._folder / BYTES).open("wb")
+        self._meta = dict(meta or {})
+        self._entries: dict[str, dict[str, Any]] = {}
+
+    def add(self, name: str, array: np.ndarray[Any, Any]) -> None:
+        """Append one array (any dtype NumPy can name, any shape)."""
+        little = np.asarray(array)
+        little = np.ascontiguousarray(little, dtype=little.dtype.newbyteorder("<")).reshape(little.shape)
+        self.begin(name, little.dtype.str, little.shape)
+        self.extend(little)
+
+    def begin(self, name: str, dtype: str, shape: Iterable[int]) -> None:
+        """Start an array whose bytes follow by `extend`, so that it never has to be in memory whole."""
+        self._file.write(b"\0" * (-self._file.tell() % ALIGNMENT))
+        self._entries[name] = {"dtype": dtype, "shape": list(shape), "offset": self._file.tell()}
+
+    def extend(self, rows: np.ndarray[Any, Any]) -> None:
+        """Append the next rows (C order) of the array started last."""
+        self._file.write(memoryview(np.ascontiguousarray(rows).reshape(-1)).cast("B") if rows.size else b"")
+
+    def close(self) -> Path:
+        """Flush the bytes, then publish the index; the folder is returned."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+        index = {"format": FORMAT, "meta": self._meta, "tensors": self._entries}
+        partial = self._folder / (INDEX + ".partial")
+        partial.write_text(json.dumps(index), encoding="utf-8")
+        partial.replace(self._folder / INDEX)
+        return self._folder
+
+
+def write(folder: Path, tensors: Mapping[str, np.ndarray[Any, Any]], meta: Mapping[str, Any] | None = None) -> Path:
+    """Write a whole set of arrays; returns the folder."""
+    writer = Writer(folder, meta)
+    for name, array in tensors.items():
+        writer.add(name, array)
+    return writer.close()
+
+
+def read(folder: Path) -> dict[str, np.ndarray[Any, Any]]:
+    """Map every array of a folder read-only, in the order in which they were written."""
+    index = read_index(folder)
+    path = Path(folder) / BYTES
+    whole = np.memmap(path, dtype=np.uint8, mode="r") if path.stat().st_size else np.zeros(0, np.uint8)
+    return {name: _view(whole, entry) for name, entry in index["tensors"].items()}
+
+
+def read_meta(folder: Path) -> dict[str, Any]:
+    """Return what the writer said about the arrays."""
+    meta: dict[str, Any] = read_index(folder)["meta"]
+    return meta
+
+
+def read_index(folder: Path) -> dict[str, Any]:
+    """Return the index; ValueError names the folder when it is missing, damaged or of an unknown format."""
+    try:
+        index: dict[str, Any] = json.loads((Path(folder) / INDEX).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        message = f"{folder} holds no readable tensor index ({error})."
+        raise ValueError(message) from error
+    if index.get("format") != FORMAT:
+        message = f"{folder} has tensor format {index.get('format')!r}; this version reads format {FORMAT}."
+        raise ValueError(message)
+    return index
+
+
+def _view(whole: np.ndarray[Any, Any], entry: dict[str, Any]) -> np.ndarray[Any, Any]:
+    dtype, shape = np.dtype(entry["dtype"]), tuple(entry["shape"])
+    count = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    return whole[entry["offset"] : entry["offset"] + count].view(dtype).reshape(shape)

@@ -1,0 +1,120 @@
+"""One process from hello to done: import, build, then measure or certify; what goes wrong becomes an event."""
+
+from __future__ import annotations
+
+import errno
+import os
+import platform
+import resource
+import sys
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from steelyard_worker import protocol
+from steelyard_worker.protocol import EVENTS, EventWriter, Job, Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from steelyard_worker.frameworks.base import Adapter
+
+EXIT_REFUSED = 3
+EXIT_CRASHED = 4
+EXIT_DISK_FULL = 5
+
+
+def main(line: str) -> int:
+    """Run the job of one JSON line; the exit code is 0 when `done` was written."""
+    from steelyard_worker import measure
+
+    job = protocol.from_line(line)
+    folder = Path(job.folder)
+    events = EventWriter(folder / EVENTS, measure.monotonic)
+    try:
+        _run(job, events)
+    except Exception as error:  # the process border: every failure becomes a recorded event
+        traceback.print_exc()
+        return _record(events, error)
+    events.write("done")
+    return 0
+
+
+def _record(events: EventWriter, error: Exception) -> int:
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return EXIT_DISK_FULL
+    kind, text = classify(error)
+    events.write("error", kind=kind, message=text)
+    return EXIT_REFUSED if isinstance(error, Refusal) else EXIT_CRASHED
+
+
+def classify(error: Exception) -> tuple[str, str]:
+    """Return (kind, one line) of an exception; frameworks raise types of their own when memory runs out."""
+    text = " ".join(str(error).split())[:400] or type(error).__name__
+    if isinstance(error, Refusal):
+        return error.kind, text
+    lowered = f"{type(error).__name__} {text}".lower()
+    memory = ("out of memory", "memoryerror", "bad_alloc", "can't allocate memory", "resource_exhausted",
+              "resourceexhausted", "cannot allocate memory", "failed to allocate", "unable to allocate")  # fmt: skip
+    if any(sign in lowered for sign in memory):
+        return "out-of-memory", text
+    return "crash", f"{type(error).__name__}: {text}"
+
+
+def _run(job: Job, events: EventWriter) -> None:
+    from steelyard_worker import certify, measure, network, tensors
+    from steelyard_worker.frameworks import base
+
+    events.write(
+        "hello", python=platform.python_version(), pid=os.getpid(), executable=sys.executable, method=protocol.METHOD,
+        worker_hash=job.worker_hash,
+    )  # fmt: skip
+    with _Phase(events, "import"):
+        adapter = base.load(job.framework, job.settings)
+    _check_applied(job, adapter, events)
+    described = network.describe(job.workload_folder, job.sizes)
+    implementation = network.load(job.workload_folder, job.framework)
+
+    def build(weights: Mapping[str, Any]) -> Any:
+        return adapter.trainer(implementation, job.sizes, described, weights, job.optimizer)
+
+    weights = tensors.read(Path(job.weights))
+    if job.task == "certify":
+        certify.dump(job, weights, build, events)
+        return
+    with _Phase(events, "build"):
+        trainer = build(weights)
+    measure.measure(job, adapter, trainer, events, measure.Recorder(Path(job.folder), events))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    events.write("memory", peak_resident_bytes=peak, peak_device_bytes=adapter.peak_bytes())
+
+
+def _check_applied(job: Job, adapter: Adapter, events: EventWriter) -> None:
+    """Write what the framework reports, then refuse the trial if a setting that was asked for did not take effect."""
+    applied = adapter.applied()
+    events.write("applied", applied=applied, libraries=adapter.libraries())
+    wanted = {"mode": job.settings.mode, "device": job.settings.device, "precision": job.settings.precision,
+              "deterministic": job.settings.deterministic, **job.settings.knobs}  # fmt: skip
+    if job.settings.threads:
+        wanted["threads"] = job.settings.threads
+    for name, value in wanted.items():
+        if applied.get(name, "nothing") != value:
+            raise Refusal("setting", f"{name} was set to {value!r}, but {job.framework} reports {applied.get(name)!r}.")
+
+
+class _Phase:
+    """Record how long a named phase took."""
+
+    def __init__(self, events: EventWriter, name: str) -> None:
+        self._events, self._name = events, name
+
+    def __enter__(self) -> None:
+        from steelyard_worker import measure
+
+        self._began = measure.monotonic()
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        from steelyard_worker import measure
+
+        if kind is None:
+            self._events.write("phase", name=self._name, elapsed_ns=measure.monotonic() - self._began)

@@ -1,0 +1,57 @@
+"""LSTM sentiment in PyTorch: `nn.LSTM`, whose second bias is zero and never trained (P-21)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+
+class Network(nn.Module):
+    """Word indices (N, T) -> logits (N, classes)."""
+
+    def __init__(self, sizes: dict[str, Any]) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(sizes["vocabulary"], sizes["embedding"])
+        self.lstm = nn.LSTM(
+            sizes["embedding"], sizes["hidden"], sizes["layers"], batch_first=True, bidirectional=sizes["bidirectional"]
+        )
+        self.both_ends = sizes["readout"] == "first+last"
+        features = sizes["hidden"] * (2 if sizes["bidirectional"] else 1) * (2 if self.both_ends else 1)
+        self.head = nn.Linear(features, sizes["classes"])
+        self.embedding.weight.requires_grad_(sizes["train_embedding"])
+        for name, parameter in self.lstm.named_parameters():
+            if name.startswith("bias_hh"):
+                nn.init.zeros_(parameter).requires_grad_(False)
+
+    def forward(self, tokens: Tensor) -> dict[str, Tensor]:
+        steps, _ = self.lstm(self.embedding(tokens))
+        read = torch.cat((steps[:, 0], steps[:, -1]), dim=1) if self.both_ends else steps[:, -1]
+        return {"logits": self.head(read)}
+
+
+INPUTS = ("tokens",)
+
+
+def build(sizes: dict[str, Any]) -> nn.Module:
+    """Return the network with whatever weights PyTorch gives it."""
+    return Network(sizes)
+
+
+def variables(network: nn.Module) -> dict[str, Tensor]:
+    """Map canonical names to parameters."""
+    named = dict(network.named_parameters())
+    found = {name: tensor for name, tensor in named.items() if not name.startswith("lstm.")}
+    for name, tensor in named.items():
+        kind = {"weight_ih": "w_ih", "weight_hh": "w_hh", "bias_ih": "b"}.get(name.split("_l")[0].removeprefix("lstm."))
+        if kind:
+            layer, _, reverse = name.rsplit("_l", 1)[1].partition("_")
+            found[f"lstm.layer{layer}.{'backward' if reverse else 'forward'}.{kind}"] = tensor
+    return found
+
+
+def loss(outputs: dict[str, Tensor], batch: dict[str, Tensor]) -> Tensor:
+    """Mean softmax cross-entropy from logits."""
+    return F.cross_entropy(outputs["logits"], batch["label"])
