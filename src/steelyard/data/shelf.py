@@ -6,7 +6,6 @@ import errno
 import hashlib
 import json
 import shutil
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock
@@ -16,6 +15,7 @@ from steelyard_worker import tensors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 
 def key(*parts: Any) -> str:
@@ -27,9 +27,10 @@ def key(*parts: Any) -> str:
 def is_whole(folder: Path) -> bool:
     """Say whether a tensors folder can be read and its flat file is as long as its index promises."""
     try:
-        return all(array.base is not None or not array.size for array in tensors.read(folder).values())
-    except (OSError, ValueError):
+        tensors.read(folder)
+    except (OSError, ValueError, KeyError, TypeError):
         return False
+    return True
 
 
 def place(folder: Path, fill: Callable[[Path], None]) -> Path:
@@ -68,5 +69,7 @@ def _explained(error: OSError, folder: Path) -> Exception:
             "on a larger disk."
         )
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return UserError(f"{error.filename or folder} is not accessible ({error.strerror}); check its permissions.")
+        return UserError(
+            f"{error.filename or folder} is not accessible ({error.strerror}); check its permissions."
+        )
     return error

@@ -1,0 +1,151 @@
+"""A request -> prepared arrays: find the data, name content and options, write once under that name."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from steelyard.data import shelf
+from steelyard.data.catalogue import find
+from steelyard.data.cifar import read_cifar
+from steelyard.data.digits import read_digits
+from steelyard.data.division import choose
+from steelyard.data.embedding import build_embedding, vectors_name
+from steelyard.data.fetch import expected, fetch
+from steelyard.data.images import lookup_table, write_images
+from steelyard.data.ranks import read_ranks
+from steelyard.data.request import (
+    DataRequest,
+    ImageOptions,
+    Prepared,
+    Progress,
+    TextOptions,
+    as_json,
+    parse_options,
+    silent,
+)
+from steelyard.data.reviews import read_review_table, read_reviews
+from steelyard.data.source import Source, digest_file, find_in_folder
+from steelyard.data.text import count_tokens, rank_words, write_tokens
+from steelyard.paths import cache_folder
+from steelyard_worker.tensors import Writer, read_meta
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from steelyard.data.request import Report
+    from steelyard.data.tables import ImageSplit, Ints, S, Table, TextSplit
+
+    Options = ImageOptions | TextOptions
+
+METHOD = 1  # changes whenever a prepared value would
+
+IMAGE_READERS: dict[str, Callable[[Source, Path, Report], Table[ImageSplit]]] = {
+    "cifar": read_cifar,
+    "digits": read_digits,
+}
+TEXT_READERS: dict[str, Callable[[Source, Path, Report], Table[TextSplit]]] = {
+    "ranks": read_ranks,
+    "reviews": read_reviews,
+    "review_table": read_review_table,
+}
+
+
+def prepare(request: DataRequest, report: Report = silent) -> Prepared:
+    """Return the prepared arrays; found again by content, options and method, otherwise written now."""
+    known = find(request.name)
+    options = parse_options(known, request.options)
+    if request.folder is None:
+        for source in expected(known):
+            if shelf.is_whole(place := _place(source, options)):
+                return Prepared(place, read_meta(place))
+        source = fetch(known, report)
+    else:
+        source = find_in_folder(known, request.folder, _vectors(options))
+    report(Progress(f"Using {source.data.name}, {source.layout.name}, from {source.path} ({source.origin})"))
+    place = shelf.place(_place(source, options), lambda partial: _write(partial, source, options, report))
+    return Prepared(place, read_meta(place))
+
+
+def _vectors(options: Options) -> str:
+    return vectors_name(options) if isinstance(options, TextOptions) and options.embedding else ""
+
+
+def _place(source: Source, options: Options) -> Path:
+    vectors = digest_file(source.vectors, "sha256") if source.vectors else ""
+    name = shelf.key("data", METHOD, source.layout.name, source.identity, vectors, as_json(options))
+    return cache_folder() / "data" / "prepared" / f"{source.data.name}-{name}"
+
+
+def _write(folder: Path, source: Source, options: Options, report: Report) -> None:
+    scratch = folder / "scratch"
+    scratch.mkdir()
+    if isinstance(options, ImageOptions):
+        _write_images(folder, scratch, source, options, report)
+    else:
+        _write_text(folder, scratch, source, options, report)
+    shutil.rmtree(scratch)
+
+
+def _write_images(folder: Path, scratch: Path, source: Source, options: ImageOptions, report: Report) -> None:
+    known = source.data
+    table = IMAGE_READERS[known.reader](source, scratch, report)
+    train, test = choose(table, options)
+    meta = _describe(source, table, options, (train, test))
+    meta["lookup"] = {"scale": 1 / 255, "mean": list(options.mean), "std": list(options.std)}
+    writer = Writer(folder, meta)
+    write_images(writer, "train", table.train, train, known.shape, options.pad_to, report)
+    write_images(writer, "test", table.test or table.train, test, known.shape, options.pad_to, report)
+    _close(writer, train, test, lookup=lookup_table(options, known.shape[0]))
+
+
+def _write_text(folder: Path, scratch: Path, source: Source, options: TextOptions, report: Report) -> None:
+    table = TEXT_READERS[source.data.reader](source, scratch, report)
+    train, test = choose(table, options)
+    test_split = table.test or table.train
+    ranks = None if table.ranked else rank_words(table.words, table.train, train)
+    meta = _describe(source, table, options, (train, test))
+    meta["train_tokens"] = count_tokens(table.train, train, options)
+    meta["test_tokens"] = count_tokens(test_split, test, options)
+    extra: dict[str, Any] = {}
+    if options.embedding:
+        word_ranks = np.arange(len(table.words), dtype=np.int32) if ranks is None else ranks
+        extra["embedding"], said = build_embedding(source, table.words, word_ranks, options, report)
+        meta |= said
+    writer = Writer(folder, meta)
+    write_tokens(writer, "train", table.train, train, ranks, options, report)
+    write_tokens(writer, "test", test_split, test, ranks, options, report)
+    _close(writer, train, test, **extra)
+
+
+def _describe(
+    source: Source, table: Table[S], options: Options, positions: tuple[Ints, Ints]
+) -> dict[str, Any]:
+    known = source.data
+    held = len(table.train.labels) + (len(table.test.labels) if table.test else 0)
+    return {
+        "data": known.name,
+        "title": known.title,
+        "terms": known.terms,
+        "layout": source.layout.name,
+        "origin": source.origin,
+        "content": source.identity,
+        "verified": table.verified,
+        "subset": held < known.train + known.test,
+        "classes": known.classes,
+        "train_count": len(positions[0]),
+        "test_count": len(positions[1]),
+        "options": as_json(options),
+        "method": METHOD,
+    }
+
+
+def _close(writer: Writer, train: Ints, test: Ints, **tensors: Any) -> None:
+    for name, array in tensors.items():
+        writer.add(name, array)
+    writer.add("position/train", train.astype(np.int32))
+    writer.add("position/test", test.astype(np.int32))
+    writer.close()

@@ -1,0 +1,92 @@
+"""Samples on disk between an official layout and the prepared arrays: appended once, then read at random.
+
+Rows lie in the order in which they arrived; every split knows its rows in official order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    Ints = np.ndarray[Any, np.dtype[np.int64]]
+    Labels = np.ndarray[Any, np.dtype[np.int32]]
+    Ids = np.ndarray[Any, np.dtype[np.int32]]
+    Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+
+
+@dataclass(frozen=True)
+class ImageSplit:
+    """`records` uint8 (N, 1 + C*H*W), label byte first; `rows` int64 (N): the records in official order."""
+
+    records: Bytes
+    rows: Ints
+
+    @property
+    def labels(self) -> Labels:
+        """Labels int32 (N) in official order."""
+        return np.asarray(self.records[self.rows, 0], np.int32)
+
+    def take(self, positions: Ints) -> Bytes:
+        """Return the pixels uint8 (n, C*H*W) at positions of the official order."""
+        return self.records[self.rows[positions], 1:]
+
+
+@dataclass(frozen=True)
+class TextSplit:
+    """Token lists end to end: review i is `ids[starts[i] : starts[i] + lengths[i]]`, in official order."""
+
+    ids: Ids
+    starts: Ints
+    lengths: Ints
+    labels: Labels
+
+    def review(self, position: int) -> Ids:
+        """Return the ids int32 of one review."""
+        return self.ids[self.starts[position] : self.starts[position] + self.lengths[position]]
+
+
+S = TypeVar("S", ImageSplit, TextSplit)
+
+
+@dataclass(frozen=True)
+class Table(Generic[S]):
+    """Everything a layout held. Without a `test` split, the data set is divided when it is prepared.
+
+    `words[i]` belongs to id i; `ranked`: ids are frequency ranks from 1 already. `is_sorted`: by label, so it
+    must be shuffled. `verified`: as of a source, after the content was read.
+    """
+
+    train: S
+    test: S | None
+    verified: str
+    is_sorted: bool
+    words: tuple[str, ...] = ()
+    ranked: bool = False
+
+
+class Spool:
+    """An append-only flat file of one dtype, mapped read-only when it is complete."""
+
+    def __init__(self, path: Path, dtype: Any) -> None:
+        self._path = path
+        self._dtype = np.dtype(dtype)
+        self._file = path.open("wb")
+        self.count = 0
+
+    def append(self, values: np.ndarray[Any, Any]) -> None:
+        """Append the values' bytes (C order)."""
+        flat = np.ascontiguousarray(values, self._dtype).reshape(-1)
+        self._file.write(flat.data)
+        self.count += flat.size
+
+    def finish(self) -> np.ndarray[Any, Any]:
+        """Close the file and map it, one-dimensional."""
+        self._file.close()
+        if not self.count:
+            return np.zeros(0, self._dtype)
+        return np.memmap(self._path, dtype=self._dtype, mode="r")

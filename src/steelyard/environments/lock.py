@@ -1,0 +1,105 @@
+"""Lock files: one framework at one version for one accelerator, every package pinned.
+
+A lock is a requirements file whose leading comment lines hold facts, `# key = value`. The framework's
+name, import name and vendor live there as data, so that no code has to know them.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+LOCKS = Path(__file__).parent.parent / "locks"
+
+
+@dataclass(frozen=True)
+class Lock:
+    """One lock file. `pins` are requirement lines; `facts` are the header's keys and values."""
+
+    stem: str
+    text: str
+    facts: dict[str, str]
+    pins: tuple[str, ...]
+
+    @property
+    def framework(self) -> str:
+        return self.facts["framework"]
+
+    @property
+    def version(self) -> str:
+        return self.facts["version"]
+
+    @property
+    def accelerator(self) -> str:
+        return self.facts["accelerator"]
+
+    @property
+    def import_name(self) -> str:
+        """The module that must import for the environment to be whole."""
+        return self.facts["import"]
+
+    @property
+    def distribution(self) -> str:
+        """The distribution whose version is the framework's version."""
+        return self.facts["distribution"]
+
+    @property
+    def pythons(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """The oldest and the newest Python (major, minor) with wheels for every pin."""
+        oldest, newest = self.facts["python"].split(" to ")
+        return python_pair(oldest), python_pair(newest)
+
+    @property
+    def installed_bytes(self) -> int:
+        """About how much disk the environment takes; 0 when nobody has measured it."""
+        return int(self.facts.get("installed mb", "0")) * 1_000_000
+
+    @property
+    def untested(self) -> str:
+        """Why this lock has never been run, or nothing when it has."""
+        return self.facts.get("untested", "")
+
+
+def python_pair(version: str) -> tuple[int, int]:
+    """`'3.11.7'` -> `(3, 11)`."""
+    major, minor = version.split(".")[:2]
+    return int(major), int(minor)
+
+
+def version_order(version: str) -> tuple[int, ...]:
+    """A sort key for release numbers; a local part such as `+cpu` does not count."""
+    parts = version.partition("+")[0].split(".")
+    return tuple(int(part) if part.isdigit() else 0 for part in parts)
+
+
+def parse_lock(stem: str, text: str) -> Lock:
+    """Read a lock file's text. Raises `ValueError` naming the file and the key that is missing."""
+    facts: dict[str, str] = {}
+    pins: list[str] = []
+    for line in text.splitlines():
+        if line.startswith("#"):
+            key, equals, value = line[1:].partition(" = ")
+            if equals:
+                facts[key.strip()] = value.strip()
+        elif line.strip():
+            pins.append(line.strip())
+    for key in ("framework", "version", "accelerator", "import", "distribution", "python"):
+        if key not in facts:
+            raise ValueError(f"lock file {stem}.txt does not say '{key}' in its header")
+    return Lock(stem, text, facts, tuple(pins))
+
+
+def read_locks(folder: Path = LOCKS) -> list[Lock]:
+    """All lock files of a folder, by framework, newest version first."""
+    locks = [parse_lock(path.stem, path.read_text("utf-8")) for path in sorted(folder.glob("*.txt"))]
+    newest_first = sorted(locks, key=lambda lock: version_order(lock.version), reverse=True)
+    return sorted(newest_first, key=lambda lock: (lock.framework, lock.accelerator != "cpu"))
+
+
+def framework_names(locks: list[Lock]) -> list[str]:
+    """The frameworks that have a lock file."""
+    return sorted({lock.framework for lock in locks})
+
+
+def build_without(lock: Lock) -> Lock:
+    """The lock to use when the vendor's small build named by `lock` is nowhere to be had."""
+    stem = lock.facts["otherwise"].removesuffix(".txt")
+    return parse_lock(stem, (LOCKS / f"{stem}.txt").read_text("utf-8"))

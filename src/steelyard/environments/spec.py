@@ -1,0 +1,124 @@
+"""Names a person types become specifications: which lock, which Python, which folder."""
+
+import hashlib
+import sys
+import sysconfig
+from dataclasses import dataclass
+from pathlib import Path
+
+from steelyard.environments.lock import Lock, framework_names, read_locks
+from steelyard.errors import UserError, nearest
+
+
+@dataclass(frozen=True)
+class EnvironmentSpec:
+    """One environment that a lock file can make. `python_version` is `'3.11'`."""
+
+    name: str
+    framework: str
+    version: str
+    accelerator: str
+    lock: Lock
+    python_version: str
+
+    @property
+    def key(self) -> str:
+        """Changes whenever the lock, the Python or the platform changes (64 hexadecimal digits)."""
+        parts = (self.lock.text, self.python_version, sysconfig.get_platform())
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+    @property
+    def folder_name(self) -> str:
+        return f"{self.framework}-{self.version}-{self.accelerator}-{self.key[:12]}"
+
+
+@dataclass(frozen=True)
+class Environment:
+    """An interpreter that holds a framework. `packages` maps every installed distribution to its version.
+
+    `spec` and `folder` are None for an interpreter the user brought; its `accelerator` is empty, because
+    only the framework inside can say what it was built for.
+    """
+
+    name: str
+    framework: str
+    version: str
+    accelerator: str
+    python: Path
+    python_version: str
+    packages: dict[str, str]
+    brought: bool = False
+    spec: EnvironmentSpec | None = None
+    folder: Path | None = None
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An environment that could not be made, and why, in one sentence."""
+
+    name: str
+    sentence: str
+
+
+def plan_environments(
+    names: list[str], accelerator: str = "cpu", locks: list[Lock] | None = None
+) -> dict[str, EnvironmentSpec | Failure]:
+    """Specifications for names like `framework` (its newest lock) or `framework@version`.
+
+    A framework with no lock for the accelerator becomes a `Failure`, so that the others go on.
+    Raises `UserError` for an unknown framework, version or accelerator.
+    """
+    locks = read_locks() if locks is None else locks
+    accelerators = sorted({lock.accelerator for lock in locks})
+    if accelerator not in accelerators:
+        raise UserError(f"There is no accelerator '{accelerator}'.{nearest(accelerator, accelerators)}")
+    planned: dict[str, EnvironmentSpec | Failure] = {}
+    for name in names:
+        one = _plan_one(name, accelerator, locks)
+        planned.setdefault(one.name, one)
+    return planned
+
+
+def _plan_one(name: str, accelerator: str, locks: list[Lock]) -> EnvironmentSpec | Failure:
+    framework, at, version = name.partition("@")
+    known = framework_names(locks)
+    if framework not in known:
+        raise UserError(f"There is no framework '{framework}'.{nearest(framework, known)}")
+    of_framework = [lock for lock in locks if lock.framework == framework]
+    versions = list(dict.fromkeys(lock.version for lock in of_framework))
+    if at and version not in versions:
+        raise UserError(
+            f"There is no lock file for {framework} {version or '(no version given)'}."
+            f"{nearest(version, versions)} Or bring an interpreter that holds it: "
+            f"--env {framework}=/path/to/python."
+        )
+    fitting = [lock for lock in of_framework if lock.accelerator == accelerator]
+    if at:
+        fitting = [lock for lock in fitting if lock.version == version]
+    if not fitting:
+        return Failure(name, _no_lock(name, accelerator, of_framework))
+    return _specify(fitting[0], of_framework)
+
+
+def _specify(lock: Lock, of_framework: list[Lock]) -> EnvironmentSpec:
+    default = next(one for one in of_framework if one.accelerator == lock.accelerator)
+    name = lock.framework if lock.version == default.version else f"{lock.framework}@{lock.version}"
+    return EnvironmentSpec(
+        name, lock.framework, lock.version, lock.accelerator, lock, _python_version_for(lock)
+    )
+
+
+def _no_lock(name: str, accelerator: str, of_framework: list[Lock]) -> str:
+    there = ", ".join(dict.fromkeys(f"{lock.version} for {lock.accelerator}" for lock in of_framework))
+    return (
+        f"{name} has no lock file for {accelerator} (there is {there}); bring an interpreter of your own "
+        f"with --env {name.partition('@')[0]}=/path/to/python"
+    )
+
+
+def _python_version_for(lock: Lock) -> str:
+    """This tool's own Python where the lock allows it, else the newest that the lock allows."""
+    oldest, newest = lock.pythons
+    own = sys.version_info[:2]
+    major, minor = own if oldest <= own <= newest else newest
+    return f"{major}.{minor}"

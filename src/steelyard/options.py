@@ -1,0 +1,41 @@
+"""What a person asked for: one frozen record from the command line, stored with the run so that it can be resumed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Options:
+    """The request of `steelyard run`. Empty tuples mean: as the study says."""
+
+    study: str = "first-look"
+    workloads: tuple[str, ...] = ()  # "name" or "name:preset"
+    frameworks: tuple[str, ...] = ()  # "name" or "name@version"
+    modes: tuple[str, ...] = ()  # "framework=mode[,mode]"
+    knobs: tuple[str, ...] = ()  # "framework.knob=value[,value]" or "knob=value"
+    protocol: str = ""
+    rounds: tuple[int, int] | None = None
+    optimizer: str = ""
+    flavour: str = "native"
+    device: str = "cpu"
+    precision: str = "float32"
+    threads: int | None = None  # None: one per core in every framework; 0: as each framework comes
+    deterministic: bool = False
+    loader_workers: int = 0
+    data: str = ""  # folder that holds the official data
+    workload_folders: tuple[str, ...] = ()
+    brought: dict[str, str] = field(default_factory=dict)  # environment name -> interpreter
+    seed: int = 1
+    delta: float = 0.02
+    certify: bool = True
+    calibrate: bool = True
+    guard: bool = True  # repeat rounds that the machine disturbed
+    silence_s: float = 600.0
+
+
+def from_dict(raw: dict[str, Any]) -> Options:
+    """Read what `asdict` wrote; lists become tuples again."""
+    values = {key: tuple(value) if isinstance(value, list) else value for key, value in raw.items()}
+    return Options(**values)

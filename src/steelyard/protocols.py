@@ -1,0 +1,56 @@
+"""How many processes, warm-ups and counted steps: the sequential protocol, and the fixed ones of published comparisons."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from steelyard.errors import UserError, nearest
+from steelyard_worker.protocol import Plan
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """`rounds_min..rounds_max` processes per framework; sequential ones stop as soon as every pair is decided."""
+
+    name: str
+    summary: str
+    plan: Plan
+    rounds_min: int
+    rounds_max: int
+    sequential: bool
+    aggregate: str = "mean step time of the counted blocks"
+
+
+KNOWN = {
+    "sequential": "Interleaved rounds of fresh processes until every pair is decided (3 to 12 rounds)",
+    "fixed:WARMUP+COUNTED": "A fixed number of steps on a resident synthetic batch, e.g. fixed:10+200 (Dai et al. 2022)",
+    "second-epoch": "The second pass over the training data, for inputs of varying length (Dai et al. 2022)",
+    "epochs:N-first": "N epochs without the first, e.g. epochs:20-first (Borealis AI 2018) or epochs:200-first (Tian)",
+}
+
+
+def protocol(name: str, rounds: tuple[int, int] | None = None) -> Protocol:
+    """Return a protocol by name; `rounds` replaces (at least, at most)."""
+    found = _by_name(name)
+    low, high = rounds or (found.rounds_min, found.rounds_max)
+    if low < 1 or high < low:
+        raise UserError(f"Rounds must be at least 1 and not fall: got {low} to {high}.")
+    return Protocol(found.name, found.summary, found.plan, low, high, found.sequential, found.aggregate)
+
+
+def _by_name(name: str) -> Protocol:
+    if name == "sequential":
+        return Protocol(name, KNOWN[name], Plan(), 3, 12, sequential=True)
+    if match := re.fullmatch(r"fixed:(\d+)\+(\d+)", name):
+        warmup, counted = map(int, match.groups())
+        plan = Plan(inputs=("resident",), warmup=f"steps:{warmup}", counted=f"steps:{max(1, counted)}")
+        return Protocol(name, KNOWN["fixed:WARMUP+COUNTED"], plan, 1, 1, sequential=False)
+    if name == "second-epoch":
+        plan = Plan(inputs=("pipeline",), warmup="epochs:1", counted="epochs:1")
+        return Protocol(name, KNOWN[name], plan, 1, 1, sequential=False, aggregate="the second epoch")
+    if (match := re.fullmatch(r"epochs:(\d+)-first", name)) and int(match[1]) >= 2:
+        plan = Plan(inputs=("pipeline",), warmup="epochs:1", counted=f"epochs:{int(match[1]) - 1}")
+        aggregate = f"mean of epochs 2 to {match[1]}"
+        return Protocol(name, KNOWN["epochs:N-first"], plan, 1, 1, sequential=False, aggregate=aggregate)
+    raise UserError(f"There is no protocol '{name}'.{nearest(name, list(KNOWN))}")

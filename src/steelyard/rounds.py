@@ -1,0 +1,126 @@
+"""Interleaved rounds: fresh processes in random order, judged after each round, until every pair is decided."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from steelyard import jobs, store
+from steelyard.host.noise import Sampler, judge
+from steelyard.statistics.decision import DecisionPlan, Ranking, decide, rounds_wanted
+from steelyard.statistics.orders import round_order
+
+if TYPE_CHECKING:
+    from steelyard.cells import Cell
+    from steelyard.session import Session
+    from steelyard.statistics.calibration import NoiseFloor
+    from steelyard.trials import Trial
+
+MOST_ATTEMPTS = 3
+
+
+@dataclass
+class Book:
+    """Kept trials by cell and round; a later attempt at a round replaces the earlier one."""
+
+    kept: dict[str, dict[int, Trial]] = field(default_factory=lambda: defaultdict(dict))
+    failed: dict[str, Trial] = field(default_factory=dict)
+
+    def enter(self, trial: Trial) -> None:
+        """Keep a finished trial; a cell whose process failed takes no further part."""
+        key, (number, _) = store.cell_of(trial), store.round_of(trial)
+        if trial.done:
+            self.kept[key][number] = trial
+        else:
+            self.failed[key] = trial
+
+    def locations(self, cells: list[Cell], source: str) -> dict[str, dict[int, float]]:
+        """Return cell key -> {round: time per step in ns} of one input."""
+        found = {cell.key: self._of(cell.key, source) for cell in cells if cell.key not in self.failed}
+        return {key: rounds for key, rounds in found.items() if rounds or not self.kept.get(key)}
+
+    def _of(self, key: str, source: str) -> dict[int, float]:
+        located = {number: trial.location_ns(source) for number, trial in self.kept.get(key, {}).items()}
+        return {number: value for number, value in located.items() if value}
+
+
+def read_book(trials: list[Trial]) -> Book:
+    """Enter the measuring trials of a run in the order in which they were done."""
+    book = Book()
+    for trial in sorted((t for t in trials if t.job.task == "measure"), key=lambda t: (store.round_of(t), t.folder.name)):
+        if trial.done or trial.error:
+            book.enter(trial)
+    return book
+
+
+def primary_input(session: Session, group: str) -> str:
+    """Return the input that decides: the framework's own pipeline where there is data, as that is what users pay."""
+    shape = session.plan.protocol.plan
+    return "pipeline" if session.materials[group].data.prepared and "pipeline" in shape.inputs else "resident"
+
+
+def decision_plan(session: Session) -> DecisionPlan:
+    """Return how this protocol decides."""
+    protocol, delta = session.plan.protocol, session.plan.options.delta
+    if not protocol.sequential:
+        return DecisionPlan.single_look(max(2, protocol.rounds_max), delta)
+    low = min(protocol.rounds_min, protocol.rounds_max)
+    return DecisionPlan(delta=delta, least_rounds=max(2, low), most_rounds=max(2, protocol.rounds_max))
+
+
+def measure(session: Session, noise: NoiseFloor, book: Book) -> dict[str, Ranking]:
+    """Run rounds until nobody is wanted any more; returns the ranking of every group."""
+    rankings = {group: rank(session, group, noise, book) for group in session.plan.groups}
+    for number in range(1, session.plan.protocol.rounds_max + 1):
+        for group, cells in session.plan.groups.items():
+            wanted = _wanted(session, rankings[group], cells, number, book)
+            missing = [cell for cell in wanted if number not in book.kept[cell.key]]
+            if missing:
+                _run_round(session, number, group, missing, book)
+                rankings[group] = rank(session, group, noise, book)
+                session.screen.ranking(group, rankings[group], {cell.key: cell.title for cell in cells})
+    return rankings
+
+
+def rank(session: Session, group: str, noise: NoiseFloor, book: Book) -> Ranking:
+    """Judge a group on its deciding input."""
+    cells = session.plan.groups[group]
+    return decide(book.locations(cells, primary_input(session, group)), noise, decision_plan(session))
+
+
+def _wanted(session: Session, ranking: Ranking, cells: list[Cell], number: int, book: Book) -> list[Cell]:
+    able = [cell for cell in cells if cell.key not in book.failed]
+    if not session.plan.protocol.sequential or number <= session.plan.protocol.rounds_min:
+        return able
+    keys = rounds_wanted(ranking)
+    return [cell for cell in able if cell.key in keys] if len(able) > 1 else []
+
+
+def _run_round(session: Session, number: int, group: str, cells: list[Cell], book: Book) -> None:
+    """Run one round; when the machine was disturbed, run the whole of it again: never one arm, never by its times."""
+    for attempt in range(MOST_ATTEMPTS):
+        with Sampler() as sampler:
+            trials = _run_once(session, number, attempt, group, cells)
+        reasons = judge(sampler.summary()) if session.plan.options.guard else []
+        again = bool(reasons) and attempt + 1 < MOST_ATTEMPTS and all(trial.done for trial in trials)
+        session.note_round(
+            group=group, round=number, attempt=attempt, kept=not again, reasons=reasons, quietness=sampler.summary().to_dict()
+        )
+        if not again:
+            break
+        session.screen.say(f"Round {number} of {group} is measured again, as the machine was disturbed: {'; '.join(reasons)}.")
+    for trial in trials:
+        book.enter(trial)
+
+
+def _run_once(session: Session, number: int, attempt: int, group: str, cells: list[Cell]) -> list[Trial]:
+    by_key = {cell.key: cell for cell in cells}
+    trials = []
+    for key in round_order(by_key, number, session.plan.options.seed):
+        cell = by_key[key]
+        session.screen.trial(number, cell)
+        folder = jobs.trial_folder(session.folder, number, attempt, cell)
+        job = jobs.measuring(session.plan, cell, session.materials[group], number, attempt, folder)
+        trials.append(session.run_trial(cell, job))
+    return trials

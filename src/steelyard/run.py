@@ -1,0 +1,47 @@
+"""One run from request to page: every station, in order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from steelyard import calibration, certification, materials, plan, record, report, rounds, setup
+from steelyard.session import Session
+from steelyard.store import Store
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from steelyard.options import Options
+    from steelyard.screen import Screen
+
+
+def run(options: Options, folder: Path, screen: Screen) -> Path:
+    """Do everything that is still missing in a run folder; returns the page.
+
+    An interrupted run keeps all finished processes; the same call on the same folder goes on with the rest.
+    """
+    with record.claim(folder):
+        try:
+            page = _run(options, folder, screen)
+        except BaseException:
+            record.update(folder, state="interrupted")
+            raise
+        record.update(folder, state="complete")
+        return page
+
+
+def _run(options: Options, folder: Path, screen: Screen) -> Path:
+    wanted = plan.plan(options)
+    store = Store(folder.parent)
+    environments, wanted = setup.environments(wanted, folder, screen)
+    screen.stage("Data and weights")
+    shared = materials.prepare(wanted, lambda p: screen.progress(p.sentence, p.done, p.total))
+    setup.note(folder, wanted, environments, shared)
+    store.add_run(folder)
+    session = Session(wanted, folder, environments, shared, store, screen)
+    certification.certify(session)
+    noise = calibration.noise_floor(session)
+    screen.stage("Rounds")
+    rounds.measure(session, noise, rounds.read_book(store.trials(folder.name)))
+    screen.stage("Report")
+    return report.write(folder, store)

@@ -1,0 +1,52 @@
+-- An index over run folders; the event files are the record, and this file can be rebuilt from them at any time.
+CREATE TABLE runs (
+    id       TEXT PRIMARY KEY,
+    folder   TEXT NOT NULL,
+    study    TEXT NOT NULL,
+    created  TEXT NOT NULL,
+    state    TEXT NOT NULL,          -- running, interrupted, complete
+    machine  TEXT NOT NULL,
+    method   INTEGER NOT NULL,
+    plan     TEXT NOT NULL           -- JSON
+);
+CREATE TABLE trials (
+    run            TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+    id             TEXT NOT NULL,
+    task           TEXT NOT NULL,
+    cell           TEXT NOT NULL,
+    round          INTEGER NOT NULL,
+    attempt        INTEGER NOT NULL, -- a disturbed round is tried again; the last attempt counts
+    framework      TEXT NOT NULL,
+    workload       TEXT NOT NULL,
+    preset         TEXT NOT NULL,
+    mode           TEXT NOT NULL,
+    method         INTEGER NOT NULL,
+    worker_hash    TEXT NOT NULL,
+    job            TEXT NOT NULL,    -- JSON
+    applied        TEXT NOT NULL,    -- JSON: settings as the framework reported them
+    libraries      TEXT NOT NULL,    -- JSON
+    phases_ns      TEXT NOT NULL,    -- JSON
+    to_first_step_ns    INTEGER,
+    peak_resident_bytes INTEGER,
+    peak_device_bytes   INTEGER,
+    evaluation     TEXT,             -- JSON
+    warnings       TEXT NOT NULL,    -- JSON
+    error_kind     TEXT,
+    error_message  TEXT,
+    done           INTEGER NOT NULL,
+    folder         TEXT NOT NULL,
+    PRIMARY KEY (run, id)
+);
+CREATE TABLE blocks (
+    run        TEXT NOT NULL,
+    trial      TEXT NOT NULL,
+    input      TEXT NOT NULL,        -- pipeline, resident
+    phase      TEXT NOT NULL,        -- first, training, warm-up, counted
+    steps      INTEGER NOT NULL,
+    elapsed_ns INTEGER NOT NULL,
+    byte       INTEGER NOT NULL,     -- of the first stamp in samples.i64 of the trial's folder
+    first_step INTEGER NOT NULL,
+    losses     TEXT NOT NULL,        -- JSON
+    FOREIGN KEY (run, trial) REFERENCES trials (run, id) ON DELETE CASCADE
+);
+CREATE INDEX blocks_of_trial ON blocks (run, trial);

@@ -1,0 +1,82 @@
+"""What a person sees while a run goes on: one interface, and its plainest form, one line per happening."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from steelyard.cells import Cell
+    from steelyard.statistics.decision import Ranking
+    from steelyard.trials import Trial
+
+
+class Screen(Protocol):
+    """Happenings of a run, in order."""
+
+    def say(self, sentence: str) -> None:
+        """Tell one sentence."""
+
+    def stage(self, title: str) -> None:
+        """Begin a stage: environments, data, certificates, calibration, rounds, report."""
+
+    def progress(self, label: str, done: float, total: float) -> None:
+        """Show how far one thing of the stage has come (bytes, samples or processes); total 0: unknown."""
+
+    def trial(self, number: int, cell: Cell) -> None:
+        """A process starts."""
+
+    def event(self, event: dict[str, Any]) -> None:
+        """An event of the running process."""
+
+    def finished(self, trial: Trial) -> None:
+        """A process ended."""
+
+    def ranking(self, group: str, ranking: Ranking, titles: dict[str, str]) -> None:
+        """The state of a comparison after a round."""
+
+    def close(self) -> None:
+        """Leave the terminal as it was."""
+
+
+class PlainScreen:
+    """Lines on standard error, for logs and pipes."""
+
+    def __init__(self) -> None:
+        self._last = ""
+
+    def say(self, sentence: str) -> None:
+        """Print it."""
+        print(sentence, file=sys.stderr, flush=True)
+
+    def stage(self, title: str) -> None:
+        """Print a heading."""
+        self.say(f"== {title}")
+
+    def progress(self, label: str, done: float, total: float) -> None:
+        """Print a label once, when it changes or ends."""
+        if label != self._last or (total and done >= total):
+            self._last = label
+            share = f" {done / total:.0%}" if total else ""
+            self.say(f"   {label}{share}")
+
+    def trial(self, number: int, cell: Cell) -> None:
+        """Print which process starts."""
+        self.say(f"   round {number}: {cell.group}, {cell.title}")
+
+    def event(self, event: dict[str, Any]) -> None:
+        """Too many to print."""
+
+    def finished(self, trial: Trial) -> None:
+        """Print what became of it, if it failed."""
+        if trial.error:
+            self.say(f"   failed ({trial.error[0]}): {trial.error[1]}")
+
+    def ranking(self, group: str, ranking: Ranking, titles: dict[str, str]) -> None:
+        """Print the comparison as it stands."""
+        from steelyard.statistics.sentences import ranking_sentence
+
+        self.say(f"   {group} after {ranking.rounds_run} rounds: {ranking_sentence(ranking, titles)}")
+
+    def close(self) -> None:
+        """Nothing to put back."""

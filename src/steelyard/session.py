@@ -1,0 +1,73 @@
+"""What every station of a run shares once environments and materials exist, and how one process is run for it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from steelyard import launch
+from steelyard.errors import UserError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from steelyard.cells import Cell
+    from steelyard.environments import Environment
+    from steelyard.materials import Materials
+    from steelyard.plan import RunPlan
+    from steelyard.screen import Screen
+    from steelyard.store import Store
+    from steelyard.trials import Trial
+    from steelyard_worker.protocol import Job
+
+ROUNDS = "rounds.jsonl"
+SPARE_BYTES = 200 * 2**20
+
+
+@dataclass(frozen=True)
+class Session:
+    """One run in progress. `folder` is the run's folder; trials live below it."""
+
+    plan: RunPlan
+    folder: Path
+    environments: dict[str, Environment]
+    materials: dict[str, Materials]
+    store: Store
+    screen: Screen
+
+    def run_trial(self, cell: Cell, job: Job) -> Trial:
+        """Run one process and index what it left; a full disk ends the run, as everything after would fail too."""
+        self.check_disk()
+        guard = launch.Guard(self.plan.options.silence_s)
+        trial = launch.launch(job, self.environments[cell.environment].python, self.screen.event, guard)
+        if trial.error and trial.error[0] == "disk-full":
+            raise UserError(trial.error[1])
+        self.store.add_trial(self.folder.name, trial)
+        self.screen.finished(trial)
+        return trial
+
+    def run_aside(self, cell: Cell, job: Job) -> Trial:
+        """Run a process that is no result of the run (certificates, calibration): recorded in its folder, not indexed."""
+        self.check_disk()
+        guard = launch.Guard(self.plan.options.silence_s)
+        return launch.launch(job, self.environments[cell.environment].python, _nobody, guard)
+
+    def check_disk(self) -> None:
+        """Stop before a process whose record would not fit."""
+        free = shutil.disk_usage(self.folder).free
+        if free < SPARE_BYTES:
+            raise UserError(
+                f"The disk that holds {self.folder} has {free / 2**20:.0f} MiB left. Free at least "
+                f"{SPARE_BYTES / 2**20:.0f} MiB, then go on with: steelyard run --resume {self.folder.name}"
+            )
+
+    def note_round(self, **values: Any) -> None:
+        """Append what the machine was like during a round."""
+        with (self.folder / ROUNDS).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(values) + "\n")
+
+
+def _nobody(event: dict[str, Any]) -> None:
+    """Processes beside the rounds are not watched."""

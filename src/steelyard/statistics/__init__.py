@@ -1,0 +1,1 @@
+"""Pure functions: step times -> summaries -> verdicts -> words. Nothing here reads a file or a clock."""

@@ -1,0 +1,139 @@
+"""Locations of processes in, intervals out: of one framework, and of the ratio of two from paired rounds."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import exp, isfinite, log, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard.statistics.calibration import NoiseFloor
+
+WIDEST_LOG = 300.0
+"""An interval this wide says nothing; wider still would overflow."""
+
+Rounds = Mapping[int, float]
+"""Round number -> location of one framework's process in that round, in nanoseconds per step."""
+
+
+@dataclass(frozen=True)
+class Location:
+    """Where a framework lies over its processes: geometric mean and interval, in nanoseconds per step."""
+
+    value_ns: float
+    low_ns: float
+    high_ns: float
+    processes: int
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """Time of A over time of B: below 1, A is the faster one."""
+
+    value: float
+    low: float
+    high: float
+    rounds: int
+
+
+@dataclass(frozen=True)
+class LogRatio:
+    """What paired rounds say about ln(m_A / m_B): an estimate and its Student distribution."""
+
+    mean: float
+    standard_error: float
+    degrees_of_freedom: float
+    rounds: int
+
+    def half_width(self, error: float) -> float:
+        """Half the two-sided interval that misses with probability `error` at one look."""
+        return student_quantile(1 - error / 2, self.degrees_of_freedom) * self.standard_error
+
+    def ratio(self, error: float) -> Ratio:
+        """Return the interval as a ratio of times."""
+        half = min(self.half_width(error), WIDEST_LOG)
+        return Ratio(exp(self.mean), exp(self.mean - half), exp(self.mean + half), self.rounds)
+
+    def difference_p(self) -> float:
+        """Return the smallest `error` whose interval excludes 0."""
+        return self._p(abs(self.mean))
+
+    def equality_p(self, log_delta: float) -> float:
+        """Return the smallest `error` whose interval lies within +-log_delta: two one-sided tests."""
+        return self._p(log_delta - abs(self.mean))
+
+    def _p(self, margin: float) -> float:
+        if self.standard_error == 0:
+            return 0.0 if margin > 0 else 1.0
+        return min(1.0, 2 * student_tail(margin / self.standard_error, self.degrees_of_freedom))
+
+
+def location_interval(locations_ns: Sequence[float], error: float = 0.05) -> Location | None:
+    """Return the t interval on the log scale over processes; None for fewer than two of them."""
+    if len(locations_ns) < 2:
+        return None
+    logs = _logs(locations_ns)
+    standard_error = float(logs.std(ddof=1)) / sqrt(logs.size)
+    found = LogRatio(float(logs.mean()), standard_error, logs.size - 1, logs.size).ratio(error)
+    return Location(found.value, found.low, found.high, found.rounds)
+
+
+def paired_log_ratios(a: Rounds, b: Rounds) -> NDArray[np.float64]:
+    """Return d_r = ln(m_A / m_B) of the rounds both ran, in the order of their numbers."""
+    common = sorted(a.keys() & b.keys())
+    return _logs([a[number] for number in common]) - _logs([b[number] for number in common])
+
+
+def estimate_log_ratio(log_ratios: NDArray[np.float64], noise: NoiseFloor | None) -> LogRatio | None:
+    """Pool the scatter of the rounds with the machine's noise floor; None when nothing can be said.
+
+    s^2 = (nu0 s_d0^2 + sum (d - mean)^2) / (nu0 + r - 1), with nu0 + r - 1 degrees of freedom. A floor
+    measured on something quieter than this pair would make the interval too narrow, so its weight falls with
+    the conflict: nu0 = nu min(1, s_d0^2 / s_own^2) (a power prior). Simulated misses over ten looks when the
+    truth is 2 / 3 / 5 times the floor: 13 / 14 / 12 % instead of 21 / 30 / 37 %; with a true floor 4.2 %
+    instead of 4.9 %, and a 5 % difference at 0.8 % noise is still found in three rounds in 99.5 % of cases.
+    """
+    rounds = log_ratios.size
+    own_freedom = rounds - 1
+    if rounds == 0 or (noise is None and own_freedom == 0):
+        return None
+    own_variance = float(log_ratios.var(ddof=1)) if own_freedom else 0.0
+    prior_variance = noise.s_d0**2 if noise else 0.0
+    weight = float(noise.degrees_of_freedom) if noise else 0.0
+    if own_variance > prior_variance:
+        weight *= prior_variance / own_variance
+    freedom = weight + own_freedom
+    variance = (weight * prior_variance + own_freedom * own_variance) / freedom
+    return LogRatio(float(log_ratios.mean()), sqrt(variance / rounds), freedom, rounds)
+
+
+def ratio_interval(
+    a: Rounds, b: Rounds, error: float = 0.05, noise: NoiseFloor | None = None
+) -> Ratio | None:
+    """Return the ratio of two frameworks' times from their common rounds, for one look at `error`.
+
+    None for fewer than two common rounds (one is enough with a noise floor).
+    """
+    estimate = estimate_log_ratio(paired_log_ratios(a, b), noise)
+    return estimate.ratio(error) if estimate else None
+
+
+def student_quantile(probability: float, degrees_of_freedom: float) -> float:
+    """Return the quantile of Student's t; scipy.special, because scipy.stats takes seconds to import."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(degrees_of_freedom, probability))
+
+
+def student_tail(value: float, degrees_of_freedom: float) -> float:
+    """Return P(t > value) of Student's t, exact far into the tail."""
+    from scipy.special import stdtr
+
+    return float(stdtr(degrees_of_freedom, -value))
+
+
+def _logs(locations_ns: Sequence[float]) -> NDArray[np.float64]:
+    for location in locations_ns:
+        if not (isfinite(location) and location > 0):
+            raise ValueError(f"A location is a finite number of nanoseconds above zero, not {location}.")
+    return np.array([log(location) for location in locations_ns], dtype=np.float64)

@@ -1,0 +1,177 @@
+"""The index of all runs: trials go in as they finish, come out as the same Trials; rebuilt from event files at will."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from steelyard import trials
+from steelyard.errors import UserError
+from steelyard.trials import Block, Evaluation, Trial
+from steelyard_worker import protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FILE = "index.sqlite"
+RUN = "run.json"
+TRIALS = "trials"
+SCHEMA_VERSION = 1
+
+
+class Store:
+    """One SQLite file beside the run folders."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.notice = ""
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self._open()
+        except sqlite3.DatabaseError as error:
+            self._set_aside(error)
+
+    def _open(self) -> None:
+        self._base = sqlite3.connect(self.folder / FILE, timeout=30, isolation_level=None)
+        self._base.row_factory = sqlite3.Row
+        self._base.execute("PRAGMA foreign_keys = ON")
+        if self._base.execute("PRAGMA quick_check").fetchone()[0] != "ok":
+            raise sqlite3.DatabaseError("its check failed")
+        version = self._base.execute("PRAGMA user_version").fetchone()[0]
+        if version != SCHEMA_VERSION:
+            self._create()
+
+    def _create(self) -> None:
+        fresh = not self._base.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if not fresh:
+            raise sqlite3.DatabaseError("it was written by another version")
+        self._base.execute("PRAGMA journal_mode = WAL")
+        self._base.executescript((Path(__file__).parent / "schema.sql").read_text(encoding="utf-8"))
+        self._base.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        self._ingest_all()
+
+    def _set_aside(self, error: sqlite3.DatabaseError) -> None:
+        """Keep the damaged file for whoever wants to look, and build a new one from the event files."""
+        path = self.folder / FILE
+        for suffix in ("", "-wal", "-shm"):
+            old = path.with_name(path.name + suffix)
+            if old.exists():
+                old.replace(path.with_name(f"{path.name}.damaged{suffix}"))
+        self._open()
+        self.notice = f"The index {path} could not be used ({error}); it was rebuilt from the event files, nothing is lost."
+
+    def rebuild(self) -> None:
+        """Forget everything and read every run folder again."""
+        self._base.execute("DELETE FROM runs")
+        self._ingest_all()
+
+    def _ingest_all(self) -> None:
+        for path in sorted(self.folder.glob(f"*/{RUN}")):
+            self.add_run(path.parent)
+            for folder in sorted((path.parent / TRIALS).glob("*/")):
+                try:
+                    self.add_trial(path.parent.name, trials.read(folder))
+                except UserError as error:
+                    self.notice = str(error)
+
+    @contextmanager
+    def _change(self) -> Iterator[sqlite3.Connection]:
+        self._base.execute("BEGIN IMMEDIATE")
+        try:
+            yield self._base
+        except BaseException:
+            self._base.execute("ROLLBACK")
+            raise
+        self._base.execute("COMMIT")
+
+    def add_run(self, folder: Path) -> None:
+        """Index a run from its run.json; what it says now replaces what it said before."""
+        raw = json.loads((folder / RUN).read_text(encoding="utf-8"))
+        row = {"id": folder.name, "folder": str(folder), **{key: raw[key] for key in ("study", "created", "state", "machine", "method")}}
+        row["plan"] = json.dumps(raw["plan"])
+        names = ", ".join(row)
+        updates = ", ".join(f"{name} = excluded.{name}" for name in row if name != "id")
+        marks = ", ".join(f":{name}" for name in row)
+        self._base.execute(f"INSERT INTO runs ({names}) VALUES ({marks}) ON CONFLICT (id) DO UPDATE SET {updates}", row)
+
+    def add_trial(self, run: str, trial: Trial) -> None:
+        """Index one trial and its blocks."""
+        row = _row(run, trial)
+        with self._change() as base:
+            base.execute("DELETE FROM trials WHERE run = ? AND id = ?", (run, trial.folder.name))
+            base.execute(f"INSERT INTO trials ({', '.join(row)}) VALUES ({', '.join(':' + name for name in row)})", row)
+            base.executemany(
+                "INSERT INTO blocks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                [
+                    (run, trial.folder.name, b.input, b.phase, b.steps, b.elapsed_ns, b.offset, b.first_step, json.dumps(b.losses))
+                    for b in trial.blocks
+                ],
+            )
+
+    def runs(self) -> list[dict[str, Any]]:
+        """Return every run, the newest first."""
+        rows = self._base.execute(
+            "SELECT runs.*, (SELECT count(*) FROM trials WHERE run = runs.id AND task = 'measure') AS processes"
+            " FROM runs ORDER BY created DESC, id DESC"
+        )
+        return [dict(row) for row in rows]
+
+    def trials(self, run: str) -> list[Trial]:
+        """Return the trials of a run in the order in which they were done."""
+        blocks: dict[str, list[Block]] = {}
+        for row in self._base.execute("SELECT * FROM blocks WHERE run = ? ORDER BY trial, byte", (run,)):
+            block = Block(row["input"], row["phase"], row["steps"], row["elapsed_ns"], row["byte"], row["first_step"],
+                          tuple(json.loads(row["losses"])))  # fmt: skip
+            blocks.setdefault(row["trial"], []).append(block)
+        rows = self._base.execute("SELECT * FROM trials WHERE run = ? ORDER BY id", (run,))
+        return [_trial(row, blocks.get(row["id"], [])) for row in rows]
+
+    def close(self) -> None:
+        """Close the file."""
+        self._base.close()
+
+
+def _row(run: str, trial: Trial) -> dict[str, Any]:
+    job = trial.job
+    return {
+        "run": run, "id": trial.folder.name, "task": job.task, "cell": cell_of(trial), "round": round_of(trial)[0], "attempt": round_of(trial)[1],
+        "framework": job.framework, "workload": job.workload, "preset": job.preset, "mode": job.settings.mode,
+        "method": trial.method, "worker_hash": job.worker_hash, "job": json.dumps(asdict(job)),
+        "applied": json.dumps(trial.applied), "libraries": json.dumps(trial.libraries),
+        "phases_ns": json.dumps(trial.phases_ns), "to_first_step_ns": trial.first_step_since_spawn_ns,
+        "peak_resident_bytes": trial.peak_resident_bytes, "peak_device_bytes": trial.peak_device_bytes,
+        "evaluation": json.dumps(asdict(trial.evaluation)) if trial.evaluation else None,
+        "warnings": json.dumps(trial.warnings), "error_kind": trial.error[0] if trial.error else None,
+        "error_message": trial.error[1] if trial.error else None, "done": int(trial.done), "folder": str(trial.folder),
+    }  # fmt: skip
+
+
+def cell_of(trial: Trial) -> str:
+    """Return the cell's key: a trial is named `round.attempt/cell`."""
+    return trial.job.trial.partition("/")[2]
+
+
+def round_of(trial: Trial) -> tuple[int, int]:
+    """Return (round, attempt); round 0 is outside the rounds."""
+    number, _, attempt = trial.job.trial.partition("/")[0].partition(".")
+    return int(number), int(attempt or 0)
+
+
+def _trial(row: sqlite3.Row, blocks: list[Block]) -> Trial:
+    evaluation = json.loads(row["evaluation"]) if row["evaluation"] else None
+    return Trial(
+        folder=Path(row["folder"]), job=protocol.from_line(row["job"]), method=row["method"],
+        applied=json.loads(row["applied"]), libraries=json.loads(row["libraries"]), phases_ns=json.loads(row["phases_ns"]),
+        first_step_since_spawn_ns=row["to_first_step_ns"], blocks=tuple(blocks),
+        evaluation=_evaluation(evaluation) if evaluation else None, peak_resident_bytes=row["peak_resident_bytes"],
+        peak_device_bytes=row["peak_device_bytes"], warnings=tuple(json.loads(row["warnings"])),
+        error=(row["error_kind"], row["error_message"]) if row["error_kind"] else None, done=bool(row["done"]),
+    )  # fmt: skip
+
+
+def _evaluation(raw: dict[str, Any]) -> Evaluation:
+    return Evaluation(raw["steps"], tuple(tuple(row) for row in raw["confusion"]), raw["elapsed_ns"])

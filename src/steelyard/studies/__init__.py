@@ -1,0 +1,50 @@
+"""Studies: named, versioned plans of cells, each answering one question."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from steelyard import settings_files
+from steelyard.errors import UserError, nearest
+
+FOLDER = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Study:
+    """`workloads` are `name:preset`; `frameworks` are names or `*` for all."""
+
+    name: str
+    title: str
+    question: str
+    version: int
+    protocol: str
+    workloads: tuple[str, ...]
+    frameworks: tuple[str, ...]
+    train_steps: int = 0
+    evaluation_limit: int = 0
+
+
+def all_studies() -> dict[str, Study]:
+    """Return the studies that come with steelyard."""
+    return {study.name: study for study in map(read, sorted(FOLDER.glob("*.toml")))}
+
+
+def study(name: str) -> Study:
+    """Return a study by name, or from a file of one's own."""
+    if name.endswith(".toml"):
+        return read(Path(name))
+    known = all_studies()
+    if name not in known:
+        raise UserError(f"There is no study '{name}'.{nearest(name, list(known))}")
+    return known[name]
+
+
+def read(path: Path) -> Study:
+    """Read one study file."""
+    raw = settings_files.read(path)
+    found: Study = settings_files.build(path, raw, "", Study)
+    for key in ("workloads", "frameworks"):
+        settings_files.check_type(path, key, getattr(found, key), (list,), "a list of texts")
+    return Study(**{**found.__dict__, "workloads": tuple(found.workloads), "frameworks": tuple(found.frameworks)})

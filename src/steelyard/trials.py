@@ -1,0 +1,138 @@
+"""A trial folder -> one Trial: the live view, the store and its rebuild all go through `read`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from steelyard.errors import UserError
+from steelyard_worker import protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from steelyard_worker.protocol import Job
+
+JOB = "job.json"
+
+
+@dataclass(frozen=True)
+class Block:
+    """Consecutive steps between two synchronisations; `offset` is the byte of its first stamp in samples.i64."""
+
+    input: str
+    phase: str
+    steps: int
+    elapsed_ns: int
+    offset: int
+    first_step: int
+    losses: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Confusion matrix of the test split (rows: truth) after a number of training steps."""
+
+    steps: int
+    confusion: tuple[tuple[int, ...], ...]
+    elapsed_ns: int
+
+    @property
+    def accuracy(self) -> float:
+        """Trace of the confusion matrix over all samples."""
+        total = sum(map(sum, self.confusion))
+        return sum(row[i] for i, row in enumerate(self.confusion)) / total if total else 0.0
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Everything one process left behind."""
+
+    folder: Path
+    job: Job
+    method: int = 0
+    applied: dict[str, Any] = field(default_factory=dict)
+    libraries: dict[str, Any] = field(default_factory=dict)
+    phases_ns: dict[str, int] = field(default_factory=dict)
+    first_step_since_spawn_ns: int | None = None
+    blocks: tuple[Block, ...] = ()
+    evaluation: Evaluation | None = None
+    peak_resident_bytes: int | None = None
+    peak_device_bytes: int | None = None
+    tensors: dict[int, str] = field(default_factory=dict)
+    warnings: tuple[dict[str, Any], ...] = ()
+    error: tuple[str, str] | None = None
+    done: bool = False
+
+    def counted(self, source: str) -> list[Block]:
+        """Return the counted blocks of one input."""
+        return [block for block in self.blocks if block.input == source and block.phase == "counted"]
+
+    def location_ns(self, source: str) -> float | None:
+        """Time per step of the counted blocks: total time over total steps; None without any."""
+        blocks = self.counted(source)
+        steps = sum(block.steps for block in blocks)
+        return sum(block.elapsed_ns for block in blocks) / steps if steps else None
+
+    def block_steps_ns(self, source: str, phases: Iterable[str] = ("counted",)) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """Time between the returns of consecutive steps inside each block, float64 nanoseconds; a diagnosis."""
+        wanted = set(phases)
+        parts = [self._steps(block) for block in self.blocks if block.input == source and block.phase in wanted]
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    def _steps(self, block: Block) -> np.ndarray[Any, np.dtype[np.float64]]:
+        path = self.folder / protocol.SAMPLES
+        stamps = np.fromfile(path, "<i8", block.steps, offset=block.offset).astype(np.float64)
+        if len(stamps) != block.steps:
+            raise UserError(f"{path} ends too early: {block.steps} samples were recorded at byte {block.offset}.")
+        return np.diff(stamps, prepend=0.0)
+
+
+def read(folder: Path) -> Trial:
+    """Read a trial's job and events; a damaged file is a UserError that names it."""
+    try:
+        job = protocol.from_line((folder / JOB).read_text(encoding="utf-8"))
+        return replay(folder, job, protocol.read_events(folder / protocol.EVENTS))
+    except (ValueError, OSError, KeyError, TypeError) as error:
+        raise UserError(f"Trial {folder.name} cannot be read: {error}. Delete {folder} to leave it out.") from None
+
+
+def replay(folder: Path, job: Job, events: Iterable[dict[str, Any]]) -> Trial:
+    """Fold events into a Trial."""
+    found: dict[str, Any] = {"folder": folder, "job": job, "phases_ns": {}, "tensors": {}}
+    blocks: list[Block] = []
+    warnings: list[dict[str, Any]] = []
+    for event in events:
+        match event["event"]:
+            case "hello":
+                found["method"] = event["method"]
+            case "applied":
+                found |= {"applied": event["applied"], "libraries": event["libraries"]}
+            case "phase":
+                found["phases_ns"][event["name"]] = event["elapsed_ns"]
+                if event["name"] == "first-step":
+                    found["first_step_since_spawn_ns"] = event["since_spawn_ns"]
+            case "samples":
+                blocks.append(_block(event))
+            case "evaluated":
+                matrix = tuple(tuple(row) for row in event["confusion"])
+                found["evaluation"] = Evaluation(event["steps"], matrix, event["elapsed_ns"])
+            case "tensors":
+                found["tensors"][event["variant"]] = event["folder"]
+            case "memory":
+                found |= {key: event[key] for key in ("peak_resident_bytes", "peak_device_bytes")}
+            case "warning":
+                warnings.append({key: event[key] for key in event.keys() - {"v", "event", "t_ns"}})
+            case "error":
+                found["error"] = (event["kind"], event["message"])
+            case "done":
+                found["done"] = True
+    return Trial(**found, blocks=tuple(blocks), warnings=tuple(warnings))
+
+
+def _block(event: dict[str, Any]) -> Block:
+    keys = ("input", "phase", "steps", "elapsed_ns", "offset", "first_step")
+    return Block(*(event[key] for key in keys), losses=tuple(event["losses"]))

@@ -1,0 +1,130 @@
+"""Workload folders -> specifications: presets, optimizers, data, and which frameworks implement them."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from steelyard import settings_files
+from steelyard.errors import UserError, nearest
+from steelyard.frameworks import WORKER
+from steelyard_worker import network as networks
+from steelyard_worker.protocol import Optimizer
+
+if TYPE_CHECKING:
+    from steelyard_worker.network import Network
+
+REQUIRED = {"name", "title", "family", "summary", "source", "unit", "metric", "optimizers", "presets"}
+PRESET_REQUIRED = {"summary", "optimizer", "sizes"}
+PRESET_ALLOWED = PRESET_REQUIRED | {"learning_rate", "data"}
+
+
+@dataclass(frozen=True)
+class Preset:
+    """One set of sizes; `data` says which data set prepared how, and is empty where only synthetic batches exist."""
+
+    name: str
+    summary: str
+    sizes: dict[str, Any]
+    optimizer: str
+    learning_rate: float | None
+    data: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One folder: spec.toml, network.py, and one file per framework."""
+
+    name: str
+    title: str
+    family: str
+    summary: str
+    source: str
+    unit: str
+    metric: str
+    folder: Path
+    presets: dict[str, Preset]
+    optimizers: dict[str, Optimizer]
+    unsupported: dict[str, str]
+
+    def preset(self, name: str) -> Preset:
+        """Return a preset by name, or refuse with the nearest."""
+        if name not in self.presets:
+            raise UserError(f"Workload {self.name} has no preset '{name}'.{nearest(name, list(self.presets))}")
+        return self.presets[name]
+
+    def optimizer(self, preset: Preset, name: str | None = None) -> Optimizer:
+        """Return the update rule of a preset, or another one by name."""
+        chosen = name or preset.optimizer
+        if chosen not in self.optimizers:
+            raise UserError(f"Workload {self.name} has no optimizer '{chosen}'.{nearest(chosen, list(self.optimizers))}")
+        rule = self.optimizers[chosen]
+        own = preset.learning_rate is not None and chosen == preset.optimizer
+        return replace(rule, learning_rate=preset.learning_rate) if own and preset.learning_rate else rule
+
+    def network(self, preset: Preset) -> Network:
+        """Describe the network at the sizes of a preset; sizes that do not fit it are refused."""
+        try:
+            return networks.describe(self.folder, preset.sizes)
+        except KeyError as error:
+            key = error.args[0]
+            raise UserError(f"{self.folder / 'spec.toml'}: [presets.{preset.name}.sizes] lacks the key '{key}'. Add it.") from None
+
+    def implemented_by(self, framework: str) -> bool:
+        """Say whether a framework has a file here."""
+        return (self.folder / f"{framework}.py").is_file()
+
+    def spec_hash(self, preset: Preset) -> str:
+        """Hash of what defines the computation: the network's text and the preset."""
+        text = (self.folder / "network.py").read_bytes() + repr(sorted(preset.sizes.items())).encode()
+        return hashlib.sha256(text).hexdigest()[:16]
+
+
+def find(folders: tuple[Path, ...] = ()) -> dict[str, Workload]:
+    """Return every workload: the ones that come with steelyard, then those of the folders given (which may replace them)."""
+    found: dict[str, Workload] = {}
+    for root in (WORKER / "workloads", *folders):
+        if not root.is_dir():
+            raise UserError(f"{root} is not a folder, so it holds no workloads. Name a folder that holds NAME/spec.toml.")
+        specs = sorted(root.glob("*/spec.toml")) + ([root / "spec.toml"] if (root / "spec.toml").is_file() else [])
+        if not specs:
+            raise UserError(f"{root} holds no workload: no spec.toml was found in it or one level below.")
+        found |= {workload.name: workload for workload in map(parse, specs)}
+    return found
+
+
+def parse(path: Path) -> Workload:
+    """Read one spec.toml."""
+    raw = settings_files.read(path)
+    settings_files.check_keys(path, raw, "", REQUIRED, REQUIRED | {"unsupported"})
+    for key in sorted(REQUIRED - {"optimizers", "presets"}):
+        settings_files.check_type(path, key, raw[key], (str,), "a text")
+    optimizers = {name: _optimizer(path, name, table) for name, table in raw["optimizers"].items()}
+    presets = {name: _preset(path, name, table, optimizers) for name, table in raw["presets"].items()}
+    plain = {field.name: raw[field.name] for field in fields(Workload) if field.name in raw}
+    plain |= {"folder": path.parent, "presets": presets, "optimizers": optimizers}
+    return Workload(**{"unsupported": {}, **plain})
+
+
+def _optimizer(path: Path, name: str, table: Any) -> Optimizer:
+    settings_files.check_type(path, name, table, (dict,), "a table")
+    rule: Optimizer = settings_files.build(path, table, f"optimizers.{name}", Optimizer)
+    settings_files.check_type(path, "learning_rate", rule.learning_rate, (float,), "a number")
+    return rule
+
+
+def _preset(path: Path, name: str, table: Any, optimizers: dict[str, Optimizer]) -> Preset:
+    settings_files.check_type(path, name, table, (dict,), "a table")
+    settings_files.check_keys(path, table, f"presets.{name}", PRESET_REQUIRED, PRESET_ALLOWED)
+    if table["optimizer"] not in optimizers:
+        line = settings_files.line_of(path, f"presets.{name}")
+        known = nearest(str(table["optimizer"]), list(optimizers))
+        raise UserError(f"{path}, line {line}: [presets.{name}] names optimizer '{table['optimizer']}'.{known}")
+    batch = table["sizes"].get("batch")
+    if not isinstance(batch, int) or isinstance(batch, bool) or batch < 1:
+        line = settings_files.line_of(path, f"presets.{name}.sizes")
+        raise UserError(f"{path}, line {line}: [presets.{name}.sizes] needs 'batch', a whole number of at least 1.")
+    rate = table.get("learning_rate")
+    return Preset(name, table["summary"], table["sizes"], table["optimizer"], rate, table.get("data", {}))

@@ -1,0 +1,159 @@
+"""Drive NumPy as if it were a framework; time passes only as the script says."""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+import signal
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from steelyard_worker.protocol import Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from types import ModuleType
+
+    from steelyard_worker.batches import Batch, Source
+    from steelyard_worker.frameworks.base import Array
+    from steelyard_worker.network import Network
+    from steelyard_worker.protocol import Optimizer, Settings
+
+DEFAULTS = {"step_us": 10_000, "noise": 0.0, "process_noise": 0.0, "fault": "none", "fault_step": 20}
+
+
+class Adapter:
+    """One scripted process."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self.knobs: dict[str, Any] = {**DEFAULTS, **settings.knobs}
+        if self.knobs["fault"] == "import":
+            raise ImportError("No module named 'fake'")
+        self.draw = random.Random()
+        self.speed = max(0.1, self.draw.gauss(1, self.knobs["process_noise"]))
+        self._now_ns = time.perf_counter_ns()
+
+    def scripted_clock(self) -> int:
+        """Return the scripted time, nanoseconds."""
+        return self._now_ns
+
+    def pass_step(self) -> None:
+        """Let the time of one step pass."""
+        noise = self.draw.gauss(1, self.knobs["noise"]) if self.knobs["noise"] else 1.0
+        self._now_ns += max(1, round(self.knobs["step_us"] * 1000 * self.speed * noise))
+
+    def applied(self) -> dict[str, Any]:
+        """Report the settings as they were given, threads included."""
+        given = self._settings
+        return {
+            "mode": given.mode, "device": "cpu", "threads": given.threads, "precision": given.precision,
+            "deterministic": given.deterministic, **self.knobs,
+        }  # fmt: skip
+
+    def libraries(self) -> dict[str, Any]:
+        """Only NumPy takes part."""
+        return {"numpy": np.__version__}
+
+    def trainer(
+        self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array],
+        optimizer: Optimizer,
+    ) -> Trainer:  # fmt: skip
+        """Return a trainer around `implementation.forward` and `implementation.backward`."""
+        return Trainer(self, implementation, network, weights, optimizer, np.dtype(self._settings.precision))
+
+    def pipeline(self, trainer: Trainer, source: Source, workers: int) -> Iterator[Any]:  # noqa: ARG002
+        """Feed the batches one after the other."""
+        step = 0
+        while True:
+            yield trainer.put(source.batch(step))
+            step += 1
+
+    def compilations(self) -> int:
+        """Nothing is compiled."""
+        return 0
+
+    def peak_bytes(self) -> int | None:
+        """There is no device memory."""
+        return None
+
+
+class Trainer:
+    """Plain SGD with momentum, or Adam in its canonical form, in NumPy."""
+
+    def __init__(
+        self, adapter: Adapter, implementation: ModuleType, network: Network, weights: Mapping[str, Array],
+        optimizer: Optimizer, dtype: np.dtype[Any],
+    ) -> None:  # fmt: skip
+        self._adapter, self._implementation, self._optimizer, self._dtype = adapter, implementation, optimizer, dtype
+        self._parameters = {p.name: np.array(weights[p.name], dtype) for p in network.parameters}
+        self._moments = {name: (np.zeros_like(a), np.zeros_like(a)) for name, a in self._parameters.items()}
+        self._steps = 0
+
+    def put(self, batch: Batch) -> Batch:
+        """Convert floats to the precision of the run."""
+        floating = {name: np.issubdtype(array.dtype, np.floating) for name, array in batch.items()}
+        return {name: array.astype(self._dtype) if floating[name] else array for name, array in batch.items()}
+
+    def step(self, batch: Batch) -> float:
+        """One update; the scripted time passes, and the scripted fault strikes."""
+        self._steps += 1
+        self._adapter.pass_step()
+        if self._steps == self._adapter.knobs["fault_step"]:
+            strike(self._adapter.knobs["fault"])
+        _, loss, gradients = self.gradients(batch)
+        for name, gradient in gradients.items():
+            self._update(name, gradient)
+        faulty = self._adapter.knobs["fault"] == "nan" and self._steps >= self._adapter.knobs["fault_step"]
+        return float("nan") if faulty else loss
+
+    def _update(self, name: str, gradient: Array) -> None:
+        rule, (first, second) = self._optimizer, self._moments[name]
+        if rule.name == "sgd":
+            first[...] = rule.momentum * first + gradient
+            self._parameters[name] -= rule.learning_rate * first
+            return
+        first[...] = rule.beta1 * first + (1 - rule.beta1) * gradient
+        second[...] = rule.beta2 * second + (1 - rule.beta2) * gradient * gradient
+        corrected = first / (1 - rule.beta1**self._steps)
+        spread = np.sqrt(second / (1 - rule.beta2**self._steps)) + rule.epsilon
+        self._parameters[name] -= rule.learning_rate * corrected / spread
+
+    def synchronise(self) -> None:
+        """NumPy has finished when it returns."""
+
+    def losses(self, handles: list[float]) -> list[float]:
+        """Losses are numbers already."""
+        return handles
+
+    def gradients(self, batch: Batch) -> tuple[dict[str, Array], float, dict[str, Array]]:
+        """Forward and backward by the implementation's own formulas."""
+        outputs = self._implementation.forward(self._parameters, batch)
+        loss, gradients = self._implementation.backward(self._parameters, batch, outputs)
+        return outputs, float(loss), gradients
+
+    def outputs(self, batch: Batch) -> dict[str, Array]:
+        """Forward only."""
+        outputs: dict[str, Array] = self._implementation.forward(self._parameters, batch)
+        return outputs
+
+    def state(self) -> dict[str, Array]:
+        """Every tensor."""
+        return dict(self._parameters)
+
+
+def strike(fault: str) -> None:
+    """Do for real what the script says: hang, die, run out of memory, or find the disk full."""
+    if fault == "hang":
+        time.sleep(3600)
+    elif fault == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    elif fault == "memory":
+        raise MemoryError("Unable to allocate 1.00 TiB for an array")
+    elif fault == "disk":
+        raise OSError(errno.ENOSPC, "No space left on device")
+    elif fault == "unsupported":
+        raise Refusal("unsupported", "The script says that this cannot be done.")

@@ -1,0 +1,1 @@
+"""A second scripted framework, so that comparisons can be tested: NumPy through einsum."""

@@ -1,0 +1,7 @@
+"""The scripted framework again under another name; its workloads compute the same in another order of operations."""
+
+from steelyard_worker.frameworks.fake import adapter
+
+
+class Adapter(adapter.Adapter):
+    """Like the fake framework, but another contender."""

@@ -1,0 +1,112 @@
+"""Intervals of locations and ratios, against numbers worked by hand with a table of Student's t."""
+
+from math import exp, sqrt
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steelyard.statistics.calibration import NoiseFloor
+from steelyard.statistics.intervals import (
+    estimate_log_ratio,
+    location_interval,
+    paired_log_ratios,
+    ratio_interval,
+    student_quantile,
+    student_tail,
+)
+
+FLOOR = NoiseFloor(s_d0=0.01, degrees_of_freedom=8, rounds=9)
+rounds = st.dictionaries(st.integers(1, 12), st.floats(1e3, 1e9), max_size=12)
+
+
+def test_the_quantiles_are_those_of_the_table() -> None:
+    assert student_quantile(0.975, 2) == pytest.approx(4.303, abs=5e-4)
+    assert student_quantile(0.975, 10) == pytest.approx(2.228, abs=5e-4)
+    assert student_tail(2.228, 10) == pytest.approx(0.025, abs=1e-4)
+    assert 0 < student_tail(60.0, 10) < 1e-13
+
+
+def test_a_location_interval_is_the_t_interval_of_the_logs() -> None:
+    # Logs 0 1 2: mean 1, sd 1, half width 4.303 / sqrt(3) = 2.484.
+    found = location_interval([1.0, exp(1), exp(2)])
+    assert found is not None
+    assert (found.value_ns, found.processes) == (pytest.approx(exp(1)), 3)
+    assert found.low_ns == pytest.approx(exp(1 - 2.4843), rel=1e-3)
+    assert found.high_ns == pytest.approx(exp(1 + 2.4843), rel=1e-3)
+
+
+@pytest.mark.parametrize("few", [[], [5.0]])
+def test_one_process_has_no_interval(few: list[float]) -> None:
+    assert location_interval(few) is None
+
+
+def test_a_ratio_pools_its_own_scatter_with_the_noise_floor() -> None:
+    # d = 0.04 0.05 0.06: own sd 0.01 as the floor, so s = 0.01 with 10 degrees of freedom;
+    # half width 2.228 * 0.01 / sqrt(3) = 0.012863.
+    a = {1: exp(0.04), 2: exp(0.05), 3: exp(0.06)}
+    found = ratio_interval(a, dict.fromkeys(a, 1.0), noise=FLOOR)
+    assert found is not None
+    assert (found.value, found.rounds) == (pytest.approx(exp(0.05)), 3)
+    assert found.low == pytest.approx(exp(0.05 - 0.012863), abs=1e-5)
+    assert found.high == pytest.approx(exp(0.05 + 0.012863), abs=1e-5)
+
+
+def test_a_floor_quieter_than_the_pair_loses_weight() -> None:
+    # d = 0.03 0.05 0.07: own variance 4e-4 is four times the floor's, so 8 degrees of freedom count as 2:
+    # (2 * 1e-4 + 2 * 4e-4) / 4 = 2.5e-4.
+    found = estimate_log_ratio(np.array([0.03, 0.05, 0.07]), FLOOR)
+    assert found is not None
+    assert found.degrees_of_freedom == pytest.approx(4)
+    assert found.standard_error == pytest.approx(sqrt(2.5e-4 / 3))
+
+
+def test_a_floor_louder_than_the_pair_keeps_its_weight() -> None:
+    found = estimate_log_ratio(np.array([0.05, 0.05, 0.05]), FLOOR)
+    assert found is not None
+    assert found.degrees_of_freedom == 10
+    assert found.standard_error == pytest.approx(sqrt(8e-4 / 10 / 3))
+
+
+def test_without_a_floor_the_rounds_speak_alone() -> None:
+    # d = 0.04 0.06: sd 0.01414, over sqrt(2) is 0.01; t with one degree of freedom 12.706.
+    found = ratio_interval({1: exp(0.04), 2: exp(0.06)}, {1: 1.0, 2: 1.0})
+    assert found is not None
+    assert found.high == pytest.approx(exp(0.05 + 0.12706), rel=1e-4)
+    assert ratio_interval({1: 2.0}, {1: 1.0}) is None
+    assert ratio_interval({1: 2.0}, {1: 1.0}, noise=FLOOR) is not None
+
+
+def test_only_common_rounds_are_paired() -> None:
+    found = paired_log_ratios({3: 4.0, 1: 2.0, 5: 9.0}, {1: 1.0, 2: 7.0, 3: 1.0})
+    assert found == pytest.approx(np.log([2.0, 4.0]))
+    assert ratio_interval({1: 1.0}, {2: 1.0}, noise=FLOOR) is None
+
+
+def test_an_interval_too_wide_to_write_down_does_not_overflow() -> None:
+    found = ratio_interval({1: 1.0, 2: 1e300}, {1: 1.0, 2: 1.0}, error=1e-6)
+    assert found is not None
+    assert 0 < found.low < found.high < float("inf")
+
+
+@pytest.mark.parametrize("location", [0.0, -1.0, float("nan"), float("inf")])
+def test_an_impossible_location_is_refused(location: float) -> None:
+    with pytest.raises(ValueError, match="location"):
+        location_interval([1.0, location])
+
+
+@given(rounds, rounds)
+def test_the_ratio_of_b_to_a_is_the_inverse(a: dict[int, float], b: dict[int, float]) -> None:
+    one, other = ratio_interval(a, b, noise=FLOOR), ratio_interval(b, a, noise=FLOOR)
+    assert (one is None) == (other is None)
+    if one and other:
+        assert (other.value, other.low, other.high) == pytest.approx(
+            (1 / one.value, 1 / one.high, 1 / one.low)
+        )
+
+
+@given(rounds)
+def test_a_framework_against_itself_is_exactly_one(a: dict[int, float]) -> None:
+    found = ratio_interval(a, a, noise=FLOOR)
+    assert found is None or found.value == 1

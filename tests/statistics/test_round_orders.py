@@ -1,0 +1,75 @@
+"""Orders of rounds: each holds each framework once, and positions are shared out fairly."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steelyard.statistics.orders import round_order, williams_squares
+
+sizes = st.integers(1, 8)
+seeds = st.integers(0, 10**6)
+
+
+def keys(size: int) -> list[str]:
+    return [f"framework-{index}" for index in range(size)]
+
+
+@given(sizes, st.integers(0, 60), seeds)
+def test_every_round_holds_each_framework_once(size: int, number: int, seed: int) -> None:
+    assert sorted(round_order(keys(size), number, seed)) == keys(size)
+
+
+@given(st.integers(2, 8), seeds)
+def test_over_a_cycle_each_has_each_position_equally_often(size: int, seed: int) -> None:
+    rows = size if size % 2 == 0 else 2 * size
+    orders = [round_order(keys(size), number, seed) for number in range(1, rows + 1)]
+    held = Counter((key, position) for order in orders for position, key in enumerate(order))
+    assert set(held.values()) == {rows // size}
+    assert len(held) == size * size
+
+
+@given(st.integers(2, 8), st.integers(1, 30), seeds)
+def test_at_any_time_positions_are_shared_out_about_equally(size: int, last: int, seed: int) -> None:
+    orders = [round_order(keys(size), number, seed) for number in range(1, last + 1)]
+    for position in range(size):
+        held = Counter(order[position] for order in orders)
+        assert max(held.values()) - min(held[key] for key in keys(size)) <= 2
+
+
+@given(st.integers(3, 8), seeds)
+def test_no_position_repeats_in_the_first_rounds(size: int, seed: int) -> None:
+    orders = [round_order(keys(size), number, seed) for number in range(1, size + 1)]
+    for position in range(size):
+        assert len({order[position] for order in orders}) == size
+
+
+@given(seeds, st.integers(0, 20))
+def test_two_frameworks_swap_within_each_pair_of_rounds(seed: int, pair: int) -> None:
+    first, second = (round_order(["a", "b"], 2 * pair + number, seed) for number in (1, 2))
+    assert first == second[::-1]
+
+
+def test_which_of_two_goes_first_is_drawn_anew_for_each_pair() -> None:
+    first = Counter(round_order(["a", "b"], 2 * pair + 1, seed=3)[0] for pair in range(200))
+    assert 70 < first["a"] < 130
+
+
+@given(st.integers(2, 8))
+def test_each_follows_each_equally_often_in_the_design(size: int) -> None:
+    rows = [row for square in williams_squares(size) for row in square]
+    follows = Counter((a, b) for row in rows for a, b in zip(row, row[1:], strict=False))
+    assert len(follows) == size * (size - 1)
+    assert len(set(follows.values())) == 1
+
+
+def test_an_order_depends_on_its_arguments_alone() -> None:
+    assert round_order(["b", "a", "c"], 4, 7) == round_order(iter(["c", "b", "a"]), 4, 7)
+    orders = {tuple(round_order("abcde", number, seed) for number in range(1, 4)) for seed in range(20)}
+    assert len(orders) == 20
+
+
+@pytest.mark.parametrize("few", [[], ["a"]])
+def test_nothing_to_order_is_left_as_it_is(few: list[str]) -> None:
+    assert list(round_order(few, 1, 0)) == few

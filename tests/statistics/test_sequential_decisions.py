@@ -1,0 +1,225 @@
+"""The sequential rule: verdicts worked by hand, and what must hold for any rounds."""
+
+from math import exp, log
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steelyard.statistics.calibration import NoiseFloor
+from steelyard.statistics.decision import DecisionPlan, Ranking, decide, rounds_wanted
+from steelyard.statistics.verdicts import OPPOSITE, holm_levels
+
+FLOOR = NoiseFloor(s_d0=0.008, degrees_of_freedom=8, rounds=9)
+Rounds = dict[str, dict[int, float]]
+
+some_rounds = st.dictionaries(st.integers(1, 12), st.floats(9e5, 1.2e6), max_size=12)
+comparisons = st.dictionaries(st.sampled_from("abcde"), some_rounds, min_size=2)
+
+
+def times(*logs: float) -> dict[int, float]:
+    return {number: 1e6 * exp(value) for number, value in enumerate(logs, start=1)}
+
+
+def kinds(ranking: Ranking) -> dict[tuple[str, str], str]:
+    return {(v.a, v.b): v.kind for v in ranking.verdicts}
+
+
+def test_a_clear_difference_is_decided_after_three_rounds() -> None:
+    # d = 0.042 0.05 0.058: own sd 0.008 as the floor's, ten degrees of freedom, t(1 - 0.00625) = 3.04:
+    # half width 3.04 * 0.008 / sqrt(3) = 0.0140.
+    ranking = decide({"a": times(0, 0, 0), "b": times(0.042, 0.05, 0.058)}, FLOOR)
+    verdict = ranking.between("b", "a")
+    assert verdict is not None
+    assert (verdict.kind, verdict.rounds, verdict.rounds_still_needed) == ("slower", 3, 0)
+    assert verdict.ratio == pytest.approx(exp(0.05))
+    assert (log(verdict.low), log(verdict.high)) == pytest.approx((0.036, 0.064), abs=1e-4)
+    assert verdict.by_more_than_delta
+    assert (ranking.leader, ranking.order) == ("a", ("a", "b"))
+    assert rounds_wanted(ranking) == frozenset()
+
+
+def test_two_rounds_are_never_enough() -> None:
+    ranking = decide({"a": times(0, 0), "b": times(0.5, 0.5)}, FLOOR)
+    assert kinds(ranking) == {("a", "b"): "undecided"}
+    assert ranking.still_undecided == {"b"}
+    assert rounds_wanted(ranking) == {"a", "b"}
+
+
+def test_close_frameworks_are_equal_within_delta() -> None:
+    # d = -0.002 0.002 0: half width at most 0.0140, well inside ln 1.02 = 0.0198.
+    ranking = decide({"a": times(-0.002, 0.002, 0), "b": times(0, 0, 0)}, FLOOR)
+    assert kinds(ranking) == {("a", "b"): "equal"}
+    assert ranking.delta_used == 0.02
+    assert not ranking.delta_widened
+
+
+def test_equality_goes_before_a_difference_too_small_to_matter() -> None:
+    quiet = NoiseFloor(s_d0=0.001, degrees_of_freedom=8, rounds=9)
+    ranking = decide({"a": times(0, 0, 0), "b": times(0.009, 0.01, 0.011)}, quiet)
+    verdict = ranking.between("a", "b")
+    assert verdict is not None
+    assert verdict.kind == "equal"
+    assert verdict.high < 1
+
+
+def test_what_is_neither_stays_open_and_says_for_how_long() -> None:
+    # dbar = 0.012, s about 0.008, distance max(0.0198 - 0.012, 0.012) = 0.012; with t near 2.9 after a few more
+    # rounds, (2.9 * 0.008 / 0.012)^2 = 3.7 rounds, so one more.
+    ranking = decide({"a": times(0, 0, 0), "b": times(0.004, 0.012, 0.02)}, FLOOR)
+    verdict = ranking.between("a", "b")
+    assert verdict is not None
+    assert (verdict.kind, verdict.rounds_still_needed) == ("undecided", 1)
+    assert verdict.low < 1 < verdict.high
+
+
+def test_a_noisy_machine_gets_a_feasible_delta_and_says_so() -> None:
+    ranking = decide({"a": times(0, 0, 0), "b": times(0, 0, 0)}, NoiseFloor(0.02, 8, 9))
+    assert ranking.delta_used == pytest.approx(0.028)
+    assert ranking.delta_widened
+    assert ranking.verdicts[0].delta_used == pytest.approx(0.028)
+
+
+def test_scripted_clocks_without_any_noise_are_decided_exactly() -> None:
+    still = NoiseFloor(0.0, 8, 9)
+    ranking = decide({"a": times(0, 0, 0), "b": times(0, 0, 0), "c": times(1, 1, 1)}, still)
+    assert kinds(ranking) == {("a", "b"): "equal", ("a", "c"): "faster", ("b", "c"): "faster"}
+
+
+def test_after_the_last_round_nobody_runs_again() -> None:
+    wild = {number: 1e6 * exp(0.1 * (-1) ** number) for number in range(1, 13)}
+    ranking = decide({"a": dict.fromkeys(wild, 1e6), "b": wild}, FLOOR)
+    assert ranking.still_undecided
+    assert ranking.rounds_run == 12
+    assert rounds_wanted(ranking) == frozenset()
+
+
+def test_those_decided_against_the_leader_stop_and_the_others_go_on() -> None:
+    rounds = {"a": times(0, 0, 0), "b": times(0.004, 0.012, 0.02), "c": times(0.5, 0.51, 0.49)}
+    ranking = decide(rounds, FLOOR)
+    assert ranking.still_undecided == {"b"}
+    assert rounds_wanted(ranking) == {"a", "b"}
+
+
+def test_a_failed_round_leaves_the_others_paired_and_is_made_up_for() -> None:
+    rounds = {"a": times(0, 0, 0), "b": times(0.5, 0.51, 0.49), "c": {1: 2e6, 3: 2e6}}
+    ranking = decide(rounds, FLOOR)
+    against = ranking.between("c", "a")
+    assert against is not None
+    assert (against.rounds, against.kind) == (2, "undecided")
+    assert rounds_wanted(ranking) == {"a", "c"}
+
+
+def test_a_framework_without_a_round_is_open_and_last() -> None:
+    ranking = decide({"a": {}, "b": times(0, 0, 0), "c": times(1, 1, 1)}, FLOOR)
+    assert (ranking.leader, ranking.order) == ("b", ("b", "c", "a"))
+    assert ranking.between("a", "b") is None
+    assert rounds_wanted(ranking) == {"a", "b"}
+
+
+def test_before_the_first_round_everybody_is_wanted() -> None:
+    ranking = decide({"a": {}, "b": {}}, FLOOR)
+    assert ranking.leader is None
+    assert ranking.verdicts == ()
+    assert rounds_wanted(ranking) == {"a", "b"}
+
+
+def test_a_framework_alone_runs_the_least_rounds() -> None:
+    assert rounds_wanted(decide({"a": times(0, 0)}, FLOOR)) == {"a"}
+    assert rounds_wanted(decide({"a": times(0, 0, 0)}, FLOOR)) == frozenset()
+
+
+def test_the_leader_is_judged_on_common_rounds_only() -> None:
+    # The machine slowed down after round 3; b ran only before. By mean time b leads, by pairs a does.
+    rounds = {"a": times(0, 0, 0, 0.7, 0.7, 0.7), "b": times(0.1, 0.1, 0.1)}
+    assert decide(rounds, FLOOR).leader == "a"
+
+
+def test_holm_gives_each_step_its_level() -> None:
+    # 0.0125 / 3 = 0.00417 > 0.001; 0.0125 / 2 = 0.00625 > 0.004; 0.0125 < 0.02.
+    p, q, r = (frozenset(pair) for pair in ("ab", "ac", "bc"))
+    assert holm_levels({r: 0.02, p: 0.001, q: 0.004}, 0.0125, 3) == pytest.approx({p: 0.0125 / 3, q: 0.00625})
+    assert holm_levels({p: 0.005, q: 0.005, r: 0.005}, 0.0125, 3) == {}
+
+
+def test_a_fixed_protocol_looks_once() -> None:
+    plan = DecisionPlan.single_look(5)
+    assert rounds_wanted(decide({"a": times(0, 0, 0), "b": times(1, 1, 1)}, FLOOR, plan)) == {"a", "b"}
+    done = decide({"a": times(*[0.0] * 5), "b": times(*[1.0] * 5)}, FLOOR, plan)
+    assert kinds(done) == {("a", "b"): "faster"}
+    assert rounds_wanted(done) == frozenset()
+
+
+@pytest.mark.parametrize("wrong", [{"delta": 0.0}, {"error": 1.0}, {"least_rounds": 0}, {"most_rounds": 2}])
+def test_a_plan_that_cannot_decide_is_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="plan"):
+        DecisionPlan(**wrong)  # type: ignore[arg-type]
+
+
+@given(comparisons)
+def test_every_verdict_can_be_read_off_its_interval(rounds: Rounds) -> None:
+    ranking = decide(rounds, FLOOR)
+    for verdict in ranking.verdicts:
+        assert verdict.low <= verdict.ratio <= verdict.high
+        inside = 1 / (1 + verdict.delta_used) < verdict.low and verdict.high < 1 + verdict.delta_used
+        if verdict.kind == "faster":
+            assert verdict.high < 1
+        elif verdict.kind == "slower":
+            assert verdict.low > 1
+        elif verdict.kind == "equal":
+            assert inside
+        elif verdict.rounds >= 3:
+            assert verdict.low <= 1 <= verdict.high
+            assert not inside
+        assert (verdict.rounds_still_needed > 0) == (verdict.kind == "undecided")
+
+
+@given(comparisons)
+def test_told_from_the_other_side_a_verdict_flips(rounds: Rounds) -> None:
+    ranking = decide(rounds, FLOOR)
+    for one in ranking.verdicts:
+        other = ranking.between(one.b, one.a)
+        assert other is not None
+        assert other.kind == OPPOSITE[one.kind]
+        assert other.ratio * one.ratio == pytest.approx(1)
+        assert other.low * one.high == pytest.approx(1)
+
+
+@given(some_rounds, some_rounds)
+def test_swapping_the_names_swaps_the_verdict(x: dict[int, float], y: dict[int, float]) -> None:
+    one = decide({"a": x, "b": y}, FLOOR).between("a", "b")
+    other = decide({"a": y, "b": x}, FLOOR).between("a", "b")
+    assert (one is None) == (other is None)
+    if one and other:
+        assert other.kind == OPPOSITE[one.kind]
+        assert other.ratio == pytest.approx(1 / one.ratio)
+
+
+@given(comparisons, st.integers(-20, 20))
+def test_a_change_of_unit_changes_no_verdict(rounds: Rounds, power: int) -> None:
+    scaled = {key: {r: t * 2.0**power for r, t in run.items()} for key, run in rounds.items()}
+    one, other = decide(rounds, FLOOR), decide(scaled, FLOOR)
+    assert [v.ratio for v in other.verdicts] == pytest.approx([v.ratio for v in one.verdicts])
+    assert kinds(one) == kinds(other)
+    assert rounds_wanted(one) == rounds_wanted(other)
+
+
+@given(comparisons, some_rounds)
+def test_another_framework_never_changes_the_data_of_a_pair(rounds: Rounds, more: dict[int, float]) -> None:
+    one, other = decide(rounds, FLOOR), decide({**rounds, "z": more}, FLOOR)
+    for verdict in one.verdicts:
+        again = other.between(verdict.a, verdict.b)
+        assert again is not None
+        assert (again.ratio, again.rounds) == (pytest.approx(verdict.ratio), verdict.rounds)
+
+
+@given(comparisons, st.permutations(range(1, 13)))
+def test_the_order_of_rounds_and_of_names_is_irrelevant(rounds: Rounds, numbers: list[int]) -> None:
+    listed = {key: dict(reversed(rounds[key].items())) for key in reversed(rounds)}
+    assert decide(listed, FLOOR) == decide(rounds, FLOOR)
+    renumbered = {key: {numbers[r - 1]: t for r, t in run.items()} for key, run in rounds.items()}
+    one, other = decide(rounds, FLOOR), decide(renumbered, FLOOR)
+    for verdict in one.verdicts:
+        again = other.between(verdict.a, verdict.b)
+        assert again is not None
+        assert (again.ratio, again.low) == (pytest.approx(verdict.ratio), pytest.approx(verdict.low))
