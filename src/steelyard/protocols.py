@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from steelyard.errors import UserError, nearest
 from steelyard_worker.protocol import Plan
+
+if TYPE_CHECKING:
+    from steelyard.statistics.decision import DecisionPlan
 
 
 @dataclass(frozen=True)
@@ -20,6 +24,14 @@ class Protocol:
     rounds_max: int
     sequential: bool
     aggregate: str = "mean step time of the counted blocks"
+
+    def decision(self, delta: float) -> DecisionPlan:
+        """Return how verdicts are drawn from the rounds; one look after a fixed number of them needs at least two."""
+        from steelyard.statistics.decision import DecisionPlan
+
+        if not self.sequential:
+            return DecisionPlan.single_look(max(2, self.rounds_max), delta)
+        return DecisionPlan(delta=delta, least_rounds=max(2, self.rounds_min), most_rounds=max(2, self.rounds_max))
 
 
 KNOWN = {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from steelyard import jobs, store
 from steelyard.host.noise import Sampler, judge
-from steelyard.statistics.decision import DecisionPlan, Ranking, decide, rounds_wanted
+from steelyard.statistics.decision import Ranking, decide, rounds_wanted
 from steelyard.statistics.orders import round_order
 
 if TYPE_CHECKING:
@@ -60,15 +60,6 @@ def primary_input(session: Session, group: str) -> str:
     return "pipeline" if session.materials[group].data.prepared and "pipeline" in shape.inputs else "resident"
 
 
-def decision_plan(session: Session) -> DecisionPlan:
-    """Return how this protocol decides."""
-    protocol, delta = session.plan.protocol, session.plan.options.delta
-    if not protocol.sequential:
-        return DecisionPlan.single_look(max(2, protocol.rounds_max), delta)
-    low = min(protocol.rounds_min, protocol.rounds_max)
-    return DecisionPlan(delta=delta, least_rounds=max(2, low), most_rounds=max(2, protocol.rounds_max))
-
-
 def measure(session: Session, noise: NoiseFloor, book: Book) -> dict[str, Ranking]:
     """Run rounds until nobody is wanted any more; returns the ranking of every group."""
     rankings = {group: rank(session, group, noise, book) for group in session.plan.groups}
@@ -86,7 +77,7 @@ def measure(session: Session, noise: NoiseFloor, book: Book) -> dict[str, Rankin
 def rank(session: Session, group: str, noise: NoiseFloor, book: Book) -> Ranking:
     """Judge a group on its deciding input."""
     cells = session.plan.groups[group]
-    return decide(book.locations(cells, primary_input(session, group)), noise, decision_plan(session))
+    return decide(book.locations(cells, primary_input(session, group)), noise, session.plan.protocol.decision(session.plan.options.delta))
 
 
 def _wanted(session: Session, ranking: Ranking, cells: list[Cell], number: int, book: Book) -> list[Cell]:

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 JOB = "job.json"
 
+# A block whose last call returned this late ran its steps one after the other as they were called.
+SYNCHRONOUS = 0.97
+
 
 @dataclass(frozen=True)
 class Block:
@@ -77,18 +80,36 @@ class Trial:
         steps = sum(block.steps for block in blocks)
         return sum(block.elapsed_ns for block in blocks) / steps if steps else None
 
-    def block_steps_ns(self, source: str, phases: Iterable[str] = ("counted",)) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """Time between the returns of consecutive steps inside each block, float64 nanoseconds; a diagnosis."""
+    def steps_ns(self, source: str, phases: Iterable[str] = ("counted",)) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """Time of each step, float64 nanoseconds, in order.
+
+        Between the returns of consecutive calls where calls return when the work is done; where they return earlier
+        (asynchronous execution) only a block's mean is known, and every step of the block is given it.
+        """
         wanted = set(phases)
         parts = [self._steps(block) for block in self.blocks if block.input == source and block.phase in wanted]
         return np.concatenate(parts) if parts else np.zeros(0)
 
+    def host_share(self, source: str) -> float | None:
+        """Time until the last call of a block had returned, over the block's time: near 1 the host is the limit."""
+        blocks = self.counted(source)
+        elapsed = sum(block.elapsed_ns for block in blocks)
+        return sum(float(self._stamps(block)[-1]) for block in blocks) / elapsed if elapsed else None
+
     def _steps(self, block: Block) -> np.ndarray[Any, np.dtype[np.float64]]:
+        stamps = self._stamps(block)
+        if stamps[-1] < SYNCHRONOUS * block.elapsed_ns:
+            return np.full(block.steps, block.elapsed_ns / block.steps)
+        steps = np.diff(stamps, prepend=0.0)
+        steps[-1] += block.elapsed_ns - stamps[-1]
+        return steps
+
+    def _stamps(self, block: Block) -> np.ndarray[Any, np.dtype[np.float64]]:
         path = self.folder / protocol.SAMPLES
         stamps = np.fromfile(path, "<i8", block.steps, offset=block.offset).astype(np.float64)
         if len(stamps) != block.steps:
             raise UserError(f"{path} ends too early: {block.steps} samples were recorded at byte {block.offset}.")
-        return np.diff(stamps, prepend=0.0)
+        return stamps
 
 
 def read(folder: Path) -> Trial:

@@ -42,7 +42,7 @@ def initialise(parameters: Sequence[Parameter], seed: int) -> Path:
             f"The parameter '{min(twice)}' is declared twice; every canonical name must be unique."
         )
     draws = [(name, shape, _recipe(name, shape, initial)) for name, shape, initial in recipes]
-    folder = cache_folder() / "weights" / shelf.key("weights", METHOD, seed, sorted(recipes))
+    folder = cache_folder() / "weights" / shelf.key("weights", METHOD, seed, recipes)
 
     def fill(partial: Path) -> None:
         writer = Writer(partial, {"seed": seed, "method": METHOD, "numpy": np.__version__})

@@ -1,0 +1,83 @@
+"""`steelyard list`: what there is to compare, and what has been measured."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from steelyard import frameworks, record, studies, workloads
+from steelyard.commands import selection
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Print one list, as a table or as JSON."""
+    rows = {"frameworks": _frameworks, "workloads": _workloads, "studies": _studies, "data": _data, "runs": _runs}[arguments.what](arguments)
+    if arguments.json:
+        print(json.dumps(rows, indent=1, default=str))
+        return 0
+    from rich.console import Console
+    from rich.table import Table
+
+    if not rows:
+        Console().print("Nothing yet. Start with: steelyard run")
+        return 0
+    table = Table(*rows[0], box=None, pad_edge=False, header_style="bold")
+    for row in rows:
+        table.add_row(*("\n".join(map(str, value)) if isinstance(value, list) else str(value) for value in row.values()))
+    Console().print(table)
+    return 0
+
+
+def _frameworks(arguments: argparse.Namespace) -> list[dict[str, Any]]:  # noqa: ARG001
+    from steelyard.environments import versions_of
+
+    return [
+        {
+            "framework": name, "title": known.title, "versions": versions_of(name),
+            "modes": [mode + (" (default)" if mode == known.default_mode else "") for mode in known.modes],
+            "devices": list(known.devices), "knobs": list(known.knobs), "note": known.note,
+        }
+        for name, known in frameworks.contenders().items()
+    ]  # fmt: skip
+
+
+def _workloads(arguments: argparse.Namespace) -> list[dict[str, Any]]:
+    found = workloads.find(tuple(Path(folder) for folder in arguments.workloads))
+    return [
+        {
+            "workload": name, "title": workload.title, "preset": preset.name, "summary": preset.summary,
+            "parameters": f"{workload.network(preset).trainable_count:,}", "batch": preset.sizes["batch"],
+            "frameworks": " ".join(key for key in frameworks.contenders() if workload.implemented_by(key)),
+        }
+        for name, workload in found.items()
+        for preset in workload.presets.values()
+    ]  # fmt: skip
+
+
+def _studies(arguments: argparse.Namespace) -> list[dict[str, Any]]:  # noqa: ARG001
+    return [
+        {"study": study.name, "question": study.question, "workloads": list(study.workloads), "protocol": study.protocol}
+        for study in studies.all_studies().values()
+    ]
+
+
+def _data(arguments: argparse.Namespace) -> list[dict[str, Any]]:  # noqa: ARG001
+    from steelyard.data import list_data
+
+    return [{"data": d.name, "title": d.title, "terms": d.terms} for d in list_data()]
+
+
+def _runs(arguments: argparse.Namespace) -> list[dict[str, Any]]:
+    folders = sorted((path.parent for path in selection.runs_of(arguments).glob(f"*/{record.FILE}")), reverse=True)
+    return [_run_row(folder) for folder in folders]
+
+
+def _run_row(folder: Path) -> dict[str, Any]:
+    known = record.read(folder)
+    page = folder / record.PAGE
+    processes = sum(1 for _ in folder.glob("trials/*/"))
+    return {"run": folder.name, "study": known.study, "state": known.state, "processes": processes, "page": page if page.exists() else ""}

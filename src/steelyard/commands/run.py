@@ -1,0 +1,70 @@
+"""`steelyard run`: plan, do, report."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from typing import TYPE_CHECKING
+
+from steelyard import estimate, plan, record
+from steelyard.commands import selection
+from steelyard.errors import UserError
+
+if TYPE_CHECKING:
+    import argparse
+    from pathlib import Path
+
+    from steelyard.options import Options
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Measure, then print the verdicts; the page's path is the last line."""
+    from steelyard import run as runs
+    from steelyard.report import terminal
+
+    root = selection.runs_of(arguments)
+    options, folder = _request(arguments, root)
+    if arguments.dry_run:
+        estimate.show(plan.plan(options), as_json=arguments.json)
+        return 0
+    folder = folder or _begin(options, root)
+    screen = selection.screen_of(arguments)
+    try:
+        page = runs.run(options, folder, screen)
+    except KeyboardInterrupt:
+        screen.close()
+        print(f"steelyard: stopped. Everything finished so far is kept; go on with: steelyard run --resume {folder.name}", file=sys.stderr)
+        return 130
+    finally:
+        screen.close()
+    terminal.show(folder, as_json=arguments.json)
+    if not arguments.json:
+        print(page)
+    return 0
+
+
+def _request(arguments: argparse.Namespace, root: Path) -> tuple[Options, Path | None]:
+    if not arguments.resume:
+        more = {"protocol": arguments.protocol, "rounds": selection.rounds_of(arguments.rounds), "delta": _delta(arguments.delta)}
+        more |= {"certify": not arguments.no_certify, "calibrate": not arguments.no_calibrate, "guard": not arguments.no_guard}
+        return selection.options_of(arguments, loader_workers=arguments.loader_workers, **more), None
+    folder = record.find(root, arguments.resume)
+    known = record.read(folder)
+    from steelyard.launch import worker_hash
+
+    if known.worker_hash != worker_hash():
+        raise UserError(f"Run {folder.name} was begun with other measuring code, so its rounds cannot be continued. Start a new run.")
+    return known.options, folder
+
+
+def _begin(options: Options, root: Path) -> Path:
+    wanted = plan.plan(options)
+    folder = record.new_folder(root, wanted.study.name)
+    record.write(folder, record.new(wanted, shlex.join(["steelyard", *sys.argv[1:]])))
+    return folder
+
+
+def _delta(value: float) -> float:
+    if not 0 < value < 1:
+        raise UserError(f"--delta is a share between 0 and 1, such as 0.02 for 2 %, not {value:g}.")
+    return value

@@ -1,0 +1,79 @@
+"""Record -> view -> page or table. Nothing here measures, and nothing that measures renders."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from steelyard import plan as plans
+from steelyard import record, rounds
+from steelyard.errors import UserError
+from steelyard.report import model
+from steelyard.statistics.calibration import UNCALIBRATED, NoiseFloor
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from steelyard.plan import RunPlan
+    from steelyard.report.model import View
+    from steelyard.store import Store
+
+
+def view(folder: Path, store: Store) -> View:
+    """Build what is to be shown of a run."""
+    from steelyard import warnings
+    from steelyard.session import ROUNDS
+
+    known = record.read(folder)
+    book = rounds.read_book(store.trials(folder.name))
+    planned = _planned(known)
+    material = model.Material(
+        plan=planned, record=known, book=book, noise=_noise(known), certificates=read_certificates(folder),
+        decision=planned.protocol.decision(planned.options.delta),
+    )  # fmt: skip
+    comparisons = tuple(model.compare(material, group) for group in planned.groups)
+    disturbances = tuple(_json_lines(folder / ROUNDS))
+    found = warnings.find(comparisons, disturbances, material)
+    return model.View(folder.name, folder, known, material.noise, comparisons, disturbances, found)
+
+
+def write(folder: Path, store: Store, output: Path | None = None) -> Path:
+    """Write the page of a run; returns its path."""
+    from steelyard.report import page
+
+    path = output or folder / record.PAGE
+    try:
+        path.write_text(page.render(view(folder, store)), encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"The page {path} cannot be written ({error.strerror}). Name another with --output.") from None
+    return path
+
+
+def read_certificates(folder: Path) -> dict[str, Any]:
+    """Return the certificates of a run by cell key; none where certification was left out."""
+    path = folder / record.CERTIFICATES
+    if not path.exists():
+        return {}
+    try:
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise UserError(f"{path} is damaged ({error}). Make it again with: steelyard run --resume {folder.name}") from None
+    return found
+
+
+def _planned(known: record.RunRecord) -> RunPlan:
+    """Plan again what was planned then; environments that failed then are gaps now as well."""
+    planned = plans.plan(known.options)
+    failed = {name: "Its environment could not be made." for name in planned.environments if name not in known.environments}
+    reasons = {gap["environment"]: gap["reason"] for gap in known.gaps}
+    return planned.without({name: reasons.get(name, reason) for name, reason in failed.items()}) if failed else planned
+
+
+def _noise(known: record.RunRecord) -> NoiseFloor:
+    return NoiseFloor.from_dict(known.noise) if known.noise else UNCALIBRATED
+
+
+def _json_lines(path: Path) -> list[dict[str, Any]]:
+    if not path.exists():
+        return []
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.endswith("}")]

@@ -1,0 +1,1 @@
+"""MXNet 1.9 (Gluon): hybridized and imperative."""

@@ -1,0 +1,52 @@
+"""Drive MXNet: settings, input pipeline; the training step is in `training`, imported once the environment is set."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from steelyard_worker.frameworks.mxnet import settings as process
+from steelyard_worker.protocol import Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from types import ModuleType
+
+    from steelyard_worker.batches import Source
+    from steelyard_worker.frameworks.base import Array
+    from steelyard_worker.frameworks.mxnet.training import Trainer
+    from steelyard_worker.network import Network
+    from steelyard_worker.protocol import Optimizer, Settings
+
+
+class Adapter:
+    """One process of MXNet."""
+
+    def __init__(self, settings: Settings) -> None:
+        process.export(settings)
+        import mxnet as mx
+
+        if settings.device == "cuda" and not mx.runtime.Features().is_enabled("CUDA"):
+            raise Refusal("unsupported", "This MXNet is built without CUDA (mxnet.runtime.Features).")
+        self._settings, self._trainers = settings, list["Trainer"]()
+
+    def applied(self) -> dict[str, Any]:
+        """Read the settings back from the loaded library."""
+        return process.read_back(self._settings)
+
+    def libraries(self) -> dict[str, Any]:
+        """Versions and builds that do the arithmetic."""
+        return process.libraries()
+
+    def trainer(
+        self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array],
+        optimizer: Optimizer,
+    ) -> Trainer:  # fmt: skip
+        """Build the block and load the canonical weights into it."""
+        from steelyard_worker.frameworks.mxnet.training import Trainer
+
+        trainer = Trainer(self._settings, implementation, sizes, network, weights, optimizer)
+        self._trainers = [trainer]
+        return trainer

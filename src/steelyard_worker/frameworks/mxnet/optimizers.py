@@ -1,0 +1,103 @@
+"""Update rules: MXNet's own operators driven by a Gluon Trainer, and the canonical formulas written out."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import mxnet as mx
+import numpy as np
+from mxnet import gluon, nd
+
+from steelyard_worker.protocol import Optimizer, Refusal
+
+if TYPE_CHECKING:
+    from mxnet.gluon import Parameter
+    from mxnet.nd import NDArray
+
+
+def update_rule(spec: Optimizer, named: dict[str, Parameter]) -> Any:
+    """Return an object with `step(batch_size)` over the trainable parameters, whose gradients `backward` has written."""
+    return Strict(spec, named) if spec.flavour == "strict" else _native(spec, named)
+
+
+def _native(spec: Optimizer, named: dict[str, Parameter]) -> gluon.Trainer:
+    for name, parameter in named.items():
+        # Left alone, a Gluon Trainer decays every parameter (P-43).
+        parameter.wd_mult = 1.0 if name in spec.decay else 0.0
+    if spec.name == "sgd":
+        rule = mx.optimizer.NAG if spec.nesterov else mx.optimizer.SGD
+        made = rule(learning_rate=spec.learning_rate, momentum=spec.momentum, wd=spec.weight_decay)
+    elif spec.name == "adam":
+        made = _adam(spec)
+    else:
+        raise Refusal("unsupported", f"MXNet 1.9.1 has no optimizer {spec.name} (mxnet.optimizer: SGD, NAG, Adam).")
+    # kvstore=None: there is one device, so nothing has to be summed.
+    return gluon.Trainer(list(named.values()), made, kvstore=None)
+
+
+def _adam(spec: Optimizer) -> mx.optimizer.Adam:
+    """Return MXNet's Adam with the rounding of its constants taken out.
+
+    The operator computes 1 - beta in float32 (optimizer_op-inl.h: `1.f - param.beta2`), so that for 0.999 the second
+    moment comes out 1.3e-5 too small and every step 6e-6 too long: a hundred roundings. As m and v are linear in these
+    factors, a learning rate and an epsilon changed by as little give exactly the declared formula.
+    """
+    first = (1 - float(np.float32(spec.beta1))) / (1 - spec.beta1)
+    second = math.sqrt((1 - float(np.float32(spec.beta2))) / (1 - spec.beta2))
+    return mx.optimizer.Adam(
+        learning_rate=spec.learning_rate * second / first, beta1=spec.beta1, beta2=spec.beta2,
+        epsilon=spec.epsilon * second, wd=spec.weight_decay,
+    )  # fmt: skip
+
+
+class Strict:
+    """The canonical formulas of every optimizer, tensor by tensor and in place; scalars are computed on the host."""
+
+    def __init__(self, spec: Optimizer, named: dict[str, Parameter]) -> None:
+        self._spec, self._named, self._t = spec, named, 0
+        self._first = {name: nd.zeros_like(parameter.data()) for name, parameter in named.items()}
+        self._second = {name: nd.zeros_like(parameter.data()) for name, parameter in named.items()}
+
+    def step(self, batch_size: int) -> None:
+        """Apply one update; the gradients are of a mean already, so `batch_size` is 1 (P-45)."""
+        self._t += batch_size
+        rule = self._sgd if self._spec.name == "sgd" else self._adam
+        for name, parameter in self._named.items():
+            decay = self._spec.weight_decay if name in self._spec.decay else 0.0
+            rule(name, parameter.data(), parameter.grad(), decay)
+
+    def _sgd(self, name: str, p: NDArray, g: NDArray, decay: float) -> None:
+        spec, u = self._spec, self._first[name]
+        if decay:
+            g = g + decay * p
+        u *= spec.momentum
+        u += g
+        p -= spec.learning_rate * (g + spec.momentum * u if spec.nesterov else u)
+
+    def _adam(self, name: str, p: NDArray, g: NDArray, decay: float) -> None:
+        spec, m, v = self._spec, self._first[name], self._second[name]
+        if decay and spec.name == "adamw":
+            p *= 1 - spec.learning_rate * decay
+        elif decay:
+            g = g + decay * p
+        m *= spec.beta1
+        m += (1 - spec.beta1) * g
+        v *= spec.beta2
+        v += (1 - spec.beta2) * g * g
+        first, second = bias_corrections(spec, self._t)
+        if spec.form == "canonical":
+            p -= spec.learning_rate * (m / first) / ((v / second).sqrt() + spec.epsilon)
+        else:
+            p -= (spec.learning_rate * math.sqrt(second) / first) * m / (v.sqrt() + spec.epsilon)
+
+
+def bias_corrections(spec: Optimizer, t: int) -> tuple[float, float]:
+    """Return 1 - beta1^t and 1 - beta2^t in the precision that the rule declares."""
+    if spec.correction == "float64":
+        return 1 - spec.beta1**t, 1 - spec.beta2**t
+    one = np.float32(1)
+    return (
+        float(one - np.power(np.float32(spec.beta1), np.float32(t))),
+        float(one - np.power(np.float32(spec.beta2), np.float32(t))),
+    )

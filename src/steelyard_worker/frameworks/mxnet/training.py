@@ -1,0 +1,116 @@
+"""One Gluon network with its update rule."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import mxnet as mx
+import numpy as np
+from mxnet import autograd, gluon, nd
+
+from steelyard_worker.frameworks.mxnet import layers, optimizers
+from steelyard_worker.frameworks.mxnet.statistics import RunningStatistics
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import ModuleType
+
+    from mxnet.nd import NDArray
+
+    from steelyard_worker.batches import Batch
+    from steelyard_worker.frameworks.base import Array
+    from steelyard_worker.network import Network
+    from steelyard_worker.protocol import Optimizer, Settings
+
+
+class Objective(gluon.HybridBlock):
+    """Network and loss in one block, so that hybridizing makes one graph of them: inputs and label -> (loss, logits)."""
+
+    def __init__(self, network: gluon.HybridBlock, loss: gluon.HybridBlock) -> None:
+        super().__init__(prefix="")
+        self.network, self.loss = network, loss
+        self.graphs = 0
+
+    def hybrid_forward(self, F: Any, *arguments: Any) -> tuple[Any, Any]:
+        """Take the network's inputs and the label; the mean is taken here, so updates are not rescaled (P-45)."""
+        *inputs, label = arguments
+        logits = self.network(*inputs)
+        return F.mean(self.loss(logits, label)), F.BlockGrad(logits)
+
+    def _build_cache(self, *arguments: Any) -> None:
+        self.graphs += 1
+        super()._build_cache(*arguments)
+
+
+class Trainer:
+    """What the worker drives; everything between `put` and `losses` is queued on MXNet's engine, not waited for."""
+
+    def __init__(
+        self, settings: Settings, implementation: ModuleType, sizes: dict[str, Any], network: Network,
+        weights: Mapping[str, Array], optimizer: Optimizer,
+    ) -> None:  # fmt: skip
+        self._context = mx.gpu() if settings.device == "cuda" else mx.cpu()
+        self._dtype = np.dtype(settings.precision)
+        self._order = (*implementation.INPUTS, "label")
+        block = implementation.build(sizes)
+        block.initialize(ctx=self._context)
+        block.cast(settings.precision)
+        self._named: dict[str, gluon.Parameter] = implementation.variables(block)
+        layers.load(self._named, network, weights)
+        self._trained = {p.name: self._named[p.name] for p in network.parameters if p.trainable}
+        for name in self._named.keys() - self._trained.keys():
+            self._named[name].grad_req = "null"
+        shapes = {i.name: (sizes["batch"], *i.shape) for i in network.inputs if i.name in implementation.INPUTS}
+        self._statistics = RunningStatistics(self._named, layers.batch_norms(block, shapes))
+        self.objective = Objective(block, implementation.loss())
+        if settings.mode == "hybridized":
+            self.objective.hybridize(static_alloc=True, static_shape=True)
+        self.rule = optimizers.update_rule(optimizer, self._trained)
+
+    @property
+    def graphs(self) -> int:
+        """Graphs built so far: one for a hybridized trainer, none for an imperative one."""
+        return self.objective.graphs
+
+    def put(self, batch: Batch) -> tuple[NDArray, ...]:
+        """Copy a canonical batch to the device: floats in the precision of the run, integers as int32."""
+        return tuple(self._place(batch[name]) for name in self._order)
+
+    def _place(self, array: Array) -> NDArray:
+        dtype = self._dtype if np.issubdtype(array.dtype, np.floating) else np.dtype(np.int32)
+        return nd.array(array, self._context, dtype)
+
+    def step(self, batch: tuple[NDArray, ...]) -> NDArray:
+        """Forward, backward, update; the loss is not waited for. Batch-norm statistics move in backward (P-04)."""
+        with autograd.record():
+            loss, _ = self.objective(*batch)
+        loss.backward()
+        self.rule.step(1)
+        self._statistics.advance()
+        return loss
+
+    def synchronise(self) -> None:
+        """Wait for everything queued on the engine; an error of an earlier operator surfaces here."""
+        nd.waitall()
+
+    def losses(self, handles: list[NDArray]) -> list[float]:
+        """Read the losses back."""
+        return [float(handle.asscalar()) for handle in handles]
+
+    def gradients(self, batch: tuple[NDArray, ...]) -> tuple[dict[str, Array], float, dict[str, Array]]:
+        """Forward in training mode and backward."""
+        with autograd.record():
+            loss, logits = self.objective(*batch)
+        loss.backward()
+        gradients = {name: parameter.grad().asnumpy() for name, parameter in self._trained.items()}
+        return {"logits": logits.asnumpy()}, float(loss.asscalar()), gradients
+
+    def outputs(self, batch: tuple[NDArray, ...]) -> dict[str, Array]:
+        """Forward in inference mode, with the canonical running statistics in place of MXNet's own."""
+        with self._statistics.in_place():
+            return {"logits": self.objective(*batch)[1].asnumpy()}
+
+    def state(self) -> dict[str, Array]:
+        """Parameters and batch-norm statistics; MXNet's layouts are the canonical ones."""
+        found = {name: parameter.data().asnumpy() for name, parameter in self._named.items()}
+        return found | self._statistics.canonical()
