@@ -97,7 +97,7 @@ def _moved(comparison: Comparison, old: Contender, new: Contender, before: str, 
     for source in comparison.rankings:
         located = [[v for t in c.trials if (v := t.location_ns(source))] for c in (new, old)]
         estimate = welch(*located)
-        if estimate is None or "certified" not in (old.proof.state, new.proof.state):
+        if estimate is None or {old.proof.state, new.proof.state} != {"certified"}:
             found.append(Finding(comparison.group, source, after, before, None, None, None, f"{new.title}: too few certified processes to compare."))
             continue
         ratio = estimate.ratio(ERROR)

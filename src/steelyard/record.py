@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard import options as asked
 from steelyard.errors import UserError, nearest
-from steelyard_worker import protocol
+from steelyard_worker.protocol import METHOD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +46,7 @@ class RunRecord:
     noise: dict[str, Any] = field(default_factory=dict)
     peak: dict[str, Any] = field(default_factory=dict)
     worker_hash: str = ""
-    method: int = protocol.METHOD
+    method: int = METHOD
     steelyard: str = ""
     format: int = FORMAT
 

@@ -43,10 +43,9 @@ CREATE TABLE blocks (
     input      TEXT NOT NULL,        -- pipeline, resident
     phase      TEXT NOT NULL,        -- first, training, warm-up, counted
     steps      INTEGER NOT NULL,
+    start_ns   INTEGER NOT NULL,     -- the worker's monotonic clock
     elapsed_ns INTEGER NOT NULL,
-    byte       INTEGER NOT NULL,     -- of the first stamp in samples.i64 of the trial's folder
-    first_step INTEGER NOT NULL,
-    losses     TEXT NOT NULL,        -- JSON
+    first_step INTEGER NOT NULL,     -- place of its first value in samples.i64 and losses.f32 of the trial's folder
     FOREIGN KEY (run, trial) REFERENCES trials (run, id) ON DELETE CASCADE
 );
 CREATE INDEX blocks_of_trial ON blocks (run, trial);

@@ -105,9 +105,9 @@ class Store:
             base.execute("DELETE FROM trials WHERE run = ? AND id = ?", (run, trial.folder.name))
             base.execute(f"INSERT INTO trials ({', '.join(row)}) VALUES ({', '.join(':' + name for name in row)})", row)
             base.executemany(
-                "INSERT INTO blocks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO blocks VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 [
-                    (run, trial.folder.name, b.input, b.phase, b.steps, b.elapsed_ns, b.offset, b.first_step, json.dumps(b.losses))
+                    (run, trial.folder.name, b.input, b.phase, b.steps, b.start_ns, b.elapsed_ns, b.first_step)
                     for b in trial.blocks
                 ],
             )
@@ -123,10 +123,8 @@ class Store:
     def trials(self, run: str) -> list[Trial]:
         """Return the trials of a run in the order in which they were done."""
         blocks: dict[str, list[Block]] = {}
-        for row in self._base.execute("SELECT * FROM blocks WHERE run = ? ORDER BY trial, byte", (run,)):
-            block = Block(row["input"], row["phase"], row["steps"], row["elapsed_ns"], row["byte"], row["first_step"],
-                          tuple(json.loads(row["losses"])))  # fmt: skip
-            blocks.setdefault(row["trial"], []).append(block)
+        for row in self._base.execute("SELECT * FROM blocks WHERE run = ? ORDER BY trial, first_step", (run,)):
+            blocks.setdefault(row["trial"], []).append(Block(*tuple(row)[2:]))
         rows = self._base.execute("SELECT * FROM trials WHERE run = ? ORDER BY id", (run,))
         return [_trial(row, blocks.get(row["id"], [])) for row in rows]
 

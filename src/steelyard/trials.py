@@ -24,15 +24,14 @@ SYNCHRONOUS = 0.97
 
 @dataclass(frozen=True)
 class Block:
-    """Consecutive steps between two synchronisations; `offset` is the byte of its first stamp in samples.i64."""
+    """Consecutive steps between two synchronisations; `first_step` is its place in samples.i64 and losses.f32."""
 
     input: str
     phase: str
     steps: int
+    start_ns: int
     elapsed_ns: int
-    offset: int
     first_step: int
-    losses: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -90,6 +89,11 @@ class Trial:
         parts = [self._steps(block) for block in self.blocks if block.input == source and block.phase in wanted]
         return np.concatenate(parts) if parts else np.zeros(0)
 
+    def losses(self, source: str) -> np.ndarray[Any, np.dtype[np.float32]]:
+        """Loss of each step on one input, float32, in the order of the steps."""
+        parts = [self._recorded(protocol.LOSSES, "<f4", block) for block in self.blocks if block.input == source]
+        return np.concatenate(parts) if parts else np.zeros(0, np.float32)
+
     def host_share(self, source: str) -> float | None:
         """Time until the last call of a block had returned, over the block's time: near 1 the host is the limit."""
         blocks = self.counted(source)
@@ -105,11 +109,14 @@ class Trial:
         return steps
 
     def _stamps(self, block: Block) -> np.ndarray[Any, np.dtype[np.float64]]:
-        path = self.folder / protocol.SAMPLES
-        stamps = np.fromfile(path, "<i8", block.steps, offset=block.offset).astype(np.float64)
-        if len(stamps) != block.steps:
-            raise UserError(f"{path} ends too early: {block.steps} samples were recorded at byte {block.offset}.")
-        return stamps
+        return (self._recorded(protocol.SAMPLES, "<i8", block) - block.start_ns).astype(np.float64)
+
+    def _recorded(self, name: str, dtype: str, block: Block) -> np.ndarray[Any, Any]:
+        path = self.folder / name
+        values = np.fromfile(path, dtype, block.steps, offset=block.first_step * np.dtype(dtype).itemsize)
+        if len(values) != block.steps:
+            raise UserError(f"{path} ends too early: it should hold {block.steps} values from step {block.first_step} on.")
+        return values
 
 
 def read(folder: Path) -> Trial:
@@ -155,5 +162,4 @@ def replay(folder: Path, job: Job, events: Iterable[dict[str, Any]]) -> Trial:
 
 
 def _block(event: dict[str, Any]) -> Block:
-    keys = ("input", "phase", "steps", "elapsed_ns", "offset", "first_step")
-    return Block(*(event[key] for key in keys), losses=tuple(event["losses"]))
+    return Block(**{key: event[key] for key in Block.__dataclass_fields__})

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from steelyard_worker import batches, steady
-from steelyard_worker.protocol import SAMPLES, Refusal
+from steelyard_worker.protocol import LOSSES, SAMPLES, Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -38,16 +38,15 @@ def clock_of(adapter: Adapter) -> Clock:
 
 @dataclass(frozen=True)
 class Block:
-    """Consecutive steps between two synchronisations. `stamps_ns[i]` is when step i's call had returned."""
+    """Consecutive steps between two synchronisations.
 
+    `stamps_ns[i]` is the clock when step i's call had returned: for diagnosis, as calls may return before the work is done.
+    """
+
+    start_ns: int
     elapsed_ns: int
     stamps_ns: array[int]
     handles: list[Any]
-
-    @property
-    def step_ns(self) -> list[int]:
-        """Time between the returns of consecutive calls: for diagnosis, as calls may return before the work is done."""
-        return [after - before for before, after in zip(self.stamps_ns, self.stamps_ns[1:], strict=False)]
 
 
 def time_block(trainer: Trainer, feed: Iterator[Any], steps: int, clock: Clock) -> Block:
@@ -60,28 +59,38 @@ def time_block(trainer: Trainer, feed: Iterator[Any], steps: int, clock: Clock) 
         stamps.append(clock())
     trainer.synchronise()
     end = clock()
-    return Block(end - start, array("q", (stamp - start for stamp in stamps)), handles)
+    return Block(start, end - start, stamps, handles)
 
 
 class Recorder:
-    """Turn blocks into events and samples; raw stamps go to `samples.i64`, which is the stored form already."""
+    """Turn blocks into events; stamps and losses go to binary files, which are the stored form already."""
 
     def __init__(self, folder: Path, events: EventWriter) -> None:
         self._samples = (folder / SAMPLES).open("ab")
+        self._losses = (folder / LOSSES).open("ab")
         self._events = events
         self.steps = 0
 
     def keep(self, trainer: Trainer, block: Block, source: str, phase: str) -> None:
         """Store one block outside the timed region, its losses read back now; a loss that is no number ends the trial."""
-        offset = self._samples.tell()
-        self._samples.write(block.stamps_ns.tobytes())
-        self._samples.flush()
-        losses = trainer.losses(block.handles)
+        losses = array("f", trainer.losses(block.handles))
+        for file, values in ((self._samples, block.stamps_ns), (self._losses, losses)):
+            file.write(values)
+            file.flush()
         self._events.write(
-            "samples", input=source, phase=phase, steps=len(block.stamps_ns), elapsed_ns=block.elapsed_ns,
-            offset=offset, first_step=self.steps, losses=[round(loss, 7) for loss in losses if math.isfinite(loss)],
+            "samples", input=source, phase=phase, steps=len(losses), start_ns=block.start_ns, elapsed_ns=block.elapsed_ns,
+            first_step=self.steps,
         )  # fmt: skip
-        self.steps += len(block.stamps_ns)
+        self.steps += len(losses)
+        if not math.isfinite(sum(losses)):
+            self._refuse(losses)
+
+    def close(self) -> None:
+        """Close the files."""
+        self._samples.close()
+        self._losses.close()
+
+    def _refuse(self, losses: array[float]) -> None:
         for number, loss in enumerate(losses, self.steps - len(losses) + 1):
             if not math.isfinite(loss):
                 raise Refusal("nan-loss", f"The loss of training step {number} is {loss}.")

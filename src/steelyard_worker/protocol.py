@@ -21,7 +21,9 @@ VERSION = 1
 METHOD = 1
 
 EVENTS = "events.jsonl"
+# One value per step, in the order of the steps: the clock when its call had returned (ns), and its loss.
 SAMPLES = "samples.i64"
+LOSSES = "losses.f32"
 LOG = "output.log"
 
 
@@ -187,6 +189,10 @@ class EventWriter:
         """Append one event with the version and the monotonic time in nanoseconds."""
         self._file.write(json.dumps({"v": VERSION, "event": event, "t_ns": self._now(), **values}) + "\n")
         self._file.flush()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
 
 
 def read_events(path: Path) -> Iterator[dict[str, Any]]:

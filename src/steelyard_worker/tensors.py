@@ -61,6 +61,11 @@ class Writer:
         return self._folder
 
 
+    def abandon(self) -> None:
+        """Close without an index: the folder stays unreadable."""
+        self._file.close()
+
+
 def write(folder: Path, tensors: Mapping[str, np.ndarray[Any, Any]], meta: Mapping[str, Any] | None = None) -> Path:
     """Write a whole set of arrays; returns the folder."""
     writer = Writer(folder, meta)

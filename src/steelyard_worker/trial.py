@@ -37,6 +37,7 @@ def main(line: str) -> int:
         traceback.print_exc()
         return _record(events, error)
     events.write("done")
+    events.close()
     return 0
 
 
@@ -84,7 +85,9 @@ def _run(job: Job, events: EventWriter) -> None:
         return
     with _Phase(events, "build"):
         trainer = build(weights)
-    measure.measure(job, adapter, trainer, events, measure.Recorder(Path(job.folder), events))
+    recorder = measure.Recorder(Path(job.folder), events)
+    measure.measure(job, adapter, trainer, events, recorder)
+    recorder.close()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     events.write("memory", peak_resident_bytes=peak, peak_device_bytes=adapter.peak_bytes())
 

@@ -1,6 +1,7 @@
 """Orders of rounds: each holds each framework once, and positions are shared out fairly."""
 
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -59,7 +60,7 @@ def test_which_of_two_goes_first_is_drawn_anew_for_each_pair() -> None:
 @given(st.integers(2, 8))
 def test_each_follows_each_equally_often_in_the_design(size: int) -> None:
     rows = [row for square in williams_squares(size) for row in square]
-    follows = Counter((a, b) for row in rows for a, b in zip(row, row[1:], strict=False))
+    follows = Counter((a, b) for row in rows for a, b in pairwise(row))
     assert len(follows) == size * (size - 1)
     assert len(set(follows.values())) == 1
 

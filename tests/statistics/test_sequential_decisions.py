@@ -1,6 +1,6 @@
 """The sequential rule: verdicts worked by hand, and what must hold for any rounds."""
 
-from math import exp, log
+from math import exp, log, sqrt
 
 import pytest
 from hypothesis import given
@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from steelyard.statistics.calibration import NoiseFloor
 from steelyard.statistics.decision import DecisionPlan, Ranking, decide, rounds_wanted
+from steelyard.statistics.intervals import student_quantile
 from steelyard.statistics.verdicts import OPPOSITE, holm_levels
 
 FLOOR = NoiseFloor(s_d0=0.008, degrees_of_freedom=8, rounds=9)
@@ -49,7 +50,7 @@ def test_two_rounds_are_never_enough() -> None:
 def test_close_frameworks_are_equal_within_delta() -> None:
     # d = -0.002 0.002 0: half width at most 0.0140, well inside ln 1.02 = 0.0198.
     ranking = decide({"a": times(-0.002, 0.002, 0), "b": times(0, 0, 0)}, FLOOR)
-    assert kinds(ranking) == {("a", "b"): "equal"}
+    assert [verdict.kind for verdict in ranking.verdicts] == ["equal"]
     assert ranking.delta_used == 0.02
     assert not ranking.delta_widened
 
@@ -64,13 +65,27 @@ def test_equality_goes_before_a_difference_too_small_to_matter() -> None:
 
 
 def test_what_is_neither_stays_open_and_says_for_how_long() -> None:
-    # dbar = 0.012, s about 0.008, distance max(0.0198 - 0.012, 0.012) = 0.012; with t near 2.9 after a few more
-    # rounds, (2.9 * 0.008 / 0.012)^2 = 3.7 rounds, so one more.
+    # dbar = 0.012, s about 0.008, distance max(0.0198 - 0.012, 0.012) = 0.012; with t near 2.9 after a few
+    # more rounds, (2.9 * 0.008 / 0.012)^2 = 3.7 rounds, so one more.
     ranking = decide({"a": times(0, 0, 0), "b": times(0.004, 0.012, 0.02)}, FLOOR)
     verdict = ranking.between("a", "b")
     assert verdict is not None
     assert (verdict.kind, verdict.rounds_still_needed) == ("undecided", 1)
     assert verdict.low < 1 < verdict.high
+
+
+def test_the_promise_of_more_rounds_is_the_first_that_would_do() -> None:
+    # d = +-0.03 in turn: mean 0, own variance 9e-4 * 4/3 = 12e-4 against a floor of 0.64e-4, so the floor's
+    # eight degrees of freedom count as 0.427; the half width must come down to ln 1.02.
+    rounds = {"a": times(0, 0, 0, 0), "b": times(0.03, -0.03, 0.03, -0.03)}
+    verdict = decide(rounds, FLOOR).verdicts[0]
+    variance = (8 * (0.64e-4 / 12e-4) * 0.64e-4 + 3 * 12e-4) / (8 * (0.64e-4 / 12e-4) + 3)
+
+    def half_width(more: int) -> float:
+        return student_quantile(1 - 0.00625, 8 * 0.64 / 12 + 3 + more) * sqrt(variance / (4 + more))
+
+    promised = verdict.rounds_still_needed
+    assert half_width(promised) <= log(1.02) < half_width(promised - 1)
 
 
 def test_a_noisy_machine_gets_a_feasible_delta_and_says_so() -> None:
@@ -210,7 +225,8 @@ def test_another_framework_never_changes_the_data_of_a_pair(rounds: Rounds, more
     for verdict in one.verdicts:
         again = other.between(verdict.a, verdict.b)
         assert again is not None
-        assert (again.ratio, again.rounds) == (pytest.approx(verdict.ratio), verdict.rounds)
+        assert again.rounds == verdict.rounds
+        assert again.ratio == pytest.approx(verdict.ratio)
 
 
 @given(comparisons, st.permutations(range(1, 13)))
@@ -222,4 +238,4 @@ def test_the_order_of_rounds_and_of_names_is_irrelevant(rounds: Rounds, numbers:
     for verdict in one.verdicts:
         again = other.between(verdict.a, verdict.b)
         assert again is not None
-        assert (again.ratio, again.low) == (pytest.approx(verdict.ratio), pytest.approx(verdict.low))
+        assert (again.ratio, again.low) == pytest.approx((verdict.ratio, verdict.low))

@@ -30,7 +30,7 @@ def test_a_summary_agrees_with_the_one_worked_by_hand() -> None:
 
 
 def test_autocorrelation_inflates_the_spread_of_a_step() -> None:
-    # 1 1 1 3 3 3: mean 2, squares 6, neighbours 1 + 1 - 1 + 1 + 1 = 3, rho 1/2, so sd sqrt(6/5) grows by sqrt(3).
+    # 1 1 1 3 3 3: mean 2; squares 6, neighbours 1 + 1 - 1 + 1 + 1 = 3, rho 1/2; sd sqrt(6/5) times sqrt(3).
     summary = summarise([1, 1, 1, 3, 3, 3])
     assert summary.autocorrelation == pytest.approx(0.5)
     assert summary.relative_sd == pytest.approx((6 / 5 * 3) ** 0.5 / 2)

@@ -39,27 +39,38 @@ def read_cifar(source: Source, scratch: Path, report: Report) -> Table[ImageSpli
     UserError names a file whose size, labels or (at full size) SHA-1 is not the official one.
     """
     size = 1 + int(np.prod(source.data.shape))
-    spool = Spool(scratch / "records.u8", np.uint8)
     spans: dict[str, range] = {}
     agreed = set()
-    for batch, where, records in _batches(source):
-        start = spool.count // size
-        spans[batch] = range(start, start + len(records))
-        if _check(source, batch, where, records):
-            agreed.add(batch)
-        spool.append(records)
-        report(Progress(f"Reading {source.data.name}", len(spans), len(source.data.batches)))
-    records = spool.finish().reshape(-1, size)
+    with Spool(scratch / "records.u8", np.uint8) as spool:
+        for batch, where, records in _batches(source):
+            start = spool.count // size
+            spans[batch] = range(start, start + len(records))
+            if _check(source, batch, where, records):
+                agreed.add(batch)
+            spool.append(records)
+            report(Progress(f"Reading {source.data.name}", len(spans), len(source.data.batches)))
+        spooled = spool.finish().reshape(-1, size)
+    splits = _divide(source, spans)
+    whole = agreed == set(source.data.batches)
+    if source.origin == "mirror" and not whole:
+        raise UserError(
+            f"The mirror {source.path} is not CIFAR-10's six official batches, so it is not used."
+        )
+    train, test = (ImageSplit(spooled, rows) for rows in splits.values())
+    return Table(train, test, "official" if whole else source.verified, is_sorted=False)
+
+
+def _divide(source: Source, spans: dict[str, range]) -> dict[str, np.ndarray[Any, np.dtype[np.int64]]]:
+    """Return the spooled rows of both splits in official order, however the batches arrived."""
     rows = {batch: np.array(spans.get(batch, ()), np.int64) for batch in source.data.batches}
-    *train, test = rows.values()
-    splits = {"training": np.concatenate(train), "test": test}
+    *training, test = rows.values()
+    splits = {"training": np.concatenate(training), "test": test}
     for name, each in splits.items():
         if not each.size:
             raise UserError(
                 f"{source.path} holds no {name} images; a 'data_batch' and the 'test_batch' are needed."
             )
-    verified = "official" if agreed == set(source.data.batches) else source.verified
-    return Table(ImageSplit(records, splits["training"]), ImageSplit(records, test), verified, is_sorted=False)
+    return splits
 
 
 def _batches(source: Source) -> Iterator[tuple[str, str, Records]]:
@@ -85,7 +96,7 @@ def _check(source: Source, batch: str, where: str, records: Records) -> bool:
     digest = hashlib.sha1(np.ascontiguousarray(records).data, usedforsecurity=False).hexdigest()
     if digest == source.data.batches[batch]:
         return True
-    if len(records) >= BATCH_RECORDS or source.origin == "mirror":
+    if len(records) >= BATCH_RECORDS:
         raise UserError(
             f"{where} has {len(records):,} records with SHA-1 {digest}, but the official {batch} has "
             f"{source.data.batches[batch]}: it was damaged or changed; fetch it again."

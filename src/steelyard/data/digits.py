@@ -23,17 +23,17 @@ LINES = 1000
 
 def read_digits(source: Source, scratch: Path, report: Report) -> Table[ImageSplit]:  # noqa: ARG001
     """Return the digits in the order of the table, sorted by label; there is no official division."""
-    spool = Spool(scratch / "records.u8", np.uint8)
     columns = 1 + int(np.prod(source.data.shape))
     try:
-        with gzip.open(source.path, "rt", encoding="ascii") as file:
-            while (block := _read_lines(file, columns)) is not None:
-                spool.append(np.roll(block, 1, axis=1))  # the label is the last column
+        with Spool(scratch / "records.u8", np.uint8) as spool:
+            with gzip.open(source.path, "rt", encoding="ascii") as file:
+                while (block := _read_lines(file, columns)) is not None:
+                    spool.append(np.roll(block, 1, axis=1))  # the label is the last column
+            records = spool.finish().reshape(-1, columns)
     except (OSError, EOFError, ValueError, zlib.error) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise UserError(f"{source.path} is not a table of {columns} columns of bytes ({error}).") from error
-    records = spool.finish().reshape(-1, columns)
     if not len(records):
         raise UserError(f"{source.path} holds no digits.")
     if records[:, 0].max() >= source.data.classes:

@@ -29,7 +29,7 @@ def download(layout: Layout, folder: Path, report: Report, timeout_s: float = TI
     call goes on from there), or the checksum is not the official one (what came is removed).
     """
     target = folder / layout.path
-    if target.exists():
+    if target.exists() and target.stat().st_size == layout.bytes:
         return target
     folder.mkdir(parents=True, exist_ok=True)
     partial = target.with_name(target.name + ".partial")

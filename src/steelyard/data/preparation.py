@@ -15,7 +15,7 @@ from steelyard.data.division import choose
 from steelyard.data.embedding import build_embedding, vectors_name
 from steelyard.data.fetch import expected, fetch
 from steelyard.data.images import lookup_table, write_images
-from steelyard.data.ranks import read_ranks
+from steelyard.data.ranks import WORD_INDEX, read_ranks
 from steelyard.data.request import (
     DataRequest,
     ImageOptions,
@@ -75,8 +75,9 @@ def _vectors(options: Options) -> str:
 
 
 def _place(source: Source, options: Options) -> Path:
-    vectors = digest_file(source.vectors, "sha256") if source.vectors else ""
-    name = shelf.key("data", METHOD, source.layout.name, source.identity, vectors, as_json(options))
+    beside = (source.vectors, source.path.parent / WORD_INDEX) if source.vectors else ()
+    extras = [digest_file(each, "sha256") for each in beside if each.is_file()]
+    name = shelf.key("data", METHOD, source.layout.name, source.identity, extras, as_json(options))
     return cache_folder() / "data" / "prepared" / f"{source.data.name}-{name}"
 
 

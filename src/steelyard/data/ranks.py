@@ -31,8 +31,8 @@ def read_ranks(source: Source, scratch: Path, report: Report) -> Table[TextSplit
     for done, name in enumerate(("train", "test")):
         report(Progress(f"Reading {source.data.name}", done, 2))
         arrays = load_arrays(source.path, (f"x_{name}", f"y_{name}"))
-        spool = Spool(scratch / f"{name}.i32", np.int32)
-        splits.append(_split(source, name, arrays, spool))
+        with Spool(scratch / f"{name}.i32", np.int32) as spool:
+            splits.append(_split(source, name, arrays, spool))
     words = read_words(source.path.parent)
     return Table(splits[0], splits[1], source.verified, is_sorted=True, words=words, ranked=True)
 

@@ -16,6 +16,7 @@ from steelyard.data.text import split_words
 from steelyard.errors import UserError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from steelyard.data.request import Report
@@ -35,10 +36,10 @@ class _Row(NamedTuple):
 class _Collector:
     """Spools the words of reviews as ids in order of first appearance."""
 
-    def __init__(self, source: Source, scratch: Path, report: Report) -> None:
+    def __init__(self, source: Source, spool: Spool, report: Report) -> None:
         self._source = source
         self._report = report
-        self._spool = Spool(scratch / "words.i32", np.int32)
+        self._spool = spool
         self._ids: defaultdict[str, int] = defaultdict()
         self._ids.default_factory = self._ids.__len__
         self.rows: list[_Row] = []
@@ -77,33 +78,38 @@ def _split(ids: np.ndarray[tuple[int], np.dtype[np.int32]], rows: list[_Row]) ->
 def read_reviews(source: Source, scratch: Path, report: Report) -> Table[TextSplit]:
     """Read `train|test/neg|pos/NUMBER_STARS.txt` of a folder or archive; UserError: a file is not UTF-8."""
     review = re.compile(source.data.files)
-    collector = _Collector(source, scratch, report)
-    for name, content in read_members(source.path, review):
-        match = review.search(name)
-        if match:
-            text = _decode(content, f"{source.path}: {name}")
-            collector.add(match[2], int(match[3] == "pos"), int(match[4]), text)
-    return collector.finish(source.verified)
+    with Spool(scratch / "words.i32", np.int32) as spool:
+        collector = _Collector(source, spool, report)
+        for name, content in read_members(source.path, review):
+            match = review.search(name)
+            if match:
+                text = _decode(content, f"{source.path}: {name}")
+                collector.add(match[2], int(match[3] == "pos"), int(match[4]), text)
+        return collector.finish(source.verified)
 
 
 def read_review_table(source: Source, scratch: Path, report: Report) -> Table[TextSplit]:
     """Read the rows of `text,label,source` whose source is "imdb", numbered by their line in the table."""
-    collector = _Collector(source, scratch, report)
     try:
-        with source.path.open(encoding="utf-8", newline="") as file:
-            rows = csv.DictReader(file)
-            if rows.fieldnames != ["text", "label", "source"]:
-                raise UserError(f"{source.path} starts with {rows.fieldnames}, not with text,label,source.")
-            for number, row in enumerate(rows):
-                if row["source"] == "imdb":
-                    collector.add(
-                        "train", _label(row["label"], source.path, rows.line_num), number, row["text"]
-                    )
+        with Spool(scratch / "words.i32", np.int32) as spool:
+            collector = _Collector(source, spool, report)
+            for number, label, text in _table_rows(source.path):
+                collector.add("train", label, number, text)
+            return collector.finish(source.verified)
     except UnicodeDecodeError as error:
         raise UserError(f"{source.path} is not UTF-8 text (byte {error.start}); fetch it again.") from error
     except csv.Error as error:
         raise UserError(f"{source.path} is not a table of comma-separated values ({error}).") from error
-    return collector.finish(source.verified)
+
+
+def _table_rows(path: Path) -> Iterator[tuple[int, int, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = csv.DictReader(file)
+        if rows.fieldnames != ["text", "label", "source"]:
+            raise UserError(f"{path} starts with {rows.fieldnames}, not with text,label,source.")
+        for number, row in enumerate(rows):
+            if row["source"] == "imdb":
+                yield number, _label(row["label"], path, rows.line_num), row["text"]
 
 
 def _label(text: str, path: Path, line: int) -> int:

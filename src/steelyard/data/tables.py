@@ -12,6 +12,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from pathlib import Path
+    from typing import Self
 
     Ints = np.ndarray[Any, np.dtype[np.int64]]
     Labels = np.ndarray[Any, np.dtype[np.int32]]
@@ -77,6 +78,13 @@ class Spool:
         self._dtype = np.dtype(dtype)
         self._file = path.open("wb")
         self.count = 0
+
+    def __enter__(self) -> Self:
+        """Return the spool; leaving the block closes the file, whatever happened."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
 
     def append(self, values: np.ndarray[Any, Any]) -> None:
         """Append the values' bytes (C order)."""

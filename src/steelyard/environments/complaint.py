@@ -1,6 +1,6 @@
 """What an installer prints becomes one sentence that a person can act on.
 
-Patterns were read off uv 0.9-0.13 and pip 23-25 in real failures; the whole output stays in a log file.
+The patterns were read off real failures of uv 0.13 and pip 23; the whole output stays in a log file.
 """
 
 import re
@@ -18,98 +18,196 @@ class Complaint:
     pip_may_succeed: bool = False
 
 
-# Order matters: a full disk also makes archives look broken, a refused connection makes pip say
-# "no matching distribution". (kind, pattern, sentence, whether pip may succeed where uv did not)
-CAUSES: tuple[tuple[str, str, str, bool], ...] = (
-    (
+@dataclass(frozen=True)
+class Cause:
+    """A kind of failure: any of the patterns in an installer's output shows it."""
+
+    kind: str
+    patterns: tuple[str, ...]
+    sentence: str
+    pip_may_succeed: bool = False
+
+
+# Order matters: a full disk also makes archives look broken, and a refused connection makes pip say that
+# nothing matches.
+CAUSES = (
+    Cause(
         "disk full",
-        r"No space left on device|os error 28\b|Errno 28\b|Disk quota exceeded|os error 122\b|Errno 122\b",
+        (
+            r"No space left on device",
+            r"os error 28\b",
+            r"Errno 28\b",
+            r"Disk quota exceeded",
+            r"os error 122\b",
+            r"Errno 122\b",
+        ),
         "the disk is full; free some space, or put the cache elsewhere with STEELYARD_CACHE",
-        False,
     ),
-    (
+    Cause(
         "file too large",
-        r"File too large|os error 27\b|Errno 27\b",
+        (
+            r"File too large",
+            r"os error 27\b",
+            r"Errno 27\b",
+        ),
         "a file would be larger than this account may write (see `ulimit -f`)",
-        False,
     ),
-    (
+    Cause(
         "certificate",
-        r"invalid peer certificate|CERTIFICATE_VERIFY_FAILED|UnknownIssuer|certificate verify failed",
-        "the package registry's certificate is not trusted; name your authority's file in pip's `cert` setting",
-        True,
+        (
+            r"invalid peer certificate",
+            r"CERTIFICATE_VERIFY_FAILED",
+            r"UnknownIssuer",
+            r"certificate verify failed",
+        ),
+        (
+            "the package registry's certificate is not trusted; name your authority's file in pip's "
+            "`cert` setting"
+        ),
+        pip_may_succeed=True,
     ),
-    (
+    Cause(
         "credentials",
-        r"\b(401|403) (Unauthorized|Forbidden)|status code (401|403)|(401|403) Client Error"
-        r"|\b407 Proxy Authentication",
-        "the package registry or the proxy refused the credentials; see pip's `index-url` and `proxy` settings",
-        True,
+        (
+            r"\b(401|403) (Unauthorized|Forbidden)",
+            r"status code (401|403)",
+            r"(401|403) Client Error",
+            r"\b407 Proxy Authentication",
+        ),
+        (
+            "the package registry or the proxy refused the credentials; see pip's `index-url` and "
+            "`proxy` settings"
+        ),
+        pip_may_succeed=True,
     ),
-    (
+    Cause(
         "hash",
-        r"Hash mismatch|THESE PACKAGES DO NOT MATCH THE HASHES",
-        "a downloaded package does not have the checksum its registry gives; try again, then suspect the mirror",
-        False,
+        (
+            r"Hash mismatch",
+            r"THESE PACKAGES DO NOT MATCH THE HASHES",
+        ),
+        (
+            "a downloaded package does not have the checksum its registry gives; try again, then "
+            "suspect the mirror"
+        ),
     ),
-    (
+    Cause(
         "damaged",
-        r"Failed to extract archive|Invalid zip|unable to locate the end of central directory|BadZipFile"
-        r"|is not a zip file|located at \S+ is invalid|Wheel '\S+' .*is invalid|Failed to read metadata"
-        r"|corrupt (deflate|gzip)|Failed to deserialize cache entry",
-        "a package file is damaged; empty the installer's cache (`uv cache clean`, `pip cache purge`), or"
-        " remove the file from your find-links folder, and try again",
-        False,
+        (
+            r"Failed to extract archive",
+            r"Invalid zip",
+            r"unable to locate the end of central directory",
+            r"BadZipFile",
+            r"is not a zip file",
+            r"located at \S+ is invalid",
+            r"Wheel '\S+' .*is invalid",
+            r"Failed to read metadata",
+            r"corrupt (deflate|gzip)",
+            r"Failed to deserialize cache entry",
+        ),
+        (
+            "a package file is damaged; empty the installer's cache (`uv cache clean`, `pip cache "
+            "purge`), or remove the file from your find-links folder, and try again"
+        ),
     ),
-    (
+    Cause(
         "network",
-        r"Connection refused|tcp connect error|dns error|failed to lookup address|Name or service not known"
-        r"|Temporary failure in name resolution|Network is unreachable|No route to host|timed out"
-        r"|NewConnectionError|ConnectTimeout|error sending request|Failed to fetch|Connection reset"
-        r"|Remote end closed connection",
-        "the package registry cannot be reached; look at the network, and at pip's `index-url` and `proxy`"
-        " settings",
-        False,
+        (
+            r"Connection refused",
+            r"tcp connect error",
+            r"dns error",
+            r"failed to lookup address",
+            r"Name or service not known",
+            r"Temporary failure in name resolution",
+            r"Network is unreachable",
+            r"No route to host",
+            r"timed out",
+            r"NewConnectionError",
+            r"ConnectTimeout",
+            r"error sending request",
+            r"Failed to fetch",
+            r"Connection reset",
+            r"Remote end closed connection",
+        ),
+        (
+            "the package registry cannot be reached; look at the network, and at pip's `index-url` "
+            "and `proxy` settings"
+        ),
     ),
-    (
+    Cause(
         "no wheel",
-        r"has no usable wheels|has no wheels with a matching|not a supported wheel on this platform"
-        r"|Requires-Python|requires a different Python|doesn't have a source distribution or wheel",
+        (
+            r"has no usable wheels",
+            r"has no wheels with a matching",
+            r"not a supported wheel on this platform",
+            r"Requires-Python",
+            r"requires a different Python",
+            r"doesn't have a source distribution or wheel",
+        ),
         "there is no package file for this Python or this kind of machine",
-        False,
     ),
-    (
+    Cause(
         "no version",
-        r"there is no version of|was not found in the (package registry|provided package locations)"
-        r"|No matching distribution found|No solution found",
+        (
+            r"there is no version of",
+            r"was not found in the (package registry|provided package locations)",
+            r"No matching distribution found",
+            r"No solution found",
+        ),
         "the package registry does not have the pinned version",
-        False,
     ),
-    (
+    Cause(
         "build",
-        r"Failed to build|Failed building wheel|failed to build|Build backend failed",
+        (
+            r"Failed to build",
+            r"Failed building wheel",
+            r"failed to build",
+            r"Build backend failed",
+        ),
         "a package exists only in source form and did not build here",
-        True,
+        pip_may_succeed=True,
     ),
-    (
+    Cause(
         "permission",
-        r"Permission denied|os error 13\b|Errno 13\b|Read-only file system|os error 30\b|Errno 30\b",
-        "writing was refused; make the cache folder writable, or choose another with STEELYARD_CACHE",
-        False,
+        (
+            r"Permission denied",
+            r"os error 13\b",
+            r"Errno 13\b",
+            r"Read-only file system",
+            r"os error 30\b",
+            r"Errno 30\b",
+        ),
+        ("writing was refused; make the cache folder writable, or choose another with STEELYARD_CACHE"),
     ),
-    (
+    Cause(
         "venv",
-        r"ensurepip is not available|No module named '?(venv|ensurepip|pip)'?",
-        "this Python cannot make virtual environments: install its venv package (`python3-venv` on Debian and"
-        " Ubuntu), or install uv",
-        False,
+        (
+            r"ensurepip is not available",
+            r"No module named '?(venv|ensurepip|pip)'?",
+        ),
+        (
+            "this Python cannot make virtual environments: install its venv package (`python3-venv` "
+            "on Debian and Ubuntu), or install uv"
+        ),
     ),
-    ("crash", r"panicked at|Segmentation fault", "the installer crashed", True),
-    (
+    Cause(
+        "crash",
+        (
+            r"panicked at",
+            r"Segmentation fault",
+        ),
+        "the installer crashed",
+        pip_may_succeed=True,
+    ),
+    Cause(
         "arguments",
-        r"unexpected argument|unrecognized subcommand|no such option",
+        (
+            r"unexpected argument",
+            r"unrecognized subcommand",
+            r"no such option",
+        ),
         "this installer is too old for the options it was given; update it",
-        True,
+        pip_may_succeed=True,
     ),
 )
 
@@ -122,9 +220,9 @@ NAMED = re.compile(
 
 def explain(output: str, returncode: int = 1) -> Complaint:
     """The cause of a failure, from everything the installer printed and its exit code."""
-    for kind, pattern, sentence, pip_may_succeed in CAUSES:
-        if re.search(pattern, output):
-            return Complaint(kind, sentence + _about(output, kind), pip_may_succeed)
+    for cause in CAUSES:
+        if any(re.search(pattern, output) for pattern in cause.patterns):
+            return Complaint(cause.kind, cause.sentence + _about(output, cause.kind), cause.pip_may_succeed)
     if returncode < 0:
         return Complaint("crash", f"the installer was killed by signal {-returncode}", pip_may_succeed=True)
     said = [line.strip() for line in output.splitlines() if line.strip()]

@@ -12,6 +12,7 @@ from threading import Timer
 from steelyard.environments.complaint import Complaint, explain
 from steelyard.environments.pip_settings import redact
 
+Command = Sequence[str | Path]
 Listener = Callable[[str], None]
 
 
@@ -39,7 +40,7 @@ class Log:
 
 
 def execute(
-    command: Sequence[str | Path],
+    command: Command,
     environ: dict[str, str],
     log: Log,
     listen: Listener = lambda _: None,
@@ -76,9 +77,7 @@ def _cannot_start(program: str | Path, error: OSError) -> Complaint:
     return Complaint("start", sentence, pip_may_succeed=True)
 
 
-def _follow(
-    process: "subprocess.Popen[str]", log: Log, listen: Listener, limit_s: float | None
-) -> str:
+def _follow(process: "subprocess.Popen[str]", log: Log, listen: Listener, limit_s: float | None) -> str:
     timer = Timer(limit_s, process.kill) if limit_s else None
     if timer:
         timer.start()
@@ -102,7 +101,7 @@ class Downloads:
     """Counts downloaded bytes from the lines that uv and pip print, and passes them on."""
 
     LINE = re.compile(r"^\s*(Downloading|Downloaded) (\S+)(?: \(([\d.]+) ?([kKMG])(i?)B\))?")
-    UNITS = {"k": 1, "K": 1, "M": 2, "G": 3}
+    UNITS = "kMG"
 
     def __init__(self, tell: Callable[[str, int, int], None]) -> None:
         self._tell = tell
@@ -117,7 +116,7 @@ class Downloads:
             if number:
                 # uv tells when a download ends; pip works one after the other and does not.
                 self._done.update(self._bytes if "/" in name else ())
-                scale = (1024 if binary else 1000) ** self.UNITS[unit]
+                scale = (1024 if binary else 1000) ** (1 + self.UNITS.index(unit.replace("K", "k")))
                 self._bytes[name] = int(float(number) * scale)
             elif verb == "Downloaded":
                 self._done.add(name)

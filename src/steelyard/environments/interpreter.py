@@ -110,7 +110,7 @@ def ask(python: Path, import_name: str = "") -> Answer:
     source = (Path(__file__).parent / "probe.py").read_text("utf-8")
     try:
         done = subprocess.run(
-            [python, "-c", source, import_name],
+            [python, "-I", "-c", source, import_name],
             capture_output=True,
             text=True,
             errors="replace",
@@ -161,7 +161,7 @@ def _is_version(python: Path, version: str) -> bool:
 
 
 def _python_of_uv(version: str, uv: Path) -> Path | None:
-    command = [uv, "python", "find", "--no-python-downloads", "--no-project", version]
+    command = [str(uv), "python", "find", "--no-python-downloads", "--no-project", version]
     done = subprocess.run(command, capture_output=True, text=True, env=installer_environ(), check=False)
     found = Path(done.stdout.strip())
     return found if done.returncode == 0 and found.is_file() else None

@@ -4,7 +4,7 @@ import re
 import sys
 from pathlib import Path
 
-from steelyard.environments.execution import InstallError, Log, execute, remove_folder
+from steelyard.environments.execution import Command, InstallError, Log, execute, remove_folder
 from steelyard.environments.install import open_log
 from steelyard.environments.interpreter import python_in
 from steelyard.environments.pip_settings import read_settings
@@ -48,6 +48,6 @@ def _unpack(tool: Tool, requirement: str, folder: Path, log: Log) -> None:
     workshop = folder.with_name(folder.name + ".pip")
     remove_folder(workshop)
     tool.create(workshop, f"{sys.version_info[0]}.{sys.version_info[1]}", log)
-    command = [python_in(workshop), "-m", "pip", "install", "--no-deps", "--progress-bar", "off"]
+    command: Command = [python_in(workshop), "-m", "pip", "install", "--no-deps", "--progress-bar", "off"]
     execute([*command, "--target", folder, requirement], tool.environ(), log)
     remove_folder(workshop)

@@ -1,4 +1,7 @@
-"""pip's settings, read as pip reads them, and handed on to uv, which does not read them.
+"""The settings of pip, read as pip reads them, and handed on to uv, which does not read them.
+
+They are read from the same files and variables, not by running pip, which takes half a second and may
+not be there at all; a test holds the two answers against each other.
 
 Order of precedence (pip's documentation, "Configuration"): the global file, the user's file, the site
 file of the interpreter, the file that PIP_CONFIG_FILE names, the PIP_* variables; later ones win. Within
@@ -6,14 +9,11 @@ files, a section `[install]` wins over `[global]`. With PIP_CONFIG_FILE naming a
 user's file is not read; with PIP_CONFIG_FILE=/dev/null no file is.
 """
 
-import ast
 import configparser
-import importlib.util
 import os
 import re
-import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -57,11 +57,8 @@ def redact(text: str) -> str:
 
 
 def read_settings(environ: Mapping[str, str] | None = None) -> PipSettings:
-    """pip's settings as pip itself tells them, or read from its files when there is no pip here."""
-    environ = os.environ if environ is None else environ
-    if importlib.util.find_spec("pip") and (told := _ask_pip(environ)) is not None:
-        return settle(told)
-    return settle(read_files(environ))
+    """The settings that `pip install` would use here. Raises `UserError` for a file that cannot be read."""
+    return settle(read_files(os.environ if environ is None else environ))
 
 
 def read_files(environ: Mapping[str, str]) -> dict[str, str]:
@@ -100,8 +97,8 @@ def settle(told: Mapping[str, str]) -> PipSettings:
                 merged["timeout" if name == "default-timeout" else name] = value
     found: dict[str, object] = {}
     for field in fields(PipSettings):
-        if value := merged.get(field.name.replace("_", "-")):
-            found[field.name] = _typed(field.name, value)
+        if said := merged.get(field.name.replace("_", "-")):
+            found[field.name] = _typed(field.name, said)
     return PipSettings(**found)  # type: ignore[arg-type]
 
 
@@ -112,7 +109,7 @@ def uv_variables(settings: PipSettings, own: Mapping[str, str]) -> dict[str, str
     indexes pip takes the best version of all, and so must uv: its default, the first index that knows
     the name, would miss pins whenever an extra index holds an older copy.
     """
-    proxy = {name: settings.proxy for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")}
+    proxy = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), settings.proxy)
     folder = Path(settings.cert).is_dir() if settings.cert else False
     variables = {
         "UV_DEFAULT_INDEX": settings.index_url,
@@ -160,31 +157,6 @@ def _shown(value: str | bool | tuple[str, ...]) -> str:
     if isinstance(value, bool):
         return "1" if value else "0"
     return value if isinstance(value, str) else " ".join(value)
-
-
-def _ask_pip(environ: Mapping[str, str]) -> dict[str, str] | None:
-    try:
-        done = subprocess.run(
-            [sys.executable, "-m", "pip", "config", "list"],
-            capture_output=True,
-            text=True,
-            timeout=20,
-            env=dict(environ),
-            check=False,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return parse_config_list(done.stdout.splitlines()) if done.returncode == 0 else None
-
-
-def parse_config_list(lines: Iterable[str]) -> dict[str, str]:
-    """Read what `pip config list` prints: `global.index-url='...'`, the value as a Python literal."""
-    told: dict[str, str] = {}
-    for line in lines:
-        key, equals, value = line.partition("=")
-        if equals and "." in key:
-            told[key.strip()] = str(ast.literal_eval(value.strip()))
-    return told
 
 
 def _read_file(path: Path) -> dict[str, str]:

@@ -9,11 +9,11 @@ import os
 import sys
 
 
-def installed():
+def installed() -> "dict[str, str]":
     """Every distribution on the path and its version; the first one found wins, as it does on import."""
     from importlib.metadata import distributions
 
-    packages = {}
+    packages: dict[str, str] = {}
     for distribution in distributions():
         name = distribution.metadata["Name"]
         if name:
@@ -21,7 +21,7 @@ def installed():
     return packages
 
 
-def provider(module_name):
+def provider(module_name: str) -> str:
     """Name of the distribution that ships the module, or an empty string."""
     from importlib.metadata import packages_distributions
 
@@ -29,29 +29,26 @@ def provider(module_name):
     return names[0].lower().replace("_", "-")
 
 
-def describe(module_name):
+def describe(module_name: str) -> "dict[str, object]":
     """Import the module and say what was found; an import that fails is a finding, too."""
-    found = {
+    found: dict[str, object] = {
         "python_version": ".".join(str(part) for part in sys.version_info[:3]),
         "executable": sys.executable,
         "folders": [path for path in sys.path if path.rstrip(os.sep).endswith("-packages")],
     }
     if sys.version_info[:2] < (3, 10) or not module_name:
         return found
-    found["packages"] = installed()
+    found["packages"] = packages = installed()
     try:
         module = __import__(module_name)
     except BaseException as error:
-        found["import_error"] = "%s: %s" % (type(error).__name__, error)
+        found["import_error"] = f"{type(error).__name__}: {error}"
         return found
-    found["provider"] = provider(module_name)
-    found["version"] = found["packages"].get(found["provider"]) or getattr(module, "__version__", "")
+    found["version"] = packages.get(provider(module_name)) or getattr(module, "__version__", "")
     return found
 
 
 if __name__ == "__main__":
-    if sys.path and sys.path[0] == "":
-        del sys.path[0]
     answer = json.dumps(describe(sys.argv[1] if len(sys.argv) > 1 else ""))
     sys.stdout.write("\nSTEELYARD-PROBE " + answer + "\n")
     sys.stdout.flush()

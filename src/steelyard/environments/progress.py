@@ -3,15 +3,15 @@
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, TextIO
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-STAGES = ("waiting", "checking", "rebuilding", "creating", "downloading", "installing", "verifying")
+# Stages come in this order: waiting, checking, rebuilding, creating, downloading, installing, verifying.
 ENDS = ("ready", "failed")
 
 
@@ -33,16 +33,36 @@ def quiet(_: Progress) -> None:
     """Tells nobody."""
 
 
-class Drawing(Protocol):
-    """A context manager whose `report` may be called from several threads."""
+class Screen(Protocol):
+    """Where a run is shown, as far as it matters here."""
 
-    def report(self, event: Progress) -> None: ...
-    def __enter__(self) -> "Drawing": ...
-    def __exit__(self, *ended: object) -> None: ...
+    def say(self, sentence: str) -> None: ...
+    def progress(self, label: str, done: float, total: float) -> None: ...
 
 
-def drawing(stream: TextIO | None = None) -> Drawing:
-    """Bars on a terminal, plain lines elsewhere (a log, a pipe)."""
+@contextmanager
+def watch_progress(screen: Screen) -> Iterator[Report]:
+    """A `report` that passes each change on to a screen, one caller at a time, but failures."""
+    lock = threading.Lock()
+    last: dict[str, Progress] = {}
+
+    def report(event: Progress) -> None:
+        with lock:
+            if last.get(event.name) == event or event.stage == "failed":
+                return
+            last[event.name] = event
+            if event.sentence:
+                screen.say(f"{event.name}: {event.sentence}")
+            screen.progress(f"{event.name}: {event.stage}", event.done_bytes, event.total_bytes)
+
+    yield report
+
+
+def drawing(stream: TextIO | None = None) -> "Bars | Lines":
+    """Bars on a terminal, plain lines elsewhere (a log, a pipe): a context manager with `report`.
+
+    `report` may be called from several threads.
+    """
     stream = sys.stderr if stream is None else stream
     from rich.console import Console
 
@@ -114,9 +134,7 @@ class Bars:
         self._rows.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *ended: object) -> None:
         self._rows.stop()
 
 

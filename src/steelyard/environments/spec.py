@@ -63,7 +63,7 @@ class Failure:
 def plan_environments(
     names: list[str], accelerator: str = "cpu", locks: list[Lock] | None = None
 ) -> dict[str, EnvironmentSpec | Failure]:
-    """Specifications for names like `framework` (its newest lock) or `framework@version`.
+    """Specifications, by the names given: `framework` (its newest lock) or `framework@version`.
 
     A framework with no lock for the accelerator becomes a `Failure`, so that the others go on.
     Raises `UserError` for an unknown framework, version or accelerator.
@@ -72,11 +72,12 @@ def plan_environments(
     accelerators = sorted({lock.accelerator for lock in locks})
     if accelerator not in accelerators:
         raise UserError(f"There is no accelerator '{accelerator}'.{nearest(accelerator, accelerators)}")
-    planned: dict[str, EnvironmentSpec | Failure] = {}
-    for name in names:
-        one = _plan_one(name, accelerator, locks)
-        planned.setdefault(one.name, one)
-    return planned
+    return {name: _plan_one(name, accelerator, locks) for name in names}
+
+
+def versions_of(framework: str) -> list[str]:
+    """The versions that lock files can make, newest first."""
+    return list(dict.fromkeys(lock.version for lock in read_locks() if lock.framework == framework))
 
 
 def _plan_one(name: str, accelerator: str, locks: list[Lock]) -> EnvironmentSpec | Failure:
@@ -97,15 +98,8 @@ def _plan_one(name: str, accelerator: str, locks: list[Lock]) -> EnvironmentSpec
         fitting = [lock for lock in fitting if lock.version == version]
     if not fitting:
         return Failure(name, _no_lock(name, accelerator, of_framework))
-    return _specify(fitting[0], of_framework)
-
-
-def _specify(lock: Lock, of_framework: list[Lock]) -> EnvironmentSpec:
-    default = next(one for one in of_framework if one.accelerator == lock.accelerator)
-    name = lock.framework if lock.version == default.version else f"{lock.framework}@{lock.version}"
-    return EnvironmentSpec(
-        name, lock.framework, lock.version, lock.accelerator, lock, _python_version_for(lock)
-    )
+    lock = fitting[0]
+    return EnvironmentSpec(name, framework, lock.version, accelerator, lock, _python_version_for(lock))
 
 
 def _no_lock(name: str, accelerator: str, of_framework: list[Lock]) -> str:
@@ -117,7 +111,7 @@ def _no_lock(name: str, accelerator: str, of_framework: list[Lock]) -> str:
 
 
 def _python_version_for(lock: Lock) -> str:
-    """This tool's own Python where the lock allows it, else the newest that the lock allows."""
+    """The tool's own Python where the lock allows it, else the newest that the lock allows."""
     oldest, newest = lock.pythons
     own = sys.version_info[:2]
     major, minor = own if oldest <= own <= newest else newest

@@ -21,17 +21,17 @@ def stamp(folder: Path) -> str:
 
 def stamp_of(python: Path, folders: Iterable[str]) -> str:
     """As `stamp`, for an interpreter somebody else made, whose package folders are `folders`."""
-    lines = [_file_line(python.resolve())]
-    for site in folders:
-        lines.extend(_lines(site))
-    return hashlib.sha256("\n".join(sorted(lines)).encode("utf-8", "surrogateescape")).hexdigest()
+    listings = sorted(listing for folder in folders for listing in _listings(folder))
+    told = repr((_interpreter_facts(python), listings))
+    return hashlib.sha256(told.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def site_folders(folder: Path) -> list[Path]:
     """The folders that hold a virtual environment's packages."""
     if os.name == "nt":
         return [folder / "Lib" / "site-packages"]
-    return sorted(folder.glob("lib*/python*/site-packages"))
+    # lib64 is usually a link to lib.
+    return sorted({found.resolve() for found in folder.glob("lib*/python*/site-packages")})
 
 
 def damage(folder: Path) -> str:
@@ -62,21 +62,25 @@ def _damage_of(path: Path, size: str) -> str:
     return ""
 
 
-def _file_line(path: Path) -> str:
+def _interpreter_facts(python: Path) -> tuple[str, int, int]:
+    path = python.resolve()
     try:
         status = path.stat()
     except OSError:
-        return f"{path} missing"
-    return f"{path} {status.st_size} {status.st_mtime_ns}"
+        return str(path), 0, 0
+    return str(path), status.st_size, status.st_mtime_ns
 
 
-def _lines(folder: str) -> Iterator[str]:
+def _listings(folder: str) -> Iterator[tuple[str, list[tuple[str, int, int]]]]:
+    """Each folder below with its files' (name, size, time of change): 10 us a file, mostly the system's."""
     waiting = [folder]
     while waiting:
+        here = waiting.pop()
         try:
-            entries = os.scandir(waiting.pop())
+            entries = os.scandir(here)
         except OSError:
             continue
+        files = []
         with entries:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
@@ -84,7 +88,8 @@ def _lines(folder: str) -> Iterator[str]:
                         waiting.append(entry.path)
                 elif not entry.name.endswith(".pyc"):
                     status = entry.stat(follow_symlinks=False)
-                    yield f"{entry.path} {status.st_size} {status.st_mtime_ns}"
+                    files.append((entry.name, status.st_size, status.st_mtime_ns))
+        yield here, sorted(files)
 
 
 def size_bytes(folder: Path) -> int:

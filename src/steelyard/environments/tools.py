@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from steelyard.environments.complaint import Complaint
-from steelyard.environments.execution import InstallError, Listener, Log, execute
+from steelyard.environments.execution import Command, InstallError, Listener, Log, execute
 from steelyard.environments.interpreter import find_python, installer_environ, python_in
 from steelyard.environments.pip_settings import PipSettings, pip_variables, uv_variables
 
@@ -29,8 +29,11 @@ IMPATIENT = {
 class Tool(Protocol):
     """What uv and pip have in common here."""
 
-    name: str
-
+    @property
+    def name(self) -> str: ...
+    @property
+    def settings(self) -> PipSettings: ...
+    def environ(self, vendor_index: str = "") -> dict[str, str]: ...
     def create(self, folder: Path, python_version: str, log: Log) -> None: ...
     def offers(self, folder: Path, requirement: str, vendor_index: str, log: Log) -> bool: ...
     def install(
@@ -48,7 +51,7 @@ class Uv:
 
     def create(self, folder: Path, python_version: str, log: Log) -> None:
         python = find_python(python_version, self.program) or python_version
-        command = [self.program, "venv", "--no-project", "--python", python, folder]
+        command: Command = [self.program, "venv", "--no-project", "--python", python, folder]
         try:
             execute(command, self.environ(), log)
         except InstallError as error:
@@ -57,7 +60,8 @@ class Uv:
             raise
 
     def offers(self, folder: Path, requirement: str, vendor_index: str, log: Log) -> bool:
-        command = self._pip_install(vendor_index) + ["--dry-run", "--python", python_in(folder), requirement]
+        where: Command = ["--python", python_in(folder)]
+        command: Command = [*self._pip_install(vendor_index), "--dry-run", *where, requirement]
         environ = self.environ(vendor_index)
         if vendor_index:
             environ |= IMPATIENT
@@ -67,9 +71,14 @@ class Uv:
         self, folder: Path, arguments: list[str], vendor_index: str, log: Log, listen: Listener
     ) -> None:
         link = ["--link-mode", "copy"] if self._other_disk(folder) else []
-        where = ["--python", python_in(folder)]
-        command = [*self._pip_install(vendor_index), *link, *where, *arguments]
+        where: Command = ["--python", python_in(folder)]
+        command: Command = [*self._pip_install(vendor_index), *link, *where, *arguments]
         execute(command, self.environ(vendor_index), log, listen)
+
+    def unpack(self, python: str, requirement: str, folder: Path, log: Log) -> None:
+        """Put one package's files into a folder that is no environment."""
+        where: Command = ["--link-mode", "copy", "--python", python, "--target", folder]
+        execute([*self._pip_install(""), *where, requirement], self.environ(), log)
 
     def environ(self, vendor_index: str = "") -> dict[str, str]:
         own = installer_environ()
@@ -80,7 +89,7 @@ class Uv:
                 variables.pop(name, None)
         return variables
 
-    def _pip_install(self, vendor_index: str) -> list[str | Path]:
+    def _pip_install(self, vendor_index: str) -> Command:
         no_index = ["--no-index"] if self.settings.no_index and not vendor_index else []
         return [self.program, "pip", "install", "--no-deps", *no_index]
 
@@ -108,7 +117,7 @@ class Pip:
 
     def offers(self, folder: Path, requirement: str, vendor_index: str, log: Log) -> bool:
         package, _, version = requirement.partition("==")
-        command = [python_in(folder), "-m", "pip", "index", "versions", package]
+        command: Command = [python_in(folder), "-m", "pip", "index", "versions", package]
         environ = self.environ(vendor_index)
         if vendor_index:
             environ |= IMPATIENT
@@ -121,7 +130,7 @@ class Pip:
     def install(
         self, folder: Path, arguments: list[str], vendor_index: str, log: Log, listen: Listener
     ) -> None:
-        start = [python_in(folder), "-m", "pip", "install", "--no-deps", "--progress-bar", "off"]
+        start: Command = [python_in(folder), "-m", "pip", "install", "--no-deps", "--progress-bar", "off"]
         execute([*start, *arguments], self.environ(vendor_index), log, listen)
 
     def environ(self, vendor_index: str = "") -> dict[str, str]:
@@ -165,7 +174,7 @@ def with_tools(settings: PipSettings, work: Callable[[Tool], None], changed: Cal
     return "pip"
 
 
-def _succeeds(command: list[str | Path], environ: dict[str, str], log: Log, limit_s: float) -> bool:
+def _succeeds(command: Command, environ: dict[str, str], log: Log, limit_s: float) -> bool:
     try:
         execute(command, environ, log, limit_s=limit_s)
     except InstallError:

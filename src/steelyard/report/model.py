@@ -238,12 +238,11 @@ def _proof(material: Material, cell: Cell) -> Proof:
 
 
 def _losses(trial: Trial | None) -> tuple[float, ...]:
-    """Return the losses of the pipeline's training steps in order; of the resident batch when there is no pipeline."""
+    """Return the losses of the training steps in order: of the pipeline, or of the resident batch without one."""
     if trial is None:
         return ()
-    source = "pipeline" if any(block.input == "pipeline" for block in trial.blocks) else "resident"
-    blocks = sorted((b for b in trial.blocks if b.input == source), key=lambda b: b.first_step)
-    return tuple(loss for block in blocks for loss in block.losses)
+    pipeline = trial.losses("pipeline")
+    return tuple((pipeline if len(pipeline) else trial.losses("resident")).tolist())
 
 
 def _median(values: Any) -> float | None:

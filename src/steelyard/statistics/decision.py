@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
+from math import fsum
 
 from steelyard.statistics.calibration import NoiseFloor
 from steelyard.statistics.intervals import LogRatio, Rounds, estimate_log_ratio, paired_log_ratios
@@ -103,7 +104,7 @@ def _order(rounds: Mapping[str, Rounds], estimates: Mapping[Pair, LogRatio]) -> 
     def place(key: str) -> tuple[bool, int, float, str]:
         finished = rounds[key]
         won = sum(estimates[key, other].mean < 0 for other in rounds if (key, other) in estimates)
-        mean = sum(finished.values()) / len(finished) if finished else 0.0
+        mean = fsum(finished.values()) / len(finished) if finished else 0.0
         return (not finished, -won, mean, key)
 
     return tuple(sorted(rounds, key=place))

@@ -50,13 +50,13 @@ def lognormal_noise(ratio_sd: float, seed: int) -> Draw:
 
 
 def bootstrapped_noise(log_ratios: list[float], seed: int) -> Draw:
-    """Return noise drawn from recorded A/A log ratios, centred and of either sign: each is that of two processes.
+    """Return noise drawn from recorded A/A log ratios, centred and of either sign.
 
-    Over sqrt(2), so that a ratio of two draws scatters as the recorded ones did.
+    A record is the noise of two processes, hence over sqrt(2): a ratio of two draws scatters as recorded.
     """
     recorded = np.asarray(log_ratios, dtype=np.float64)
     calibrate(log_ratios)  # Refuses what cannot be noise: too few, or not finite.
-    # The mean costs one degree of freedom: without the factor, nine records understate the noise by 6 %.
+    # Taking the mean out costs a degree of freedom: else nine records understate the noise by 6 %.
     recorded = (recorded - recorded.mean()) * sqrt(recorded.size / (recorded.size - 1)) / sqrt(2)
     random = np.random.default_rng(seed)
     return lambda: float(random.choice(recorded) * random.choice((-1.0, 1.0)))

@@ -131,9 +131,9 @@ def long_run_variance(points: Floats) -> float:
 
     For a first-order process, differences at lag 1 have variance 2 s^2 (1 - rho), at lag 2 2 s^2 (1 - rho^2).
     """
-    near, far = _difference_power(points, 1), _difference_power(points, 2)
-    if near == 0:
+    if points.size < 4 * LEAST_SEGMENT or (near := _difference_power(points, 1)) == 0:
         return 0.0
+    far = _difference_power(points, 2)
     rho = min(max(far / near - 1, 0.0), MOST_CORRELATED)
     return near / 2 / (1 - rho) * (1 + rho) / (1 - rho)
 
@@ -141,5 +141,5 @@ def long_run_variance(points: Floats) -> float:
 def _difference_power(points: Floats, lag: int) -> float:
     """Return the variance of differences of normal points, from the 80 % smallest of them."""
     squares = np.sort((points[lag:] - points[:-lag]) ** 2)
-    kept = squares[: max(1, int(0.8 * squares.size))]
+    kept = squares[: int(0.8 * squares.size)]
     return float(kept.mean()) / TRIMMED_POWER

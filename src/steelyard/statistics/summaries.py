@@ -47,9 +47,9 @@ def summarise(elapsed_ns: Sequence[float] | NDArray[np.generic], steps_per_sampl
     impossible series. A negative autocorrelation is reported but does not deflate the sd: with few samples it
     is mostly estimation error, and believing it would understate the noise.
     """
-    samples = series(elapsed_ns) / steps_per_sample
     if steps_per_sample < 1:
         raise ValueError(f"A sample holds at least one step, not {steps_per_sample}.")
+    samples = series(elapsed_ns) / steps_per_sample
     mean = float(samples.mean())
     q05, q25, q50, q75, q95 = (float(q) for q in np.quantile(samples, (0.05, 0.25, 0.5, 0.75, 0.95)))
     fence = TUKEY_FENCE * (q75 - q25)

@@ -1,5 +1,6 @@
 """One pair at a time: the plan of a decision, Holm's levels over all pairs, and the verdict of each."""
 
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import ceil, log1p, sqrt
@@ -130,15 +131,18 @@ class Judge:
         )
 
     def _still_needed(self, estimate: LogRatio) -> int:
-        """Solve half width(r) = distance to the nearer decision, for a mean and a scatter that stay."""
+        """Return how many more rounds would narrow the interval enough, if mean and scatter stay."""
         distance = max(log1p(self.delta) - abs(estimate.mean), abs(estimate.mean))
         scatter = estimate.standard_error * sqrt(estimate.rounds)
-        needed = float(estimate.rounds)
-        # The quantile falls as rounds come in, so one pass promises too many at first; this settles fast.
-        for _ in range(6):
-            freedom = estimate.degrees_of_freedom + max(0.0, needed - estimate.rounds)
-            needed = (student_quantile(1 - self.open_level / 2, freedom) * scatter / distance) ** 2
-        return max(1, self.plan.least_rounds - estimate.rounds, ceil(needed) - estimate.rounds)
+
+        def rounds_at(more: int) -> float:
+            freedom = estimate.degrees_of_freedom + more
+            return (student_quantile(1 - self.open_level / 2, freedom) * scatter / distance) ** 2
+
+        # The quantile falls as rounds come in, so today's answer is the most it can take.
+        most = max(1, ceil(rounds_at(0)) - estimate.rounds)
+        more = 1 + bisect_left(range(1, most), True, key=lambda m: rounds_at(m) <= estimate.rounds + m)
+        return max(more, self.plan.least_rounds - estimate.rounds)
 
 
 def holm_levels(

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from steelyard_worker.frameworks.mxnet import settings as process
 from steelyard_worker.protocol import Refusal
@@ -30,7 +27,9 @@ class Adapter:
 
         if settings.device == "cuda" and not mx.runtime.Features().is_enabled("CUDA"):
             raise Refusal("unsupported", "This MXNet is built without CUDA (mxnet.runtime.Features).")
-        self._settings, self._trainers = settings, list["Trainer"]()
+        self._settings = settings
+        self._graphs = 0
+        self._trainer: Trainer | None = None
 
     def applied(self) -> dict[str, Any]:
         """Read the settings back from the loaded library."""
@@ -47,6 +46,20 @@ class Adapter:
         """Build the block and load the canonical weights into it."""
         from steelyard_worker.frameworks.mxnet.training import Trainer
 
-        trainer = Trainer(self._settings, implementation, sizes, network, weights, optimizer)
-        self._trainers = [trainer]
-        return trainer
+        self._graphs = self.compilations()
+        self._trainer = Trainer(self._settings, implementation, sizes, network, weights, optimizer)
+        return self._trainer
+
+    def pipeline(self, trainer: Trainer, source: Source, workers: int) -> Iterator[Any]:
+        """`mxnet.gluon.data.DataLoader` over whole batches; worker processes decode when there are any."""
+        from steelyard_worker.frameworks.mxnet import pipeline
+
+        return pipeline.feed(trainer, source, workers)
+
+    def compilations(self) -> int:
+        """Graphs that `hybridize` has built."""
+        return self._graphs + (self._trainer.graphs if self._trainer else 0)
+
+    def peak_bytes(self) -> int | None:
+        """MXNet keeps no peak."""
+        return None

@@ -1,9 +1,13 @@
-"""Settings that MXNet, oneDNN and OpenMP read once from the environment, so before MXNet is imported; and their reading back."""
+"""Settings that MXNet, oneDNN and OpenMP read from the environment when they are loaded, and their reading back."""
 
 from __future__ import annotations
 
+import ctypes
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from steelyard_worker.protocol import Refusal
 
@@ -22,17 +26,42 @@ def export(settings: Settings) -> None:
         os.environ["OMP_NUM_THREADS"] = str(settings.threads)
     os.environ["MXNET_ENFORCE_DETERMINISM"] = str(int(settings.deterministic))
     os.environ["MXNET_ENGINE_TYPE"] = ENGINES[str(settings.knobs.get("engine", "threaded"))]
-    os.environ["MXNET_MKLDNN_ENABLED"] = str(int(settings.knobs.get("onednn", True)))
 
 
-def read_back() -> dict[str, Any]:
-    """Ask the loaded library for its own view: its environment, and the OpenMP runtime that it is linked with."""
-    from mxnet import base, util
+def read_back(settings: Settings) -> dict[str, Any]:
+    """Ask the loaded library: its view of the environment, its OpenMP runtime, and what a probe array turns out to be."""
+    import mxnet as mx
 
     engines = {variable: name for name, variable in ENGINES.items()}
+    probe = mx.nd.zeros(1, mx.gpu() if settings.device == "cuda" else mx.cpu(), settings.precision)
     return {
-        "threads": int(base._LIB.omp_get_max_threads()),
-        "deterministic": util.getenv("MXNET_ENFORCE_DETERMINISM") == "1",
-        "engine": engines.get(util.getenv("MXNET_ENGINE_TYPE")),
-        "onednn": util.getenv("MXNET_MKLDNN_ENABLED") == "1",
+        "mode": settings.mode,
+        "device": {"cpu": "cpu", "gpu": "cuda"}[probe.context.device_type],
+        "threads": int(mx.base._LIB.omp_get_max_threads()),
+        "precision": np.dtype(probe.dtype).name,
+        "deterministic": mx.util.getenv("MXNET_ENFORCE_DETERMINISM") == "1",
+        "engine": engines.get(mx.util.getenv("MXNET_ENGINE_TYPE")),
     }
+
+
+def libraries() -> dict[str, Any]:
+    """Versions and builds that do the arithmetic."""
+    import mxnet as mx
+
+    features = mx.runtime.Features()
+    return {
+        "mxnet": mx.__version__,
+        "numpy": np.__version__,
+        "features": sorted(name for name, feature in features.items() if feature.enabled),
+        "onednn": features.is_enabled("MKLDNN"),
+        **_openblas(Path(mx.__file__).with_name("libopenblas.so.0")),
+    }
+
+
+def _openblas(library: Path) -> dict[str, Any]:
+    """Describe the OpenBLAS that the Linux wheel brings; a build of one's own has no such file."""
+    if not library.is_file():
+        return {}
+    blas = ctypes.CDLL(str(library))
+    blas.openblas_get_config.restype = ctypes.c_char_p
+    return {"blas": blas.openblas_get_config().decode().strip(), "blas_threads": int(blas.openblas_get_num_threads())}

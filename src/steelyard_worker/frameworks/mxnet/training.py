@@ -9,7 +9,7 @@ import numpy as np
 from mxnet import autograd, gluon, nd
 
 from steelyard_worker.frameworks.mxnet import layers, optimizers
-from steelyard_worker.frameworks.mxnet.statistics import RunningStatistics
+from steelyard_worker.frameworks.mxnet.running_statistics import RunningStatistics
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,10 +32,9 @@ class Objective(gluon.HybridBlock):
         self.graphs = 0
 
     def hybrid_forward(self, F: Any, *arguments: Any) -> tuple[Any, Any]:
-        """Take the network's inputs and the label; the mean is taken here, so updates are not rescaled (P-45)."""
         *inputs, label = arguments
         logits = self.network(*inputs)
-        return F.mean(self.loss(logits, label)), F.BlockGrad(logits)
+        return self.loss(logits, label), F.BlockGrad(logits)
 
     def _build_cache(self, *arguments: Any) -> None:
         self.graphs += 1
@@ -66,6 +65,7 @@ class Trainer:
         if settings.mode == "hybridized":
             self.objective.hybridize(static_alloc=True, static_shape=True)
         self.rule = optimizers.update_rule(optimizer, self._trained)
+        self.latest: NDArray | None = None
 
     @property
     def graphs(self) -> int:
@@ -76,7 +76,7 @@ class Trainer:
         """Copy a canonical batch to the device: floats in the precision of the run, integers as int32."""
         return tuple(self._place(batch[name]) for name in self._order)
 
-    def _place(self, array: Array) -> NDArray:
+    def _place(self, array: Array | NDArray) -> NDArray:
         dtype = self._dtype if np.issubdtype(array.dtype, np.floating) else np.dtype(np.int32)
         return nd.array(array, self._context, dtype)
 
@@ -85,8 +85,9 @@ class Trainer:
         with autograd.record():
             loss, _ = self.objective(*batch)
         loss.backward()
-        self.rule.step(1)
+        self.rule.step(1)  # the loss is a mean already (P-45)
         self._statistics.advance()
+        self.latest = loss
         return loss
 
     def synchronise(self) -> None:

@@ -1,0 +1,33 @@
+# Two commands do everything: `make run` and `make test`. Both set up what they need.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN = .venv/bin
+
+.PHONY: run test fast check bench clean
+
+run: .venv/.ready
+	@$(BIN)/steelyard run
+
+test: .venv/.ready
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/pytest
+
+# The tests that need no framework: seconds.
+fast: .venv/.ready
+	@$(BIN)/pytest -m "not conformance"
+
+check: .venv/.ready
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+
+bench: .venv/.ready
+	@$(BIN)/python -m benchmarks
+
+.venv/.ready: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "steelyard needs Python 3.11 or newer; name one with: make PYTHON=/path/to/python3.11")'
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --editable ".[test]"
+	@touch $@
+
+clean:
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,94 @@
+"""Per framework: the harness over a bare loop, and our implementations against the idiomatic ones, in one process each."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.rows import Row
+from steelyard import environments, frameworks, materials, plan
+from steelyard.cells import Cell
+from steelyard.data.synthetic import synthesise
+from steelyard.frameworks import WORKER
+from steelyard.jobs import certifying
+from steelyard.materials import Materials
+from steelyard.options import Options
+from steelyard.weights import initialise
+from steelyard_worker.protocol import Data
+
+if TYPE_CHECKING:
+    from steelyard.plan import RunPlan
+
+HERE = Path(__file__).parent
+# Steps of about 1 ms and about 10 ms; the published sizes for the comparison with idiomatic programs.
+OVERHEAD = ("lstm-imdb:tiny", "lstm-imdb:reviews")
+FULL_SIZE = ("resnet18:cifar10", "lstm-imdb:keras")
+OVERHEAD_LIMITS = ((5.0, 1.02), (math.inf, 1.005))
+"""(up to this many ms per step, limit of harness / bare loop)."""
+
+
+def measure(names: list[str] | None = None) -> list[Row]:
+    """Return the rows of every framework whose environment can be made."""
+    names = names or list(frameworks.contenders())
+    made = environments.ensure_all(environments.plan_environments(names, "cpu"))
+    rows = []
+    for name, environment in made.items():
+        if isinstance(environment, environments.Failure):
+            print(environment.sentence, file=sys.stderr)
+            continue
+        for group in OVERHEAD:
+            rows.append(_overhead(name, environment.python, group))
+        for group in FULL_SIZE:
+            rows.append(_idiomatic(name, environment.python, group))
+    return rows
+
+
+def _overhead(name: str, python: Path, group: str) -> Row:
+    found = _run(name, python, group, "bare", pairs=60, block_s=0.15)
+    limit = next(limit for up_to, limit in OVERHEAD_LIMITS if found["step_ms"] <= up_to)
+    return _row(f"harness / bare loop, {name}, {group}", found, limit, "at most")
+
+
+def _idiomatic(name: str, python: Path, group: str) -> Row:
+    found = _run(name, python, group, "idiomatic", pairs=10, block_s=1.5)
+    inverted = {**found, "ratios": [1 / ratio for ratio in found["ratios"]]}
+    return _row(f"our steps/s / idiomatic, {name}, {group}", inverted, 0.98, "at least")
+
+
+def _row(title: str, found: dict[str, Any], limit: float, sense: str) -> Row:
+    logs = [math.log(ratio) for ratio in found["ratios"]]
+    error = stdev(logs) / math.sqrt(len(logs))
+    value = math.exp(fmean(logs))
+    detail = f"{found['step_ms']:.2f} ms a step, {len(logs)} pairs of {found['steps']} steps, standard error {error:.2%}"
+    return Row(title, value, limit, sense, detail)
+
+
+def _run(name: str, python: Path, group: str, against: str, pairs: int, block_s: float) -> dict[str, Any]:
+    planned = plan.plan(Options(workloads=(group,), frameworks=(name,), protocol="fixed:1+1"))
+    job = certifying(planned, planned.cells[0], _materials(planned, planned.cells[0]), Path("/nonexistent"))
+    request = {
+        "worker": str(WORKER), "job": asdict(replace(job, data=replace(job.data, prepared="", order=""))),
+        "against": against, "module": str(HERE / "frameworks" / f"{name}.py"), "pairs": pairs, "block_s": block_s,
+    }  # fmt: skip
+    done = subprocess.run(
+        [str(python), "-I", str(HERE / "inside.py")], input=json.dumps(request) + "\n", capture_output=True, text=True,
+        env=environments.clean_environ(python), check=False,
+    )  # fmt: skip
+    if done.returncode:
+        raise SystemExit(f"{name} on {group} failed:\n{done.stderr[-2000:]}")
+    found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    return found
+
+
+def _materials(planned: RunPlan, cell: Cell) -> Materials:
+    """Weights and a synthetic batch are all that is needed: no data set is fetched."""
+    workload, preset = planned.preset(cell.group)
+    network = workload.network(preset)
+    synthetic = synthesise(network.inputs, preset.sizes["batch"], materials.SYNTHETIC_SEED)
+    return Materials(initialise(network.parameters, 1), Data(str(synthetic)), "synthetic", {}, "")

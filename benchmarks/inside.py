@@ -1,0 +1,76 @@
+"""Runs in a framework's interpreter: the harness against a bare loop, or our network against the idiomatic one.
+
+Standard input: one JSON line {"worker", "job", "against": "bare"|"idiomatic", "module", "pairs", "block_s"}.
+Standard output: one JSON line {"ratios": [...], "step_ms", "steps"}; a ratio is our time over the other's, block by block.
+"""
+
+import importlib.util
+import itertools
+import json
+import sys
+from pathlib import Path
+from time import perf_counter_ns
+
+
+def adopt(name, folder):
+    """Import a package from its folder, without putting its surroundings on the path."""
+    spec = importlib.util.spec_from_file_location(name, folder / "__init__.py", submodule_search_locations=[str(folder)])
+    package = importlib.util.module_from_spec(spec)
+    sys.modules[name] = package
+    spec.loader.exec_module(package)
+
+
+def main():
+    """Measure one framework on one workload."""
+    request = json.loads(sys.stdin.readline())
+    adopt("steelyard_worker", Path(request["worker"]))
+    from steelyard_worker import batches, measure, network, protocol, tensors
+    from steelyard_worker.frameworks import base
+
+    job = protocol.from_line(json.dumps(request["job"]))
+    adapter = base.load(job.framework, job.settings)
+    described = network.describe(job.workload_folder, job.sizes)
+    implementation = network.load(job.workload_folder, job.framework)
+    trainer = adapter.trainer(implementation, job.sizes, described, tensors.read(Path(job.weights)), job.optimizer)
+    canonical = batches.synthetic_batch(job.data)
+    batch = trainer.put(canonical)
+    contender = network.load(Path(request["module"]).parent, Path(request["module"]).stem)
+
+    def ours(steps):
+        return measure.time_block(trainer, itertools.repeat(batch), steps, perf_counter_ns).elapsed_ns
+
+    if request["against"] == "bare":
+        synchronise = trainer.synchronise
+
+        def run(steps):
+            contender.bare_loop(trainer, batch, steps)
+    else:
+        rule = request["job"]["optimizer"]
+        step, synchronise = contender.idiomatic(job.workload, job.sizes, rule, canonical)
+
+        def run(steps):
+            for _ in range(steps):
+                step()
+
+    def theirs(steps):
+        synchronise()
+        begin = perf_counter_ns()
+        run(steps)
+        synchronise()
+        return perf_counter_ns() - begin
+
+    for warm in (ours, theirs):
+        warm(3)
+        warm(5)
+    step_ns = ours(5) / 5
+    steps = max(2, round(request["block_s"] * 1e9 / step_ns))
+    ratios = []
+    for pair in range(request["pairs"]):
+        first, second = (ours, theirs) if pair % 2 else (theirs, ours)
+        times = {first: first(steps), second: second(steps)}
+        ratios.append(times[ours] / times[theirs])
+    print(json.dumps({"ratios": ratios, "step_ms": step_ns / 1e6, "steps": steps}), file=sys.__stdout__, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""JAX: jit-compiled by XLA, or operation by operation."""

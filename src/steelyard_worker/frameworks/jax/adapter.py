@@ -1,0 +1,134 @@
+"""Drive JAX: settings, trainer, input pipeline."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import jaxlib
+import numpy as np
+import optax
+
+from steelyard_worker.frameworks.jax import traced
+from steelyard_worker.frameworks.jax.layers import Choices
+from steelyard_worker.frameworks.jax.trainer import Trainer
+from steelyard_worker.protocol import Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from types import ModuleType
+
+    from steelyard_worker.batches import Source
+    from steelyard_worker.frameworks.base import Array
+    from steelyard_worker.network import Network
+    from steelyard_worker.protocol import Optimizer, Settings
+
+COMPILATION = "/jax/core/compile/"
+DETERMINISTIC = "--xla_gpu_deterministic_ops=true"
+# Threads of the pool that XLA's CPU client computes in, by the name that XLA gives them.
+POOL_THREAD = "tf_XLAEigen"
+
+
+class Adapter:
+    """One process of JAX. XLA reads its environment when the first array is made, which is in `_start`."""
+
+    def __init__(self, settings: Settings) -> None:
+        if settings.mode not in ("jit", "no-jit"):
+            raise Refusal("unsupported", f"JAX has no mode {settings.mode!r}; modes: jit, no-jit.")
+        self._settings, self._compilations = settings, 0
+        knobs = settings.knobs
+        self._choices = Choices(
+            str(knobs.get("convolution", Choices.convolution)),
+            str(knobs.get("recurrence", Choices.recurrence)),
+            int(knobs.get("unroll", Choices.unroll)),
+        )
+        if settings.threads:
+            os.environ["PJRT_NPROC"] = str(settings.threads)
+        if settings.deterministic:
+            os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {DETERMINISTIC}".strip()
+        jax.config.update("jax_platforms", settings.device)
+        jax.config.update("jax_enable_x64", settings.precision == "float64")
+        jax.config.update("jax_disable_jit", settings.mode == "no-jit")
+        if settings.device != "cpu" and not knobs.get("tf32", False):
+            jax.config.update("jax_default_matmul_precision", "highest")
+        jax.monitoring.register_event_duration_secs_listener(self._count)
+        self._start()
+
+    def _start(self) -> None:
+        try:
+            jnp.zeros(()).block_until_ready()
+        except RuntimeError as error:
+            raise Refusal("unsupported", f"JAX cannot use {self._settings.device} here: {error}") from error
+
+    def _count(self, event: str, duration_s: float, **_: Any) -> None:
+        del duration_s
+        self._compilations += event.startswith(COMPILATION)
+
+    def applied(self) -> dict[str, Any]:
+        """Read the settings back; the formulations are read from what they trace to."""
+        platform = jax.default_backend()
+        on_gpu = platform in ("gpu", "cuda")
+        threads = _pool_threads()
+        return {
+            "mode": "no-jit" if jax.config.jax_disable_jit else "jit",
+            "device": "cuda" if on_gpu else platform,
+            "precision": str(jnp.zeros((), self._settings.precision).dtype),
+            "deterministic": DETERMINISTIC in os.environ.get("XLA_FLAGS", ""),
+            "tf32": on_gpu and jax.config.jax_default_matmul_precision != "highest",
+            **({"threads": threads} if threads else {}),
+            **traced.choices(self._choices),
+        }
+
+    def libraries(self) -> dict[str, Any]:
+        """Versions that do the arithmetic, and what the environment tells XLA."""
+        return {
+            "jax": jax.__version__,
+            "jaxlib": jaxlib.__version__,
+            "optax": optax.__version__,
+            "numpy": np.__version__,
+            "device": jax.devices()[0].device_kind,
+            "xla_flags": os.environ.get("XLA_FLAGS", ""),
+        }
+
+    def trainer(
+        self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array],
+        optimizer: Optimizer,
+    ) -> Trainer:  # fmt: skip
+        """Load the canonical weights and jit the training step over them."""
+        return Trainer(implementation, sizes, network, weights, optimizer, self._settings.precision, self._choices)
+
+    def pipeline(self, trainer: Trainer, source: Source, workers: int) -> Iterator[Any]:
+        """JAX has no loader of its own: NumPy batches, placed ahead by threads (one batch ahead by one thread if 0)."""
+        ahead = max(1, workers)
+        with ThreadPoolExecutor(ahead) as pool:
+            steps = count()
+            placed = deque(pool.submit(_place, trainer, source, next(steps)) for _ in range(ahead))
+            while True:
+                batch = placed.popleft().result()
+                placed.append(pool.submit(_place, trainer, source, next(steps)))
+                yield batch
+
+    def compilations(self) -> int:
+        """Traces, lowerings and compilations that JAX has reported to its monitoring listeners."""
+        return self._compilations
+
+    def peak_bytes(self) -> int | None:
+        """Peak of the device's allocator; JAX keeps none for CPU."""
+        statistics = jax.devices()[0].memory_stats() or {}
+        return statistics.get("peak_bytes_in_use")
+
+
+def _place(trainer: Trainer, source: Source, step: int) -> Any:
+    return trainer.put(source.batch(step))
+
+
+def _pool_threads() -> int:
+    """Count XLA's computing threads in this process; 0 where the system does not name threads."""
+    names = (path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm"))
+    return sum(name == POOL_THREAD for name in names)

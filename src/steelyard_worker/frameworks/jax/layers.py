@@ -1,0 +1,100 @@
+"""Layers as functions over named tensors: weights are looked up by canonical name, new statistics are collected.
+
+One `Layers` lives as long as one trace of the forward pass.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from steelyard_worker.frameworks.jax import convolution, recurrence
+from steelyard_worker.protocol import Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from steelyard_worker.frameworks.jax.recurrence import Cell
+
+
+@dataclass(frozen=True)
+class Choices:
+    """How a layer is computed where JAX leaves a choice that changes speed alone."""
+
+    convolution: str = "auto"
+    recurrence: str = "scan"
+    unroll: int = 1
+
+
+@dataclass(frozen=True)
+class Layers:
+    """Forward pass over `weights`; `statistics` fills with new running statistics when `training`."""
+
+    weights: Mapping[str, jax.Array]
+    training: bool
+    choices: Choices
+    statistics: dict[str, jax.Array] = field(default_factory=dict)
+
+    def weight(self, name: str) -> jax.Array:
+        """Look a tensor up by its canonical name."""
+        if name not in self.weights:
+            raise Refusal("implementation", f"The network has no tensor {name}, which its JAX implementation asks for.")
+        return self.weights[name]
+
+    def conv(self, name: str, x: jax.Array, stride: int, padding: int) -> jax.Array:
+        """Convolve (N, H, W, C) with the kernel `<name>.weight` (H, W, C, O), zero padding on every side, no bias."""
+        return convolution.convolve(self.choices.convolution, x, self.weight(f"{name}.weight"), stride, padding)
+
+    def batch_norm(self, name: str, x: jax.Array, epsilon: float, momentum: float) -> jax.Array:
+        """Normalise the last axis; `momentum` is the weight of the new statistic.
+
+        The running variance takes the unbiased estimate: the factor n/(n-1) is applied to the C values of the batch
+        variance in the training step (P-03), where it costs nothing beside the batch.
+        """
+        scale, shift = self.weight(f"{name}.gamma"), self.weight(f"{name}.beta")
+        if not self.training:
+            mean, variance = self.weight(f"{name}.running_mean"), self.weight(f"{name}.running_var")
+            return (x - mean) * (lax.rsqrt(variance + epsilon) * scale) + shift
+        axes = tuple(range(x.ndim - 1))
+        count = x.size // x.shape[-1]
+        mean, variance = jnp.mean(x, axes), jnp.var(x, axes)
+        self._move(f"{name}.running_mean", mean, momentum)
+        self._move(f"{name}.running_var", variance * (count / (count - 1)), momentum)
+        return (x - mean) * (lax.rsqrt(variance + epsilon) * scale) + shift
+
+    def _move(self, name: str, new: jax.Array, momentum: float) -> None:
+        self.statistics[name] = (1 - momentum) * self.weight(name) + momentum * lax.stop_gradient(new)
+
+    def dense(self, name: str, x: jax.Array) -> jax.Array:
+        """(N, in) -> (N, out)."""
+        return x @ self.weight(f"{name}.weight") + self.weight(f"{name}.bias")
+
+
+    def recur(self, cell: Cell, inputs: jax.Array, w: jax.Array, backward: bool) -> jax.Array:
+        """Scan the cell over (T, N, Z), from the end if `backward`, with the recurrent matrix w (H, Z): (T, N, H)."""
+        return recurrence.recur(self.choices.recurrence, self.choices.unroll, cell, inputs, w, backward)
+
+
+def max_pool(x: jax.Array, window: int, stride: int, padding: int) -> jax.Array:
+    """Maximum of each window of (N, H, W, C), padded with minus infinity; the first maximum of a tie takes the gradient.
+
+    Written as comparisons of shifted slices because the gradient of `lax.reduce_window` is `select_and_scatter`,
+    which XLA runs as one serial loop on CPU.
+    """
+    if padding:
+        edge = (padding, padding, 0)
+        x = lax.pad(x, jnp.array(-jnp.inf, x.dtype), ((0, 0, 0), edge, edge, (0, 0, 0)))
+    best, *others = convolution.shifted(x, window, stride)
+    for other in others:
+        best = jnp.where(best >= other, best, other)
+    return best
+
+
+def cross_entropy(logits: jax.Array, label: jax.Array) -> jax.Array:
+    """Mean softmax cross-entropy from logits (N, classes) and indices (N,)."""
+    chosen = jnp.take_along_axis(jax.nn.log_softmax(logits), label[:, None], axis=1)
+    return -jnp.mean(chosen)

@@ -1,0 +1,33 @@
+"""Canonical arrays <-> JAX's own layouts: images NHWC, kernels HWIO, matrices (in, out)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from steelyard_worker.frameworks.base import Array
+
+# canonical axes in native order; kinds left out are the same in both
+NATIVE_AXES = {"conv": (2, 3, 1, 0), "dense": (1, 0), "lstm_w_ih": (1, 0), "lstm_w_hh": (1, 0)}
+IMAGE_AXES = (0, 2, 3, 1)
+
+
+def to_native(kind: str, array: Array, dtype: str) -> Array:
+    """Return a contiguous copy of a canonical tensor in JAX's layout and the precision of the run."""
+    axes = NATIVE_AXES.get(kind)
+    return np.array(array if axes is None else np.transpose(array, axes), dtype, order="C")
+
+
+def to_canonical(kind: str, array: Array) -> Array:
+    """Return a native tensor in canonical layout, contiguous."""
+    axes = NATIVE_AXES.get(kind)
+    return np.ascontiguousarray(array if axes is None else np.transpose(array, np.argsort(axes)))
+
+
+def input_to_native(array: Array, dtype: str) -> Array:
+    """Return a canonical input as JAX wants it: images NHWC, floats in the precision of the run, integers int32."""
+    if array.ndim == len(IMAGE_AXES):
+        array = array.transpose(IMAGE_AXES)
+    return np.ascontiguousarray(array, dtype if np.issubdtype(array.dtype, np.floating) else np.int32)

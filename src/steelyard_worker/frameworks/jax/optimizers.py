@@ -1,0 +1,117 @@
+"""Update rules: optax's own, and the canonical formulas written out. Both are pure functions inside the jitted step."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from steelyard_worker.protocol import Optimizer, Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    Tensors = Mapping[str, jax.Array]
+
+
+def update_rule(spec: Optimizer, names: list[str]) -> Native | Strict:
+    """Return the rule for the trainable tensors of these names."""
+    return Strict(spec) if spec.flavour == "strict" else Native(spec, names)
+
+
+class Native:
+    """Optax; weight decay goes to the tensors listed, before the scaling where it is coupled."""
+
+    def __init__(self, spec: Optimizer, names: list[str]) -> None:
+        self._transform = _optax(spec, {name: name in spec.decay for name in names})
+        self.init = self._transform.init
+
+    def scalars(self) -> dict[str, Any]:
+        """Optax counts inside its state."""
+        return {}
+
+    def update(self, tensors: Tensors, gradients: Tensors, memory: Any, scalars: Tensors) -> tuple[Tensors, Any]:
+        """Return (updated tensors, updated optimizer state)."""
+        del scalars
+        updates, memory = self._transform.update(gradients, memory, tensors)
+        return optax.apply_updates(tensors, updates), memory
+
+
+def _optax(spec: Optimizer, decayed: dict[str, bool]) -> optax.GradientTransformation:
+    makers: dict[str, Callable[[], optax.GradientTransformation]] = {
+        "sgd": lambda: optax.sgd(spec.learning_rate, spec.momentum or None, spec.nesterov),
+        "adam": lambda: optax.adam(spec.learning_rate, spec.beta1, spec.beta2, spec.epsilon),
+        "adamw": lambda: optax.adamw(
+            spec.learning_rate, spec.beta1, spec.beta2, spec.epsilon, weight_decay=spec.weight_decay, mask=decayed
+        ),
+    }
+    if spec.name not in makers:
+        raise Refusal("unsupported", f"No native {spec.name} is known for JAX; known: {', '.join(makers)}.")
+    transform = makers[spec.name]()
+    if spec.weight_decay and any(decayed.values()) and spec.name != "adamw":
+        return optax.chain(optax.add_decayed_weights(spec.weight_decay, decayed), transform)
+    return transform
+
+
+class Strict:
+    """The canonical formulas of every optimizer, tensor by tensor; scalars are computed on the host, step by step."""
+
+    def __init__(self, spec: Optimizer) -> None:
+        self._spec, self._t = spec, 0
+        self._rule = self._sgd if spec.name == "sgd" else self._adam
+
+    def init(self, tensors: Tensors) -> dict[str, tuple[jax.Array, ...]]:
+        """Return the zero moments of every tensor."""
+        moments = 1 if self._spec.name == "sgd" else 2
+        return {name: tuple(jnp.zeros_like(p) for _ in range(moments)) for name, p in tensors.items()}
+
+    def scalars(self) -> dict[str, np.float64]:
+        """Count a step and return what depends on its number, in the precision that the rule declares."""
+        self._t += 1
+        first, second = bias_corrections(self._spec, self._t)
+        return {"first": np.float64(first), "second": np.float64(second),
+                "rate": np.float64(self._spec.learning_rate * math.sqrt(second) / first)}  # fmt: skip
+
+    def update(self, tensors: Tensors, gradients: Tensors, memory: Any, scalars: Tensors) -> tuple[Tensors, Any]:
+        """Return (updated tensors, updated moments)."""
+        updated, moments = {}, {}
+        for name, p in tensors.items():
+            decay = self._spec.weight_decay if name in self._spec.decay else 0.0
+            updated[name], moments[name] = self._rule(p, gradients[name], memory[name], decay, scalars)
+        return updated, moments
+
+    def _sgd(self, p: jax.Array, g: jax.Array, memory: Any, decay: float, scalars: Tensors) -> tuple[jax.Array, Any]:
+        del scalars
+        spec = self._spec
+        g = g + decay * p if decay else g
+        u = spec.momentum * memory[0] + g
+        return p - spec.learning_rate * (g + spec.momentum * u if spec.nesterov else u), (u,)
+
+    def _adam(self, p: jax.Array, g: jax.Array, memory: Any, decay: float, scalars: Tensors) -> tuple[jax.Array, Any]:
+        spec, (m, v) = self._spec, memory
+        scalar = {name: jnp.asarray(value, p.dtype) for name, value in scalars.items()}
+        if decay and spec.name == "adamw":
+            p = p * (1 - spec.learning_rate * decay)
+        elif decay:
+            g = g + decay * p
+        m = spec.beta1 * m + (1 - spec.beta1) * g
+        v = spec.beta2 * v + (1 - spec.beta2) * g * g
+        if spec.form == "canonical":
+            corrected = jnp.sqrt(v / scalar["second"]) + spec.epsilon
+            return p - spec.learning_rate * (m / scalar["first"]) / corrected, (m, v)
+        return p - scalar["rate"] * m / (jnp.sqrt(v) + spec.epsilon), (m, v)
+
+
+def bias_corrections(spec: Optimizer, t: int) -> tuple[float, float]:
+    """Return 1 - beta1^t and 1 - beta2^t in the precision that the rule declares."""
+    if spec.correction == "float64":
+        return 1 - spec.beta1**t, 1 - spec.beta2**t
+    one = np.float32(1)
+    return (
+        float(one - np.power(np.float32(spec.beta1), np.float32(t))),
+        float(one - np.power(np.float32(spec.beta2), np.float32(t))),
+    )

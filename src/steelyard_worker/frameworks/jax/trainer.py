@@ -1,0 +1,107 @@
+"""One network with its weights and its optimizer as one jitted function over donated buffers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from steelyard_worker.frameworks.jax import layouts, optimizers
+from steelyard_worker.frameworks.jax.layers import Choices, Layers
+from steelyard_worker.protocol import Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import ModuleType
+
+    from steelyard_worker.batches import Batch
+    from steelyard_worker.frameworks.base import Array
+    from steelyard_worker.network import Network
+    from steelyard_worker.protocol import Optimizer
+
+    Tensors = Mapping[str, jax.Array]
+
+
+class Trainer:
+    """`carry` is (trained tensors, statistics and frozen tensors, optimizer state); every step donates and replaces it."""
+
+    def __init__(
+        self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array],
+        optimizer: Optimizer, precision: str, choices: Choices,
+    ) -> None:  # fmt: skip
+        self._implementation, self._sizes, self._choices = implementation, sizes, choices
+        self._precision = precision
+        self._kinds = {p.name: p.kind for p in network.parameters}
+        native = {p.name: self._load(p.kind, p.shape, weights[p.name]) for p in network.parameters}
+        trained = {p.name: native.pop(p.name) for p in network.parameters if p.trainable}
+        self._rule = optimizers.update_rule(optimizer, list(trained))
+        self.carry = (trained, native, self._rule.init(trained))
+        self.update = jax.jit(self._update, donate_argnums=0)
+        self._infer = jax.jit(self._outputs)
+        self._loss: jax.Array | None = None
+
+    def _load(self, kind: str, shape: tuple[int, ...], array: Array) -> jax.Array:
+        if tuple(array.shape) != shape:
+            raise Refusal("implementation", f"A {kind} tensor has shape {tuple(array.shape)}, expected {shape}.")
+        return jnp.array(layouts.to_native(kind, array, self._precision))
+
+    def _forward(self, tensors: Tensors, batch: Tensors, training: bool) -> tuple[dict[str, jax.Array], Tensors]:
+        layers = Layers(tensors, training, self._choices)
+        return self._implementation.forward(layers, self._sizes, batch), layers.statistics
+
+    def _objective(self, trained: Tensors, fixed: Tensors, batch: Tensors) -> tuple[jax.Array, tuple[Any, Tensors]]:
+        outputs, statistics = self._forward({**trained, **fixed}, batch, training=True)
+        return self._implementation.loss(outputs, batch), (outputs, statistics)
+
+    def _update(self, state: Any, batch: Tensors, scalars: Tensors) -> tuple[Any, jax.Array]:
+        trained, fixed, memory = state
+        (loss, (_, statistics)), gradients = jax.value_and_grad(self._objective, has_aux=True)(trained, fixed, batch)
+        trained, memory = self._rule.update(trained, gradients, memory, scalars)
+        return (trained, {**fixed, **statistics}, memory), loss
+
+    def _outputs(self, tensors: Tensors, batch: Tensors) -> dict[str, jax.Array]:
+        return self._forward(tensors, batch, training=False)[0]
+
+    def put(self, batch: Batch) -> dict[str, jax.Array]:
+        """Copy a canonical batch to the device, in JAX's layout."""
+        return jax.device_put({name: layouts.input_to_native(array, self._precision) for name, array in batch.items()})
+
+    def step(self, batch: Tensors) -> jax.Array:
+        """Forward, backward, update; the loss stays on the device."""
+        self.carry, self._loss = self.update(self.carry, batch, self._rule.scalars())
+        return self._loss
+
+    def synchronise(self) -> None:
+        """Wait for every buffer that the last step replaces, and for its loss."""
+        jax.block_until_ready((self.carry, self._loss))
+
+    def losses(self, handles: list[jax.Array]) -> list[float]:
+        """Copy the losses to the host; nothing is compiled for it."""
+        return [float(loss) for loss in jax.device_get(handles)]
+
+    def gradients(self, batch: Tensors) -> tuple[dict[str, Array], float, dict[str, Array]]:
+        """Forward in training mode and backward."""
+        trained, fixed, _ = self.carry
+        (loss, (outputs, _)), gradients = jax.jit(jax.value_and_grad(self._objective, has_aux=True))(
+            trained, fixed, batch
+        )
+        return _numpy(outputs), float(loss), self._canonical(gradients)
+
+    def outputs(self, batch: Tensors) -> dict[str, Array]:
+        """Forward in inference mode."""
+        trained, fixed, _ = self.carry
+        return _numpy(self._infer({**trained, **fixed}, batch))
+
+    def state(self) -> dict[str, Array]:
+        """Every tensor the network names."""
+        trained, fixed, _ = self.carry
+        return self._canonical({**trained, **fixed})
+
+    def _canonical(self, tensors: Tensors) -> dict[str, Array]:
+        return {name: layouts.to_canonical(self._kinds[name], np.asarray(tensors[name])) for name in tensors}
+
+
+def _numpy(tensors: Tensors) -> dict[str, Array]:
+    return {name: np.asarray(tensor) for name, tensor in tensors.items()}

@@ -1,0 +1,1 @@
+"""TensorFlow: adapter, layers and update rules."""

@@ -1,0 +1,152 @@
+"""Layers on plain `tf.Variable`s, created under their canonical names; images are NHWC, sequences time-major."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import tensorflow as tf
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@dataclass(frozen=True)
+class Variables:
+    """Canonical name -> variable, in the precision of the run. `hoist`: where an LSTM multiplies its inputs."""
+
+    dtype: tf.DType
+    hoist: bool
+    named: dict[str, tf.Variable] = field(default_factory=dict)
+
+    def new(self, name: str, *shape: int) -> tf.Variable:
+        """Create a variable of zeros; the weights are loaded later."""
+        self.named[name] = tf.Variable(tf.zeros(shape, self.dtype), name=name.replace(".", "_"))
+        return self.named[name]
+
+
+class Convolution:
+    """Bias-free convolution with symmetric zero padding, (N, H, W, channels) -> (N, H', W', out)."""
+
+    def __init__(
+        self, variables: Variables, name: str, channels: int, out: int, kernel: int, stride: int, padding: int
+    ) -> None:  # fmt: skip
+        self._weight = variables.new(f"{name}.weight", kernel, kernel, channels, out)
+        self._stride, self._padding = stride, padding
+        # At stride 1 an odd kernel makes "SAME" symmetric; at stride 2 it would pad the end only (P-09). Padding lists
+        # are never handed to the convolution: on CPU they take its gradients off the oneDNN path, six times slower.
+        self._same = stride == 1 and kernel == 2 * padding + 1
+
+    def __call__(self, x: tf.Tensor) -> tf.Tensor:
+        if self._same:
+            return tf.nn.conv2d(x, self._weight, 1, "SAME")
+        p = self._padding
+        padded = tf.pad(x, ((0, 0), (p, p), (p, p), (0, 0))) if p else x
+        return tf.nn.conv2d(padded, self._weight, self._stride, "VALID")
+
+
+class BatchNorm:
+    """Batch norm over all axes but the last; `momentum` weighs the new statistic, the running variance is unbiased.
+
+    float32 takes the fused operator, which keeps the running statistics itself and returns the unbiased variance (P-03);
+    it has no float64 kernel, so float64 is composed.
+    """
+
+    def __init__(self, variables: Variables, name: str, channels: int, epsilon: float, momentum: float) -> None:
+        self._gamma = variables.new(f"{name}.gamma", channels)
+        self._beta = variables.new(f"{name}.beta", channels)
+        self._mean = variables.new(f"{name}.running_mean", channels)
+        self._variance = variables.new(f"{name}.running_var", channels)
+        self._epsilon, self._momentum = epsilon, momentum
+
+    def __call__(self, x: tf.Tensor, training: bool) -> tf.Tensor:
+        if not training:
+            return tf.nn.batch_normalization(
+                x, self._mean, self._variance, self._beta, self._gamma, self._epsilon
+            )
+        y, mean, variance = self._fused(x) if x.dtype == tf.float32 else self._composed(x)
+        self._mean.assign(mean)
+        self._variance.assign(variance)
+        return y
+
+    def _fused(self, x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        # The raw operator, because tf.compat.v1.nn.fused_batch_norm raises an epsilon of 1e-5 to 1.001e-5.
+        found = tf.raw_ops.FusedBatchNormV3(
+            x=x, scale=self._gamma, offset=self._beta, mean=self._mean, variance=self._variance,
+            epsilon=self._epsilon, exponential_avg_factor=self._momentum, is_training=True,
+        )  # fmt: skip
+        return found.y, found.batch_mean, found.batch_variance
+
+    def _composed(self, x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        mean, variance = tf.nn.moments(x, (0, 1, 2))
+        y = tf.nn.batch_normalization(x, mean, variance, self._beta, self._gamma, self._epsilon)
+        n = x.shape[0] * x.shape[1] * x.shape[2]
+        new, old = self._momentum, 1 - self._momentum
+        return y, old * self._mean + new * mean, old * self._variance + (new * n / (n - 1)) * variance
+
+
+class Dense:
+    """(N, features) -> (N, out)."""
+
+    def __init__(self, variables: Variables, name: str, features: int, out: int) -> None:
+        self._weight = variables.new(f"{name}.weight", features, out)
+        self._bias = variables.new(f"{name}.bias", out)
+
+    def __call__(self, x: tf.Tensor) -> tf.Tensor:
+        return tf.matmul(x, self._weight) + self._bias
+
+
+class Lstm:
+    """One direction of one layer with one bias and zero initial state: (T, N, width) -> (T, N, hidden).
+
+    The product of inputs and `w_ih` stands in the loop or, hoisted, before it: same numbers up to rounding. In the loop
+    TensorFlow's executor runs the products of several steps beside the recurrence; XLA runs one thing after the other.
+    """
+
+    def __init__(self, variables: Variables, name: str, width: int, hidden: int) -> None:
+        self._w_ih = variables.new(f"{name}.w_ih", width, 4 * hidden)
+        self._w_hh = variables.new(f"{name}.w_hh", hidden, 4 * hidden)
+        self._b = variables.new(f"{name}.b", 4 * hidden)
+        self._hidden, self._hoist = hidden, variables.hoist
+
+    def last(self, x: tf.Tensor) -> tf.Tensor:
+        """Return the hidden state after the last step, (N, hidden)."""
+        step = self._step(x)
+        h, _ = self._loop(x, lambda t, h, c: step(t, h, c), ())
+        return h
+
+    def every(self, x: tf.Tensor, backward: bool) -> tf.Tensor:
+        """Return the hidden states of all steps at their own places; `backward` starts at the end."""
+        step, length = self._step(x), x.shape[0]
+
+        def body(t: tf.Tensor, h: tf.Tensor, c: tf.Tensor, kept: tf.TensorArray) -> tuple:
+            place = length - 1 - t if backward else t
+            h, c = step(place, h, c)
+            return h, c, kept.write(place, h)
+
+        kept = tf.TensorArray(x.dtype, length, element_shape=(x.shape[1], self._hidden))
+        return self._loop(x, body, (kept,))[-1].stack()
+
+    def _loop(self, x: tf.Tensor, body: Callable[..., tuple], more: tuple) -> tuple:
+        length, zero = x.shape[0], tf.zeros((x.shape[1], self._hidden), x.dtype)
+        return tf.while_loop(
+            lambda t, *_: t < length,
+            lambda t, *state: (t + 1, *body(t, *state)),
+            (0, zero, zero, *more),
+            maximum_iterations=length,
+        )[1:]
+
+    def _step(self, x: tf.Tensor) -> Callable[..., tuple[tf.Tensor, tf.Tensor]]:
+        if self._hoist:
+            flat = tf.matmul(tf.reshape(x, (-1, x.shape[2])), self._w_ih) + self._b
+            x = tf.reshape(flat, (*x.shape[:2], 4 * self._hidden))
+        inputs = tf.TensorArray(x.dtype, x.shape[0]).unstack(x)
+
+        def step(t: tf.Tensor, h: tf.Tensor, c: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            given = inputs.read(t)
+            projected = given if self._hoist else tf.matmul(given, self._w_ih) + self._b
+            i, f, g, o = tf.split(projected + tf.matmul(h, self._w_hh), 4, axis=1)
+            c = tf.sigmoid(f) * c + tf.sigmoid(i) * tf.tanh(g)
+            return tf.sigmoid(o) * tf.tanh(c), c
+
+        return step

@@ -1,0 +1,29 @@
+"""Canonical arrays <-> TensorFlow's own layouts (P-14, P-15, P-16, P-20): a permutation of axes, bit-exact."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from steelyard_worker.frameworks.base import Array
+
+# Axes of the canonical array in TensorFlow's order; kinds that are not listed keep theirs.
+AXES = {
+    "image": (0, 2, 3, 1),  # NCHW -> NHWC
+    "conv": (2, 3, 1, 0),  # OIHW -> HWIO
+    "dense": (1, 0),  # (out, in) -> (in, out)
+    "lstm_w_ih": (1, 0),  # (4H, in) -> (in, 4H), gates i, f, g, o on both sides
+    "lstm_w_hh": (1, 0),  # (4H, H) -> (H, 4H)
+}
+
+
+def native(kind: str, array: Array) -> Array:
+    """Return the array as TensorFlow wants it, contiguous."""
+    return np.ascontiguousarray(np.transpose(array, AXES[kind]) if kind in AXES else array)
+
+
+def canonical(kind: str, array: Array) -> Array:
+    """Undo `native`."""
+    return np.ascontiguousarray(np.transpose(array, np.argsort(AXES[kind])) if kind in AXES else array)

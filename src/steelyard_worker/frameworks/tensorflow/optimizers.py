@@ -1,0 +1,98 @@
+"""Update rules: Keras's own optimizers, TensorFlow's fused update kernels, and the canonical formulas written out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+from steelyard_worker.protocol import Optimizer, Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Named = dict[str, tf.Variable]
+    Update = Callable[[list[tf.Tensor]], None]
+
+
+def update_rule(spec: Optimizer, named: Named) -> Update:
+    """Return a function of the dense gradients, in the order of `named`, that updates the variables."""
+    if spec.name not in ("sgd", "adam", "adamw"):
+        raise Refusal("unsupported", f"No {spec.name} is known for TensorFlow; known: sgd, adam, adamw.")
+    return Strict(spec, named) if spec.flavour == "strict" else _native(spec, named)
+
+
+def _native(spec: Optimizer, named: Named) -> Update:
+    optimizer, variables = _keras(spec), list(named.values())
+    optimizer.build(variables)
+    coupled = [
+        spec.weight_decay if name in spec.decay and spec.name != "adamw" else 0.0 for name in named
+    ]
+    if spec.name == "adamw":
+        spared = [variable for name, variable in named.items() if name not in spec.decay]
+        optimizer.exclude_from_weight_decay(var_list=spared)
+
+    def update(gradients: list[tf.Tensor]) -> None:
+        # Keras's weight_decay is decoupled in every optimizer (P-42): the coupled one is added to the gradient.
+        full = [g + d * v if d else g for g, d, v in zip(gradients, coupled, variables, strict=True)]
+        optimizer.apply(full, variables)
+
+    return update
+
+
+def _keras(spec: Optimizer) -> Any:
+    import keras
+
+    rate = spec.learning_rate
+    if spec.name == "sgd":
+        return keras.optimizers.SGD(rate, momentum=spec.momentum, nesterov=spec.nesterov)
+    betas = {"beta_1": spec.beta1, "beta_2": spec.beta2, "epsilon": spec.epsilon}
+    if spec.name == "adam":
+        return keras.optimizers.Adam(rate, **betas)
+    return keras.optimizers.AdamW(rate, weight_decay=spec.weight_decay, **betas)
+
+
+class Strict:
+    """The canonical formulas of every optimizer, variable by variable."""
+
+    def __init__(self, spec: Optimizer, named: Named) -> None:
+        self._spec, self._named = spec, named
+        self._first = {name: tf.Variable(tf.zeros_like(variable)) for name, variable in named.items()}
+        self._second = {name: tf.Variable(tf.zeros_like(variable)) for name, variable in named.items()}
+        self._t = tf.Variable(0, dtype=tf.int64)
+
+    def __call__(self, gradients: list[tf.Tensor]) -> None:
+        """Apply one update."""
+        self._t.assign_add(1)
+        rule = self._sgd if self._spec.name == "sgd" else self._adam
+        for (name, variable), gradient in zip(self._named.items(), gradients, strict=True):
+            rule(name, variable, gradient, self._spec.weight_decay if name in self._spec.decay else 0.0)
+
+    def _sgd(self, name: str, p: tf.Variable, g: tf.Tensor, decay: float) -> None:
+        spec, u = self._spec, self._first[name]
+        g = g + decay * p if decay else g
+        u.assign(spec.momentum * u + g)
+        p.assign_sub(spec.learning_rate * (g + spec.momentum * u if spec.nesterov else u))
+
+    def _adam(self, name: str, p: tf.Variable, g: tf.Tensor, decay: float) -> None:
+        spec, m, v = self._spec, self._first[name], self._second[name]
+        if decay and spec.name == "adamw":
+            p.assign(p * (1 - spec.learning_rate * decay))
+        elif decay:
+            g = g + decay * p
+        m.assign(spec.beta1 * m + (1 - spec.beta1) * g)
+        v.assign(spec.beta2 * v + (1 - spec.beta2) * g * g)
+        first, second = bias_corrections(spec, self._t)
+        if spec.form == "canonical":
+            scale, root = tf.cast(1 / first, p.dtype), tf.cast(1 / second, p.dtype)
+            p.assign_sub(spec.learning_rate * (m * scale) / (tf.sqrt(v * root) + spec.epsilon))
+        else:
+            scale = tf.cast(spec.learning_rate * tf.sqrt(second) / first, p.dtype)
+            p.assign_sub(scale * m / (tf.sqrt(v) + spec.epsilon))
+
+
+def bias_corrections(spec: Optimizer, t: tf.Variable) -> tuple[tf.Tensor, tf.Tensor]:
+    """Return 1 - beta1^t and 1 - beta2^t in the precision that the rule declares."""
+    dtype = tf.float64 if spec.correction == "float64" else tf.float32
+    step, one = tf.cast(t, dtype), tf.constant(1, dtype)
+    return one - tf.constant(spec.beta1, dtype) ** step, one - tf.constant(spec.beta2, dtype) ** step

@@ -1,0 +1,106 @@
+"""One network with its update rule, as functions that run eagerly, as graphs or through XLA."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import tensorflow as tf
+
+from steelyard_worker.frameworks.tensorflow import layouts, optimizers
+from steelyard_worker.frameworks.tensorflow.layers import Variables
+from steelyard_worker.protocol import Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from types import ModuleType
+
+    from steelyard_worker.batches import Batch
+    from steelyard_worker.frameworks.base import Array
+    from steelyard_worker.network import Network
+    from steelyard_worker.protocol import Optimizer
+
+    Wrap = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+class Trainer:
+    """Variables, the three functions over them, and the way in and out. `train_step` is what `step` calls."""
+
+    def __init__(
+        self, wrap: Wrap, variables: Variables, implementation: ModuleType, sizes: dict[str, Any], network: Network,
+        weights: Mapping[str, Array], optimizer: Optimizer,
+    ) -> None:  # fmt: skip
+        self._forward, self._loss = implementation.build(sizes, variables), implementation.loss
+        self._inputs, self._dtype, self._named = implementation.INPUTS, variables.dtype, variables.named
+        self._kinds = {parameter.name: parameter.kind for parameter in network.parameters}
+        load(self._named, network, weights)
+        self._trained = {p.name: self._named[p.name] for p in network.parameters if p.trainable}
+        self._update = optimizers.update_rule(optimizer, self._trained)
+        self.train_step, self._backward, self._infer = wrap(self._train), wrap(self._gradients), wrap(self._outputs)
+
+    def put(self, batch: Batch) -> dict[str, tf.Tensor]:
+        """Copy a canonical batch into tensors: images NHWC, floats in the precision of the run, integers int32."""
+        return {name: self._convert(array) for name, array in batch.items()}
+
+    def _convert(self, array: Array) -> tf.Tensor:
+        own = layouts.native("image", array) if array.ndim == 4 else array
+        return tf.constant(own, self._dtype if np.issubdtype(own.dtype, np.floating) else tf.int32)
+
+    def _outputs(self, batch: dict[str, tf.Tensor], training: bool = False) -> dict[str, tf.Tensor]:
+        return self._forward(*(batch[name] for name in self._inputs), training=training)
+
+    def _gradients(self, batch: dict[str, tf.Tensor]) -> tuple[dict[str, tf.Tensor], tf.Tensor, list[tf.Tensor]]:
+        variables = list(self._trained.values())
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(variables)
+            outputs = self._outputs(batch, training=True)
+            loss = self._loss(outputs, batch)
+        # The embedding's gradient comes as IndexedSlices; optimizers must see repeated ids added up (P-29).
+        return outputs, loss, [tf.convert_to_tensor(g) for g in tape.gradient(loss, variables)]
+
+    def _train(self, batch: dict[str, tf.Tensor]) -> tf.Tensor:
+        _, loss, gradients = self._gradients(batch)
+        self._update(gradients)
+        return loss
+
+    def step(self, batch: dict[str, tf.Tensor]) -> tf.Tensor:
+        """Forward, backward, update; the loss stays a tensor."""
+        return self.train_step(batch)
+
+    def synchronise(self) -> None:
+        """Wait for every device; on CPU a function has finished when its call returns."""
+        tf.test.experimental.sync_devices()
+
+    def losses(self, handles: list[tf.Tensor]) -> list[float]:
+        """Read the losses back."""
+        return tf.stack(handles).numpy().tolist() if handles else []
+
+    def gradients(self, batch: dict[str, tf.Tensor]) -> tuple[dict[str, Array], float, dict[str, Array]]:
+        """Forward in training mode and backward."""
+        outputs, loss, found = self._backward(batch)
+        gradients = {name: self._canonical(name, g) for name, g in zip(self._trained, found, strict=True)}
+        return {name: tensor.numpy() for name, tensor in outputs.items()}, float(loss), gradients
+
+    def outputs(self, batch: dict[str, tf.Tensor]) -> dict[str, Array]:
+        """Forward in inference mode."""
+        return {name: tensor.numpy() for name, tensor in self._infer(batch).items()}
+
+    def state(self) -> dict[str, Array]:
+        """Parameters and batch-norm statistics, canonical."""
+        return {name: self._canonical(name, variable) for name, variable in self._named.items()}
+
+    def _canonical(self, name: str, tensor: tf.Tensor | tf.Variable) -> Array:
+        return layouts.canonical(self._kinds[name], tensor.numpy())
+
+
+def load(named: dict[str, tf.Variable], network: Network, weights: Mapping[str, Array]) -> None:
+    """Copy canonical weights into the variables; one missing on either side, or of another shape, is refused."""
+    expected = {parameter.name for parameter in network.parameters}
+    for name in sorted(expected ^ named.keys()):
+        raise Refusal("implementation", f"Tensor {name} is {'missing from' if name in expected else 'only in'} the network.")
+    for parameter in network.parameters:
+        variable, name = named[parameter.name], parameter.name
+        found = layouts.canonical(parameter.kind, np.empty(variable.shape)).shape
+        if found != parameter.shape:
+            raise Refusal("implementation", f"Tensor {name} has shape {found}, expected {parameter.shape}.")
+        variable.assign(layouts.native(parameter.kind, np.asarray(weights[name])).astype(variable.dtype.as_numpy_dtype))

@@ -1,0 +1,90 @@
+"""The order of samples and the made-up batches: seeded, complete, the same on every machine."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steelyard.data.order import batch_order, write_order
+from steelyard.data.synthetic import draw, synthesise
+from steelyard.errors import UserError
+from steelyard_worker.network import Input
+from steelyard_worker.tensors import read
+
+
+@given(st.integers(1, 60), st.integers(1, 20), st.integers(0, 40), st.integers(0, 2**32))
+def test_every_epoch_visits_no_sample_twice_and_drops_the_last_partial_batch(count, batch, steps, seed):
+    if batch > count:
+        with pytest.raises(UserError, match=f"batch of {batch} cannot be filled from {count}"):
+            batch_order(count, batch, steps, seed)
+        return
+    order = batch_order(count, batch, steps, seed)
+    assert (order.shape, order.dtype) == ((steps, batch), np.int32)
+    per_epoch = count // batch
+    for start in range(0, steps, per_epoch):
+        epoch = order[start : start + per_epoch].ravel()
+        assert len(set(epoch.tolist())) == len(epoch)
+        assert set(epoch.tolist()) <= set(range(count))
+
+
+@given(st.integers(1, 40), st.integers(0, 30), st.integers(0, 30), st.integers(0, 99))
+def test_more_steps_begin_with_the_same_steps(count, steps, more, seed):
+    batch = max(count // 3, 1)
+    longer = batch_order(count, batch, steps + more, seed)
+    np.testing.assert_array_equal(batch_order(count, batch, steps, seed), longer[:steps])
+
+
+def test_another_seed_or_epoch_is_another_order():
+    order = batch_order(100, 10, 20, seed=0)
+    assert (order[:10] != order[10:]).any()
+    assert (order != batch_order(100, 10, 20, seed=1)).any()
+
+
+def test_the_order_of_a_seed_is_this_one():
+    assert batch_order(7, 3, 3, seed=5).tolist() == [[1, 4, 2], [3, 6, 5], [0, 1, 3]]
+
+
+def test_a_written_order_is_found_again():
+    folder = write_order(10, 2, 7, seed=3)
+    np.testing.assert_array_equal(read(folder)["order"], batch_order(10, 2, 7, seed=3))
+    assert write_order(10, 2, 7, seed=3) == folder
+    assert write_order(10, 2, 8, seed=3) != folder
+
+
+IMAGE = Input("image", (3, 8, 8), "float32")
+TOKENS = Input("tokens", (500,), "int32", 7)
+LABEL = Input("label", (), "int32", 4)
+
+
+def test_a_made_up_batch_has_normal_floats_uniform_labels_and_no_padding_among_tokens():
+    arrays = read(synthesise([IMAGE, TOKENS, LABEL], 64, seed=1))
+    assert {name: (each.shape, each.dtype.str) for name, each in arrays.items()} == {
+        "image": ((64, 3, 8, 8), "<f4"),
+        "tokens": ((64, 500), "<i4"),
+        "label": ((64,), "<i4"),
+    }
+    assert abs(float(arrays["image"].mean())) < 0.05
+    assert abs(float(arrays["image"].std()) - 1) < 0.05
+    assert set(np.unique(arrays["tokens"])) == set(range(1, 7))
+    assert set(np.unique(arrays["label"])) == set(range(4))
+
+
+def test_an_input_does_not_depend_on_the_others():
+    alone, together = read(synthesise([LABEL], 8, 1)), read(synthesise([IMAGE, LABEL], 8, 1))
+    np.testing.assert_array_equal(alone["label"], together["label"])
+
+
+WRONG = [replace(LABEL, high=0), replace(TOKENS, high=1), replace(LABEL, dtype="bool")]
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_an_input_without_a_sensible_bound_or_type_is_named(wrong: Input):
+    with pytest.raises(UserError, match=f"input '{wrong.name}' of type"):
+        draw(wrong, 4, 0)
+
+
+def test_a_made_up_batch_needs_a_sample():
+    with pytest.raises(UserError, match="at least 1"):
+        synthesise([LABEL], 0, 0)

@@ -1,0 +1,68 @@
+"""The process border: jobs and events survive it, damage and unknown versions are named."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steelyard_worker import protocol
+from steelyard_worker.protocol import Data, Job, Optimizer, Plan, Settings
+
+NAMES = st.text(min_size=1, max_size=12)
+
+
+def job(**changes):
+    settings = Settings(mode="graph", threads=2, knobs={"layout": "channels-last"})
+    values = {
+        "task": "measure", "trial": "1.0/a", "framework": "fake", "workload": "line", "workload_folder": "/w", "preset": "p",
+        "sizes": {"batch": 4}, "settings": settings, "optimizer": Optimizer("adam", 1e-3, decay=("a", "b")),
+        "weights": "/weights", "data": Data("/synthetic"), "folder": "/f",
+    }  # fmt: skip
+    return Job(**{**values, **changes})
+
+
+@given(trial=NAMES, rate=st.floats(1e-9, 1), inputs=st.sampled_from([("pipeline",), ("resident",), ("pipeline", "resident")]))
+def test_a_job_survives_its_line(trial, rate, inputs):
+    sent = job(trial=trial, optimizer=Optimizer("sgd", rate), plan=Plan(inputs=inputs))
+    assert protocol.from_line(protocol.to_line(sent)) == sent
+
+
+def test_unknown_keys_of_a_job_are_ignored():
+    raw = json.loads(protocol.to_line(job()))
+    raw["tomorrow"] = raw["settings"]["later"] = 1
+    assert protocol.from_line(json.dumps(raw)) == job()
+
+
+def test_a_job_of_another_version_is_refused():
+    with pytest.raises(ValueError, match="protocol 1, the job is written in 7"):
+        protocol.from_line(protocol.to_line(job(version=7)))
+
+
+def test_events_come_back_in_order(tmp_path):
+    path = tmp_path / protocol.EVENTS
+    writer = protocol.EventWriter(path, iter(range(10)).__next__)
+    writer.write("hello", pid=1)
+    writer.write("done")
+    writer.close()
+    assert [(e["event"], e["t_ns"]) for e in protocol.read_events(path)] == [("hello", 0), ("done", 1)]
+
+
+def test_a_last_line_cut_short_by_a_kill_is_left_out(tmp_path):
+    path = tmp_path / protocol.EVENTS
+    path.write_text('{"v": 1, "event": "hello", "t_ns": 0}\n{"v": 1, "eve')
+    assert [e["event"] for e in protocol.read_events(path)] == ["hello"]
+
+
+def test_a_damaged_line_in_the_middle_is_named(tmp_path):
+    path = tmp_path / protocol.EVENTS
+    path.write_text('garbage\n{"v": 1, "event": "done", "t_ns": 0}\n')
+    with pytest.raises(ValueError, match="line 1"):
+        list(protocol.read_events(path))
+
+
+def test_events_of_another_version_are_refused(tmp_path):
+    path = tmp_path / protocol.EVENTS
+    path.write_text('{"v": 9, "event": "hello", "t_ns": 0}\n')
+    with pytest.raises(ValueError, match="protocol 9"):
+        list(protocol.read_events(path))
