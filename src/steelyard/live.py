@@ -53,13 +53,13 @@ class LiveScreen:
         self._live = Live(self._body(), console=self._console, refresh_per_second=REDRAWS_PER_SECOND, transient=True)
         self._live.start()
 
-    def progress(self, label: str, done: float, total: float) -> None:
+    def progress(self, label: str, done: float, total: float, note: str = "") -> None:
         """Show one bar per label."""
         if self._stage_progress is None:
             return
         if label not in self._tasks:
             self._tasks[label] = self._stage_progress.add_task(escape(label), total=total or None, count="")
-        count = f"{done:,.0f} of {total:,.0f}" if total else ""
+        count = escape(note) if note else f"{done:,.0f} of {total:,.0f}" if total else ""
         self._stage_progress.update(self._tasks[label], completed=done, total=total or None, count=count)
         self._redraw()
 

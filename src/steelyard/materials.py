@@ -53,7 +53,15 @@ def _prepare(plan: RunPlan, group: str, report: Callable[[data.Progress], None])
     order = write_order(_train_count(prepared.folder), batch, _steps(plan), seed)
     limit = plan.study.evaluation_limit
     found = Data(str(synthetic), str(prepared.folder), str(order), limit)
-    return Materials(initial, found, prepared.meta["sentence"], prepared.meta, _identity(initial, found))
+    return Materials(initial, found, _origin(prepared.meta), prepared.meta, _identity(initial, found))
+
+
+def _origin(meta: dict[str, Any]) -> str:
+    """Say which data this is, how much of it, and how far it was checked."""
+    checked = {"official": "checksums agree with the official data", "pinned": "checksums agree with the known files"}
+    part = "a subset, " if meta.get("subset") else ""
+    verified = checked.get(meta["verified"], "only its layout could be checked")
+    return f"{meta['title']}: {part}{meta['train_count']:,} training and {meta['test_count']:,} test samples; {verified}."
 
 
 def _train_count(folder: Path) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from steelyard import calibration, certification, materials, plan, record, report, rounds, setup
 from steelyard.session import Session
@@ -30,18 +30,31 @@ def run(options: Options, folder: Path, screen: Screen) -> Path:
         return page
 
 
+def certify(options: Options, folder: Path, screen: Screen, fresh: bool = False) -> dict[str, dict[str, Any]]:
+    """Certify only: returns the certificates by cell."""
+    with record.claim(folder):
+        session = _prepare(options, folder, screen)
+        found = certification.certify(session, fresh)
+        record.update(folder, state="complete")
+        return found
+
+
 def _run(options: Options, folder: Path, screen: Screen) -> Path:
+    session = _prepare(options, folder, screen)
+    certification.certify(session)
+    noise = calibration.noise_floor(session)
+    screen.stage("Rounds")
+    rounds.measure(session, noise, rounds.read_book(session.store.trials(folder.name)))
+    screen.stage("Report")
+    return report.write(folder, session.store)
+
+
+def _prepare(options: Options, folder: Path, screen: Screen) -> Session:
     wanted = plan.plan(options)
     store = Store(folder.parent)
-    environments, wanted = setup.environments(wanted, folder, screen)
+    environments, wanted = setup.environments(wanted, screen)
     screen.stage("Data and weights")
     shared = materials.prepare(wanted, lambda p: screen.progress(p.sentence, p.done, p.total))
     setup.note(folder, wanted, environments, shared)
     store.add_run(folder)
-    session = Session(wanted, folder, environments, shared, store, screen)
-    certification.certify(session)
-    noise = calibration.noise_floor(session)
-    screen.stage("Rounds")
-    rounds.measure(session, noise, rounds.read_book(store.trials(folder.name)))
-    screen.stage("Report")
-    return report.write(folder, store)
+    return Session(wanted, folder, environments, shared, store, screen)

@@ -20,8 +20,8 @@ class Screen(Protocol):
     def stage(self, title: str) -> None:
         """Begin a stage: environments, data, certificates, calibration, rounds, report."""
 
-    def progress(self, label: str, done: float, total: float) -> None:
-        """Show how far one thing of the stage has come (bytes, samples or processes); total 0: unknown."""
+    def progress(self, label: str, done: float, total: float, note: str = "") -> None:
+        """Show how far one thing of the stage has come; total 0: unknown. `note` says what it is at. Any thread."""
 
     def trial(self, number: int, cell: Cell) -> None:
         """A process starts."""
@@ -43,7 +43,7 @@ class PlainScreen:
     """Lines on standard error, for logs and pipes."""
 
     def __init__(self) -> None:
-        self._last = ""
+        self._last: dict[str, str] = {}
 
     def say(self, sentence: str) -> None:
         """Print it."""
@@ -53,12 +53,12 @@ class PlainScreen:
         """Print a heading."""
         self.say(f"== {title}")
 
-    def progress(self, label: str, done: float, total: float) -> None:
-        """Print a label once, when it changes or ends."""
-        if label != self._last or (total and done >= total):
-            self._last = label
-            share = f" {done / total:.0%}" if total else ""
-            self.say(f"   {label}{share}")
+    def progress(self, label: str, done: float, total: float, note: str = "") -> None:
+        """Print a label when it is new, when its note changes, and when it ends."""
+        state = note or ("done" if total and done >= total else "")
+        if self._last.get(label) != state:
+            self._last[label] = state
+            self.say(f"   {label}{': ' if state else ''}{state}")
 
     def trial(self, number: int, cell: Cell) -> None:
         """Print which process starts."""

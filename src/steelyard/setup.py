@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from steelyard import environments as made
 from steelyard import frameworks, host, record
+from steelyard.environments.progress import described
 from steelyard.errors import UserError
+from steelyard.host import gemm
 
 if TYPE_CHECKING:
-    from steelyard.environments import Environment
+    from steelyard.environments import Environment, Failure
     from steelyard.materials import Materials
     from steelyard.plan import RunPlan
     from steelyard.screen import Screen
@@ -19,20 +22,12 @@ if TYPE_CHECKING:
 ACCELERATORS = {"cpu": "cpu", "cuda": "cuda", "ascend": "ascend"}
 
 
-def environments(plan: RunPlan, folder: Path, screen: Screen) -> tuple[dict[str, Environment], RunPlan]:
+def environments(plan: RunPlan, screen: Screen) -> tuple[dict[str, Environment], RunPlan]:
     """Return ready environments by name, and the plan without the cells of those that could not be made."""
     screen.stage("Environments")
-    ready = {name: made.bring(name, Path(python)) for name, python in plan.options.brought.items()}
-    names = [name for name in plan.environments if name not in ready]
-    scripted = [name for name in names if frameworks.framework(name.partition("@")[0]).scripted]
-    ready |= {name: made.own_interpreter(name) for name in scripted}
-    real = [name for name in names if name not in scripted]
-    with made.watch_progress(screen) as report:
-        results = made.ensure_all(made.plan_environments(real, ACCELERATORS[plan.options.device]), report)
-    failed = {name: found.sentence for name, found in results.items() if isinstance(found, made.Failure)}
-    for sentence in failed.values():
-        screen.say(sentence)
-    ready |= {name: found for name, found in results.items() if isinstance(found, made.Environment)}
+    found = make(plan.environments, plan.options.device, plan.options.brought, screen)
+    failed = {name: each.sentence for name, each in found.items() if isinstance(each, made.Failure)}
+    ready = {name: each for name, each in found.items() if isinstance(each, made.Environment)}
     if failed:
         plan = plan.without(failed)
     if not plan.cells:
@@ -40,9 +35,41 @@ def environments(plan: RunPlan, folder: Path, screen: Screen) -> tuple[dict[str,
     return ready, plan
 
 
+def make(
+    names: list[str], device: str, brought: dict[str, str], screen: Screen
+) -> dict[str, Environment | Failure]:
+    """Make, reuse or examine the environments of these names, in parallel."""
+    found: dict[str, Environment | Failure] = {}
+    for name in brought.keys() & set(names):
+        found[name] = made.bring(name.partition("@")[0], Path(brought[name]), name)
+    scripted = [name for name in names if frameworks.framework(name.partition("@")[0]).scripted]
+    found |= {name: _own(name) for name in scripted}
+    wanted = made.plan_environments([name for name in names if name not in found], ACCELERATORS[device])
+
+    def report(event: made.Progress) -> None:
+        screen.progress(event.name, event.done_bytes, event.total_bytes, described(event))
+
+    found |= made.ensure_all(wanted, report)
+    for each in found.values():
+        if isinstance(each, made.Failure):
+            screen.say(each.sentence)
+    return found
+
+
+def _own(name: str) -> Environment:
+    """A scripted framework runs in this interpreter."""
+    import numpy
+
+    version = ".".join(map(str, sys.version_info[:3]))
+    return made.Environment(name, name.partition("@")[0], numpy.__version__, "", Path(sys.executable), version, {"numpy": numpy.__version__}, True)
+
+
 def note(folder: Path, plan: RunPlan, ready: dict[str, Environment], shared: dict[str, Materials]) -> None:
     """Write machine, environments, data and gaps into run.json."""
     machine = host.describe()
+    settings = plan.cells[0].settings
+    threads = settings.threads or machine.cores_logical
+    peak = gemm.ensure_peak(machine.fingerprint(), threads, settings.precision) if settings.device == "cpu" else {}
     record.update(
         folder,
         machine=machine.fingerprint(),
@@ -53,4 +80,5 @@ def note(folder: Path, plan: RunPlan, ready: dict[str, Environment], shared: dic
         },
         materials={group: {"origin": m.origin, "identity": m.identity, "meta": m.meta} for group, m in shared.items()},
         gaps=tuple(asdict(gap) for gap in plan.gaps),
+        peak={settings.precision: peak},
     )

@@ -47,7 +47,7 @@ class Writer:
 
     def extend(self, rows: np.ndarray[Any, Any]) -> None:
         """Append the next rows (C order) of the array started last."""
-        self._file.write(memoryview(np.ascontiguousarray(rows).reshape(-1)).cast("B") if rows.size else b"")
+        self._file.write(np.ascontiguousarray(rows).reshape(-1).data)
 
     def close(self) -> Path:
         """Flush the bytes, then publish the index; the folder is returned."""
@@ -104,4 +104,5 @@ def read_index(folder: Path) -> dict[str, Any]:
 def _view(whole: np.ndarray[Any, Any], entry: dict[str, Any]) -> np.ndarray[Any, Any]:
     dtype, shape = np.dtype(entry["dtype"]), tuple(entry["shape"])
     count = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-    return whole[entry["offset"] : entry["offset"] + count].view(dtype).reshape(shape)
+    found: np.ndarray[Any, Any] = whole[entry["offset"] : entry["offset"] + count].view(dtype).reshape(shape)
+    return found

@@ -65,6 +65,15 @@ def test_each_follows_each_equally_often_in_the_design(size: int) -> None:
     assert len(set(follows.values())) == 1
 
 
+def test_the_rows_of_a_cycle_come_in_a_random_order() -> None:
+    # Unshuffled, the framework that comes first would always be the one that came second the round before.
+    second_then_first = 0
+    for seed in range(200):
+        before, after = round_order("abcd", 1, seed), round_order("abcd", 2, seed)
+        second_then_first += before[1] == after[0]
+    assert 40 < second_then_first < 95  # One in three is 67.
+
+
 def test_an_order_depends_on_its_arguments_alone() -> None:
     assert round_order(["b", "a", "c"], 4, 7) == round_order(iter(["c", "b", "a"]), 4, 7)
     orders = {tuple(round_order("abcde", number, seed) for number in range(1, 4)) for seed in range(20)}

@@ -29,6 +29,11 @@ def test_a_summary_agrees_with_the_one_worked_by_hand() -> None:
     assert summary.gap_flagged
 
 
+def test_outliers_count_on_both_sides() -> None:
+    # Quartiles 10 and 12, fences 7 and 15: 1 is out below, 30 above.
+    assert summarise([10, 11, 12, 10, 11, 12, 1, 30, 11, 10, 12]).outliers == 2
+
+
 def test_autocorrelation_inflates_the_spread_of_a_step() -> None:
     # 1 1 1 3 3 3: mean 2; squares 6, neighbours 1 + 1 - 1 + 1 + 1 = 3, rho 1/2; sd sqrt(6/5) times sqrt(3).
     summary = summarise([1, 1, 1, 3, 3, 3])

@@ -50,3 +50,84 @@ class Adapter:
             config.set_visible_devices([], "GPU")
         elif not config.list_physical_devices("GPU"):
             raise Refusal("unsupported", "TensorFlow sees no GPU here (tf.config.list_physical_devices is empty).")
+
+    def applied(self) -> dict[str, Any]:
+        """Read the settings back; the mode is what a function compiled as the training step is turns out to be."""
+        from tensorflow.python.framework.config import is_op_determinism_enabled
+        from tensorflow.python.framework.test_util import IsMklEnabled
+
+        config, dtype = self._tf.config, self._settings.precision
+        probe = self._tf.zeros((), dtype)
+        return {
+            "mode": self._observed_mode(probe),
+            "device": "cuda" if "GPU" in probe.device else "cpu",
+            "threads": config.threading.get_intra_op_parallelism_threads(),
+            "interop_threads": config.threading.get_inter_op_parallelism_threads(),
+            "precision": probe.dtype.name,
+            "deterministic": is_op_determinism_enabled(),
+            "tf32": config.experimental.tensor_float_32_execution_enabled(),
+            "onednn": IsMklEnabled(),
+            "projection": self._settings.knobs.get("projection", "auto"),
+        }
+
+    def _observed_mode(self, probe: Any) -> str:
+        function = self._wrap(lambda x: x + float(self._tf.executing_eagerly()))
+        if float(function(probe)):
+            return "eager"
+        try:
+            # Only a function that is compiled as a whole has compiler text to show.
+            function.experimental_get_compiler_ir(probe)()
+        except ValueError:
+            return "graph"
+        return "xla"
+
+    def libraries(self) -> dict[str, Any]:
+        """Versions, and how TensorFlow was built."""
+        import keras
+
+        return {
+            "tensorflow": self._tf.__version__,
+            "keras": keras.__version__,
+            "numpy": np.__version__,
+            "git": self._tf.version.GIT_VERSION,
+            "compiler": self._tf.version.COMPILER_VERSION,
+            "build": dict(self._tf.sysconfig.get_build_info()),
+            "cpu_flags": os.environ.get("ONEDNN_MAX_CPU_ISA", "all that oneDNN and Eigen find"),
+        }
+
+    def _wrap(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the function as the mode runs it; what TensorFlow compiles is remembered for `compilations`."""
+        if self._settings.mode == "eager":
+            return function
+        wrapped = self._tf.function(function, jit_compile=self._settings.mode == "xla", autograph=False)
+        self._functions.append(wrapped)
+        return wrapped
+
+    def trainer(
+        self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array],
+        optimizer: Optimizer,
+    ) -> Trainer:  # fmt: skip
+        """Build the network and load the canonical weights into it."""
+        from steelyard_worker.frameworks.tensorflow.layers import Variables
+        from steelyard_worker.frameworks.tensorflow.trainer import Trainer
+
+        projection = self._settings.knobs.get("projection", "auto")
+        hoist = projection == "hoisted" or (projection == "auto" and self._settings.mode != "graph")
+        variables = Variables(self._tf.as_dtype(self._settings.precision), hoist)
+        return Trainer(self._wrap, variables, implementation, sizes, network, weights, optimizer)
+
+    def pipeline(self, trainer: Trainer, source: Source, workers: int) -> Iterator[Any]:
+        """`tf.data`: steps in order, `workers` batches decoded at a time (0: one), prefetched by TensorFlow's own choice."""
+        from steelyard_worker.frameworks.tensorflow import feed
+
+        return iter(feed.dataset(trainer, source, workers))
+
+    def compilations(self) -> int:
+        """Traces of the functions made here; XLA compiles once for each, as every shape is fixed."""
+        return sum(function.experimental_get_tracing_count() for function in self._functions)
+
+    def peak_bytes(self) -> int | None:
+        """Peak of the GPU allocator; TensorFlow keeps no count for the CPU."""
+        if self._settings.device == "cpu":
+            return None
+        return int(self._tf.config.experimental.get_memory_info("GPU:0")["peak"])
