@@ -158,8 +158,8 @@ def test_holm_gives_each_step_its_level() -> None:
 
 
 def test_an_open_pair_is_drawn_at_the_wider_level_of_the_two_families() -> None:
-    # a and b are far from c in every way: two differences found, no equality, so of the three pairs a-b stands
-    # at 0.0125 / 1 among the differences and at 0.0125 / 3 among the equalities.
+    # a and b are far from c: two differences found, no equality. So of the three pairs a-b stands at
+    # 0.0125 / 1 among the differences and at 0.0125 / 3 among the equalities.
     rounds = {"a": times(0, 0, 0), "b": times(0.004, 0.012, 0.02), "c": times(0.5, 0.5, 0.5)}
     verdict = decide(rounds, FLOOR).between("a", "b")
     assert verdict is not None

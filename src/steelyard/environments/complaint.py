@@ -4,6 +4,7 @@ The patterns were read off real failures of uv 0.13 and pip 23; the whole output
 """
 
 import re
+import signal
 from dataclasses import dataclass
 
 from steelyard.environments.pip_settings import redact
@@ -223,6 +224,8 @@ def explain(output: str, returncode: int = 1) -> Complaint:
     for cause in CAUSES:
         if any(re.search(pattern, output) for pattern in cause.patterns):
             return Complaint(cause.kind, cause.sentence + _about(output, cause.kind), cause.pip_may_succeed)
+    if returncode == -signal.SIGXFSZ:
+        return explain("File too large")
     if returncode < 0:
         return Complaint("crash", f"the installer was killed by signal {-returncode}", pip_may_succeed=True)
     said = [line.strip() for line in output.splitlines() if line.strip()]

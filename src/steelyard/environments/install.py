@@ -26,9 +26,10 @@ def open_log(name: str) -> Log:
     return log
 
 
-def install(spec: EnvironmentSpec, folder: Path, report: Report) -> str:
+def install(spec: EnvironmentSpec, folder: Path, report: Report, distrust_cache: bool = False) -> str:
     """Create the environment's folder and install every pin; returns `uv` or `pip`, whichever did it.
 
+    With `distrust_cache` nothing is taken from uv's cache.
     Raises `UserError` with the reason and the path of the log.
     """
     log = open_log(spec.folder_name)
@@ -41,7 +42,9 @@ def install(spec: EnvironmentSpec, folder: Path, report: Report) -> str:
         filling.fill(tool)
 
     try:
-        return with_tools(read_settings(), work, lambda why: filling.tell("creating", sentence=why))
+        return with_tools(
+            read_settings(), work, lambda why: filling.tell("creating", sentence=why), distrust_cache
+        )
     except InstallError as error:
         raise UserError(
             f"The environment {spec.name} ({spec.version}, {spec.accelerator}) could not be made: "

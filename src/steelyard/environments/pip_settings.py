@@ -22,7 +22,7 @@ from steelyard.errors import UserError
 LISTS = ("extra_index_url", "find_links", "trusted_host")
 SWITCHES = ("no_index",)
 SECTIONS = ("global", "install", ":env:")
-CREDENTIALS = re.compile(r"(?<=://)[^/@\s'\"]+@")
+CREDENTIALS = re.compile(r"(?<=://)[^/\s'\"]+@")
 
 
 @dataclass(frozen=True)

@@ -104,9 +104,9 @@ class Bars:
         from rich.progress import Progress as Rows
 
         self._rows = Rows(
-            TextColumn("{task.fields[label]}"),
+            TextColumn("{task.fields[label]}", markup=False),
             BarColumn(bar_width=24),
-            TextColumn("{task.fields[stage]}"),
+            TextColumn("{task.fields[stage]}", markup=False),
             TimeElapsedColumn(),
             console=console,
         )

@@ -11,6 +11,7 @@ from steelyard.environments.complaint import explain
 from steelyard.environments.install import environments_folder, install
 from steelyard.environments.progress import Progress, Report, quiet
 from steelyard.environments.spec import Environment, EnvironmentSpec, Failure
+from steelyard.environments.stamp import damage
 from steelyard.environments.verification import (
     BrokenError,
     Marker,
@@ -78,16 +79,26 @@ def _reuse(spec: EnvironmentSpec, folder: Path, report: Report) -> Marker | None
 
 
 def _make(spec: EnvironmentSpec, folder: Path, report: Report) -> Marker:
-    made_with = install(spec, folder, report)
     try:
-        report(_event(spec, "verifying"))
-        return verify(spec, folder, made_with)
+        return _install_and_verify(spec, folder, report)
     except BrokenError as error:
+        if damage(folder):
+            # uv links files from its cache: what damaged the environment has damaged the cache, too.
+            report(_event(spec, "rebuilding", f"uv's cache is damaged ({error}), so all is downloaded anew"))
+            return _install_and_verify(spec, folder, report, distrust_cache=True)
         log = environments_folder() / "logs" / f"{spec.folder_name}.log"
         raise UserError(
             f"The environment {spec.name} was made but does not work: {error}. "
             f"Everything the installer said is in {log}"
         ) from error
+
+
+def _install_and_verify(
+    spec: EnvironmentSpec, folder: Path, report: Report, distrust_cache: bool = False
+) -> Marker:
+    made_with = install(spec, folder, report, distrust_cache)
+    report(_event(spec, "verifying"))
+    return verify(spec, folder, made_with)
 
 
 def _event(spec: EnvironmentSpec, stage: str, sentence: str = "") -> Progress:

@@ -47,6 +47,7 @@ class Uv:
 
     program: Path
     settings: PipSettings
+    distrust_cache: bool = False
     name: str = "uv"
 
     def create(self, folder: Path, python_version: str, log: Log) -> None:
@@ -91,7 +92,8 @@ class Uv:
 
     def _pip_install(self, vendor_index: str) -> Command:
         no_index = ["--no-index"] if self.settings.no_index and not vendor_index else []
-        return [self.program, "pip", "install", "--no-deps", *no_index]
+        no_cache = ["--no-cache"] if self.distrust_cache else []
+        return [self.program, "pip", "install", "--no-deps", *no_index, *no_cache]
 
     def _other_disk(self, folder: Path) -> bool:
         """Whether uv's cache is on another file system, where its hard links cannot reach."""
@@ -154,17 +156,23 @@ def find_uv() -> Path | None:
         return Path(found) if found else None
 
 
-def with_tools(settings: PipSettings, work: Callable[[Tool], None], changed: Callable[[str], None]) -> str:
+def with_tools(
+    settings: PipSettings,
+    work: Callable[[Tool], None],
+    changed: Callable[[str], None],
+    distrust_cache: bool = False,
+) -> str:
     """Do the work with uv; with pip when uv is missing or failed in a way that pip may not.
 
-    `changed` hears in one sentence why pip takes over. Returns the name of the tool that did it.
+    `changed` hears in one sentence why pip takes over. With `distrust_cache` uv downloads everything
+    anew. Returns the name of the tool that did it.
     """
     program = find_uv()
     if program is None:
         changed("uv is missing, so venv and pip are used, which is slower")
     else:
         try:
-            work(Uv(program, settings))
+            work(Uv(program, settings, distrust_cache))
             return "uv"
         except InstallError as error:
             if not error.complaint.pip_may_succeed:

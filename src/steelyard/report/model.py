@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from steelyard import store
+from steelyard.report import titles
 from steelyard.statistics import summaries
 from steelyard.statistics.decision import DecisionPlan, Ranking, decide
 from steelyard.statistics.intervals import Location, location_interval, ratio_interval
@@ -56,7 +57,7 @@ class Proof:
 
 @dataclass(frozen=True)
 class Contender:
-    """One cell with everything measured of it."""
+    """One cell with everything measured of it; `title` is the shortest that tells it from the others of its group."""
 
     cell: Cell
     title: str
@@ -131,17 +132,23 @@ def compare(material: Material, group: str) -> Comparison:
     inputs = _inputs(material, cells)
     primary = "pipeline" if "pipeline" in inputs else "resident"
     rankings = {source: _rank(material, cells, source) for source in inputs}
-    titles = {cell.key: cell.title for cell in cells}
-    contenders = [_contender(material, cell, rankings, network.training_flops * preset.sizes["batch"]) for cell in cells]
+    named = titles.titles(cells)
+    flops = network.training_flops * preset.sizes["batch"]
+    contenders = [_contender(material, cell, named[cell.key], rankings, flops) for cell in cells]
     order = {key: place for place, key in enumerate(rankings[primary].order)} if primary in rankings else {}
     return Comparison(
         group=group, title=workload.title, unit=workload.unit, metric=workload.metric, preset=preset.summary,
         origin=material.record.materials.get(group, {}).get("origin", ""), batch=preset.sizes["batch"],
         parameters=network.trainable_count, training_flops=network.training_flops, primary=primary,
-        contenders=tuple(sorted(contenders, key=lambda c: order.get(c.cell.key, len(order)))), rankings=rankings,
-        sentences={source: ranking_sentence(ranking, titles) for source, ranking in rankings.items()},
+        contenders=tuple(sorted(contenders, key=lambda c: (order.get(c.cell.key, len(order)), _mean_ns(c, primary)))), rankings=rankings,
+        sentences={source: ranking_sentence(ranking, named) for source, ranking in rankings.items()},
         gaps=tuple(gap for gap in material.plan.gaps if gap.group == group),
     )  # fmt: skip
+
+
+def _mean_ns(contender: Contender, source: str) -> float:
+    speed = contender.speeds.get(source)
+    return speed.location.value_ns if speed else float("inf")
 
 
 def certified(material: Material, cell: Cell) -> bool:
@@ -160,14 +167,14 @@ def _rank(material: Material, cells: list[Cell], source: str) -> Ranking:
     return decide(material.book.locations(able, source), material.noise, material.decision)
 
 
-def _contender(material: Material, cell: Cell, rankings: dict[str, Ranking], flops: int) -> Contender:
+def _contender(material: Material, cell: Cell, title: str, rankings: dict[str, Ranking], flops: int) -> Contender:
     trials = tuple(trial for _, trial in sorted(material.book.kept.get(cell.key, {}).items()))
     failed = material.book.failed.get(cell.key)
     first = trials[0] if trials else failed
     environment = material.record.environments.get(cell.environment, {})
     evaluated = next((trial for trial in trials if trial.evaluation), None)
     return Contender(
-        cell=cell, title=cell.title, version=environment.get("version", ""), mode=cell.settings.mode,
+        cell=cell, title=title, version=environment.get("version", ""), mode=cell.settings.mode,
         speeds={source: speed for source, ranking in rankings.items() if (speed := _speed(material, cell, trials, source, ranking, flops))},
         first_step_ns=_median(t.phases_ns.get("first-step") for t in trials),
         to_first_step_ns=_median(t.first_step_since_spawn_ns for t in trials),

@@ -1,50 +1,106 @@
-"""Numbers as a person reads them: three significant digits, a unit, and an interval where there is one."""
+"""Numbers as a person reads them, for page and terminal alike: a value, its unit, and its interval where it has one."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from steelyard.report.titles import settings
+from steelyard.statistics.sentences import factor_digits, percent
 
 if TYPE_CHECKING:
     from steelyard.report.model import Comparison, Contender
+    from steelyard.statistics.decision import Ranking
 
 INPUTS = {
     "pipeline": "Training from the framework's own input pipeline",
     "resident": "One synthetic batch that stays on the device: the framework alone",
 }
+CERTIFICATES = {"certified": "certified", "rejected": "REJECTED", "none": "none"}
+INTERVALS = (
+    "A range in brackets is where the true value lies with 95 % confidence, judged by how much fresh processes differed; "
+    "ranges of ratios are drawn wider where several are compared, so that all verdicts on one table together mislead in "
+    "at most 5 of 100 runs."
+)
 NOTHING = "-"
+HOPELESS = 100.0
+"""An interval that reaches this factor away from its value says nothing on that side."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """A figure in words; `interval` in brackets, empty where there is none."""
+
+    value: str
+    interval: str = ""
+
+    def __str__(self) -> str:
+        """Both in one line."""
+        return f"{self.value} {self.interval}".strip()
 
 
 def describe(comparison: Comparison) -> str:
-    """Return what was computed, in one sentence."""
-    origin = f" Data: {comparison.origin}" if comparison.origin else ""
+    """Return what was computed, in a sentence or two."""
+    origin = f" Data: {comparison.origin.rstrip('.')}." if comparison.origin else ""
     return f"{comparison.preset}; {comparison.parameters:,} parameters, batch {comparison.batch}.{origin}"
+
+
+def headline(comparison: Comparison, source: str) -> str:
+    """Return who is the fastest, in as few words as it takes."""
+    ranking = comparison.rankings[source]
+    names = {contender.cell.key: contender.title for contender in comparison.contenders}
+    if len(ranking.order) < 2:
+        certified = [names[key] for key in ranking.order]
+        return f"No verdict: {'only ' + certified[0] if certified else 'nobody here'} is certified and measured."
+    if ranking.rounds_run < 2 or ranking.leader is None:
+        return "No verdict from one process each."
+    level = [names[key] for key in ranking.order if key == ranking.leader or _equal(ranking, key)]
+    undecided = [names[key] for key in ranking.order if key in ranking.still_undecided]
+    if undecided:
+        return f"No winner yet: {listed(level)} {'leads' if len(level) == 1 else 'lead'}, {listed(undecided)} may be level."
+    if len(level) == 1:
+        return f"{level[0]} is the fastest."
+    return f"{listed(level)} are the fastest, practically level."
 
 
 def verdict(comparison: Comparison, source: str) -> str:
     """Return the sentence of a comparison."""
     ranking, sentence = comparison.rankings[source], comparison.sentences[source]
     if len(ranking.order) < 2:
-        return "There is nothing to compare with: fewer than two certified contenders."
+        return "A verdict needs two certified contenders; numbers without a certificate are shown and take no part."
     if ranking.rounds_run < 2:
-        return "One process each: no interval can be given, and no verdict. Add --rounds 5."
+        return "One process each: no interval can be given, and no verdict. Measure again with --rounds 5."
     return sentence + "."
+
+
+def listed(names: list[str]) -> str:
+    """Return `a, b and c`."""
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
 
 
 def duration(nanoseconds: float) -> str:
     """Return a time with three significant digits: `8.21 ms`, `1.40 s`."""
-    for limit, unit in ((1e3, "ns"), (1e6, "µs"), (1e9, "ms")):
-        if nanoseconds < limit:
-            return f"{significant(nanoseconds / limit * 1e3)} {unit}"
-    return f"{significant(nanoseconds / 1e9)} s"
+    scale, unit = _time_unit(nanoseconds)
+    return f"{significant(nanoseconds / scale)} {unit}"
 
 
 def significant(value: float, digits: int = 3) -> str:
     """Return a number with so many significant digits, and thousands separated."""
     if not value or not math.isfinite(value):
         return "0" if not value else "∞"
-    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
-    return f"{value:,.{decimals}f}"
+    return f"{value:,.{_decimals(value, digits)}f}"
+
+
+def interval(value: float, low: float, high: float) -> tuple[str, str]:
+    """Return value and `[low, high]` with equal decimals: as many as the interval is worth, at most five digits."""
+    half = (high - low) / 2
+    worth = 1 - math.floor(math.log10(half)) if half > 0 and math.isfinite(half) else 0
+    decimals = max(_decimals(value, 3), min(worth, _decimals(value, 5)))
+    lower = "0" if low * HOPELESS < value else f"{low:,.{decimals}f}"
+    upper = "∞" if high > HOPELESS * value else f"{high:,.{decimals}f}"
+    return f"{value:,.{decimals}f}", f"[{lower}, {upper}]"
 
 
 def seconds(nanoseconds: float | None) -> str:
@@ -58,36 +114,46 @@ def median(contender: Contender, source: str) -> str:
     return duration(speed.median_ns) if speed else NOTHING
 
 
-def location(contender: Contender, source: str) -> str:
+def location(contender: Contender, source: str) -> Told:
     """Return the mean step with its interval over processes."""
     speed = contender.speeds.get(source)
     if not speed:
-        return NOTHING
+        return Told(NOTHING)
     where = speed.location
     if where.processes < 2:
-        return f"{duration(where.value_ns)} [one process]"
-    scale, unit = (1e9, "s") if where.value_ns >= 1e9 else (1e6, "ms") if where.value_ns >= 1e6 else (1e3, "µs")
-    low, high = significant(where.low_ns / scale), significant(where.high_ns / scale)
-    return f"{significant(where.value_ns / scale)} [{low}, {high}] {unit}"
+        return Told(duration(where.value_ns), "[one process]")
+    scale, unit = _time_unit(where.value_ns)
+    value, span = interval(where.value_ns / scale, where.low_ns / scale, where.high_ns / scale)
+    return Told(f"{value} {unit}", span)
 
 
-def throughput(contender: Contender, source: str, unit: str) -> str:
-    """Return samples per second."""
+def throughput(contender: Contender, source: str, unit: str) -> Told:
+    """Return samples per second with the interval over processes."""
     speed = contender.speeds.get(source)
-    return f"{significant(speed.throughput)} {unit}/s" if speed else NOTHING
+    if not speed:
+        return Told(NOTHING)
+    if speed.processes < 2:
+        return Told(f"{significant(speed.throughput)} {unit}/s")
+    value, span = interval(speed.throughput, speed.throughput_low, speed.throughput_high)
+    return Told(f"{value} {unit}/s", span)
 
 
-def ratio(contender: Contender, source: str) -> str:
+def ratio(comparison: Comparison, contender: Contender, source: str) -> Told:
     """Return the time over the fastest contender's, with its interval."""
     speed = contender.speeds.get(source)
     if not speed:
-        return NOTHING
+        return Told(NOTHING)
     if contender.proof.state != "certified":
-        return "not certified"
+        return Told("not certified")
+    if contender.cell.key == comparison.rankings[source].leader:
+        return Told("fastest")
     if not speed.ratio:
-        return "fastest" if speed.processes else NOTHING
+        return Told(NOTHING)
     found = speed.ratio
-    return f"{found.value:.2f}x [{found.low:.2f}, {found.high:.2f}]"
+    digits = factor_digits(found.low) if found.low > 1 else 2
+    if found.high > HOPELESS * found.value:
+        return Told(f"{found.value:.{digits}f}x", "[0, ∞]")
+    return Told(f"{found.value:.{digits}f}x", f"[{found.low:.{digits}f}, {found.high:.{digits}f}]")
 
 
 def memory(contender: Contender) -> str:
@@ -96,8 +162,55 @@ def memory(contender: Contender) -> str:
     return f"{size / 2**20:,.0f} MiB" if size else NOTHING
 
 
-def accuracy(contender: Contender) -> str:
+def accuracy(contender: Contender) -> Told:
     """Return the share of right answers, and after how many steps."""
     if contender.accuracy is None:
+        return Told(NOTHING)
+    return Told(f"{contender.accuracy * 100:.1f} %", f"at step {contender.accuracy_steps:,}")
+
+
+def share(contender: Contender, source: str) -> str:
+    """Return the share of the arithmetic peak measured on this machine."""
+    speed = contender.speeds.get(source)
+    if not speed or speed.share_of_peak is None:
         return NOTHING
-    return f"{contender.accuracy:.1%} after {contender.accuracy_steps}"
+    return "under 0.1 %" if speed.share_of_peak < 0.001 else percent(speed.share_of_peak)
+
+
+def build(contender: Contender) -> str:
+    """Return version, mode and the settings that are not the framework's own."""
+    knobs = settings(contender.cell)
+    return ", ".join(part for part in (contender.version, contender.mode, knobs) if part)
+
+
+def machine(host: dict[str, Any]) -> str:
+    """Return a machine in one line; empty where it was not recorded."""
+    if not host:
+        return ""
+    cores = host.get("cores_usable")
+    parts = [host.get("cpu_model"), f"{cores} {'core' if cores == 1 else 'cores'}" if cores else ""]
+    parts += [f"{host['memory_bytes'] / 2**30:.0f} GiB memory" if host.get("memory_bytes") else "", *host.get("gpus", ()), *host.get("npus", ())]
+    parts += [host.get("system"), "virtual machine" if host.get("virtualised") else ""]
+    return ", ".join(str(part) for part in parts if part)
+
+
+def moment(stamp: str) -> str:
+    """Return `21 November 2026, 03:58 UTC`."""
+    when = datetime.fromisoformat(stamp)
+    return f"{when.day} {when:%B %Y, %H:%M} {when.tzname() or ''}".strip()
+
+
+def _equal(ranking: Ranking, key: str) -> bool:
+    found = ranking.between(ranking.leader, key) if ranking.leader else None
+    return bool(found and found.kind == "equal")
+
+
+def _decimals(value: float, digits: int) -> int:
+    return max(0, digits - 1 - math.floor(math.log10(abs(value)))) if value else 0
+
+
+def _time_unit(nanoseconds: float) -> tuple[float, str]:
+    for scale, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")):
+        if nanoseconds >= 0.9995 * scale:
+            return scale, unit
+    return 1.0, "ns"

@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite, sqrt
-
-import numpy as np
+from statistics import stdev
 
 from steelyard.errors import UserError
 
@@ -64,7 +63,7 @@ def calibrate(log_ratios: Sequence[float]) -> NoiseFloor:
     Raises ValueError for fewer than two rounds or a value that is not finite. The mean is taken out, so an
     order effect inside the rounds does not count as noise.
     """
-    values = np.asarray(log_ratios, dtype=np.float64)
-    if values.ndim != 1 or values.size < 2 or not np.isfinite(values).all():
+    rounds = len(log_ratios)
+    if rounds < 2 or not all(isfinite(value) for value in log_ratios):
         raise ValueError("A noise floor needs at least two A/A rounds with finite log ratios.")
-    return NoiseFloor(float(values.std(ddof=1)), values.size - 1, values.size)
+    return NoiseFloor(stdev(log_ratios), rounds - 1, rounds)

@@ -55,7 +55,7 @@ def decide(rounds: Mapping[str, Rounds], noise: NoiseFloor, plan: DecisionPlan |
     The error is shared over all k(k-1)/2 pairs by Holm's procedure, once for differences and once for
     equalities. Sharing it over the k-1 comparisons with the leader alone would not do, as the leader is
     picked by the same data: with five equal frameworks that calls a difference in 9 % of families, Holm over
-    all pairs in 4 to 5 % (simulated, all looks), and no later, for its steps give the last open pair the
+    all pairs in 4 % (simulated, all looks), and no later, for its steps give the last open pair the
     whole error. The procedure protects the calls; the intervals are each drawn at their own step's level.
     """
     plan = plan or DecisionPlan()

@@ -36,6 +36,8 @@ class Adapter:
         import tensorflow as tf
 
         self._settings, self._functions, self._tf = settings, list[Any](), tf
+        self._projection = str(settings.knobs.get("projection", "auto"))
+        self._update = str(settings.knobs.get("update", "fused"))
         self._choose_devices()
         if settings.threads:
             tf.config.threading.set_intra_op_parallelism_threads(settings.threads)
@@ -67,7 +69,8 @@ class Adapter:
             "deterministic": is_op_determinism_enabled(),
             "tf32": config.experimental.tensor_float_32_execution_enabled(),
             "onednn": IsMklEnabled(),
-            "projection": self._settings.knobs.get("projection", "auto"),
+            "projection": self._projection,
+            "update": self._update,
         }
 
     def _observed_mode(self, probe: Any) -> str:
@@ -111,10 +114,9 @@ class Adapter:
         from steelyard_worker.frameworks.tensorflow.layers import Variables
         from steelyard_worker.frameworks.tensorflow.trainer import Trainer
 
-        projection = self._settings.knobs.get("projection", "auto")
-        hoist = projection == "hoisted" or (projection == "auto" and self._settings.mode != "graph")
+        hoist = {"auto": self._settings.mode != "graph", "hoisted": True, "per-step": False}[self._projection]
         variables = Variables(self._tf.as_dtype(self._settings.precision), hoist)
-        return Trainer(self._wrap, variables, implementation, sizes, network, weights, optimizer)
+        return Trainer(self._wrap, variables, implementation, sizes, network, weights, optimizer, self._update)
 
     def pipeline(self, trainer: Trainer, source: Source, workers: int) -> Iterator[Any]:
         """`tf.data`: steps in order, `workers` batches decoded at a time (0: one), prefetched by TensorFlow's own choice."""

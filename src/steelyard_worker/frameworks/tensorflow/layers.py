@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Variables:
-    """Canonical name -> variable, in the precision of the run. `hoist`: where an LSTM multiplies its inputs."""
+    """Canonical name -> variable, in the precision of the run. `hoist`: an LSTM projects its inputs before its loop."""
 
     dtype: tf.DType
     hoist: bool

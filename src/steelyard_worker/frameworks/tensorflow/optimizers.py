@@ -15,32 +15,82 @@ if TYPE_CHECKING:
     Update = Callable[[list[tf.Tensor]], None]
 
 
-def update_rule(spec: Optimizer, named: Named) -> Update:
-    """Return a function of the dense gradients, in the order of `named`, that updates the variables."""
+def update_rule(spec: Optimizer, named: Named, kernel: str) -> Update:
+    """Return a function of the dense gradients, in the order of `named`, that updates the variables.
+
+    Native rules come as `kernel` says: "fused", TensorFlow's own one-pass operators, or "keras", `keras.optimizers`.
+    """
     if spec.name not in ("sgd", "adam", "adamw"):
         raise Refusal("unsupported", f"No {spec.name} is known for TensorFlow; known: sgd, adam, adamw.")
-    return Strict(spec, named) if spec.flavour == "strict" else _native(spec, named)
+    if spec.flavour == "strict":
+        return Strict(spec, named)
+    return Fused(spec, named) if kernel == "fused" else _keras_rule(spec, named)
 
 
-def _native(spec: Optimizer, named: Named) -> Update:
-    optimizer, variables = _keras(spec), list(named.values())
-    optimizer.build(variables)
-    coupled = [
-        spec.weight_decay if name in spec.decay and spec.name != "adamw" else 0.0 for name in named
-    ]
+class Fused:
+    """The operators behind TensorFlow's own optimizers: parameter, moments and gradient are read and written once.
+
+    ResourceApplyAdam is the epsilon-hat form. It weighs with the same rounded betas as it corrects with, so that rounding
+    1 - beta^t cancels, which it does not in Keras (P-41).
+    """
+
+    def __init__(self, spec: Optimizer, named: Named) -> None:
+        self._spec, self._named = spec, named
+        self._first = {name: tf.Variable(tf.zeros_like(variable)) for name, variable in named.items()}
+        moments = named if spec.name != "sgd" else {}
+        self._second = {name: tf.Variable(tf.zeros_like(variable)) for name, variable in moments.items()}
+        self._t = tf.Variable(0, dtype=tf.int64)
+
+    def __call__(self, gradients: list[tf.Tensor]) -> None:
+        """Apply one update."""
+        spec = self._spec
+        self._t.assign_add(1)
+        for (name, variable), gradient in zip(self._named.items(), gradients, strict=True):
+            decay = spec.weight_decay if name in spec.decay else 0.0
+            if decay and spec.name == "adamw":
+                variable.assign(variable * (1 - spec.learning_rate * decay))
+            elif decay:
+                gradient = gradient + decay * variable
+            (self._sgd if spec.name == "sgd" else self._adam)(name, variable, gradient)
+
+    def _sgd(self, name: str, variable: tf.Variable, gradient: tf.Tensor) -> None:
+        tf.raw_ops.ResourceApplyMomentum(
+            var=variable.handle, accum=self._first[name].handle, grad=gradient,
+            lr=tf.constant(self._spec.learning_rate, variable.dtype), momentum=self._spec.momentum,
+            use_nesterov=self._spec.nesterov,
+        )  # fmt: skip
+
+    def _adam(self, name: str, variable: tf.Variable, gradient: tf.Tensor) -> None:
+        spec, dtype = self._spec, variable.dtype
+        step = tf.cast(self._t, dtype)
+        tf.raw_ops.ResourceApplyAdam(
+            var=variable.handle, m=self._first[name].handle, v=self._second[name].handle,
+            beta1_power=tf.constant(spec.beta1, dtype) ** step, beta2_power=tf.constant(spec.beta2, dtype) ** step,
+            lr=spec.learning_rate, beta1=spec.beta1, beta2=spec.beta2, epsilon=spec.epsilon, grad=gradient,
+        )  # fmt: skip
+
+
+def _keras_rule(spec: Optimizer, named: Named) -> Update:
+    import keras
+
+    variables = list(named.values())
+    keras.config.set_floatx(variables[0].dtype.name)  # the learning rate is kept in this precision
+    optimizer = _keras_optimizer(spec)
     if spec.name == "adamw":
         spared = [variable for name, variable in named.items() if name not in spec.decay]
         optimizer.exclude_from_weight_decay(var_list=spared)
+    optimizer.build(variables)
+    # Keras's weight_decay is decoupled in every optimizer (P-42): the coupled one is added to the gradient.
+    coupled = [spec.weight_decay if name in spec.decay and spec.name != "adamw" else 0.0 for name in named]
 
     def update(gradients: list[tf.Tensor]) -> None:
-        # Keras's weight_decay is decoupled in every optimizer (P-42): the coupled one is added to the gradient.
         full = [g + d * v if d else g for g, d, v in zip(gradients, coupled, variables, strict=True)]
         optimizer.apply(full, variables)
 
     return update
 
 
-def _keras(spec: Optimizer) -> Any:
+def _keras_optimizer(spec: Optimizer) -> Any:
     import keras
 
     rate = spec.learning_rate

@@ -28,14 +28,14 @@ class Trainer:
 
     def __init__(
         self, wrap: Wrap, variables: Variables, implementation: ModuleType, sizes: dict[str, Any], network: Network,
-        weights: Mapping[str, Array], optimizer: Optimizer,
+        weights: Mapping[str, Array], optimizer: Optimizer, kernel: str,
     ) -> None:  # fmt: skip
         self._forward, self._loss = implementation.build(sizes, variables), implementation.loss
         self._inputs, self._dtype, self._named = implementation.INPUTS, variables.dtype, variables.named
         self._kinds = {parameter.name: parameter.kind for parameter in network.parameters}
         load(self._named, network, weights)
         self._trained = {p.name: self._named[p.name] for p in network.parameters if p.trainable}
-        self._update = optimizers.update_rule(optimizer, self._trained)
+        self._update = optimizers.update_rule(optimizer, self._trained, kernel)
         self.train_step, self._backward, self._infer = wrap(self._train), wrap(self._gradients), wrap(self._outputs)
 
     def put(self, batch: Batch) -> dict[str, tf.Tensor]:

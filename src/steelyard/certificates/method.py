@@ -1,0 +1,73 @@
+"""How a certificate is judged: unit roundoffs, the probe noise and the limit in rounding units, with their reasons.
+
+An implementation of finite precision cannot equal its float64 reference; it can only be as far away as rounding makes
+it. The reference is therefore run again with all weights and inputs changed by seeded relative noise, and the change
+of every tensor, scaled to one rounding, is that tensor's *rounding level*: what a single rounding of every input does
+to it. Errors are judged in units of that level, so that a tensor in which rounding is amplified (a gradient through
+twenty batch norms, a parameter after five chaotic steps) is given what it needs, and no other tensor is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from steelyard.errors import UserError, nearest
+
+# Raised by every change that can turn a certificate; part of every certificate's key.
+#   1  rounding levels from two noisy runs, one limit for every tensor
+VERSION = 1
+
+# Half a unit in the last place, relative: the size of one rounding (IEEE 754-2019, table 3.6; bfloat16 keeps 8 bits).
+UNIT_ROUNDOFFS = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
+
+# The noise is this many roundings large, and what it causes is divided by as much. In the smooth case this changes
+# nothing. It matters where a network has kinks: a ReLU that flips changes gradients by a finite amount (1e-4 to 1e-3
+# relative on small images), so noise of one rounding sees a flip seldom, a real implementation, which rounds at every
+# operation, sees one several times as often, and a right one would be rejected by chance. Noise of 16 roundings sees
+# flips at least as often as an implementation does. Measured on resnet18 digits, float32, two noisy runs: with noise of 1
+# right implementations stood at up to 18,806 units, with noise of 16 at up to 15.
+PROBE = 16.0
+
+# Perturbed runs of the reference: variants of a certify task; 0 is the unperturbed one.
+VARIANTS = (0, 1, 2)
+
+# Optimizer steps of a certificate. States are compared after steps 1, 2 and 5: rules with memory (momentum, bias
+# correction) first show in step 2, where rounding has not yet been amplified by training.
+STEPS = 5
+
+# The largest error of a right implementation, in rounding levels of its tensor. See tests/certificates/README.md for
+# the measured figures on both sides.
+LIMIT = 128.0
+
+# Two float64 references must agree to this, relative to the tensor (states: relative to their change since the start).
+AGREEMENT = 1e-9
+
+
+@dataclass(frozen=True)
+class Method:
+    """Everything that decides for one precision. `allowance` is an error that is always granted, whatever the level."""
+
+    precision: str
+    unit_roundoff: float
+    limit: float = LIMIT
+    allowance: float = 0.0
+    version: int = VERSION
+
+    @property
+    def noise(self) -> float:
+        """Relative standard deviation of the reference's perturbations."""
+        return PROBE * self.unit_roundoff
+
+
+def method(precision: str) -> Method:
+    """Return how implementations of this precision are judged.
+
+    float32 is calibrated. float64 is what the two references are held to: AGREEMENT, or the limit in float64 units
+    where training amplifies one float64 rounding beyond that. float16 and bfloat16 follow from their unit roundoff
+    alone; no implementation has been measured in them yet.
+    """
+    if precision not in UNIT_ROUNDOFFS:
+        known = list(UNIT_ROUNDOFFS)
+        raise UserError(f"No certificate is defined for the precision '{precision}'.{nearest(precision, known)}")
+    allowance = AGREEMENT if precision == "float64" else 0.0
+    return Method(precision, UNIT_ROUNDOFFS[precision], allowance=allowance)

@@ -1,0 +1,56 @@
+"""A cache of its own for each test, a tiny framework's lock, and a stand-in for uv."""
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from environment_doubles import FakeUv, Heard
+
+from steelyard.environments import tools
+from steelyard.environments.lock import parse_lock
+from steelyard.environments.spec import EnvironmentSpec
+
+OWN_PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
+TINY_LOCK = f"""# framework = tiny
+# version = 1.2.3
+# accelerator = cpu
+# import = tinyframework
+# distribution = tiny-framework
+# python = 3.10 to {OWN_PYTHON}
+# installed mb = 1
+
+tiny-framework==1.2.3
+"""
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The cache folder of this test."""
+    monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def heard() -> Heard:
+    return Heard([])
+
+
+@pytest.fixture
+def fake_uv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeUv:
+    """The stand-in as the only uv there is."""
+    folder = tmp_path / "fake"
+    folder.mkdir()
+    shutil.copy(Path(__file__).parent / "fake_uv.py", folder)
+    program = folder / "uv"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{folder}/fake_uv.py" "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setattr(tools, "find_uv", lambda: program)
+    return FakeUv(folder)
+
+
+@pytest.fixture
+def tiny() -> EnvironmentSpec:
+    """What to make."""
+    lock = parse_lock("tiny-1.2.3-cpu", TINY_LOCK)
+    return EnvironmentSpec("tiny", "tiny", "1.2.3", "cpu", lock, OWN_PYTHON)

@@ -1,0 +1,77 @@
+"""A stand-in for uv: makes real, empty virtual environments and writes a tiny framework into them.
+
+What it should do wrong is read from a file beside it, `mood`; what it was asked is kept in `asked`.
+"""
+
+import base64
+import hashlib
+import os
+import sys
+import venv
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+
+def site_of(python: str) -> Path:
+    """The package folder of an environment that this stand-in made."""
+    return next(Path(python).parents[1].glob("lib/python*/site-packages"))
+
+
+def record_line(name: str, content: bytes) -> str:
+    """One line of a RECORD file, as the wheel format has it."""
+    digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+    return f"{name},sha256={digest},{len(content)}\n"
+
+
+def write_package(site: Path, version: str, body: str) -> None:
+    """Write the distribution `tiny-framework` with the module `tinyframework`."""
+    info = f"tiny_framework-{version}.dist-info"
+    files = {
+        "tinyframework/__init__.py": body.encode(),
+        "tinyframework/kernels.py": b"# not imported by the package itself\n",
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: tiny-framework\nVersion: {version}\n".encode(),
+        f"{info}/top_level.txt": b"tinyframework\n",
+    }
+    record = ""
+    for name, content in files.items():
+        path = site / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        record += record_line(name, content)
+    (site / info / "RECORD").write_text(record + f"{info}/RECORD,,\n", "utf-8")
+
+
+def install(arguments: list[str], mood: str) -> None:
+    """Fill the environment, or fail as the mood says."""
+    if mood.startswith("says:"):
+        sys.stderr.write(mood.removeprefix("says:"))
+        sys.exit(1)
+    if mood == "killed":
+        os.kill(os.getpid(), 9)
+    if "--dry-run" in arguments:
+        sys.exit(0 if mood == "offers" else 1)
+    version = "9.9.9" if mood == "wrong version" else "1.2.3"
+    body = "raise ImportError('libtiny.so: cannot open shared object file')" if mood == "broken" else ""
+    print("Downloading tiny-framework (2.0MiB)\n Downloaded tiny-framework\nPrepared 1 package in 3ms")
+    where = Path(arguments[arguments.index("--target") + 1]) if "--target" in arguments else None
+    site = where or site_of(arguments[arguments.index("--python") + 1])
+    write_package(site, version, body)
+
+
+def main() -> None:
+    """Answer as uv would."""
+    arguments = sys.argv[1:]
+    with (HERE / "asked").open("a") as stream:
+        stream.write(" ".join(arguments) + "\n")
+    mood = (HERE / "mood").read_text() if (HERE / "mood").exists() else ""
+    if arguments[0] == "venv":
+        venv.create(arguments[-1], symlinks=True)
+    elif arguments[:2] == ["cache", "dir"]:
+        print(HERE)
+    elif arguments[:2] == ["pip", "install"]:
+        install(arguments, mood)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+"""A child interpreter finds its own packages, whatever the person's shell has set."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import fake_uv
+import pytest
+
+from steelyard.environments import clean_environ, fetch_package
+from steelyard.environments.interpreter import (
+    StartError,
+    ask,
+    find_python,
+    installer_environ,
+    python_in,
+    starts,
+)
+from steelyard.environments.stamp import damage, site_folders
+from steelyard.errors import UserError
+
+MISLEADING = {
+    "PYTHONPATH": "/elsewhere",
+    "PYTHONHOME": "/elsewhere",
+    "VIRTUAL_ENV": "/elsewhere",
+    "CONDA_PREFIX": "/elsewhere",
+    "PIP_TARGET": "/elsewhere",
+    "UV_PYTHON": "/elsewhere",
+}
+
+
+@pytest.fixture
+def python(tmp_path: Path) -> Path:
+    """The interpreter of a bare environment."""
+    fake_uv.venv.create(tmp_path / "bare", symlinks=True)
+    return python_in(tmp_path / "bare")
+
+
+def test_misleading_variables_go_and_others_stay() -> None:
+    environ = clean_environ(base={**MISLEADING, "OMP_NUM_THREADS": "2", "PATH": "/bin"})
+    assert environ == {"OMP_NUM_THREADS": "2", "PATH": "/bin"}
+
+
+def test_the_environments_own_programs_come_first(python: Path) -> None:
+    path = clean_environ(python, {"PATH": "/bin"})["PATH"]
+    assert path.split(os.pathsep) == [str(python.parent), "/bin"]
+
+
+def test_an_installer_keeps_the_users_settings_for_uv_but_not_those_that_redirect_it() -> None:
+    environ = installer_environ({**MISLEADING, "UV_CACHE_DIR": "/cache", "UV_CONSTRAINT": "c.txt"})
+    assert environ == {"UV_CACHE_DIR": "/cache"}
+
+
+def test_a_misleading_shell_does_not_reach_a_child(monkeypatch: pytest.MonkeyPatch, python: Path) -> None:
+    for name, value in MISLEADING.items():
+        monkeypatch.setenv(name, value)
+    script = "import json, sys; print(json.dumps([sys.prefix, sys.path]))"
+    done = subprocess.run([python, "-c", script], capture_output=True, env=clean_environ(python), check=True)
+    prefix, path = json.loads(done.stdout)
+    assert prefix == str(python.parents[1])
+    assert "/elsewhere" not in path
+    assert starts(python)
+
+
+def test_an_answer_survives_a_framework_that_prints_and_one_that_hangs_at_its_end(python: Path) -> None:
+    body = "import atexit, time; print('banner, no newline', end=''); atexit.register(time.sleep, 60)"
+    fake_uv.write_package(site_folders(python.parents[1])[0], "1.0", body)
+    assert ask(python, "tinyframework").version == "1.0"
+
+
+def test_a_missing_interpreter_does_not_start() -> None:
+    assert not starts(Path("/absent/python"))
+    with pytest.raises(StartError, match="No such file"):
+        ask(Path("/absent/python"))
+
+
+def test_no_interpreter_is_found_for_a_python_that_nobody_has() -> None:
+    assert find_python("3.99") is None
+
+
+def test_a_record_with_a_missing_file_is_damage(python: Path) -> None:
+    site = site_folders(python.parents[1])[0]
+    fake_uv.write_package(site, "1.0", "")
+    assert damage(python.parents[1]) == ""
+    (site / "tinyframework" / "__init__.py").write_text("# longer")
+    assert damage(python.parents[1]) == "tinyframework/__init__.py has 8 bytes instead of 0"
+
+
+def test_a_fetched_package_appears_whole_or_not_at_all(fake_uv: "object", tmp_path: Path) -> None:
+    target = tmp_path / "data" / "tiny"
+    assert fetch_package("tiny-framework==1.2.3", target) == target
+    assert (target / "tinyframework" / "kernels.py").exists()
+    with pytest.raises(UserError, match="exists already"):
+        fetch_package("tiny-framework==1.2.3", target)
+
+
+def test_a_package_that_cannot_be_had_leaves_nothing(fake_uv: "object", tmp_path: Path) -> None:
+    fake_uv.be("says:error sending request: Connection refused")  # type: ignore[attr-defined]
+    with pytest.raises(UserError, match="The package x==1 could not be fetched: the package registry cannot"):
+        fetch_package("x==1", tmp_path / "data")
+    assert [path.name for path in tmp_path.iterdir() if "data" in path.name] == []

@@ -1,0 +1,53 @@
+"""Names a person types become specifications, or a sentence."""
+
+from dataclasses import replace
+
+import pytest
+
+from steelyard.environments import EnvironmentSpec, Failure, plan_environments, versions_of
+from steelyard.errors import UserError
+
+
+def test_a_framework_alone_means_its_newest_version() -> None:
+    spec = plan_environments(["tensorflow"])["tensorflow"]
+    assert isinstance(spec, EnvironmentSpec)
+    assert spec.version == versions_of("tensorflow")[0] == "2.21.0"
+
+
+def test_two_versions_side_by_side_are_two_folders() -> None:
+    plan = plan_environments(["tensorflow@2.21.0", "tensorflow@2.20.0"])
+    folders = {spec.folder_name for spec in plan.values() if isinstance(spec, EnvironmentSpec)}
+    assert len(folders) == 2
+    assert list(plan) == ["tensorflow@2.21.0", "tensorflow@2.20.0"]
+
+
+def test_an_unknown_framework_is_answered_with_the_nearest() -> None:
+    with pytest.raises(UserError, match=r"no framework 'pytroch'. Did you mean 'pytorch'\?"):
+        plan_environments(["pytroch"])
+
+
+def test_an_unknown_version_is_answered_with_the_nearest_and_a_way_out() -> None:
+    with pytest.raises(
+        UserError, match=r"no lock file for tensorflow 2\.21\.1\. Did you mean '2\.21\.0'\?.*--env"
+    ):
+        plan_environments(["tensorflow@2.21.1"])
+
+
+def test_an_unknown_accelerator_is_answered_with_the_nearest() -> None:
+    with pytest.raises(UserError, match=r"no accelerator 'cudda'. Did you mean 'cuda'\?"):
+        plan_environments(["jax"], "cudda")
+
+
+def test_a_framework_without_a_lock_for_the_accelerator_fails_alone() -> None:
+    plan = plan_environments(["mxnet", "jax"], "cuda")
+    failure = plan["mxnet"]
+    assert isinstance(failure, Failure)
+    assert failure.sentence.startswith("mxnet has no lock file for cuda (there is 1.9.1 for cpu)")
+    assert isinstance(plan["jax"], EnvironmentSpec)
+
+
+def test_the_key_changes_with_the_lock_and_with_the_python(tiny: EnvironmentSpec) -> None:
+    other_lock = replace(tiny, lock=replace(tiny.lock, text=tiny.lock.text + "more==1\n"))
+    other_python = replace(tiny, python_version="3.99")
+    assert len({tiny.key, other_lock.key, other_python.key}) == 3
+    assert replace(tiny).key == tiny.key

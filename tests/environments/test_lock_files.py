@@ -1,0 +1,60 @@
+"""Every lock file that ships says what it must, and pins everything."""
+
+import re
+from itertools import pairwise
+
+import pytest
+
+from steelyard.environments.install import pins_with
+from steelyard.environments.lock import Lock, build_without, parse_lock, read_locks, version_order
+
+LOCKS = read_locks()
+
+
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.stem)
+def test_a_lock_pins_every_package_exactly(lock: Lock) -> None:
+    for pin in lock.pins:
+        assert re.fullmatch(r"[a-z0-9-]+==[\w.+]+( ; .+)?", pin), pin
+    assert len(set(lock.pins)) == len(lock.pins)
+
+
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.stem)
+def test_a_locks_name_header_and_pins_agree(lock: Lock) -> None:
+    assert lock.stem == f"{lock.framework}-{lock.version}-{lock.accelerator}"
+    assert f"{lock.distribution}=={lock.version}" in lock.pins
+    oldest, newest = lock.pythons
+    assert (3, 10) <= oldest <= (3, 11) <= newest
+
+
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.stem)
+def test_a_lock_says_whether_it_was_ever_run(lock: Lock) -> None:
+    assert bool(lock.untested) != bool(lock.facts.get("tried"))
+    assert bool(lock.untested) == (lock.accelerator != "cpu")
+
+
+def test_five_frameworks_have_a_cpu_lock_and_one_has_two_versions() -> None:
+    cpu = [lock for lock in LOCKS if lock.accelerator == "cpu"]
+    assert len({lock.framework for lock in cpu}) == 5
+    assert len(cpu) == 6
+
+
+def test_the_newest_version_comes_first() -> None:
+    for before, after in pairwise(LOCKS):
+        if (before.framework, before.accelerator) == (after.framework, after.accelerator):
+            assert version_order(before.version) > version_order(after.version)
+
+
+def test_a_small_build_replaces_the_plain_pin_and_has_a_plain_way_out() -> None:
+    small = [lock for lock in LOCKS if "small build" in lock.facts]
+    assert small
+    for lock in small:
+        pins = pins_with(lock.pins, lock.facts["small build"])
+        assert lock.facts["small build"] in pins
+        assert len(pins) == len(lock.pins)
+        assert build_without(lock).framework == lock.framework
+        assert lock.facts["otherwise because"]
+
+
+def test_a_header_without_an_import_name_is_refused_by_name() -> None:
+    with pytest.raises(ValueError, match=r"lock file x\.txt does not say 'import'"):
+        parse_lock("x", "# framework = x\n# version = 1\n# accelerator = cpu\n\nx==1\n")

@@ -1,0 +1,215 @@
+"""Real installers, a real registry, real damage: environments are made, broken for real, and made anew."""
+
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from environment_doubles import Heard
+
+from steelyard.environments import Environment, EnvironmentSpec, bring, ensure, fetch_package, tools
+from steelyard.environments.interpreter import python_in
+from steelyard.environments.lock import parse_lock, read_locks
+from steelyard.environments.spec import plan_environments
+from steelyard.environments.stamp import site_folders
+from steelyard.errors import UserError
+
+pytestmark = pytest.mark.conformance
+
+SIX = """# framework = six
+# version = 1.17.0
+# accelerator = cpu
+# import = six
+# distribution = six
+# python = 3.10 to 3.99
+
+six==1.17.0
+"""
+
+
+@pytest.fixture
+def six(tiny: EnvironmentSpec) -> EnvironmentSpec:
+    """A real package that is small."""
+    return with_lock(tiny, SIX)
+
+
+def with_lock(spec: EnvironmentSpec, text: str) -> EnvironmentSpec:
+    lock = parse_lock("six-1.17.0-cpu", text)
+    return replace(spec, name="six", framework="six", version=lock.version, lock=lock)
+
+
+@pytest.fixture
+def unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A registry at a port where nobody listens, and no other source."""
+    only_index(monkeypatch, "http://127.0.0.1:9/simple")
+
+
+def only_index(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    for name in ("PIP_FIND_LINKS", "PIP_EXTRA_INDEX_URL", "PIP_CERT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_INDEX_URL", url)
+    monkeypatch.setenv("PIP_RETRIES", "1")
+    monkeypatch.setenv("UV_CACHE_DIR", str(Path(os.environ["STEELYARD_CACHE"]) / "uv"))
+
+
+def smallest() -> str:
+    """The framework that takes the least disk."""
+    return min(
+        (lock for lock in read_locks() if lock.accelerator == "cpu"), key=lambda lock: lock.installed_bytes
+    ).framework
+
+
+def test_a_real_environment_is_made_reused_broken_and_made_anew(heard: Heard) -> None:
+    name = smallest()
+    spec = plan_environments([name])[name]
+    assert isinstance(spec, EnvironmentSpec)
+    environment = ensure(spec, heard.report)
+    assert environment.version.partition("+")[0] == spec.version
+    assert environment.folder
+    began = time.perf_counter()
+    ensure(spec, heard.report)
+    # 0.06 s on a quiet machine; an import of the framework would take seconds.
+    assert time.perf_counter() - began < 1.0
+    library = max(site_folders(environment.folder)[0].glob("*/*.so*"), key=lambda path: path.stat().st_size)
+    library.unlink()
+    ensure(spec, heard.report)
+    assert f"{library.name} is missing" in heard.sentences
+    assert library.exists()
+    brought = bring(name, environment.python)
+    assert (brought.version, brought.packages) == (environment.version, environment.packages)
+
+
+def test_a_deleted_interpreter_is_made_anew_by_the_real_uv(six: EnvironmentSpec, heard: Heard) -> None:
+    environment = ensure(six)
+    environment.python.unlink()
+    assert ensure(six, heard.report).python.exists()
+    assert "its interpreter is missing" in heard.sentences
+
+
+def test_venv_and_pip_make_the_same_environment_as_uv(
+    six: EnvironmentSpec, heard: Heard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_uv = ensure(six)
+    assert with_uv.folder
+    monkeypatch.setenv("STEELYARD_CACHE", os.environ["STEELYARD_CACHE"] + "-pip")
+    monkeypatch.setattr(tools, "find_uv", lambda: None)
+    with_pip = ensure(six, heard.report)
+    assert with_pip.packages["six"] == with_uv.packages["six"] == "1.17.0"
+    assert "uv is missing" in heard.sentences
+
+
+@pytest.mark.usefixtures("unreachable")
+@pytest.mark.parametrize("tool", ["uv", "pip"])
+def test_an_unreachable_registry_is_one_sentence(
+    six: EnvironmentSpec, monkeypatch: pytest.MonkeyPatch, tool: str
+) -> None:
+    if tool == "pip":
+        monkeypatch.setattr(tools, "find_uv", lambda: None)
+    with pytest.raises(UserError, match="the package registry cannot be reached"):
+        ensure(six)
+
+
+@pytest.mark.usefixtures("unreachable")
+def test_the_vendors_index_that_does_not_answer_costs_seconds_and_the_plain_build_is_named(
+    six: EnvironmentSpec, heard: Heard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from steelyard.environments import install
+
+    more = (
+        f"# small build = six==1.17.0+cpu\n# small build platform = {sys.platform}\n"
+        "# vendor index = http://127.0.0.1:9/\n# otherwise because = the plain build is large\n"
+    )
+    monkeypatch.setattr(install, "build_without", lambda _: six.lock)
+    began = time.monotonic()
+    with pytest.raises(UserError):
+        ensure(with_lock(six, more + SIX), heard.report)
+    assert time.monotonic() - began < 30
+    assert "the plain build is large" in heard.sentences
+
+
+def test_a_version_that_no_registry_has_is_named(six: EnvironmentSpec) -> None:
+    with pytest.raises(UserError, match=r"does not have the pinned version \(six==99"):
+        ensure(with_lock(six, SIX.replace("six==1.17.0", "six==99.0")))
+
+
+def test_a_damaged_package_file_is_named(
+    six: EnvironmentSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheels = tmp_path / "wheels"
+    wheels.mkdir()
+    (wheels / "six-1.17.0-py2.py3-none-any.whl").write_text("garbage")
+    only_index(monkeypatch, "")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(wheels))
+    with pytest.raises(UserError, match=r"a package file is damaged.*\(six==1\.17\.0\)"):
+        ensure(six)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of a megabyte, where this account may mount one."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
+    mounted = subprocess.run(command, capture_output=True, check=False)
+    if mounted.returncode:
+        pytest.skip("this account may not mount a small disk")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
+def test_a_full_disk_is_one_sentence_and_leaves_nothing_that_looks_whole(
+    tiny: EnvironmentSpec, small_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STEELYARD_CACHE", str(small_disk))
+    text = SIX.replace("= six", "= setuptools").replace("1.17.0", "80.9.0").replace("six==", "setuptools==")
+    spec = with_lock(tiny, text)
+    with pytest.raises(UserError, match="the disk is full; free some space"):
+        ensure(spec)
+    monkeypatch.setenv("STEELYARD_CACHE", str(small_disk.parent / "large"))
+    assert isinstance(ensure(spec), Environment)
+
+
+def test_a_limit_on_file_sizes_is_one_sentence(
+    tiny: EnvironmentSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = SIX.replace("= six", "= numpy").replace("1.17.0", "2.4.6").replace("six==", "numpy==")
+    monkeypatch.setenv("UV_CACHE_DIR", str(Path(os.environ["STEELYARD_CACHE"]) / "uv"))
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, before[1]))
+    try:
+        with pytest.raises(UserError, match="larger than this account may write"):
+            ensure(with_lock(tiny, text))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_package_of_data_is_fetched_without_what_it_depends_on(tmp_path: Path) -> None:
+    target = fetch_package("python-dateutil==2.9.0.post0", tmp_path / "package")
+    assert (target / "dateutil" / "__init__.py").exists()
+    assert not (target / "six.py").exists()
+
+
+def test_two_processes_at_once_make_it_once(six: EnvironmentSpec, tmp_path: Path) -> None:
+    script = (
+        "import sys; from dataclasses import replace; from steelyard.environments import *\n"
+        "from steelyard.environments.lock import parse_lock\n"
+        f"lock = parse_lock('six-1.17.0-cpu', {SIX!r})\n"
+        f"spec = EnvironmentSpec('six', 'six', '1.17.0', 'cpu', lock, {six.python_version!r})\n"
+        "stages = []\n"
+        "ensure(spec, lambda event: stages.append(event.stage)); print('creating' in stages)\n"
+    )
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", script]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, env=environ) for _ in range(2)]
+    told = [process.communicate()[0].strip() for process in both]
+    assert sorted(told) == [b"False", b"True"]
+    assert python_in(ensure(six).folder or tmp_path).exists()

@@ -1,0 +1,96 @@
+"""The doctor answers every question in time, and says what to do."""
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from steelyard import doctor
+from steelyard.doctor import examine
+from steelyard.environments.complaint import Complaint
+from steelyard.environments.execution import InstallError
+from steelyard.host import describe
+from steelyard.host.noise import Quietness
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path))
+
+
+def test_every_question_is_answered_within_fifteen_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UV_DEFAULT_INDEX", "http://127.0.0.1:9/simple")
+    began = time.monotonic()
+    findings = examine()
+    assert time.monotonic() - began < 15
+    assert len({finding.name for finding in findings}) == len(findings) == 13
+    for finding in findings:
+        assert finding.state in ("ok", "warn", "bad")
+        assert finding.sentence.endswith(".")
+        assert finding.advice or finding.state == "ok", finding
+
+
+def test_a_registry_that_does_not_answer_is_a_warning_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("PIP_FIND_LINKS", "PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    monkeypatch.setenv("UV_DEFAULT_INDEX", "http://127.0.0.1:9/simple")
+    found = doctor.registry()
+    assert (found.state, "cannot be reached" in found.sentence) == ("warn", True)
+
+
+def test_a_registry_that_answers_is_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr(doctor, "execute", lambda command, *_, **__: asked.append(command))
+    assert doctor.registry().state == "ok"
+    assert asked
+
+
+def test_a_registry_that_refuses_is_not_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise InstallError(Complaint("credentials", "the registry refused the credentials"))
+
+    monkeypatch.setattr(doctor, "execute", refuse)
+    assert "refused the credentials" in doctor.registry().sentence
+
+
+def test_a_full_disk_is_bad(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Usage:
+        free = 100_000_000
+
+    monkeypatch.setattr(doctor.shutil, "disk_usage", lambda _: Usage)
+    found = doctor.disk([])
+    assert found.state == "bad"
+    assert "STEELYARD_CACHE" in found.advice
+
+
+def test_little_memory_and_a_quota_and_powersave_are_warned_of() -> None:
+    machine = describe()
+    assert doctor.memory(replace(machine, memory_limit_bytes=10**9)).state == "warn"
+    assert doctor.cores(replace(machine, cpu_limit_cores=0.5)).state == "warn"
+    assert doctor.governor(replace(machine, governor="powersave")).advice
+    assert doctor.governor(replace(machine, governor="performance")).state == "ok"
+
+
+def test_steal_is_told_and_a_quiet_machine_praised() -> None:
+    loud = doctor.quietness_finding(Quietness(seconds=5, samples=6, steal_share=0.2))
+    assert (loud.state, "20.0%" in loud.sentence) == ("warn", True)
+    assert doctor.quietness_finding(Quietness(seconds=5, samples=6)).state == "ok"
+    unknown = doctor.quietness_finding(Quietness(seconds=0, samples=0, unknown={"all": "no /proc"}))
+    assert (unknown.state, unknown.sentence) == ("warn", "Not known: no /proc.")
+
+
+def test_missing_tools_are_told_with_the_command_that_mends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "find_uv", lambda: None)
+    monkeypatch.setattr(doctor.shutil, "which", lambda _: None)
+    assert (doctor.uv().state, doctor.uv().advice) == ("warn", "pip install uv")
+    assert "apt install g++" in doctor.compiler().advice
+
+
+def test_settings_of_pip_that_cannot_be_read_are_bad(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PIP_NO_INDEX", "perhaps")
+    assert doctor.pip_settings().state == "bad"
+    assert doctor.registry().state == "bad"
