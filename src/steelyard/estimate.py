@@ -46,7 +46,7 @@ def estimate(plan: RunPlan) -> Estimate:
 def step_s(plan: RunPlan, cell: Cell) -> float:
     """Return a guess of one step's time."""
     workload, preset = plan.preset(cell.group)
-    flops = workload.network(preset).training_flops * preset.sizes["batch"]
+    flops = float(workload.network(preset).training_flops * preset.sizes["batch"])
     return max(SMALLEST_STEP_S, flops / (CORE_FLOPS * max(1, cell.settings.threads or 1) * SHARE_OF_PEAK))
 
 

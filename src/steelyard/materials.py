@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steelyard import data, weights
+from steelyard.data import shelf
 from steelyard.data.order import write_order
 from steelyard.data.synthetic import synthesise
+from steelyard.paths import cache_folder
 from steelyard_worker import tensors
 from steelyard_worker.protocol import Data
 
@@ -50,10 +52,23 @@ def _prepare(plan: RunPlan, group: str, report: Callable[[data.Progress], None])
     options = {key: value for key, value in preset.data.items() if key != "name"}
     folder = Path(plan.options.data).expanduser() if plan.options.data else None
     prepared = data.prepare(data.DataRequest(preset.data["name"], folder, options), report)
+    initial = _with_embedding(initial, prepared.folder)
     order = write_order(_train_count(prepared.folder), batch, _steps(plan), seed)
     limit = plan.study.evaluation_limit
     found = Data(str(synthetic), str(prepared.folder), str(order), limit)
     return Materials(initial, found, _origin(prepared.meta), prepared.meta, _identity(initial, found))
+
+
+def _with_embedding(initial: Path, prepared: Path) -> Path:
+    """Put the data's own word vectors, where it has any, in the place of the drawn ones."""
+    vectors = tensors.read(prepared).get("embedding")
+    if vectors is None:
+        return initial
+
+    def fill(folder: Path) -> None:
+        tensors.write(folder, {**tensors.read(initial), "embedding.weight": vectors}, tensors.read_meta(initial))
+
+    return shelf.place(cache_folder() / "weights" / shelf.key("embedded", initial.name, prepared.name), fill)
 
 
 def _origin(meta: dict[str, Any]) -> str:

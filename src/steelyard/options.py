@@ -37,5 +37,5 @@ class Options:
 
 def from_dict(raw: dict[str, Any]) -> Options:
     """Read what `asdict` wrote; lists become tuples again."""
-    values = {key: tuple(value) if isinstance(value, list) else value for key, value in raw.items()}
+    values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in raw.items()}
     return Options(**values)

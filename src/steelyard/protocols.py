@@ -31,8 +31,14 @@ class Protocol:
 
         if not self.sequential:
             return DecisionPlan.single_look(max(2, self.rounds_max), delta)
-        return DecisionPlan(delta=delta, least_rounds=max(2, self.rounds_min), most_rounds=max(2, self.rounds_max))
+        least = max(2, self.rounds_min)
+        error = DecisionPlan.error if least > 2 else ERROR_FROM_ROUND_2
+        return DecisionPlan(delta=delta, error=error, least_rounds=least, most_rounds=max(least, self.rounds_max))
 
+
+# Looking more often than this would call differences too easily; see statistics.verdicts.DecisionPlan.
+MOST_ROUNDS = 12
+ERROR_FROM_ROUND_2 = 0.011
 
 KNOWN = {
     "sequential": "Interleaved rounds of fresh processes until every pair is decided (3 to 12 rounds)",
@@ -48,6 +54,8 @@ def protocol(name: str, rounds: tuple[int, int] | None = None) -> Protocol:
     low, high = rounds or (found.rounds_min, found.rounds_max)
     if low < 1 or high < low:
         raise UserError(f"Rounds must be at least 1 and not fall: got {low} to {high}.")
+    if found.sequential and high > MOST_ROUNDS:
+        raise UserError(f"The error of a sequential decision is calibrated for at most {MOST_ROUNDS} rounds, not {high}.")
     return Protocol(found.name, found.summary, found.plan, low, high, found.sequential, found.aggregate)
 
 

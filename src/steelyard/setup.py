@@ -41,7 +41,7 @@ def make(
     """Make, reuse or examine the environments of these names, in parallel."""
     found: dict[str, Environment | Failure] = {}
     for name in brought.keys() & set(names):
-        found[name] = made.bring(name.partition("@")[0], Path(brought[name]), name)
+        found[name] = made.bring(name, Path(brought[name]))
     scripted = [name for name in names if frameworks.framework(name.partition("@")[0]).scripted]
     found |= {name: _own(name) for name in scripted}
     wanted = made.plan_environments([name for name in names if name not in found], ACCELERATORS[device])

@@ -17,7 +17,7 @@ SLOW_FIRST_STEPS = 20
 
 
 @dataclass(frozen=True)
-class Warning_:
+class Caution:
     """What is the matter, with whom, and what to do. `severity`: error (the number is void), warning, note."""
 
     name: str
@@ -29,7 +29,7 @@ class Warning_:
 
 def find(
     comparisons: tuple[Comparison, ...], disturbances: tuple[dict[str, Any], ...], material: Material
-) -> tuple[Warning_, ...]:
+) -> tuple[Caution, ...]:
     """Look for every kind of warning."""
     found = list(_of_machine(disturbances, material))
     for comparison in comparisons:
@@ -41,43 +41,43 @@ def find(
     return tuple(sorted(found, key=lambda warning: order[warning.severity]))
 
 
-def _of_machine(disturbances: tuple[dict[str, Any], ...], material: Material) -> Iterator[Warning_]:
+def _of_machine(disturbances: tuple[dict[str, Any], ...], material: Material) -> Iterator[Caution]:
     kept = [line for line in disturbances if line["kept"] and line["reasons"]]
     repeated = sum(not line["kept"] for line in disturbances)
     if kept:
         reasons = sorted({reason for line in kept for reason in line["reasons"]})
-        yield Warning_("DisturbedRounds", "warning", "this machine", f"{len(kept)} of the rounds that count were disturbed: {'; '.join(reasons)}.",
+        yield Caution("DisturbedRounds", "warning", "this machine", f"{len(kept)} of the rounds that count were disturbed: {'; '.join(reasons)}.",
                        "Close other programs, or measure when the machine is quiet; intervals are wider than they need be.")  # fmt: skip
     if repeated:
-        yield Warning_("RepeatedRounds", "note", "this machine", f"{repeated} rounds were measured again because the machine was disturbed.",
+        yield Caution("RepeatedRounds", "note", "this machine", f"{repeated} rounds were measured again because the machine was disturbed.",
                        "Nothing to do: a whole round is repeated, never one contender, and never because of its times.")  # fmt: skip
     if not material.noise.measured and material.plan.protocol.sequential:
-        yield Warning_("UnknownNoise", "warning", "this machine", "The noise floor of this machine was assumed, not measured.",
+        yield Caution("UnknownNoise", "warning", "this machine", "The noise floor of this machine was assumed, not measured.",
                        "Leave out --no-calibrate once; the floor is then kept for this machine.")  # fmt: skip
     feasible = 1.4 * material.noise.s_d0
     if feasible > material.plan.options.delta:
-        yield Warning_("NoisyMachine", "warning", "this machine",
+        yield Caution("NoisyMachine", "warning", "this machine",
                        f"The noise floor is {material.noise.s_d0:.1%}, so 'practically the same' means within {feasible:.1%}, not {material.plan.options.delta:.0%}.",
                        "A quieter machine would tell smaller differences apart.")  # fmt: skip
 
 
-def _of_contender(comparison: Comparison, contender: Contender) -> Iterator[Warning_]:
+def _of_contender(comparison: Comparison, contender: Contender) -> Iterator[Caution]:
     subject = f"{contender.title} on {comparison.group}"
     if contender.failure:
-        yield Warning_("Failed", "warning", subject, contender.failure, "The others went on without it.")
+        yield Caution("Failed", "warning", subject, contender.failure, "The others went on without it.")
     if contender.speeds and contender.proof.state != "certified":
-        yield Warning_("NotCertified", "warning", subject, contender.proof.sentence,
+        yield Caution("NotCertified", "warning", subject, contender.proof.sentence,
                        "Its numbers are shown but take part in no verdict. Run `steelyard certify` to see the first diverging tensor.")  # fmt: skip
     for kind in sorted({warning["name"] for trial in contender.trials for warning in trial.warnings}):
         yield _of_worker(kind, subject)
     first, steady = contender.first_step_ns, contender.speeds.get(comparison.primary)
     if first and steady and first > SLOW_FIRST_STEPS * steady.location.value_ns:
-        yield Warning_("SlowFirstStep", "note", subject,
+        yield Caution("SlowFirstStep", "note", subject,
                        f"The first step took {first / 1e9:.1f} s, as long as {first / steady.location.value_ns:,.0f} later ones.",
                        "It is compilation, tracing or allocation; it counts when jobs are short, so it has a column of its own.")  # fmt: skip
 
 
-def _of_worker(kind: str, subject: str) -> Warning_:
+def _of_worker(kind: str, subject: str) -> Caution:
     known = {
         "no-steady-state": ("The process did not reach a steady state before the warm-up's limit.",
                             "Look at its step times on the page; more rounds make up for it."),
@@ -85,21 +85,21 @@ def _of_worker(kind: str, subject: str) -> Warning_:
                                    "The number contains compilation; report it to the project with the run's folder."),
     }  # fmt: skip
     sentence, advice = known.get(kind, (f"The worker warned: {kind}.", "See the trial's output.log."))
-    return Warning_(kind.title().replace("-", ""), "warning", subject, sentence, advice)
+    return Caution(kind.title().replace("-", ""), "warning", subject, sentence, advice)
 
 
-def _of_speed(comparison: Comparison, contender: Contender, source: str, speed: Speed) -> Iterator[Warning_]:
+def _of_speed(comparison: Comparison, contender: Contender, source: str, speed: Speed) -> Iterator[Caution]:
     subject = f"{contender.title} on {comparison.group} ({source})"
     if speed.share_of_peak is not None and speed.share_of_peak > GUARD_MARGIN:
-        yield Warning_("FasterThanPossible", "error", subject,
+        yield Caution("FasterThanPossible", "error", subject,
                        f"It would need {speed.share_of_peak:.0%} of the arithmetic peak measured on this machine.",
                        "A synchronisation is missing or work was left out: this is an error, not a record.")  # fmt: skip
     if speed.label and speed.label.moves_mean:
-        yield Warning_("Unsteady", "warning", subject,
+        yield Caution("Unsteady", "warning", subject,
                        f"Its counted steps are not level ({speed.label.label}): they shift the mean by {speed.label.shift:+.1%}.",
                        "Look at the step times; a longer warm-up or a quieter machine may mend it.")  # fmt: skip
     resident = contender.speeds.get("resident")
     if source == "pipeline" and resident and resident.location.value_ns / speed.location.value_ns < INPUT_BOUND:
         share = 1 - resident.location.value_ns / speed.location.value_ns
-        yield Warning_("InputBound", "note", subject, f"{share:.0%} of a step is spent waiting for its input pipeline.",
+        yield Caution("InputBound", "note", subject, f"{share:.0%} of a step is spent waiting for its input pipeline.",
                        "Compare the resident rows for the framework alone, or give the loader workers (--loader-workers).")  # fmt: skip

@@ -57,6 +57,8 @@ def install(arguments: list[str], mood: str) -> None:
     where = Path(arguments[arguments.index("--target") + 1]) if "--target" in arguments else None
     site = where or site_of(arguments[arguments.index("--python") + 1])
     write_package(site, version, body)
+    if mood == "incomplete":
+        (site / "tinyframework" / "kernels.py").unlink()
 
 
 def main() -> None:

@@ -333,3 +333,13 @@ def test_an_installer_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
         execute([tmp_path / "absent"], {}, log)
     assert isinstance(caught.value.complaint, Complaint)
     assert caught.value.complaint.pip_may_succeed
+
+
+def test_an_environment_that_is_damaged_even_when_fresh_is_refused_after_one_more_try(
+    fake_uv: FakeUv, tiny: EnvironmentSpec, heard: Heard
+) -> None:
+    fake_uv.be("incomplete")
+    with pytest.raises(UserError, match=r"does not work: tinyframework/kernels\.py is missing"):
+        ensure(tiny, heard.report)
+    assert fake_uv.asked("venv") == 2
+    assert "uv's cache is damaged" in heard.sentences

@@ -60,9 +60,8 @@ def only_index(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
 
 def smallest() -> str:
     """The framework that takes the least disk."""
-    return min(
-        (lock for lock in read_locks() if lock.accelerator == "cpu"), key=lambda lock: lock.installed_bytes
-    ).framework
+    tried = [lock for lock in read_locks() if not lock.untested]
+    return min(tried, key=lambda lock: lock.installed_bytes).framework
 
 
 def test_a_real_environment_is_made_reused_broken_and_made_anew(heard: Heard) -> None:
@@ -90,6 +89,20 @@ def test_a_deleted_interpreter_is_made_anew_by_the_real_uv(six: EnvironmentSpec,
     environment.python.unlink()
     assert ensure(six, heard.report).python.exists()
     assert "its interpreter is missing" in heard.sentences
+
+
+def test_damage_that_reached_uvs_cache_is_mended_by_downloading_anew(
+    six: EnvironmentSpec, heard: Heard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("UV_CACHE_DIR", os.environ["STEELYARD_CACHE"] + "-uv")
+    folder = ensure(six).folder
+    assert folder
+    module = site_folders(folder)[0] / "six.py"
+    assert module.stat().st_nlink > 1, "uv copied instead of linking, so nothing is shared here"
+    module.write_text("# shortened, and so is the linked file in the cache\n")
+    ensure(six, heard.report)
+    assert "uv's cache is damaged (six.py has" in heard.sentences
+    assert module.stat().st_size > 1000
 
 
 def test_venv_and_pip_make_the_same_environment_as_uv(

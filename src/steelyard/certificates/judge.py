@@ -1,7 +1,8 @@
 """Dumped tensors -> a judgement: does the candidate compute what the float64 reference computes? Pure.
 
 Rounding levels come from noisy runs of the reference (see `method`); every tensor's relative L2 error is held against
-its own level, in the order outputs, loss, gradients, then step by step the loss and every tensor, then inference.
+its own level, in the order initial state, outputs, loss, gradients, then step by step the loss and every tensor, then
+inference.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from steelyard.certificates.method import AGREEMENT, Method, method
-from steelyard.certificates.tensors import expected_shapes, places, state_name
+from steelyard.certificates.method import method
+from steelyard.certificates.tensors import expected_shapes, places, state_step
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from steelyard.certificates.method import Method
     from steelyard.certificates.tensors import Array, Place, Tensors
     from steelyard_worker.network import Network
 
@@ -27,16 +29,21 @@ class Scale:
     """How the error of one tensor is measured: relative to `norm`; one rounding of everything causes u * `amplified`.
 
     `norm` is the reference's L2 norm, for states the norm of their change since the start (the whole tensor's where
-    it never changes, 1 where that is zero).
+    it never changes, 1 where that is zero). `roundings` bounds the absolute error that keeping a state in memory costs,
+    in units of u: two roundings of the whole tensor at every step.
     """
 
     norm: float
     amplified: float
+    roundings: float = 0.0
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One tensor: its relative error, its rounding level and the error that would have been allowed."""
+    """One tensor: its relative error, its rounding level and the error that would have been allowed.
+
+    The error of a state is what exceeds the cost of keeping it in memory, relative to its change since the start.
+    """
 
     key: str
     said: str
@@ -102,16 +109,14 @@ class Judgement:
 
 
 def judge(
-    network: Network, initial: Tensors, variants: Sequence[Tensors], second: Tensors | None, candidate: Tensors,
-    wanted: Method,
-) -> Judgement:  # fmt: skip
+    network: Network, variants: Sequence[Tensors], second: Tensors | None, candidate: Tensors, wanted: Method
+) -> Judgement:
     """Judge a candidate from everything that was dumped.
 
-    `variants`: the reference (float64), then its noisy runs; `second`: another framework's float64 run; `initial`: the
-    canonical weights that all started from. The references are compared first; a candidate is never held against
-    references that disagree.
+    `variants`: the reference (float64), then its noisy runs; `second`: another framework's float64 run. The references
+    are compared first; a candidate is never held against references that disagree.
     """
-    scales = measure_scales(network, initial, variants, wanted.noise)
+    scales = measure_scales(network, variants, wanted.noise)
     agreed = agree(network, variants[0], scales, second) if second is not None else None
     if agreed is not None and not agreed.passed:
         return agreed
@@ -143,29 +148,25 @@ def compare(
     return Judgement(all(f.passed for f in findings), _sentence(findings), findings, agreement)
 
 
-def measure_scales(
-    network: Network, initial: Tensors, variants: Sequence[Tensors], noise: float
-) -> dict[str, Scale]:
+def measure_scales(network: Network, variants: Sequence[Tensors], noise: float) -> dict[str, Scale]:
     """Return how every tensor of the reference is measured; `variants` as in `judge`, `noise` as they were run with."""
-    reference, noisy = variants[0], variants[1:]
-    ordered = places(reference, network)
-    norms = {key: _scale_norm(key, reference[key], initial) for key in ordered}
-    own = {key: _own(key, reference, noisy, norms[key], noise) for key in ordered}
+    ordered = places(variants[0], network)
+    references = {key: _moved(variants[0], key) for key in ordered}
+    norms = {key: _norm(array) or _norm(variants[0][key]) or 1.0 for key, array in references.items()}
+    own = {
+        key: max(1.0, *(_distance(_moved(run, key), array) / (norms[key] * noise) for run in variants[1:]))
+        for key, array in references.items()
+    }
     supported = _supported(ordered, own)
-    return {key: Scale(norms[key], supported[key]) for key in ordered}
+    roundings = {key: 2.0 * step * _norm(variants[0][key]) for key in ordered if (step := state_step(key))}
+    return {key: Scale(norms[key], supported[key], roundings.get(key, 0.0)) for key in ordered}
 
 
-def _scale_norm(key: str, array: Array, initial: Tensors) -> float:
-    name = state_name(key)
-    moved = _distance(array, initial[name]) if name else 0.0
-    return moved or _norm(array) or 1.0
-
-
-def _own(key: str, reference: Tensors, noisy: Sequence[Tensors], norm: float, noise: float) -> float:
-    """Relative change per relative noise; at least the rounding of the tensor itself when it is stored."""
-    stored = _norm(reference[key]) / norm
-    changes = [_distance(run[key], reference[key]) / (norm * noise) for run in noisy]
-    return max(stored, 1.0 if not state_name(key) else 0.0, *changes)
+def _moved(run: Tensors, key: str) -> Array:
+    """Return the tensor; for a state, its change since the start."""
+    if not state_step(key):
+        return run[key]
+    return np.subtract(run[key], run["after0/" + key.partition("/")[2]], dtype=np.float64)
 
 
 def _supported(ordered: dict[str, Place], own: dict[str, float]) -> dict[str, float]:
@@ -188,7 +189,9 @@ def _supported(ordered: dict[str, Place], own: dict[str, float]) -> dict[str, fl
 def _finding(key: str, place: Place, scale: Scale, distance: float, wanted: Method) -> Finding:
     level = wanted.unit_roundoff * scale.amplified
     allowed = max(wanted.limit * level, wanted.allowance)
-    return Finding(key, place.said, place.heading, distance / scale.norm, level, allowed)
+    beyond = distance - wanted.unit_roundoff * scale.roundings
+    error = 0.0 if beyond < 0 else beyond / scale.norm
+    return Finding(key, place.said, place.heading, error, level, allowed)
 
 
 def _complaint(expected: dict[str, tuple[int, ...]], candidate: Tensors, ordered: dict[str, Place]) -> str:
@@ -238,5 +241,3 @@ def _grouped(value: float) -> str:
         return "infinitely many"
     return f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
 
-
-__all__ = ["AGREEMENT", "Finding", "Judgement", "Scale", "agree", "compare", "judge", "measure_scales"]

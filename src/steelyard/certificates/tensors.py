@@ -25,25 +25,22 @@ _PATTERN = re.compile(r"(output|inference|grad)/(?P<part>.+)|loss(?P<loss>\d*)|a
 class Place:
     """Where a tensor stands: the stage in causal order, then the rank in network order.
 
-    `pool` names the tensors whose rounding levels support each other; empty: each stands alone.
+    `pool` names the tensors whose rounding levels support each other (empty: it stands alone); `heading` is the stage
+    and `said` the tensor in words.
     """
 
     stage: int
     rank: int
     pool: str
+    heading: str
     said: str
-
-    @property
-    def heading(self) -> str:
-        """The stage in words."""
-        return _heading(self.stage)
 
 
 def places(keys: Iterable[str], network: Network) -> dict[str, Place]:
     """Return the places of all keys in the order in which they are judged.
 
-    Outputs, loss, gradients; then for every step its loss and the state after it; then inference. KeyError names a
-    key that no certify task writes or a tensor that the network does not have.
+    Initial state, outputs, loss, gradients; then for every step its loss and the state after it; then inference.
+    KeyError names a key that no certify task writes, or a tensor that the network does not have.
     """
     ranks = {parameter.name: rank for rank, parameter in enumerate(network.parameters)}
     statistics = {parameter.name for parameter in network.parameters if parameter.kind in STATISTICS}
@@ -51,10 +48,10 @@ def places(keys: Iterable[str], network: Network) -> dict[str, Place]:
     return dict(sorted(found.items(), key=lambda item: item[1]))
 
 
-def state_name(key: str) -> str:
-    """Return the tensor's canonical name if the key is a state after some step, else nothing."""
+def state_step(key: str) -> int:
+    """Return the number of steps before a state was taken; 0 for the initial state and for what is no state."""
     match = _PATTERN.fullmatch(key)
-    return (match["state"] or "") if match else ""
+    return int(match["step"] or 0) if match else 0
 
 
 def _place(key: str, ranks: Mapping[str, int], statistics: set[str]) -> Place:
@@ -63,36 +60,33 @@ def _place(key: str, ranks: Mapping[str, int], statistics: set[str]) -> Place:
         raise KeyError(key)
     if match["state"]:
         return _state(int(match["step"]), match["state"], ranks, statistics)
+    if match["loss"]:
+        step = int(match["loss"])
+        return Place(10 * step, 0, "loss", f"loss of step {step}", f"the loss of step {step}")
     if match["loss"] is not None:
-        step = int(match["loss"] or 0)
-        return Place(10 * step if step else 1, -1, "loss", f"the loss of step {step}" if step else "the loss")
+        return Place(2, 0, "loss", "loss", "the loss")
+    name = match["part"]
     if match[1] == "grad":
-        return Place(2, ranks[match["part"]], "gradients", f"the gradient of {match['part']}")
+        return Place(3, ranks[name], "gradients", "gradients", f"the gradient of {name}")
     if match[1] == "output":
-        return Place(0, 0, "outputs", f"the output {match['part']}")
-    return Place(_INFERENCE, 0, "inference", f"the output {match['part']} in inference after training")
+        return Place(1, 0, "outputs", "outputs", f"the output {name}")
+    return Place(_LAST, 0, "inference", "inference", f"the output {name} in inference after training")
 
 
 def _state(step: int, name: str, ranks: Mapping[str, int], statistics: set[str]) -> Place:
-    said = f"{name} after {step} step{'s' if step > 1 else ''}"
-    return Place(10 * step + 1, ranks[name], f"statistics {step}" if name in statistics else "", said)
+    if not step:
+        return Place(0, ranks[name], "", "initial state", f"{name} before the first step")
+    after = f"after {step} step{'s' if step > 1 else ''}"
+    return Place(10 * step + 1, ranks[name], f"statistics {after}" if name in statistics else "", after, f"{name} {after}")
 
 
-_INFERENCE = 10**9
-
-
-def _heading(stage: int) -> str:
-    step = stage // 10
-    if stage == _INFERENCE:
-        return "inference"
-    return ("outputs", "loss", "gradients")[stage] if not step else f"{'state after' if stage % 10 else 'loss of'} step {step}"
+_LAST = 10**9
 
 
 def expected_shapes(network: Network, reference: Tensors) -> dict[str, tuple[int, ...]]:
     """Return the shape of every tensor a dump must hold: the network's own, and the reference's for outputs."""
     shapes = {parameter.name: parameter.shape for parameter in network.parameters}
-    trained = [parameter.name for parameter in network.parameters if parameter.trainable]
-    steps = sorted({key.partition("/")[0] for key in reference if state_name(key)})
-    wanted = {key: np.shape(array) for key, array in reference.items() if not state_name(key) and not key.startswith("grad/")}
-    wanted |= {f"grad/{name}": shapes[name] for name in trained}
-    return wanted | {f"{step}/{name}": shape for step in steps for name, shape in shapes.items()}
+    steps = {key.partition("/")[0] for key in reference if key.startswith("after")}
+    others = {key: np.shape(array) for key, array in reference.items() if not key.startswith(("after", "grad/"))}
+    trained = {f"grad/{p.name}": p.shape for p in network.parameters if p.trainable}
+    return others | trained | {f"{step}/{name}": shape for step in steps for name, shape in shapes.items()}

@@ -78,27 +78,21 @@ def _reuse(spec: EnvironmentSpec, folder: Path, report: Report) -> Marker | None
         return None
 
 
-def _make(spec: EnvironmentSpec, folder: Path, report: Report) -> Marker:
+def _make(spec: EnvironmentSpec, folder: Path, report: Report, distrust_cache: bool = False) -> Marker:
+    made_with = install(spec, folder, report, distrust_cache)
+    report(_event(spec, "verifying"))
     try:
-        return _install_and_verify(spec, folder, report)
+        return verify(spec, folder, made_with)
     except BrokenError as error:
-        if damage(folder):
+        if damage(folder) and not distrust_cache:
             # uv links files from its cache: what damaged the environment has damaged the cache, too.
             report(_event(spec, "rebuilding", f"uv's cache is damaged ({error}), so all is downloaded anew"))
-            return _install_and_verify(spec, folder, report, distrust_cache=True)
+            return _make(spec, folder, report, distrust_cache=True)
         log = environments_folder() / "logs" / f"{spec.folder_name}.log"
         raise UserError(
             f"The environment {spec.name} was made but does not work: {error}. "
             f"Everything the installer said is in {log}"
         ) from error
-
-
-def _install_and_verify(
-    spec: EnvironmentSpec, folder: Path, report: Report, distrust_cache: bool = False
-) -> Marker:
-    made_with = install(spec, folder, report, distrust_cache)
-    report(_event(spec, "verifying"))
-    return verify(spec, folder, made_with)
 
 
 def _event(spec: EnvironmentSpec, stage: str, sentence: str = "") -> Progress:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from steelyard.statistics.calibration import NoiseFloor
     from steelyard.statistics.intervals import Ratio
     from steelyard.trials import Trial
-    from steelyard.warnings import Warning_
+    from steelyard.warnings import Caution
 
 NO_CERTIFICATE = "none"
 
@@ -109,7 +109,7 @@ class View:
     noise: NoiseFloor
     comparisons: tuple[Comparison, ...]
     disturbances: tuple[dict[str, Any], ...]
-    warnings: tuple[Warning_, ...]
+    warnings: tuple[Caution, ...]
 
 
 @dataclass(frozen=True)

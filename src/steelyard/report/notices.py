@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from steelyard.warnings import Warning_
+    from steelyard.warnings import Caution
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Notice:
     findings: tuple[Finding, ...]
 
 
-def gather(warnings: Iterable[Warning_]) -> list[Notice]:
+def gather(warnings: Iterable[Caution]) -> list[Notice]:
     """Group warnings by kind and advice, and within a kind by sentence."""
     kinds: dict[tuple[str, str, str], dict[str, list[str]]] = {}
     for warning in warnings:

@@ -1,0 +1,105 @@
+"""Intervals as a forest plot: ratios to the fastest with the band of practical equality, or mean steps where nobody leads."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from steelyard.report import figures, words
+from steelyard.report.figures import Figure
+from steelyard.statistics.sentences import percent
+
+if TYPE_CHECKING:
+    from steelyard.report.model import Comparison, Contender
+    from steelyard.report.styles import Style
+
+ROW_PIXELS = 46
+WIDEST = 4.0
+"""An interval is drawn up to this factor beyond the estimates; where it goes on, it leaves the plot."""
+
+
+def figure(comparison: Comparison, source: str, styles: dict[str, Style]) -> Figure | None:
+    """Return the plot of one input; None where nothing was measured on it."""
+    ranking = comparison.rankings[source]
+    measured = [contender for contender in comparison.contenders if source in contender.speeds]
+    if not measured:
+        return None
+    if ranking.leader is None:
+        return _means(comparison, source, measured, styles)
+    spans = [_ratio(contender, source, ranking.leader) for contender in measured]
+    data, notes = _rows(measured, spans, [str(words.ratio(comparison, c, source)) for c in measured], styles, "x")
+    layout = _layout(spans, len(measured), notes, "time per step over the fastest contender's", "x")
+    low, high = 1 / (1 + ranking.delta_used), 1 + ranking.delta_used
+    band = {"type": "rect", "x0": low, "x1": high, "yref": "paper", "y0": 0, "y1": 1, "fillcolor": figures.BAND, "line": {"width": 0}, "layer": "below"}
+    one = {"type": "line", "x0": 1, "x1": 1, "yref": "paper", "y0": 0, "y1": 1, "line": {"width": 1, "color": figures.QUIET}, "layer": "below"}
+    says = (
+        f"Each contender's time per step, as a multiple of the fastest contender's, with its interval. The grey band, {percent(ranking.delta_used)} "
+        "to either side of 1, is practical equality: an interval inside it is a tie, one that leaves out 1 is a difference."
+    )
+    return Figure(_name(comparison, source, "ratios"), "Ratios to the fastest", says + _hollow(measured), data, {**layout, "shapes": [band, one]}, wide=True)
+
+
+def _means(comparison: Comparison, source: str, measured: list[Contender], styles: dict[str, Style]) -> Figure:
+    spans = [(v.location.value_ns / 1e9, v.location.low_ns / 1e9, v.location.high_ns / 1e9) for v in (c.speeds[source] for c in measured)]
+    data, notes = _rows(measured, spans, [str(words.location(c, source)) for c in measured], styles, "s")
+    layout = _layout(spans, len(measured), notes, "mean time per step", "s")
+    says = "Each contender's mean time per step with its interval. Nobody here may be called the fastest." + _hollow(measured)
+    return Figure(_name(comparison, source, "ratios"), "Mean steps", says, data, layout, wide=True)
+
+
+def _ratio(contender: Contender, source: str, leader: str) -> tuple[float, float, float] | None:
+    if contender.cell.key == leader:
+        return 1.0, 1.0, 1.0
+    found = contender.speeds[source].ratio
+    return (found.value, found.low, found.high) if found else None
+
+
+def _rows(
+    measured: list[Contender], spans: list[Any], texts: list[str], styles: dict[str, Style], unit: str
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    data, notes = [], []
+    edges = _range(spans)
+    for row, (contender, span, text) in enumerate(zip(measured, spans, texts, strict=True)):
+        style, certified = styles[contender.cell.arm], contender.proof.state == "certified"
+        notes.append(figures.note(figures.plain(contender.title), x=0, y=row, yshift=8, font={"size": 13}))
+        notes.append(figures.note(figures.plain(text), x=1, y=row, yshift=8, xanchor="right"))
+        if span is None:
+            continue
+        value, low, high = span
+        line = {"color": style.colour, "width": 3, "dash": "solid" if certified else "dot"}
+        drawn = figures.rounded([max(low, edges[0]), min(high, edges[1])])
+        data.append({"x": drawn, "y": [row, row], "mode": "lines", "line": line, "hoverinfo": "skip"})
+        symbol = style.symbol if certified else f"{style.symbol}-open"
+        hover = f"{figures.plain(contender.title)}<br>{figures.plain(text)}<extra></extra>"
+        marker = {"symbol": symbol, "size": 11, "color": style.colour, "line": {"width": 2 if not certified else 0, "color": style.colour}}
+        data.append({"x": figures.rounded([value]), "y": [row], "mode": "markers", "marker": marker, "hovertemplate": hover})
+    return data, notes
+
+
+def _layout(spans: list[Any], rows: int, notes: list[dict[str, Any]], title: str, unit: str) -> dict[str, Any]:
+    low, high = _range(spans)
+    more = {"tickformat": "~s", "ticksuffix": unit} if unit == "s" else {"ticksuffix": "x"}
+    if high / low > 3:
+        across = figures.axis(title, type="log", range=[math.log10(low), math.log10(high)], dtick="D2", **more)
+    else:
+        across = figures.axis(title, range=[low, high], nticks=7, **more)
+    down = figures.axis(range=[rows - 0.6, -0.85], visible=False, fixedrange=True)
+    return figures.frame(ROW_PIXELS * rows + 64, xaxis=across, yaxis=down, annotations=notes, hovermode="closest")
+
+
+def _range(spans: list[Any]) -> tuple[float, float]:
+    known = [span for span in spans if span]
+    least, most = min(span[0] for span in known), max(span[0] for span in known)
+    low = min(max(span[1], least / WIDEST) for span in known)
+    high = max(min(span[2], most * WIDEST) for span in known)
+    pad = max((high / low) ** 0.06, 1.01)
+    return low / pad, high * pad
+
+
+def _hollow(measured: list[Contender]) -> str:
+    doubtful = [contender.title for contender in measured if contender.proof.state != "certified"]
+    return f" Hollow and dotted, because not certified: {words.listed(doubtful)}." if doubtful else ""
+
+
+def _name(comparison: Comparison, source: str, kind: str) -> str:
+    return f"{kind}/{comparison.group}/{source}"

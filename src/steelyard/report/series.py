@@ -1,0 +1,174 @@
+"""Step times over whole runs, and losses over training: long series, thinned without losing a spike."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from steelyard import store
+from steelyard.report import figures
+from steelyard.report.figures import Figure, extremes
+
+if TYPE_CHECKING:
+    from steelyard.report.figures import Series
+    from steelyard.report.model import Comparison, Contender
+    from steelyard.report.styles import Style
+    from steelyard.trials import Trial
+
+POINTS = 2000
+"""Drawn per contender and input at most, about: the smallest and the largest step of every bin."""
+STRIP_PIXELS = 92
+PREPARING = ("training", "warm-up")
+LEAST_SPAN = 0.08
+"""Of the median: a strip shows at least this much, or the noise of a steady contender would fill it."""
+
+
+def step_times(comparison: Comparison, source: str, styles: dict[str, Style]) -> Figure | None:
+    """Return one strip per contender: all steps of all rounds, one round after the other."""
+    measured = [contender for contender in comparison.contenders if source in contender.speeds]
+    if not measured:
+        return None
+    layout: dict[str, Any] = {"xaxis": figures.axis("steps, one round after the other", nticks=6, rangemode="tozero")}
+    data, notes, shapes = [], [], []
+    for row, contender in enumerate(measured):
+        strip = _Strip(row, len(measured), styles[contender.cell.arm])
+        data += strip.traces(contender, source)
+        layout[strip.axis_key] = strip.axis()
+        notes.append(figures.note(figures.plain(contender.title) + strip.beyond, x=0, y=1, yref=f"{strip.axis_name} domain", yshift=2, font={"size": 13}))
+        shapes += [_border(start, strip.axis_name) for start in strip.starts[1:]]
+    layout["xaxis"]["anchor"] = _axis_name(len(measured) - 1)
+    says = (
+        "Each contender's steps, round after round; hairlines part the rounds, each a fresh process. Grey: training and warm-up, "
+        "which do not count; coloured: counted. First steps are left out, for they have a column of their own. Of long series the shortest and the "
+        "longest step of each stretch are drawn; triangles mark steps beyond the scale. Flat stretches are blocks of which only the mean is known."
+    )
+    frame = figures.frame(STRIP_PIXELS * len(measured) + 70, annotations=notes, shapes=shapes, hovermode="closest", **layout)
+    frame["margin"] = {"l": 8, "r": 12, "t": 24, "b": 40}
+    return Figure(f"steps/{comparison.group}/{source}", "Step times", says, data, frame)
+
+
+class _Strip:
+    """One contender's part of the plot."""
+
+    def __init__(self, row: int, rows: int, style: Style) -> None:
+        self.axis_name, self.axis_key = _axis_name(row), "yaxis" + _axis_name(row)[1:]
+        self.starts: list[int] = []
+        self.beyond = ""
+        self._row, self._rows, self._style = row, rows, style
+        self._low, self._high = 0.0, 1.0
+
+    def traces(self, contender: Contender, source: str) -> list[dict[str, Any]]:
+        parts = [(trial, _preparing(trial, source), trial.steps_ns(source) / 1e9) for trial in contender.trials]
+        total = sum(len(before) + len(counted) for _, before, counted in parts) or 1
+        counted = np.concatenate([part[2] for part in parts])
+        self._scale(counted)
+        grey, bright, position = _Line(), _Line(), 0
+        for trial, before, after in parts:
+            self.starts.append(position)
+            for line, values in ((grey, before), (bright, after)):
+                line.add(values, position, max(1, round(POINTS / 2 * len(values) / total)), store.round_of(trial)[0])
+                position += len(values)
+        return [
+            self._trace(grey, {"color": figures.QUIET, "width": 1}, "not counted"),
+            self._trace(bright, {"color": self._style.colour, "width": 1.2}, "counted"),
+            *self._beyond(grey, bright),
+        ]
+
+    def axis(self) -> dict[str, Any]:
+        height = 1 / self._rows
+        top = 1 - self._row * height
+        domain = [max(0.0, top - height * 0.76), top]
+        ticks = {"nticks": 4, "tickformat": "~s", "ticksuffix": "s", "tickfont": {"size": 11}}
+        return figures.axis(domain=domain, range=[self._low, self._high], **ticks)
+
+    def _scale(self, counted: Series) -> None:
+        low, middle, high = (float(value) for value in np.quantile(counted, (0.002, 0.5, 0.99)))
+        span = max(high - low, LEAST_SPAN * middle)
+        self._low, self._high = max(0.0, low - 0.15 * span), max(high, middle) + 0.35 * span
+
+    def _trace(self, line: _Line, look: dict[str, Any], said: str) -> dict[str, Any]:
+        return {
+            "x": line.x, "y": figures.rounded(line.y, 4), "customdata": line.rounds, "mode": "lines", "line": look, "yaxis": self.axis_name,
+            "connectgaps": False, "hovertemplate": f"%{{y:.4s}}s, {said}<br>round %{{customdata}}<extra></extra>",
+        }  # fmt: skip
+
+    def _beyond(self, *lines: _Line) -> list[dict[str, Any]]:
+        """Mark what lies above the scale at its edge, with its true value."""
+        high = [(x, y, number) for line in lines for x, y, number in zip(line.x, line.y, line.rounds, strict=True) if x is not None and y > self._high]
+        if not high:
+            return []
+        longest = max(y for _, y, _ in high)
+        self.beyond = f" <span style='font-size:11px'>(longest {longest:.3g} s)</span>" if longest >= 1 else f" <span style='font-size:11px'>(longest {longest * 1e3:.3g} ms)</span>"
+        return [{
+            "x": [x for x, _, _ in high], "y": [figures.rounded([self._high])[0]] * len(high), "mode": "markers", "yaxis": self.axis_name,
+            "marker": {"symbol": "triangle-up", "size": 7, "color": self._style.colour}, "cliponaxis": False,
+            "customdata": [[float(f"{y:.4g}"), number] for _, y, number in high],
+            "hovertemplate": "%{customdata[0]:.4s}s, beyond the scale<br>round %{customdata[1]}<extra></extra>",
+        }]  # fmt: skip
+
+
+class _Line:
+    """Points of one colour, broken between rounds."""
+
+    def __init__(self) -> None:
+        self.x: list[int | None] = []
+        self.y: list[float] = []
+        self.rounds: list[int] = []
+
+    def add(self, values: Series, start: int, bins: int, number: int) -> None:
+        if len(values):
+            places, kept = extremes(values, bins)
+            self.x += [*(places + start).tolist(), None]
+            self.y += [*kept.tolist(), float("nan")]
+            self.rounds += [number] * (len(kept) + 1)
+
+
+def losses(comparison: Comparison, styles: dict[str, Style]) -> Figure | None:
+    """Return the loss curves over each other, and below them how far each is from the first one's."""
+    trained = [contender for contender in comparison.contenders if len(contender.losses) > 1]
+    if not trained:
+        return None
+    data = []
+    first = np.asarray(trained[0].losses)
+    for contender in trained:
+        own = np.asarray(contender.losses)
+        data.append(_curve(contender, own, styles, "y"))
+        if contender is not trained[0]:
+            common = min(len(own), len(first))
+            distance = np.abs(own[:common] - first[:common])
+            data.append(_curve(contender, np.where(distance > 0, distance, np.nan), styles, "y2", legend=False))
+    says = "The loss of every training step. All contenders start from the same weights and see the same batches in the same order, so the curves should lie on each other"
+    layout = {"xaxis": figures.axis("training step", nticks=6, anchor="y2" if len(trained) > 1 else "y"), "yaxis": figures.axis("loss", nticks=5)}
+    if len(trained) > 1:
+        layout["yaxis"]["domain"] = [0.42, 1]
+        layout["yaxis2"] = figures.axis("difference", domain=[0, 0.32], type="log", dtick=2, exponentformat="power")
+        says += f"; below, how far each is from {trained[0].title}'s: rounding begins near 10<sup>-7</sup> and training lets it grow."
+    else:
+        says += "."
+    frame = figures.frame(360, showlegend=True, legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}, hovermode="closest", **layout)
+    return Figure(f"losses/{comparison.group}", "Losses", says.replace("10<sup>-7</sup>", "one part in ten million"), data, frame)
+
+
+def _curve(contender: Contender, values: Series, styles: dict[str, Style], down: str, legend: bool = True) -> dict[str, Any]:
+    style = styles[contender.cell.arm]
+    places, kept = extremes(np.nan_to_num(values, nan=0.0), POINTS // 2)
+    shown = np.where(kept == 0, np.nan, kept) if down == "y2" else kept
+    title = figures.plain(contender.title)
+    return {
+        "x": (places + 1).tolist(), "y": figures.rounded(shown), "yaxis": down, "mode": "lines", "name": title, "legendgroup": contender.cell.arm, "showlegend": legend,
+        "line": {"color": style.colour, "width": 1.5, "dash": style.dash}, "hovertemplate": f"{title}<br>step %{{x}}: %{{y:.6g}}<extra></extra>",
+    }  # fmt: skip
+
+
+def _preparing(trial: Trial, source: str) -> Series:
+    return trial.steps_ns(source, PREPARING) / 1e9
+
+
+def _axis_name(row: int) -> str:
+    return "y" if row == 0 else f"y{row + 1}"
+
+
+def _border(start: int, axis_name: str) -> dict[str, Any]:
+    line = {"width": 1, "color": figures.QUIET, "dash": "dot"}
+    return {"type": "line", "x0": start, "x1": start, "yref": f"{axis_name} domain", "y0": 0, "y1": 1, "line": line, "layer": "below"}

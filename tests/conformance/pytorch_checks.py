@@ -1,0 +1,68 @@
+"""What the PyTorch adapter relies on; run by the interpreter of its environment."""
+
+import numpy as np
+import torch
+
+from steelyard_worker.frameworks.pytorch import optimizers
+from steelyard_worker.protocol import Optimizer
+
+GRADIENTS = (0.5, -0.2, 0.3)
+
+
+def trajectory(spec):
+    """Return p after each of three gradients, from p = 1."""
+    p = torch.nn.Parameter(torch.ones(1))
+    rule = optimizers.update_rule(spec, {"p": p})
+    path = []
+    for gradient in GRADIENTS:
+        p.grad = torch.full_like(p, gradient)
+        rule.step()
+        path.append(p.item())
+    return path
+
+
+def rule(name, **constants):
+    """Return a rule with the large epsilon of the golden values."""
+    return Optimizer(name, 0.1, epsilon=0.1, **constants)
+
+
+def check_both_flavours_give_the_golden_trajectories():
+    decayed = {"weight_decay": 0.1, "decay": ("p",)}
+    golden = [
+        (rule("sgd", momentum=0.9), (0.95, 0.925, 0.8725)),
+        (rule("sgd", momentum=0.9, nesterov=True), (0.905, 0.9025, 0.82525)),
+        (rule("sgd", momentum=0.9, **decayed), (0.94, 0.8966, 0.818574)),
+        (rule("adam"), (0.9166667, 0.8892955, 0.8467954)),
+        (rule("adam", **decayed), (0.9142857, 0.8715277, 0.8161729)),
+        (rule("adamw", **decayed), (0.9066667, 0.8702288, 0.8190265)),
+    ]
+    for spec, expected in golden:
+        for flavour in ("strict", "native"):
+            found = trajectory(Optimizer(**{**vars(spec), "flavour": flavour}))
+            np.testing.assert_allclose(found, expected, rtol=2e-6, err_msg=f"{spec} {flavour}")
+
+
+def check_the_epsilon_hat_form_gives_its_golden_trajectory():
+    found = trajectory(rule("adam", flavour="strict", form="epsilon-hat"))
+    np.testing.assert_allclose(found, (0.9863474, 0.9813203, 0.9724438), rtol=2e-6)
+
+
+def check_float32_bias_correction_differs_as_it_should():
+    found = optimizers.bias_corrections(rule("adam", correction="float32"), 1)[1]
+    assert found == float(np.float32(1) - np.float32(0.999)), found
+    assert found != 1 - 0.999
+
+
+def check_running_variance_is_unbiased():
+    layer = torch.nn.BatchNorm1d(2, momentum=0.1)
+    layer(torch.arange(8.0).reshape(4, 2))
+    np.testing.assert_allclose(layer.running_mean, (0.3, 0.4), rtol=1e-6)
+    np.testing.assert_allclose(layer.running_var, (1.566667, 1.566667), rtol=1e-6)
+
+
+def check_repeated_and_absent_embedding_rows_are_updated_once():
+    p = torch.nn.Parameter(torch.ones(3, 1))
+    update = optimizers.update_rule(Optimizer("adam", 0.1, epsilon=1e-8), {"p": p})
+    torch.nn.functional.embedding(torch.tensor([1, 1]), p).sum().backward()
+    update.step()
+    np.testing.assert_allclose(p.detach().numpy().ravel(), (1.0, 0.9, 1.0), rtol=1e-6)
