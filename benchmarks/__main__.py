@@ -24,7 +24,13 @@ def main(names: list[str]) -> int:
         console.print(f"[dim]{time.monotonic() - begin:.0f} s[/]")
         for row in rows:
             missed += not row.ok
-            table.add_row(row.name, f"{row.value:.4g}", f"{row.sense} {row.limit:g}", "[green]met[/]" if row.ok else "[red]missed[/]", row.detail)
+            table.add_row(
+                row.name,
+                f"{row.value:.4g}",
+                f"{row.sense} {row.limit:g}",
+                "[green]met[/]" if row.ok else "[red]missed[/]",
+                row.detail,
+            )
     console.print(table)
     return int(missed > 0)
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from time import perf_counter_ns
 
 from benchmarks.rows import Row
-
 from steelyard.errors import UserError
 from steelyard.statistics.decision import DecisionPlan, decide
 from steelyard.statistics.simulation import (
@@ -55,9 +54,7 @@ def _found(draw: Draw) -> Row:
     plays = _plays({"a": 0.0, "b": log(1.05)}, draw, COMPARISONS)
     found = sum(_is_right_after_three(one) for one in plays)
     detail = f"{found} of {COMPARISONS}, noise 0.8 %, nine calibration rounds"
-    return Row(
-        "true 5 % difference found within 3 rounds (share)", found / COMPARISONS, 0.95, "at least", detail
-    )
+    return Row("true 5 % difference found within 3 rounds (share)", found / COMPARISONS, 0.95, "at least", detail)
 
 
 def _is_right_after_three(one: Play) -> bool:

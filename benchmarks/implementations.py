@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.rows import Row
 from steelyard import environments, frameworks, materials, plan
-from steelyard.cells import Cell
 from steelyard.data.synthetic import synthesise
 from steelyard.frameworks import WORKER
 from steelyard.jobs import certifying
@@ -23,6 +22,7 @@ from steelyard.weights import initialise
 from steelyard_worker.protocol import Data
 
 if TYPE_CHECKING:
+    from steelyard.cells import Cell
     from steelyard.plan import RunPlan
 
 HERE = Path(__file__).parent
@@ -42,10 +42,8 @@ def measure(names: list[str] | None = None) -> list[Row]:
         if isinstance(environment, environments.Failure):
             print(environment.sentence, file=sys.stderr)
             continue
-        for group in OVERHEAD:
-            rows.append(_overhead(name, environment.python, group))
-        for group in FULL_SIZE:
-            rows.append(_idiomatic(name, environment.python, group))
+        rows += [_overhead(name, environment.python, group) for group in OVERHEAD]
+        rows += [_idiomatic(name, environment.python, group) for group in FULL_SIZE]
     return rows
 
 
@@ -65,7 +63,9 @@ def _row(title: str, found: dict[str, Any], limit: float, sense: str) -> Row:
     logs = [math.log(ratio) for ratio in found["ratios"]]
     error = stdev(logs) / math.sqrt(len(logs))
     value = math.exp(fmean(logs))
-    detail = f"{found['step_ms']:.2f} ms a step, {len(logs)} pairs of {found['steps']} steps, standard error {error:.2%}"
+    detail = (
+        f"{found['step_ms']:.2f} ms a step, {len(logs)} pairs of {found['steps']} steps, standard error {error:.2%}"
+    )
     return Row(title, value, limit, sense, detail)
 
 

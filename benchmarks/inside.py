@@ -14,7 +14,9 @@ from time import perf_counter_ns
 
 def adopt(name, folder):
     """Import a package from its folder, without putting its surroundings on the path."""
-    spec = importlib.util.spec_from_file_location(name, folder / "__init__.py", submodule_search_locations=[str(folder)])
+    spec = importlib.util.spec_from_file_location(
+        name, folder / "__init__.py", submodule_search_locations=[str(folder)]
+    )
     package = importlib.util.module_from_spec(spec)
     sys.modules[name] = package
     spec.loader.exec_module(package)
@@ -69,7 +71,11 @@ def main():
         first, second = (ours, theirs) if pair % 2 else (theirs, ours)
         times = {first: first(steps), second: second(steps)}
         ratios.append(times[ours] / times[theirs])
-    print(json.dumps({"ratios": ratios, "step_ms": step_ns / 1e6, "steps": steps}), file=sys.__stdout__, flush=True)
+    print(
+        json.dumps({"ratios": ratios, "step_ms": step_ns / 1e6, "steps": steps}),
+        file=sys.__stdout__,
+        flush=True,
+    )
 
 
 if __name__ == "__main__":

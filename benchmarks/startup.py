@@ -19,7 +19,15 @@ def measure() -> list[Row]:
     command = Path(sys.executable).with_name("steelyard")
     bare, ours = [sys.executable, "-c", "pass"], [str(command), "--help"]
     ratios = [_seconds(ours) / _seconds(bare) for _ in range(PAIRS + 1)][1:]
-    return [Row("steelyard --help / bare interpreter", median(ratios), LIMIT, "at most", f"median of {PAIRS} pairs")]
+    return [
+        Row(
+            "steelyard --help / bare interpreter",
+            median(ratios),
+            LIMIT,
+            "at most",
+            f"median of {PAIRS} pairs",
+        )
+    ]
 
 
 def _seconds(command: list[str]) -> float:

@@ -20,7 +20,9 @@ def idiomatic(workload, sizes, optimizer, batch):
     build = {"resnet18": ResNet18, "lstm-imdb": Sentiment}[workload]
     model = build(sizes).to(memory_format=torch.channels_last)
     if optimizer["name"] == "sgd":
-        rule = torch.optim.SGD(model.parameters(), lr=optimizer["learning_rate"], momentum=optimizer["momentum"], fused=True)
+        rule = torch.optim.SGD(
+            model.parameters(), lr=optimizer["learning_rate"], momentum=optimizer["momentum"], fused=True
+        )
     else:
         rule = torch.optim.Adam(model.parameters(), lr=optimizer["learning_rate"], eps=optimizer["epsilon"], fused=True)
     x = torch.from_numpy(batch["image" if workload == "resnet18" else "tokens"])
@@ -47,7 +49,11 @@ class BasicBlock(nn.Module):
     def __init__(self, channels, out, stride):
         super().__init__()
         self.body = nn.Sequential(
-            conv3x3(channels, out, stride), nn.BatchNorm2d(out), nn.ReLU(inplace=True), conv3x3(out, out), nn.BatchNorm2d(out)
+            conv3x3(channels, out, stride),
+            nn.BatchNorm2d(out),
+            nn.ReLU(inplace=True),
+            conv3x3(out, out),
+            nn.BatchNorm2d(out),
         )
         self.down = None
         if stride != 1 or channels != out:
@@ -63,7 +69,12 @@ class ResNet18(nn.Sequential):
 
     def __init__(self, sizes):
         width = sizes["width"]
-        layers = [conv3x3(sizes["channels"], width), nn.BatchNorm2d(width), nn.ReLU(inplace=True), nn.MaxPool2d(2)]
+        layers = [
+            conv3x3(sizes["channels"], width),
+            nn.BatchNorm2d(width),
+            nn.ReLU(inplace=True),
+            nn.MaxPool2d(2),
+        ]
         channels = width
         for stage in range(4):
             for block in range(2):

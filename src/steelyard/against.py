@@ -52,7 +52,13 @@ def runs(before: View, after: View) -> list[Finding]:
     for comparison in after.comparisons:
         for contender in comparison.contenders:
             if (comparison.group, contender.cell.key) in older:
-                found += _moved(comparison, older[comparison.group, contender.cell.key][1], contender, before.name, after.name)
+                found += _moved(
+                    comparison,
+                    older[comparison.group, contender.cell.key][1],
+                    contender,
+                    before.name,
+                    after.name,
+                )
     if not found:
         raise UserError(f"Runs {before.name} and {after.name} have no contender in common.")
     return found
@@ -60,7 +66,9 @@ def runs(before: View, after: View) -> list[Finding]:
 
 def _same_terms(before: View, after: View) -> None:
     if before.record.machine != after.record.machine:
-        raise UserError(f"Runs {before.name} and {after.name} were measured on different machines; their times cannot be compared.")
+        raise UserError(
+            f"Runs {before.name} and {after.name} were measured on different machines; their times cannot be compared."
+        )
     if before.record.method != after.record.method:
         raise UserError(
             f"Run {before.name} was measured by method {before.record.method}, {after.name} by method {after.record.method}: "
@@ -89,7 +97,9 @@ def _pair(comparison: Comparison, source: str, left: Contender, right: Contender
         reason = f"{' and '.join(doubtful)} not certified" if doubtful else "they share no round"
         return Finding(comparison.group, source, left.title, right.title, None, None, None, f"No verdict: {reason}.")
     sentence = verdict_sentence(verdict, titles) + "."
-    return Finding(comparison.group, source, left.title, right.title, verdict.ratio, verdict.low, verdict.high, sentence)
+    return Finding(
+        comparison.group, source, left.title, right.title, verdict.ratio, verdict.low, verdict.high, sentence
+    )
 
 
 def _moved(comparison: Comparison, old: Contender, new: Contender, before: str, after: str) -> list[Finding]:
@@ -98,10 +108,32 @@ def _moved(comparison: Comparison, old: Contender, new: Contender, before: str, 
         located = [[v for t in c.trials if (v := t.location_ns(source))] for c in (new, old)]
         estimate = welch(*located)
         if estimate is None or {old.proof.state, new.proof.state} != {"certified"}:
-            found.append(Finding(comparison.group, source, after, before, None, None, None, f"{new.title}: too few certified processes to compare."))
+            found.append(
+                Finding(
+                    comparison.group,
+                    source,
+                    after,
+                    before,
+                    None,
+                    None,
+                    None,
+                    f"{new.title}: too few certified processes to compare.",
+                )
+            )
             continue
         ratio = estimate.ratio(ERROR)
-        found.append(Finding(comparison.group, source, after, before, ratio.value, ratio.low, ratio.high, _change(old, new, ratio.low, ratio.high)))
+        found.append(
+            Finding(
+                comparison.group,
+                source,
+                after,
+                before,
+                ratio.value,
+                ratio.low,
+                ratio.high,
+                _change(old, new, ratio.low, ratio.high),
+            )
+        )
     return found
 
 
@@ -109,6 +141,7 @@ def _change(old: Contender, new: Contender, low: float, high: float) -> str:
     versions = new.version if new.version == old.version else f"{old.version} -> {new.version}"
     span = f"[{low:.3f}, {high:.3f}] of the time before"
     if low <= 1 <= high:
-        return f"{new.title} ({versions}): no change can be told, {span} (a change above {percent(max(high, 1 / low) - 1)} is ruled out)."
+        bound = percent(max(high, 1 / low) - 1)
+        return f"{new.title} ({versions}): no change can be told, {span} (a change above {bound} is ruled out)."
     word = "faster" if high < 1 else "slower"
     return f"{new.title} ({versions}): {percent(abs(1 - math.sqrt(low * high)))} {word}, {span}."

@@ -71,6 +71,7 @@ def _one(session: Session, cell: Cell, number: int, arm: int) -> float | None:
 
 def _cheapest(session: Session) -> Cell:
     """Return the cell whose steps cost the fewest FLOPs, of a maintained framework: eighteen processes must start."""
+
     def cost(cell: Cell) -> int:
         workload, preset = session.plan.preset(cell.group)
         return workload.network(preset).training_flops * int(preset.sizes["batch"])

@@ -38,9 +38,11 @@ def estimate(plan: RunPlan) -> Estimate:
     certificates = CERTIFY_S * (len(plan.cells) + 2 * len(plan.groups)) / 2 if plan.options.certify else 0.0
     calibration = CALIBRATION_S if plan.options.calibrate and plan.protocol.sequential else 0.0
     return Estimate(
-        ENVIRONMENT_S * len(plan.environments), certificates + calibration, per_round * plan.protocol.rounds_min,
+        ENVIRONMENT_S * len(plan.environments),
+        certificates + calibration,
+        per_round * plan.protocol.rounds_min,
         per_round * plan.protocol.rounds_max,
-    )  # fmt: skip
+    )
 
 
 def step_s(plan: RunPlan, cell: Cell) -> float:
@@ -72,30 +74,54 @@ def show(plan: RunPlan, as_json: bool = False) -> None:
     found = estimate(plan)
     console.print(f"[bold]{plan.study.title}[/]: {plan.study.question}")
     console.print(f"Protocol {plan.protocol.name}: {plan.protocol.summary}. Threads per framework: {_threads(plan)}.")
-    table = Table("workload", "framework", "mode", "settings", "parameters", "batch", "step, roughly", box=None, pad_edge=False)
+    table = Table(
+        "workload",
+        "framework",
+        "mode",
+        "settings",
+        "parameters",
+        "batch",
+        "step, roughly",
+        box=None,
+        pad_edge=False,
+    )
     for cell in plan.cells:
         workload, preset = plan.preset(cell.group)
         knobs = ", ".join(f"{key}={value}" for key, value in cell.settings.knobs.items()) or "as it comes"
-        table.add_row(cell.group, cell.title, cell.settings.mode, knobs, f"{workload.network(preset).trainable_count:,}",
-                      str(preset.sizes["batch"]), f"{step_s(plan, cell) * 1e3:.0f} ms")  # fmt: skip
+        table.add_row(
+            cell.group,
+            cell.title,
+            cell.settings.mode,
+            knobs,
+            f"{workload.network(preset).trainable_count:,}",
+            str(preset.sizes["batch"]),
+            f"{step_s(plan, cell) * 1e3:.0f} ms",
+        )
     console.print(table)
     for gap in plan.gaps:
         console.print(f"[dim]{gap.group}, {gap.environment}: not measured. {escape(gap.reason)}[/]")
     low = found.certificates_s + found.rounds_s
     high = low - found.rounds_s + found.most_rounds_s + found.environments_s
-    console.print(f"About {low / 60:.0f} minutes when everything is decided early and environments exist, at most about {high / 60:.0f}.")
+    console.print(
+        f"About {low / 60:.0f} minutes when everything is decided early and environments exist, at most about {high / 60:.0f}."
+    )
 
 
 def as_dict(plan: RunPlan) -> dict[str, Any]:
     """Return the plan as plain values."""
     found = estimate(plan)
     return {
-        "study": plan.study.name, "protocol": plan.protocol.name,
+        "study": plan.study.name,
+        "protocol": plan.protocol.name,
         "cells": [{"cell": cell.key, "framework": cell.framework, "mode": cell.settings.mode} for cell in plan.cells],
         "gaps": [{"group": gap.group, "environment": gap.environment, "reason": gap.reason} for gap in plan.gaps],
-        "estimate_s": {"environments": found.environments_s, "certificates": found.certificates_s, "rounds": found.rounds_s,
-                       "most_rounds": found.most_rounds_s},
-    }  # fmt: skip
+        "estimate_s": {
+            "environments": found.environments_s,
+            "certificates": found.certificates_s,
+            "rounds": found.rounds_s,
+            "most_rounds": found.most_rounds_s,
+        },
+    }
 
 
 def _threads(plan: RunPlan) -> str:
@@ -105,4 +131,8 @@ def _threads(plan: RunPlan) -> str:
 
 def notes(plan: RunPlan) -> list[str]:
     """Return what is known against the frameworks that take part, such as that one is retired."""
-    return [f"{known.title}: {known.note}" for name in plan.environments if (known := frameworks.framework(name.partition("@")[0])).note]
+    return [
+        f"{known.title}: {known.note}"
+        for name in plan.environments
+        if (known := frameworks.framework(name.partition("@")[0])).note
+    ]

@@ -73,7 +73,9 @@ class LiveScreen:
         """Show what the running process does."""
         if event["event"] == "samples":
             step_ms = event["elapsed_ns"] / event["steps"] / 1e6
-            self._running = Text.from_markup(f"{self._head} [dim]{event['input']}, {event['phase']}, {step_ms:.2f} ms a step[/]")
+            self._running = Text.from_markup(
+                f"{self._head} [dim]{event['input']}, {event['phase']}, {step_ms:.2f} ms a step[/]"
+            )
         elif event["event"] == "phase":
             self._running = Text.from_markup(f"{self._head} [dim]{event['name']} {event['elapsed_ns'] / 1e9:.1f} s[/]")
         self._redraw()
@@ -85,9 +87,19 @@ class LiveScreen:
 
     def ranking(self, group: str, ranking: Ranking, titles: dict[str, str]) -> None:
         """Show the comparison with its current intervals."""
-        table = Table(box=None, pad_edge=False, show_header=False, title=f"{group}, {ranking.rounds_run} rounds", title_justify="left")
+        table = Table(
+            box=None,
+            pad_edge=False,
+            show_header=False,
+            title=f"{group}, {ranking.rounds_run} rounds",
+            title_justify="left",
+        )
         for key in ranking.order:
-            table.add_row("  " + titles[key], _standing(ranking, key), "[yellow]undecided[/]" if key in ranking.still_undecided else "")
+            table.add_row(
+                "  " + titles[key],
+                _standing(ranking, key),
+                "[yellow]undecided[/]" if key in ranking.still_undecided else "",
+            )
         self._standings[group] = table
         self._redraw()
 

@@ -73,10 +73,15 @@ def _with_embedding(initial: Path, prepared: Path) -> Path:
 
 def _origin(meta: dict[str, Any]) -> str:
     """Say which data this is, how much of it, and how far it was checked."""
-    checked = {"official": "checksums agree with the official data", "pinned": "checksums agree with the known files"}
+    checked = {
+        "official": "checksums agree with the official data",
+        "pinned": "checksums agree with the known files",
+    }
     part = "a subset, " if meta.get("subset") else ""
     verified = checked.get(meta["verified"], "only its layout could be checked")
-    return f"{meta['title']}: {part}{meta['train_count']:,} training and {meta['test_count']:,} test samples; {verified}."
+    return (
+        f"{meta['title']}: {part}{meta['train_count']:,} training and {meta['test_count']:,} test samples; {verified}."
+    )
 
 
 def _train_count(folder: Path) -> int:
@@ -92,5 +97,8 @@ def _steps(plan: RunPlan) -> int:
 
 def _identity(initial: Path, found: Data) -> str:
     """Hash of the folders' names: each of them is named by the hash of what is in it."""
-    names = [initial.name, *(Path(path).name for path in (found.synthetic, found.prepared, found.order) if path)]
+    names = [
+        initial.name,
+        *(Path(path).name for path in (found.synthetic, found.prepared, found.order) if path),
+    ]
     return hashlib.sha256("\0".join(names).encode()).hexdigest()[:16]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING, Any
+
+import tomllib
 
 from steelyard.errors import UserError, nearest
 
@@ -27,7 +28,9 @@ def check_keys(path: Path, table: dict[str, Any], where: str, required: set[str]
     """Refuse unknown and missing keys of one table."""
     prefix = f"[{where}] " if where else ""
     for key in table.keys() - allowed:
-        raise UserError(f"{path}, line {line_of(path, key)}: {prefix}has an unknown key '{key}'.{nearest(key, list(allowed))}")
+        raise UserError(
+            f"{path}, line {line_of(path, key)}: {prefix}has an unknown key '{key}'.{nearest(key, list(allowed))}"
+        )
     for key in sorted(required - table.keys()):
         raise UserError(f"{path}, line {line_of(path, where)}: {prefix}lacks the key '{key}'. Add it.")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,9 +36,7 @@ def environments(plan: RunPlan, screen: Screen) -> tuple[dict[str, Environment],
     return ready, plan
 
 
-def make(
-    names: list[str], device: str, brought: dict[str, str], screen: Screen
-) -> dict[str, Environment | Failure]:
+def make(names: list[str], device: str, brought: dict[str, str], screen: Screen) -> dict[str, Environment | Failure]:
     """Make, reuse or examine the environments of these names, in parallel."""
     found: dict[str, Environment | Failure] = {}
     for name in brought.keys() & set(names):
@@ -58,10 +57,10 @@ def make(
 
 def _own(name: str) -> Environment:
     """A scripted framework runs in this interpreter."""
-    import numpy
-
-    version = ".".join(map(str, sys.version_info[:3]))
-    return made.Environment(name, name.partition("@")[0], numpy.__version__, "", Path(sys.executable), version, {"numpy": numpy.__version__}, True)
+    numpy = version("numpy")
+    python = ".".join(map(str, sys.version_info[:3]))
+    framework = name.partition("@")[0]
+    return made.Environment(name, framework, numpy, "", Path(sys.executable), python, {"numpy": numpy}, brought=True)
 
 
 def note(folder: Path, plan: RunPlan, ready: dict[str, Environment], shared: dict[str, Materials]) -> None:
@@ -75,7 +74,13 @@ def note(folder: Path, plan: RunPlan, ready: dict[str, Environment], shared: dic
         machine=machine.fingerprint(),
         host=asdict(machine),
         environments={
-            name: {"version": e.version, "python": str(e.python), "python_version": e.python_version, "packages": e.packages, "brought": e.brought}
+            name: {
+                "version": e.version,
+                "python": str(e.python),
+                "python_version": e.python_version,
+                "packages": e.packages,
+                "brought": e.brought,
+            }
             for name, e in ready.items()
         },
         materials={group: {"origin": m.origin, "identity": m.identity, "meta": m.meta} for group, m in shared.items()},

@@ -46,19 +46,39 @@ def _of_machine(disturbances: tuple[dict[str, Any], ...], material: Material) ->
     repeated = sum(not line["kept"] for line in disturbances)
     if kept:
         reasons = sorted({reason for line in kept for reason in line["reasons"]})
-        yield Caution("DisturbedRounds", "warning", "this machine", f"{len(kept)} of the rounds that count were disturbed: {'; '.join(reasons)}.",
-                       "Close other programs, or measure when the machine is quiet; intervals are wider than they need be.")  # fmt: skip
+        yield Caution(
+            "DisturbedRounds",
+            "warning",
+            "this machine",
+            f"{len(kept)} of the rounds that count were disturbed: {'; '.join(reasons)}.",
+            "Close other programs, or measure when the machine is quiet; intervals are wider than they need be.",
+        )
     if repeated:
-        yield Caution("RepeatedRounds", "note", "this machine", f"{repeated} rounds were measured again because the machine was disturbed.",
-                       "Nothing to do: a whole round is repeated, never one contender, and never because of its times.")  # fmt: skip
+        yield Caution(
+            "RepeatedRounds",
+            "note",
+            "this machine",
+            f"{repeated} rounds were measured again because the machine was disturbed.",
+            "Nothing to do: a whole round is repeated, never one contender, and never because of its times.",
+        )
     if not material.noise.measured and material.plan.protocol.sequential:
-        yield Caution("UnknownNoise", "warning", "this machine", "The noise floor of this machine was assumed, not measured.",
-                       "Leave out --no-calibrate once; the floor is then kept for this machine.")  # fmt: skip
+        yield Caution(
+            "UnknownNoise",
+            "warning",
+            "this machine",
+            "The noise floor of this machine was assumed, not measured.",
+            "Leave out --no-calibrate once; the floor is then kept for this machine.",
+        )
     feasible = 1.4 * material.noise.s_d0
     if feasible > material.plan.options.delta:
-        yield Caution("NoisyMachine", "warning", "this machine",
-                       f"The noise floor is {material.noise.s_d0:.1%}, so 'practically the same' means within {feasible:.1%}, not {material.plan.options.delta:.0%}.",
-                       "A quieter machine would tell smaller differences apart.")  # fmt: skip
+        yield Caution(
+            "NoisyMachine",
+            "warning",
+            "this machine",
+            f"The noise floor is {material.noise.s_d0:.1%}, so 'practically the same' means within {feasible:.1%}, "
+            f"not {material.plan.options.delta:.0%}.",
+            "A quieter machine would tell smaller differences apart.",
+        )
 
 
 def _of_contender(comparison: Comparison, contender: Contender) -> Iterator[Caution]:
@@ -66,24 +86,37 @@ def _of_contender(comparison: Comparison, contender: Contender) -> Iterator[Caut
     if contender.failure:
         yield Caution("Failed", "warning", subject, contender.failure, "The others went on without it.")
     if contender.speeds and contender.proof.state != "certified":
-        yield Caution("NotCertified", "warning", subject, contender.proof.sentence,
-                       "Its numbers are shown but take part in no verdict. Run `steelyard certify` to see the first diverging tensor.")  # fmt: skip
+        yield Caution(
+            "NotCertified",
+            "warning",
+            subject,
+            contender.proof.sentence,
+            "Its numbers are shown but take part in no verdict. Run `steelyard certify` to see the first diverging tensor.",
+        )
     for kind in sorted({warning["name"] for trial in contender.trials for warning in trial.warnings}):
         yield _of_worker(kind, subject)
     first, steady = contender.first_step_ns, contender.speeds.get(comparison.primary)
     if first and steady and first > SLOW_FIRST_STEPS * steady.location.value_ns:
-        yield Caution("SlowFirstStep", "note", subject,
-                       f"The first step took {first / 1e9:.1f} s, as long as {first / steady.location.value_ns:,.0f} later ones.",
-                       "It is compilation, tracing or allocation; it counts when jobs are short, so it has a column of its own.")  # fmt: skip
+        yield Caution(
+            "SlowFirstStep",
+            "note",
+            subject,
+            f"The first step took {first / 1e9:.1f} s, as long as {first / steady.location.value_ns:,.0f} later ones.",
+            "It is compilation, tracing or allocation; it counts when jobs are short, so it has a column of its own.",
+        )
 
 
 def _of_worker(kind: str, subject: str) -> Caution:
     known = {
-        "no-steady-state": ("The process did not reach a steady state before the warm-up's limit.",
-                            "Look at its step times on the page; more rounds make up for it."),
-        "compiled-while-counted": ("Something was compiled or traced while steps were counted.",
-                                   "The number contains compilation; report it to the project with the run's folder."),
-    }  # fmt: skip
+        "no-steady-state": (
+            "The process did not reach a steady state before the warm-up's limit.",
+            "Look at its step times on the page; more rounds make up for it.",
+        ),
+        "compiled-while-counted": (
+            "Something was compiled or traced while steps were counted.",
+            "The number contains compilation; report it to the project with the run's folder.",
+        ),
+    }
     sentence, advice = known.get(kind, (f"The worker warned: {kind}.", "See the trial's output.log."))
     return Caution(kind.title().replace("-", ""), "warning", subject, sentence, advice)
 
@@ -91,15 +124,28 @@ def _of_worker(kind: str, subject: str) -> Caution:
 def _of_speed(comparison: Comparison, contender: Contender, source: str, speed: Speed) -> Iterator[Caution]:
     subject = f"{contender.title} on {comparison.group} ({source})"
     if speed.share_of_peak is not None and speed.share_of_peak > GUARD_MARGIN:
-        yield Caution("FasterThanPossible", "error", subject,
-                       f"It would need {speed.share_of_peak:.0%} of the arithmetic peak measured on this machine.",
-                       "A synchronisation is missing or work was left out: this is an error, not a record.")  # fmt: skip
+        yield Caution(
+            "FasterThanPossible",
+            "error",
+            subject,
+            f"It would need {speed.share_of_peak:.0%} of the arithmetic peak measured on this machine.",
+            "A synchronisation is missing or work was left out: this is an error, not a record.",
+        )
     if speed.label and speed.label.moves_mean:
-        yield Caution("Unsteady", "warning", subject,
-                       f"Its counted steps are not level ({speed.label.label}): they shift the mean by {speed.label.shift:+.1%}.",
-                       "Look at the step times; a longer warm-up or a quieter machine may mend it.")  # fmt: skip
+        yield Caution(
+            "Unsteady",
+            "warning",
+            subject,
+            f"Its counted steps are not level ({speed.label.label}): they shift the mean by {speed.label.shift:+.1%}.",
+            "Look at the step times; a longer warm-up or a quieter machine may mend it.",
+        )
     resident = contender.speeds.get("resident")
     if source == "pipeline" and resident and resident.location.value_ns / speed.location.value_ns < INPUT_BOUND:
         share = 1 - resident.location.value_ns / speed.location.value_ns
-        yield Caution("InputBound", "note", subject, f"{share:.0%} of a step is spent waiting for its input pipeline.",
-                       "Compare the resident rows for the framework alone, or give the loader workers (--loader-workers).")  # fmt: skip
+        yield Caution(
+            "InputBound",
+            "note",
+            subject,
+            f"{share:.0%} of a step is spent waiting for its input pipeline.",
+            "Compare the resident rows for the framework alone, or give the loader workers (--loader-workers).",
+        )

@@ -139,7 +139,9 @@ class _Session:
         """Time the first step alone: compilation, allocation and autotuning happen here, and users pay for them."""
         block = time_block(self.trainer, feed, 1, self.clock)
         self.start_s = (self.clock() - spawned_ns) / 1e9 if spawned_ns else block.elapsed_ns / 1e9
-        self.events.write("phase", name="first-step", elapsed_ns=block.elapsed_ns, since_spawn_ns=int(self.start_s * 1e9))
+        self.events.write(
+            "phase", name="first-step", elapsed_ns=block.elapsed_ns, since_spawn_ns=int(self.start_s * 1e9)
+        )
         self.recorder.keep(self.trainer, block, source, "first")
 
     def weigh(self, feed: Iterator[Any], source: str, warmup: str, epoch: int) -> None:

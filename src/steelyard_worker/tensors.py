@@ -60,7 +60,6 @@ class Writer:
         partial.replace(self._folder / INDEX)
         return self._folder
 
-
     def abandon(self) -> None:
         """Close without an index: the folder stays unreadable."""
         self._file.close()

@@ -30,7 +30,16 @@ def expected() -> list[str]:
 @pytest.fixture(scope="session")
 def certificates(tmp_path_factory):
     """Certify all of them by the command a user would call; returns {cell key: certificate}."""
-    command = [sys.executable, "-m", "steelyard", "certify", "--json", "--plain", "--runs", str(tmp_path_factory.mktemp("runs"))]
+    command = [
+        sys.executable,
+        "-m",
+        "steelyard",
+        "certify",
+        "--json",
+        "--plain",
+        "--runs",
+        str(tmp_path_factory.mktemp("runs")),
+    ]
     for group in PRESETS:
         command += ["-w", group]
     for name, framework in frameworks.contenders().items():

@@ -24,7 +24,9 @@ def checks() -> list[tuple[str, str]]:
     found = []
     for path in sorted(HERE.glob(f"*{SUFFIX}")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        names = [node.name for node in tree.body if isinstance(node, ast.FunctionDef) and node.name.startswith("check_")]
+        names = [
+            node.name for node in tree.body if isinstance(node, ast.FunctionDef) and node.name.startswith("check_")
+        ]
         found += [(path.name.removesuffix(SUFFIX), name) for name in names]
     return found
 

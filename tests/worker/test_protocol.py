@@ -22,7 +22,11 @@ def job(**changes):
     return Job(**{**values, **changes})
 
 
-@given(trial=NAMES, rate=st.floats(1e-9, 1), inputs=st.sampled_from([("pipeline",), ("resident",), ("pipeline", "resident")]))
+@given(
+    trial=NAMES,
+    rate=st.floats(1e-9, 1),
+    inputs=st.sampled_from([("pipeline",), ("resident",), ("pipeline", "resident")]),
+)
 def test_a_job_survives_its_line(trial, rate, inputs):
     sent = job(trial=trial, optimizer=Optimizer("sgd", rate), plan=Plan(inputs=inputs))
     assert protocol.from_line(protocol.to_line(sent)) == sent

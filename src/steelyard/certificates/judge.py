@@ -42,7 +42,8 @@ class Scale:
 class Finding:
     """One tensor: its relative error, its rounding level and the error that would have been allowed.
 
-    The error of a state is what exceeds the cost of keeping it in memory, relative to its change since the start.
+    The error of a state is what exceeds `stored`, the cost of keeping it in memory, both relative to its change
+    since the start.
     """
 
     key: str
@@ -51,6 +52,7 @@ class Finding:
     error: float
     level: float
     allowed: float
+    stored: float = 0.0
 
     @property
     def units(self) -> float:
@@ -104,7 +106,7 @@ class Judgement:
         """Median allowed relative error of each stage."""
         stages: dict[str, list[float]] = {}
         for finding in self.findings:
-            stages.setdefault(finding.stage, []).append(finding.allowed)
+            stages.setdefault(finding.stage, []).append(finding.allowed + finding.stored)
         return {stage: float(np.median(allowed)) for stage, allowed in stages.items()}
 
 
@@ -189,9 +191,10 @@ def _supported(ordered: dict[str, Place], own: dict[str, float]) -> dict[str, fl
 def _finding(key: str, place: Place, scale: Scale, distance: float, wanted: Method) -> Finding:
     level = wanted.unit_roundoff * scale.amplified
     allowed = max(wanted.limit * level, wanted.allowance)
-    beyond = distance - wanted.unit_roundoff * scale.roundings
-    error = 0.0 if beyond < 0 else beyond / scale.norm
-    return Finding(key, place.said, place.heading, error, level, allowed)
+    stored = wanted.unit_roundoff * scale.roundings / scale.norm
+    error = distance / scale.norm
+    beyond = 0.0 if error <= stored else error - stored
+    return Finding(key, place.said, place.heading, beyond, level, allowed, stored)
 
 
 def _complaint(expected: dict[str, tuple[int, ...]], candidate: Tensors, ordered: dict[str, Place]) -> str:

@@ -55,8 +55,8 @@ class Method:
 
     @property
     def noise(self) -> float:
-        """Relative standard deviation of the reference's perturbations."""
-        return PROBE * self.unit_roundoff
+        """Relative standard deviation of the reference's perturbations; well above float64's own rounding."""
+        return PROBE * max(self.unit_roundoff, UNIT_ROUNDOFFS["float32"])
 
 
 def method(precision: str) -> Method:

@@ -224,7 +224,7 @@ def explain(output: str, returncode: int = 1) -> Complaint:
     for cause in CAUSES:
         if any(re.search(pattern, output) for pattern in cause.patterns):
             return Complaint(cause.kind, cause.sentence + _about(output, cause.kind), cause.pip_may_succeed)
-    if returncode == -signal.SIGXFSZ:
+    if returncode == -getattr(signal, "SIGXFSZ", 0) < 0:
         return explain("File too large")
     if returncode < 0:
         return Complaint("crash", f"the installer was killed by signal {-returncode}", pip_may_succeed=True)

@@ -57,14 +57,18 @@ def read_certificates(folder: Path) -> dict[str, Any]:
     try:
         found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise UserError(f"{path} is damaged ({error}). Make it again with: steelyard run --resume {folder.name}") from None
+        raise UserError(
+            f"{path} is damaged ({error}). Make it again with: steelyard run --resume {folder.name}"
+        ) from None
     return found
 
 
 def _planned(known: record.RunRecord) -> RunPlan:
     """Plan again what was planned then; environments that failed then are gaps now as well."""
     planned = plans.plan(known.options)
-    failed = {name: "Its environment could not be made." for name in planned.environments if name not in known.environments}
+    failed = {
+        name: "Its environment could not be made." for name in planned.environments if name not in known.environments
+    }
     reasons = {gap["environment"]: gap["reason"] for gap in known.gaps}
     return planned.without({name: reasons.get(name, reason) for name, reason in failed.items()}) if failed else planned
 

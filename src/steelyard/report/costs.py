@@ -20,12 +20,12 @@ USES = (("own_cores", "this run", "#6892d1", ""), ("foreign_cores", "other progr
 
 def rounds(comparison: Comparison, source: str, styles: dict[str, Style]) -> Figure | None:
     """Return each process's distance from its contender's mean; None before there are two rounds."""
-    located = {c: {store.round_of(t)[0]: v for t in c.trials if (v := t.location_ns(source))} for c in comparison.contenders}
-    located = {contender: values for contender, values in located.items() if len(values) > 1}
-    if not located:
+    located = [(c, {store.round_of(t)[0]: v for t in c.trials if (v := t.location_ns(source))}) for c in comparison.contenders]
+    repeated = [(contender, values) for contender, values in located if len(values) > 1]
+    if not repeated:
         return None
     data = []
-    for contender, values in located.items():
+    for contender, values in repeated:
         style, mean, title = styles[contender.cell.arm], fmean(values.values()), plain(contender.title)
         open_ = "" if contender.proof.state == "certified" else "-open"
         data.append({

@@ -1,4 +1,4 @@
-"""Step times over whole runs, and losses over training: long series, thinned without losing a spike."""
+"""Step times of whole runs: one strip per contender, long series thinned without losing a spike."""
 
 from __future__ import annotations
 
@@ -122,43 +122,6 @@ class _Line:
             self.x += [*(places + start).tolist(), None]
             self.y += [*kept.tolist(), float("nan")]
             self.rounds += [number] * (len(kept) + 1)
-
-
-def losses(comparison: Comparison, styles: dict[str, Style]) -> Figure | None:
-    """Return the loss curves over each other, and below them how far each is from the first one's."""
-    trained = [contender for contender in comparison.contenders if len(contender.losses) > 1]
-    if not trained:
-        return None
-    data = []
-    first = np.asarray(trained[0].losses)
-    for contender in trained:
-        own = np.asarray(contender.losses)
-        data.append(_curve(contender, own, styles, "y"))
-        if contender is not trained[0]:
-            common = min(len(own), len(first))
-            distance = np.abs(own[:common] - first[:common])
-            data.append(_curve(contender, np.where(distance > 0, distance, np.nan), styles, "y2", legend=False))
-    says = "The loss of every training step. All contenders start from the same weights and see the same batches in the same order, so the curves should lie on each other"
-    layout = {"xaxis": figures.axis("training step", nticks=6, anchor="y2" if len(trained) > 1 else "y"), "yaxis": figures.axis("loss", nticks=5)}
-    if len(trained) > 1:
-        layout["yaxis"]["domain"] = [0.42, 1]
-        layout["yaxis2"] = figures.axis("difference", domain=[0, 0.32], type="log", dtick=2, exponentformat="power")
-        says += f"; below, how far each is from {trained[0].title}'s: rounding begins near 10<sup>-7</sup> and training lets it grow."
-    else:
-        says += "."
-    frame = figures.frame(360, showlegend=True, legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}, hovermode="closest", **layout)
-    return Figure(f"losses/{comparison.group}", "Losses", says.replace("10<sup>-7</sup>", "one part in ten million"), data, frame)
-
-
-def _curve(contender: Contender, values: Series, styles: dict[str, Style], down: str, legend: bool = True) -> dict[str, Any]:
-    style = styles[contender.cell.arm]
-    places, kept = extremes(np.nan_to_num(values, nan=0.0), POINTS // 2)
-    shown = np.where(kept == 0, np.nan, kept) if down == "y2" else kept
-    title = figures.plain(contender.title)
-    return {
-        "x": (places + 1).tolist(), "y": figures.rounded(shown), "yaxis": down, "mode": "lines", "name": title, "legendgroup": contender.cell.arm, "showlegend": legend,
-        "line": {"color": style.colour, "width": 1.5, "dash": style.dash}, "hovertemplate": f"{title}<br>step %{{x}}: %{{y:.6g}}<extra></extra>",
-    }  # fmt: skip
 
 
 def _preparing(trial: Trial, source: str) -> Series:

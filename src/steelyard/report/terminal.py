@@ -3,109 +3,143 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from steelyard import report
-from steelyard.report import words
+from steelyard.report import columns, notices, sections, titles, words
 from steelyard.store import Store
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
+    from steelyard.report.columns import Column
     from steelyard.report.model import Comparison, Contender, View
 
-MARKS = {"certified": "[green]certified[/]", "rejected": "[red]REJECTED[/]", "none": "[yellow]none[/]"}
-SEVERITIES = {"error": "red", "warning": "yellow", "note": "dim"}
+COLOURS = {"certified": "green", "rejected": "bold red", "none": "yellow"}
+SEVERITIES = {"error": "bold red", "warning": "yellow", "note": "dim"}
 
 
 def show(folder: Path, as_json: bool = False) -> None:
     """Print a run's result."""
-    store = Store(folder.parent)
-    found = report.view(folder, store)
+    found = report.view(folder, Store(folder.parent))
     if as_json:
-        print(json.dumps(as_dict(found), indent=1))
+        print(json.dumps(as_dict(found), indent=1, allow_nan=False))
         return
     from rich.console import Console
 
-    console = Console(highlight=False)
-    for comparison in found.comparisons:
-        _show_comparison(console, comparison)
-    _show_warnings(console, found)
+    print_view(Console(highlight=False), found)
 
 
-def _show_comparison(console: Any, comparison: Comparison) -> None:
-    from rich.markup import escape
+def print_view(console: Console, view: View) -> None:
+    """Print tables, verdicts and warnings."""
+    for comparison in view.comparisons:
+        _print_comparison(console, comparison)
+    _print_warnings(console, view)
+
+
+def _print_comparison(console: Console, comparison: Comparison) -> None:
+    from rich.text import Text
 
     console.print()
-    console.print(f"[bold]{comparison.title}[/] {comparison.group}: {escape(words.describe(comparison))}")
+    console.rule(Text(f"{comparison.title}, {comparison.group}", style="bold"), align="left", characters="─", style="dim")
+    console.print(Text(words.describe(comparison), style="dim"))
     for source in comparison.rankings:
         console.print()
-        console.print(f"[bold]{words.INPUTS[source]}[/]")
-        console.print(_table(comparison, source, wide=console.width >= 120))
-        console.print(escape(words.verdict(comparison, source)))
-    for gap in comparison.gaps:
-        console.print(f"[dim]{gap.environment}: not measured. {escape(gap.reason)}[/]")
+        console.print(Text(words.INPUTS[source], style="bold"))
+        console.print(_table(comparison, source, columns.shown(console.width)))
+        console.print(Text.assemble((words.headline(comparison, source), "bold"), " ", words.verdict(comparison, source)))
+    _print_remarks(console, comparison)
 
 
-def _table(comparison: Comparison, source: str, wide: bool) -> Table:
+def _print_remarks(console: Console, comparison: Comparison) -> None:
+    from rich.text import Text
+
+    known = [(contender.title, titles.settings(contender.cell)) for contender in comparison.contenders]
+    settings = [(title, f"set to {knobs}.") for title, knobs in known if knobs]
+    missing = [(who, why if why.startswith("Failed") else f"Not measured. {why}") for who, why in sections.missing(comparison)]
+    remarks = [*missing, *settings, *sections.remarks(comparison)]
+    if remarks:
+        console.print()
+    for who, said in remarks:
+        console.print(Text(f"{who}: {said}", style="dim"))
+
+
+def _table(comparison: Comparison, source: str, shown: list[Column]) -> Table:
+    """Two lines a row: the figure, and below it the interval."""
     from rich.table import Table
 
-    columns = [heading for heading, _, needs_width in COLUMNS if wide or not needs_width]
-    table = Table(*columns, box=None, pad_edge=False, header_style="dim")
-    for column in table.columns[2:]:
-        column.justify = "right"
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    table.add_column("framework\nversion, mode", max_width=26, overflow="fold")
+    for column in shown:
+        brackets = "\n[95 % interval]" if column.heading in ("mean step", "times the fastest") else ""
+        table.add_column(column.heading + brackets, no_wrap=column.heading != "throughput")
     for contender in comparison.contenders:
-        if source in contender.speeds or contender.failure:
-            table.add_row(*(cell(comparison, contender, source) for _, cell, needs_width in COLUMNS if wide or not needs_width))
+        if source in contender.speeds:
+            table.add_row(_name(contender), *(_cell(column, comparison, contender, source) for column in shown))
     return table
 
 
-def _certificate(comparison: Comparison, contender: Contender, source: str) -> str:  # noqa: ARG001
-    return MARKS[contender.proof.state]
+def _name(contender: Contender) -> Text:
+    from rich.text import Text
+
+    return Text.assemble((contender.title, "bold"), "\n", (", ".join(filter(None, (contender.version, contender.mode))), "dim"))
 
 
-COLUMNS = (
-    ("framework", lambda c, x, s: f"[bold]{x.title}[/]", False),
-    ("version, mode", lambda c, x, s: f"{x.version}, {x.mode}", False),
-    ("median step", lambda c, x, s: words.median(x, s), False),
-    ("mean [95 % interval]", lambda c, x, s: words.location(x, s), False),
-    ("throughput", lambda c, x, s: words.throughput(x, s, c.unit), True),
-    ("times the fastest", lambda c, x, s: words.ratio(x, s), False),
-    ("first step", lambda c, x, s: words.seconds(x.first_step_ns), True),
-    ("peak memory", lambda c, x, s: words.memory(x), True),
-    ("accuracy", lambda c, x, s: words.accuracy(x), True),
-    ("certificate", _certificate, False),
-)
+def _cell(column: Column, comparison: Comparison, contender: Contender, source: str) -> Text:
+    from rich.text import Text
+
+    told = column.tell(comparison, contender, source)
+    doubtful = contender.proof.state != "certified"
+    style = COLOURS[contender.proof.state] if column.heading == "certificate" else "dim" if doubtful else ""
+    return Text.assemble((told.value, style), "\n", (told.interval, "dim"))
 
 
-def _show_warnings(console: Any, view: View) -> None:
-    from rich.markup import escape
+def _print_warnings(console: Console, view: View) -> None:
+    """Print each kind of warning once: whom it concerns, what is the matter, what to do."""
+    from rich.padding import Padding
+    from rich.text import Text
 
+    console.print()
+    for notice in notices.gather(view.warnings):
+        colour = SEVERITIES[notice.severity]
+        for finding in notice.findings:
+            console.print(Text.assemble((notice.severity, colour), " ", f"{'; '.join(finding.subjects)}: {finding.sentence}"))
+        console.print(Padding(Text(notice.advice, style="dim"), (0, 0, 0, len(notice.severity) + 1)))
     if view.warnings:
         console.print()
-    for warning in view.warnings:
-        colour = SEVERITIES[warning.severity]
-        console.print(f"[{colour}]{warning.severity}[/] {escape(warning.subject)}: {escape(warning.sentence)} [dim]{escape(warning.advice)}[/]")
-    console.print()
 
 
 def as_dict(view: View) -> dict[str, Any]:
-    """Return the result as plain values: what a script would want."""
-    return {
-        "run": view.name, "study": view.record.study, "created": view.record.created, "method": view.record.method,
-        "machine": view.record.machine, "noise": view.noise.to_dict(),
+    """Return the result as plain values: what a script would want. What is not finite is null."""
+    found = {
+        "run": view.name, "study": view.record.study, "created": view.record.created, "state": view.record.state,
+        "method": view.record.method, "machine": view.record.machine, "noise": view.noise.to_dict(),
         "comparisons": [_comparison_dict(comparison) for comparison in view.comparisons],
         "warnings": [asdict(warning) for warning in view.warnings], "folder": str(view.folder),
     }  # fmt: skip
+    plain: dict[str, Any] = _finite(found)
+    return plain
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _comparison_dict(comparison: Comparison) -> dict[str, Any]:
     return {
         "group": comparison.group, "unit": comparison.unit, "primary": comparison.primary,
-        "sentences": comparison.sentences,
+        "headlines": {source: words.headline(comparison, source) for source in comparison.rankings},
+        "sentences": {source: words.verdict(comparison, source) for source in comparison.rankings},
         "verdicts": {source: [asdict(verdict) for verdict in ranking.verdicts] for source, ranking in comparison.rankings.items()},
         "contenders": [_contender_dict(contender) for contender in comparison.contenders],
         "gaps": [asdict(gap) for gap in comparison.gaps],

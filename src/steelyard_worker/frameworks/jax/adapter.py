@@ -17,6 +17,7 @@ import optax
 
 from steelyard_worker.frameworks.jax import traced
 from steelyard_worker.frameworks.jax.layers import Choices
+from steelyard_worker.frameworks.jax.recurrence import Recurrence
 from steelyard_worker.frameworks.jax.trainer import Trainer
 from steelyard_worker.protocol import Refusal
 
@@ -43,11 +44,8 @@ class Adapter:
             raise Refusal("unsupported", f"JAX has no mode {settings.mode!r}; modes: jit, no-jit.")
         self._settings, self._compilations = settings, 0
         knobs = settings.knobs
-        self._choices = Choices(
-            str(knobs.get("convolution", Choices.convolution)),
-            str(knobs.get("recurrence", Choices.recurrence)),
-            int(knobs.get("unroll", Choices.unroll)),
-        )
+        recurrence = Recurrence(str(knobs.get("recurrence", "checkpointed")), int(knobs.get("unroll", 1)))
+        self._choices = Choices(str(knobs.get("convolution", "auto")), recurrence)
         if settings.threads:
             os.environ["PJRT_NPROC"] = str(settings.threads)
         if settings.deterministic:

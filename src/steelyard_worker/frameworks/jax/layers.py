@@ -12,7 +12,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from steelyard_worker.frameworks.jax import convolution, recurrence
+from steelyard_worker.frameworks.jax import convolution
+from steelyard_worker.frameworks.jax.recurrence import Recurrence
 from steelyard_worker.protocol import Refusal
 
 if TYPE_CHECKING:
@@ -26,8 +27,7 @@ class Choices:
     """How a layer is computed where JAX leaves a choice that changes speed alone."""
 
     convolution: str = "auto"
-    recurrence: str = "scan"
-    unroll: int = 1
+    recurrence: Recurrence = field(default_factory=Recurrence)
 
 
 @dataclass(frozen=True)
@@ -42,41 +42,40 @@ class Layers:
     def weight(self, name: str) -> jax.Array:
         """Look a tensor up by its canonical name."""
         if name not in self.weights:
-            raise Refusal("implementation", f"The network has no tensor {name}, which its JAX implementation asks for.")
+            raise Refusal("implementation", f"The JAX implementation asks for {name}, which the network does not name.")
         return self.weights[name]
 
     def conv(self, name: str, x: jax.Array, stride: int, padding: int) -> jax.Array:
-        """Convolve (N, H, W, C) with the kernel `<name>.weight` (H, W, C, O), zero padding on every side, no bias."""
+        """Convolve (N, H, W, C) with `<name>.weight` (K, K, C, O), zero padding on every side, no bias."""
         return convolution.convolve(self.choices.convolution, x, self.weight(f"{name}.weight"), stride, padding)
 
     def batch_norm(self, name: str, x: jax.Array, epsilon: float, momentum: float) -> jax.Array:
         """Normalise the last axis; `momentum` is the weight of the new statistic.
 
         The running variance takes the unbiased estimate: the factor n/(n-1) is applied to the C values of the batch
-        variance in the training step (P-03), where it costs nothing beside the batch.
+        variance within the training step (P-03), where it costs nothing beside the batch.
         """
-        scale, shift = self.weight(f"{name}.gamma"), self.weight(f"{name}.beta")
-        if not self.training:
+        if self.training:
+            axes, count = tuple(range(x.ndim - 1)), x.size // x.shape[-1]
+            mean, variance = jnp.mean(x, axes), jnp.var(x, axes)
+            self._move(f"{name}.running_mean", mean, momentum)
+            self._move(f"{name}.running_var", variance * (count / (count - 1)), momentum)
+        else:
             mean, variance = self.weight(f"{name}.running_mean"), self.weight(f"{name}.running_var")
-            return (x - mean) * (lax.rsqrt(variance + epsilon) * scale) + shift
-        axes = tuple(range(x.ndim - 1))
-        count = x.size // x.shape[-1]
-        mean, variance = jnp.mean(x, axes), jnp.var(x, axes)
-        self._move(f"{name}.running_mean", mean, momentum)
-        self._move(f"{name}.running_var", variance * (count / (count - 1)), momentum)
-        return (x - mean) * (lax.rsqrt(variance + epsilon) * scale) + shift
+        scale = lax.rsqrt(variance + epsilon) * self.weight(f"{name}.gamma")
+        return (x - mean) * scale + self.weight(f"{name}.beta")
 
     def _move(self, name: str, new: jax.Array, momentum: float) -> None:
         self.statistics[name] = (1 - momentum) * self.weight(name) + momentum * lax.stop_gradient(new)
 
     def dense(self, name: str, x: jax.Array) -> jax.Array:
-        """(N, in) -> (N, out)."""
+        """(N, in) -> (N, out), with bias."""
         return x @ self.weight(f"{name}.weight") + self.weight(f"{name}.bias")
 
-
-    def recur(self, cell: Cell, inputs: jax.Array, w: jax.Array, backward: bool) -> jax.Array:
-        """Scan the cell over (T, N, Z), from the end if `backward`, with the recurrent matrix w (H, Z): (T, N, H)."""
-        return recurrence.recur(self.choices.recurrence, self.choices.unroll, cell, inputs, w, backward)
+    def recur(self, name: str, cell: Cell, x: jax.Array, backward: bool) -> jax.Array:
+        """Recurrent layer with one bias (P-21) over (T, N, in), from the last step if `backward`: (T, N, H)."""
+        w_ih, w_hh, b = (self.weight(f"{name}.{kind}") for kind in ("w_ih", "w_hh", "b"))
+        return self.choices.recurrence.run(cell, x, w_ih, w_hh, b, backward)
 
 
 def max_pool(x: jax.Array, window: int, stride: int, padding: int) -> jax.Array:

@@ -7,46 +7,57 @@ from typing import TYPE_CHECKING, Any
 import jax
 import jax.numpy as jnp
 
-from steelyard_worker.frameworks.jax import convolution, recurrence
+from steelyard_worker.frameworks.jax import convolution
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
 
     from steelyard_worker.frameworks.jax.layers import Choices
+    from steelyard_worker.frameworks.jax.recurrence import Recurrence
+
+    Operations = list[tuple[str, dict[str, Any]]]
 
 
 def choices(chosen: Choices) -> dict[str, Any]:
-    """Trace probes of the two kinds of layer with the choices made, and say which choices they show."""
+    """Trace a probe of each kind of layer and say which choices it shows."""
     with jax.disable_jit(False):
-        return {"convolution": _convolution(chosen), **_recurrence(chosen)}
+        return {"convolution": _convolution(chosen.convolution), **_recurrence(chosen.recurrence)}
 
 
-def _convolution(chosen: Choices) -> str:
-    """A large image shows what is done in general, one smaller than the kernel what is done for XLA's slow case."""
-    used = [
-        any(name == "conv_general_dilated" for name, _ in _operations(
-            lambda x, k: convolution.convolve(chosen.convolution, x, k, 1, 1), (1, size, size, 2), (3, 3, 2, 2)
-        ))
-        for size in (8, 2)
-    ]  # fmt: skip
-    return {(True, True): "xla", (False, False): "matmul"}.get((used[0], used[1]), "auto")
+def _convolution(formulation: str) -> str:
+    """An image of 8 pixels a side shows what is done as a rule, one of 2 what is done where XLA is slow."""
+    used = []
+    for size in (8, 2):
+        found = _operations(lambda x, k: convolution.convolve(formulation, x, k, 1, 1), (1, size, size, 2), (3, 3, 2, 2))
+        used.append("conv_general_dilated" in dict(found))
+    return {(True, True): "xla", (False, False): "matmul", (True, False): "auto"}.get((used[0], used[1]), "unknown")
 
 
-def _recurrence(chosen: Choices) -> dict[str, Any]:
-    found = list(_operations(
-        lambda z, w: recurrence.recur(chosen.recurrence, chosen.unroll, lambda z, c: (z * c, c), z, w, False),
-        (100, 1, 2), (2, 2),
-    ))  # fmt: skip
-    late = any(name.startswith("custom_vjp") for name, _ in found)
-    unroll = next(parameters["unroll"] for name, parameters in found if name == "scan")
-    return {"recurrence": "late-weights" if late else "scan", "unroll": unroll}
+def _recurrence(recurrence: Recurrence) -> dict[str, Any]:
+    """Where the products are (in the scan or before it), and whether the scan's body is checkpointed."""
+
+    def layer(x: jax.Array, w: jax.Array, b: jax.Array) -> jax.Array:
+        return recurrence.run(lambda z, c: (z, c), x, w, w, b, backward=False)
+
+    (scan,) = [parameters for name, parameters in _operations(layer, (100, 1, 2), (2, 2), (2,)) if name == "scan"]
+    body = _flat(scan["jaxpr"].jaxpr)
+    if any(name in ("checkpoint", "remat", "remat2") for name, _ in body):
+        formulation = "checkpointed"
+    else:
+        formulation = {1: "hoisted", 2: "scan"}.get([name for name, _ in body].count("dot_general"), "unknown")
+    return {"recurrence": formulation, "unroll": scan["unroll"]}
 
 
-def _operations(function: Any, *shapes: tuple[int, ...]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield (name, parameters) of every operation in the function's jaxpr, those of inner ones included."""
-    waiting = [jax.make_jaxpr(function)(*(jnp.zeros(shape) for shape in shapes)).jaxpr]
-    while waiting:
-        for equation in waiting.pop().eqns:
-            yield equation.primitive.name, equation.params
-            inner = (getattr(value, "jaxpr", value) for value in equation.params.values())
-            waiting += [jaxpr for jaxpr in inner if hasattr(jaxpr, "eqns")]
+def _operations(function: Callable[..., Any], *shapes: tuple[int, ...]) -> Operations:
+    return _flat(jax.make_jaxpr(function)(*(jnp.zeros(shape) for shape in shapes)).jaxpr)
+
+
+def _flat(jaxpr: Any) -> Operations:
+    """List (name, parameters) of every operation, those of inner functions included."""
+    found: Operations = []
+    for equation in jaxpr.eqns:
+        found.append((equation.primitive.name, equation.params))
+        for value in equation.params.values():
+            inner = getattr(value, "jaxpr", value)
+            found += _flat(inner) if hasattr(inner, "eqns") else []
+    return found

@@ -187,7 +187,10 @@ def load(named: dict[str, torch.Tensor], network: Network, weights: Mapping[str,
     """Copy canonical weights into the tensors; a tensor missing on either side, or of another shape, is refused."""
     expected = {parameter.name: parameter.shape for parameter in network.parameters}
     for name in sorted(expected.keys() ^ named.keys() - {n for n in named if n.endswith("num_batches_tracked")}):
-        raise Refusal("implementation", f"Tensor {name} is {'missing from' if name in expected else 'only in'} the module.")
+        raise Refusal(
+            "implementation",
+            f"Tensor {name} is {'missing from' if name in expected else 'only in'} the module.",
+        )
     for name, shape in expected.items():
         if tuple(named[name].shape) != shape:
             raise Refusal("implementation", f"Tensor {name} has shape {tuple(named[name].shape)}, expected {shape}.")

@@ -17,7 +17,7 @@ def named_by_module(network: nn.Module) -> dict[str, Tensor]:
     found: dict[str, Tensor] = {}
     for path, module in network.named_modules():
         own = dict(module.named_parameters(recurse=False)) | dict(module.named_buffers(recurse=False))
-        if isinstance(module, nn.modules.batchnorm._BatchNorm):
+        if isinstance(module, (nn.BatchNorm1d, nn.BatchNorm2d)):
             own = {BATCH_NORM[name]: tensor for name, tensor in own.items() if name in BATCH_NORM}
         found |= {f"{path}.{name}": tensor for name, tensor in own.items()}
     return found

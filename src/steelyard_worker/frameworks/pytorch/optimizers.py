@@ -30,15 +30,9 @@ def _native(spec: Optimizer, named: dict[str, Tensor]) -> torch.optim.Optimizer:
     if decayed:
         groups.append({"params": decayed, "weight_decay": spec.weight_decay})
     makers: dict[str, Callable[..., torch.optim.Optimizer]] = {
-        "sgd": lambda g: torch.optim.SGD(
-            g, spec.learning_rate, spec.momentum, nesterov=spec.nesterov, fused=True
-        ),
-        "adam": lambda g: torch.optim.Adam(
-            g, spec.learning_rate, (spec.beta1, spec.beta2), spec.epsilon, fused=True
-        ),
-        "adamw": lambda g: torch.optim.AdamW(
-            g, spec.learning_rate, (spec.beta1, spec.beta2), spec.epsilon, fused=True
-        ),
+        "sgd": lambda g: torch.optim.SGD(g, spec.learning_rate, spec.momentum, nesterov=spec.nesterov, fused=True),
+        "adam": lambda g: torch.optim.Adam(g, spec.learning_rate, (spec.beta1, spec.beta2), spec.epsilon, fused=True),
+        "adamw": lambda g: torch.optim.AdamW(g, spec.learning_rate, (spec.beta1, spec.beta2), spec.epsilon, fused=True),
     }
     if spec.name not in makers:
         raise Refusal("unsupported", f"No native {spec.name} is known for PyTorch; known: {', '.join(makers)}.")

@@ -1,4 +1,4 @@
-"""LSTM sentiment in JAX: one matrix product over all time steps for the inputs, then a scan over the recurrence."""
+"""LSTM sentiment in JAX: a scan over time around an LSTM cell with one bias (P-21)."""
 
 from __future__ import annotations
 
@@ -17,21 +17,15 @@ def forward(layers: Layers, sizes: dict[str, Any], batch: Mapping[str, jax.Array
     """Word indices (N, T) -> logits (N, classes)."""
     steps = layers.weight("embedding.weight")[batch["tokens"].T]  # (T, N, width): a scan runs over the first axis
     for layer in range(sizes["layers"]):
-        halves = [_lstm(layers, f"lstm.layer{layer}.forward", steps, backward=False)]
+        halves = [layers.recur(f"lstm.layer{layer}.forward", lstm_cell, steps, backward=False)]
         if sizes["bidirectional"]:
-            halves.append(_lstm(layers, f"lstm.layer{layer}.backward", steps, backward=True))
+            halves.append(layers.recur(f"lstm.layer{layer}.backward", lstm_cell, steps, backward=True))
         steps = jnp.concatenate(halves, axis=-1)
     read = jnp.concatenate((steps[0], steps[-1]), axis=-1) if sizes["readout"] == "first+last" else steps[-1]
     return {"logits": layers.dense("head", read)}
 
 
-def _lstm(layers: Layers, name: str, steps: jax.Array, backward: bool) -> jax.Array:
-    """One direction of one layer: (T, N, in) -> hidden states (T, N, H); one bias (P-21)."""
-    inputs = steps @ layers.weight(f"{name}.w_ih") + layers.weight(f"{name}.b")
-    return layers.recur(cell, inputs, layers.weight(f"{name}.w_hh"), backward)
-
-
-def cell(z: jax.Array, c: jax.Array) -> tuple[jax.Array, jax.Array]:
+def lstm_cell(z: jax.Array, c: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Gates z (N, 4H) and cell state (N, H) -> (hidden state, cell state)."""
     i, f, g, o = jnp.split(z, 4, axis=-1)
     c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)

@@ -1,0 +1,71 @@
+"""TensorFlow as a person would write it by hand: a bare loop around our objects, and whole programs of its own idiom."""
+
+import os
+
+import numpy as np
+
+
+def bare_loop(trainer, batch, steps):
+    """The loop of TensorFlow's guide to custom training, around the compiled step that the trainer holds."""
+    train_step = trainer.train_step
+    for _ in range(steps):
+        train_step(batch)
+
+
+def idiomatic(workload, sizes, optimizer, batch):
+    """Return (step, synchronise) of the same network in Keras layers with a `tf.function` training step."""
+    os.environ["KERAS_BACKEND"] = "tensorflow"
+    import keras
+    import tensorflow as tf
+
+    model = {"resnet18": resnet18, "lstm-imdb": sentiment}[workload](keras, sizes)
+    if optimizer["name"] == "sgd":
+        rule = keras.optimizers.SGD(optimizer["learning_rate"], momentum=optimizer["momentum"])
+    else:
+        rule = keras.optimizers.Adam(optimizer["learning_rate"], epsilon=optimizer["epsilon"])
+    rule.build(model.trainable_variables)
+    criterion = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    x = batch["tokens"] if workload == "lstm-imdb" else np.transpose(batch["image"], (0, 2, 3, 1))
+    x, y = tf.constant(x), tf.constant(batch["label"])
+
+    @tf.function
+    def train_step(x, y):
+        with tf.GradientTape() as tape:
+            loss = criterion(y, model(x, training=True))
+        rule.apply(tape.gradient(loss, model.trainable_variables), model.trainable_variables)
+        return loss
+
+    return lambda: train_step(x, y), tf.test.experimental.sync_devices
+
+
+def resnet18(keras, sizes):
+    """3x3 stem with a 2x2 pool, eight basic blocks, global average, dense layer; padding as in `keras.applications`."""
+    layers = keras.layers
+
+    def conv_norm(x, out, kernel, stride):
+        if stride > 1 and kernel > 1:
+            x = layers.ZeroPadding2D(1)(x)
+        x = layers.Conv2D(out, kernel, stride, "valid" if stride > 1 else "same", use_bias=False)(x)
+        return layers.BatchNormalization(momentum=0.9, epsilon=1e-5)(x)
+
+    def block(x, out, stride):
+        y = layers.ReLU()(conv_norm(x, out, 3, stride))
+        y = conv_norm(y, out, 3, 1)
+        shortcut = conv_norm(x, out, 1, stride) if stride > 1 or x.shape[-1] != out else x
+        return layers.ReLU()(layers.Add()([y, shortcut]))
+
+    inputs = keras.Input((sizes["image"], sizes["image"], sizes["channels"]), batch_size=sizes["batch"])
+    x = layers.MaxPooling2D(2)(layers.ReLU()(conv_norm(inputs, sizes["width"], 3, 1)))
+    for stage in range(4):
+        for number in range(2):
+            x = block(x, sizes["width"] * 2**stage, 2 if stage and not number else 1)
+    return keras.Model(inputs, layers.Dense(sizes["classes"])(layers.GlobalAveragePooling2D()(x)))
+
+
+def sentiment(keras, sizes):
+    """Embedding, LSTM, dense layer on the last step."""
+    inputs = keras.Input((sizes["length"],), batch_size=sizes["batch"], dtype="int32")
+    x = keras.layers.Embedding(sizes["vocabulary"], sizes["embedding"])(inputs)
+    for _ in range(sizes["layers"] - 1):
+        x = keras.layers.LSTM(sizes["hidden"], return_sequences=True)(x)
+    return keras.Model(inputs, keras.layers.Dense(sizes["classes"])(keras.layers.LSTM(sizes["hidden"])(x)))

@@ -1,0 +1,220 @@
+"""Which processes a certificate needs, as pure data, and what is concluded from the folders they leave behind.
+
+`jobs_for` -> run the reference tasks (unless `has_reference`) and the candidate -> `conclude`. References are shared by all
+candidates with the same specification, materials and form of update rule.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from steelyard.certificates import judge, record
+from steelyard.certificates.method import STEPS, VARIANTS, VERSION, method
+from steelyard.certificates.record import Certificate
+from steelyard.certificates.sources import digest, implementation_hash, specification_hash
+from steelyard.data import shelf
+from steelyard.errors import UserError
+from steelyard_worker import protocol, tensors
+from steelyard_worker.protocol import Certify, Job, Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from steelyard_worker.network import Network
+    from steelyard_worker.protocol import Optimizer
+
+FORMS = {
+    "canonical": "",
+    "epsilon-hat": "epsilon is added to the root of the uncorrected second moment",
+}
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A framework in an environment: `packages` maps every installed distribution to its version."""
+
+    framework: str
+    environment: str
+    mode: str
+    version: str
+    packages: Mapping[str, str]
+
+    @property
+    def title(self) -> str:
+        """Name and version."""
+        return f"{self.framework} {self.version}"
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is to be certified. `job`: a certify job of the candidate, its folder set; `materials`: hash of weights,
+    data and order; `declared`: what the framework's native update rule does differently (form, correction)."""
+
+    job: Job
+    network: Network
+    peer: Peer
+    materials: str
+    declared: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One process: a job and the environment it runs in."""
+
+    environment: str
+    job: Job
+
+
+@dataclass(frozen=True)
+class Proceedings:
+    """All that one certificate needs. `references`: the first in three variants, the second unperturbed."""
+
+    subject: Subject
+    peers: tuple[Peer, ...]
+    references: tuple[Task, ...]
+    candidate: Task
+    reference_key: str
+    key: str
+
+
+def reference_optimizer(optimizer: Optimizer, declared: Mapping[str, str]) -> Optimizer:
+    """Return the update rule written out by hand, in the form that a native rule declares; a strict one is canonical."""
+    native = optimizer.flavour == "native"
+    return replace(optimizer, flavour="strict", **({str(k): v for k, v in declared.items()} if native else {}))
+
+
+def jobs_for(subject: Subject, peers: Sequence[Peer], folder: Path) -> Proceedings:
+    """Return the processes of a certificate; `folder` takes the references, `peers` are one or two frameworks."""
+    wanted = method(subject.job.settings.precision)
+    rule = reference_optimizer(subject.job.optimizer, subject.declared)
+    tasks = tuple(
+        Task(peer.environment, _reference_job(subject, peer, rule, folder, VARIANTS if not rank else (0,), wanted.noise))
+        for rank, peer in enumerate(peers)
+    )
+    candidate = replace(subject.job, task="certify", certify=Certify(STEPS, (0,), wanted.noise))
+    specification = specification_hash(replace(candidate, optimizer=rule))
+    reference_key = digest(
+        VERSION, wanted.noise, STEPS, VARIANTS, subject.materials, specification,
+        [(peer.framework, peer.mode, dict(peer.packages), implementation_hash(task.job)) for peer, task in zip(peers, tasks, strict=True)],
+    )  # fmt: skip
+    key = digest(
+        reference_key, asdict(wanted), implementation_hash(candidate), asdict(candidate.settings),
+        asdict(candidate.optimizer), subject.peer.version, dict(subject.peer.packages),
+    )  # fmt: skip
+    return Proceedings(subject, tuple(peers), tasks, Task(subject.peer.environment, candidate), reference_key, key)
+
+
+def has_reference(proceedings: Proceedings) -> bool:
+    """Say whether the references are in the cache, so that their tasks need not run."""
+    return shelf.is_whole(_reference_folder(proceedings))
+
+
+def conclude(proceedings: Proceedings) -> Certificate:
+    """Return the certificate from what the tasks left behind, and keep it.
+
+    A candidate that was refused for its implementation fails; one whose process broke down fails without being kept.
+    UserError when a reference left no tensors.
+    """
+    kept = _settle(proceedings)
+    meta = tensors.read_meta(kept)
+    refused = _refusal(Path(proceedings.candidate.job.folder))
+    if refused:
+        kind, message = refused
+        found = _certificate(proceedings, judge.Judgement(False, message), meta)
+        if kind == "implementation":
+            record.save(found)
+        return found
+    found = _certificate(proceedings, _judged(proceedings, kept, meta), meta)
+    record.save(found)
+    return found
+
+
+def _reference_job(
+    subject: Subject, peer: Peer, rule: Optimizer, folder: Path, variants: tuple[int, ...], noise: float
+) -> Job:
+    settings = Settings(peer.mode, threads=subject.job.settings.threads, precision="float64")
+    return replace(
+        subject.job, task="certify", trial=f"reference/{peer.framework}", framework=peer.framework, settings=settings,
+        optimizer=rule, folder=str(folder / peer.framework), certify=Certify(STEPS, variants, noise),
+    )  # fmt: skip
+
+
+def _settle(proceedings: Proceedings) -> Path:
+    """Return the references' summary: the first one's tensors, with rounding levels and the agreement as meta."""
+
+    def fill(partial: Path) -> None:
+        first, *others = (Path(task.job.folder) for task in proceedings.references)
+        variants = [_read(first, variant) for variant in VARIANTS]
+        subject = proceedings.subject
+        noise = proceedings.references[0].job.certify.noise
+        scales = judge.measure_scales(subject.network, variants, noise)
+        meta: dict[str, Any] = {"scales": {key: asdict(scale) for key, scale in scales.items()}, "agreement": None}
+        meta |= {"passed": True, "sentence": "", "references": [peer.title for peer in proceedings.peers]}
+        for other in others:
+            agreed = judge.agree(subject.network, variants[0], scales, _read(other, 0))
+            meta |= {"agreement": agreed.agreement, "passed": agreed.passed, "sentence": agreed.sentence}
+        tensors.write(partial, variants[0], meta)
+
+    return shelf.place(_reference_folder(proceedings), fill)
+
+
+def _reference_folder(proceedings: Proceedings) -> Path:
+    return record.folder() / "references" / proceedings.reference_key[:20]
+
+
+def _read(folder: Path, variant: int) -> judge.Tensors:
+    try:
+        return tensors.read(folder / f"variant{variant}")
+    except (ValueError, OSError) as error:
+        refused = _refusal(folder)
+        reason = refused[1] if refused else f"{error}"
+        raise UserError(f"The float64 reference in {folder} is not there, so nothing can be certified: {reason}") from None
+
+
+def _judged(proceedings: Proceedings, kept: Path, meta: dict[str, Any]) -> judge.Judgement:
+    if not meta["passed"]:
+        return judge.Judgement(False, meta["sentence"], (), meta["agreement"])
+    scales = {key: judge.Scale(**scale) for key, scale in meta["scales"].items()}
+    candidate = tensors.read(Path(proceedings.candidate.job.folder) / "variant0")
+    wanted = method(proceedings.subject.job.settings.precision)
+    return judge.compare(
+        proceedings.subject.network, tensors.read(kept), scales, candidate, wanted, meta["agreement"]
+    )
+
+
+def _refusal(folder: Path) -> tuple[str, str] | None:
+    """Return (kind, message) of why a process left no tensors, None when they are there."""
+    if shelf.is_whole(folder / "variant0"):
+        return None
+    errors = [event for event in protocol.read_events(folder / protocol.EVENTS) if event["event"] == "error"]
+    if errors:
+        return errors[-1]["kind"], errors[-1]["message"]
+    return "crash", f"The process that should have filled {folder} left no tensors."
+
+
+def _certificate(proceedings: Proceedings, found: judge.Judgement, meta: dict[str, Any]) -> Certificate:
+    subject, job = proceedings.subject, proceedings.candidate.job
+    rule = proceedings.references[0].job.optimizer
+    worst, first = found.worst, found.first
+    return Certificate(
+        key=proceedings.key, passed=found.passed, sentence=found.sentence, framework=job.framework,
+        version=subject.peer.version, workload=job.workload, preset=job.preset, settings=asdict(job.settings),
+        optimizer=asdict(job.optimizer), declared=form_sentence(rule), references=tuple(meta["references"]),
+        agreement=meta["agreement"], worst=worst.said if worst else "", worst_units=worst.units if worst else 0.0,
+        limit=method(job.settings.precision).limit, first=first.said if first else "",
+        stage=first.stage if first else "", tensors=len(found.findings),
+        trainable_scalars=subject.network.trainable_count, resolution=found.resolution, steps=STEPS, method=VERSION,
+        materials=subject.materials, specification=specification_hash(job), implementation=implementation_hash(job),
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+    )  # fmt: skip
+
+
+def form_sentence(rule: Optimizer) -> str:
+    """Say where a reference's update rule differs from the canonical formula; nothing where it does not."""
+    differences = [FORMS[rule.form]] if FORMS[rule.form] else []
+    if rule.correction != "float64":
+        differences.append(f"bias correction is computed in {rule.correction}")
+    return "As the framework's own rule does: " + ", ".join(differences) + "." if differences else ""

@@ -1,0 +1,53 @@
+// Unpack plotly.js and draw the page's figures, one per idle moment; before printing, all of them at the paper's width.
+(async () => {
+  const holders = new Map([...document.querySelectorAll(".plot")].map((holder) => [holder.dataset.figure, holder]));
+  const figures = JSON.parse(document.getElementById("figures").textContent);
+  const packed = document.getElementById("library").textContent.trim();
+  const paperWidth = 660;
+
+  const fail = (reason) => {
+    for (const holder of holders.values()) holder.textContent = reason;
+    document.documentElement.classList.add("undrawn");
+  };
+  if (!packed) return;
+  if (!("DecompressionStream" in window)) return fail("This browser is too old to draw the plot; every number is in the tables.");
+
+  try {
+    const bytes = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
+    const unpacked = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    const script = document.createElement("script");
+    script.textContent = await new Response(unpacked).text();
+    document.head.append(script);
+  } catch (error) {
+    return fail(`The plot could not be drawn (${error}); every number is in the tables.`);
+  }
+
+  // A finger that moves across a plot scrolls the page; a mouse zooms.
+  const touch = window.matchMedia("(pointer: coarse)").matches;
+  const waiting = [...figures];
+  const draw = () => {
+    const figure = waiting.shift();
+    const holder = holders.get(figure.name);
+    holder.textContent = "";
+    if (touch) figure.layout.dragmode = false;
+    window.Plotly.newPlot(holder, figure.data, figure.layout, { responsive: true, displaylogo: false, displayModeBar: false });
+  };
+  const later = window.requestIdleCallback ?? ((work) => setTimeout(work, 1));
+  const drawOne = () => {
+    if (!waiting.length) return;
+    draw();
+    later(drawOne);
+  };
+  later(drawOne);
+
+  const folded = [...document.querySelectorAll("details")].filter((part) => !part.open);
+  window.addEventListener("beforeprint", () => {
+    while (waiting.length) draw();
+    for (const part of folded) part.open = true;
+    for (const holder of holders.values()) window.Plotly.relayout(holder, { width: paperWidth });
+  });
+  window.addEventListener("afterprint", () => {
+    for (const part of folded) part.open = false;
+    for (const holder of holders.values()) window.Plotly.relayout(holder, { width: null, autosize: true });
+  });
+})();

@@ -1,0 +1,170 @@
+"""What the TensorFlow adapter relies on; run by the interpreter of its environment."""
+
+import time
+
+import numpy as np
+import tensorflow as tf
+
+from steelyard_worker.frameworks.tensorflow import layers, layouts, optimizers
+from steelyard_worker.protocol import Optimizer
+
+GRADIENTS = (0.5, -0.2, 0.3)
+DECAYED = {"weight_decay": 0.1, "decay": ("p",)}
+
+
+def trajectory(spec, kernel="fused", wrap=tf.function):
+    """Return p after each of three gradients, from p = 1."""
+    p, path = tf.Variable(tf.ones(1)), []
+    update = wrap(optimizers.update_rule(spec, {"p": p}, kernel))
+    for gradient in GRADIENTS:
+        update([tf.fill([1], gradient)])
+        path.append(float(p[0]))
+    return path
+
+
+def rule(name, **constants):
+    """Return a rule with the large epsilon of the golden values."""
+    return Optimizer(name, 0.1, epsilon=0.1, **constants)
+
+
+def check_the_strict_flavour_gives_the_golden_trajectories():
+    golden = [
+        (rule("sgd", momentum=0.9), (0.95, 0.925, 0.8725)),
+        (rule("sgd", momentum=0.9, nesterov=True), (0.905, 0.9025, 0.82525)),
+        (rule("sgd", momentum=0.9, **DECAYED), (0.94, 0.8966, 0.818574)),
+        (rule("adam"), (0.9166667, 0.8892955, 0.8467954)),
+        (rule("adam", **DECAYED), (0.9142857, 0.8715277, 0.8161729)),
+        (rule("adamw", **DECAYED), (0.9066667, 0.8702288, 0.8190265)),
+    ]
+    for spec, expected in golden:
+        found = trajectory(Optimizer(**{**vars(spec), "flavour": "strict"}))
+        np.testing.assert_allclose(found, expected, rtol=2e-6, err_msg=str(spec))
+
+
+def check_native_rules_and_the_strict_epsilon_hat_form_agree_with_its_golden_trajectories():
+    golden = [
+        (rule("sgd", momentum=0.9), (0.95, 0.925, 0.8725)),
+        (rule("sgd", momentum=0.9, nesterov=True), (0.905, 0.9025, 0.82525)),
+        (rule("sgd", momentum=0.9, **DECAYED), (0.94, 0.8966, 0.818574)),
+        (rule("adam"), (0.9863474, 0.9813203, 0.9724438)),
+        (rule("adam", **DECAYED), (0.9840523, 0.9754002, 0.9623879)),
+        (rule("adamw", **DECAYED), (0.9763474, 0.9615568, 0.9430648)),
+    ]
+    for spec, expected in golden:
+        strict = Optimizer(**{**vars(spec), "flavour": "strict", "form": "epsilon-hat"})
+        np.testing.assert_allclose(trajectory(strict), expected, rtol=2e-6, err_msg=f"{spec} strict")
+        for kernel in ("fused", "keras"):
+            for wrap in (tf.function, lambda update: update):
+                found = trajectory(spec, kernel, wrap)
+                np.testing.assert_allclose(found, expected, rtol=2e-6, err_msg=f"{spec} {kernel}")
+
+
+def check_the_fused_adam_corrects_its_bias_as_exactly_as_declared():
+    # With a tiny epsilon the first step is exactly the learning rate, if 1 - beta2^1 and the weight of g^2 are one number.
+    steps = {}
+    for kernel in ("fused", "keras"):
+        p = tf.Variable(tf.zeros(1))
+        optimizers.update_rule(Optimizer("adam", 1.0, epsilon=1e-30), {"p": p}, kernel)([tf.ones(1)])
+        steps[kernel] = -float(p[0])
+    assert abs(steps["fused"] - 1) < 3e-7, steps
+    assert 3e-6 < abs(steps["keras"] - 1) < 3e-5, steps
+
+
+def check_float32_bias_correction_differs_as_it_should():
+    t = tf.Variable(1, dtype=tf.int64)
+    single = optimizers.bias_corrections(rule("adam", correction="float32"), t)[1]
+    assert float(single) == float(np.float32(1) - np.float32(0.999)), float(single)
+    assert float(optimizers.bias_corrections(rule("adam"), t)[1]) == 1 - 0.999
+
+
+def batch_norm(dtype):
+    """Return a fresh layer over two channels and the variables it created."""
+    variables = layers.Variables(dtype, hoist=False)
+    layer = layers.BatchNorm(variables, "bn", 2, epsilon=1e-5, momentum=0.1)
+    for name in ("bn.gamma", "bn.running_var"):
+        variables.named[name].assign(tf.ones(2, dtype))
+    return layer, variables.named
+
+
+def check_statistics_move_in_training_only_and_the_variance_is_unbiased():
+    for dtype in (tf.float32, tf.float64):
+        for options in ({}, {"jit_compile": True}):
+            layer, named = batch_norm(dtype)
+            x = tf.reshape(tf.range(8, dtype=dtype), (2, 1, 2, 2))
+            tf.function(lambda x, layer=layer: layer(x, False), **options)(x)
+            np.testing.assert_array_equal(named["bn.running_mean"], (0, 0))
+            y = tf.function(lambda x, layer=layer: layer(x, True), **options)(x)
+            np.testing.assert_allclose(named["bn.running_mean"], (0.3, 0.4), rtol=1e-6)
+            np.testing.assert_allclose(named["bn.running_var"], (1.566667, 1.566667), rtol=1e-6)
+            np.testing.assert_allclose(y[0, 0, 0], np.full(2, -3 / np.sqrt(5 + 1e-5)), rtol=1e-6)
+
+
+def check_the_fused_batch_norm_keeps_the_epsilon_it_is_given():
+    # The compatibility function raises 1e-5 to 1.001e-5; with a variance near zero the two differ visibly.
+    x = tf.constant([[[[1e-3, 0.0]]], [[[-1e-3, 1.0]]]])
+    y = batch_norm(tf.float32)[0](x, True).numpy().ravel()[0]
+    assert abs(y - 1e-3 / np.sqrt(1e-6 + 1e-5)) < 1e-6, y
+
+
+def check_a_strided_convolution_pads_both_ends():
+    variables = layers.Variables(tf.float32, hoist=False)
+    convolution = layers.Convolution(variables, "c", 1, 1, 3, 2, 1)
+    weight = np.zeros((3, 3, 1, 1), "f4")
+    weight[1] = 1  # the middle row: one-dimensional along the width
+    variables.named["c.weight"].assign(weight)
+    x = np.tile(np.arange(1, 7, dtype="f4"), (1, 6, 1)).reshape(1, 6, 6, 1)
+    np.testing.assert_array_equal(convolution(x)[0, 0, :, 0], (3, 9, 15))
+
+
+def check_both_projections_and_both_directions_of_the_lstm_agree():
+    generator, found = np.random.default_rng(0), {}
+    x = tf.constant(generator.standard_normal((5, 3, 4)))
+    values = [generator.standard_normal(shape) for shape in ((4, 24), (6, 24), (24,))]
+    for hoist in (False, True):
+        variables = layers.Variables(tf.float64, hoist)
+        lstm = layers.Lstm(variables, "l", 4, 6)
+        for variable, value in zip(variables.named.values(), values, strict=True):
+            variable.assign(value)
+        found[hoist] = lstm.every(x, backward=True).numpy()
+        np.testing.assert_allclose(found[hoist][::-1], lstm.every(x[::-1], backward=False), rtol=1e-12)
+        np.testing.assert_allclose(lstm.every(x, backward=False)[-1], lstm.last(x), rtol=1e-12)
+    np.testing.assert_allclose(found[False], found[True], rtol=1e-12)
+
+
+def check_repeated_and_absent_embedding_rows_are_updated_once():
+    for kernel in ("fused", "keras"):
+        p = tf.Variable(tf.ones((3, 1)))
+        update = optimizers.update_rule(Optimizer("adam", 0.1, epsilon=1e-8), {"p": p}, kernel)
+        with tf.GradientTape() as tape:
+            total = tf.reduce_sum(tf.gather(p, [1, 1]))
+        gradient = tape.gradient(total, p)
+        assert isinstance(gradient, tf.IndexedSlices)
+        update([tf.convert_to_tensor(gradient)])
+        np.testing.assert_allclose(p.numpy().ravel(), (1.0, 0.9, 1.0), rtol=1e-5)
+
+
+def check_layouts_come_back_bit_exact():
+    for kind, axes in layouts.AXES.items():
+        array = np.random.default_rng(1).standard_normal(tuple(range(2, 2 + len(axes)))).astype("f4")
+        there = layouts.native(kind, array)
+        assert there.flags.c_contiguous
+        assert there.shape == tuple(array.shape[axis] for axis in axes)
+        np.testing.assert_array_equal(layouts.canonical(kind, there), array)
+
+
+def check_a_function_has_finished_when_devices_are_synchronised():
+    @tf.function
+    def work(x):
+        for _ in tf.range(60):
+            x = tf.matmul(x, x) * 1e-3
+        return x
+
+    x = tf.ones((512, 512))
+    work(x)
+    began = time.perf_counter()
+    found = work(x)
+    tf.test.experimental.sync_devices()
+    waited = time.perf_counter() - began
+    began = time.perf_counter()
+    found.numpy()
+    assert time.perf_counter() - began < waited / 5, waited
