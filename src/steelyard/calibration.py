@@ -65,7 +65,7 @@ def _one(session: Session, cell: Cell, number: int, arm: int) -> float | None:
     folder = session.folder / "calibration" / f"r{number:02d}.{arm}"
     materials = session.materials[cell.group]
     job = jobs.measuring(session.plan, cell, materials, number + 1, arm, folder)
-    trial = session.run_aside(cell, jobs.resident_only(job))
+    trial = session.run_aside(cell.environment, jobs.resident_only(job))
     return trial.location_ns("resident") if trial.done else None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from steelyard import frameworks
@@ -60,11 +60,6 @@ class Cell:
     def slug(self) -> str:
         """The key as a file name."""
         return "".join(letter if letter.isalnum() or letter in ".-=@" else "_" for letter in self.key)
-
-    def reference_optimizer(self) -> Optimizer:
-        """Return the update rule as the framework's native optimizer declares it, written out by hand."""
-        declared = declared_form(frameworks.framework(self.framework), self.optimizer)
-        return replace(self.optimizer, flavour="strict", **declared)
 
 
 def declared_form(known: Framework, rule: Optimizer) -> dict[str, Any]:

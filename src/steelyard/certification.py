@@ -1,15 +1,135 @@
-"""Certificates for every cell of a run, before anything is timed."""
+"""Certificates for every cell of a run, before anything is timed: kept ones are reused, the others are made side by side."""
 
 from __future__ import annotations
 
+import json
+import os
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from steelyard import cells, frameworks, jobs, record, setup
+from steelyard.certificates import record as kept
+from steelyard.certificates.reference import Peer, Subject, conclude, has_reference, jobs_for
+from steelyard.environments import Environment
+from steelyard.errors import UserError
+
 if TYPE_CHECKING:
+    from steelyard.cells import Cell
+    from steelyard.certificates.record import Certificate
+    from steelyard.certificates.reference import Proceedings, Task
     from steelyard.session import Session
+
+REFERENCES = 2
+MOST_AT_ONCE = 4
 
 
 def certify(session: Session, fresh: bool = False) -> dict[str, dict[str, Any]]:
-    """Certify every cell."""
+    """Certify every cell; returns {cell key: certificate}, which is also written into the run's folder."""
     if not session.plan.options.certify:
         return {}
-    return {}
+    session.screen.stage("Certificates")
+    proceedings = _proceedings(session)
+    found = {key: certificate for key, each in proceedings.items() if not fresh and (certificate := kept.find(each.key))}
+    open_ = {key: each for key, each in proceedings.items() if key not in found}
+    _run(session, open_)
+    found |= {key: _conclude(session, each) for key, each in open_.items()}
+    certificates = {cell.key: _as_dict(found.get(cell.key)) for cell in session.plan.cells}
+    (session.folder / record.CERTIFICATES).write_text(json.dumps(certificates, indent=1), encoding="utf-8")
+    for key, certificate in certificates.items():
+        if not certificate["passed"]:
+            session.screen.say(f"Not certified: {key}. {certificate['sentence']}")
+    return certificates
+
+
+def _proceedings(session: Session) -> dict[str, Proceedings]:
+    """Return what each cell needs; a group for which no reference can be had is left out."""
+    peers = {group: _peers(session, group) for group in session.plan.groups}
+    return {cell.key: _proceed(session, cell, peers[cell.group]) for cell in session.plan.cells if peers[cell.group]}
+
+
+def _proceed(session: Session, cell: Cell, peers: list[Peer]) -> Proceedings:
+    workload, preset = session.plan.preset(cell.group)
+    known = frameworks.framework(cell.framework)
+    folder = session.folder / "certificates"
+    materials = session.materials[cell.group]
+    declared = cells.declared_form(known, cell.optimizer)
+    subject = Subject(
+        job=jobs.certifying(session.plan, cell, materials, folder / cell.slug),
+        network=workload.network(preset),
+        peer=_peer(session, cell.environment, cell.settings.mode),
+        materials=materials.identity,
+        declared=declared,
+    )
+    form = "-".join([cell.optimizer.name, *map(str, declared.values())])
+    reference = folder / f"reference-{cell.workload}.{cell.preset}-{form}"
+    return jobs_for(subject, peers, reference)
+
+
+def _peers(session: Session, group: str) -> list[Peer]:
+    """Return the frameworks whose float64 is the reference: of this run where it has any, else made for the purpose."""
+    workload, _ = session.plan.preset(group)
+    scripted = frameworks.framework(session.plan.groups[group][0].framework).scripted
+    able = [
+        name
+        for name, known in frameworks.all_frameworks().items()
+        if known.reference and known.scripted == scripted and workload.implemented_by(name)
+    ]
+    able.sort(key=lambda name: name not in session.environments)
+    chosen: list[Peer] = []
+    for name in able:
+        if len(chosen) < REFERENCES and _has_environment(session, name):
+            chosen.append(_peer(session, name, frameworks.framework(name).default_mode))
+    return chosen
+
+
+def _has_environment(session: Session, name: str) -> bool:
+    """Make the environment of a reference that takes no part in the run itself; it always computes on the CPU."""
+    if name not in session.environments:
+        made = setup.make([name], "cpu", {}, session.screen)[name]
+        if isinstance(made, Environment):
+            session.environments[name] = made
+    return name in session.environments
+
+
+def _peer(session: Session, environment: str, mode: str) -> Peer:
+    found = session.environments[environment]
+    return Peer(found.framework, environment, mode, found.version, found.packages)
+
+
+def _run(session: Session, open_: dict[str, Proceedings]) -> None:
+    """Run every process that is needed once, a few at a time: nothing is timed here."""
+    tasks: dict[str, Task] = {}
+    for each in open_.values():
+        wanted = [each.candidate] if has_reference(each) else [*each.references, each.candidate]
+        tasks |= {task.job.folder: task for task in wanted}
+    done = 0
+
+    def run(task: Task) -> None:
+        nonlocal done
+        shutil.rmtree(task.job.folder, ignore_errors=True)
+        session.run_aside(task.environment, task.job)
+        done += 1
+        session.screen.progress("processes", done, len(tasks))
+
+    session.screen.progress("processes", 0, len(tasks))
+    with ThreadPoolExecutor(min(MOST_AT_ONCE, max(1, len(os.sched_getaffinity(0))))) as pool:
+        list(pool.map(run, tasks.values()))
+
+
+def _conclude(session: Session, proceedings: Proceedings) -> Certificate | str:
+    """Return the certificate, or why there is none; dumps are large and are not kept."""
+    try:
+        return conclude(proceedings)
+    except UserError as error:
+        return str(error)
+    finally:
+        shutil.rmtree(Path(proceedings.candidate.job.folder) / "variant0", ignore_errors=True)
+
+
+def _as_dict(found: Certificate | str | None) -> dict[str, Any]:
+    if found is None:
+        return {"passed": False, "sentence": "No framework with a trustworthy float64 is there to certify against."}
+    return {"passed": False, "sentence": found} if isinstance(found, str) else asdict(found)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import json
 import os
 import signal
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 
 POLL_S = 0.05
 LAST_WORDS = 400
+# The worker's own code for a full disk, and Python's for output that could not be written: the log is on the same disk.
+FULL = (5, 120)
 
 
 @dataclass(frozen=True)
@@ -38,21 +42,12 @@ class Guard:
 
 def launch(job: Job, python: Path, watch: Watch, guard: Guard, worker: Path = WORKER) -> Trial:
     """Run one job in its own process group; returns the Trial, with `error` set when it did not finish."""
-    folder = Path(job.folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = _empty(Path(job.folder))
     job = replace(job, spawned_ns=time.perf_counter_ns(), worker_hash=worker_hash(worker))
     (folder / trials.JOB).write_text(json.dumps(asdict(job), indent=1), encoding="utf-8")
-    with (folder / protocol.LOG).open("ab") as log:
-        process = _start(job, python, worker, log)
-        try:
-            verdict = _wait(process, folder, watch, guard)
-        finally:
-            _kill(process)
+    verdict = _run(job, python, worker, watch, guard)
     trial = trials.read(folder)
-    if trial.done or trial.error:
-        return trial
-    kind, message = verdict or _last_words(process.returncode, folder)
-    return _record(trial, kind, message)
+    return trial if trial.done or trial.error else _record(trial, *verdict)
 
 
 def worker_hash(worker: Path = WORKER) -> str:
@@ -64,6 +59,29 @@ def worker_hash(worker: Path = WORKER) -> str:
     return digest.hexdigest()[:16]
 
 
+def _empty(folder: Path) -> Path:
+    """Make a trial's folder; what an interrupted process left there is kept aside, as records are only ever added to."""
+    if (folder / protocol.EVENTS).exists():
+        earlier = (folder.with_name(f"{folder.name}.earlier{number}") for number in itertools.count(1))
+        folder.rename(next(path for path in earlier if not path.exists()))
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _run(job: Job, python: Path, worker: Path, watch: Watch, guard: Guard) -> tuple[str, str]:
+    """Start the process and see it end; returns what to record when it has not said itself how it ended."""
+    folder = Path(job.folder)
+    with (folder / protocol.LOG).open("ab") as log:
+        try:
+            process = _start(job, python, worker, log)
+        except OSError as error:
+            return "crash", f"The interpreter {python} could not be started ({error.strerror}); --resume makes a missing environment anew."
+        try:
+            return _wait(process, folder, watch, guard) or _last_words(process.returncode, folder)
+        finally:
+            _kill(process)
+
+
 def _start(job: Job, python: Path, worker: Path, log: BinaryIO) -> subprocess.Popen[bytes]:
     environ = clean_environ(python)
     process = subprocess.Popen(
@@ -71,11 +89,9 @@ def _start(job: Job, python: Path, worker: Path, log: BinaryIO) -> subprocess.Po
         env=environ, cwd=job.folder, start_new_session=True,
     )  # fmt: skip
     assert process.stdin is not None
-    try:
+    # A broken pipe: it died before it listened; its exit code and its log say why.
+    with contextlib.suppress(BrokenPipeError), process.stdin:
         process.stdin.write(protocol.to_line(job).encode() + b"\n")
-        process.stdin.close()
-    except BrokenPipeError:
-        pass  # it died before it listened; its exit code and its log say why
     return process
 
 
@@ -105,7 +121,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def _last_words(code: int, folder: Path) -> tuple[str, str]:
-    if code == 5:
+    if code in FULL:
         return "disk-full", f"The disk that holds {folder} is full. Free some space, then use --resume."
     lines = (folder / protocol.LOG).read_text(encoding="utf-8", errors="replace").strip().splitlines()
     words = lines[-1][:LAST_WORDS] if lines else "it left no output"
@@ -119,13 +135,12 @@ def _last_words(code: int, folder: Path) -> tuple[str, str]:
 def _record(trial: Trial, kind: str, message: str) -> Trial:
     """Write the launcher's finding into the record, after cutting off a line that the worker could not finish."""
     path = trial.folder / protocol.EVENTS
-    try:
-        whole = path.read_bytes() if path.exists() else b""
-        keep = whole[: whole.rfind(b"\n") + 1]
-        line = json.dumps({"v": protocol.VERSION, "event": "error", "t_ns": time.perf_counter_ns(), "kind": kind, "message": message})
-        path.write_bytes(keep + line.encode() + b"\n")
-    except OSError:
-        pass  # a full disk: the sentence still reaches the person
+    line = json.dumps({"v": protocol.VERSION, "event": "error", "t_ns": time.perf_counter_ns(), "kind": kind, "message": message})
+    # A full disk cannot take the line; the sentence still reaches the person, and no earlier event is touched.
+    with contextlib.suppress(OSError), path.open("a+b") as file:
+        file.seek(0)
+        file.truncate(file.read().rfind(b"\n") + 1)
+        file.write(line.encode() + b"\n")
     return replace(trial, error=(kind, message))
 
 
@@ -143,4 +158,13 @@ class _Tail:
             text = file.read()
         whole = text[: text.rfind(b"\n") + 1]
         self._position += len(whole)
-        return [json.loads(line) for line in whole.splitlines()]
+        return [event for line in whole.splitlines() if (event := _event(line))]
+
+
+def _event(line: bytes) -> dict[str, Any]:
+    """Return the event of a line; a damaged one shows nothing here, and is refused when the trial is read."""
+    try:
+        event = json.loads(line)
+    except ValueError:
+        return {}
+    return event if isinstance(event, dict) and "event" in event else {}

@@ -53,7 +53,10 @@ class RunRecord:
     @property
     def options(self) -> Options:
         """Return what was asked for."""
-        return asked.from_dict(self.plan["options"])
+        try:
+            return asked.from_dict(self.plan["options"])
+        except (KeyError, TypeError) as error:
+            raise UserError(f"The request of this run is written in a way that this version does not know ({error}).") from None
 
 
 def new(plan: RunPlan, command: str) -> RunRecord:
@@ -72,8 +75,13 @@ def new(plan: RunPlan, command: str) -> RunRecord:
 def write(folder: Path, record: RunRecord) -> RunRecord:
     """Write run.json whole, or not at all."""
     partial = folder / (FILE + ".partial")
-    partial.write_text(json.dumps(asdict(record), indent=1), encoding="utf-8")
-    partial.replace(folder / FILE)
+    try:
+        partial.write_text(json.dumps(asdict(record), indent=1), encoding="utf-8")
+        partial.replace(folder / FILE)
+    except OSError as error:
+        raise UserError(
+            f"{folder / FILE} cannot be written ({error.strerror}). Mend that, then go on with: steelyard run --resume {folder.name}"
+        ) from error
     return record
 
 
@@ -89,10 +97,15 @@ def read(folder: Path) -> RunRecord:
         raw = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UserError(f"{path} cannot be read ({error}), so this run cannot be used.") from None
-    if raw.get("format") != FORMAT:
-        raise UserError(f"{path} has format {raw.get('format')!r}; this version of steelyard reads format {FORMAT}.")
+    if not isinstance(raw, dict) or not {"format", "plan", "created", "state"} <= raw.keys():
+        raise UserError(f"{path} is not the record of a run, so this run cannot be used.")
+    if raw["format"] != FORMAT:
+        raise UserError(f"{path} has format {raw['format']!r}; this version of steelyard reads format {FORMAT}.")
     known = {name: raw[name] for name in RunRecord.__dataclass_fields__ if name in raw}
-    return RunRecord(**{**known, "gaps": tuple(known.get("gaps", ()))})
+    try:
+        return RunRecord(**{**known, "gaps": tuple(known.get("gaps", ()))})
+    except TypeError as error:
+        raise UserError(f"{path} is not whole ({error}), so this run cannot be used.") from None
 
 
 def new_folder(runs: Path, study: str) -> Path:

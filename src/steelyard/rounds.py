@@ -12,6 +12,9 @@ from steelyard.statistics.decision import Ranking, decide, rounds_wanted
 from steelyard.statistics.orders import round_order
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
     from steelyard.cells import Cell
     from steelyard.session import Session
     from steelyard.statistics.calibration import NoiseFloor
@@ -22,34 +25,53 @@ MOST_ATTEMPTS = 3
 
 @dataclass
 class Book:
-    """Kept trials by cell and round; a later attempt at a round replaces the earlier one."""
+    """Trials by cell and round; a later attempt at a round replaces the earlier one, in whatever order they come."""
 
-    kept: dict[str, dict[int, Trial]] = field(default_factory=lambda: defaultdict(dict))
-    failed: dict[str, Trial] = field(default_factory=dict)
+    latest: dict[str, dict[int, Trial]] = field(default_factory=lambda: defaultdict(dict))
 
     def enter(self, trial: Trial) -> None:
-        """Keep a finished trial; a cell whose process failed takes no further part."""
-        key, (number, _) = store.cell_of(trial), store.round_of(trial)
-        if trial.done:
-            self.kept[key][number] = trial
-        else:
-            self.failed[key] = trial
+        """Note an ended trial."""
+        rounds, (number, attempt) = self.latest[store.cell_of(trial)], store.round_of(trial)
+        if number not in rounds or store.round_of(rounds[number])[1] <= attempt:
+            rounds[number] = trial
+
+    @property
+    def kept(self) -> dict[str, dict[int, Trial]]:
+        """Finished trials: cell key -> {round: trial}."""
+        return {key: {number: trial for number, trial in rounds.items() if trial.done} for key, rounds in self.latest.items()}
+
+    @property
+    def failed(self) -> dict[str, Trial]:
+        """Cells whose process failed, which take no further part, with the latest failure."""
+        failures = {key: [rounds[n] for n in sorted(rounds) if not rounds[n].done] for key, rounds in self.latest.items()}
+        return {key: found[-1] for key, found in failures.items() if found}
+
+    def has(self, key: str, number: int) -> bool:
+        """Say whether a cell has finished a round."""
+        return number in self.latest[key] and self.latest[key][number].done
+
+    def forget(self, dismissed: Callable[[Trial], bool]) -> None:
+        """Leave out what is to be done again."""
+        for rounds in self.latest.values():
+            for number in [number for number, trial in rounds.items() if dismissed(trial)]:
+                del rounds[number]
 
     def locations(self, cells: list[Cell], source: str) -> dict[str, dict[int, float]]:
         """Return cell key -> {round: time per step in ns} of one input."""
-        found = {cell.key: self._of(cell.key, source) for cell in cells if cell.key not in self.failed}
-        return {key: rounds for key, rounds in found.items() if rounds or not self.kept.get(key)}
+        kept, failed = self.kept, self.failed
+        found = {cell.key: self._of(kept.get(cell.key, {}), source) for cell in cells if cell.key not in failed}
+        return {key: rounds for key, rounds in found.items() if rounds or not kept.get(key)}
 
-    def _of(self, key: str, source: str) -> dict[int, float]:
-        located = {number: trial.location_ns(source) for number, trial in self.kept.get(key, {}).items()}
+    def _of(self, kept: dict[int, Trial], source: str) -> dict[int, float]:
+        located = {number: trial.location_ns(source) for number, trial in kept.items()}
         return {number: value for number, value in located.items() if value}
 
 
 def read_book(trials: list[Trial]) -> Book:
     """Enter the measuring trials of a run in the order in which they were done."""
     book = Book()
-    for trial in sorted((t for t in trials if t.job.task == "measure"), key=lambda t: (store.round_of(t), t.folder.name)):
-        if trial.done or trial.error:
+    for trial in trials:
+        if trial.job.task == "measure" and (trial.done or trial.error):
             book.enter(trial)
     return book
 
@@ -61,12 +83,18 @@ def primary_input(session: Session, group: str) -> str:
 
 
 def measure(session: Session, noise: NoiseFloor, book: Book) -> dict[str, Ranking]:
-    """Run rounds until nobody is wanted any more; returns the ranking of every group."""
+    """Run rounds until nobody is wanted any more; returns the ranking of every group.
+
+    A run that goes on has its gaps filled: a failed process gets another chance, and an attempt that was to be repeated
+    because the machine was disturbed does not count.
+    """
+    repeated = {(note["group"], note["round"], note["attempt"]) for note in session.noted_rounds() if not note["kept"]}
+    book.forget(lambda trial: not trial.done or (store.group_of(trial), *store.round_of(trial)) in repeated)
     rankings = {group: rank(session, group, noise, book) for group in session.plan.groups}
     for number in range(1, session.plan.protocol.rounds_max + 1):
         for group, cells in session.plan.groups.items():
             wanted = _wanted(session, rankings[group], cells, number, book)
-            missing = [cell for cell in wanted if number not in book.kept[cell.key]]
+            missing = [cell for cell in wanted if not book.has(cell.key, number)]
             if missing:
                 _run_round(session, number, group, missing, book)
                 rankings[group] = rank(session, group, noise, book)
@@ -81,7 +109,8 @@ def rank(session: Session, group: str, noise: NoiseFloor, book: Book) -> Ranking
 
 
 def _wanted(session: Session, ranking: Ranking, cells: list[Cell], number: int, book: Book) -> list[Cell]:
-    able = [cell for cell in cells if cell.key not in book.failed]
+    failed = book.failed
+    able = [cell for cell in cells if cell.key not in failed]
     if not session.plan.protocol.sequential or number <= session.plan.protocol.rounds_min:
         return able
     keys = rounds_wanted(ranking)
@@ -90,11 +119,12 @@ def _wanted(session: Session, ranking: Ranking, cells: list[Cell], number: int, 
 
 def _run_round(session: Session, number: int, group: str, cells: list[Cell], book: Book) -> None:
     """Run one round; when the machine was disturbed, run the whole of it again: never one arm, never by its times."""
-    for attempt in range(MOST_ATTEMPTS):
+    first = _next_attempt(session.folder, number, cells)
+    for attempt in range(first, first + MOST_ATTEMPTS):
         with Sampler() as sampler:
             trials = _run_once(session, number, attempt, group, cells)
         reasons = judge(sampler.summary()) if session.plan.options.guard else []
-        again = bool(reasons) and attempt + 1 < MOST_ATTEMPTS and all(trial.done for trial in trials)
+        again = bool(reasons) and attempt + 1 < first + MOST_ATTEMPTS and all(trial.done for trial in trials)
         session.note_round(
             group=group, round=number, attempt=attempt, kept=not again, reasons=reasons, quietness=sampler.summary().to_dict()
         )
@@ -103,6 +133,14 @@ def _run_round(session: Session, number: int, group: str, cells: list[Cell], boo
         session.screen.say(f"Round {number} of {group} is measured again, as the machine was disturbed: {'; '.join(reasons)}.")
     for trial in trials:
         book.enter(trial)
+
+
+def _next_attempt(run: Path, number: int, cells: list[Cell]) -> int:
+    """Return the first attempt at a round that has left no folder: an interrupted process keeps what it wrote."""
+    attempt = 0
+    while any(jobs.trial_folder(run, number, attempt, cell).exists() for cell in cells):
+        attempt += 1
+    return attempt
 
 
 def _run_once(session: Session, number: int, attempt: int, group: str, cells: list[Cell]) -> list[Trial]:

@@ -48,11 +48,11 @@ class Session:
         self.screen.finished(trial)
         return trial
 
-    def run_aside(self, cell: Cell, job: Job) -> Trial:
+    def run_aside(self, environment: str, job: Job) -> Trial:
         """Run a process that is no result of the run (certificates, calibration): recorded in its folder, not indexed."""
         self.check_disk()
         guard = launch.Guard(self.plan.options.silence_s)
-        return launch.launch(job, self.environments[cell.environment].python, _nobody, guard)
+        return launch.launch(job, self.environments[environment].python, _nobody, guard)
 
     def check_disk(self) -> None:
         """Stop before a process whose record would not fit."""
@@ -65,8 +65,16 @@ class Session:
 
     def note_round(self, **values: Any) -> None:
         """Append what the machine was like during a round."""
-        with (self.folder / ROUNDS).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(values) + "\n")
+        with (self.folder / ROUNDS).open("a+b") as file:
+            file.seek(0)
+            file.truncate(file.read().rfind(b"\n") + 1)  # a kill may have cut the last line short
+            file.write(json.dumps(values).encode() + b"\n")
+
+    def noted_rounds(self) -> list[dict[str, Any]]:
+        """Return what `note_round` has written so far."""
+        path = self.folder / ROUNDS
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
+        return [json.loads(line) for line in lines if line.endswith("\n")]
 
 
 def _nobody(event: dict[str, Any]) -> None:

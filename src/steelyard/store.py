@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steelyard import trials
+from steelyard import record, trials
 from steelyard.errors import UserError
 from steelyard.trials import Block, Evaluation, Trial
 from steelyard_worker import protocol
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 FILE = "index.sqlite"
-RUN = "run.json"
+RUN = record.FILE
+BUSY_S = 30
 TRIALS = "trials"
 SCHEMA_VERSION = 1
 
@@ -28,15 +29,22 @@ class Store:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.notice = ""
-        folder.mkdir(parents=True, exist_ok=True)
+        self._notices: list[str] = []
         try:
-            self._open()
+            folder.mkdir(parents=True, exist_ok=True)
+            self._open(folder / FILE)
+        except (OSError, sqlite3.OperationalError) as error:
+            self._do_without(error)
         except sqlite3.DatabaseError as error:
             self._set_aside(error)
 
-    def _open(self) -> None:
-        self._base = sqlite3.connect(self.folder / FILE, timeout=30, isolation_level=None)
+    @property
+    def notice(self) -> str:
+        """What a person should know about the index; empty when all is well."""
+        return " ".join(self._notices)
+
+    def _open(self, where: Path | str) -> None:
+        self._base = sqlite3.connect(where, timeout=BUSY_S, isolation_level=None)
         self._base.row_factory = sqlite3.Row
         self._base.execute("PRAGMA foreign_keys = ON")
         if self._base.execute("PRAGMA quick_check").fetchone()[0] != "ok":
@@ -50,19 +58,27 @@ class Store:
         if not fresh:
             raise sqlite3.DatabaseError("it was written by another version")
         self._base.execute("PRAGMA journal_mode = WAL")
+        self._base.execute("BEGIN IMMEDIATE")
+        self._base.execute("ROLLBACK")  # fails now, not half way, where the folder cannot be written
         self._base.executescript((Path(__file__).parent / "schema.sql").read_text(encoding="utf-8"))
         self._base.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         self._ingest_all()
 
+    def _do_without(self, error: Exception) -> None:
+        """Where the index can be neither read nor written (a read-only disk), read the event files into memory."""
+        self._open(":memory:")
+        self._notices.append(f"The index {self.folder / FILE} cannot be used ({error}); the event files were read instead.")
+
     def _set_aside(self, error: sqlite3.DatabaseError) -> None:
         """Keep the damaged file for whoever wants to look, and build a new one from the event files."""
         path = self.folder / FILE
+        self._base.close()
         for suffix in ("", "-wal", "-shm"):
             old = path.with_name(path.name + suffix)
             if old.exists():
                 old.replace(path.with_name(f"{path.name}.damaged{suffix}"))
-        self._open()
-        self.notice = f"The index {path} could not be used ({error}); it was rebuilt from the event files, nothing is lost."
+        self._notices.append(f"The index {path} could not be used ({error}); it was rebuilt from the event files, nothing is lost.")
+        self._open(path)
 
     def rebuild(self) -> None:
         """Forget everything and read every run folder again."""
@@ -71,12 +87,22 @@ class Store:
 
     def _ingest_all(self) -> None:
         for path in sorted(self.folder.glob(f"*/{RUN}")):
-            self.add_run(path.parent)
+            try:
+                self.add_run(path.parent)
+            except UserError as error:
+                self._notices.append(str(error))
+                continue
             for folder in sorted((path.parent / TRIALS).glob("*/")):
-                try:
-                    self.add_trial(path.parent.name, trials.read(folder))
-                except UserError as error:
-                    self.notice = str(error)
+                self._ingest(path.parent.name, folder)
+
+    def _ingest(self, run: str, folder: Path) -> None:
+        """Index one trial folder; one that a kill left without a job has no record to lose."""
+        if not (folder / trials.JOB).exists():
+            return
+        try:
+            self.add_trial(run, trials.read(folder))
+        except UserError as error:
+            self._notices.append(str(error))
 
     @contextmanager
     def _change(self) -> Iterator[sqlite3.Connection]:
@@ -84,15 +110,16 @@ class Store:
         try:
             yield self._base
         except BaseException:
-            self._base.execute("ROLLBACK")
+            if self._base.in_transaction:  # SQLite rolls back by itself when the disk is full
+                self._base.execute("ROLLBACK")
             raise
         self._base.execute("COMMIT")
 
     def add_run(self, folder: Path) -> None:
-        """Index a run from its run.json; what it says now replaces what it said before."""
-        raw = json.loads((folder / RUN).read_text(encoding="utf-8"))
-        row = {"id": folder.name, "folder": str(folder), **{key: raw[key] for key in ("study", "created", "state", "machine", "method")}}
-        row["plan"] = json.dumps(raw["plan"])
+        """Index a run from its run.json; what it says now replaces what it said before. A damaged one is a UserError."""
+        known = record.read(folder)
+        row = {key: getattr(known, key) for key in ("study", "created", "state", "machine", "method")}
+        row |= {"id": folder.name, "folder": str(folder), "plan": json.dumps(known.plan)}
         names = ", ".join(row)
         updates = ", ".join(f"{name} = excluded.{name}" for name in row if name != "id")
         marks = ", ".join(f":{name}" for name in row)
@@ -126,7 +153,9 @@ class Store:
         for row in self._base.execute("SELECT * FROM blocks WHERE run = ? ORDER BY trial, first_step", (run,)):
             blocks.setdefault(row["trial"], []).append(Block(*tuple(row)[2:]))
         rows = self._base.execute("SELECT * FROM trials WHERE run = ? ORDER BY id", (run,))
-        return [_trial(row, blocks.get(row["id"], [])) for row in rows]
+        known = [(self.folder / run / TRIALS / row["id"], row) for row in rows]
+        # A trial whose folder was deleted is left out; runs that were moved are found where they are now.
+        return [_trial(folder, row, blocks.get(row["id"], [])) for folder, row in known if folder.is_dir()]
 
     def close(self) -> None:
         """Close the file."""
@@ -153,16 +182,21 @@ def cell_of(trial: Trial) -> str:
     return trial.job.trial.partition("/")[2]
 
 
+def group_of(trial: Trial) -> str:
+    """Return the group of the trial's cell."""
+    return f"{trial.job.workload}:{trial.job.preset}"
+
+
 def round_of(trial: Trial) -> tuple[int, int]:
     """Return (round, attempt); round 0 is outside the rounds."""
     number, _, attempt = trial.job.trial.partition("/")[0].partition(".")
     return int(number), int(attempt or 0)
 
 
-def _trial(row: sqlite3.Row, blocks: list[Block]) -> Trial:
+def _trial(folder: Path, row: sqlite3.Row, blocks: list[Block]) -> Trial:
     evaluation = json.loads(row["evaluation"]) if row["evaluation"] else None
     return Trial(
-        folder=Path(row["folder"]), job=protocol.from_line(row["job"]), method=row["method"],
+        folder=folder, job=protocol.from_line(row["job"]), method=row["method"],
         applied=json.loads(row["applied"]), libraries=json.loads(row["libraries"]), phases_ns=json.loads(row["phases_ns"]),
         first_step_since_spawn_ns=row["to_first_step_ns"], blocks=tuple(blocks),
         evaluation=_evaluation(evaluation) if evaluation else None, peak_resident_bytes=row["peak_resident_bytes"],

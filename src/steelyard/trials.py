@@ -113,9 +113,15 @@ class Trial:
 
     def _recorded(self, name: str, dtype: str, block: Block) -> np.ndarray[Any, Any]:
         path = self.folder / name
-        values = np.fromfile(path, dtype, block.steps, offset=block.first_step * np.dtype(dtype).itemsize)
+        try:
+            values = np.fromfile(path, dtype, block.steps, offset=block.first_step * np.dtype(dtype).itemsize)
+        except OSError as error:
+            raise UserError(f"{path} cannot be read ({error.strerror}). Delete {self.folder} to leave this process out.") from None
         if len(values) != block.steps:
-            raise UserError(f"{path} ends too early: it should hold {block.steps} values from step {block.first_step} on.")
+            raise UserError(
+                f"{path} ends too early: it should hold {block.steps} values from step {block.first_step} on. "
+                f"Delete {self.folder} to leave this process out."
+            )
         return values
 
 
@@ -124,7 +130,7 @@ def read(folder: Path) -> Trial:
     try:
         job = protocol.from_line((folder / JOB).read_text(encoding="utf-8"))
         return replay(folder, job, protocol.read_events(folder / protocol.EVENTS))
-    except (ValueError, OSError, KeyError, TypeError) as error:
+    except (ValueError, OSError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"Trial {folder.name} cannot be read: {error}. Delete {folder} to leave it out.") from None
 
 

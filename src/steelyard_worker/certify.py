@@ -18,14 +18,11 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
     Build = Callable[[Mapping[str, Array]], Trainer]
 
-# Half a unit in the last place of float32: the relative size of one rounding.
-UNIT_ROUNDOFF = 2.0**-24
-
 
 def dump(job: Job, weights: Mapping[str, Array], build: Build, events: EventWriter) -> None:
-    """Write one tensors folder per variant: logits, loss, grad/*, loss1..k, after1/*, after<k>/*."""
+    """Write one tensors folder per variant: output/*, loss, grad/*, loss1..k, after0|1|2|<k>/*, inference/*."""
     for variant in job.certify.variants:
-        change = _perturbation(variant)
+        change = _perturbation(variant, job.certify.noise)
         changed = {name: change("weights/" + name, array) for name, array in weights.items()}
         folder = Path(job.folder) / f"variant{variant}"
         tensors.write(folder, _tensors(job, changed, build, change), {"variant": variant, "steps": job.certify.steps})
@@ -40,14 +37,19 @@ def _tensors(job: Job, weights: Mapping[str, Array], build: Build, change: Any) 
     found["loss"] = np.float64(loss)
     found |= {f"grad/{name}": array for name, array in gradients.items()}
     trainer = build(weights)
+    found |= _state(trainer, 0)
     for number, batch in enumerate(feed, 1):
         handle = trainer.step(trainer.put(batch))
         trainer.synchronise()
         found[f"loss{number}"] = np.float64(trainer.losses([handle])[0])
-        if number in (1, len(feed)):
-            found |= {f"after{number}/{name}": np.array(array) for name, array in trainer.state().items()}
+        if number in (1, 2, len(feed)):
+            found |= _state(trainer, number)
     found |= {f"inference/{name}": array for name, array in trainer.outputs(trainer.put(feed[0])).items()}
     return found
+
+
+def _state(trainer: Trainer, step: int) -> dict[str, Array]:
+    return {f"after{step}/{name}": np.array(array) for name, array in trainer.state().items()}
 
 
 def _batches(job: Job, change: Any) -> list[batches.Batch]:
@@ -59,14 +61,14 @@ def _batches(job: Job, change: Any) -> list[batches.Batch]:
     return [{name: change(f"input{i}/{name}", array) for name, array in batch.items()} for i, batch in enumerate(taken)]
 
 
-def _perturbation(variant: int) -> Any:
-    """Return a change of every floating value by one rounding's worth of seeded relative noise; variant 0: none."""
+def _perturbation(variant: int, size: float) -> Any:
+    """Return a change of every floating value by seeded relative noise of the given size; variant 0: none."""
 
     def change(name: str, array: Array) -> Array:
         if not variant or not np.issubdtype(array.dtype, np.floating):
             return array
         seed = [variant, *name.encode()]
         noise = np.random.Generator(np.random.PCG64(seed)).standard_normal(array.shape)
-        return np.asarray(array * (1 + UNIT_ROUNDOFF * noise))
+        return np.asarray(array * (1 + size * noise))
 
     return change

@@ -120,6 +120,7 @@ class Certify:
 
     steps: int = 5
     variants: tuple[int, ...] = (0,)
+    noise: float = 2.0**-20  # relative standard deviation of a perturbation
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import platform
 import resource
+import signal
 import sys
 import traceback
 from pathlib import Path
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
     from steelyard_worker.frameworks.base import Adapter
 
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
 EXIT_REFUSED = 3
 EXIT_CRASHED = 4
 EXIT_DISK_FULL = 5
@@ -28,17 +31,27 @@ def main(line: str) -> int:
     """Run the job of one JSON line; the exit code is 0 when `done` was written."""
     from steelyard_worker import measure
 
+    _die_with_parent()
     job = protocol.from_line(line)
-    folder = Path(job.folder)
-    events = EventWriter(folder / EVENTS, measure.monotonic)
+    events = EventWriter(Path(job.folder) / EVENTS, measure.monotonic)
     try:
         _run(job, events)
+        events.write("done")
+        events.close()
     except Exception as error:  # the process border: every failure becomes a recorded event
-        traceback.print_exc()
+        with contextlib.suppress(OSError):  # the log may lie on the disk that is full
+            traceback.print_exc()
         return _record(events, error)
-    events.write("done")
-    events.close()
     return 0
+
+
+def _die_with_parent() -> None:
+    """Have the kernel end this process when the orchestrator is killed: nobody would read what it measures (prctl(2))."""
+    if sys.platform != "linux":
+        return
+    import ctypes
+
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _record(events: EventWriter, error: Exception) -> int:

@@ -1,8 +1,7 @@
 """Dumped tensors -> a judgement: does the candidate compute what the float64 reference computes? Pure.
 
 Rounding levels come from noisy runs of the reference (see `method`); every tensor's relative L2 error is held against
-its own level, in the order initial state, outputs, loss, gradients, then step by step the loss and every tensor, then
-inference.
+its own level, in the order of `tensors.places`.
 """
 
 from __future__ import annotations

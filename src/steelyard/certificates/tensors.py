@@ -39,8 +39,8 @@ class Place:
 def places(keys: Iterable[str], network: Network) -> dict[str, Place]:
     """Return the places of all keys in the order in which they are judged.
 
-    Initial state, outputs, loss, gradients; then for every step its loss and the state after it; then inference.
-    KeyError names a key that no certify task writes, or a tensor that the network does not have.
+    Initial state; batch statistics after step 1, because they show the first forward pass layer by layer; outputs,
+    loss, gradients; then for every step its loss and the state after it; then inference. KeyError names a key that no certify task writes, or a tensor that the network does not have.
     """
     ranks = {parameter.name: rank for rank, parameter in enumerate(network.parameters)}
     statistics = {parameter.name for parameter in network.parameters if parameter.kind in STATISTICS}
@@ -64,12 +64,12 @@ def _place(key: str, ranks: Mapping[str, int], statistics: set[str]) -> Place:
         step = int(match["loss"])
         return Place(10 * step, 0, "loss", f"loss of step {step}", f"the loss of step {step}")
     if match["loss"] is not None:
-        return Place(2, 0, "loss", "loss", "the loss")
+        return Place(3, 0, "loss", "loss", "the loss")
     name = match["part"]
     if match[1] == "grad":
-        return Place(3, ranks[name], "gradients", "gradients", f"the gradient of {name}")
+        return Place(4, ranks[name], "gradients", "gradients", f"the gradient of {name}")
     if match[1] == "output":
-        return Place(1, 0, "outputs", "outputs", f"the output {name}")
+        return Place(2, 0, "outputs", "outputs", f"the output {name}")
     return Place(_LAST, 0, "inference", "inference", f"the output {name} in inference after training")
 
 
@@ -77,7 +77,9 @@ def _state(step: int, name: str, ranks: Mapping[str, int], statistics: set[str])
     if not step:
         return Place(0, ranks[name], "", "initial state", f"{name} before the first step")
     after = f"after {step} step{'s' if step > 1 else ''}"
-    return Place(10 * step + 1, ranks[name], f"statistics {after}" if name in statistics else "", after, f"{name} {after}")
+    if name not in statistics:
+        return Place(10 * step + 1, ranks[name], "", after, f"{name} {after}")
+    return Place(1 if step == 1 else 10 * step + 1, ranks[name], f"statistics {after}", after, f"{name} {after}")
 
 
 _LAST = 10**9

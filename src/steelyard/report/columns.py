@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     Tell = Callable[[Comparison, Contender, str], Told]
 
 
+NARROW = 80
+
+
 @dataclass(frozen=True)
 class Column:
     """`width`: the least number of characters a terminal must have to show it; 0: the page alone does."""
@@ -27,19 +30,19 @@ class Column:
 
 
 COLUMNS = (
-    Column("mean step", lambda c, x, s: words.location(x, s), 80, "Counted time over counted steps, averaged over processes; lower is better."),
-    Column("times the fastest", words.ratio, 80, "Time per step over that of the fastest certified contender, from rounds both ran."),
+    Column("mean step", lambda c, x, s: words.location(x, s), NARROW, "Counted time over counted steps, averaged over processes; lower is better."),
+    Column("times the fastest", words.ratio, NARROW, "Time per step over that of the fastest certified contender, from rounds both ran."),
     Column("median step", lambda c, x, s: Told(words.median(x, s)), 120, "Half of the counted steps took less."),
-    Column("throughput", lambda c, x, s: words.throughput(x, s, c.unit), 110, "Batch size over mean step; higher is better."),
-    Column("first step", lambda c, x, s: Told(words.seconds(x.first_step_ns)), 80, "Compilation, tracing and allocation happen here."),
+    Column("throughput", lambda c, x, s: words.throughput(x, s, c.unit), 108, "Batch size over mean step; higher is better."),
+    Column("first step", lambda c, x, s: Told(words.seconds(x.first_step_ns)), NARROW, "Compilation, tracing and allocation happen here."),
     Column("to first step", lambda c, x, s: Told(words.seconds(x.to_first_step_ns)), 0, "From the start of the process to the end of its first step, import included."),
-    Column("peak memory", lambda c, x, s: Told(words.memory(x)), 80, "Of the device where the framework counts it, else of the whole process."),
+    Column("peak memory", lambda c, x, s: Told(words.memory(x)), 94, "Of the device where the framework counts it, else of the whole process."),
     Column("accuracy", lambda c, x, s: words.accuracy(x), 120, "On the test split, after equally many training steps."),
     Column("of peak", lambda c, x, s: Told(words.share(x, s)), 0, "Arithmetic of the training step over the fastest matrix product measured on this machine."),
-    Column("certificate", lambda c, x, s: Told(words.CERTIFICATES[x.proof.state]), 80, "Whether it was proved to compute the same as the reference."),
+    Column("certified", lambda c, x, s: Told(words.CERTIFICATES[x.proof.state]), NARROW, "Whether it was proved to compute the same as the reference."),
 )  # fmt: skip
 
 
 def shown(columns: int) -> list[Column]:
     """Return the columns that a terminal of so many characters has room for; the certificate is always one."""
-    return [column for column in COLUMNS if column.width and (columns >= column.width or column.width == 80)]
+    return [column for column in COLUMNS if column.width and (columns >= column.width or column.width == NARROW)]

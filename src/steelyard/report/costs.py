@@ -53,7 +53,7 @@ def start(comparison: Comparison, styles: dict[str, Style]) -> Figure | None:  #
         spent = [contender.phases_ns.get(key, 0.0) for contender in started]
         data.append({
             "type": "bar", "orientation": "h", "x": figures.rounded(value / 1e9 for value in spent), "y": list(range(len(started))), "name": said, "width": 0.36,
-            "marker": {"color": colour, "pattern": {"shape": pattern, "fgcolor": "rgba(255,255,255,0.7)", "size": 5}}, "text": [words.duration(v) if v else "0 s" for v in spent], "textposition": "none",
+            "marker": {"color": colour, "pattern": {"shape": pattern, "fillmode": "overlay", "fgcolor": "#ffffff", "fgopacity": 0.8, "size": 6}}, "text": [words.duration(v) if v else "0 s" for v in spent], "textposition": "none",
             "hovertemplate": f"{said}: %{{text}}<extra></extra>",
         })  # fmt: skip
     totals = [words.duration(sum(contender.phases_ns.values())) for contender in started]
@@ -90,7 +90,7 @@ def machine(view: View) -> Figure | None:
         used = [cores * line["quietness"].get("steal_share", 0.0) if key == "steal" else line["quietness"].get(key, 0.0) for line in lines]
         data.append({
             "type": "bar", "x": places, "y": figures.rounded(used, 3), "name": said, "hovertemplate": f"%{{y:.2f}} cores, {said}<extra></extra>",
-            "marker": {"color": colour, "pattern": {"shape": pattern, "fgcolor": "rgba(255,255,255,0.7)", "size": 5}},
+            "marker": {"color": colour, "pattern": {"shape": pattern, "fillmode": "overlay", "fgcolor": "#ffffff", "fgopacity": 0.8, "size": 6}},
         })  # fmt: skip
     layout = figures.frame(
         300, barmode="stack", showlegend=True, legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}, bargap=0.35,

@@ -35,7 +35,7 @@ def figure(comparison: Comparison, styles: dict[str, Style]) -> Figure | None:
     layout = {"xaxis": figures.axis("training step", nticks=6, anchor="y2" if len(trained) > 1 else "y"), "yaxis": figures.axis("loss", nticks=5)}
     if len(trained) > 1:
         layout["yaxis"]["domain"] = [0.42, 1]
-        layout["yaxis2"] = figures.axis("difference", domain=[0, 0.32], type="log", dtick=2, exponentformat="power")
+        layout["yaxis2"] = figures.axis("difference", domain=[0, 0.32], type="log", nticks=4, exponentformat="power")
         says += f"; below, how far each is from {trained[0].title}'s: rounding begins near one part in ten million, and training lets it grow."
     else:
         says += "."

@@ -75,10 +75,9 @@ def _table(comparison: Comparison, source: str, shown: list[Column]) -> Table:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    table.add_column("framework\nversion, mode", max_width=26, overflow="fold")
+    table.add_column("framework\nversion, mode", min_width=17)
     for column in shown:
-        brackets = "\n[95 % interval]" if column.heading in ("mean step", "times the fastest") else ""
-        table.add_column(column.heading + brackets, no_wrap=column.heading != "throughput")
+        table.add_column(column.heading.replace(" ", "\n", 1), no_wrap=column.heading != "throughput")
     for contender in comparison.contenders:
         if source in contender.speeds:
             table.add_row(_name(contender), *(_cell(column, comparison, contender, source) for column in shown))
@@ -96,7 +95,7 @@ def _cell(column: Column, comparison: Comparison, contender: Contender, source: 
 
     told = column.tell(comparison, contender, source)
     doubtful = contender.proof.state != "certified"
-    style = COLOURS[contender.proof.state] if column.heading == "certificate" else "dim" if doubtful else ""
+    style = COLOURS[contender.proof.state] if column.heading == "certified" else "dim" if doubtful else ""
     return Text.assemble((told.value, style), "\n", (told.interval, "dim"))
 
 

@@ -18,7 +18,7 @@ INPUTS = {
     "pipeline": "Training from the framework's own input pipeline",
     "resident": "One synthetic batch that stays on the device: the framework alone",
 }
-CERTIFICATES = {"certified": "certified", "rejected": "REJECTED", "none": "none"}
+CERTIFICATES = {"certified": "yes", "rejected": "REJECTED", "none": "none"}
 INTERVALS = (
     "A range in brackets is where the true value lies with 95 % confidence, judged by how much fresh processes differed; "
     "ranges of ratios are drawn wider where several are compared, so that all verdicts on one table together mislead in "
@@ -96,7 +96,7 @@ def significant(value: float, digits: int = 3) -> str:
 def interval(value: float, low: float, high: float) -> tuple[str, str]:
     """Return value and `[low, high]` with equal decimals: as many as the interval is worth, at most five digits."""
     half = (high - low) / 2
-    worth = 1 - math.floor(math.log10(half)) if half > 0 and math.isfinite(half) else 0
+    worth = -math.floor(math.log10(half)) if half > 0 and math.isfinite(half) else 0
     decimals = max(_decimals(value, 3), min(worth, _decimals(value, 5)))
     lower = "0" if low * HOPELESS < value else f"{low:,.{decimals}f}"
     upper = "∞" if high > HOPELESS * value else f"{high:,.{decimals}f}"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import random
 import signal
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -146,14 +148,23 @@ class Trainer:
 
 
 def strike(fault: str) -> None:
-    """Do for real what the script says: hang, die, run out of memory, or find the disk full."""
+    """Do for real what the script says: hang, die, ask for more memory than there is, or fill the disk."""
     if fault == "hang":
         time.sleep(3600)
     elif fault == "die":
         os.kill(os.getpid(), signal.SIGKILL)
     elif fault == "memory":
-        raise MemoryError("Unable to allocate 1.00 TiB for an array")
+        np.empty(2**50, np.uint8)
     elif fault == "disk":
-        raise OSError(errno.ENOSPC, "No space left on device")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    elif fault == "fill":
+        _fill(Path("filler"))
     elif fault == "unsupported":
         raise Refusal("unsupported", "The script says that this cannot be done.")
+
+
+def _fill(path: Path) -> None:
+    """Write into the trial's folder until the disk takes no more; whoever writes next finds it full."""
+    with contextlib.suppress(OSError), path.open("wb", buffering=0) as file:
+        while file.write(bytes(2**16)):
+            pass

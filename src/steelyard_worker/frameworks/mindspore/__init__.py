@@ -1,0 +1,1 @@
+"""MindSpore: graph and PyNative mode."""

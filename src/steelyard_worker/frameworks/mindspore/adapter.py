@@ -1,0 +1,216 @@
+"""Drive MindSpore: settings, training step, input pipeline."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import mindspore
+import mindspore.dataset
+import numpy as np
+from mindspore import Parameter, Tensor, nn
+
+from steelyard_worker.frameworks.mindspore import optimizers, runtime
+from steelyard_worker.protocol import Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from types import ModuleType
+
+    from steelyard_worker.batches import Batch, Source
+    from steelyard_worker.frameworks.base import Array
+    from steelyard_worker.network import Network
+    from steelyard_worker.protocol import Optimizer, Settings
+
+    Tensors = tuple[Tensor, ...]
+
+
+class Adapter:
+    """One process of MindSpore."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        runtime.apply(settings)
+
+    def applied(self) -> dict[str, Any]:
+        """Read the settings back."""
+        return runtime.applied()
+
+    def libraries(self) -> dict[str, Any]:
+        """Versions and builds that do the arithmetic."""
+        return runtime.libraries()
+
+    def trainer(
+        self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array],
+        optimizer: Optimizer,
+    ) -> Trainer:  # fmt: skip
+        """Build the cell and load the canonical weights into it."""
+        return Trainer(self._settings, implementation, sizes, network, weights, optimizer)
+
+    def pipeline(self, trainer: Trainer, source: Source, workers: int) -> Iterator[Tensors]:
+        """`GeneratorDataset` over whole batches; workers are processes, 0 means its one thread in this process."""
+        data = mindspore.dataset.GeneratorDataset(
+            _Steps(source, trainer.columns), list(trainer.columns), shuffle=False,
+            num_parallel_workers=max(1, workers), python_multiprocessing=workers > 0,
+        )  # fmt: skip
+        while True:
+            yield from map(tuple, data.create_tuple_iterator(num_epochs=1))
+
+    def compilations(self) -> int:
+        """Graphs compiled so far, those inside the optimizers included."""
+        return runtime.compilations()
+
+    def peak_bytes(self) -> int | None:
+        """Peak of the device memory pool."""
+        return int(mindspore.runtime.max_memory_allocated()) if self._settings.device == "ascend" else None
+
+
+class _Steps:
+    """Item i is the whole batch of step i, so that the data set keeps the order of the run."""
+
+    def __init__(self, source: Source, columns: tuple[str, ...]) -> None:
+        self._source, self._columns = source, columns
+
+    def __len__(self) -> int:
+        return len(self._source.order)
+
+    def __getitem__(self, step: int) -> tuple[Array, ...]:
+        batch = self._source.batch(int(step))
+        return tuple(batch[name] for name in self._columns)
+
+
+class Objective(nn.Cell):
+    """Network with loss: inputs and targets -> (loss, outputs)."""
+
+    def __init__(self, network: nn.Cell, loss: nn.Cell, inputs: int) -> None:
+        super().__init__()
+        self.network, self.loss, self.inputs = network, loss, inputs
+
+    def construct(self, *batch: Tensor) -> tuple[Tensor, Tensors]:
+        outputs = self.network(*batch[: self.inputs])
+        return self.loss(*outputs, *batch[self.inputs :]), outputs
+
+
+class Trainer:
+    """One cell with its update rule."""
+
+    def __init__(
+        self, settings: Settings, implementation: ModuleType, sizes: dict[str, Any], network: Network,
+        weights: Mapping[str, Array], optimizer: Optimizer,
+    ) -> None:  # fmt: skip
+        self._implementation, self._optimizer, self._steps = implementation, optimizer, 0
+        self.columns = (*implementation.INPUTS, *implementation.TARGETS)
+        self._cell: nn.Cell = implementation.build(sizes)
+        self._named = implementation.variables(self._cell)
+        load(self._named, network, weights)
+        objective = Objective(self._cell, implementation.loss(), len(implementation.INPUTS)).set_train()
+        trained = {p.name: self._named[p.name] for p in network.parameters if p.trainable}
+        self._rule, self._order = optimizers.update_rule(optimizer, trained)
+        parameters = tuple(trained[name] for name in self._order)
+        differentiate = mindspore.value_and_grad(objective, None, parameters, has_aux=True)
+        compiled = mindspore.jit if settings.mode == "graph" else _as_it_is
+        self._strict = optimizer.flavour == "strict"
+        self._train = compiled(_strict_step(differentiate, self._rule) if self._strict else _step(differentiate, self._rule))
+        self._differentiate, self._infer = compiled(_gradients(differentiate)), compiled(_inference(self._cell))
+        self._last_loss: Tensor | None = None
+        self._on_ascend = settings.device == "ascend"
+
+    def put(self, batch: Batch) -> Tensors:
+        """Copy a canonical batch into tensors; MindSpore takes int32 indices and labels as they are."""
+        return tuple(Tensor(np.ascontiguousarray(batch[name])) for name in self.columns)
+
+    def step(self, batch: Tensors) -> Tensor:
+        """Forward, backward, update; the loss is not read."""
+        if self._strict:
+            self._steps += 1
+            scalars = optimizers.scalars(self._optimizer, self._steps)
+            self._last_loss = self._train(*(Tensor(value, mindspore.float32) for value in scalars), *batch)
+        else:
+            self._last_loss = self._train(*batch)
+        return self._last_loss
+
+    def synchronise(self) -> None:
+        """Wait until the last updated parameter and the loss can be read: kernels run in the order of their issue.
+
+        `mindspore.runtime.synchronize` is documented for accelerators only; on CPU its first call refuses and does not wait.
+        """
+        if self._on_ascend:
+            mindspore.runtime.synchronize()
+        if self._last_loss is not None:
+            self._named[self._order[-1]].asnumpy()
+            self._last_loss.asnumpy()
+
+    def losses(self, handles: list[Tensor]) -> list[float]:
+        """Read the losses back."""
+        return [float(handle.asnumpy()) for handle in handles]
+
+    def gradients(self, batch: Tensors) -> tuple[dict[str, Array], float, dict[str, Array]]:
+        """Forward in training mode and backward."""
+        loss, outputs, gradients = self._differentiate(*batch)
+        found = dict(zip(self._order, map(_numpy, gradients), strict=True))
+        return self._canonical(outputs), float(loss.asnumpy()), found
+
+    def outputs(self, batch: Tensors) -> dict[str, Array]:
+        """Forward in inference mode."""
+        self._cell.set_train(False)
+        outputs = self._infer(*batch[: len(self._implementation.INPUTS)])
+        self._cell.set_train(True)
+        return self._canonical(outputs)
+
+    def _canonical(self, outputs: Tensors) -> dict[str, Array]:
+        return dict(zip(self._implementation.OUTPUTS, map(_numpy, outputs), strict=True))
+
+    def state(self) -> dict[str, Array]:
+        """Parameters and batch-norm statistics; MindSpore's layouts are the canonical ones on CPU."""
+        return {name: _numpy(parameter) for name, parameter in self._named.items()}
+
+
+def _as_it_is(function: Callable[..., Any]) -> Callable[..., Any]:
+    return function
+
+
+def _step(differentiate: Callable[..., Any], rule: nn.Cell) -> Callable[..., Tensor]:
+    def step(*batch: Tensor) -> Tensor:
+        (loss, _), gradients = differentiate(*batch)
+        rule(gradients)
+        return loss
+
+    return step
+
+
+def _strict_step(differentiate: Callable[..., Any], rule: nn.Cell) -> Callable[..., Tensor]:
+    def step(one: Tensor, two: Tensor, *batch: Tensor) -> Tensor:
+        (loss, _), gradients = differentiate(*batch)
+        rule(gradients, one, two)
+        return loss
+
+    return step
+
+
+def _gradients(differentiate: Callable[..., Any]) -> Callable[..., tuple[Tensor, Tensors, Tensors]]:
+    def gradients(*batch: Tensor) -> tuple[Tensor, Tensors, Tensors]:
+        (loss, outputs), gradients = differentiate(*batch)
+        return loss, outputs, gradients
+
+    return gradients
+
+
+def _inference(cell: nn.Cell) -> Callable[..., Tensors]:
+    def infer(*inputs: Tensor) -> Tensors:
+        return cell(*inputs)
+
+    return infer
+
+
+def load(named: dict[str, Parameter], network: Network, weights: Mapping[str, Array]) -> None:
+    """Copy canonical weights into the parameters; a tensor missing on either side, or of another shape, is refused."""
+    expected = {parameter.name: parameter.shape for parameter in network.parameters}
+    for name in sorted(expected.keys() ^ named.keys()):
+        raise Refusal("implementation", f"Tensor {name} is {'missing from' if name in expected else 'only in'} the cell.")
+    for name, shape in expected.items():
+        if tuple(named[name].shape) != shape:
+            raise Refusal("implementation", f"Tensor {name} has shape {tuple(named[name].shape)}, expected {shape}.")
+        named[name].set_data(Tensor(np.array(weights[name], np.float32)))
+
+
+def _numpy(tensor: Tensor) -> Array:
+    return np.array(tensor.asnumpy())

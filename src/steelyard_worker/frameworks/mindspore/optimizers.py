@@ -1,0 +1,113 @@
+"""Update rules: MindSpore's own ones, and the canonical formulas written out."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from mindspore import Parameter, ParameterTuple, Tensor, nn, ops
+from mindspore.experimental import optim
+
+from steelyard_worker.protocol import Optimizer, Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def update_rule(spec: Optimizer, named: dict[str, Parameter]) -> tuple[nn.Cell, tuple[str, ...]]:
+    """Return a cell that takes the gradients, and the names of the tensors in the order in which it takes them."""
+    if spec.flavour == "strict":
+        return Strict(spec, named), tuple(named)
+    return _native(spec, named)
+
+
+def _native(spec: Optimizer, named: dict[str, Parameter]) -> tuple[nn.Cell, tuple[str, ...]]:
+    others = [name for name in named if name not in spec.decay]
+    decayed = [name for name in named if name in spec.decay]
+    # Groups, always: without them names that contain "beta" or "gamma" are left out of the decay (P-43).
+    groups: list[dict[str, Any]] = [
+        {"params": [named[name] for name in names], "weight_decay": decay}
+        for names, decay in ((others, 0.0), (decayed, spec.weight_decay))
+        if names
+    ]
+    makers: dict[str, Callable[..., nn.Cell]] = {
+        "sgd": lambda g: nn.SGD(g, spec.learning_rate, momentum=spec.momentum, nesterov=spec.nesterov),
+        "adam": lambda g: nn.Adam(
+            g, spec.learning_rate, beta1=spec.beta1, beta2=spec.beta2, eps=spec.epsilon
+        ),
+        "adamw": lambda g: optim.AdamW(
+            g, spec.learning_rate, betas=(spec.beta1, spec.beta2), eps=spec.epsilon
+        ),
+    }
+    if spec.name not in makers:
+        raise Refusal("unsupported", f"No native {spec.name} is known for MindSpore; known: {', '.join(makers)}.")
+    return makers[spec.name](groups), (*others, *decayed)
+
+
+class Strict(nn.Cell):
+    """The canonical formulas of every optimizer, tensor by tensor.
+
+    What changes from step to step is computed on the host (`scalars`) and handed to the graph, so nothing is recompiled.
+    """
+
+    def __init__(self, spec: Optimizer, named: dict[str, Parameter]) -> None:
+        super().__init__()
+        self.rule, self.canonical, self.nesterov = spec.name, spec.form == "canonical", spec.nesterov
+        self.rate, self.momentum, self.epsilon = spec.learning_rate, spec.momentum, spec.epsilon
+        self.beta1, self.beta2 = spec.beta1, spec.beta2
+        self.keep1, self.keep2 = 1 - spec.beta1, 1 - spec.beta2
+        self.decays = tuple(spec.weight_decay if name in spec.decay else 0.0 for name in named)
+        self.tensors = ParameterTuple(tuple(named.values()))
+        self.first = self.tensors.clone(prefix="first", init="zeros")
+        self.second = self.tensors.clone(prefix="second", init="zeros")
+
+    def construct(self, gradients: tuple[Tensor, ...], one: Tensor, two: Tensor) -> bool:
+        """Apply one update; `one` and `two` are what `scalars` returns."""
+        for i in range(len(self.tensors)):
+            if self.rule == "sgd":
+                self._sgd(self.tensors[i], self.first[i], gradients[i], self.decays[i])
+            else:
+                self._adam(self.tensors[i], self.first[i], self.second[i], gradients[i], self.decays[i], one, two)
+        return True
+
+    def _sgd(self, p: Parameter, u: Parameter, gradient: Tensor, decay: float) -> None:
+        g = gradient + decay * p if decay else gradient
+        velocity = self.momentum * u + g
+        ops.assign(u, velocity)
+        ops.assign(p, p - self.rate * (g + self.momentum * velocity if self.nesterov else velocity))
+
+    def _adam(
+        self, p: Parameter, m: Parameter, v: Parameter, gradient: Tensor, decay: float, one: Tensor, two: Tensor
+    ) -> None:  # fmt: skip
+        old = p * (1 - self.rate * decay) if decay and self.rule == "adamw" else p
+        g = gradient + decay * p if decay and self.rule != "adamw" else gradient
+        mean = self.beta1 * m + self.keep1 * g
+        square = self.beta2 * v + self.keep2 * g * g
+        ops.assign(m, mean)
+        ops.assign(v, square)
+        if self.canonical:
+            ops.assign(p, old - self.rate * (mean / one) / (ops.sqrt(square / two) + self.epsilon))
+        else:
+            ops.assign(p, old - one * mean / (ops.sqrt(square) + self.epsilon))
+
+
+def scalars(spec: Optimizer, t: int) -> tuple[float, float]:
+    """Return what step t's formula needs: the two bias corrections, or the step size of the epsilon-hat form and 1."""
+    if spec.name == "sgd":
+        return 1.0, 1.0
+    first, second = bias_corrections(spec, t)
+    if spec.form == "canonical":
+        return first, second
+    return spec.learning_rate * math.sqrt(second) / first, 1.0
+
+
+def bias_corrections(spec: Optimizer, t: int) -> tuple[float, float]:
+    """Return 1 - beta1^t and 1 - beta2^t in the precision that the rule declares."""
+    if spec.correction == "float64":
+        return 1 - spec.beta1**t, 1 - spec.beta2**t
+    one = np.float32(1)
+    return (
+        float(one - np.power(np.float32(spec.beta1), np.float32(t))),
+        float(one - np.power(np.float32(spec.beta2), np.float32(t))),
+    )

@@ -1,0 +1,62 @@
+"""LSTM sentiment in MindSpore: `nn.LSTM`, whose second bias is zero and never trained (P-21)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mindspore import Parameter, Tensor, nn, ops
+
+# Attribute of `nn.LSTM` -> kind of canonical tensor; gates are i, f, g, o in both (P-20).
+LSTM_LISTS = {"w_ih_list": "w_ih", "w_hh_list": "w_hh", "b_ih_list": "b"}
+
+
+class Network(nn.Cell):
+    """Word indices (N, T) -> logits (N, classes)."""
+
+    def __init__(self, sizes: dict[str, Any]) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(sizes["vocabulary"], sizes["embedding"])
+        self.lstm = nn.LSTM(
+            sizes["embedding"], sizes["hidden"], sizes["layers"], batch_first=False, bidirectional=sizes["bidirectional"]
+        )
+        self.both_ends = sizes["readout"] == "first+last"
+        features = sizes["hidden"] * (2 if sizes["bidirectional"] else 1) * (2 if self.both_ends else 1)
+        self.head = nn.Dense(features, sizes["classes"])
+        self.embedding.embedding_table.requires_grad = sizes["train_embedding"]
+        for bias in self.lstm.b_hh_list:
+            bias.set_data(ops.zeros_like(bias))
+            bias.requires_grad = False
+
+    def construct(self, tokens: Tensor) -> tuple[Tensor]:
+        # Time comes first, as in the LSTM kernel: turning the indices is cheaper than turning what is looked up.
+        steps, _ = self.lstm(self.embedding(ops.transpose(tokens, (1, 0))))
+        read = ops.concat((steps[0], steps[-1]), 1) if self.both_ends else steps[-1]
+        return (self.head(read),)
+
+
+INPUTS, TARGETS, OUTPUTS = ("tokens",), ("label",), ("logits",)
+
+
+def build(sizes: dict[str, Any]) -> nn.Cell:
+    """Return the network with whatever weights MindSpore gives it."""
+    return Network(sizes)
+
+
+def variables(network: Network) -> dict[str, Parameter]:
+    """Map canonical names to parameters."""
+    found = {
+        "embedding.weight": network.embedding.embedding_table,
+        "head.weight": network.head.weight,
+        "head.bias": network.head.bias,
+    }
+    names = ("forward", "backward") if network.lstm.bidirectional else ("forward",)
+    for attribute, kind in LSTM_LISTS.items():
+        for number, parameter in enumerate(getattr(network.lstm, attribute)):
+            layer, direction = divmod(number, len(names))
+            found[f"lstm.layer{layer}.{names[direction]}.{kind}"] = parameter
+    return found
+
+
+def loss() -> nn.Cell:
+    """Mean softmax cross-entropy from logits."""
+    return nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean")

@@ -1,0 +1,68 @@
+"""Subjects for certificates on small synthetic data: front-padded words with repetitions, random images."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from steelyard import frameworks, weights, workloads
+from steelyard.cells import declared_form
+from steelyard.certificates.reference import Peer, Subject
+from steelyard_worker import tensors
+from steelyard_worker.network import Input
+from steelyard_worker.protocol import Data, Job, Optimizer, Settings
+
+SEED = 7
+STEPS = 5
+
+
+def subject(
+    framework: str, workload: str, preset: str, folder: Path, rule: dict[str, Any] | None = None, mode: str = ""
+) -> Subject:
+    """Return a subject whose job writes below `folder`; weights and data depend on workload and preset alone."""
+    known, driver = workloads.find()[workload], frameworks.framework(framework)
+    wanted = known.preset(preset)
+    network = known.network(wanted)
+    optimizer = known.optimizer(wanted) if rule is None else Optimizer(**{**rule, "decay": tuple(rule.get("decay", ()))})
+    initial = weights.initialise(network.parameters, SEED)
+    job = Job(
+        task="certify", trial=f"{workload}/{framework}", framework=framework, workload=workload,
+        workload_folder=str(known.folder), preset=preset, sizes=wanted.sizes,
+        settings=Settings(mode or driver.default_mode, threads=1), optimizer=optimizer, weights=str(initial),
+        data=_data(network.inputs, wanted.sizes["batch"], initial.with_name(f"{initial.name}-data")),
+        folder=str(folder / "candidate"), seed=SEED,
+    )  # fmt: skip
+    return Subject(job, network, peer(framework), f"{workload}:{preset}:{SEED}", declared_form(driver, optimizer))
+
+
+def peer(framework: str) -> Peer:
+    """Return a framework as a reference, in its default mode; versions do not matter here."""
+    return Peer(framework, framework, frameworks.framework(framework).default_mode, "0", {})
+
+
+def moved(found: Subject, worker: Path) -> Subject:
+    """Return the subject with the workload folder of another copy of the worker."""
+    folder = worker / "workloads" / found.job.workload
+    return replace(found, job=replace(found.job, workload_folder=str(folder)))
+
+
+def _data(inputs: tuple[Input, ...], batch: int, folder: Path) -> Data:
+    generator, count = np.random.default_rng(SEED), batch * STEPS
+    arrays = {each.name: _draw(each, count, generator) for each in inputs}
+    tensors.write(folder / "synthetic", {name: array[:batch] for name, array in arrays.items()})
+    tensors.write(folder / "prepared", {f"train/{name}": array for name, array in arrays.items()})
+    tensors.write(folder / "order", {"order": np.arange(count, dtype=np.int32).reshape(STEPS, batch)})
+    return Data(*(str(folder / name) for name in ("synthetic", "prepared", "order")))
+
+
+def _draw(each: Input, count: int, generator: np.random.Generator) -> np.ndarray[Any, Any]:
+    if each.dtype == "float32":
+        return generator.standard_normal((count, *each.shape), dtype=np.float32)
+    found = generator.integers(0, each.high, (count, *each.shape), dtype=np.int32)
+    if each.shape:
+        found[:, : each.shape[0] // 4] = 0  # padding
+        found[:, -2:] = found[:, :2] + 3  # words that every review repeats
+    return found
