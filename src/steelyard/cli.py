@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
 import sys
 
 EXIT_INTERRUPTED = 130
 EXIT_PIPE = 141
+# What a person can mend about a disk; any other operating system error is a fault of this program.
+MENDABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST}
 
 ABOUT = """\
 steelyard weighs deep-learning frameworks against each other on this machine: the same network with the
@@ -43,6 +46,7 @@ def main(argv: list[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     from steelyard.errors import UserError
 
+    _end_as_interrupted()
     try:
         module = importlib.import_module(f"steelyard.commands.{arguments.module}")
         code: int = module.execute(arguments)
@@ -57,6 +61,29 @@ def main(argv: list[str] | None = None) -> int:
     except BrokenPipeError:
         sys.stderr.close()
         return EXIT_PIPE
+    except OSError as error:
+        if error.errno not in MENDABLE:
+            raise
+        print(f"steelyard: {_of_disk(error)}", file=sys.stderr)
+        return UserError.exit_code
+
+
+def _end_as_interrupted() -> None:
+    """Let a closed terminal and `kill` end a run as Ctrl-C does: cleanly, with what was measured."""
+    import signal
+
+    for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, signal.default_int_handler)
+
+
+def _of_disk(error: OSError) -> str:
+    """Say what a file system refused, and where."""
+    where = f"{error.filename}: " if error.filename else ""
+    return (
+        f"{where}{error.strerror}. What was finished is kept. Make room, or name folders that can be written with the "
+        "variables STEELYARD_CACHE and STEELYARD_RUNS; an interrupted run goes on with: steelyard run --resume latest"
+    )
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -143,9 +143,7 @@ def disk(kept: list[Kept]) -> Finding:
     free = shutil.disk_usage(existing).free
     made = {(one.framework, one.version, one.accelerator) for one in kept}
     needed = sum(
-        lock.installed_bytes
-        for lock in _defaults()
-        if (lock.framework, lock.version, lock.accelerator) not in made
+        lock.installed_bytes for lock in _defaults() if (lock.framework, lock.version, lock.accelerator) not in made
     )
     sentence = f"{free / 1e9:.0f} GB free for {folder}; environments not made yet need {needed / 1e9:.1f} GB."
     if free < needed * 1.5:

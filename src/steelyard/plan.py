@@ -84,7 +84,8 @@ def plan(options: Options) -> RunPlan:
             cells += _cells(options, workload, preset, name)
     if not cells:
         raise UserError("Nothing is left to measure: " + " ".join(gap.reason for gap in gaps))
-    return RunPlan(options, study, protocol, tuple(cells), tuple(gaps), known)
+    once = tuple({cell.key: cell for cell in cells}.values())  # what is named twice is measured once
+    return RunPlan(options, study, protocol, once, tuple(dict.fromkeys(gaps)), known)
 
 
 def threads_of(options: Options) -> int:
@@ -107,12 +108,23 @@ def _environment_names(asked: tuple[str, ...]) -> list[str]:
 
 
 def _check_addressed(options: Options, names: list[str]) -> None:
-    """Refuse a mode or knob that is meant for a framework that does not take part."""
-    addressed = [text.partition("=")[0].partition(".")[0] for text in options.modes]
-    addressed += [text.partition("=")[0].partition(".")[0] for text in options.knobs if "." in text.partition("=")[0]]
+    """Refuse a mode, knob or interpreter that is meant for nobody who takes part."""
+    for text in options.modes:
+        if "=" not in text:
+            raise UserError(f"'{text}' names no mode: write FRAMEWORK=MODE, such as {names[0]}={text}.")
+    knobs = [text.partition("=")[0].rpartition(".") for text in options.knobs]
+    addressed = [text.partition("=")[0] for text in options.modes] + [name for name, dot, _ in knobs if dot]
+    taking_part = {*names, *(name.partition("@")[0] for name in names)}
     for name in addressed:
-        if name not in names and name not in {other.partition("@")[0] for other in names}:
+        if name not in taking_part:
             raise UserError(f"'{name}' takes no part in this run.{nearest(name, names)}")
+    for name in options.brought:
+        if name not in names:
+            raise UserError(f"--env {name}: '{name}' takes no part in this run.{nearest(name, names)}")
+    offered = {knob for name in taking_part if "@" not in name for knob in frameworks.framework(name).knobs}
+    for name, dot, knob in knobs:
+        if not dot and knob not in offered:
+            raise UserError(f"No framework of this run has a knob '{knob}'.{nearest(knob, sorted(offered))}")
 
 
 def _gap(options: Options, workload: Workload, protocol: Protocol, preset: Preset, name: str) -> str:
@@ -144,11 +156,12 @@ def _cells(options: Options, workload: Workload, preset: Preset, name: str) -> l
 
 
 def _modes(options: Options, known: Framework, name: str) -> list[str]:
+    wanted: list[str] = []
     for text in options.modes:
         addressed, _, listed = text.partition("=")
         if addressed in (name, known.name):
-            return [known.mode(mode) for mode in listed.split(",")]
-    return [known.default_mode]
+            wanted += [known.mode(mode) for mode in listed.split(",")]
+    return wanted or [known.default_mode]
 
 
 def _knobs(options: Options, known: Framework, name: str) -> list[dict[str, Any]]:

@@ -140,6 +140,17 @@ def find(runs: Path, name: str) -> Path:
     raise UserError(f"There is no run '{name}' in {runs}.{nearest(name, known)}")
 
 
+def state(folder: Path, known: RunRecord) -> str:
+    """Return a run's state as it is: nobody is left to write 'interrupted' where the process itself was killed."""
+    if known.state != "running":
+        return known.state
+    try:
+        with claim(folder):
+            return "interrupted"
+    except (UserError, OSError):
+        return "running"
+
+
 @contextmanager
 def claim(folder: Path) -> Iterator[None]:
     """Hold a run folder for this process; a second steelyard on the same folder is refused."""

@@ -13,6 +13,16 @@ from steelyard.errors import UserError, nearest
 if TYPE_CHECKING:
     from pathlib import Path
 
+HEADER = re.compile(r"\s*\[+([^\]]+)\]")
+# Annotation of a field -> what a file may hold for it, and how to say so.
+MEANINGS: dict[str, tuple[tuple[type, ...], str]] = {
+    "str": ((str,), "a text"),
+    "int": ((int,), "a whole number"),
+    "float": ((int, float), "a number"),
+    "bool": ((bool,), "true or false"),
+    "tuple[str, ...]": ((list,), "a list of texts"),
+}
+
 
 def read(path: Path) -> dict[str, Any]:
     """Parse a TOML file; a syntax error or an unreadable file is a UserError that says where."""
@@ -26,37 +36,48 @@ def read(path: Path) -> dict[str, Any]:
 
 def check_keys(path: Path, table: dict[str, Any], where: str, required: set[str], allowed: set[str]) -> None:
     """Refuse unknown and missing keys of one table."""
-    prefix = f"[{where}] " if where else ""
-    for key in table.keys() - allowed:
-        raise UserError(
-            f"{path}, line {line_of(path, key)}: {prefix}has an unknown key '{key}'.{nearest(key, list(allowed))}"
-        )
+    subject = f"[{where}]" if where else "the file"
+    for key in sorted(table.keys() - allowed):
+        known = nearest(key, list(allowed))
+        raise UserError(f"{path}, line {line_of(path, key, where)}: {subject} has an unknown key '{key}'.{known}")
     for key in sorted(required - table.keys()):
-        raise UserError(f"{path}, line {line_of(path, where)}: {prefix}lacks the key '{key}'. Add it.")
+        raise UserError(f"{path}, line {line_of(path, '', where)}: {subject} lacks the key '{key}'. Add it.")
 
 
-def check_type(path: Path, key: str, value: Any, kinds: tuple[type, ...], meaning: str) -> None:
-    """Refuse a value of the wrong type; true is no number."""
+def check_type(path: Path, key: str, value: Any, kinds: tuple[type, ...], meaning: str, where: str = "") -> None:
+    """Refuse a value of the wrong type in the table [where]; true is no number."""
     if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-        raise UserError(f"{path}, line {line_of(path, key)}: '{key}' must be {meaning}, but it is {value!r}.")
+        line = line_of(path, key, where)
+        raise UserError(f"{path}, line {line}: '{key}' must be {meaning}, but it is {value!r}.")
 
 
 def build(path: Path, table: dict[str, Any], where: str, kind: Any) -> Any:
-    """Build a frozen dataclass of plain values from a table, refusing what does not fit it."""
+    """Build a frozen dataclass of plain values from a table, refusing what does not fit its annotations."""
     known = {field.name: field for field in fields(kind)}
     required = {name for name, field in known.items() if field.default is MISSING and field.default_factory is MISSING}
     check_keys(path, table, where, required, set(known))
-    return kind(**{key: _number(known[key].type, value) for key, value in table.items()})
+    return kind(**{key: _fit(path, where, key, str(known[key].type), value) for key, value in table.items()})
 
 
-def line_of(path: Path, key: str) -> int:
-    """Return the line where a key or a table first appears; 1 when it does not."""
-    pattern = re.compile(rf"^\s*(\[+\s*)?([\w.\"-]+\.)?{re.escape(key)}\b")
+def line_of(path: Path, key: str, where: str = "") -> int:
+    """Return the line of a key in the table [where], or of that table's header; 1 when neither is written out."""
+    table, header_line = "", 1
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        if key and pattern.match(line):
+        if header := HEADER.match(line):
+            table = re.sub(r"[\s\"']", "", header[1])
+            if table == ".".join(filter(None, (where, key))):
+                return number
+            header_line = number if table == where else header_line
+        elif table == where and key and re.match(rf"\s*[\"']?{re.escape(key)}[\"']?\s*[=.]", line):
             return number
-    return 1
+    return header_line
 
 
-def _number(kind: Any, value: Any) -> Any:
-    return float(value) if kind in ("float", float) and isinstance(value, int) else value
+def _fit(path: Path, where: str, key: str, annotation: str, value: Any) -> Any:
+    kinds, meaning = MEANINGS[annotation]
+    check_type(path, key, value, kinds, meaning, where)
+    if list in kinds:
+        for each in value:
+            check_type(path, key, each, (str,), meaning, where)
+        return tuple(value)
+    return float(value) if annotation == "float" else value

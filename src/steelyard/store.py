@@ -41,7 +41,7 @@ class Store:
     @property
     def notice(self) -> str:
         """What a person should know about the index; empty when all is well."""
-        return " ".join(self._notices)
+        return " ".join(dict.fromkeys(self._notices))
 
     def _open(self, where: Path | str) -> None:
         self._base = sqlite3.connect(where, timeout=BUSY_S, isolation_level=None)
@@ -58,8 +58,6 @@ class Store:
         if not fresh:
             raise sqlite3.DatabaseError("it was written by another version")
         self._base.execute("PRAGMA journal_mode = WAL")
-        self._base.execute("BEGIN IMMEDIATE")
-        self._base.execute("ROLLBACK")  # fails now, not half way, where the folder cannot be written
         self._base.executescript((Path(__file__).parent / "schema.sql").read_text(encoding="utf-8"))
         self._base.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         self._ingest_all()
@@ -88,32 +86,40 @@ class Store:
     def _ingest_all(self) -> None:
         for path in sorted(self.folder.glob(f"*/{RUN}")):
             try:
-                self.add_run(path.parent)
+                self._catch_up(path.parent.name)
             except UserError as error:
                 self._notices.append(str(error))
-                continue
-            for folder in sorted((path.parent / TRIALS).glob("*/")):
-                self._ingest(path.parent.name, folder)
+
+    def _catch_up(self, run: str) -> None:
+        """Index what ended without being indexed: the process that should have done it was killed, or could not write."""
+        if not self._base.execute("SELECT count(*) FROM runs WHERE id = ?", (run,)).fetchone()[0]:
+            self.add_run(self.folder / run)
+        known = {row["id"] for row in self._base.execute("SELECT id FROM trials WHERE run = ?", (run,))}
+        for folder in sorted((self.folder / run / TRIALS).glob("*/")):
+            if folder.name not in known and (folder / trials.JOB).exists():
+                self._ingest(run, folder)
 
     def _ingest(self, run: str, folder: Path) -> None:
-        """Index one trial folder; one that a kill left without a job has no record to lose."""
-        if not (folder / trials.JOB).exists():
-            return
         try:
-            self.add_trial(run, trials.read(folder))
+            trial = trials.read(folder)
         except UserError as error:
             self._notices.append(str(error))
+            return
+        if trial.done or trial.error:
+            self.add_trial(run, trial)
 
     @contextmanager
     def _change(self) -> Iterator[sqlite3.Connection]:
-        self._base.execute("BEGIN IMMEDIATE")
+        """Change all or nothing. An index that cannot be written stops nobody: it catches up from the event files."""
         try:
+            self._base.execute("BEGIN IMMEDIATE")
             yield self._base
-        except BaseException:
-            if self._base.in_transaction:  # SQLite rolls back by itself when the disk is full
+            self._base.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._notices.append(f"The index {self.folder / FILE} could not be written ({error}); the event files have everything.")
+        finally:
+            if self._base.in_transaction:  # not so where SQLite has rolled back by itself, as on a full disk
                 self._base.execute("ROLLBACK")
-            raise
-        self._base.execute("COMMIT")
 
     def add_run(self, folder: Path) -> None:
         """Index a run from its run.json; what it says now replaces what it said before. A damaged one is a UserError."""
@@ -123,7 +129,8 @@ class Store:
         names = ", ".join(row)
         updates = ", ".join(f"{name} = excluded.{name}" for name in row if name != "id")
         marks = ", ".join(f":{name}" for name in row)
-        self._base.execute(f"INSERT INTO runs ({names}) VALUES ({marks}) ON CONFLICT (id) DO UPDATE SET {updates}", row)
+        with self._change() as base:
+            base.execute(f"INSERT INTO runs ({names}) VALUES ({marks}) ON CONFLICT (id) DO UPDATE SET {updates}", row)
 
     def add_trial(self, run: str, trial: Trial) -> None:
         """Index one trial and its blocks."""
@@ -148,7 +155,8 @@ class Store:
         return [dict(row) for row in rows]
 
     def trials(self, run: str) -> list[Trial]:
-        """Return the trials of a run in the order in which they were done."""
+        """Return the ended trials of a run in the order in which they were done."""
+        self._catch_up(run)
         blocks: dict[str, list[Block]] = {}
         for row in self._base.execute("SELECT * FROM blocks WHERE run = ? ORDER BY trial, first_step", (run,)):
             blocks.setdefault(row["trial"], []).append(Block(*tuple(row)[2:]))

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 REQUIRED = {"name", "title", "family", "summary", "source", "unit", "metric", "optimizers", "presets"}
 PRESET_REQUIRED = {"summary", "optimizer", "sizes"}
 PRESET_ALLOWED = PRESET_REQUIRED | {"learning_rate", "data"}
+PRESET_TYPES: dict[str, tuple[tuple[type, ...], str]] = {
+    "summary": ((str,), "a text"), "optimizer": ((str,), "a text"), "sizes": ((dict,), "a table"),
+    "learning_rate": ((int, float), "a number"), "data": ((dict,), "a table"),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -66,11 +70,15 @@ class Workload:
 
     def network(self, preset: Preset) -> Network:
         """Describe the network at the sizes of a preset; sizes that do not fit it are refused."""
+        spec, where = self.folder / "spec.toml", f"presets.{preset.name}.sizes"
         try:
             return networks.describe(self.folder, preset.sizes)
         except KeyError as error:
-            key = error.args[0]
-            raise UserError(f"{self.folder / 'spec.toml'}: [presets.{preset.name}.sizes] lacks the key '{key}'. Add it.") from None
+            line = settings_files.line_of(spec, "", where)
+            raise UserError(f"{spec}, line {line}: [{where}] lacks the key '{error.args[0]}'. Add it.") from None
+        except Exception as error:  # anybody's code: whatever is wrong with it is said in its own words
+            words = " ".join(str(error).split())
+            raise UserError(f"{self.folder / 'network.py'} cannot describe [{where}]: {type(error).__name__}: {words}.") from None
 
     def implemented_by(self, framework: str) -> bool:
         """Say whether a framework has a file here."""
@@ -101,6 +109,13 @@ def parse(path: Path) -> Workload:
     settings_files.check_keys(path, raw, "", REQUIRED, REQUIRED | {"unsupported"})
     for key in sorted(REQUIRED - {"optimizers", "presets"}):
         settings_files.check_type(path, key, raw[key], (str,), "a text")
+    for key in ("optimizers", "presets"):
+        settings_files.check_type(path, key, raw[key], (dict,), "a table of tables")
+        if not raw[key]:
+            raise UserError(f"{path}, line {settings_files.line_of(path, key)}: [{key}] is empty. Add at least one.")
+    settings_files.check_type(path, "unsupported", raw.get("unsupported", {}), (dict,), "a table of reasons by framework")
+    for name, reason in raw.get("unsupported", {}).items():
+        settings_files.check_type(path, name, reason, (str,), "a reason", "unsupported")
     optimizers = {name: _optimizer(path, name, table) for name, table in raw["optimizers"].items()}
     presets = {name: _preset(path, name, table, optimizers) for name, table in raw["presets"].items()}
     plain = {field.name: raw[field.name] for field in fields(Workload) if field.name in raw}
@@ -109,22 +124,28 @@ def parse(path: Path) -> Workload:
 
 
 def _optimizer(path: Path, name: str, table: Any) -> Optimizer:
-    settings_files.check_type(path, name, table, (dict,), "a table")
+    settings_files.check_type(path, name, table, (dict,), "a table", "optimizers")
     rule: Optimizer = settings_files.build(path, table, f"optimizers.{name}", Optimizer)
-    settings_files.check_type(path, "learning_rate", rule.learning_rate, (float,), "a number")
     return rule
 
 
 def _preset(path: Path, name: str, table: Any, optimizers: dict[str, Optimizer]) -> Preset:
-    settings_files.check_type(path, name, table, (dict,), "a table")
-    settings_files.check_keys(path, table, f"presets.{name}", PRESET_REQUIRED, PRESET_ALLOWED)
+    where = f"presets.{name}"
+    settings_files.check_type(path, name, table, (dict,), "a table", "presets")
+    settings_files.check_keys(path, table, where, PRESET_REQUIRED, PRESET_ALLOWED)
+    for key, (kinds, meaning) in PRESET_TYPES.items():
+        if key in table:
+            settings_files.check_type(path, key, table[key], kinds, meaning, where)
     if table["optimizer"] not in optimizers:
-        line = settings_files.line_of(path, f"presets.{name}")
-        known = nearest(str(table["optimizer"]), list(optimizers))
-        raise UserError(f"{path}, line {line}: [presets.{name}] names optimizer '{table['optimizer']}'.{known}")
+        line = settings_files.line_of(path, "optimizer", where)
+        known = nearest(table["optimizer"], list(optimizers))
+        raise UserError(f"{path}, line {line}: [{where}] names optimizer '{table['optimizer']}'.{known}")
     batch = table["sizes"].get("batch")
     if not isinstance(batch, int) or isinstance(batch, bool) or batch < 1:
-        line = settings_files.line_of(path, f"presets.{name}.sizes")
-        raise UserError(f"{path}, line {line}: [presets.{name}.sizes] needs 'batch', a whole number of at least 1.")
-    rate = table.get("learning_rate")
-    return Preset(name, table["summary"], table["sizes"], table["optimizer"], rate, table.get("data", {}))
+        line = settings_files.line_of(path, "batch", f"{where}.sizes")
+        raise UserError(f"{path}, line {line}: [{where}.sizes] needs 'batch', a whole number of at least 1.")
+    data = table.get("data", {})
+    if data and not isinstance(data.get("name"), str):
+        line = settings_files.line_of(path, "name", f"{where}.data")
+        raise UserError(f"{path}, line {line}: [{where}.data] needs 'name', the name of a data set.")
+    return Preset(name, table["summary"], table["sizes"], table["optimizer"], table.get("learning_rate"), data)

@@ -79,7 +79,7 @@ def check_float32_bias_correction_differs_as_it_should():
 
 def batch_norm(dtype):
     """Return a fresh layer over two channels and the variables it created."""
-    variables = layers.Variables(dtype, hoist=False)
+    variables = layers.Variables(dtype)
     layer = layers.BatchNorm(variables, "bn", 2, epsilon=1e-5, momentum=0.1)
     for name in ("bn.gamma", "bn.running_var"):
         variables.named[name].assign(tf.ones(2, dtype))
@@ -107,13 +107,14 @@ def check_the_fused_batch_norm_keeps_the_epsilon_it_is_given():
 
 
 def check_a_strided_convolution_pads_both_ends():
-    variables = layers.Variables(tf.float32, hoist=False)
-    convolution = layers.Convolution(variables, "c", 1, 1, 3, 2, 1)
     weight = np.zeros((3, 3, 1, 1), "f4")
     weight[1] = 1  # the middle row: one-dimensional along the width
-    variables.named["c.weight"].assign(weight)
-    x = np.tile(np.arange(1, 7, dtype="f4"), (1, 6, 1)).reshape(1, 6, 6, 1)
-    np.testing.assert_array_equal(convolution(x)[0, 0, :, 0], (3, 9, 15))
+    x = tf.constant(np.tile(np.arange(1, 7, dtype="f4"), (1, 6, 1)).reshape(1, 6, 6, 1))
+    for formulation in ("library", "matmul"):
+        variables = layers.Variables(tf.float32, formulation)
+        convolution = layers.Convolution(variables, "c", 1, 1, 3, 2, 1)
+        variables.named["c.weight"].assign(weight)
+        np.testing.assert_array_equal(convolution(x)[0, 0, :, 0], (3, 9, 15))
 
 
 def check_both_projections_and_both_directions_of_the_lstm_agree():
@@ -121,7 +122,7 @@ def check_both_projections_and_both_directions_of_the_lstm_agree():
     x = tf.constant(generator.standard_normal((5, 3, 4)))
     values = [generator.standard_normal(shape) for shape in ((4, 24), (6, 24), (24,))]
     for hoist in (False, True):
-        variables = layers.Variables(tf.float64, hoist)
+        variables = layers.Variables(tf.float64, hoist=hoist)
         lstm = layers.Lstm(variables, "l", 4, 6)
         for variable, value in zip(variables.named.values(), values, strict=True):
             variable.assign(value)

@@ -1,13 +1,12 @@
 """An interpreter of one's own is examined, used as it is, or refused in one sentence."""
 
 import json
-import sys
 from pathlib import Path
 
 import fake_uv
 import pytest
 
-from steelyard.environments import bring, brought, own_interpreter
+from steelyard.environments import bring, brought
 from steelyard.environments.interpreter import python_in
 from steelyard.environments.lock import parse_lock
 from steelyard.environments.stamp import site_folders
@@ -108,9 +107,3 @@ def test_a_file_that_is_not_there_and_a_folder_are_refused(tmp_path: Path) -> No
 def test_an_unknown_framework_is_answered_with_the_nearest(mine: Path) -> None:
     with pytest.raises(UserError, match=r"Did you mean 'tiny'\?"):
         bring("tinny", mine)
-
-
-def test_the_tools_own_interpreter_serves_what_needs_no_framework() -> None:
-    environment = own_interpreter("fake")
-    assert str(environment.python) == sys.executable
-    assert "pytest" in environment.packages

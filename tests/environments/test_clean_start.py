@@ -8,7 +8,7 @@ from pathlib import Path
 import fake_uv
 import pytest
 
-from steelyard.environments import clean_environ, fetch_package
+from steelyard.environments import clean_environ, fetch_package, interpreter
 from steelyard.environments.interpreter import (
     StartError,
     ask,
@@ -48,7 +48,9 @@ def test_the_environments_own_programs_come_first(python: Path) -> None:
 
 
 def test_an_installer_keeps_the_users_settings_for_uv_but_not_those_that_redirect_it() -> None:
-    environ = installer_environ({**MISLEADING, "UV_CACHE_DIR": "/cache", "UV_CONSTRAINT": "c.txt"})
+    environ = installer_environ(
+        {**MISLEADING, "UV_CACHE_DIR": "/cache", "UV_CONSTRAINT": "c.txt", "UV_X_BACKEND": "auto"}
+    )
     assert environ == {"UV_CACHE_DIR": "/cache"}
 
 
@@ -63,10 +65,21 @@ def test_a_misleading_shell_does_not_reach_a_child(monkeypatch: pytest.MonkeyPat
     assert starts(python)
 
 
-def test_an_answer_survives_a_framework_that_prints_and_one_that_hangs_at_its_end(python: Path) -> None:
-    body = "import atexit, time; print('banner, no newline', end=''); atexit.register(time.sleep, 60)"
+def test_an_answer_survives_a_framework_that_prints_and_one_that_hangs_at_its_end(
+    python: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(interpreter, "IMPORT_LIMIT_S", 20.0)
+    body = "import atexit, time; print('banner, no newline', end=''); atexit.register(time.sleep, 600)"
     fake_uv.write_package(site_folders(python.parents[1])[0], "1.0", body)
     assert ask(python, "tinyframework").version == "1.0"
+
+
+def test_modules_in_the_working_folder_are_not_taken_for_the_standard_librarys(
+    python: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "json.py").write_text("raise RuntimeError('not me')")
+    monkeypatch.chdir(tmp_path)
+    assert ask(python).python_version
 
 
 def test_a_missing_interpreter_does_not_start() -> None:
@@ -91,6 +104,7 @@ def test_a_fetched_package_appears_whole_or_not_at_all(fake_uv: "object", tmp_pa
     target = tmp_path / "data" / "tiny"
     assert fetch_package("tiny-framework==1.2.3", target) == target
     assert (target / "tinyframework" / "kernels.py").exists()
+    assert list(target.parent.iterdir()) == [target]
     with pytest.raises(UserError, match="exists already"):
         fetch_package("tiny-framework==1.2.3", target)
 

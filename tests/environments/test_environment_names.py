@@ -27,9 +27,7 @@ def test_an_unknown_framework_is_answered_with_the_nearest() -> None:
 
 
 def test_an_unknown_version_is_answered_with_the_nearest_and_a_way_out() -> None:
-    with pytest.raises(
-        UserError, match=r"no lock file for tensorflow 2\.21\.1\. Did you mean '2\.21\.0'\?.*--env"
-    ):
+    with pytest.raises(UserError, match=r"no lock file for tensorflow 2\.21\.1\. Did you mean '2\.21\.0'\?.*--env"):
         plan_environments(["tensorflow@2.21.1"])
 
 

@@ -18,6 +18,7 @@ from steelyard.environments import (
     list_environments,
     remove,
     tools,
+    verification,
 )
 from steelyard.environments.complaint import Complaint
 from steelyard.environments.execution import InstallError, Log
@@ -39,9 +40,7 @@ def site(folder: Path) -> Path:
     return site_folders(folder)[0]
 
 
-def test_a_new_environment_knows_what_is_installed_in_it(
-    fake_uv: FakeUv, tiny: EnvironmentSpec, heard: Heard
-) -> None:
+def test_a_new_environment_knows_what_is_installed_in_it(fake_uv: FakeUv, tiny: EnvironmentSpec, heard: Heard) -> None:
     environment = ensure(tiny, heard.report)
     assert environment.version == "1.2.3"
     assert environment.packages == {"tiny-framework": "1.2.3"}
@@ -95,14 +94,29 @@ def test_a_deleted_interpreter_is_noticed_and_the_environment_made_anew(
     assert fake_uv.asked("venv") == 2
 
 
-def test_an_interpreter_that_does_not_start_is_noticed(
-    made: Path, tiny: EnvironmentSpec, heard: Heard
-) -> None:
+def test_an_interpreter_that_does_not_start_is_noticed(made: Path, tiny: EnvironmentSpec, heard: Heard) -> None:
     python_in(made).unlink()
     python_in(made).write_text("#!/bin/sh\necho out of order >&2\nexit 3\n")
     python_in(made).chmod(0o755)
     ensure(tiny, heard.report)
     assert "its interpreter fails: it ended with code 3 and said: out of order" in heard.sentences
+
+
+def test_an_interpreter_that_stopped_starting_without_any_change_of_its_own_is_noticed(
+    made: Path, tiny: EnvironmentSpec, heard: Heard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verification, "starts", lambda _: False)
+    ensure(tiny, heard.report)
+    assert "verifying" in heard.stages
+
+
+def test_an_environment_that_lost_its_settings_is_noticed_and_made_anew(
+    made: Path, fake_uv: FakeUv, tiny: EnvironmentSpec, heard: Heard
+) -> None:
+    (made / "pyvenv.cfg").unlink()
+    ensure(tiny, heard.report)
+    assert "tinyframework does not import" in heard.sentences
+    assert fake_uv.asked("venv") == 2
 
 
 def test_a_harmless_change_is_verified_once_and_nothing_is_made_anew(
@@ -117,9 +131,7 @@ def test_a_harmless_change_is_verified_once_and_nothing_is_made_anew(
     assert fake_uv.asked("venv") == 1
 
 
-def test_another_version_in_the_environment_is_noticed(
-    made: Path, tiny: EnvironmentSpec, heard: Heard
-) -> None:
+def test_another_version_in_the_environment_is_noticed(made: Path, tiny: EnvironmentSpec, heard: Heard) -> None:
     info = site(made) / "tiny_framework-1.2.3.dist-info"
     metadata = (info / "METADATA").read_text()
     (info / "METADATA").write_text(metadata.replace("1.2.3", "1.2.4"))
@@ -129,8 +141,8 @@ def test_another_version_in_the_environment_is_noticed(
 
 def test_byte_code_written_by_an_import_changes_nothing(made: Path) -> None:
     before = stamp(made)
-    cache = site(made) / "tinyframework" / "__pycache__"
-    cache.mkdir(exist_ok=True)
+    cache = site(made) / "tiny_framework-1.2.3.dist-info" / "__pycache__"
+    cache.mkdir()
     (cache / "kernels.cpython-311.pyc").write_bytes(b"x")
     assert stamp(made) == before
 
@@ -179,9 +191,7 @@ def test_a_failure_is_one_sentence_that_names_the_environment_and_a_log(
     assert "$ " in log.read_text()
 
 
-def test_the_log_keeps_what_the_installer_said_without_credentials(
-    fake_uv: FakeUv, tiny: EnvironmentSpec
-) -> None:
+def test_the_log_keeps_what_the_installer_said_without_credentials(fake_uv: FakeUv, tiny: EnvironmentSpec) -> None:
     fake_uv.be("says:Connection refused at https://me:secret@host/simple")
     with pytest.raises(UserError) as caught:
         ensure(tiny)
@@ -191,12 +201,14 @@ def test_the_log_keeps_what_the_installer_said_without_credentials(
 
 
 def test_one_failure_does_not_stop_the_others(fake_uv: FakeUv, tiny: EnvironmentSpec, heard: Heard) -> None:
-    foreign = replace(tiny, name="foreign", python_version="3.99")
+    foreign = replace(tiny, name="foreign", version="8.8.8")
     planned = {"tiny": tiny, "foreign": foreign, "none": Failure("none", "there is no lock")}
     found = ensure_all(planned, heard.report)
     assert isinstance(found["tiny"], Environment)
     assert isinstance(found["none"], Failure)
-    assert heard.stages.count("failed") == sum(isinstance(one, Failure) for one in found.values())
+    assert isinstance(found["foreign"], Failure)
+    assert "its lock wants tiny-framework 8.8.8" in found["foreign"].sentence
+    assert heard.stages.count("failed") == 2
 
 
 class SlowButSure:

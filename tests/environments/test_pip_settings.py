@@ -38,9 +38,7 @@ def _write(path: Path, text: str) -> Path:
     return path
 
 
-def test_the_users_file_wins_over_the_global_one_and_leaves_the_rest(
-    home: dict[str, str], tmp_path: Path
-) -> None:
+def test_the_users_file_wins_over_the_global_one_and_leaves_the_rest(home: dict[str, str], tmp_path: Path) -> None:
     _write(tmp_path / "config" / "pip" / "pip.conf", "[global]\nindex-url = http://user/\n")
     settings = read_settings(home)
     assert settings.index_url == "http://user/"
@@ -101,9 +99,7 @@ def test_pip_itself_reads_the_same(home: dict[str, str], tmp_path: Path) -> None
     if subprocess.run([python, "-m", "pip", "--version"], capture_output=True, check=False).returncode:
         pytest.skip("there is no pip here to compare with")
     _write(tmp_path / ".pip" / "pip.conf", "[global]\nindex-url = http://legacy/\nproxy = http://p/\n")
-    _write(
-        tmp_path / "config" / "pip" / "pip.conf", "[global]\nextra-index-url = a\n  b\n[install]\ncert=/c\n"
-    )
+    _write(tmp_path / "config" / "pip" / "pip.conf", "[global]\nextra-index-url = a\n  b\n[install]\ncert=/c\n")
     named = _write(tmp_path / "named.conf", "[global]\nindex-url = http://named/\n")
     for more in ({}, {"PIP_CONFIG_FILE": str(named)}, {"PIP_CONFIG_FILE": os.devnull, "PIP_RETRIES": "9"}):
         environ = {**home, **more}

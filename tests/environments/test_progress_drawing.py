@@ -11,11 +11,8 @@ class Screen:
     def __init__(self) -> None:
         self.told: list[object] = []
 
-    def say(self, sentence: str) -> None:
-        self.told.append(sentence)
-
-    def progress(self, label: str, done: float, total: float) -> None:
-        self.told.append((label, done, total))
+    def progress(self, label: str, done: float, total: float, note: str = "") -> None:
+        self.told.append((label, done, total, note))
 
 
 def test_a_pipe_gets_one_plain_line_per_stage() -> None:
@@ -48,4 +45,7 @@ def test_a_screen_hears_each_change_once_and_failures_from_others() -> None:
         report(Progress("tiny", "creating", sentence="uv is missing"))
         report(Progress("tiny", "downloading", 1, 2))
         report(Progress("tiny", "failed", sentence="no"))
-    assert screen.told == ["tiny: uv is missing", ("tiny: creating", 0, 0), ("tiny: downloading", 1, 2)]
+    assert screen.told == [
+        ("tiny", 0, 0, "creating: uv is missing"),
+        ("tiny", 1, 2, "downloading 0 of 0 MB"),
+    ]

@@ -151,9 +151,7 @@ def test_a_version_that_no_registry_has_is_named(six: EnvironmentSpec) -> None:
         ensure(with_lock(six, SIX.replace("six==1.17.0", "six==99.0")))
 
 
-def test_a_damaged_package_file_is_named(
-    six: EnvironmentSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_damaged_package_file_is_named(six: EnvironmentSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wheels = tmp_path / "wheels"
     wheels.mkdir()
     (wheels / "six-1.17.0-py2.py3-none-any.whl").write_text("garbage")
@@ -191,9 +189,7 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing_that_looks_whole(
     assert isinstance(ensure(spec), Environment)
 
 
-def test_a_limit_on_file_sizes_is_one_sentence(
-    tiny: EnvironmentSpec, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_limit_on_file_sizes_is_one_sentence(tiny: EnvironmentSpec, monkeypatch: pytest.MonkeyPatch) -> None:
     text = SIX.replace("= six", "= numpy").replace("1.17.0", "2.4.6").replace("six==", "numpy==")
     monkeypatch.setenv("UV_CACHE_DIR", str(Path(os.environ["STEELYARD_CACHE"]) / "uv"))
     before = resource.getrlimit(resource.RLIMIT_FSIZE)

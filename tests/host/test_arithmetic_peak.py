@@ -60,3 +60,10 @@ def test_a_product_is_measured_in_a_process_of_its_own() -> None:
 def test_operations_are_counted_as_two_for_each_multiplication() -> None:
     gflops = best_product("float64", 0.05, sizes=(64,))
     assert 0.01 < gflops < 1e5
+
+
+def test_a_precision_that_numpy_cannot_multiply_is_guarded_only_by_what_frameworks_reached() -> None:
+    assert ensure_peak("m", 2, "bfloat16") == {}
+    assert impossible("m", 2, "bfloat16", 1e9) == ""
+    add_peak("m", 2, "bfloat16", "tiny", 500.0)
+    assert "more than this machine can do" in impossible("m", 2, "bfloat16", 1e9)

@@ -1,7 +1,7 @@
 """Dumped tensors -> a judgement: does the candidate compute what the float64 reference computes? Pure.
 
-Rounding levels come from noisy runs of the reference (see `method`); every tensor's relative L2 error is held against
-its own level, in the order of `tensors.places`.
+Rounding levels come from noisy runs of the reference (see `method`); every tensor's relative L2 error is held against its
+own level, in the order of `tensors.places`.
 """
 
 from __future__ import annotations
@@ -12,24 +12,25 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from steelyard.certificates.method import method
-from steelyard.certificates.tensors import expected_shapes, places, state_step
+from steelyard.certificates.method import correction_roundings, method
+from steelyard.certificates.tensors import expected_shapes, places, state_step, trained_steps
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from steelyard.certificates.method import Method
     from steelyard.certificates.tensors import Array, Place, Tensors
     from steelyard_worker.network import Network
+    from steelyard_worker.protocol import Optimizer
 
 
 @dataclass(frozen=True)
 class Scale:
     """How the error of one tensor is measured: relative to `norm`; one rounding of everything causes u * `amplified`.
 
-    `norm` is the reference's L2 norm, for states the norm of their change since the start (the whole tensor's where
-    it never changes, 1 where that is zero). `roundings` bounds the absolute error that keeping a state in memory costs,
-    in units of u: two roundings of the whole tensor at every step.
+    `norm` is the reference's L2 norm, for states the norm of their change since the start (the whole tensor's where it never
+    changes, 1 where that is zero). `roundings` bounds what cannot be avoided and is not charged, absolute, in units of u:
+    two roundings of a state at every step, and bias correction where a rule is declared to compute it in float32.
     """
 
     norm: float
@@ -39,11 +40,7 @@ class Scale:
 
 @dataclass(frozen=True)
 class Finding:
-    """One tensor: its relative error, its rounding level and the error that would have been allowed.
-
-    The error of a state is what exceeds `stored`, the cost of keeping it in memory, both relative to its change
-    since the start.
-    """
+    """One tensor: its relative error beyond what is `granted`, its rounding level, and the error that is allowed."""
 
     key: str
     said: str
@@ -51,7 +48,7 @@ class Finding:
     error: float
     level: float
     allowed: float
-    stored: float = 0.0
+    granted: float = 0.0
 
     @property
     def units(self) -> float:
@@ -64,24 +61,26 @@ class Finding:
         return self.allowed / self.level
 
     @property
+    def share(self) -> float:
+        """The error as a share of what is allowed; infinite for a NaN."""
+        share = self.error / self.allowed
+        return math.inf if math.isnan(share) else share
+
+    @property
     def passed(self) -> bool:
-        """Within the limit; a NaN is not."""
-        return self.error <= self.allowed
+        """Within the limit."""
+        return self.share <= 1
 
     @property
     def sentence(self) -> str:
         """Say how far off the tensor is."""
-        return (
-            f"{self.said} is off by {self.error:.1e} "
-            f"({_grouped(self.units)} times the rounding level; limit {_grouped(self.limit)})"
-        )
+        return f"{self.said} is off by {self.error:.1e} ({grouped(self.units)} times the rounding level; limit {grouped(self.limit)})"
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """`first`: the first tensor beyond its limit; `worst`: the one closest to or farthest beyond it.
+    """Every tensor's finding in causal order, and what they come to in one sentence.
 
-    `resolution`: for each stage, the median error that would have been allowed: what the certificate can see.
     `agreement`: the largest relative difference of two float64 references; None with one reference.
     """
 
@@ -92,75 +91,92 @@ class Judgement:
 
     @property
     def first(self) -> Finding | None:
-        """The first tensor in causal and network order that is beyond its limit."""
+        """The first tensor, in causal and network order, that is beyond its limit."""
         return next((finding for finding in self.findings if not finding.passed), None)
 
     @property
     def worst(self) -> Finding | None:
         """The tensor with the largest share of its allowed error."""
-        return max(self.findings, key=_share, default=None)
+        return max(self.findings, key=lambda finding: finding.share, default=None)
+
+    @property
+    def largest(self) -> float:
+        """The largest relative error."""
+        return max((finding.error for finding in self.findings), default=math.nan)
 
     @property
     def resolution(self) -> dict[str, float]:
-        """Median allowed relative error of each stage."""
+        """For each stage, the median relative error that would have passed: what the certificate can see."""
         stages: dict[str, list[float]] = {}
         for finding in self.findings:
-            stages.setdefault(finding.stage, []).append(finding.allowed + finding.stored)
+            stages.setdefault(finding.stage, []).append(finding.allowed + finding.granted)
         return {stage: float(np.median(allowed)) for stage, allowed in stages.items()}
 
 
 def judge(
-    network: Network, variants: Sequence[Tensors], second: Tensors | None, candidate: Tensors, wanted: Method
-) -> Judgement:
+    network: Network, variants: Sequence[Tensors], second: Tensors | None, candidate: Tensors, wanted: Method,
+    rule: Optimizer | None = None,
+) -> Judgement:  # fmt: skip
     """Judge a candidate from everything that was dumped.
 
-    `variants`: the reference (float64), then its noisy runs; `second`: another framework's float64 run. The references
-    are compared first; a candidate is never held against references that disagree.
+    `variants`: the reference (float64), then its noisy runs; `second`: another framework's float64 run; `rule`: the update rule
+    of the reference. References are compared first; a candidate is never held against references that disagree.
     """
-    scales = measure_scales(network, variants, wanted.noise)
+    scales = measure_scales(network, variants, wanted.noise, rule)
     agreed = agree(network, variants[0], scales, second) if second is not None else None
     if agreed is not None and not agreed.passed:
         return agreed
     return compare(network, variants[0], scales, candidate, wanted, agreed.agreement if agreed else None)
 
 
-def agree(network: Network, reference: Tensors, scales: dict[str, Scale], second: Tensors) -> Judgement:
+def agree(network: Network, reference: Tensors, scales: Mapping[str, Scale], second: Tensors) -> Judgement:
     """Compare two float64 references: AGREEMENT, or the limit in float64 roundings where training amplifies those."""
     found = compare(network, reference, scales, second, method("float64"))
-    largest = max((finding.error for finding in found.findings), default=math.nan)
-    if found.passed:
-        return Judgement(True, f"Two references agree to {largest:.1e}.", found.findings, largest)
-    sentence = f"The two float64 references disagree, so nothing can be certified: {found.sentence}"
-    return Judgement(False, sentence, found.findings, largest)
+    sentence = f"Two float64 references agree to {found.largest:.1e}."
+    if not found.passed:
+        sentence = f"The two float64 references disagree, so nothing can be certified: {found.sentence}"
+    return Judgement(found.passed, sentence, found.findings, found.largest)
 
 
 def compare(
-    network: Network, reference: Tensors, scales: dict[str, Scale], candidate: Tensors, wanted: Method,
-    agreement: float | None = None,
+    network: Network, reference: Tensors, scales: Mapping[str, Scale], candidate: Tensors, wanted: Method,
+    agreement: float | None = None, sums: Mapping[str, float] | None = None,
 ) -> Judgement:  # fmt: skip
-    """Hold every tensor of a candidate against the reference; names and shapes first."""
+    """Hold every tensor of a candidate against the reference; names and shapes first.
+
+    `sums`: relative errors allowed besides, for a candidate whose float64 run has proved its definition (`measure_sums`).
+    """
     ordered = places(reference, network)
     if complaint := _complaint(expected_shapes(network, reference), candidate, ordered):
         return Judgement(False, complaint, (), agreement)
+    granted = sums or {}
     findings = tuple(
-        _finding(key, place, scales[key], _distance(candidate[key], reference[key]), wanted)
+        _finding(key, place, scales[key], _distance(candidate[key], reference[key]), wanted, granted.get(key, 0.0))
         for key, place in ordered.items()
     )
-    return Judgement(all(f.passed for f in findings), _sentence(findings), findings, agreement)
+    return Judgement(all(finding.passed for finding in findings), _sentence(findings), findings, agreement)
 
 
-def measure_scales(network: Network, variants: Sequence[Tensors], noise: float) -> dict[str, Scale]:
-    """Return how every tensor of the reference is measured; `variants` as in `judge`, `noise` as they were run with."""
-    ordered = places(variants[0], network)
-    references = {key: _moved(variants[0], key) for key in ordered}
-    norms = {key: _norm(array) or _norm(variants[0][key]) or 1.0 for key, array in references.items()}
-    own = {
-        key: max(1.0, *(_distance(_moved(run, key), array) / (norms[key] * noise) for run in variants[1:]))
-        for key, array in references.items()
-    }
-    supported = _supported(ordered, own)
-    roundings = {key: 2.0 * step * _norm(variants[0][key]) for key in ordered if (step := state_step(key))}
-    return {key: Scale(norms[key], supported[key], roundings.get(key, 0.0)) for key in ordered}
+def measure_scales(
+    network: Network, variants: Sequence[Tensors], noise: float, rule: Optimizer | None = None
+) -> dict[str, Scale]:
+    """Return how every tensor is measured; `variants` and `rule` as in `judge`, `noise` as the variants were run with."""
+    reference, noisy = variants[0], variants[1:]
+    ordered = places(reference, network)
+    norms = {key: _norm(_moved(reference, key)) or _norm(reference[key]) or 1.0 for key in ordered}
+    changes = [_changes(reference, run, norms) for run in noisy]
+    amplified = _supported(ordered, {key: max(1.0, *(each[key] / noise for each in changes)) for key in ordered})
+    return {key: Scale(norms[key], amplified[key], _unavoidable(key, reference, norms[key], rule)) for key in ordered}
+
+
+def measure_sums(network: Network, reference: Tensors, scales: Mapping[str, Scale], noisy: Tensors) -> dict[str, float]:
+    """Return the relative change of every tensor in a run with noise as large as the longest sum may lose."""
+    norms = {key: scale.norm for key, scale in scales.items()}
+    return _supported(places(reference, network), _changes(reference, noisy, norms))
+
+
+def _changes(reference: Tensors, run: Tensors, norms: Mapping[str, float]) -> dict[str, float]:
+    return {key: _distance(_moved(run, key), _moved(reference, key)) / norm for key, norm in norms.items()}
 
 
 def _moved(run: Tensors, key: str) -> Array:
@@ -170,11 +186,18 @@ def _moved(run: Tensors, key: str) -> Array:
     return np.subtract(run[key], run["after0/" + key.partition("/")[2]], dtype=np.float64)
 
 
-def _supported(ordered: dict[str, Place], own: dict[str, float]) -> dict[str, float]:
+def _unavoidable(key: str, reference: Tensors, norm: float, rule: Optimizer | None) -> float:
+    """Return the roundings that are not charged: of storing a state, and of a correction declared to be in float32."""
+    stored = 2.0 * state_step(key) * _norm(reference[key]) if state_step(key) else 0.0
+    updates = trained_steps(key, reference)
+    return stored + (correction_roundings(rule, updates) * norm if rule and updates else 0.0)
+
+
+def _supported(ordered: Mapping[str, Place], own: Mapping[str, float]) -> dict[str, float]:
     """Lift levels that are small by accident.
 
-    A tensor of a pool (gradients, outputs, statistics of one step) has at least the pool's median level. A loss is one
-    number in which noise can cancel: it has at least the level of the outputs and of the losses before it.
+    A tensor of a pool (gradients, outputs, statistics of one step) has at least the pool's median level. A loss is one number in
+    which noise can cancel: it has at least the level of the outputs and of the losses before it.
     """
     pools: dict[str, list[float]] = {}
     for key, place in ordered.items():
@@ -187,16 +210,15 @@ def _supported(ordered: dict[str, Place], own: dict[str, float]) -> dict[str, fl
     return lifted
 
 
-def _finding(key: str, place: Place, scale: Scale, distance: float, wanted: Method) -> Finding:
+def _finding(key: str, place: Place, scale: Scale, distance: float, wanted: Method, sums: float) -> Finding:
     level = wanted.unit_roundoff * scale.amplified
-    allowed = max(wanted.limit * level, wanted.allowance)
-    stored = wanted.unit_roundoff * scale.roundings / scale.norm
+    granted = wanted.unit_roundoff * scale.roundings / scale.norm
     error = distance / scale.norm
-    beyond = 0.0 if error <= stored else error - stored
-    return Finding(key, place.said, place.heading, beyond, level, allowed, stored)
+    beyond = 0.0 if error <= granted else error - granted
+    return Finding(key, place.said, place.heading, beyond, level, max(wanted.limit * level, wanted.allowance, sums), granted)
 
 
-def _complaint(expected: dict[str, tuple[int, ...]], candidate: Tensors, ordered: dict[str, Place]) -> str:
+def _complaint(expected: Mapping[str, tuple[int, ...]], candidate: Tensors, ordered: Mapping[str, Place]) -> str:
     """Name the first tensor that is missing, of another shape, or not part of the network."""
     for key, place in ordered.items():
         if key not in candidate:
@@ -212,16 +234,11 @@ def _sentence(findings: tuple[Finding, ...]) -> str:
     if beyond:
         others = f", and {len(beyond) - 1} more after it" if len(beyond) > 1 else ""
         return f"{_capital(beyond[0].sentence)}{others}."
-    worst = max(findings, key=_share)
+    worst = max(findings, key=lambda finding: finding.share)
     return (
-        f"{len(findings)} tensors agree with the float64 reference within rounding; the farthest, {worst.said}, "
-        f"is at {_grouped(worst.units)} rounding levels of {_grouped(worst.limit)}."
+        f"{len(findings)} tensors agree with the float64 reference within rounding; the farthest, {worst.said}, is at "
+        f"{grouped(worst.units)} rounding levels of {grouped(worst.limit)}."
     )
-
-
-def _share(finding: Finding) -> float:
-    share = finding.error / finding.allowed
-    return math.inf if math.isnan(share) else share
 
 
 def _distance(left: Array, right: Array) -> float:
@@ -238,8 +255,8 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:] if text.startswith("the ") else text
 
 
-def _grouped(value: float) -> str:
+def grouped(value: float) -> str:
+    """Return a number of rounding levels as a person reads it."""
     if not math.isfinite(value):
         return "infinitely many"
     return f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
-

@@ -21,7 +21,8 @@ class Certificate:
 
     `worst` names the tensor closest to or farthest beyond its limit, at `worst_units` rounding levels of `limit`;
     `first` and `stage` the first one beyond it (empty when passed). `agreement`: largest relative difference between
-    the two float64 references (None: one reference only). `resolution`: per stage, the relative error that would have
+    the two float64 references (None: one reference only); `exact`: between the implementation's own float64 run and the
+    reference, where rounding alone could not decide (None: it could). `resolution`: per stage, the relative error that would have
     been seen. `declared`: where the update rule differs from the canonical formula. `key` hashes everything that
     decides.
     """
@@ -38,6 +39,7 @@ class Certificate:
     declared: str
     references: tuple[str, ...]
     agreement: float | None
+    exact: float | None
     worst: str
     worst_units: float
     limit: float

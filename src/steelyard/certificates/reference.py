@@ -1,7 +1,7 @@
 """Which processes a certificate needs, as pure data, and what is concluded from the folders they leave behind.
 
-`jobs_for` -> run the reference tasks (unless `has_reference`) and the candidate -> `conclude`. References are shared by all
-candidates with the same specification, materials and form of update rule.
+`jobs_for` -> run the reference tasks (unless `has_reference`) and the candidate -> run `further_tasks`, if any -> `conclude`.
+References are shared by all candidates with the same specification, materials and form of update rule.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steelyard.certificates import judge, record
-from steelyard.certificates.method import STEPS, VARIANTS, VERSION, method
+from steelyard.certificates.method import STEPS, UNIT_ROUNDOFFS, VARIANTS, VERSION, longest_sum, method
 from steelyard.certificates.record import Certificate
 from steelyard.certificates.sources import digest, implementation_hash, specification_hash
 from steelyard.data import shelf
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from steelyard_worker.network import Network
     from steelyard_worker.protocol import Optimizer
+
+SUMS_VARIANT = 3
 
 FORMS = {
     "canonical": "",
@@ -50,14 +52,18 @@ class Peer:
 
 @dataclass(frozen=True)
 class Subject:
-    """What is to be certified. `job`: a certify job of the candidate, its folder set; `materials`: hash of weights,
-    data and order; `declared`: what the framework's native update rule does differently (form, correction)."""
+    """What is to be certified.
+
+    `job`: a certify job of the candidate, its folder set; `materials`: hash of weights, data and order; `declared`: what
+    the framework's native update rule does differently (form, correction); `exact`: whether it can compute in float64.
+    """
 
     job: Job
     network: Network
     peer: Peer
     materials: str
     declared: Mapping[str, str]
+    exact: bool = False
 
 
 @dataclass(frozen=True)
@@ -70,12 +76,18 @@ class Task:
 
 @dataclass(frozen=True)
 class Proceedings:
-    """All that one certificate needs. `references`: the first in three variants, the second unperturbed."""
+    """All that one certificate needs. `references`: the first in three variants, the second unperturbed.
+
+    `exact` and `sums` are wanted only where rounding alone cannot decide (see `further_tasks`): the candidate in float64,
+    and the first reference with noise as large as the longest sum may lose.
+    """
 
     subject: Subject
     peers: tuple[Peer, ...]
     references: tuple[Task, ...]
     candidate: Task
+    exact: Task
+    sums: Task
     reference_key: str
     key: str
 
@@ -104,12 +116,30 @@ def jobs_for(subject: Subject, peers: Sequence[Peer], folder: Path) -> Proceedin
         reference_key, asdict(wanted), implementation_hash(candidate), asdict(candidate.settings),
         asdict(candidate.optimizer), subject.peer.version, dict(subject.peer.packages),
     )  # fmt: skip
-    return Proceedings(subject, tuple(peers), tasks, Task(subject.peer.environment, candidate), reference_key, key)
+    task = Task(subject.peer.environment, candidate)
+    return Proceedings(
+        subject, tuple(peers), tasks, task, _exact_task(task), _sums_task(subject, tasks[0]), reference_key, key
+    )
 
 
 def has_reference(proceedings: Proceedings) -> bool:
     """Say whether the references are in the cache, so that their tasks need not run."""
     return shelf.is_whole(_reference_folder(proceedings))
+
+
+def further_tasks(proceedings: Proceedings) -> tuple[Task, ...]:
+    """Return what must run besides, once references and candidate have run: mostly nothing.
+
+    A candidate beyond the limit may compute another function, or may sum without care. If the framework can compute in
+    float64, its run there tells which.
+    """
+    if not proceedings.subject.exact or proceedings.candidate.job.settings.precision == "float64":
+        return ()
+    meta = tensors.read_meta(_settle(proceedings))
+    if not meta["passed"] or _refusal(Path(proceedings.candidate.job.folder)):
+        return ()
+    strict = _judged(proceedings, meta)
+    return () if strict.passed or not strict.findings else (proceedings.exact, proceedings.sums)
 
 
 def conclude(proceedings: Proceedings) -> Certificate:
@@ -118,18 +148,41 @@ def conclude(proceedings: Proceedings) -> Certificate:
     A candidate that was refused for its implementation fails; one whose process broke down fails without being kept.
     UserError when a reference left no tensors.
     """
-    kept = _settle(proceedings)
-    meta = tensors.read_meta(kept)
+    meta = tensors.read_meta(_settle(proceedings))
     refused = _refusal(Path(proceedings.candidate.job.folder))
     if refused:
         kind, message = refused
         found = _certificate(proceedings, judge.Judgement(False, message), meta)
-        if kind == "implementation":
-            record.save(found)
-        return found
-    found = _certificate(proceedings, _judged(proceedings, kept, meta), meta)
+        return _kept(found) if kind == "implementation" else found
+    if not meta["passed"]:
+        return _certificate(proceedings, judge.Judgement(False, meta["sentence"], (), meta["agreement"]), meta)
+    strict = _judged(proceedings, meta)
+    if strict.passed or not all(_is_done(task) for task in (proceedings.exact, proceedings.sums)):
+        return _kept(_certificate(proceedings, strict, meta))
+    exact, relaxed = _relaxed(proceedings, strict, meta)
+    return _kept(_certificate(proceedings, relaxed if exact.passed else exact, meta, exact.largest))
+
+
+def _kept(found: Certificate) -> Certificate:
     record.save(found)
     return found
+
+
+def _is_done(task: Task) -> bool:
+    return any(shelf.is_whole(Path(task.job.folder) / f"variant{variant}") for variant in task.job.certify.variants)
+
+
+def _exact_task(candidate: Task) -> Task:
+    job = candidate.job
+    settings = replace(job.settings, precision="float64")
+    return replace(candidate, job=replace(job, settings=settings, folder=f"{job.folder}-float64"))
+
+
+def _sums_task(subject: Subject, reference: Task) -> Task:
+    job = reference.job
+    noise = longest_sum(subject.network, job.batch) * UNIT_ROUNDOFFS[subject.job.settings.precision]
+    wanted = Certify(STEPS, (SUMS_VARIANT,), noise)
+    return replace(reference, job=replace(job, folder=f"{job.folder}-sums", certify=wanted))
 
 
 def _reference_job(
@@ -150,7 +203,8 @@ def _settle(proceedings: Proceedings) -> Path:
         variants = [_read(first, variant) for variant in VARIANTS]
         subject = proceedings.subject
         noise = proceedings.references[0].job.certify.noise
-        scales = judge.measure_scales(subject.network, variants, noise)
+        rule = proceedings.references[0].job.optimizer
+        scales = judge.measure_scales(subject.network, variants, noise, rule)
         meta: dict[str, Any] = {"scales": {key: asdict(scale) for key, scale in scales.items()}, "agreement": None}
         meta |= {"passed": True, "sentence": "", "references": [peer.title for peer in proceedings.peers]}
         for other in others:
@@ -174,15 +228,47 @@ def _read(folder: Path, variant: int) -> judge.Tensors:
         raise UserError(f"The float64 reference in {folder} is not there, so nothing can be certified: {reason}") from None
 
 
-def _judged(proceedings: Proceedings, kept: Path, meta: dict[str, Any]) -> judge.Judgement:
-    if not meta["passed"]:
-        return judge.Judgement(False, meta["sentence"], (), meta["agreement"])
-    scales = {key: judge.Scale(**scale) for key, scale in meta["scales"].items()}
+def _judged(proceedings: Proceedings, meta: dict[str, Any]) -> judge.Judgement:
+    """Hold the candidate's own precision against the references, by rounding levels alone."""
+    reference = tensors.read(_reference_folder(proceedings))
     candidate = tensors.read(Path(proceedings.candidate.job.folder) / "variant0")
     wanted = method(proceedings.subject.job.settings.precision)
-    return judge.compare(
-        proceedings.subject.network, tensors.read(kept), scales, candidate, wanted, meta["agreement"]
+    return judge.compare(proceedings.subject.network, reference, _scales(meta), candidate, wanted, meta["agreement"])
+
+
+def _relaxed(
+    proceedings: Proceedings, strict: judge.Judgement, meta: dict[str, Any]
+) -> tuple[judge.Judgement, judge.Judgement]:
+    """Judge the candidate's float64 run, then its own precision by what long sums may lose."""
+    network, scales = proceedings.subject.network, _scales(meta)
+    reference = tensors.read(_reference_folder(proceedings))
+    exact = judge.compare(
+        network, reference, scales, _read(Path(proceedings.exact.job.folder), 0), method("float64"), meta["agreement"]
     )
+    noisy = _read(Path(proceedings.sums.job.folder), SUMS_VARIANT)
+    sums = judge.measure_sums(network, reference, scales, noisy)
+    candidate = tensors.read(Path(proceedings.candidate.job.folder) / "variant0")
+    wanted = method(proceedings.subject.job.settings.precision)
+    relaxed = judge.compare(network, reference, scales, candidate, wanted, meta["agreement"], sums)
+    if not exact.passed:
+        return replace(exact, sentence=f"Computed in float64, {exact.sentence}"), relaxed
+    if not relaxed.passed:
+        return exact, replace(relaxed, sentence=f"It computes the same function in float64, but not in {wanted.precision}: {relaxed.sentence}")
+    return exact, replace(relaxed, sentence=_long_sums(proceedings, strict, exact))
+
+
+def _long_sums(proceedings: Proceedings, strict: judge.Judgement, exact: judge.Judgement) -> str:
+    job = proceedings.candidate.job
+    count, first = longest_sum(proceedings.subject.network, job.batch), strict.first
+    said = f"; its sums show first in {first.said}, at {judge.grouped(first.units)} rounding levels" if first else ""
+    return (
+        f"{len(exact.findings)} tensors agree with the float64 reference to {exact.largest:.1e} in float64, and in "
+        f"{job.settings.precision} to what sums of {count:,} terms may lose{said}."
+    )
+
+
+def _scales(meta: dict[str, Any]) -> dict[str, judge.Scale]:
+    return {key: judge.Scale(**scale) for key, scale in meta["scales"].items()}
 
 
 def _refusal(folder: Path) -> tuple[str, str] | None:
@@ -195,7 +281,9 @@ def _refusal(folder: Path) -> tuple[str, str] | None:
     return "crash", f"The process that should have filled {folder} left no tensors."
 
 
-def _certificate(proceedings: Proceedings, found: judge.Judgement, meta: dict[str, Any]) -> Certificate:
+def _certificate(
+    proceedings: Proceedings, found: judge.Judgement, meta: dict[str, Any], exact: float | None = None
+) -> Certificate:
     subject, job = proceedings.subject, proceedings.candidate.job
     rule = proceedings.references[0].job.optimizer
     worst, first = found.worst, found.first
@@ -203,7 +291,7 @@ def _certificate(proceedings: Proceedings, found: judge.Judgement, meta: dict[st
         key=proceedings.key, passed=found.passed, sentence=found.sentence, framework=job.framework,
         version=subject.peer.version, workload=job.workload, preset=job.preset, settings=asdict(job.settings),
         optimizer=asdict(job.optimizer), declared=form_sentence(rule), references=tuple(meta["references"]),
-        agreement=meta["agreement"], worst=worst.said if worst else "", worst_units=worst.units if worst else 0.0,
+        agreement=meta["agreement"], exact=exact, worst=worst.said if worst else "", worst_units=worst.units if worst else 0.0,
         limit=method(job.settings.precision).limit, first=first.said if first else "",
         stage=first.stage if first else "", tensors=len(found.findings),
         trainable_scalars=subject.network.trainable_count, resolution=found.resolution, steps=STEPS, method=VERSION,

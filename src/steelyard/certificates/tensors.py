@@ -54,6 +54,16 @@ def state_step(key: str) -> int:
     return int(match["step"] or 0) if match else 0
 
 
+def trained_steps(key: str, reference: Tensors) -> int:
+    """Return how many updates a tensor has seen: all steps for inference, k for a state, k - 1 for the loss of step k."""
+    match = _PATTERN.fullmatch(key)
+    if match is None:
+        return 0
+    if match[1] == "inference":
+        return max(state_step(other) for other in reference)
+    return state_step(key) or max(0, int(match["loss"] or 0) - 1)
+
+
 def _place(key: str, ranks: Mapping[str, int], statistics: set[str]) -> Place:
     match = _PATTERN.fullmatch(key)
     if match is None:

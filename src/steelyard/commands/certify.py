@@ -21,6 +21,7 @@ def execute(arguments: argparse.Namespace) -> int:
     options = selection.options_of(arguments)
     root = selection.runs_of(arguments)
     wanted = plan.plan(options)
+    selection.check_cache()
     folder = record.new_folder(root, f"{wanted.study.name}-certificates")
     record.write(folder, record.new(wanted, shlex.join(["steelyard", *sys.argv[1:]])))
     screen = selection.screen_of(arguments)

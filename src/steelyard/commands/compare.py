@@ -34,9 +34,8 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _findings(root: Path, arguments: argparse.Namespace) -> list[Finding]:
     from steelyard import against, report
-    from steelyard.store import Store
 
-    store = Store(root)
+    store = selection.store_of(root)
     pair = _as_run(root, arguments.a), _as_run(root, arguments.b)
     if pair[0] and pair[1]:
         return against.runs(report.view(pair[0], store), report.view(pair[1], store))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard import frameworks, record, studies, workloads
 from steelyard.commands import selection
+from steelyard.errors import UserError
 
 if TYPE_CHECKING:
     import argparse
@@ -26,6 +27,8 @@ def execute(arguments: argparse.Namespace) -> int:
         Console().print("Nothing yet. Start with: steelyard run")
         return 0
     table = Table(*rows[0], box=None, pad_edge=False, header_style="bold")
+    for column in table.columns:
+        column.overflow = "fold"  # a name that is cut short cannot be typed
     for row in rows:
         table.add_row(*("\n".join(map(str, value)) if isinstance(value, list) else str(value) for value in row.values()))
     Console().print(table)
@@ -77,7 +80,10 @@ def _runs(arguments: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 def _run_row(folder: Path) -> dict[str, Any]:
-    known = record.read(folder)
+    try:
+        known = record.read(folder)
+    except UserError:
+        return {"run": folder.name, "study": "", "state": "damaged", "processes": 0, "page": ""}
     page = folder / record.PAGE
     processes = sum(1 for _ in folder.glob("trials/*/"))
-    return {"run": folder.name, "study": known.study, "state": known.state, "processes": processes, "page": page if page.exists() else ""}
+    return {"run": folder.name, "study": known.study, "state": record.state(folder, known), "processes": processes, "page": page if page.exists() else ""}

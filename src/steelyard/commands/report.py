@@ -16,17 +16,12 @@ def execute(arguments: argparse.Namespace) -> int:
     """Write the page, print the table, and the page's path last."""
     from steelyard import report
     from steelyard.report import terminal
-    from steelyard.store import Store
 
     folder = record.find(selection.runs_of(arguments), arguments.run)
     output = Path(arguments.output).expanduser().absolute() if arguments.output else None
-    store = Store(folder.parent)
+    store = selection.store_of(folder.parent)
     page = report.write(folder, store, output)
     terminal.show(folder, as_json=arguments.json)
-    if store.notice:
-        import sys
-
-        print(f"steelyard: {store.notice}", file=sys.stderr)
     if not arguments.json:
         print(page)
     return 0

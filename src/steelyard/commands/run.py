@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from steelyard import estimate, plan, record
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from steelyard.options import Options
+    from steelyard.record import RunRecord
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -27,13 +29,16 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.dry_run:
         estimate.show(plan.plan(options), as_json=arguments.json)
         return 0
+    selection.check_cache()
     folder = folder or _begin(options, root)
+    selection.store_of(folder.parent).close()
     screen = selection.screen_of(arguments)
     try:
         page = runs.run(options, folder, screen)
     except KeyboardInterrupt:
         screen.close()
-        print(f"steelyard: stopped. Everything finished so far is kept; go on with: steelyard run --resume {folder.name}", file=sys.stderr)
+        where = f" --runs {shlex.quote(arguments.runs)}" if arguments.runs else ""
+        print(f"steelyard: stopped. Everything finished so far is kept; go on with: steelyard run --resume {folder.name}{where}", file=sys.stderr)
         return 130
     finally:
         screen.close()
@@ -50,11 +55,19 @@ def _request(arguments: argparse.Namespace, root: Path) -> tuple[Options, Path |
         return selection.options_of(arguments, loader_workers=arguments.loader_workers, **more), None
     folder = record.find(root, arguments.resume)
     known = record.read(folder)
+    _check_same(folder, known)
+    return replace(known.options, silence_s=arguments.silence), folder
+
+
+def _check_same(folder: Path, known: RunRecord) -> None:
+    """Rounds of one run must come from one way of measuring and one machine."""
+    from steelyard import host
     from steelyard.launch import worker_hash
 
     if known.worker_hash != worker_hash():
         raise UserError(f"Run {folder.name} was begun with other measuring code, so its rounds cannot be continued. Start a new run.")
-    return known.options, folder
+    if known.machine and known.machine != host.describe().fingerprint():
+        raise UserError(f"Run {folder.name} was begun on another machine (or this one has changed), so it cannot be continued. Start a new run.")
 
 
 def _begin(options: Options, root: Path) -> Path:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +17,7 @@ if TYPE_CHECKING:
     import argparse
 
     from steelyard.screen import Screen
+    from steelyard.store import Store
 
 
 def options_of(arguments: argparse.Namespace, **more: Any) -> Options:
@@ -34,6 +38,29 @@ def runs_of(arguments: argparse.Namespace) -> Path:
     return Path(arguments.runs).expanduser().absolute() if arguments.runs else paths.runs_folder()
 
 
+def store_of(root: Path) -> Store:
+    """Open the index of a folder of runs; what is to be said about it goes to standard error."""
+    from steelyard.store import Store
+
+    store = Store(root)
+    if store.notice:
+        print(f"steelyard: {store.notice}", file=sys.stderr)
+    return store
+
+
+def check_cache() -> None:
+    """Refuse a cache folder that cannot be written, before anything is made."""
+    folder = paths.cache_folder()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except OSError as error:
+        raise UserError(
+            f"The cache folder {folder} cannot be written ({error.strerror}). Name another with the variable STEELYARD_CACHE."
+        ) from None
+
+
 def rounds_of(text: str | None) -> tuple[int, int] | None:
     """Read `5` or `3-8`."""
     if text is None:
@@ -47,8 +74,6 @@ def rounds_of(text: str | None) -> tuple[int, int] | None:
 
 def screen_of(arguments: argparse.Namespace) -> Screen:
     """Return the live view on a terminal, plain lines elsewhere."""
-    import sys
-
     from steelyard.screen import PlainScreen
 
     if arguments.plain or not sys.stderr.isatty():

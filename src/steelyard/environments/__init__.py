@@ -1,6 +1,6 @@
 """Environments: isolated interpreters that hold one framework each, made from lock files or brought."""
 
-from steelyard.environments.brought import bring, own_interpreter
+from steelyard.environments.brought import bring
 from steelyard.environments.interpreter import clean_environ
 from steelyard.environments.listing import Kept, list_environments, remove
 from steelyard.environments.lock import Lock, read_locks
@@ -24,7 +24,6 @@ __all__ = [
     "ensure_all",
     "fetch_package",
     "list_environments",
-    "own_interpreter",
     "plan_environments",
     "read_locks",
     "remove",

@@ -3,12 +3,9 @@
 import hashlib
 import json
 import os
-import sys
 from dataclasses import asdict
-from importlib.metadata import distributions
 from pathlib import Path
 
-from steelyard import __version__
 from steelyard.environments.install import environments_folder
 from steelyard.environments.interpreter import OLDEST_PYTHON, Answer, StartError, ask, starts
 from steelyard.environments.lock import framework_names, python_pair, read_locks
@@ -41,20 +38,6 @@ def bring(name: str, python: Path | str) -> Environment:
     )
 
 
-def own_interpreter(name: str) -> Environment:
-    """The tool's own interpreter, for what needs no framework."""
-    packages = {one.metadata["Name"].lower().replace("_", "-"): one.version for one in distributions()}
-    return Environment(
-        name=name,
-        framework=name.partition("@")[0],
-        version=__version__,
-        accelerator="cpu",
-        python=Path(sys.executable),
-        python_version=".".join(map(str, sys.version_info[:3])),
-        packages=packages,
-    )
-
-
 def _import_name(framework: str) -> str:
     known = framework_names(locks := read_locks())
     if framework not in known:
@@ -80,18 +63,14 @@ def _examined(framework: str, path: Path, import_name: str) -> Answer:
     try:
         answer = ask(path, import_name)
     except StartError as error:
-        raise UserError(
-            f"--env {framework}={path}: `import {import_name}` broke the interpreter: {error}."
-        ) from error
+        raise UserError(f"--env {framework}={path}: `import {import_name}` broke the interpreter: {error}.") from error
     if answer.import_error.startswith("ModuleNotFoundError") and f"'{import_name}'" in answer.import_error:
         raise UserError(
             f"--env {framework}={path} (Python {version}) does not hold {framework}: it has no module"
             f" '{import_name}'. Install it there, or leave --env out and steelyard makes an environment."
         )
     if answer.import_error:
-        raise UserError(
-            f"--env {framework}={path}: `import {import_name}` fails there: {answer.import_error}."
-        )
+        raise UserError(f"--env {framework}={path}: `import {import_name}` fails there: {answer.import_error}.")
     _remember(path, import_name, answer)
     return answer
 

@@ -61,10 +61,7 @@ CAUSES = (
             r"UnknownIssuer",
             r"certificate verify failed",
         ),
-        (
-            "the package registry's certificate is not trusted; name your authority's file in pip's "
-            "`cert` setting"
-        ),
+        ("the package registry's certificate is not trusted; name your authority's file in pip's `cert` setting"),
         pip_may_succeed=True,
     ),
     Cause(
@@ -75,10 +72,7 @@ CAUSES = (
             r"(401|403) Client Error",
             r"\b407 Proxy Authentication",
         ),
-        (
-            "the package registry or the proxy refused the credentials; see pip's `index-url` and "
-            "`proxy` settings"
-        ),
+        ("the package registry or the proxy refused the credentials; see pip's `index-url` and `proxy` settings"),
         pip_may_succeed=True,
     ),
     Cause(
@@ -87,10 +81,7 @@ CAUSES = (
             r"Hash mismatch",
             r"THESE PACKAGES DO NOT MATCH THE HASHES",
         ),
-        (
-            "a downloaded package does not have the checksum its registry gives; try again, then "
-            "suspect the mirror"
-        ),
+        ("a downloaded package does not have the checksum its registry gives; try again, then suspect the mirror"),
     ),
     Cause(
         "damaged",
@@ -130,10 +121,7 @@ CAUSES = (
             r"Connection reset",
             r"Remote end closed connection",
         ),
-        (
-            "the package registry cannot be reached; look at the network, and at pip's `index-url` "
-            "and `proxy` settings"
-        ),
+        ("the package registry cannot be reached; look at the network, and at pip's `index-url` and `proxy` settings"),
     ),
     Cause(
         "no wheel",

@@ -42,9 +42,7 @@ def install(spec: EnvironmentSpec, folder: Path, report: Report, distrust_cache:
         filling.fill(tool)
 
     try:
-        return with_tools(
-            read_settings(), work, lambda why: filling.tell("creating", sentence=why), distrust_cache
-        )
+        return with_tools(read_settings(), work, lambda why: filling.tell("creating", sentence=why), distrust_cache)
     except InstallError as error:
         raise UserError(
             f"The environment {spec.name} ({spec.version}, {spec.accelerator}) could not be made: "

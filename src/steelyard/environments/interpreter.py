@@ -35,7 +35,6 @@ MISLEADING_UV = (
     "UV_RESOLUTION",
     "UV_PRERELEASE",
     "UV_VENV_SEED",
-    "UV_TORCH_BACKEND",
 )
 
 
@@ -71,10 +70,13 @@ def clean_environ(python: Path | None = None, base: Mapping[str, str] | None = N
 def installer_environ(base: Mapping[str, str] | None = None) -> dict[str, str]:
     """As `clean_environ`, but the user's own settings for uv stay: its cache, certificates, time-outs."""
     source = os.environ if base is None else base
-    kept = {
-        name: value for name, value in source.items() if name.startswith("UV_") and name not in MISLEADING_UV
-    }
+    kept = {name: value for name, value in source.items() if name.startswith("UV_") and not _misleads_uv(name)}
     return {**clean_environ(base=source), **kept}
+
+
+def _misleads_uv(name: str) -> bool:
+    # uv can choose a framework's accelerator build by itself (`UV_..._BACKEND`); here the lock chooses.
+    return name in MISLEADING_UV or name.endswith("_BACKEND")
 
 
 def programs_folder(folder: Path) -> Path:

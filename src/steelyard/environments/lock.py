@@ -1,7 +1,8 @@
 """Lock files: one framework at one version for one accelerator, every package pinned.
 
 A lock is a requirements file whose leading comment lines hold facts, `# key = value`. The framework's
-name, import name and vendor live there as data, so that no code has to know them.
+name, import name and vendor live there as data, so that no code has to know them. The pins come from
+`uv pip compile --universal --no-annotate --no-header`, so one file serves every Python in its range.
 """
 
 from dataclasses import dataclass

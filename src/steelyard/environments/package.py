@@ -33,8 +33,7 @@ def fetch_package(requirement: str, destination: Path) -> Path:
     except InstallError as error:
         remove_folder(partial)
         raise UserError(
-            f"The package {requirement} could not be fetched: {error}. "
-            f"Everything the installer said is in {log.path}"
+            f"The package {requirement} could not be fetched: {error}. Everything the installer said is in {log.path}"
         ) from error
     partial.rename(destination)
     return destination

@@ -126,9 +126,7 @@ def uv_variables(settings: PipSettings, own: Mapping[str, str]) -> dict[str, str
     }
     rivals = {"UV_DEFAULT_INDEX": "UV_INDEX_URL", "UV_INDEX": "UV_EXTRA_INDEX_URL"}
     return {
-        name: value
-        for name, value in variables.items()
-        if value and name not in own and rivals.get(name) not in own
+        name: value for name, value in variables.items() if value and name not in own and rivals.get(name) not in own
     }
 
 
@@ -165,11 +163,7 @@ def _read_file(path: Path) -> dict[str, str]:
         parser.read(path, "utf-8")
     except (configparser.Error, UnicodeDecodeError) as error:
         raise UserError(f"pip's settings file {path} cannot be read: {redact(str(error))}.") from error
-    return {
-        f"{section}.{_key(name)}": value
-        for section in parser.sections()
-        for name, value in parser.items(section)
-    }
+    return {f"{section}.{_key(name)}": value for section in parser.sections() for name, value in parser.items(section)}
 
 
 def _key(name: str) -> str:

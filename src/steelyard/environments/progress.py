@@ -36,8 +36,7 @@ def quiet(_: Progress) -> None:
 class Screen(Protocol):
     """Where a run is shown, as far as it matters here."""
 
-    def say(self, sentence: str) -> None: ...
-    def progress(self, label: str, done: float, total: float) -> None: ...
+    def progress(self, label: str, done: float, total: float, note: str = "") -> None: ...
 
 
 @contextmanager
@@ -51,9 +50,7 @@ def watch_progress(screen: Screen) -> Iterator[Report]:
             if last.get(event.name) == event or event.stage == "failed":
                 return
             last[event.name] = event
-            if event.sentence:
-                screen.say(f"{event.name}: {event.sentence}")
-            screen.progress(f"{event.name}: {event.stage}", event.done_bytes, event.total_bytes)
+            screen.progress(event.name, event.done_bytes, event.total_bytes, described(event))
 
     yield report
 

@@ -16,13 +16,15 @@ def stamp(folder: Path) -> str:
     interpreter. It does not notice a changed bit that kept size and time, nor a changed system library.
     Byte-code caches do not count: Python writes them whenever it likes.
     """
-    return stamp_of(python_in(folder), map(str, site_folders(folder)))
+    # Without pyvenv.cfg the interpreter would be the base one, and find other packages.
+    settings = _file_facts(folder / "pyvenv.cfg")
+    return stamp_of(python_in(folder), map(str, site_folders(folder)), settings)
 
 
-def stamp_of(python: Path, folders: Iterable[str]) -> str:
+def stamp_of(python: Path, folders: Iterable[str], *more: tuple[str, int, int]) -> str:
     """As `stamp`, for an interpreter somebody else made, whose package folders are `folders`."""
     listings = sorted(listing for folder in folders for listing in _listings(folder))
-    told = repr((_interpreter_facts(python), listings))
+    told = repr((_file_facts(python.resolve()), more, listings))
     return hashlib.sha256(told.encode("utf-8", "surrogateescape")).hexdigest()
 
 
@@ -62,8 +64,7 @@ def _damage_of(path: Path, size: str) -> str:
     return ""
 
 
-def _interpreter_facts(python: Path) -> tuple[str, int, int]:
-    path = python.resolve()
+def _file_facts(path: Path) -> tuple[str, int, int]:
     try:
         status = path.stat()
     except OSError:

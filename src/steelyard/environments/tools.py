@@ -36,9 +36,7 @@ class Tool(Protocol):
     def environ(self, vendor_index: str = "") -> dict[str, str]: ...
     def create(self, folder: Path, python_version: str, log: Log) -> None: ...
     def offers(self, folder: Path, requirement: str, vendor_index: str, log: Log) -> bool: ...
-    def install(
-        self, folder: Path, arguments: list[str], vendor_index: str, log: Log, listen: Listener
-    ) -> None: ...
+    def install(self, folder: Path, arguments: list[str], vendor_index: str, log: Log, listen: Listener) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -68,9 +66,7 @@ class Uv:
             environ |= IMPATIENT
         return _succeeds(command, environ, log, VENDOR_LIMIT_S if vendor_index else OWN_LIMIT_S)
 
-    def install(
-        self, folder: Path, arguments: list[str], vendor_index: str, log: Log, listen: Listener
-    ) -> None:
+    def install(self, folder: Path, arguments: list[str], vendor_index: str, log: Log, listen: Listener) -> None:
         link = ["--link-mode", "copy"] if self._other_disk(folder) else []
         where: Command = ["--python", python_in(folder)]
         command: Command = [*self._pip_install(vendor_index), *link, *where, *arguments]
@@ -129,18 +125,14 @@ class Pip:
             return False
         return version in re.split(r"[\s,()]+", said)
 
-    def install(
-        self, folder: Path, arguments: list[str], vendor_index: str, log: Log, listen: Listener
-    ) -> None:
+    def install(self, folder: Path, arguments: list[str], vendor_index: str, log: Log, listen: Listener) -> None:
         start: Command = [python_in(folder), "-m", "pip", "install", "--no-deps", "--progress-bar", "off"]
         execute([*start, *arguments], self.environ(vendor_index), log, listen)
 
     def environ(self, vendor_index: str = "") -> dict[str, str]:
         settings = self.settings
         if vendor_index:
-            settings = replace(
-                settings, index_url=vendor_index, extra_index_url=(), find_links=(), no_index=False
-            )
+            settings = replace(settings, index_url=vendor_index, extra_index_url=(), find_links=(), no_index=False)
         own = {name: value for name, value in installer_environ().items() if not name.startswith("UV_")}
         return {**own, **pip_variables(settings)}
 

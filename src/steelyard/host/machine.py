@@ -127,9 +127,7 @@ def parse_cpuinfo(text: str) -> Processor:
     if not blocks:
         return Processor("", None, 0, ())
     first = blocks[0]
-    model = first.get("model name") or " ".join(
-        filter(None, (first.get("CPU implementer"), first.get("CPU part")))
-    )
+    model = first.get("model name") or " ".join(filter(None, (first.get("CPU implementer"), first.get("CPU part"))))
     cores = {(block["physical id"], block["core id"]) for block in blocks if "core id" in block}
     flags = (first.get("flags") or first.get("Features") or "").split()
     telling = tuple(sorted(flag for flag in flags if TELLING_FLAGS.match(flag)))
@@ -189,9 +187,7 @@ def _caches(root: Path) -> dict[str, int]:
 
 
 def _system(root: Path) -> str:
-    named = dict(
-        line.partition("=")[::2] for line in _text(root / "etc/os-release").splitlines() if "=" in line
-    )
+    named = dict(line.partition("=")[::2] for line in _text(root / "etc/os-release").splitlines() if "=" in line)
     return named.get("PRETTY_NAME", platform.system()).strip('"')
 
 

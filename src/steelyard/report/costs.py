@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from steelyard.report.styles import Style
 
 BAR_PIXELS = 44
-PHASES = (("import", "import", "#636784", ""), ("build", "build the network", "#a3907a", "/"), ("first-step", "first step", "#c17013", "x"))
-USES = (("own_cores", "this run", "#6892d1", ""), ("foreign_cores", "other programs", "#c13a3a", "/"), ("steal", "taken by the host", "#636784", "x"))
+PHASES = (("import", "import", "#636784", ""), ("build", "build the network", "#a3907a", "/"), ("first-step", "first step", "#c17013", ""))
+USES = (("own_cores", "this run", "#6892d1", ""), ("foreign_cores", "other programs", "#c13a3a", "/"), ("steal", "taken by the host", "#636784", "."))
 
 
 def rounds(comparison: Comparison, source: str, styles: dict[str, Style]) -> Figure | None:
@@ -39,8 +39,11 @@ def rounds(comparison: Comparison, source: str, styles: dict[str, Style]) -> Fig
         320, showlegend=True, legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}, hovermode="closest",
         xaxis=figures.axis("round", dtick=1), yaxis=figures.axis("", ticksuffix=" %", range=[-reach, reach], nticks=6),
     )  # fmt: skip
-    says = "Each round is a fresh process. Its mean step, as a distance from the mean of all its contender's rounds: the scatter is what the intervals are made of, and what moves all contenders at once is the machine."
-    return Figure(f"rounds/{comparison.group}/{source}", "Round by round", says, data, layout)
+    if source != next(iter(comparison.rankings)):
+        says = "The same for the resident batch."
+    else:
+        says = "Each round is a fresh process. Its mean step, as a distance from the mean of all its contender's rounds: the scatter is what the intervals are made of, and what moves all contenders at once is the machine."
+    return Figure(f"rounds/{comparison.group}/{source}", f"Round by round, {words.SHORT_INPUTS[source]}", says, data, layout)
 
 
 def start(comparison: Comparison, styles: dict[str, Style]) -> Figure | None:  # noqa: ARG001

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,12 +36,19 @@ def figure(comparison: Comparison, styles: dict[str, Style]) -> Figure | None:
     layout = {"xaxis": figures.axis("training step", nticks=6, anchor="y2" if len(trained) > 1 else "y"), "yaxis": figures.axis("loss", nticks=5)}
     if len(trained) > 1:
         layout["yaxis"]["domain"] = [0.42, 1]
-        layout["yaxis2"] = figures.axis("difference", domain=[0, 0.32], type="log", nticks=4, exponentformat="power")
+        layout["yaxis2"] = figures.axis("difference", domain=[0, 0.32], type="log", range=_decades(data), nticks=4, tickformat=".0e")
         says += f"; below, how far each is from {trained[0].title}'s: rounding begins near one part in ten million, and training lets it grow."
     else:
         says += "."
     frame = figures.frame(360, showlegend=True, legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}, hovermode="closest", **layout)
     return Figure(f"losses/{comparison.group}", "Losses", says, data, frame)
+
+
+def _decades(data: list[dict[str, Any]]) -> list[int]:
+    """Return the powers of ten around all differences, at least three apart: whole decades are read at a glance."""
+    seen = [y for trace in data if trace["yaxis"] == "y2" for y in trace["y"] if y]
+    low = math.floor(math.log10(min(seen))) if seen else -8
+    return [low, max(low + 3, math.ceil(math.log10(max(seen)))) if seen else -5]
 
 
 def _curve(contender: Contender, values: Series, styles: dict[str, Style], down: str, legend: bool = True) -> dict[str, Any]:

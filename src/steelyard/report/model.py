@@ -13,6 +13,7 @@ from steelyard.statistics.decision import DecisionPlan, Ranking, decide
 from steelyard.statistics.intervals import Location, location_interval, ratio_interval
 from steelyard.statistics.sentences import ranking_sentence
 from steelyard.statistics.steadiness import SeriesLabel, series_label
+from steelyard.warnings import GUARD_MARGIN
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from steelyard.record import RunRecord
     from steelyard.rounds import Book
     from steelyard.statistics.calibration import NoiseFloor
-    from steelyard.statistics.intervals import Ratio
+    from steelyard.statistics.intervals import Ratio, Rounds
     from steelyard.trials import Trial
     from steelyard.warnings import Caution
 
@@ -44,6 +45,11 @@ class Speed:
     share_of_peak: float | None
     host_share: float | None
     label: SeriesLabel | None
+
+    @property
+    def void(self) -> bool:
+        """Faster than the machine can be: shown as an error, and no verdict rests on it."""
+        return self.share_of_peak is not None and self.share_of_peak > GUARD_MARGIN
 
 
 @dataclass(frozen=True)
@@ -162,9 +168,26 @@ def _inputs(material: Material, cells: list[Cell]) -> list[str]:
 
 
 def _rank(material: Material, cells: list[Cell], source: str) -> Ranking:
-    """Judge the certified cells; the others are shown, but no verdict rests on them."""
+    """Judge cells that are certified and physically possible; the others are shown, but no verdict rests on them."""
     able = [cell for cell in cells if certified(material, cell)]
-    return decide(material.book.locations(able, source), material.noise, material.decision)
+    located = material.book.locations(able, source)
+    void = {cell.key for cell in able if _impossible(material, cell, located.get(cell.key, {}))}
+    return decide({key: rounds for key, rounds in located.items() if key not in void}, material.noise, material.decision)
+
+
+def _impossible(material: Material, cell: Cell, located: Rounds) -> bool:
+    """Say whether a cell's time per step would need more than the machine's arithmetic peak."""
+    if not located:
+        return False
+    workload, preset = material.plan.preset(cell.group)
+    flops = workload.network(preset).training_flops * preset.sizes["batch"]
+    share = _share_of_peak(material, cell, flops, plain.geometric_mean(located.values()))
+    return share is not None and share > GUARD_MARGIN
+
+
+def _share_of_peak(material: Material, cell: Cell, flops: int, step_ns: float) -> float | None:
+    peak = peak_flops(material.record, cell)
+    return flops / (step_ns / 1e9) / peak if peak else None
 
 
 def _contender(material: Material, cell: Cell, title: str, rankings: dict[str, Ranking], flops: int) -> Contender:
@@ -203,14 +226,13 @@ def _speed(
     if leader and leader != cell.key:
         ratio = _ratio(material, cell, leader, source, ranking)
     batch = material.plan.preset(cell.group)[1].sizes["batch"]
-    peak = peak_flops(material.record, cell)
     pooled = max(steps, key=len)
     return Speed(
         median_ns=plain.median(summaries.summarise(s).median_ns for s in steps if len(s)), location=location,
         throughput=batch * 1e9 / location.value_ns, throughput_low=batch * 1e9 / location.high_ns,
         throughput_high=batch * 1e9 / location.low_ns if location.low_ns else float("inf"), ratio=ratio,
         processes=len(values), counted_steps=sum(len(s) for s in steps),
-        share_of_peak=flops / (location.value_ns / 1e9) / peak if peak else None,
+        share_of_peak=_share_of_peak(material, cell, flops, location.value_ns),
         host_share=_median(t.host_share(source) for t in trials),
         label=series_label(pooled) if len(pooled) >= 20 else None,
     )  # fmt: skip

@@ -38,7 +38,7 @@ def render(view: View) -> str:
         when=words.moment(view.record.created), machine_line=words.machine(view.record.host), noise=noise(view),
         protocol=protocol(view.record.protocol), intervals=words.INTERVALS, figures=embedded([figure.as_dict() for figure in drawn]),
         library=library() if drawn else "", style=_read("style.css"), drawing=_read("draw.js"),
-        host=sections.facts({name: value for name, value in view.record.host.items() if name != "unknown"}),
+        host=sections.host_facts(view.record.host),
     )  # fmt: skip
 
 
@@ -83,7 +83,7 @@ def _environment() -> Any:
 
     made = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     made.filters |= {
-        "brackets": lambda sentence: Markup(sections.brackets(sentence)), "facts": sections.facts, "say": sections.text, "seconds": words.seconds,
+        "brackets": lambda sentence: Markup(sections.brackets(sentence)), "facts": sections.facts, "tables": sections.tables, "untabled": sections.untabled,
     }  # fmt: skip
     return made
 

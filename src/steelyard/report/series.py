@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steelyard import store
-from steelyard.report import figures
+from steelyard.report import figures, words
 from steelyard.report.figures import Figure, extremes
 
 if TYPE_CHECKING:
@@ -22,6 +22,11 @@ STRIP_PIXELS = 92
 PREPARING = ("training", "warm-up")
 LEAST_SPAN = 0.08
 """Of the median: a strip shows at least this much, or the noise of a steady contender would fill it."""
+EXPLAINED = (
+    "Each contender's steps, round after round; hairlines part the rounds, each a fresh process. Grey: training and warm-up, which do not "
+    "count; coloured: counted. First steps are left out, for they have a column of their own. Of long series the shortest and the longest step of "
+    "each stretch are drawn; triangles mark steps beyond the scale. Flat stretches are blocks of which only the mean is known."
+)
 
 
 def step_times(comparison: Comparison, source: str, styles: dict[str, Style]) -> Figure | None:
@@ -38,14 +43,10 @@ def step_times(comparison: Comparison, source: str, styles: dict[str, Style]) ->
         notes.append(figures.note(figures.plain(contender.title) + strip.beyond, x=0, y=1, yref=f"{strip.axis_name} domain", yshift=2, font={"size": 13}))
         shapes += [_border(start, strip.axis_name) for start in strip.starts[1:]]
     layout["xaxis"]["anchor"] = _axis_name(len(measured) - 1)
-    says = (
-        "Each contender's steps, round after round; hairlines part the rounds, each a fresh process. Grey: training and warm-up, "
-        "which do not count; coloured: counted. First steps are left out, for they have a column of their own. Of long series the shortest and the "
-        "longest step of each stretch are drawn; triangles mark steps beyond the scale. Flat stretches are blocks of which only the mean is known."
-    )
+    says = EXPLAINED if source == next(iter(comparison.rankings)) else "The same for the resident batch: what is left when no input has to be fetched."
     frame = figures.frame(STRIP_PIXELS * len(measured) + 70, annotations=notes, shapes=shapes, hovermode="closest", **layout)
     frame["margin"] = {"l": 8, "r": 12, "t": 24, "b": 40}
-    return Figure(f"steps/{comparison.group}/{source}", "Step times", says, data, frame)
+    return Figure(f"steps/{comparison.group}/{source}", f"Step times, {words.SHORT_INPUTS[source]}", says, data, frame)
 
 
 class _Strip:

@@ -109,7 +109,7 @@ def _print_warnings(console: Console, view: View) -> None:
         colour = SEVERITIES[notice.severity]
         for finding in notice.findings:
             console.print(Text.assemble((notice.severity, colour), " ", f"{'; '.join(finding.subjects)}: {finding.sentence}"))
-        console.print(Padding(Text(notice.advice, style="dim"), (0, 0, 0, len(notice.severity) + 1)))
+        console.print(Padding(Text(notice.advice, style="dim"), (0, 0, 0, len(notice.severity) + 1), expand=False))
     if view.warnings:
         console.print()
 

@@ -18,6 +18,7 @@ INPUTS = {
     "pipeline": "Training from the framework's own input pipeline",
     "resident": "One synthetic batch that stays on the device: the framework alone",
 }
+SHORT_INPUTS = {"pipeline": "own input pipeline", "resident": "resident batch"}
 CERTIFICATES = {"certified": "yes", "rejected": "REJECTED", "none": "none"}
 INTERVALS = (
     "A range in brackets is where the true value lies with 95 % confidence, judged by how much fresh processes differed; "
@@ -145,6 +146,8 @@ def ratio(comparison: Comparison, contender: Contender, source: str) -> Told:
         return Told(NOTHING)
     if contender.proof.state != "certified":
         return Told("not certified")
+    if speed.void:
+        return Told("impossible")
     if contender.cell.key == comparison.rankings[source].leader:
         return Told("fastest")
     if not speed.ratio:

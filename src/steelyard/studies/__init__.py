@@ -34,7 +34,7 @@ def all_studies() -> dict[str, Study]:
 def study(name: str) -> Study:
     """Return a study by name, or from a file of one's own."""
     if name.endswith(".toml"):
-        return read(Path(name))
+        return read(Path(name).expanduser())
     known = all_studies()
     if name not in known:
         raise UserError(f"There is no study '{name}'.{nearest(name, list(known))}")
@@ -46,5 +46,7 @@ def read(path: Path) -> Study:
     raw = settings_files.read(path)
     found: Study = settings_files.build(path, raw, "", Study)
     for key in ("workloads", "frameworks"):
-        settings_files.check_type(path, key, getattr(found, key), (list,), "a list of texts")
-    return Study(**{**found.__dict__, "workloads": tuple(found.workloads), "frameworks": tuple(found.frameworks)})
+        if not getattr(found, key):
+            line = settings_files.line_of(path, key)
+            raise UserError(f"{path}, line {line}: '{key}' is empty, so there is nothing to measure. Name at least one.")
+    return found

@@ -36,6 +36,7 @@ class Adapter:
         import tensorflow as tf
 
         self._settings, self._functions, self._tf = settings, list[Any](), tf
+        self._convolution = str(settings.knobs.get("convolution", "auto"))
         self._projection = str(settings.knobs.get("projection", "auto"))
         self._update = str(settings.knobs.get("update", "fused"))
         self._choose_devices()
@@ -69,12 +70,13 @@ class Adapter:
             "deterministic": is_op_determinism_enabled(),
             "tf32": config.experimental.tensor_float_32_execution_enabled(),
             "onednn": IsMklEnabled(),
+            "convolution": self._convolution,
             "projection": self._projection,
             "update": self._update,
         }
 
     def _observed_mode(self, probe: Any) -> str:
-        function = self._wrap(lambda x: x + float(self._tf.executing_eagerly()))
+        function = self._compile(lambda x: x + float(self._tf.executing_eagerly()))
         if float(function(probe)):
             return "eager"
         try:
@@ -98,12 +100,17 @@ class Adapter:
             "cpu_flags": os.environ.get("ONEDNN_MAX_CPU_ISA", "all that oneDNN and Eigen find"),
         }
 
-    def _wrap(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the function as the mode runs it; what TensorFlow compiles is remembered for `compilations`."""
+    def _compile(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the function as the mode runs it."""
         if self._settings.mode == "eager":
             return function
-        wrapped = self._tf.function(function, jit_compile=self._settings.mode == "xla", autograph=False)
-        self._functions.append(wrapped)
+        return self._tf.function(function, jit_compile=self._settings.mode == "xla", autograph=False)
+
+    def _wrap(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Compile, and remember what TensorFlow compiles for `compilations`."""
+        wrapped = self._compile(function)
+        if wrapped is not function:
+            self._functions.append(wrapped)
         return wrapped
 
     def trainer(
@@ -114,8 +121,11 @@ class Adapter:
         from steelyard_worker.frameworks.tensorflow.layers import Variables
         from steelyard_worker.frameworks.tensorflow.trainer import Trainer
 
-        hoist = {"auto": self._settings.mode != "graph", "hoisted": True, "per-step": False}[self._projection]
-        variables = Variables(self._tf.as_dtype(self._settings.precision), hoist)
+        mode = self._settings.mode
+        hoist = {"auto": mode != "graph", "hoisted": True, "per-step": False}[self._projection]
+        automatic = "xla" if mode == "xla" else "library"
+        convolution = automatic if self._convolution == "auto" else self._convolution
+        variables = Variables(self._tf.as_dtype(self._settings.precision), convolution, hoist)
         return Trainer(self._wrap, variables, implementation, sizes, network, weights, optimizer, self._update)
 
     def pipeline(self, trainer: Trainer, source: Source, workers: int) -> Iterator[Any]:

@@ -7,16 +7,23 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
+from steelyard_worker.frameworks.tensorflow.convolution import convolve
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
 @dataclass(frozen=True)
 class Variables:
-    """Canonical name -> variable, in the precision of the run. `hoist`: an LSTM projects its inputs before its loop."""
+    """Canonical name -> variable, in the precision of the run, and how layers compute.
+
+    convolution: "library", "matmul", or "xla": the library's unless XLA would be slow. hoist: an LSTM projects its inputs
+    before its loop.
+    """
 
     dtype: tf.DType
-    hoist: bool
+    convolution: str = "library"
+    hoist: bool = False
     named: dict[str, tf.Variable] = field(default_factory=dict)
 
     def new(self, name: str, *shape: int) -> tf.Variable:
@@ -32,17 +39,10 @@ class Convolution:
         self, variables: Variables, name: str, channels: int, out: int, kernel: int, stride: int, padding: int
     ) -> None:  # fmt: skip
         self._weight = variables.new(f"{name}.weight", kernel, kernel, channels, out)
-        self._stride, self._padding = stride, padding
-        # At stride 1 an odd kernel makes "SAME" symmetric; at stride 2 it would pad the end only (P-09). Padding lists
-        # are never handed to the convolution: on CPU they take its gradients off the oneDNN path, six times slower.
-        self._same = stride == 1 and kernel == 2 * padding + 1
+        self._stride, self._padding, self._formulation = stride, padding, variables.convolution
 
     def __call__(self, x: tf.Tensor) -> tf.Tensor:
-        if self._same:
-            return tf.nn.conv2d(x, self._weight, 1, "SAME")
-        p = self._padding
-        padded = tf.pad(x, ((0, 0), (p, p), (p, p), (0, 0))) if p else x
-        return tf.nn.conv2d(padded, self._weight, self._stride, "VALID")
+        return convolve(self._formulation, x, self._weight, self._stride, self._padding)
 
 
 class BatchNorm:

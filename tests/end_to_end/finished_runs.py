@@ -1,0 +1,42 @@
+"""Runs with scripted frameworks: how to ask for one, and what is left when it is over."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+Steelyard = Callable[..., subprocess.CompletedProcess[str]]
+
+WORKLOADS = Path(__file__).resolve().parent.parent / "workloads"
+LINE = ("--workloads", str(WORKLOADS), "-w", "line", "--no-guard", "--no-calibrate", "--plain")
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A run that is over: its home (runs are in `home/runs`), its folder, and what `run --json` printed."""
+
+    home: Path
+    folder: Path
+    result: dict[str, Any]
+    said: str
+
+    def contender(self, arm: str) -> dict[str, Any]:
+        """Return one contender of the only comparison by the end of its cell's key."""
+        return contender(self.result, arm)
+
+
+def contender(result: dict[str, Any], arm: str) -> dict[str, Any]:
+    """Return one contender of the only comparison by the end of its cell's key."""
+    (found,) = [each for each in result["comparisons"][0]["contenders"] if each["cell"].endswith(arm)]
+    return found
+
+
+def finished(home: Path, done: subprocess.CompletedProcess[str]) -> Finished:
+    """Read what a `run --json` left behind."""
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    return Finished(home, Path(result["folder"]), result, done.stderr)

@@ -1,0 +1,178 @@
+"""A run that is stopped keeps what was finished, leaves no worker behind, and goes on with what is missing."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from finished_runs import LINE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from finished_runs import Finished, Steelyard
+
+    Start = Callable[..., "Running"]
+
+pytestmark = pytest.mark.end_to_end
+
+PATIENCE_S = 60
+TWO = (*LINE, "-f", "fake", "-f", "sham", "--rounds", "3", "--no-certify")
+
+
+class Running:
+    """A steelyard at work whose standard error is followed."""
+
+    def __init__(self, argv: list[str], env: dict[str, str]) -> None:
+        self.process = subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.lines: list[str] = []
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        self.lines.extend(iter(self.process.stderr.readline, ""))
+
+    def wait_for(self, text: str) -> None:
+        """Wait until it has said something."""
+        _until(lambda: any(text in line for line in self.lines), f"{text!r} in {self.lines}")
+
+    def end(self) -> tuple[int, str]:
+        """Wait for its end; returns the exit code and everything it said."""
+        code = self.process.wait(PATIENCE_S)
+        self._reader.join(PATIENCE_S)
+        return code, "".join(self.lines)
+
+
+def _until(true: Callable[[], bool], what: str) -> None:
+    limit = time.monotonic() + PATIENCE_S
+    while not true():
+        assert time.monotonic() < limit, f"never came true: {what}"
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def start(command: list[str], home: Path, surroundings: Callable[..., dict[str, str]]) -> Iterator[Start]:
+    """Start a steelyard and go on without waiting for it; what is still alive at the end is killed."""
+    started: list[Running] = []
+
+    def run(*argv: str, **env: str) -> Running:
+        started.append(Running([*command, *argv], surroundings(home, **env)))
+        return started[-1]
+
+    yield run
+    for running in started:
+        running.process.kill()
+        running.process.communicate()
+
+
+def events_of(run: Path) -> dict[str, bytes]:
+    """Return the events of every finished trial of a run by the trial's name."""
+    found = {path.parent.name: path.read_bytes() for path in run.glob("trials/*/events.jsonl")}
+    return {name: text for name, text in found.items() if b'"event": "done"' in text}
+
+
+def only_run(home: Path) -> Path:
+    """Return the folder of the only run there is."""
+    (folder,) = (path.parent for path in home.glob("runs/*/run.json"))
+    return folder
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stopped_run_keeps_its_finished_processes_and_resume_does_only_the_rest(
+    number: signal.Signals, start: Start, steelyard: Steelyard, home: Path, quiet_machine: object
+) -> None:
+    running = start("run", *TWO)
+    running.wait_for("round 2:")
+    second = steelyard("run", "--resume", "latest")
+    assert second.returncode == 2
+    assert "Another steelyard is at work on" in second.stderr
+    running.process.send_signal(number)
+    code, said = running.end()
+    assert code == 130
+    run = only_run(home)
+    assert f"steelyard run --resume {run.name}" in said
+    assert "Traceback" not in said
+    before = events_of(run)
+    assert 2 <= len(before) < 6
+    assert json.loads((run / "run.json").read_text())["state"] == "interrupted"
+
+    done = steelyard("run", "--resume", "latest", "--plain", "--json")
+    assert done.returncode == 0
+    after = events_of(run)
+    assert len(after) == 6
+    assert {name: after[name] for name in before} == before
+    assert done.stderr.count("   round ") == 6 - len(before)
+    assert {each["speeds"]["resident"]["processes"] for each in json.loads(done.stdout)["comparisons"][0]["contenders"]} == {3}
+
+
+def test_a_worker_does_not_outlive_an_orchestrator_that_is_killed(start: Start, steelyard: Steelyard, home: Path) -> None:
+    running = start("run", *TWO, "--knob", "fake.fault=hang")
+    _until(lambda: any(b'"samples"' in path.read_bytes() for path in home.glob("runs/*/trials/*fake*/events.jsonl")), "a hanging worker")
+    (events,) = home.glob("runs/*/trials/*fake*/events.jsonl")
+    pid = json.loads(events.read_text().splitlines()[0])["pid"]
+    os.kill(pid, 0)
+    running.process.kill()
+    running.end()
+    _until(lambda: _gone(pid), f"end of worker {pid}")
+    (row,) = json.loads(steelyard("list", "runs", "--json").stdout)
+    assert row["state"] == "interrupted"
+
+    done = steelyard("run", "--resume", row["run"], "--silence", "1", "--plain", "--json")
+    assert done.returncode == 0
+    assert "said nothing for 1 s" in done.stderr
+    by_cell = {each["cell"]: each for each in json.loads(done.stdout)["comparisons"][0]["contenders"]}
+    assert by_cell["line:small/sham/scripted"]["speeds"]["resident"]["processes"] == 3
+    assert events.read_bytes(), "what the killed process wrote must stay"
+
+
+def _gone(pid: int) -> bool:
+    """A process that has ended, though perhaps nobody has collected it."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:  # noqa: PTH123
+            return file.read().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def test_finished_processes_that_were_not_indexed_are_not_measured_again(copied: Finished, steelyard: Steelyard) -> None:
+    for path in copied.folder.parent.glob("index.sqlite*"):
+        path.unlink()
+    done = steelyard("run", "--resume", "latest", "--plain", "--json")
+    assert done.returncode == 0
+    assert "round" not in re.sub(r"after \d rounds", "", done.stderr.partition("== Rounds")[2])
+    assert json.loads(done.stdout)["comparisons"] == copied.result["comparisons"]
+
+
+def test_a_run_of_other_measuring_code_is_not_continued(copied: Finished, steelyard: Steelyard) -> None:
+    _change(copied.folder, worker_hash="0123456789abcdef")
+    done = steelyard("run", "--resume", "latest")
+    assert done.returncode == 2
+    assert f"Run {copied.folder.name} was begun with other measuring code" in done.stderr
+
+
+def test_a_run_of_another_machine_is_not_continued(copied: Finished, steelyard: Steelyard) -> None:
+    _change(copied.folder, machine="0123456789abcdef")
+    done = steelyard("run", "--resume", "latest")
+    assert done.returncode == 2
+    assert "another machine" in done.stderr
+
+
+def test_resume_names_the_nearest_run(copied: Finished, steelyard: Steelyard) -> None:
+    wrong = copied.folder.name.replace("first", "frist")
+    done = steelyard("run", "--resume", wrong)
+    assert done.returncode == 2
+    assert f"Did you mean '{copied.folder.name}'?" in done.stderr
+
+
+def _change(run: Path, **values: object) -> None:
+    path = run / "run.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **values}))

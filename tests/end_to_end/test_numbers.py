@@ -1,0 +1,110 @@
+"""With a scripted clock every number is known beforehand: 10 ms against 12 ms, without noise."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from finished_runs import Finished, Steelyard
+
+pytestmark = pytest.mark.end_to_end
+
+BATCH = 16
+
+
+@pytest.mark.parametrize(("arm", "step_ns"), [("fake/scripted,step_us=10000", 10e6), ("sham/scripted,step_us=12000", 12e6)])
+def test_times_and_throughput_are_exactly_what_the_script_says(weighed: Finished, arm: str, step_ns: float) -> None:
+    contender = weighed.contender(arm)
+    speed = contender["speeds"]["resident"]
+    assert speed["median_ns"] == step_ns
+    assert speed["location"]["value_ns"] == pytest.approx(step_ns, rel=1e-12)
+    assert speed["throughput"] == pytest.approx(BATCH * 1e9 / step_ns, rel=1e-12)
+    assert contender["first_step_ns"] == step_ns
+    assert speed["processes"] == 3
+
+
+def test_the_ratio_is_exact_and_its_interval_holds_it(weighed: Finished) -> None:
+    ratio = weighed.contender("sham/scripted,step_us=12000")["speeds"]["resident"]["ratio"]
+    assert ratio["value"] == pytest.approx(1.2, rel=1e-12)
+    assert ratio["low"] < 1.2 < ratio["high"]
+    assert ratio["high"] / ratio["low"] < 1.05
+
+
+def test_the_sentence_calls_the_faster_one_and_the_equal_ones(weighed: Finished) -> None:
+    sentence = weighed.result["comparisons"][0]["sentences"]["resident"]
+    assert re.search(r"1\.20x \[1\.\d\d, 1\.\d\d\] faster than", sentence)
+    assert "practically the same" in sentence
+
+
+def test_equal_speeds_are_practically_the_same(weighed: Finished) -> None:
+    verdicts = weighed.result["comparisons"][0]["verdicts"]["resident"]
+    (equal,) = [v for v in verdicts if v["a"].endswith("=10000") and v["b"].endswith("=10000")]
+    assert equal["kind"] == "equal"
+    assert equal["ratio"] == pytest.approx(1.0, rel=1e-12)
+
+
+def test_every_contender_of_the_default_run_is_certified(weighed: Finished) -> None:
+    assert {each["certificate"] for each in weighed.result["comparisons"][0]["contenders"]} == {"certified"}
+
+
+def test_uncertified_numbers_are_marked_and_take_part_in_no_verdict(unproved: Finished, steelyard: Steelyard) -> None:
+    (comparison,) = unproved.result["comparisons"]
+    assert {each["certificate"] for each in comparison["contenders"]} == {"none"}
+    assert comparison["verdicts"].get("resident", []) == []
+    assert not re.search(r"faster|the same", comparison["sentences"].get("resident", ""))
+    warned = {each["subject"] for each in unproved.result["warnings"] if each["name"] == "NotCertified"}
+    assert warned == {"Fake on line:small", "Sham on line:small"}
+    shown = steelyard("compare", "fake", "sham", STEELYARD_RUNS=str(unproved.home))
+    assert "No verdict: Fake and Sham not certified." in shown.stdout
+
+
+def test_a_fixed_protocol_counts_exactly_the_published_steps(unproved: Finished) -> None:
+    for contender in unproved.result["comparisons"][0]["contenders"]:
+        speed = contender["speeds"]["resident"]
+        assert (speed["processes"], speed["counted_steps"]) == (1, 200)
+    (folder,) = unproved.folder.glob("trials/*fake*")
+    events = [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
+    steps = {event["phase"]: event["steps"] for event in events if event["event"] == "samples"}
+    assert steps == {"first": 1, "warm-up": 10, "counted": 200}
+
+
+def test_every_step_is_in_the_record_with_its_loss(weighed: Finished) -> None:
+    folder = min(weighed.folder.glob("trials/*"))
+    events = [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
+    steps = sum(event["steps"] for event in events if event["event"] == "samples")
+    assert (folder / "samples.i64").stat().st_size == 8 * steps
+    assert (folder / "losses.f32").stat().st_size == 4 * steps
+
+
+def test_report_gives_the_same_numbers_again(copied: Finished, steelyard: Steelyard) -> None:
+    (copied.folder / "report.html").unlink()
+    done = steelyard("report", "--json")
+    assert done.returncode == 0
+    again = json.loads(done.stdout)
+    assert again["comparisons"] == copied.result["comparisons"]
+    assert (copied.folder / "report.html").stat().st_size > 10_000
+
+
+def test_the_table_is_printed_and_the_path_of_the_page_comes_last(copied: Finished, steelyard: Steelyard) -> None:
+    done = steelyard("report")
+    lines = done.stdout.strip().splitlines()
+    assert lines[-1] == str(copied.folder / "report.html")
+    table = done.stdout
+    assert "10.0 ms" in table
+    assert "12.0 ms" in table
+    assert "1.20x" in table
+
+
+def test_the_page_can_be_written_elsewhere(copied: Finished, steelyard: Steelyard, tmp_path: Path) -> None:
+    page = tmp_path / "elsewhere.html"
+    assert steelyard("report", "--output", str(page)).stdout.strip().endswith(str(page))
+    assert page.stat().st_size > 10_000
+    refused = steelyard("report", "--output", str(tmp_path / "missing" / "page.html"))
+    assert refused.returncode == 2
+    assert "cannot be written" in refused.stderr
