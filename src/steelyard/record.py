@@ -45,6 +45,7 @@ class RunRecord:
     gaps: tuple[dict[str, str], ...] = ()
     noise: dict[str, Any] = field(default_factory=dict)
     peak: dict[str, Any] = field(default_factory=dict)
+    impossible: dict[str, str] = field(default_factory=dict)
     worker_hash: str = ""
     method: int = METHOD
     steelyard: str = ""

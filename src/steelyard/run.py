@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from steelyard import calibration, certification, materials, plan, record, report, rounds, setup
+from steelyard import calibration, certification, materials, physics, plan, record, report, rounds, setup
 from steelyard.session import Session
 from steelyard.store import Store
 
@@ -44,7 +44,9 @@ def _run(options: Options, folder: Path, screen: Screen) -> Path:
     certification.certify(session)
     noise = calibration.noise_floor(session)
     screen.stage("Rounds")
-    rounds.measure(session, noise, rounds.read_book(session.store.trials(folder.name)))
+    book = rounds.read_book(session.store.trials(folder.name))
+    rounds.measure(session, noise, book)
+    physics.check(session, book)
     screen.stage("Report")
     return report.write(folder, session.store)
 

@@ -12,7 +12,6 @@ from steelyard import environments as made
 from steelyard import frameworks, host, record
 from steelyard.environments.progress import described
 from steelyard.errors import UserError
-from steelyard.host import gemm
 
 if TYPE_CHECKING:
     from steelyard.environments import Environment, Failure
@@ -66,9 +65,6 @@ def _own(name: str) -> Environment:
 def note(folder: Path, plan: RunPlan, ready: dict[str, Environment], shared: dict[str, Materials]) -> None:
     """Write machine, environments, data and gaps into run.json."""
     machine = host.describe()
-    settings = plan.cells[0].settings
-    threads = settings.threads or machine.cores_logical
-    peak = gemm.ensure_peak(machine.fingerprint(), threads, settings.precision) if settings.device == "cpu" else {}
     record.update(
         folder,
         machine=machine.fingerprint(),
@@ -85,5 +81,4 @@ def note(folder: Path, plan: RunPlan, ready: dict[str, Environment], shared: dic
         },
         materials={group: {"origin": m.origin, "identity": m.identity, "meta": m.meta} for group, m in shared.items()},
         gaps=tuple(asdict(gap) for gap in plan.gaps),
-        peak={settings.precision: peak},
     )

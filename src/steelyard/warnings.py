@@ -10,8 +10,6 @@ if TYPE_CHECKING:
 
     from steelyard.report.model import Comparison, Contender, Material, Speed
 
-GUARD_MARGIN = 1.1
-"""The measured peak may itself be low by some percent; beyond this margin a speed is impossible."""
 INPUT_BOUND = 0.95
 SLOW_FIRST_STEPS = 20
 
@@ -34,7 +32,7 @@ def find(
     found = list(_of_machine(disturbances, material))
     for comparison in comparisons:
         for contender in comparison.contenders:
-            found += _of_contender(comparison, contender)
+            found += _of_contender(comparison, contender, material)
             for source, speed in contender.speeds.items():
                 found += _of_speed(comparison, contender, source, speed)
     order = {"error": 0, "warning": 1, "note": 2}
@@ -81,8 +79,16 @@ def _of_machine(disturbances: tuple[dict[str, Any], ...], material: Material) ->
         )
 
 
-def _of_contender(comparison: Comparison, contender: Contender) -> Iterator[Caution]:
+def _of_contender(comparison: Comparison, contender: Contender, material: Material) -> Iterator[Caution]:
     subject = f"{contender.title} on {comparison.group}"
+    if contender.cell.key in material.record.impossible:
+        yield Caution(
+            "FasterThanPossible",
+            "error",
+            subject,
+            material.record.impossible[contender.cell.key],
+            "A synchronisation is missing or work was left out: this is an error, not a record.",
+        )
     if contender.failure:
         yield Caution("Failed", "warning", subject, contender.failure, "The others went on without it.")
     if contender.speeds and contender.proof.state != "certified":
@@ -123,14 +129,6 @@ def _of_worker(kind: str, subject: str) -> Caution:
 
 def _of_speed(comparison: Comparison, contender: Contender, source: str, speed: Speed) -> Iterator[Caution]:
     subject = f"{contender.title} on {comparison.group} ({source})"
-    if speed.share_of_peak is not None and speed.share_of_peak > GUARD_MARGIN:
-        yield Caution(
-            "FasterThanPossible",
-            "error",
-            subject,
-            f"It would need {speed.share_of_peak:.0%} of the arithmetic peak measured on this machine.",
-            "A synchronisation is missing or work was left out: this is an error, not a record.",
-        )
     if speed.label and speed.label.moves_mean:
         yield Caution(
             "Unsteady",

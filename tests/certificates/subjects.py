@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,8 +10,12 @@ from steelyard import frameworks, weights, workloads
 from steelyard.cells import declared_form
 from steelyard.certificates.reference import Peer, Subject
 from steelyard_worker import tensors
-from steelyard_worker.network import Input
 from steelyard_worker.protocol import Data, Job, Optimizer, Settings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from steelyard_worker.network import Input
 
 SEED = 7
 STEPS = 5
@@ -41,12 +43,6 @@ def subject(
 def peer(framework: str) -> Peer:
     """Return a framework as a reference, in its default mode; versions do not matter here."""
     return Peer(framework, framework, frameworks.framework(framework).default_mode, "0", {})
-
-
-def moved(found: Subject, worker: Path) -> Subject:
-    """Return the subject with the workload folder of another copy of the worker."""
-    folder = worker / "workloads" / found.job.workload
-    return replace(found, job=replace(found.job, workload_folder=str(folder)))
 
 
 def _data(inputs: tuple[Input, ...], batch: int, folder: Path) -> Data:

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import shutil
 import tomllib
-from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import subjects
 
 from steelyard import frameworks, launch
 from steelyard.certificates import reference
-from steelyard.certificates.record import Certificate
-from steelyard.certificates.reference import Proceedings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from steelyard.certificates.record import Certificate
+    from steelyard.certificates.reference import Proceedings
 
 pytestmark = pytest.mark.conformance
 
 AT_ONCE = 2
+REFERENCE = "pytorch"
 TABLES = sorted((Path(__file__).parent / "mutants").glob("*.toml"))
 
 
@@ -34,7 +38,7 @@ class Mutant:
     framework: str
     edits: tuple[tuple[str, str, str], ...]
     names: str
-    optimizer: dict[str, Any] | None
+    optimizer: dict[str, Any] | None = field(hash=False)
 
     @property
     def group(self) -> str:
@@ -80,38 +84,35 @@ class Bench:
 
     def __init__(self, folder: Path, interpreter: Callable[[str], Path], pool: ThreadPoolExecutor) -> None:
         self._folder, self._interpreter, self._pool = folder, interpreter, pool
-        self._references: dict[tuple[str, str], Future[None]] = {}
-        self.certificates: dict[str, Future[Certificate]] = {}
+        self._references: dict[str, tuple[Path, Future[None]]] = {}
+        self.certificates: dict[Mutant, Future[Certificate]] = {}
 
-    def submit(self, mutant: Mutant, number: int) -> None:
-        folder = self._folder / str(number)
+    def submit(self, mutant: Mutant) -> None:
+        folder = self._folder / str(len(self.certificates))
         found = subjects.subject(mutant.framework, mutant.workload, mutant.preset, folder, mutant.optimizer)
-        form = (mutant.group, str(sorted(found.declared.items())))
-        shared = self._folder / "references" / str(len(self._references))
-        if form not in self._references:
-            proceedings = reference.jobs_for(found, [subjects.peer("pytorch")], shared)
-            python = self._interpreter("pytorch")
-            self._references[form] = self._pool.submit(run, proceedings.references[0], python)
-        else:
-            shared = self._folder / "references" / str(list(self._references).index(form))
-        proceedings = reference.jobs_for(found, [subjects.peer("pytorch")], shared)
+        shared, ready = self._reference(f"{mutant.group} {sorted(found.declared.items())}", found)
+        proceedings = reference.jobs_for(found, [subjects.peer(REFERENCE)], shared)
         python = self._interpreter(mutant.framework)
-        ready = self._references[form]
-        self.certificates[mutant.name + mutant.workload] = self._pool.submit(
-            self._certify, proceedings, mutant, python, folder, ready
-        )
+        self.certificates[mutant] = self._pool.submit(_certify, proceedings, mutant, python, folder, ready)
 
-    def _certify(
-        self, proceedings: Proceedings, mutant: Mutant, python: Path, folder: Path, ready: Future[None]
-    ) -> Certificate:
-        worker = copy_worker(folder)
-        mutate(worker, mutant)
-        changed = subjects.moved(proceedings.subject, worker).job
-        candidate = proceedings.candidate.job
-        task = reference.Task("", reference.replace(candidate, workload_folder=changed.workload_folder))
-        run(task, python, worker)
-        ready.result()
-        return reference.conclude(proceedings)
+    def _reference(self, form: str, found: reference.Subject) -> tuple[Path, Future[None]]:
+        if form not in self._references:
+            shared = self._folder / "references" / str(len(self._references))
+            task = reference.jobs_for(found, [subjects.peer(REFERENCE)], shared).references[0]
+            self._references[form] = shared, self._pool.submit(run, task, self._interpreter(REFERENCE))
+        return self._references[form]
+
+
+def _certify(
+    proceedings: Proceedings, mutant: Mutant, python: Path, folder: Path, ready: Future[None]
+) -> Certificate:
+    """Run the mutated worker and conclude; the reference was submitted earlier, so that waiting for it ends."""
+    worker = copy_worker(folder)
+    mutate(worker, mutant)
+    task = proceedings.candidate
+    run(replace(task, job=replace(task.job, workload_folder=str(worker / "workloads" / mutant.workload))), python, worker)
+    ready.result()
+    return reference.conclude(proceedings)
 
 
 @pytest.fixture(scope="module")
@@ -121,8 +122,8 @@ def bench(
     chosen = [item.callspec.params["mutant"] for item in request.session.items if "bench" in getattr(item, "fixturenames", ())]
     with ThreadPoolExecutor(AT_ONCE) as pool:
         found = Bench(tmp_path_factory.mktemp("mutants"), interpreter, pool)
-        for number, mutant in enumerate(chosen):
-            found.submit(mutant, number)
+        for mutant in chosen:
+            found.submit(mutant)
         yield found
 
 
@@ -130,7 +131,7 @@ def bench(
 def test_a_mistake_is_rejected_and_its_place_is_named(
     bench: Bench, mutant: Mutant, record_property: Callable[[str, object], None]
 ) -> None:
-    found = bench.certificates[mutant.name + mutant.workload].result()
+    found = bench.certificates[mutant].result()
     record_property("units", found.worst_units)
     print(f"MUTANT | {mutant.workload} | {mutant.framework} | {mutant.name} | {found.sentence} | worst {found.worst_units:.3g}")
     assert not found.passed

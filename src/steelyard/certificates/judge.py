@@ -74,7 +74,8 @@ class Finding:
     @property
     def sentence(self) -> str:
         """Say how far off the tensor is."""
-        return f"{self.said} is off by {self.error:.1e} ({grouped(self.units)} times the rounding level; limit {grouped(self.limit)})"
+        levels = f"{grouped(self.units)} times the rounding level; limit {grouped(self.limit)}"
+        return f"{self.said} is off by {self.error:.1e} ({levels})"
 
 
 @dataclass(frozen=True)

@@ -19,12 +19,11 @@ FORMAT = 1
 class Certificate:
     """The record that an implementation computes the same function as the reference, and how it was shown.
 
-    `worst` names the tensor closest to or farthest beyond its limit, at `worst_units` rounding levels of `limit`;
-    `first` and `stage` the first one beyond it (empty when passed). `agreement`: largest relative difference between
-    the two float64 references (None: one reference only); `exact`: between the implementation's own float64 run and the
-    reference, where rounding alone could not decide (None: it could). `resolution`: per stage, the relative error that would have
-    been seen. `declared`: where the update rule differs from the canonical formula. `key` hashes everything that
-    decides.
+    `worst` names the tensor closest to or farthest beyond its limit, at `worst_units` rounding levels of `limit`; `first` and
+    `stage` the first one beyond it (empty when passed). `agreement`: largest relative difference between the two float64
+    references (None: one reference only); `exact`: between the implementation's own float64 run and the reference, where
+    rounding alone could not decide (None: it could). `resolution`: per stage, the relative error that would have been seen.
+    `declared`: where the update rule differs from the canonical formula. `key` hashes everything that decides.
     """
 
     key: str

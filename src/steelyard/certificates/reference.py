@@ -23,6 +23,7 @@ from steelyard_worker.protocol import Certify, Job, Settings
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from steelyard.certificates.tensors import Tensors
     from steelyard_worker.network import Network
     from steelyard_worker.protocol import Optimizer
 
@@ -94,8 +95,10 @@ class Proceedings:
 
 def reference_optimizer(optimizer: Optimizer, declared: Mapping[str, str]) -> Optimizer:
     """Return the update rule written out by hand, in the form that a native rule declares; a strict one is canonical."""
-    native = optimizer.flavour == "native"
-    return replace(optimizer, flavour="strict", **({str(k): v for k, v in declared.items()} if native else {}))
+    form = declared if optimizer.flavour == "native" else {}
+    return replace(
+        optimizer, flavour="strict", form=form.get("form", "canonical"), correction=form.get("correction", "float64")
+    )
 
 
 def jobs_for(subject: Subject, peers: Sequence[Peer], folder: Path) -> Proceedings:
@@ -108,10 +111,11 @@ def jobs_for(subject: Subject, peers: Sequence[Peer], folder: Path) -> Proceedin
     )
     candidate = replace(subject.job, task="certify", certify=Certify(STEPS, (0,), wanted.noise))
     specification = specification_hash(replace(candidate, optimizer=rule))
-    reference_key = digest(
-        VERSION, wanted.noise, STEPS, VARIANTS, subject.materials, specification,
-        [(peer.framework, peer.mode, dict(peer.packages), implementation_hash(task.job)) for peer, task in zip(peers, tasks, strict=True)],
-    )  # fmt: skip
+    computing = [
+        (peer.framework, peer.mode, dict(peer.packages), implementation_hash(task.job))
+        for peer, task in zip(peers, tasks, strict=True)
+    ]
+    reference_key = digest(VERSION, wanted.noise, STEPS, VARIANTS, subject.materials, specification, computing)
     key = digest(
         reference_key, asdict(wanted), implementation_hash(candidate), asdict(candidate.settings),
         asdict(candidate.optimizer), subject.peer.version, dict(subject.peer.packages),
@@ -175,14 +179,14 @@ def _is_done(task: Task) -> bool:
 def _exact_task(candidate: Task) -> Task:
     job = candidate.job
     settings = replace(job.settings, precision="float64")
-    return replace(candidate, job=replace(job, settings=settings, folder=f"{job.folder}-float64"))
+    return replace(candidate, job=replace(job, settings=settings, folder=str(Path(job.folder) / "float64")))
 
 
 def _sums_task(subject: Subject, reference: Task) -> Task:
     job = reference.job
     noise = longest_sum(subject.network, job.batch) * UNIT_ROUNDOFFS[subject.job.settings.precision]
     wanted = Certify(STEPS, (SUMS_VARIANT,), noise)
-    return replace(reference, job=replace(job, folder=f"{job.folder}-sums", certify=wanted))
+    return replace(reference, job=replace(job, folder=str(Path(job.folder) / "sums"), certify=wanted))
 
 
 def _reference_job(
@@ -219,7 +223,7 @@ def _reference_folder(proceedings: Proceedings) -> Path:
     return record.folder() / "references" / proceedings.reference_key[:20]
 
 
-def _read(folder: Path, variant: int) -> judge.Tensors:
+def _read(folder: Path, variant: int) -> Tensors:
     try:
         return tensors.read(folder / f"variant{variant}")
     except (ValueError, OSError) as error:
@@ -253,7 +257,8 @@ def _relaxed(
     if not exact.passed:
         return replace(exact, sentence=f"Computed in float64, {exact.sentence}"), relaxed
     if not relaxed.passed:
-        return exact, replace(relaxed, sentence=f"It computes the same function in float64, but not in {wanted.precision}: {relaxed.sentence}")
+        differs = f"It computes the same function in float64, but not in {wanted.precision}: {relaxed.sentence}"
+        return exact, replace(relaxed, sentence=differs)
     return exact, replace(relaxed, sentence=_long_sums(proceedings, strict, exact))
 
 

@@ -39,8 +39,9 @@ class Place:
 def places(keys: Iterable[str], network: Network) -> dict[str, Place]:
     """Return the places of all keys in the order in which they are judged.
 
-    Initial state; batch statistics after step 1, because they show the first forward pass layer by layer; outputs,
-    loss, gradients; then for every step its loss and the state after it; then inference. KeyError names a key that no certify task writes, or a tensor that the network does not have.
+    Initial state; batch statistics after step 1, because they show the first forward pass layer by layer; outputs, loss,
+    gradients; then for every step its loss and the state after it; then inference. KeyError names a key that no certify task
+    writes, or a tensor that the network does not have.
     """
     ranks = {parameter.name: rank for rank, parameter in enumerate(network.parameters)}
     statistics = {parameter.name for parameter in network.parameters if parameter.kind in STATISTICS}

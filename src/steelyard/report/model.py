@@ -13,7 +13,6 @@ from steelyard.statistics.decision import DecisionPlan, Ranking, decide
 from steelyard.statistics.intervals import Location, location_interval, ratio_interval
 from steelyard.statistics.sentences import ranking_sentence
 from steelyard.statistics.steadiness import SeriesLabel, series_label
-from steelyard.warnings import GUARD_MARGIN
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from steelyard.record import RunRecord
     from steelyard.rounds import Book
     from steelyard.statistics.calibration import NoiseFloor
-    from steelyard.statistics.intervals import Ratio, Rounds
+    from steelyard.statistics.intervals import Ratio
     from steelyard.trials import Trial
     from steelyard.warnings import Caution
 
@@ -45,11 +44,6 @@ class Speed:
     share_of_peak: float | None
     host_share: float | None
     label: SeriesLabel | None
-
-    @property
-    def void(self) -> bool:
-        """Faster than the machine can be: shown as an error, and no verdict rests on it."""
-        return self.share_of_peak is not None and self.share_of_peak > GUARD_MARGIN
 
 
 @dataclass(frozen=True)
@@ -83,6 +77,8 @@ class Contender:
     libraries: dict[str, Any]
     trials: tuple[Trial, ...]
     failure: str
+    impossible: str = ""
+    """Why its speed is an error and no record; empty for everything a machine can do."""
 
 
 @dataclass(frozen=True)
@@ -158,8 +154,9 @@ def _mean_ns(contender: Contender, source: str) -> float:
 
 
 def certified(material: Material, cell: Cell) -> bool:
-    """Say whether a cell may take part in verdicts."""
-    return bool(material.certificates.get(cell.key, {}).get("passed"))
+    """Say whether a cell may take part in verdicts: proved to be the same computation, and not impossibly fast."""
+    proved = bool(material.certificates.get(cell.key, {}).get("passed"))
+    return proved and cell.key not in material.record.impossible
 
 
 def _inputs(material: Material, cells: list[Cell]) -> list[str]:
@@ -169,20 +166,8 @@ def _inputs(material: Material, cells: list[Cell]) -> list[str]:
 
 def _rank(material: Material, cells: list[Cell], source: str) -> Ranking:
     """Judge cells that are certified and physically possible; the others are shown, but no verdict rests on them."""
-    able = [cell for cell in cells if certified(material, cell)]
-    located = material.book.locations(able, source)
-    void = {cell.key for cell in able if _impossible(material, cell, located.get(cell.key, {}))}
-    return decide({key: rounds for key, rounds in located.items() if key not in void}, material.noise, material.decision)
-
-
-def _impossible(material: Material, cell: Cell, located: Rounds) -> bool:
-    """Say whether a cell's time per step would need more than the machine's arithmetic peak."""
-    if not located:
-        return False
-    workload, preset = material.plan.preset(cell.group)
-    flops = workload.network(preset).training_flops * preset.sizes["batch"]
-    share = _share_of_peak(material, cell, flops, plain.geometric_mean(located.values()))
-    return share is not None and share > GUARD_MARGIN
+    able = [cell for cell in cells if certified(material, cell) and cell.key not in material.record.impossible]
+    return decide(material.book.locations(able, source), material.noise, material.decision)
 
 
 def _share_of_peak(material: Material, cell: Cell, flops: int, step_ns: float) -> float | None:
@@ -209,6 +194,7 @@ def _contender(material: Material, cell: Cell, title: str, rankings: dict[str, R
         losses=_losses(evaluated or first), proof=_proof(material, cell),
         applied=first.applied if first else {}, libraries=first.libraries if first else {}, trials=trials,
         failure=f"{failed.error[1]} ({failed.error[0]}; see {failed.folder / 'output.log'})" if failed and failed.error else "",
+        impossible=material.record.impossible.get(cell.key, ""),
     )  # fmt: skip
 
 

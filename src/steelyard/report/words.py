@@ -146,7 +146,7 @@ def ratio(comparison: Comparison, contender: Contender, source: str) -> Told:
         return Told(NOTHING)
     if contender.proof.state != "certified":
         return Told("not certified")
-    if speed.void:
+    if contender.impossible:
         return Told("impossible")
     if contender.cell.key == comparison.rankings[source].leader:
         return Told("fastest")
@@ -209,7 +209,8 @@ def _equal(ranking: Ranking, key: str) -> bool:
 
 
 def _decimals(value: float, digits: int) -> int:
-    return max(0, digits - 1 - math.floor(math.log10(abs(value)))) if value else 0
+    exponent = int(f"{value:.{digits - 1}e}".partition("e")[2]) if value and math.isfinite(value) else digits - 1
+    return max(0, digits - 1 - exponent)
 
 
 def _time_unit(nanoseconds: float) -> tuple[float, str]:

@@ -21,9 +21,9 @@ def to_native(kind: str, array: Array, dtype: str) -> Array:
 
 
 def to_canonical(kind: str, array: Array) -> Array:
-    """Return a native tensor in canonical layout, contiguous."""
+    """Return a contiguous copy of a native tensor in canonical layout: a view would lie in a buffer soon donated."""
     axes = NATIVE_AXES.get(kind)
-    return np.ascontiguousarray(array if axes is None else np.transpose(array, np.argsort(axes)))
+    return np.array(array if axes is None else np.transpose(array, np.argsort(axes)), order="C")
 
 
 def input_to_native(array: Array, dtype: str) -> Array:

@@ -38,9 +38,10 @@ class Trainer:
         trained = {p.name: native.pop(p.name) for p in network.parameters if p.trainable}
         self._rule = optimizers.update_rule(optimizer, list(trained))
         self.carry = (trained, native, self._rule.init(trained))
+        self.scalars = self._rule.scalars
         self.update = jax.jit(self._update, donate_argnums=0)
         self._infer = jax.jit(self._outputs)
-        self._loss: jax.Array | None = None
+        self.loss: jax.Array | None = None
 
     def _load(self, kind: str, shape: tuple[int, ...], array: Array) -> jax.Array:
         if tuple(array.shape) != shape:
@@ -70,12 +71,12 @@ class Trainer:
 
     def step(self, batch: Tensors) -> jax.Array:
         """Forward, backward, update; the loss stays on the device."""
-        self.carry, self._loss = self.update(self.carry, batch, self._rule.scalars())
-        return self._loss
+        self.carry, self.loss = self.update(self.carry, batch, self.scalars())
+        return self.loss
 
     def synchronise(self) -> None:
         """Wait for every buffer that the last step replaces, and for its loss."""
-        jax.block_until_ready((self.carry, self._loss))
+        jax.block_until_ready((self.carry, self.loss))
 
     def losses(self, handles: list[jax.Array]) -> list[float]:
         """Copy the losses to the host; nothing is compiled for it."""

@@ -1,11 +1,13 @@
-"""Canonical names for `mindspore.nn` cells."""
+"""What the workloads share in MindSpore: canonical names for `mindspore.nn` cells, and the loss."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mindspore import Tensor, nn, ops
+
 if TYPE_CHECKING:
-    from mindspore import Parameter, nn
+    from mindspore import Parameter
 
 BATCH_NORM = {"moving_mean": "running_mean", "moving_variance": "running_var"}
 
@@ -17,3 +19,18 @@ def named_by_cell(network: nn.Cell) -> dict[str, Parameter]:
         cell, _, name = path.rpartition(".")
         found[f"{cell}.{BATCH_NORM.get(name, name)}"] = parameter
     return found
+
+
+class CrossEntropy(nn.Cell):
+    """Softmax cross-entropy from logits (N, K) and labels int32 (N,), mean over the batch.
+
+    The mean is taken here: with `reduction="mean"` MindSpore runs another kernel whose fast exponential leaves a relative
+    error of 3e-7 in loss and gradient on CPU, five times that of the one used here.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.each = nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="none")
+
+    def construct(self, logits: Tensor, label: Tensor) -> Tensor:
+        return ops.mean(self.each(logits, label))

@@ -6,6 +6,8 @@ from typing import Any
 
 from mindspore import Parameter, Tensor, nn, ops
 
+from steelyard_worker.frameworks.mindspore import layers
+
 # Attribute of `nn.LSTM` -> kind of canonical tensor; gates are i, f, g, o in both (P-20).
 LSTM_LISTS = {"w_ih_list": "w_ih", "w_hh_list": "w_hh", "b_ih_list": "b"}
 
@@ -59,4 +61,4 @@ def variables(network: Network) -> dict[str, Parameter]:
 
 def loss() -> nn.Cell:
     """Mean softmax cross-entropy from logits."""
-    return nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean")
+    return layers.CrossEntropy()

@@ -85,4 +85,4 @@ def variables(network: nn.Cell) -> dict[str, Parameter]:
 
 def loss() -> nn.Cell:
     """Mean softmax cross-entropy from logits."""
-    return nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean")
+    return layers.CrossEntropy()

@@ -1,0 +1,70 @@
+"""A small network and what a certify task would dump of it, made of random numbers: for tests of the judgement alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from steelyard.certificates import judge
+from steelyard.certificates.method import method
+from steelyard_worker.network import Input, Network, Parameter, batch_norm
+
+Dump = dict[str, np.ndarray[Any, Any]]
+
+NETWORK = Network(
+    (
+        Parameter("stem.conv.weight", (4, 3, 3, 3), "conv", "uniform:1"),
+        *batch_norm("stem.bn", 4),
+        Parameter("frozen.weight", (5, 2), "embedding", "uniform:1", trainable=False),
+        Parameter("head.weight", (2, 4), "dense", "uniform:1"),
+        Parameter("head.bias", (2,), "bias", "constant:0"),
+    ),
+    (Input("image", (3, 8, 8), "float32"), Input("label", (), "int32", high=2)),
+    100,
+)
+FLOAT32 = method("float32")
+NOISY = ("stem.bn.running_mean", "stem.bn.running_var")
+
+
+def dumps(seed: int = 0, amplified: float = 3.0) -> list[Dump]:
+    """Return a reference and two noisy runs whose tensors all change by `amplified` times the noise."""
+    generator = np.random.default_rng(seed)
+    reference: Dump = {"output/logits": generator.standard_normal((4, 2)), "loss": np.float64(0.7)}
+    reference |= {f"grad/{p.name}": generator.standard_normal(p.shape) for p in NETWORK.parameters if p.trainable}
+    reference |= {f"after0/{p.name}": generator.standard_normal(p.shape) for p in NETWORK.parameters}
+    for step in (1, 2, 5):
+        reference |= {f"after{step}/{p.name}": _moved(p, reference, generator) for p in NETWORK.parameters}
+    reference |= {f"loss{step}": np.float64(0.7 - 0.01 * step) for step in range(1, 6)}
+    reference["inference/logits"] = generator.standard_normal((4, 2))
+    return [reference, *(_noisy(reference, amplified, generator) for _ in range(2))]
+
+
+def _moved(parameter: Parameter, reference: Dump, generator: np.random.Generator) -> np.ndarray[Any, Any]:
+    start = reference[f"after0/{parameter.name}"]
+    if parameter.trainable or parameter.name in NOISY:
+        return start + 0.01 * generator.standard_normal(parameter.shape)
+    return start.copy()
+
+
+def _noisy(reference: Dump, amplified: float, generator: np.random.Generator) -> Dump:
+    def change(key: str, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        moved = array - reference["after0/" + key.partition("/")[2]] if key.startswith("after") else array
+        return array + shift(moved if np.any(moved) else array, amplified * FLOAT32.noise, generator)
+
+    runs = {key: change(key, array) for key, array in reference.items() if not key.startswith("after0")}
+    return {key: array for key, array in reference.items() if key.startswith("after0")} | runs
+
+
+def shift(array: np.ndarray[Any, Any], relative: float, generator: np.random.Generator) -> np.ndarray[Any, Any]:
+    """Return a change in a random direction whose L2 norm is `relative` times the array's."""
+    direction = generator.standard_normal(np.shape(array))
+    return np.asarray(relative * np.linalg.norm(array) * direction / np.linalg.norm(direction))
+
+
+def error_of(key: str, runs: list[Dump], units: float, generator: np.random.Generator) -> np.ndarray[Any, Any]:
+    """Return a change of one tensor that costs this many units beyond what is granted."""
+    scale = judge.measure_scales(NETWORK, runs, FLOAT32.noise)[key]
+    size = FLOAT32.unit_roundoff * (units * scale.amplified * scale.norm + scale.roundings)
+    direction = generator.standard_normal(np.shape(runs[0][key]))
+    return np.asarray(size * direction / np.linalg.norm(direction))

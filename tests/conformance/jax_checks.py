@@ -1,0 +1,278 @@
+"""What the JAX adapter relies on; run by the interpreter of its environment."""
+
+import itertools
+from dataclasses import replace
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+import steelyard_worker
+from steelyard_worker import network
+from steelyard_worker.batches import Source, Split
+from steelyard_worker.frameworks.jax import convolution, layers, layouts, optimizers
+from steelyard_worker.frameworks.jax.adapter import Adapter
+from steelyard_worker.frameworks.jax.recurrence import Recurrence
+from steelyard_worker.protocol import Optimizer, Settings
+
+WORKLOADS = Path(steelyard_worker.__file__).parent / "workloads"
+GRADIENTS = (0.5, -0.2, 0.3)
+IMAGES = {"channels": 3, "image": 32, "width": 8, "stem": "seed", "classes": 10, "batch": 4}
+WORDS = {
+    "vocabulary": 50, "length": 6, "embedding": 4, "hidden": 3, "layers": 1, "bidirectional": True,
+    "readout": "first+last", "train_embedding": True, "classes": 2, "batch": 4,
+}  # fmt: skip
+
+
+def draw(*shape):
+    """Return seeded float64 noise."""
+    return np.random.default_rng(3).standard_normal(shape)
+
+
+def trainer(workload="lstm-imdb", sizes=WORDS, optimizer=None, **settings):
+    """Return (adapter, trainer, one canonical batch) with random weights."""
+    adapter = Adapter(Settings(**{"mode": "jit", **settings}))
+    described = network.describe(WORKLOADS / workload, sizes)
+    weights = {p.name: (0.1 * draw(*p.shape)).astype("f4") for p in described.parameters}
+    weights |= {p.name: np.ones(p.shape, "f4") for p in described.parameters if p.kind == "running_var"}
+    batch = {
+        i.name: (np.arange(sizes["batch"] * np.prod(i.shape, dtype=int)) % i.high).reshape(-1, *i.shape).astype("i4")
+        if i.high
+        else draw(sizes["batch"], *i.shape).astype("f4")
+        for i in described.inputs
+    }
+    rule = optimizer or Optimizer("sgd", 0.1, momentum=0.9)
+    made = adapter.trainer(network.load(WORKLOADS / workload, "jax"), sizes, described, weights, rule)
+    return adapter, made, batch
+
+
+def trajectory(spec):
+    """Return p after each of three gradients, from p = 1."""
+    tensors = {"p": jnp.ones(1, jnp.float32)}
+    rule = optimizers.update_rule(spec, ["p"])
+    memory, path = rule.init(tensors), []
+    for gradient in GRADIENTS:
+        tensors, memory = rule.update(tensors, {"p": jnp.full(1, gradient, jnp.float32)}, memory, rule.scalars())
+        path.append(float(tensors["p"][0]))
+    return path
+
+
+def rule(name, **constants):
+    """Return a rule with the large epsilon of the golden values."""
+    return Optimizer(name, 0.1, epsilon=0.1, **constants)
+
+
+def check_settings_are_read_back_from_jax():
+    """First of all checks: XLA reads its environment once in a process."""
+    asked = {"convolution": "matmul", "recurrence": "hoisted", "unroll": 2}
+    found = Adapter(Settings(mode="jit", threads=3, deterministic=True, knobs=asked)).applied()
+    expected = {"mode": "jit", "device": "cpu", "threads": 3, "precision": "float32", "deterministic": True}
+    assert {**found, **expected, **asked} == found, found
+
+
+def check_every_formulation_is_told_apart():
+    for formulation in ("auto", "xla", "matmul"):
+        applied = Adapter(Settings(mode="jit", knobs={"convolution": formulation})).applied()
+        assert applied["convolution"] == formulation, applied
+    for formulation, unroll in itertools.product(("checkpointed", "scan", "hoisted"), (1, 4)):
+        knobs = {"recurrence": formulation, "unroll": unroll}
+        applied = Adapter(Settings(mode="no-jit", knobs=knobs)).applied()
+        assert {**applied, **knobs, "mode": "no-jit"} == applied, applied
+
+
+def check_both_flavours_give_the_golden_trajectories():
+    decayed = {"weight_decay": 0.1, "decay": ("p",)}
+    golden = [
+        (rule("sgd", momentum=0.9), (0.95, 0.925, 0.8725)),
+        (rule("sgd", momentum=0.9, nesterov=True), (0.905, 0.9025, 0.82525)),
+        (rule("sgd", momentum=0.9, **decayed), (0.94, 0.8966, 0.818574)),
+        (rule("adam"), (0.9166667, 0.8892955, 0.8467954)),
+        (rule("adam", **decayed), (0.9142857, 0.8715277, 0.8161729)),
+        (rule("adamw", **decayed), (0.9066667, 0.8702288, 0.8190265)),
+    ]
+    for spec, expected in golden:
+        for flavour in ("strict", "native"):
+            found = trajectory(replace(spec, flavour=flavour))
+            np.testing.assert_allclose(found, expected, rtol=2e-6, err_msg=f"{spec} {flavour}")
+
+
+def check_the_epsilon_hat_form_gives_its_golden_trajectory():
+    found = trajectory(rule("adam", flavour="strict", form="epsilon-hat"))
+    np.testing.assert_allclose(found, (0.9863474, 0.9813203, 0.9724438), rtol=2e-6)
+
+
+def check_optax_corrects_the_bias_in_float32():
+    """P-41: with a tiny epsilon and a large second moment the two precisions differ by 2e-5 of the first step."""
+    native, *_ = trajectory(Optimizer("adam", 0.1))
+    single, *_ = trajectory(Optimizer("adam", 0.1, flavour="strict", correction="float32"))
+    double, *_ = trajectory(Optimizer("adam", 0.1, flavour="strict", correction="float64"))
+    assert abs(native - single) < 2e-7 < 1e-6 < abs(native - double), (native, single, double)
+
+
+def check_layouts_return_bit_exact():
+    for kind, shape in {"conv": (5, 4, 3, 2), "dense": (3, 2), "lstm_w_ih": (8, 3), "lstm_b": (8,)}.items():
+        canonical = draw(*shape).astype("f4")
+        native = layouts.to_native(kind, canonical, "float32")
+        assert np.array_equal(layouts.to_canonical(kind, np.asarray(jnp.array(native))), canonical), kind
+    assert layouts.to_native("conv", draw(5, 4, 3, 2), "float32").shape == (3, 2, 4, 5)
+
+
+def check_the_formulations_of_convolution_agree():
+    """Every size on both sides of where XLA turns slow, values and both gradients, in float64."""
+    jax.config.update("jax_enable_x64", True)
+    for image, size, stride in itertools.product((1, 2, 3, 4, 8), (1, 3), (1, 2)):
+        x, kernel = jnp.array(draw(2, image, image, 3)), jnp.array(draw(size, size, 3, 4))
+        results = [
+            jax.vjp(lambda x, k, f=f: convolution.convolve(f, x, k, stride, size // 2), x, kernel)
+            for f in ("xla", "matmul", "auto")
+        ]
+        seed = jnp.array(draw(*results[0][0].shape))
+        for value, pull in results[1:]:
+            np.testing.assert_allclose(value, results[0][0], rtol=1e-11, atol=1e-11)
+            for found, expected in zip(pull(seed), results[0][1](seed), strict=True):
+                np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11)
+
+
+def check_the_pool_gives_a_tie_to_its_first_maximum():
+    """The same gradient as `lax.reduce_window`, on images full of ties, with and without overlap and padding."""
+    x = jnp.array(np.random.default_rng(1).integers(-2, 2, (2, 9, 9, 3)).astype("f4"))
+    for window, stride, padding in ((2, 2, 0), (3, 2, 1)):
+
+        def reference(x, window=window, stride=stride, padding=padding):
+            shape, strides = (1, window, window, 1), (1, stride, stride, 1)
+            edges = ((0, 0), (padding, padding), (padding, padding), (0, 0))
+            return lax.reduce_window(x, -jnp.inf, lax.max, shape, strides, edges)
+
+        expected, back = jax.vjp(reference, x)
+        found, pull = jax.vjp(lambda x, w=window, s=stride, p=padding: layers.max_pool(x, w, s, p), x)
+        seed = jnp.array(draw(*expected.shape), jnp.float32)
+        assert np.array_equal(found, expected)
+        np.testing.assert_allclose(pull(seed)[0], back(seed)[0], rtol=1e-6)
+
+
+def check_the_formulations_of_recurrence_agree():
+    jax.config.update("jax_enable_x64", True)
+    x, w_ih, w_hh, b = (jnp.array(draw(*shape)) for shape in ((5, 2, 3), (3, 4), (4, 4), (4,)))
+
+    def cell(z, c):
+        c = 0.5 * c + jnp.tanh(z)
+        return jnp.sin(c), c
+
+    for backward in (False, True):
+        results = [
+            jax.vjp(lambda *a, r=r, d=backward: r.run(cell, *a, backward=d), x, w_ih, w_hh, b)
+            for r in (Recurrence("scan"), Recurrence("hoisted"), Recurrence("checkpointed"), Recurrence("scan", 4))
+        ]
+        seed = jnp.array(draw(*results[0][0].shape))
+        for value, pull in results[1:]:
+            np.testing.assert_allclose(value, results[0][0], rtol=1e-12)
+            for found, expected in zip(pull(seed), results[0][1](seed), strict=True):
+                np.testing.assert_allclose(found, expected, rtol=1e-11)
+    assert not np.allclose(results[0][0], Recurrence("scan").run(cell, x, w_ih, w_hh, b, backward=False))
+
+
+def check_running_variance_is_unbiased_and_moves_in_training_alone():
+    """P-03, P-04."""
+    tensors = {"bn.gamma": jnp.ones(2), "bn.beta": jnp.zeros(2), "bn.running_mean": jnp.zeros(2)}
+    tensors["bn.running_var"] = jnp.ones(2)
+    x = jnp.arange(8.0).reshape(4, 1, 1, 2)
+    training = layers.Layers(tensors, True, layers.Choices())
+    y = training.batch_norm("bn", x, epsilon=1e-5, momentum=0.1)
+    np.testing.assert_allclose(np.asarray(y)[:, 0, 0, 0], np.array((-3, -1, 1, 3)) / np.sqrt(5 + 1e-5), rtol=1e-6)
+    np.testing.assert_allclose(training.statistics["bn.running_mean"], (0.3, 0.4), rtol=1e-6)
+    np.testing.assert_allclose(training.statistics["bn.running_var"], (1.566667, 1.566667), rtol=1e-6)
+    inference = layers.Layers(tensors, False, layers.Choices())
+    np.testing.assert_allclose(inference.batch_norm("bn", x, epsilon=0.0, momentum=0.1), x)
+    assert not inference.statistics
+
+
+def check_repeated_words_add_up_and_absent_ones_keep_moving():
+    """P-29, in float64: central differences for a word that occurs twice in every review; momentum moves it later."""
+    _, made, batch = trainer(precision="float64")
+    batch["tokens"][:, 1] = batch["tokens"][:, 4] = 7
+    placed = made.put(batch)
+    _, _, gradients = made.gradients(placed)
+    trained, fixed, memory = made.carry
+    table, losses = trained["embedding.weight"], []
+    for shift in (1e-5, -1e-5):
+        shifted = {**trained, "embedding.weight": table.at[7, 2].add(shift)}
+        losses.append(float(made._objective(shifted, fixed, placed)[0]))
+    np.testing.assert_allclose(gradients["embedding.weight"][7, 2], (losses[0] - losses[1]) / 2e-5, rtol=1e-6)
+    made.step(placed)
+    before = made.state()["embedding.weight"]
+    made.step(made.put({**batch, "tokens": np.where(batch["tokens"] == 7, 8, batch["tokens"])}))
+    moved = made.state()["embedding.weight"][7] - before[7]
+    np.testing.assert_allclose(moved, -0.1 * 0.9 * gradients["embedding.weight"][7], rtol=1e-9)
+
+
+def check_a_frozen_embedding_stays_and_has_no_gradient():
+    _, made, batch = trainer(sizes={**WORDS, "train_embedding": False})
+    before = made.state()["embedding.weight"]
+    made.step(made.put(batch))
+    assert np.array_equal(made.state()["embedding.weight"], before)
+    assert "embedding.weight" not in made.gradients(made.put(batch))[2]
+
+
+def check_synchronise_waits_for_every_buffer():
+    """A step returns before its work is done; after `synchronise` every buffer is ready."""
+    _, made, batch = trainer("resnet18", {**IMAGES, "width": 32, "batch": 16})
+    placed, early = made.put(batch), 0
+    for _ in range(5):
+        made.step(placed)
+        early += not made.loss.is_ready()
+        made.synchronise()
+        assert all(leaf.is_ready() for leaf in jax.tree.leaves((made.carry, made.loss)))
+    assert early, "Every step had finished when its call returned: JAX is no longer asynchronous here."
+
+
+def check_a_step_donates_its_buffers_and_keeps_the_batch():
+    _, made, batch = trainer("resnet18", IMAGES)
+    placed, before = made.put(batch), made.carry
+    made.step(placed)
+    assert all(leaf.is_deleted() for leaf in jax.tree.leaves(before))
+    assert not any(leaf.is_deleted() for leaf in placed.values())
+
+
+def check_state_read_earlier_survives_later_steps():
+    _, made, batch = trainer("resnet18", IMAGES)
+    placed = made.put(batch)
+    kept = made.state()
+    copies = {name: array.copy() for name, array in kept.items()}
+    for _ in range(3):
+        made.step(placed)
+    made.synchronise()
+    assert all(np.array_equal(kept[name], copies[name]) for name in kept)
+
+
+def check_nothing_is_compiled_after_the_first_steps():
+    for mode in ("jit", "no-jit"):
+        adapter, made, batch = trainer(mode=mode)
+        placed = made.put(batch)
+        assert np.isfinite(made.losses([made.step(placed) for _ in range(2)])).all()
+        first = adapter.compilations()
+        handles = [made.step(placed) for _ in range(3)]
+        made.synchronise()
+        made.losses(handles)
+        assert adapter.compilations() == first > 0, (mode, first, adapter.compilations())
+
+
+def check_equal_runs_are_equal_bit_by_bit():
+    runs = []
+    for _ in range(2):
+        _, made, batch = trainer("resnet18", IMAGES, deterministic=True)
+        placed = made.put(batch)
+        runs.append(made.losses([made.step(placed) for _ in range(5)]))
+    assert runs[0] == runs[1]
+
+
+def check_the_pipeline_keeps_the_order_of_the_run():
+    adapter, made, _ = trainer()
+    tokens = np.repeat(np.arange(20, dtype="i4")[:, None], WORDS["length"], axis=1)
+    source = Source(Split({"tokens": tokens}, None), np.arange(20, dtype="i4").reshape(5, 4)[::-1])
+    for workers in (0, 3):
+        feed = adapter.pipeline(made, source, workers)
+        found = [np.asarray(next(feed)["tokens"])[:, 0].tolist() for _ in range(12)]
+        assert found == [source.batch(step)["tokens"][:, 0].tolist() for step in range(12)]
+        feed.close()

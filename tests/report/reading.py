@@ -1,0 +1,76 @@
+"""A page taken apart: elements with their attributes, texts of table cells, and the figures."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+
+EMPTY = {"meta", "br", "link", "img", "input", "hr"}
+
+
+@dataclass
+class Element:
+    """One element with everything inside it as text."""
+
+    tag: str
+    attributes: dict
+    text: str = ""
+    parents: list = field(default_factory=list)
+
+    @property
+    def words(self):
+        """The text with single blanks."""
+        return " ".join(self.text.split())
+
+
+class _Reader(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.elements, self._open = [], []
+
+    def handle_starttag(self, tag, attrs):
+        element = Element(tag, dict(attrs), parents=[parent.tag for parent in self._open])
+        self.elements.append(element)
+        if tag not in EMPTY:
+            self._open.append(element)
+
+    def handle_endtag(self, tag):
+        assert self._open[-1].tag == tag, f"</{tag}> closes <{self._open[-1].tag}>"
+        self._open.pop()
+
+    def handle_data(self, data):
+        for element in self._open:
+            element.text += data + " "
+
+
+class Page:
+    """A page and what is asked of it."""
+
+    def __init__(self, html):
+        reader = _Reader()
+        reader.feed(html)
+        assert not reader._open, "an element was left open"
+        self.html, self.elements = html, reader.elements
+
+    def all(self, tag, **wanted):
+        """Return the elements of a tag with these attributes (class_ is a word among the classes)."""
+        classes = wanted.pop("class_", None)
+        found = [e for e in self.elements if e.tag == tag and all(e.attributes.get(k) == v for k, v in wanted.items())]
+        return [e for e in found if classes is None or classes in (e.attributes.get("class") or "").split()]
+
+    def text(self):
+        """Return what a person reads."""
+        return " ".join(e.words for e in self.all("header") + self.all("main") + self.all("footer"))
+
+    def figures(self):
+        """Return name -> what plotly.js draws."""
+        (holder,) = self.all("script", id="figures")
+        return {figure["name"]: figure for figure in json.loads(holder.text)}
+
+    def library(self):
+        """Return the source of the drawing library."""
+        (holder,) = self.all("script", id="library")
+        return gzip.decompress(base64.b64decode(holder.text.strip())).decode()

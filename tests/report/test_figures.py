@@ -1,0 +1,111 @@
+"""Plots show what was measured: every spike, every break, no false precision."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+import numpy as np
+import pytest
+from recorded import Script, view_of, write_run
+
+from steelyard.report import costs, forest, losses, page, series
+from steelyard.report.figures import extremes, plain
+from steelyard.report.styles import COLOURS, style, styles
+
+
+def test_thinning_keeps_every_bins_extremes_in_order():
+    values = np.random.default_rng(1).normal(10, 1, 100_000)
+    values[54_321], values[777] = 99.0, 0.1
+    places, kept = extremes(values, 500)
+    assert len(kept) <= 1000
+    assert {54_321, 777} <= set(places.tolist())
+    assert (np.diff(places) > 0).all()
+    assert (values[places] == kept).all()
+
+
+def test_short_series_are_drawn_whole():
+    values = np.arange(10.0)
+    assert extremes(values, 5)[1].tolist() == values.tolist()
+
+
+def test_a_step_beyond_the_scale_is_marked_with_its_true_value(recorded_view):
+    comparison = recorded_view.comparisons[0]
+    figure = series.step_times(comparison, "resident", styles(recorded_view.comparisons))
+    marks = [trace for trace in figure.data if trace["mode"] == "markers"]
+    (longest,) = {round(value, 3) for trace in marks for value, _ in trace["customdata"]}
+    assert 0.046 <= longest <= 0.050
+    assert any("longest 48" in note["text"] or "longest 47" in note["text"] for note in figure.layout["annotations"])
+
+
+def test_rounds_are_not_joined_and_first_steps_are_left_out(recorded_view):
+    figure = series.step_times(recorded_view.comparisons[0], "resident", styles(recorded_view.comparisons))
+    counted = figure.data[1]
+    assert counted["x"].count(None) == 5
+    assert len([x for x in counted["x"] if x is not None]) == 5 * 100
+    assert max(y for y in counted["y"] if y) < 0.02
+
+
+def test_loss_curves_lie_on_each_other_and_their_distance_is_drawn(recorded_view):
+    figure = losses.figure(recorded_view.comparisons[0], styles(recorded_view.comparisons))
+    first, second, distance = figure.data
+    assert np.allclose(first["y"], second["y"], atol=1e-5)
+    assert distance["yaxis"] == "y2"
+    assert 0 < max(y for y in distance["y"] if y) < 1e-5
+
+
+def test_the_band_of_practical_equality_is_the_verdicts_own(recorded_view):
+    comparison = recorded_view.comparisons[0]
+    figure = forest.figure(comparison, "resident", styles(recorded_view.comparisons))
+    delta = comparison.rankings["resident"].delta_used
+    assert figure.layout["shapes"][0]["x1"] == pytest.approx(1 + delta)
+    assert figure.layout["shapes"][0]["x0"] == pytest.approx(1 / (1 + delta))
+
+
+def test_an_interval_without_end_leaves_the_plot_but_does_not_flatten_it(tmp_path):
+    view = view_of(write_run(tmp_path, {"fake": Script(rounds=1), "sham": Script(11.0, rounds=1)}))
+    figure = forest.figure(view.comparisons[0], "resident", styles(view.comparisons))
+    drawn = [x for trace in figure.data for x in trace["x"]]
+    assert all(np.isfinite(drawn)) and max(drawn) < 20
+
+
+def test_deviations_of_rounds_are_around_their_own_mean(recorded_view):
+    figure = costs.rounds(recorded_view.comparisons[0], "resident", styles(recorded_view.comparisons))
+    for trace in figure.data:
+        assert sum(trace["y"]) == pytest.approx(0, abs=1e-3)
+
+
+def test_a_repeated_round_stands_beside_the_one_that_counts(recorded_view):
+    figure = costs.machine(recorded_view)
+    assert "2 ×" in figure.data[0]["x"][1] and "2.1" in figure.data[0]["x"][1]
+
+
+def test_text_in_a_plot_is_no_markup():
+    assert plain("<b>&</b>") == "&lt;b&gt;&amp;&lt;/b&gt;"
+
+
+def test_contenders_look_different_without_colour():
+    looks = [style(place) for place in range(35)]
+    assert len({(look.symbol, look.dash) for look in looks}) == 35
+
+
+def test_colours_are_readable_on_paper_and_in_the_dark():
+    css = (page.TEMPLATES / "style.css").read_text(encoding="utf-8")
+    papers = re.findall(r"--paper: (#\w{6})", css)[:2]
+    for colour, paper in itertools.product(COLOURS, papers):
+        assert _contrast(colour, paper) >= 3, (colour, paper)
+    for ground, theme in zip(papers, css.split("prefers-color-scheme"), strict=False):
+        for text in re.findall(r"--(?:ink|soft|good|bad|mild|link): (#\w{6})", theme)[:6]:
+            assert _contrast(text, ground) >= 4.5, (text, ground)
+
+
+def _contrast(one, other):
+    """Contrast ratio of WCAG 2.2."""
+    light, dark = sorted((_luminance(one), _luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def _luminance(colour):
+    channels = [int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return sum(share * value for share, value in zip((0.2126, 0.7152, 0.0722), linear, strict=True))

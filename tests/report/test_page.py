@@ -1,0 +1,181 @@
+"""The page holds everything, loads nothing, and hides no doubt."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+from reading import Page
+from recorded import Script, options, view_of, write_run
+
+from steelyard.report import page
+from steelyard.report.columns import COLUMNS
+
+HOSTILE = '<script>alert("&")</script><img src=x onerror=alert(1)>'
+
+
+@pytest.fixture(scope="module")
+def rendered(recorded_view):
+    return Page(page.render(recorded_view))
+
+
+def test_every_contender_stands_in_the_table_of_every_input(rendered):
+    rows = [row.words for row in rendered.all("th", scope="row") if "small" not in row.parents]
+    assert sum(row.startswith("● Fake") for row in rows) == 2
+    assert sum(row.startswith("■ Sham") for row in rows) == 2
+    assert rendered.text().count("1.2.3, scripted") >= 4
+
+
+def test_the_verdict_is_the_first_thing_said(rendered):
+    (headline,) = rendered.all("p", class_="headline")
+    assert headline.words == "Fake is the fastest."
+    (clauses,) = rendered.all("ul", class_="clauses")
+    assert re.fullmatch(r"Fake is 1\.\d\dx \[1\.\d\d, 1\.\d\d\] faster than Sham\.", clauses.words)
+
+
+def test_the_page_needs_no_network(rendered):
+    for element in rendered.elements:
+        for name in ("src", "href", "srcset", "data", "action", "poster"):
+            assert (element.attributes.get(name) or "#").startswith("#"), element
+    (style,) = rendered.all("style")
+    assert "url(" not in style.text
+    assert "@import" not in style.text
+    assert not rendered.all("link") and not rendered.all("iframe")
+    assert "plotly.js" in rendered.library()[:200]
+
+
+def test_the_page_is_small_enough_for_a_phone(rendered):
+    assert len(rendered.html) < 2_500_000
+
+
+def test_every_plot_has_a_title_a_description_and_data(rendered):
+    drawn = rendered.figures()
+    holders = rendered.all("div", class_="plot")
+    assert [holder.attributes["data-figure"] for holder in holders] != []
+    assert sorted(holder.attributes["data-figure"] for holder in holders) == sorted(drawn)
+    for holder in holders:
+        assert len(holder.attributes["aria-label"]) > 30
+        assert drawn[holder.attributes["data-figure"]]["data"]
+    kinds = {name.partition("/")[0] for name in drawn}
+    assert kinds == {"ratios", "steps", "rounds", "losses", "start", "memory", "machine"}
+
+
+def test_tables_say_what_their_cells_belong_to(rendered):
+    assert all(cell.attributes.get("scope") in ("col", "row") for cell in rendered.all("th"))
+    told = {cell.attributes["data-label"] for cell in rendered.all("td", role="cell")}
+    assert told == {column.heading for column in COLUMNS}
+
+
+def test_headings_do_not_skip_a_level(rendered):
+    levels = [int(element.tag[1]) for element in rendered.elements if re.fullmatch("h[1-6]", element.tag)]
+    assert levels[0] == 1 and levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in zip(levels, levels[1:], strict=False))
+
+
+def test_what_is_needed_to_repeat_it_is_there(rendered, recorded_view):
+    text = rendered.text()
+    assert rendered.all("pre")[0].words == "steelyard run -f fake -f sham"
+    for wanted in (recorded_view.record.worker_hash, recorded_view.name, str(recorded_view.folder), "feed0123", "Test Processor"):
+        assert wanted in text
+
+
+def test_settings_are_shown_as_the_framework_reported_them(tmp_path):
+    scripts = {"fake": Script(applied={"layout": "channels_last", "nested": {"depth": 3}}), "sham": Script()}
+    text = Page(page.render(view_of(write_run(tmp_path, scripts)))).text()
+    assert "layout channels_last" in text
+    assert "nested.depth 3" in text
+    assert "blas.name openblas" in text
+
+
+def test_an_interval_is_explained_once(rendered):
+    assert rendered.text().count("95 % confidence") == 1
+
+
+def test_a_rejected_contender_is_marked_and_takes_part_in_no_verdict(doubtful_view):
+    found = Page(page.render(doubtful_view))
+    assert found.all("p", class_="headline")[0].words == "No verdict: only Fake is certified and measured."
+    assert len(found.all("tr", class_="rejected")) == 2
+    assert "head.bias after 1 step is off by 3.1e-02." in found.text()
+    traces = {str(t.get("hovertemplate")).partition("<")[0]: t for t in found.figures()["ratios/line:small/resident"]["data"] if t["mode"] == "markers"}
+    assert traces["Sham"]["marker"]["symbol"] == "square-open"
+    assert traces["Fake"]["marker"]["symbol"] == "circle"
+    lines = [t["line"]["dash"] for t in found.figures()["ratios/line:small/resident"]["data"] if t["mode"] == "lines"]
+    assert sorted(lines) == ["dot", "solid"]
+
+
+def test_without_certificates_nobody_leads(tmp_path):
+    folder = write_run(tmp_path, {"fake": Script(passed=None), "sham": Script(12.0, passed=None)})
+    (folder / "certificates.json").unlink()
+    found = Page(page.render(view_of(folder)))
+    assert found.all("p", class_="headline")[0].words == "No verdict: nobody here is certified and measured."
+    assert len(found.all("tr", class_="none")) == 4
+    traces = found.figures()["ratios/line:small/resident"]["data"]
+    assert {t["marker"]["symbol"] for t in traces if t["mode"] == "markers"} == {"circle-open", "square-open"}
+
+
+def test_one_process_each_gives_no_verdict(tmp_path):
+    found = Page(page.render(view_of(write_run(tmp_path, {"fake": Script(rounds=1), "sham": Script(12.0, rounds=1)}))))
+    assert found.all("p", class_="headline")[0].words == "No verdict from one process each."
+    assert "--rounds 5" in found.text()
+    assert "[one process]" in found.text()
+
+
+def test_a_failure_and_a_gap_are_told_with_their_reasons(tmp_path):
+    scripts = {"fake": Script(), "sham": Script(rounds=2, failure=("out-of-memory", "The worker ran out of memory.")), "pytorch": Script()}
+    found = Page(page.render(view_of(write_run(tmp_path, scripts, options(frameworks=("fake", "sham", "pytorch"))))))
+    (reasons,) = found.all("dl", class_="reasons")
+    assert "Failed. The worker ran out of memory." in reasons.words
+    assert "Its 2 finished processes are shown and take part in no verdict." in reasons.words
+    assert "no implementation of line" in reasons.words
+
+
+def test_a_contender_that_failed_at_once_is_no_row_of_dashes(tmp_path):
+    scripts = {"fake": Script(), "sham": Script(rounds=0, failure=("crash", "It fell over."))}
+    found = Page(page.render(view_of(write_run(tmp_path, scripts))))
+    assert not [row for row in found.all("th", role="rowheader") if "Sham" in row.words]
+    assert "It fell over." in found.text()
+
+
+def test_a_run_in_which_nothing_was_measured_still_gives_a_page(tmp_path):
+    scripts = {"fake": Script(rounds=0, failure=("crash", "One.")), "sham": Script(rounds=0, failure=("crash", "Two."))}
+    assert "Nothing was measured." in Page(page.render(view_of(write_run(tmp_path, scripts)))).text()
+
+
+def test_an_interrupted_run_says_so(recorded_view):
+    stopped = replace(recorded_view, record=replace(recorded_view.record, state="interrupted"))
+    assert "interrupted: what was measured so far" in Page(page.render(stopped)).text()
+
+
+def test_nothing_from_the_record_becomes_markup(recorded_view):
+    comparison = recorded_view.comparisons[0]
+    contenders = tuple(
+        replace(c, title=HOSTILE, mode=HOSTILE, version=HOSTILE, failure=HOSTILE, applied={HOSTILE: HOSTILE}, libraries={HOSTILE: [HOSTILE]},
+                proof=replace(c.proof, sentence=HOSTILE, details={HOSTILE: HOSTILE, "rows": [{HOSTILE: HOSTILE}]}))
+        for c in comparison.contenders
+    )  # fmt: skip
+    sentences = {source: HOSTILE + " [" + HOSTILE + "]" for source in comparison.sentences}
+    hostile = replace(comparison, title=HOSTILE, group=HOSTILE, preset=HOSTILE, unit=HOSTILE, origin=HOSTILE, contenders=contenders, sentences=sentences)
+    warnings = tuple(replace(w, subject=HOSTILE, sentence=HOSTILE, advice=HOSTILE) for w in recorded_view.warnings)
+    known = replace(recorded_view.record, title=HOSTILE, question=HOSTILE, command=HOSTILE, study=HOSTILE, steelyard=HOSTILE, protocol=HOSTILE,
+                    host={"cpu_model": HOSTILE, "unknown": {HOSTILE: HOSTILE}}, gaps=(),
+                    environments={HOSTILE: {"version": HOSTILE, "python": HOSTILE, "python_version": HOSTILE, "packages": {HOSTILE: HOSTILE}, "brought": True}},
+                    materials={HOSTILE: {"origin": HOSTILE, "identity": HOSTILE}})  # fmt: skip
+    disturbed = tuple({**line, "group": HOSTILE} for line in recorded_view.disturbances)
+    found = Page(page.render(replace(recorded_view, name=HOSTILE, record=known, comparisons=(hostile,), warnings=warnings, disturbances=disturbed)))
+    assert len(found.all("script")) == 3
+    assert not found.all("img")
+    assert not re.search(r"<script>alert|<img", found.html)
+    drawn = str([figure["layout"] for figure in found.figures().values()]) + str([figure["data"] for figure in found.figures().values()])
+    assert "<script" not in drawn and "<img" not in drawn
+    assert "&lt;script&gt;" in drawn
+
+
+def test_a_number_that_cannot_be_is_void(tmp_path):
+    scripts = {"fake": Script(10.0), "sham": Script(12.0)}
+    void = {"line:small/fake/scripted": "It would need 9 times the arithmetic peak."}
+    view = view_of(write_run(tmp_path, scripts, impossible=void))
+    found = Page(page.render(view))
+    assert "9 times the arithmetic peak" in found.all("p", class_="alarm")[0].words
+    assert found.all("p", class_="headline")[0].words == "No verdict: only Sham is certified and measured."
+    assert "impossible" in found.text()
