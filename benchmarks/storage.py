@@ -35,7 +35,7 @@ WORKLOADS = Path(__file__).parents[1] / "tests" / "workloads"
 FRAMEWORKS = ("fake", "sham")
 ROUNDS, BLOCKS, STEPS = 5, 100, 1000
 STEP_NS = 10_000_000
-PAIRS = 7
+PAIRS = 15
 REPORTS = 3
 
 
@@ -49,7 +49,7 @@ class Losses:
 
 @dataclass(frozen=True)
 class Process:
-    """What one process has in its hands when its blocks are over; `raw` holds the same samples and losses as bytes, block by block."""
+    """What one process has in its hands when its blocks are over; `raw`: samples and losses of each block as bytes."""
 
     cell: Cell
     number: int
@@ -66,7 +66,9 @@ def measure() -> list[Row]:
         pairs = [_pair(planned, processes, root, number) for number in range(PAIRS + 1)][1:]
         ours, raw = (median(times) for times in zip(*pairs, strict=True))
         reports = [_report(root) for _ in range(REPORTS)]
-    how = f"{ours * 1e3:.0f} ms / {raw * 1e3:.0f} ms, median of {PAIRS} pairs, both in blocks of {STEPS:,} steps, then synchronised to the disk"
+    how = (
+        f"{ours * 1e3:.0f} ms / {raw * 1e3:.0f} ms, {PAIRS} pairs, both in blocks of {STEPS:,} steps, then synchronised"
+    )
     seconds, megabytes = (min(values) for values in zip(*reports, strict=True))
     return [
         Row("10^6 samples stored / same bytes raw", median(a / b for a, b in pairs), 2.0, "at most", how),
@@ -86,7 +88,9 @@ def _process(cell: Cell, number: int) -> Process:
         Block(start, int(row[-1]) - start, array("q", row.tobytes()), loss.tolist())
         for start, row, loss in zip(starts, stamps, losses, strict=True)
     ]
-    return Process(cell, number, blocks, [(row.tobytes(), loss.tobytes()) for row, loss in zip(stamps, losses, strict=True)])
+    return Process(
+        cell, number, blocks, [(row.tobytes(), loss.tobytes()) for row, loss in zip(stamps, losses, strict=True)]
+    )
 
 
 def _pair(planned: RunPlan, processes: list[Process], root: Path, number: int) -> tuple[float, float]:

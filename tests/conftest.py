@@ -40,7 +40,12 @@ def surroundings(cache: Path) -> Callable[..., dict[str, str]]:
     """Variables for a steelyard that must not touch the user's folders: `surroundings(home, NAME=value)`."""
 
     def of(home: Path, **env: str) -> dict[str, str]:
-        own = {"STEELYARD_CACHE": str(cache), "STEELYARD_RUNS": str(home), "PYTHONPATH": str(REPOSITORY / "src"), "COLUMNS": "160"}
+        own = {
+            "STEELYARD_CACHE": str(cache),
+            "STEELYARD_RUNS": str(home),
+            "PYTHONPATH": str(REPOSITORY / "src"),
+            "COLUMNS": "160",
+        }
         return {**os.environ, "PYTHONWARNINGS": "error", **own, **env}
 
     return of
@@ -54,7 +59,12 @@ def shared_steelyard(
 
     def run(home: Path, *argv: str, **env: str) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
-            [*command, *map(str, argv)], capture_output=True, text=True, timeout=LIMIT_S, env=surroundings(home, **env), check=False
+            [*command, *map(str, argv)],
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S,
+            env=surroundings(home, **env),
+            check=False,
         )
         assert "Traceback" not in done.stderr, done.stderr
         assert "Traceback" not in done.stdout, done.stdout
@@ -70,7 +80,9 @@ def home(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def steelyard(home: Path, shared_steelyard: Callable[..., subprocess.CompletedProcess[str]]) -> Callable[..., subprocess.CompletedProcess[str]]:
+def steelyard(
+    home: Path, shared_steelyard: Callable[..., subprocess.CompletedProcess[str]]
+) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Run the command line in a process of its own: `steelyard(*argv, **env)`; runs and cache are temporary."""
 
     def run(*argv: str, **env: str) -> subprocess.CompletedProcess[str]:

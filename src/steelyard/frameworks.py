@@ -16,7 +16,10 @@ WORKER = Path(steelyard_worker.__file__).resolve().parent
 
 @dataclass(frozen=True)
 class Framework:
-    """One framework as its `framework.toml` describes it."""
+    """One framework as its `framework.toml` describes it.
+
+    Texts beside devices and precisions say what is untried; `unsupported` says why something cannot be done.
+    """
 
     name: str
     title: str
@@ -28,6 +31,7 @@ class Framework:
     precisions: dict[str, str]
     knobs: dict[str, dict[str, Any]]
     optimizers: dict[str, dict[str, str]]
+    unsupported: dict[str, str]
     reference: bool = False
     maintained: bool = True
     scripted: bool = False
@@ -74,7 +78,7 @@ def framework(name: str) -> Framework:
 def _read(folder: Path) -> Framework:
     raw = settings_files.read(folder / "framework.toml")
     plain = {"title", "distribution", "default_mode", "reference", "maintained", "scripted", "note"}
-    tables = {key: raw.get(key, {}) for key in ("modes", "devices", "precisions", "knobs", "optimizers")}
+    tables = {key: raw.get(key, {}) for key in ("modes", "devices", "precisions", "knobs", "optimizers", "unsupported")}
     known = {key: raw[key] for key in plain & raw.keys()}
     extra = {key: value for key, value in raw.items() if key not in plain | tables.keys() | {"import"}}
     return Framework(name=folder.name, module=raw["import"], extra=extra, **known, **tables)

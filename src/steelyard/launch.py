@@ -75,7 +75,10 @@ def _run(job: Job, python: Path, worker: Path, watch: Watch, guard: Guard) -> tu
         try:
             process = _start(job, python, worker, log)
         except OSError as error:
-            return "crash", f"The interpreter {python} could not be started ({error.strerror}); --resume makes a missing environment anew."
+            return (
+                "crash",
+                f"The interpreter {python} could not be started ({error.strerror}); --resume makes a missing environment anew.",
+            )
         try:
             return _wait(process, folder, watch, guard) or _last_words(process.returncode, folder)
         finally:
@@ -113,10 +116,8 @@ def _wait(process: subprocess.Popen[bytes], folder: Path, watch: Watch, guard: G
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
     """End the whole group: loader processes of a framework must not outlive their trial."""
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     process.wait()
 
 
@@ -135,7 +136,9 @@ def _last_words(code: int, folder: Path) -> tuple[str, str]:
 def _record(trial: Trial, kind: str, message: str) -> Trial:
     """Write the launcher's finding into the record, after cutting off a line that the worker could not finish."""
     path = trial.folder / protocol.EVENTS
-    line = json.dumps({"v": protocol.VERSION, "event": "error", "t_ns": time.perf_counter_ns(), "kind": kind, "message": message})
+    line = json.dumps(
+        {"v": protocol.VERSION, "event": "error", "t_ns": time.perf_counter_ns(), "kind": kind, "message": message}
+    )
     # A full disk cannot take the line; the sentence still reaches the person, and no earlier event is touched.
     with contextlib.suppress(OSError), path.open("a+b") as file:
         file.seek(0)

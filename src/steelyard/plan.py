@@ -122,7 +122,7 @@ def _check_addressed(options: Options, names: list[str]) -> None:
         if name not in names:
             raise UserError(f"--env {name}: '{name}' takes no part in this run.{nearest(name, names)}")
     offered = {knob for name in taking_part if "@" not in name for knob in frameworks.framework(name).knobs}
-    for name, dot, knob in knobs:
+    for _, dot, knob in knobs:
         if not dot and knob not in offered:
             raise UserError(f"No framework of this run has a knob '{knob}'.{nearest(knob, sorted(offered))}")
 
@@ -133,12 +133,17 @@ def _gap(options: Options, workload: Workload, protocol: Protocol, preset: Prese
         return f"{known.title} cannot run {workload.name}: {workload.unsupported[known.name]}"
     if not workload.implemented_by(known.name):
         return f"{known.title} has no implementation of {workload.name} (no {known.name}.py in its folder)."
+    for wanted in (options.device, options.precision):
+        if wanted in known.unsupported:
+            return f"{known.title} cannot run on {wanted}: {known.unsupported[wanted]}"
     if options.device not in known.devices:
         return f"{known.title} has no device '{options.device}' (it has {', '.join(known.devices)})."
     if options.precision not in known.precisions:
         return f"{known.title} has no precision '{options.precision}' (it has {', '.join(known.precisions)})."
     if not preset.data and "resident" not in protocol.plan.inputs:
-        return f"Preset {workload.name}:{preset.name} has synthetic batches only, and protocol {protocol.name} needs data."
+        return (
+            f"Preset {workload.name}:{preset.name} has synthetic batches only, and protocol {protocol.name} needs data."
+        )
     return ""
 
 

@@ -57,7 +57,9 @@ class RunRecord:
         try:
             return asked.from_dict(self.plan["options"])
         except (KeyError, TypeError) as error:
-            raise UserError(f"The request of this run is written in a way that this version does not know ({error}).") from None
+            raise UserError(
+                f"The request of this run is written in a way that this version does not know ({error})."
+            ) from None
 
 
 def new(plan: RunPlan, command: str) -> RunRecord:
@@ -119,7 +121,9 @@ def new_folder(runs: Path, study: str) -> Path:
         except FileExistsError:
             continue
         except OSError as error:
-            raise UserError(f"The run folder {folder} cannot be created ({error.strerror}). Name another with --runs.") from None
+            raise UserError(
+                f"The run folder {folder} cannot be created ({error.strerror}). Name another with --runs."
+            ) from None
         return folder
     raise UserError(f"{runs} holds too many runs of this second.")
 
@@ -137,7 +141,9 @@ def find(runs: Path, name: str) -> Path:
     if name in known or len(matching) == 1:
         return runs / (name if name in known else matching[0])
     if matching:
-        raise UserError(f"'{name}' could be any of {len(matching)} runs: {', '.join(matching[:5])}. Give more of the name.")
+        raise UserError(
+            f"'{name}' could be any of {len(matching)} runs: {', '.join(matching[:5])}. Give more of the name."
+        )
     raise UserError(f"There is no run '{name}' in {runs}.{nearest(name, known)}")
 
 

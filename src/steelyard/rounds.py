@@ -38,12 +38,17 @@ class Book:
     @property
     def kept(self) -> dict[str, dict[int, Trial]]:
         """Finished trials: cell key -> {round: trial}."""
-        return {key: {number: trial for number, trial in rounds.items() if trial.done} for key, rounds in self.latest.items()}
+        return {
+            key: {number: trial for number, trial in rounds.items() if trial.done}
+            for key, rounds in self.latest.items()
+        }
 
     @property
     def failed(self) -> dict[str, Trial]:
         """Cells whose process failed, which take no further part, with the latest failure."""
-        failures = {key: [rounds[n] for n in sorted(rounds) if not rounds[n].done] for key, rounds in self.latest.items()}
+        failures = {
+            key: [rounds[n] for n in sorted(rounds) if not rounds[n].done] for key, rounds in self.latest.items()
+        }
         return {key: found[-1] for key, found in failures.items() if found}
 
     def has(self, key: str, number: int) -> bool:
@@ -105,7 +110,11 @@ def measure(session: Session, noise: NoiseFloor, book: Book) -> dict[str, Rankin
 def rank(session: Session, group: str, noise: NoiseFloor, book: Book) -> Ranking:
     """Judge a group on its deciding input."""
     cells = session.plan.groups[group]
-    return decide(book.locations(cells, primary_input(session, group)), noise, session.plan.protocol.decision(session.plan.options.delta))
+    return decide(
+        book.locations(cells, primary_input(session, group)),
+        noise,
+        session.plan.protocol.decision(session.plan.options.delta),
+    )
 
 
 def _wanted(session: Session, ranking: Ranking, cells: list[Cell], number: int, book: Book) -> list[Cell]:
@@ -126,11 +135,18 @@ def _run_round(session: Session, number: int, group: str, cells: list[Cell], boo
         reasons = judge(sampler.summary()) if session.plan.options.guard else []
         again = bool(reasons) and attempt + 1 < first + MOST_ATTEMPTS and all(trial.done for trial in trials)
         session.note_round(
-            group=group, round=number, attempt=attempt, kept=not again, reasons=reasons, quietness=sampler.summary().to_dict()
+            group=group,
+            round=number,
+            attempt=attempt,
+            kept=not again,
+            reasons=reasons,
+            quietness=sampler.summary().to_dict(),
         )
         if not again:
             break
-        session.screen.say(f"Round {number} of {group} is measured again, as the machine was disturbed: {'; '.join(reasons)}.")
+        session.screen.say(
+            f"Round {number} of {group} is measured again, as the machine was disturbed: {'; '.join(reasons)}."
+        )
     for trial in trials:
         book.enter(trial)
 

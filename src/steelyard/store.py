@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from steelyard import record, trials
 from steelyard.errors import UserError
 from steelyard.trials import Block, Evaluation, Trial
 from steelyard_worker import protocol
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 FILE = "index.sqlite"
 RUN = record.FILE
@@ -65,7 +61,9 @@ class Store:
     def _do_without(self, error: Exception) -> None:
         """Where the index can be neither read nor written (a read-only disk), read the event files into memory."""
         self._open(":memory:")
-        self._notices.append(f"The index {self.folder / FILE} cannot be used ({error}); the event files were read instead.")
+        self._notices.append(
+            f"The index {self.folder / FILE} cannot be used ({error}); the event files were read instead."
+        )
 
     def _set_aside(self, error: sqlite3.DatabaseError) -> None:
         """Keep the damaged file for whoever wants to look, and build a new one from the event files."""
@@ -75,7 +73,9 @@ class Store:
             old = path.with_name(path.name + suffix)
             if old.exists():
                 old.replace(path.with_name(f"{path.name}.damaged{suffix}"))
-        self._notices.append(f"The index {path} could not be used ({error}); it was rebuilt from the event files, nothing is lost.")
+        self._notices.append(
+            f"The index {path} could not be used ({error}); it was rebuilt from the event files, nothing is lost."
+        )
         self._open(path)
 
     def rebuild(self) -> None:
@@ -108,15 +108,20 @@ class Store:
         if trial.done or trial.error:
             self.add_trial(run, trial)
 
-    @contextmanager
-    def _change(self) -> Iterator[sqlite3.Connection]:
-        """Change all or nothing. An index that cannot be written stops nobody: it catches up from the event files."""
+    def _change(self, *statements: tuple[str, list[Any]]) -> None:
+        """Run each statement for its rows, all or nothing.
+
+        An index that cannot be written stops nobody: it catches up from the event files.
+        """
         try:
             self._base.execute("BEGIN IMMEDIATE")
-            yield self._base
+            for text, rows in statements:
+                self._base.executemany(text, rows)
             self._base.execute("COMMIT")
         except sqlite3.Error as error:
-            self._notices.append(f"The index {self.folder / FILE} could not be written ({error}); the event files have everything.")
+            self._notices.append(
+                f"The index {self.folder / FILE} could not be written ({error}); the event files have everything."
+            )
         finally:
             if self._base.in_transaction:  # not so where SQLite has rolled back by itself, as on a full disk
                 self._base.execute("ROLLBACK")
@@ -129,22 +134,19 @@ class Store:
         names = ", ".join(row)
         updates = ", ".join(f"{name} = excluded.{name}" for name in row if name != "id")
         marks = ", ".join(f":{name}" for name in row)
-        with self._change() as base:
-            base.execute(f"INSERT INTO runs ({names}) VALUES ({marks}) ON CONFLICT (id) DO UPDATE SET {updates}", row)
+        self._change((f"INSERT INTO runs ({names}) VALUES ({marks}) ON CONFLICT (id) DO UPDATE SET {updates}", [row]))
 
     def add_trial(self, run: str, trial: Trial) -> None:
         """Index one trial and its blocks."""
-        row = _row(run, trial)
-        with self._change() as base:
-            base.execute("DELETE FROM trials WHERE run = ? AND id = ?", (run, trial.folder.name))
-            base.execute(f"INSERT INTO trials ({', '.join(row)}) VALUES ({', '.join(':' + name for name in row)})", row)
-            base.executemany(
+        row, name = _row(run, trial), trial.folder.name
+        self._change(
+            ("DELETE FROM trials WHERE run = ? AND id = ?", [(run, name)]),
+            (f"INSERT INTO trials ({', '.join(row)}) VALUES ({', '.join(':' + key for key in row)})", [row]),
+            (
                 "INSERT INTO blocks VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                [
-                    (run, trial.folder.name, b.input, b.phase, b.steps, b.start_ns, b.elapsed_ns, b.first_step)
-                    for b in trial.blocks
-                ],
-            )
+                [(run, name, *astuple(block)) for block in trial.blocks],
+            ),
+        )
 
     def runs(self) -> list[dict[str, Any]]:
         """Return every run, the newest first."""

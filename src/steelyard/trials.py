@@ -116,7 +116,9 @@ class Trial:
         try:
             values = np.fromfile(path, dtype, block.steps, offset=block.first_step * np.dtype(dtype).itemsize)
         except OSError as error:
-            raise UserError(f"{path} cannot be read ({error.strerror}). Delete {self.folder} to leave this process out.") from None
+            raise UserError(
+                f"{path} cannot be read ({error.strerror}). Delete {self.folder} to leave this process out."
+            ) from None
         if len(values) != block.steps:
             raise UserError(
                 f"{path} ends too early: it should hold {block.steps} values from step {block.first_step} on. "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, fields, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steelyard import settings_files
@@ -14,6 +13,8 @@ from steelyard_worker import network as networks
 from steelyard_worker.protocol import Optimizer
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from steelyard_worker.network import Network
 
 REQUIRED = {"name", "title", "family", "summary", "source", "unit", "metric", "optimizers", "presets"}
@@ -63,7 +64,9 @@ class Workload:
         """Return the update rule of a preset, or another one by name."""
         chosen = name or preset.optimizer
         if chosen not in self.optimizers:
-            raise UserError(f"Workload {self.name} has no optimizer '{chosen}'.{nearest(chosen, list(self.optimizers))}")
+            raise UserError(
+                f"Workload {self.name} has no optimizer '{chosen}'.{nearest(chosen, list(self.optimizers))}"
+            )
         rule = self.optimizers[chosen]
         own = preset.learning_rate is not None and chosen == preset.optimizer
         return replace(rule, learning_rate=preset.learning_rate) if own and preset.learning_rate else rule
@@ -72,13 +75,23 @@ class Workload:
         """Describe the network at the sizes of a preset; sizes that do not fit it are refused."""
         spec, where = self.folder / "spec.toml", f"presets.{preset.name}.sizes"
         try:
-            return networks.describe(self.folder, preset.sizes)
+            network = networks.describe(self.folder, preset.sizes)
+            shapes = {each.name: each.shape for each in (*network.parameters, *network.inputs)}
         except KeyError as error:
             line = settings_files.line_of(spec, "", where)
             raise UserError(f"{spec}, line {line}: [{where}] lacks the key '{error.args[0]}'. Add it.") from None
         except Exception as error:  # anybody's code: whatever is wrong with it is said in its own words
             words = " ".join(str(error).split())
-            raise UserError(f"{self.folder / 'network.py'} cannot describe [{where}]: {type(error).__name__}: {words}.") from None
+            raise UserError(
+                f"{self.folder / 'network.py'} cannot describe [{where}]: {type(error).__name__}: {words}."
+            ) from None
+        for name, shape in shapes.items():
+            if not all(isinstance(extent, int) and extent > 0 for extent in shape):
+                line = settings_files.line_of(spec, "", where)
+                raise UserError(
+                    f"{spec}, line {line}: [{where}] gives '{name}' the shape {shape}; extents are numbers from 1."
+                )
+        return network
 
     def implemented_by(self, framework: str) -> bool:
         """Say whether a framework has a file here."""
@@ -95,7 +108,9 @@ def find(folders: tuple[Path, ...] = ()) -> dict[str, Workload]:
     found: dict[str, Workload] = {}
     for root in (WORKER / "workloads", *folders):
         if not root.is_dir():
-            raise UserError(f"{root} is not a folder, so it holds no workloads. Name a folder that holds NAME/spec.toml.")
+            raise UserError(
+                f"{root} is not a folder, so it holds no workloads. Name a folder that holds NAME/spec.toml."
+            )
         specs = sorted(root.glob("*/spec.toml")) + ([root / "spec.toml"] if (root / "spec.toml").is_file() else [])
         if not specs:
             raise UserError(f"{root} holds no workload: no spec.toml was found in it or one level below.")
@@ -113,7 +128,9 @@ def parse(path: Path) -> Workload:
         settings_files.check_type(path, key, raw[key], (dict,), "a table of tables")
         if not raw[key]:
             raise UserError(f"{path}, line {settings_files.line_of(path, key)}: [{key}] is empty. Add at least one.")
-    settings_files.check_type(path, "unsupported", raw.get("unsupported", {}), (dict,), "a table of reasons by framework")
+    settings_files.check_type(
+        path, "unsupported", raw.get("unsupported", {}), (dict,), "a table of reasons by framework"
+    )
     for name, reason in raw.get("unsupported", {}).items():
         settings_files.check_type(path, name, reason, (str,), "a reason", "unsupported")
     optimizers = {name: _optimizer(path, name, table) for name, table in raw["optimizers"].items()}

@@ -27,14 +27,14 @@ FLOAT32 = method("float32")
 NOISY = ("stem.bn.running_mean", "stem.bn.running_var")
 
 
-def dumps(seed: int = 0, amplified: float = 3.0) -> list[Dump]:
+def dumps(seed: int = 0, amplified: float = 3.0, network: Network = NETWORK) -> list[Dump]:
     """Return a reference and two noisy runs whose tensors all change by `amplified` times the noise."""
     generator = np.random.default_rng(seed)
     reference: Dump = {"output/logits": generator.standard_normal((4, 2)), "loss": np.float64(0.7)}
-    reference |= {f"grad/{p.name}": generator.standard_normal(p.shape) for p in NETWORK.parameters if p.trainable}
-    reference |= {f"after0/{p.name}": generator.standard_normal(p.shape) for p in NETWORK.parameters}
+    reference |= {f"grad/{p.name}": generator.standard_normal(p.shape) for p in network.parameters if p.trainable}
+    reference |= {f"after0/{p.name}": generator.standard_normal(p.shape) for p in network.parameters}
     for step in (1, 2, 5):
-        reference |= {f"after{step}/{p.name}": _moved(p, reference, generator) for p in NETWORK.parameters}
+        reference |= {f"after{step}/{p.name}": _moved(p, reference, generator) for p in network.parameters}
     reference |= {f"loss{step}": np.float64(0.7 - 0.01 * step) for step in range(1, 6)}
     reference["inference/logits"] = generator.standard_normal((4, 2))
     return [reference, *(_noisy(reference, amplified, generator) for _ in range(2))]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tomllib
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import subjects
+import tomllib
 
 from steelyard import frameworks, launch
 from steelyard.certificates import reference
@@ -39,6 +39,7 @@ class Mutant:
     edits: tuple[tuple[str, str, str], ...]
     names: str
     optimizer: dict[str, Any] | None = field(hash=False)
+    knobs: dict[str, Any] = field(hash=False)
 
     @property
     def group(self) -> str:
@@ -47,18 +48,22 @@ class Mutant:
 
 
 def read_mutants() -> list[Mutant]:
-    found = []
-    for table in (tomllib.loads(path.read_text(encoding="utf-8")) for path in TABLES):
-        for raw in table["mutant"]:
-            edits = tuple(tuple(edit) for edit in raw["edits"])
-            preset = raw.get("preset", table["preset"])
-            found.append(
-                Mutant(raw["name"], table["workload"], preset, raw["framework"], edits, raw["names"], raw.get("optimizer"))
-            )
-    return found
+    return [
+        Mutant(
+            raw["name"], table["workload"], raw.get("preset", table["preset"]), raw["framework"],
+            tuple(tuple(edit) for edit in raw["edits"]), raw["names"], raw.get("optimizer"), raw.get("knobs", {}),
+        )
+        for table in (tomllib.loads(path.read_text(encoding="utf-8")) for path in TABLES)
+        for raw in table["mutant"]
+    ]  # fmt: skip
 
 
 MUTANTS = read_mutants()
+UNCHANGED = [
+    Mutant("unchanged", "resnet18", "tiny", REFERENCE, (), "", None, {}),
+    Mutant("unchanged", "lstm-imdb", "tiny", REFERENCE, (), "", None, {}),
+    Mutant("unchanged", "lstm-imdb", "tiny-bidirectional", REFERENCE, (), "", None, {}),
+]
 
 
 def copy_worker(folder: Path) -> Path:
@@ -90,6 +95,7 @@ class Bench:
     def submit(self, mutant: Mutant) -> None:
         folder = self._folder / str(len(self.certificates))
         found = subjects.subject(mutant.framework, mutant.workload, mutant.preset, folder, mutant.optimizer)
+        found = replace(found, job=replace(found.job, settings=replace(found.job.settings, knobs=mutant.knobs)))
         shared, ready = self._reference(f"{mutant.group} {sorted(found.declared.items())}", found)
         proceedings = reference.jobs_for(found, [subjects.peer(REFERENCE)], shared)
         python = self._interpreter(mutant.framework)
@@ -132,10 +138,16 @@ def test_a_mistake_is_rejected_and_its_place_is_named(
     bench: Bench, mutant: Mutant, record_property: Callable[[str, object], None]
 ) -> None:
     found = bench.certificates[mutant].result()
-    record_property("units", found.worst_units)
-    print(f"MUTANT | {mutant.workload} | {mutant.framework} | {mutant.name} | {found.sentence} | worst {found.worst_units:.3g}")
+    record_property("sentence", found.sentence)
+    print(f"{mutant.workload}, {mutant.framework}: {mutant.name}: {found.sentence} Worst: {found.worst_units:.0f} units.")
     assert not found.passed
     assert mutant.names.lower() in found.sentence.lower()
+
+
+@pytest.mark.parametrize("mutant", UNCHANGED, ids=lambda m: f"{m.workload}: {m.preset}")
+def test_a_copy_without_a_mistake_is_certified(bench: Bench, mutant: Mutant) -> None:
+    found = bench.certificates[mutant].result()
+    assert found.passed, found.sentence
 
 
 @pytest.mark.parametrize("family", ["resnet18", "lstm-imdb"])

@@ -104,11 +104,11 @@ def check_the_epsilon_hat_form_gives_its_golden_trajectory():
 
 
 def check_optax_corrects_the_bias_in_float32():
-    """P-41: with a tiny epsilon and a large second moment the two precisions differ by 2e-5 of the first step."""
+    """P-41: a relative difference of 7e-6 in the first step of 0.1 (half of 1.4e-5 in the square root's argument)."""
     native, *_ = trajectory(Optimizer("adam", 0.1))
     single, *_ = trajectory(Optimizer("adam", 0.1, flavour="strict", correction="float32"))
     double, *_ = trajectory(Optimizer("adam", 0.1, flavour="strict", correction="float64"))
-    assert abs(native - single) < 2e-7 < 1e-6 < abs(native - double), (native, single, double)
+    assert abs(native - single) < 1e-7 < 5e-7 < abs(native - double), (native, single, double)
 
 
 def check_layouts_return_bit_exact():
@@ -120,19 +120,21 @@ def check_layouts_return_bit_exact():
 
 
 def check_the_formulations_of_convolution_agree():
-    """Every size on both sides of where XLA turns slow, values and both gradients, in float64."""
+    """Images on both sides of where XLA turns slow, and a projected shortcut: value and both gradients, in float64."""
     jax.config.update("jax_enable_x64", True)
-    for image, size, stride in itertools.product((1, 2, 3, 4, 8), (1, 3), (1, 2)):
+    for image, size, stride in ((8, 1, 2), (8, 3, 2), (4, 3, 2), (3, 3, 1), (2, 3, 1), (1, 3, 1)):
         x, kernel = jnp.array(draw(2, image, image, 3)), jnp.array(draw(size, size, 3, 4))
+
+        def summed(x, kernel, formulation, stride=stride, padding=size // 2):
+            return jnp.sum(jnp.sin(convolution.convolve(formulation, x, kernel, stride, padding)))
+
         results = [
-            jax.vjp(lambda x, k, f=f: convolution.convolve(f, x, k, stride, size // 2), x, kernel)
-            for f in ("xla", "matmul", "auto")
+            jax.jit(jax.value_and_grad(summed, (0, 1)), static_argnums=2)(x, kernel, formulation)
+            for formulation in ("xla", "matmul", "auto")
         ]
-        seed = jnp.array(draw(*results[0][0].shape))
-        for value, pull in results[1:]:
-            np.testing.assert_allclose(value, results[0][0], rtol=1e-11, atol=1e-11)
-            for found, expected in zip(pull(seed), results[0][1](seed), strict=True):
-                np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11)
+        for result in results[1:]:
+            for found, expected in zip(jax.tree.leaves(result), jax.tree.leaves(results[0]), strict=True):
+                np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-12)
 
 
 def check_the_pool_gives_a_tie_to_its_first_maximum():
@@ -160,17 +162,18 @@ def check_the_formulations_of_recurrence_agree():
         c = 0.5 * c + jnp.tanh(z)
         return jnp.sin(c), c
 
+    def summed(x, w_ih, w_hh, b, recurrence, backward):
+        return jnp.sum(jnp.sin(recurrence.run(cell, x, w_ih, w_hh, b, backward)))
+
+    run = jax.jit(jax.value_and_grad(summed, (0, 1, 2, 3)), static_argnums=(4, 5))
+    ways = Recurrence("scan"), Recurrence("hoisted"), Recurrence("checkpointed"), Recurrence("scan", 2)
     for backward in (False, True):
-        results = [
-            jax.vjp(lambda *a, r=r, d=backward: r.run(cell, *a, backward=d), x, w_ih, w_hh, b)
-            for r in (Recurrence("scan"), Recurrence("hoisted"), Recurrence("checkpointed"), Recurrence("scan", 4))
-        ]
-        seed = jnp.array(draw(*results[0][0].shape))
-        for value, pull in results[1:]:
-            np.testing.assert_allclose(value, results[0][0], rtol=1e-12)
-            for found, expected in zip(pull(seed), results[0][1](seed), strict=True):
+        results = [jax.tree.leaves(run(x, w_ih, w_hh, b, way, backward)) for way in ways]
+        for result in results[1:]:
+            for found, expected in zip(result, results[0], strict=True):
                 np.testing.assert_allclose(found, expected, rtol=1e-11)
-    assert not np.allclose(results[0][0], Recurrence("scan").run(cell, x, w_ih, w_hh, b, backward=False))
+    forward = run(x, w_ih, w_hh, b, ways[0], False)
+    assert not np.allclose(forward[0], results[0][0]), "The direction makes no difference."
 
 
 def check_running_variance_is_unbiased_and_moves_in_training_alone():
@@ -194,7 +197,7 @@ def check_repeated_words_add_up_and_absent_ones_keep_moving():
     batch["tokens"][:, 1] = batch["tokens"][:, 4] = 7
     placed = made.put(batch)
     _, _, gradients = made.gradients(placed)
-    trained, fixed, memory = made.carry
+    trained, fixed, _ = made.carry
     table, losses = trained["embedding.weight"], []
     for shift in (1e-5, -1e-5):
         shifted = {**trained, "embedding.weight": table.at[7, 2].add(shift)}
@@ -228,7 +231,7 @@ def check_synchronise_waits_for_every_buffer():
 
 
 def check_a_step_donates_its_buffers_and_keeps_the_batch():
-    _, made, batch = trainer("resnet18", IMAGES)
+    _, made, batch = trainer()
     placed, before = made.put(batch), made.carry
     made.step(placed)
     assert all(leaf.is_deleted() for leaf in jax.tree.leaves(before))
@@ -236,7 +239,7 @@ def check_a_step_donates_its_buffers_and_keeps_the_batch():
 
 
 def check_state_read_earlier_survives_later_steps():
-    _, made, batch = trainer("resnet18", IMAGES)
+    _, made, batch = trainer()
     placed = made.put(batch)
     kept = made.state()
     copies = {name: array.copy() for name, array in kept.items()}

@@ -29,15 +29,21 @@ def quiet_machine(cache: Path) -> NoiseFloor:
 
 
 @pytest.fixture(scope="session")
-def weighed(tmp_path_factory: pytest.TempPathFactory, shared_steelyard: Steelyard, quiet_machine: NoiseFloor) -> Finished:
+def weighed(
+    tmp_path_factory: pytest.TempPathFactory, shared_steelyard: Steelyard, quiet_machine: NoiseFloor
+) -> Finished:
     """Three contenders without noise: Fake and Sham at 10 ms, and Sham at 12 ms; certified, three rounds. Only read it."""
     home = tmp_path_factory.mktemp("weighed")
     knobs = ("--knob", "fake.step_us=10000", "--knob", "sham.step_us=10000,12000")
-    return finished(home, shared_steelyard(home, "run", *LINE, "-f", "fake", "-f", "sham", *knobs, "--rounds", "3", "--json"))
+    return finished(
+        home, shared_steelyard(home, "run", *LINE, "-f", "fake", "-f", "sham", *knobs, "--rounds", "3", "--json")
+    )
 
 
 @pytest.fixture(scope="session")
-def unproved(tmp_path_factory: pytest.TempPathFactory, shared_steelyard: Steelyard, quiet_machine: NoiseFloor) -> Finished:
+def unproved(
+    tmp_path_factory: pytest.TempPathFactory, shared_steelyard: Steelyard, quiet_machine: NoiseFloor
+) -> Finished:
     """Two contenders by a fixed protocol and without certificates. Only read it."""
     home = tmp_path_factory.mktemp("unproved")
     knobs = ("--knob", "fake.step_us=1000", "--knob", "sham.step_us=2000")

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.end_to_end
 
 ROOT = os.geteuid() == 0
-MOUNTS = pytest.mark.skipif(not ROOT or sys.platform != "linux", reason="a disk of one's own can only be mounted by root")
+MOUNTS = pytest.mark.skipif(
+    not ROOT or sys.platform != "linux", reason="a disk of one's own can only be mounted by root"
+)
 
 # fault -> (kind of the recorded event, what the sentence says)
 STRUCK = {
@@ -43,7 +45,12 @@ def stricken(tmp_path_factory: pytest.TempPathFactory, shared_steelyard: Steelya
     """One run in which a contender falls to each fault, and another is well. Only read it."""
     home = tmp_path_factory.mktemp("stricken")
     knobs = ("--knob", f"fake.fault={','.join(STRUCK)}", "--silence", "2")
-    return finished(home, shared_steelyard(home, "run", *LINE, "-f", "fake", "-f", "sham", *knobs, "--rounds", "2", "--no-certify", "--json"))
+    return finished(
+        home,
+        shared_steelyard(
+            home, "run", *LINE, "-f", "fake", "-f", "sham", *knobs, "--rounds", "2", "--no-certify", "--json"
+        ),
+    )
 
 
 @pytest.mark.parametrize("fault", STRUCK)
@@ -74,7 +81,9 @@ def test_the_others_go_on(stricken: Finished) -> None:
     assert contender(stricken.result, "sham/scripted")["speeds"]["resident"]["processes"] == 2
 
 
-def test_going_on_gives_the_fallen_another_chance_and_repeats_nobody_else(stricken: Finished, steelyard: Steelyard, home: Path) -> None:
+def test_going_on_gives_the_fallen_another_chance_and_repeats_nobody_else(
+    stricken: Finished, steelyard: Steelyard, home: Path
+) -> None:
     shutil.copytree(stricken.home, home)
     run = home / "runs" / stricken.folder.name
     path = run / "run.json"
@@ -87,11 +96,30 @@ def test_going_on_gives_the_fallen_another_chance_and_repeats_nobody_else(strick
     assert contender(done.result, "sham/scripted")["speeds"]["resident"]["processes"] == 2
 
 
-def test_an_interpreter_that_vanishes_in_the_middle_is_named(steelyard: Steelyard, home: Path, tmp_path: Path, cache: Path) -> None:
+def test_an_interpreter_that_vanishes_in_the_middle_is_named(
+    steelyard: Steelyard, home: Path, tmp_path: Path, cache: Path
+) -> None:
     python = tmp_path / "env" / "bin" / "python"
     _interpreter_that_removes_itself(python)
-    env = {"STEELYARD_RUNS": str(home), "STEELYARD_CACHE": str(cache), "PYTHONPATH": str(Path(trials.__file__).parent.parent)}
-    command = [str(python), "-m", "steelyard", "run", *LINE, "-f", "fake", "-f", "sham", "--rounds", "2", "--no-certify"]
+    env = {
+        "STEELYARD_RUNS": str(home),
+        "STEELYARD_CACHE": str(cache),
+        "PYTHONPATH": str(Path(trials.__file__).parent.parent),
+    }
+    command = [
+        str(python),
+        "-m",
+        "steelyard",
+        "run",
+        *LINE,
+        "-f",
+        "fake",
+        "-f",
+        "sham",
+        "--rounds",
+        "2",
+        "--no-certify",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **env}, check=False, timeout=60)
     assert "Traceback" not in done.stderr
     assert f"The interpreter {python} could not be started (No such file or directory)" in done.stderr
@@ -109,11 +137,15 @@ def _interpreter_that_removes_itself(python: Path) -> None:
     packages = python.parent.parent / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
     packages.mkdir(parents=True)
     own = next(path for path in sys.path if path.endswith("site-packages"))
-    (packages / "own.pth").write_text(f"{own}\nimport os; os.path.lexists({str(python)!r}) and os.unlink({str(python)!r})\n")
+    (packages / "own.pth").write_text(
+        f"{own}\nimport os; os.path.lexists({str(python)!r}) and os.unlink({str(python)!r})\n"
+    )
 
 
 def test_a_full_disk_ends_the_run_in_one_sentence(steelyard: Steelyard, home: Path) -> None:
-    done = steelyard("run", *LINE, "-f", "fake", "-f", "sham", "--knob", "fake.fault=disk", "--rounds", "2", "--no-certify")
+    done = steelyard(
+        "run", *LINE, "-f", "fake", "-f", "sham", "--knob", "fake.fault=disk", "--rounds", "2", "--no-certify"
+    )
     assert done.returncode == 2
     assert "is full. Free some space" in done.stderr.splitlines()[-1]
     (run,) = home.glob("runs/*/run.json")

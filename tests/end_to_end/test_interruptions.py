@@ -111,12 +111,19 @@ def test_a_stopped_run_keeps_its_finished_processes_and_resume_does_only_the_res
     assert len(after) == 6
     assert {name: after[name] for name in before} == before
     assert done.stderr.count("   round ") == 6 - len(before)
-    assert {each["speeds"]["resident"]["processes"] for each in json.loads(done.stdout)["comparisons"][0]["contenders"]} == {3}
+    assert {
+        each["speeds"]["resident"]["processes"] for each in json.loads(done.stdout)["comparisons"][0]["contenders"]
+    } == {3}
 
 
-def test_a_worker_does_not_outlive_an_orchestrator_that_is_killed(start: Start, steelyard: Steelyard, home: Path) -> None:
+def test_a_worker_does_not_outlive_an_orchestrator_that_is_killed(
+    start: Start, steelyard: Steelyard, home: Path
+) -> None:
     running = start("run", *TWO, "--knob", "fake.fault=hang")
-    _until(lambda: any(b'"samples"' in path.read_bytes() for path in home.glob("runs/*/trials/*fake*/events.jsonl")), "a hanging worker")
+    _until(
+        lambda: any(b'"samples"' in path.read_bytes() for path in home.glob("runs/*/trials/*fake*/events.jsonl")),
+        "a hanging worker",
+    )
     (events,) = home.glob("runs/*/trials/*fake*/events.jsonl")
     pid = json.loads(events.read_text().splitlines()[0])["pid"]
     os.kill(pid, 0)
@@ -143,7 +150,9 @@ def _gone(pid: int) -> bool:
         return True
 
 
-def test_finished_processes_that_were_not_indexed_are_not_measured_again(copied: Finished, steelyard: Steelyard) -> None:
+def test_finished_processes_that_were_not_indexed_are_not_measured_again(
+    copied: Finished, steelyard: Steelyard
+) -> None:
     for path in copied.folder.parent.glob("index.sqlite*"):
         path.unlink()
     done = steelyard("run", "--resume", "latest", "--plain", "--json")

@@ -18,7 +18,9 @@ pytestmark = pytest.mark.end_to_end
 BATCH = 16
 
 
-@pytest.mark.parametrize(("arm", "step_ns"), [("fake/scripted,step_us=10000", 10e6), ("sham/scripted,step_us=12000", 12e6)])
+@pytest.mark.parametrize(
+    ("arm", "step_ns"), [("fake/scripted,step_us=10000", 10e6), ("sham/scripted,step_us=12000", 12e6)]
+)
 def test_times_and_throughput_are_exactly_what_the_script_says(weighed: Finished, arm: str, step_ns: float) -> None:
     contender = weighed.contender(arm)
     speed = contender["speeds"]["resident"]

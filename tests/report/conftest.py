@@ -20,7 +20,10 @@ def recorded_view(tmp_path_factory):
 @pytest.fixture(scope="session")
 def doubtful_view(tmp_path_factory):
     """Sham is rejected, so that nobody is left to compare with Fake."""
-    scripts = {"fake": Script(10.0), "sham": Script(8.0, passed=False, sentence="head.bias after 1 step is off by 3.1e-02.")}
+    scripts = {
+        "fake": Script(10.0),
+        "sham": Script(8.0, passed=False, sentence="head.bias after 1 step is off by 3.1e-02."),
+    }
     return view_of(write_run(tmp_path_factory.mktemp("runs"), scripts))
 
 

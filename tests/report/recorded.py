@@ -19,7 +19,14 @@ from steelyard_worker.measure import Block, Recorder
 from steelyard_worker.protocol import EVENTS, METHOD, Data, EventWriter
 
 WORKLOADS = Path(__file__).parents[1] / "workloads"
-MACHINE = {"cpu_model": "Test Processor", "cores_usable": 2, "cores_logical": 2, "memory_bytes": 8 * 2**30, "system": "Linux", "virtualised": "yes"}
+MACHINE = {
+    "cpu_model": "Test Processor",
+    "cores_usable": 2,
+    "cores_logical": 2,
+    "memory_bytes": 8 * 2**30,
+    "system": "Linux",
+    "virtualised": "yes",
+}
 
 
 @dataclass(frozen=True)
@@ -52,9 +59,26 @@ def write_run(root, scripts, wanted=None, sources=("pipeline", "resident"), **he
     folder = root / "20260102-030405-test"
     folder.mkdir(parents=True)
     record.write(folder, record.new(planned, "steelyard run -f fake -f sham"))
-    made = {name: {"version": "1.2.3", "python": f"/envs/{name}/bin/python", "python_version": "3.11.7", "packages": {"numpy": "2.0.0"}, "brought": True} for name in planned.environments}
-    known = {"state": "complete", "machine": "0123456789abcdef", "host": MACHINE, "environments": made, "peak": {"float32": {"numpy": 100.0}},
-             "materials": {group: {"origin": "digits, checked.", "identity": "feed0123", "meta": {}} for group in planned.groups}}
+    made = {
+        name: {
+            "version": "1.2.3",
+            "python": f"/envs/{name}/bin/python",
+            "python_version": "3.11.7",
+            "packages": {"numpy": "2.0.0"},
+            "brought": True,
+        }
+        for name in planned.environments
+    }
+    known = {
+        "state": "complete",
+        "machine": "0123456789abcdef",
+        "host": MACHINE,
+        "environments": made,
+        "peak": {"float32": {"numpy": 100.0}},
+        "materials": {
+            group: {"origin": "digits, checked.", "identity": "feed0123", "meta": {}} for group in planned.groups
+        },
+    }
     record.update(folder, **{**known, **head})
     store = Store(root)
     with closing(store):
@@ -63,7 +87,12 @@ def write_run(root, scripts, wanted=None, sources=("pipeline", "resident"), **he
         for place, cell in enumerate(planned.cells):
             script = next(script for name, script in scripts.items() if name in cell.key)
             if script.passed is not None:
-                proofs[cell.key] = {"passed": script.passed, "sentence": script.sentence, "checks": [{"name": "logits", "error": 1e-7}]}
+                proofs[cell.key] = {
+                    "passed": script.passed,
+                    "sentence": script.sentence,
+                    "worst_units": 9.0,
+                    "checks": [{"name": "logits", "error": 1e-7}],
+                }
             for number in range(1, script.rounds + 1):
                 store.add_trial(folder.name, _process(planned, folder, cell, number, script, sources, place))
             if script.failure:
@@ -81,7 +110,7 @@ def view_of(folder):
 
 
 def _process(planned, folder, cell, number, script, sources, place):
-    home, job = _home(planned, folder, cell, number)
+    home = _home(planned, folder, cell, number)
     draw = np.random.default_rng([place, number])
     now = [1_000_000_000 * number]
     events = EventWriter(home / EVENTS, lambda: now[0])
@@ -109,7 +138,11 @@ def _process(planned, folder, cell, number, script, sources, place):
 
 def _begin(events, script):
     events.write("hello", method=METHOD)
-    events.write("applied", applied={"mode": "scripted", "threads": 2, **script.applied}, libraries={"numpy": "2.0.0", "blas": {"name": "openblas"}})
+    events.write(
+        "applied",
+        applied={"mode": "scripted", "threads": 2, **script.applied},
+        libraries={"numpy": "2.0.0", "blas": {"name": "openblas"}},
+    )
     for name, milliseconds in (("import", 800.0), ("build", 120.0), ("first-step", script.first_step_ms)):
         more = {"since_spawn_ns": int((1000 + script.first_step_ms) * 1e6)} if name == "first-step" else {}
         events.write("phase", name=name, elapsed_ns=int(milliseconds * 1e6), **more)
@@ -119,13 +152,15 @@ def _block(now, took, taken, script, draw):
     start = now[0]
     ends = start + np.cumsum(took.astype(np.int64))
     now[0] = int(ends[-1]) + 1000
-    stamps = np.linspace(start, start + (ends[-1] - start) // 3, len(took)).astype(np.int64) if script.asynchronous else ends
+    stamps = (
+        np.linspace(start, start + (ends[-1] - start) // 3, len(took)).astype(np.int64) if script.asynchronous else ends
+    )
     losses = 0.3 + 2 * np.exp(-(taken + np.arange(len(took))) / 40) + 1e-7 * draw.normal(size=len(took))
     return Block(start, int(ends[-1]) - start, array("q", stamps.tobytes()), losses.tolist())
 
 
 def _failed(planned, folder, cell, script):
-    home, _ = _home(planned, folder, cell, script.rounds + 1)
+    home = _home(planned, folder, cell, script.rounds + 1)
     events = EventWriter(home / EVENTS, lambda: 0)
     events.write("hello", method=METHOD)
     events.write("error", kind=script.failure[0], message=script.failure[1])
@@ -136,16 +171,32 @@ def _failed(planned, folder, cell, script):
 def _home(planned, folder, cell, number):
     home = jobs.trial_folder(folder, number, 0, cell)
     home.mkdir(parents=True)
-    job = jobs.measuring(planned, cell, Materials(Path("weights"), Data("synthetic", "prepared"), "", {}, ""), number, 0, home)
+    job = jobs.measuring(
+        planned, cell, Materials(Path("weights"), Data("synthetic", "prepared"), "", {}, ""), number, 0, home
+    )
     (home / trials.JOB).write_text(json.dumps(asdict(job)), encoding="utf-8")
-    return home, job
+    return home
 
 
 def _write_rounds(folder, planned, rounds):
     lines = [
-        {"group": group, "round": number, "attempt": attempt, "kept": attempt == 1 or number != 2, "reasons": ["other processes used 0.60 cores"] if (number, attempt) == (2, 0) else [],
-         "quietness": {"seconds": 20.0, "samples": 20, "own_cores": 1.7, "foreign_cores": 0.6 if (number, attempt) == (2, 0) else 0.02, "steal_share": 0.004}}
-        for number in range(1, rounds + 1) for group in planned.groups for attempt in ((0, 1) if number == 2 else (0,))
+        {
+            "group": group,
+            "round": number,
+            "attempt": attempt,
+            "kept": attempt == 1 or number != 2,
+            "reasons": ["other processes used 0.60 cores"] if (number, attempt) == (2, 0) else [],
+            "quietness": {
+                "seconds": 20.0,
+                "samples": 20,
+                "own_cores": 1.7,
+                "foreign_cores": 0.6 if (number, attempt) == (2, 0) else 0.02,
+                "steal_share": 0.004,
+            },
+        }
+        for number in range(1, rounds + 1)
+        for group in planned.groups
+        for attempt in ((0, 1) if number == 2 else (0,))
     ]
     (folder / ROUNDS).write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from reading import Page
@@ -70,13 +71,19 @@ def test_tables_say_what_their_cells_belong_to(rendered):
 def test_headings_do_not_skip_a_level(rendered):
     levels = [int(element.tag[1]) for element in rendered.elements if re.fullmatch("h[1-6]", element.tag)]
     assert levels[0] == 1 and levels.count(1) == 1
-    assert all(after <= before + 1 for before, after in zip(levels, levels[1:], strict=False))
+    assert all(after <= before + 1 for before, after in pairwise(levels))
 
 
 def test_what_is_needed_to_repeat_it_is_there(rendered, recorded_view):
     text = rendered.text()
     assert rendered.all("pre")[0].words == "steelyard run -f fake -f sham"
-    for wanted in (recorded_view.record.worker_hash, recorded_view.name, str(recorded_view.folder), "feed0123", "Test Processor"):
+    for wanted in (
+        recorded_view.record.worker_hash,
+        recorded_view.name,
+        str(recorded_view.folder),
+        "feed0123",
+        "Test Processor",
+    ):
         assert wanted in text
 
 
@@ -88,6 +95,11 @@ def test_settings_are_shown_as_the_framework_reported_them(tmp_path):
     assert "blas.name openblas" in text
 
 
+def test_a_certificate_can_be_looked_into(rendered):
+    (inside, *_) = [part.words for part in rendered.all("details") if part.words.startswith("Detail for Fake")]
+    assert inside == "Detail for Fake worst units 9 checks name error logits 1e-07"
+
+
 def test_an_interval_is_explained_once(rendered):
     assert rendered.text().count("95 % confidence") == 1
 
@@ -97,7 +109,11 @@ def test_a_rejected_contender_is_marked_and_takes_part_in_no_verdict(doubtful_vi
     assert found.all("p", class_="headline")[0].words == "No verdict: only Fake is certified and measured."
     assert len(found.all("tr", class_="rejected")) == 2
     assert "head.bias after 1 step is off by 3.1e-02." in found.text()
-    traces = {str(t.get("hovertemplate")).partition("<")[0]: t for t in found.figures()["ratios/line:small/resident"]["data"] if t["mode"] == "markers"}
+    traces = {
+        str(t.get("hovertemplate")).partition("<")[0]: t
+        for t in found.figures()["ratios/line:small/resident"]["data"]
+        if t["mode"] == "markers"
+    }
     assert traces["Sham"]["marker"]["symbol"] == "square-open"
     assert traces["Fake"]["marker"]["symbol"] == "circle"
     lines = [t["line"]["dash"] for t in found.figures()["ratios/line:small/resident"]["data"] if t["mode"] == "lines"]
@@ -122,7 +138,11 @@ def test_one_process_each_gives_no_verdict(tmp_path):
 
 
 def test_a_failure_and_a_gap_are_told_with_their_reasons(tmp_path):
-    scripts = {"fake": Script(), "sham": Script(rounds=2, failure=("out-of-memory", "The worker ran out of memory.")), "pytorch": Script()}
+    scripts = {
+        "fake": Script(),
+        "sham": Script(rounds=2, failure=("out-of-memory", "The worker ran out of memory.")),
+        "pytorch": Script(),
+    }
     found = Page(page.render(view_of(write_run(tmp_path, scripts, options(frameworks=("fake", "sham", "pytorch"))))))
     (reasons,) = found.all("dl", class_="reasons")
     assert "Failed. The worker ran out of memory." in reasons.words
@@ -150,23 +170,70 @@ def test_an_interrupted_run_says_so(recorded_view):
 def test_nothing_from_the_record_becomes_markup(recorded_view):
     comparison = recorded_view.comparisons[0]
     contenders = tuple(
-        replace(c, title=HOSTILE, mode=HOSTILE, version=HOSTILE, failure=HOSTILE, applied={HOSTILE: HOSTILE}, libraries={HOSTILE: [HOSTILE]},
-                proof=replace(c.proof, sentence=HOSTILE, details={HOSTILE: HOSTILE, "rows": [{HOSTILE: HOSTILE}]}))
+        replace(
+            c,
+            title=HOSTILE,
+            mode=HOSTILE,
+            version=HOSTILE,
+            failure=HOSTILE,
+            applied={HOSTILE: HOSTILE},
+            libraries={HOSTILE: [HOSTILE]},
+            proof=replace(c.proof, sentence=HOSTILE, details={HOSTILE: HOSTILE, "rows": [{HOSTILE: HOSTILE}]}),
+        )
         for c in comparison.contenders
-    )  # fmt: skip
-    sentences = {source: HOSTILE + " [" + HOSTILE + "]" for source in comparison.sentences}
-    hostile = replace(comparison, title=HOSTILE, group=HOSTILE, preset=HOSTILE, unit=HOSTILE, origin=HOSTILE, contenders=contenders, sentences=sentences)
+    )
+    sentences = dict.fromkeys(comparison.sentences, f"{HOSTILE} [{HOSTILE}]")
+    hostile = replace(
+        comparison,
+        title=HOSTILE,
+        group=HOSTILE,
+        preset=HOSTILE,
+        unit=HOSTILE,
+        origin=HOSTILE,
+        contenders=contenders,
+        sentences=sentences,
+    )
     warnings = tuple(replace(w, subject=HOSTILE, sentence=HOSTILE, advice=HOSTILE) for w in recorded_view.warnings)
-    known = replace(recorded_view.record, title=HOSTILE, question=HOSTILE, command=HOSTILE, study=HOSTILE, steelyard=HOSTILE, protocol=HOSTILE,
-                    host={"cpu_model": HOSTILE, "unknown": {HOSTILE: HOSTILE}}, gaps=(),
-                    environments={HOSTILE: {"version": HOSTILE, "python": HOSTILE, "python_version": HOSTILE, "packages": {HOSTILE: HOSTILE}, "brought": True}},
-                    materials={HOSTILE: {"origin": HOSTILE, "identity": HOSTILE}})  # fmt: skip
+    known = replace(
+        recorded_view.record,
+        title=HOSTILE,
+        question=HOSTILE,
+        command=HOSTILE,
+        study=HOSTILE,
+        steelyard=HOSTILE,
+        protocol=HOSTILE,
+        host={"cpu_model": HOSTILE, "unknown": {HOSTILE: HOSTILE}},
+        gaps=(),
+        environments={
+            HOSTILE: {
+                "version": HOSTILE,
+                "python": HOSTILE,
+                "python_version": HOSTILE,
+                "packages": {HOSTILE: HOSTILE},
+                "brought": True,
+            }
+        },
+        materials={HOSTILE: {"origin": HOSTILE, "identity": HOSTILE}},
+    )
     disturbed = tuple({**line, "group": HOSTILE} for line in recorded_view.disturbances)
-    found = Page(page.render(replace(recorded_view, name=HOSTILE, record=known, comparisons=(hostile,), warnings=warnings, disturbances=disturbed)))
+    found = Page(
+        page.render(
+            replace(
+                recorded_view,
+                name=HOSTILE,
+                record=known,
+                comparisons=(hostile,),
+                warnings=warnings,
+                disturbances=disturbed,
+            )
+        )
+    )
     assert len(found.all("script")) == 3
     assert not found.all("img")
     assert not re.search(r"<script>alert|<img", found.html)
-    drawn = str([figure["layout"] for figure in found.figures().values()]) + str([figure["data"] for figure in found.figures().values()])
+    drawn = str([figure["layout"] for figure in found.figures().values()]) + str(
+        [figure["data"] for figure in found.figures().values()]
+    )
     assert "<script" not in drawn and "<img" not in drawn
     assert "&lt;script&gt;" in drawn
 

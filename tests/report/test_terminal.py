@@ -15,7 +15,12 @@ from steelyard.report import columns, page, terminal
 def crowd(tmp_path_factory):
     """Four contenders, two of them with many knobs; none is certified."""
     knobs = ("noise=0.01", "process_noise=0.004", "fake.step_us=10000,10500", "sham.step_us=12000,15000")
-    scripts = {"step_us=10000": Script(10.0, passed=None), "step_us=10500": Script(10.5, passed=None), "step_us=12000": Script(12.0, passed=None), "step_us=15000": Script(15.0, passed=None)}
+    scripts = {
+        "step_us=10000": Script(10.0, passed=None),
+        "step_us=10500": Script(10.5, passed=None),
+        "step_us=12000": Script(12.0, passed=None),
+        "step_us=15000": Script(15.0, passed=None),
+    }
     return view_of(write_run(tmp_path_factory.mktemp("runs"), scripts, options(knobs=knobs)))
 
 
@@ -48,6 +53,7 @@ def test_the_same_warning_for_many_contenders_is_one_sentence(crowd, printed):
     text = " ".join(printed(crowd, 120).split())
     assert text.count("No certificate: this number is not proved") == 1
     assert text.count("Its numbers are shown but take part in no verdict") == 1
+    assert "Fake, step_us 10000 on line:small; Fake, step_us 10500 on line:small; Sham, step_us 12000" in text
 
 
 def test_an_uncertified_number_is_marked(doubtful_view, printed):
@@ -93,3 +99,7 @@ def test_a_failure_is_told_with_its_reason(tmp_path, printed):
 def test_square_brackets_from_the_record_are_printed_as_they_are(tmp_path, printed):
     scripts = {"fake": Script(), "sham": Script(passed=False, sentence="[bold]off[/] by [3]")}
     assert "[bold]off[/] by [3]" in printed(view_of(write_run(tmp_path, scripts)), 120)
+
+
+def test_the_certificate_is_shown_on_the_narrowest_terminal():
+    assert "certified" in [column.heading for column in columns.shown(40)]

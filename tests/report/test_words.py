@@ -8,14 +8,24 @@ import pytest
 from recorded import Script, options, view_of, write_run
 
 from steelyard import plan
-from steelyard.report import notices, words
+from steelyard.report import notation, notices, words
 from steelyard.report.titles import titles
 from steelyard.warnings import Caution
 
 
-@pytest.mark.parametrize(("nanoseconds", "said"), [(8_214_000, "8.21 ms"), (1.4e9, "1.40 s"), (950, "950 ns"), (999_900, "1.00 ms"), (12_345, "12.3 µs"), (250e9, "250 s")])
+@pytest.mark.parametrize(
+    ("nanoseconds", "said"),
+    [
+        (8_214_000, "8.21 ms"),
+        (1.4e9, "1.40 s"),
+        (950, "950 ns"),
+        (999_900, "1.00 ms"),
+        (12_345, "12.3 µs"),
+        (250e9, "250 s"),
+    ],
+)
 def test_a_time_has_three_digits_and_a_unit(nanoseconds, said):
-    assert words.duration(nanoseconds) == said
+    assert notation.duration(nanoseconds) == said
 
 
 @pytest.mark.parametrize(
@@ -30,7 +40,7 @@ def test_a_time_has_three_digits_and_a_unit(nanoseconds, said):
     ],
 )
 def test_value_and_interval_have_equal_decimals(value, low, high, said):
-    assert " ".join(words.interval(value, low, high)) == said
+    assert " ".join(notation.interval(value, low, high)) == said
 
 
 def test_ratio_digits_are_those_of_the_sentence(recorded_view):
@@ -41,7 +51,14 @@ def test_ratio_digits_are_those_of_the_sentence(recorded_view):
 
 
 def test_the_machine_is_told_in_one_line():
-    host = {"cpu_model": "CPU", "cores_usable": 1, "memory_bytes": 2 * 2**30, "gpus": ["GPU X"], "system": "Linux", "virtualised": ""}
+    host = {
+        "cpu_model": "CPU",
+        "cores_usable": 1,
+        "memory_bytes": 2 * 2**30,
+        "gpus": ["GPU X"],
+        "system": "Linux",
+        "virtualised": "",
+    }
     assert words.machine(host) == "CPU, 1 core, 2 GiB memory, GPU X, Linux"
     assert words.machine({}) == ""
 
@@ -52,14 +69,19 @@ def test_a_moment_is_written_out():
 
 def test_equals_at_the_top_are_named_together(tmp_path):
     scripts = {"fake": Script(10.0), "sham": Script(10.0)}
-    comparison = view_of(write_run(tmp_path, scripts, noise={"s_d0": 0.004, "degrees_of_freedom": 8, "rounds": 9})).comparisons[0]
+    comparison = view_of(
+        write_run(tmp_path, scripts, noise={"s_d0": 0.004, "degrees_of_freedom": 8, "rounds": 9})
+    ).comparisons[0]
     assert words.headline(comparison, "resident") == "Fake and Sham are the fastest, practically level."
 
 
 def test_an_open_race_has_no_winner(tmp_path):
     scripts = {"fake": Script(10.0, process_scatter=0.03), "sham": Script(10.1, process_scatter=0.03)}
     comparison = view_of(write_run(tmp_path, scripts)).comparisons[0]
-    assert words.headline(comparison, "resident").startswith("No winner yet: ")
+    assert words.headline(comparison, "resident") in (
+        "No winner yet: Fake leads, undecided against Sham.",
+        "No winner yet: Sham leads, undecided against Fake.",
+    )
 
 
 def test_titles_are_as_short_as_they_can_be():
@@ -77,4 +99,7 @@ def test_equal_warnings_are_said_once():
     same = [Caution("NotCertified", "warning", who, "No certificate.", "Certify.") for who in ("A", "B")]
     slow = [Caution("SlowFirstStep", "note", who, f"{who} is slow.", "Wait.") for who in ("A", "B")]
     gathered = notices.gather([*same, *slow])
-    assert [[finding.subjects for finding in notice.findings] for notice in gathered] == [[("A", "B")], [("A",), ("B",)]]
+    assert [[finding.subjects for finding in notice.findings] for notice in gathered] == [
+        [("A", "B")],
+        [("A",), ("B",)],
+    ]

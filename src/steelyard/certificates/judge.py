@@ -135,7 +135,7 @@ def agree(network: Network, reference: Tensors, scales: Mapping[str, Scale], sec
     found = compare(network, reference, scales, second, method("float64"))
     sentence = f"Two float64 references agree to {found.largest:.1e}."
     if not found.passed:
-        sentence = f"The two float64 references disagree, so nothing can be certified: {found.sentence}"
+        sentence = f"The two float64 references disagree, so nothing can be certified: {continued(found.sentence)}"
     return Judgement(found.passed, sentence, found.findings, found.largest)
 
 
@@ -254,6 +254,11 @@ def _norm(array: Array) -> float:
 def _capital(text: str) -> str:
     """Sentences start with a capital letter, canonical names do not change."""
     return text[:1].upper() + text[1:] if text.startswith("the ") else text
+
+
+def continued(sentence: str) -> str:
+    """Return a sentence of this module as it stands after a colon."""
+    return sentence[:1].lower() + sentence[1:] if sentence.startswith("The ") else sentence
 
 
 def grouped(value: float) -> str:

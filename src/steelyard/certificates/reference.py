@@ -1,129 +1,49 @@
-"""Which processes a certificate needs, as pure data, and what is concluded from the folders they leave behind.
+"""What is concluded from the folders that the processes of a certificate leave behind.
 
 `jobs_for` -> run the reference tasks (unless `has_reference`) and the candidate -> run `further_tasks`, if any -> `conclude`.
-References are shared by all candidates with the same specification, materials and form of update rule.
+References are kept, and shared by all candidates with the same specification, materials and form of update rule.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steelyard.certificates import judge, record
-from steelyard.certificates.method import STEPS, UNIT_ROUNDOFFS, VARIANTS, VERSION, longest_sum, method
+from steelyard.certificates.method import STEPS, VARIANTS, VERSION, longest_sum, method
+from steelyard.certificates.proceedings import (
+    SUMS_VARIANT,
+    Peer,
+    Proceedings,
+    Subject,
+    Task,
+    form_sentence,
+    jobs_for,
+    reference_optimizer,
+)
 from steelyard.certificates.record import Certificate
-from steelyard.certificates.sources import digest, implementation_hash, specification_hash
+from steelyard.certificates.sources import implementation_hash, specification_hash
 from steelyard.data import shelf
 from steelyard.errors import UserError
 from steelyard_worker import protocol, tensors
-from steelyard_worker.protocol import Certify, Job, Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from steelyard.certificates.tensors import Tensors
-    from steelyard_worker.network import Network
-    from steelyard_worker.protocol import Optimizer
 
-SUMS_VARIANT = 3
-
-FORMS = {
-    "canonical": "",
-    "epsilon-hat": "epsilon is added to the root of the uncorrected second moment",
-}
-
-
-@dataclass(frozen=True)
-class Peer:
-    """A framework in an environment: `packages` maps every installed distribution to its version."""
-
-    framework: str
-    environment: str
-    mode: str
-    version: str
-    packages: Mapping[str, str]
-
-    @property
-    def title(self) -> str:
-        """Name and version."""
-        return f"{self.framework} {self.version}"
-
-
-@dataclass(frozen=True)
-class Subject:
-    """What is to be certified.
-
-    `job`: a certify job of the candidate, its folder set; `materials`: hash of weights, data and order; `declared`: what
-    the framework's native update rule does differently (form, correction); `exact`: whether it can compute in float64.
-    """
-
-    job: Job
-    network: Network
-    peer: Peer
-    materials: str
-    declared: Mapping[str, str]
-    exact: bool = False
-
-
-@dataclass(frozen=True)
-class Task:
-    """One process: a job and the environment it runs in."""
-
-    environment: str
-    job: Job
-
-
-@dataclass(frozen=True)
-class Proceedings:
-    """All that one certificate needs. `references`: the first in three variants, the second unperturbed.
-
-    `exact` and `sums` are wanted only where rounding alone cannot decide (see `further_tasks`): the candidate in float64,
-    and the first reference with noise as large as the longest sum may lose.
-    """
-
-    subject: Subject
-    peers: tuple[Peer, ...]
-    references: tuple[Task, ...]
-    candidate: Task
-    exact: Task
-    sums: Task
-    reference_key: str
-    key: str
-
-
-def reference_optimizer(optimizer: Optimizer, declared: Mapping[str, str]) -> Optimizer:
-    """Return the update rule written out by hand, in the form that a native rule declares; a strict one is canonical."""
-    form = declared if optimizer.flavour == "native" else {}
-    return replace(
-        optimizer, flavour="strict", form=form.get("form", "canonical"), correction=form.get("correction", "float64")
-    )
-
-
-def jobs_for(subject: Subject, peers: Sequence[Peer], folder: Path) -> Proceedings:
-    """Return the processes of a certificate; `folder` takes the references, `peers` are one or two frameworks."""
-    wanted = method(subject.job.settings.precision)
-    rule = reference_optimizer(subject.job.optimizer, subject.declared)
-    tasks = tuple(
-        Task(peer.environment, _reference_job(subject, peer, rule, folder, VARIANTS if not rank else (0,), wanted.noise))
-        for rank, peer in enumerate(peers)
-    )
-    candidate = replace(subject.job, task="certify", certify=Certify(STEPS, (0,), wanted.noise))
-    specification = specification_hash(replace(candidate, optimizer=rule))
-    computing = [
-        (peer.framework, peer.mode, dict(peer.packages), implementation_hash(task.job))
-        for peer, task in zip(peers, tasks, strict=True)
-    ]
-    reference_key = digest(VERSION, wanted.noise, STEPS, VARIANTS, subject.materials, specification, computing)
-    key = digest(
-        reference_key, asdict(wanted), implementation_hash(candidate), asdict(candidate.settings),
-        asdict(candidate.optimizer), subject.peer.version, dict(subject.peer.packages),
-    )  # fmt: skip
-    task = Task(subject.peer.environment, candidate)
-    return Proceedings(
-        subject, tuple(peers), tasks, task, _exact_task(task), _sums_task(subject, tasks[0]), reference_key, key
-    )
+__all__ = [
+    "Peer",
+    "Proceedings",
+    "Subject",
+    "Task",
+    "conclude",
+    "form_sentence",
+    "further_tasks",
+    "has_reference",
+    "jobs_for",
+    "reference_optimizer",
+]
 
 
 def has_reference(proceedings: Proceedings) -> bool:
@@ -135,7 +55,7 @@ def further_tasks(proceedings: Proceedings) -> tuple[Task, ...]:
     """Return what must run besides, once references and candidate have run: mostly nothing.
 
     A candidate beyond the limit may compute another function, or may sum without care. If the framework can compute in
-    float64, its run there tells which.
+    float64, its run there tells which: sums lose nothing worth mentioning, so the same limits must hold.
     """
     if not proceedings.subject.exact or proceedings.candidate.job.settings.precision == "float64":
         return ()
@@ -174,29 +94,6 @@ def _kept(found: Certificate) -> Certificate:
 
 def _is_done(task: Task) -> bool:
     return any(shelf.is_whole(Path(task.job.folder) / f"variant{variant}") for variant in task.job.certify.variants)
-
-
-def _exact_task(candidate: Task) -> Task:
-    job = candidate.job
-    settings = replace(job.settings, precision="float64")
-    return replace(candidate, job=replace(job, settings=settings, folder=str(Path(job.folder) / "float64")))
-
-
-def _sums_task(subject: Subject, reference: Task) -> Task:
-    job = reference.job
-    noise = longest_sum(subject.network, job.batch) * UNIT_ROUNDOFFS[subject.job.settings.precision]
-    wanted = Certify(STEPS, (SUMS_VARIANT,), noise)
-    return replace(reference, job=replace(job, folder=str(Path(job.folder) / "sums"), certify=wanted))
-
-
-def _reference_job(
-    subject: Subject, peer: Peer, rule: Optimizer, folder: Path, variants: tuple[int, ...], noise: float
-) -> Job:
-    settings = Settings(peer.mode, threads=subject.job.settings.threads, precision="float64")
-    return replace(
-        subject.job, task="certify", trial=f"reference/{peer.framework}", framework=peer.framework, settings=settings,
-        optimizer=rule, folder=str(folder / peer.framework), certify=Certify(STEPS, variants, noise),
-    )  # fmt: skip
 
 
 def _settle(proceedings: Proceedings) -> Path:
@@ -243,21 +140,20 @@ def _judged(proceedings: Proceedings, meta: dict[str, Any]) -> judge.Judgement:
 def _relaxed(
     proceedings: Proceedings, strict: judge.Judgement, meta: dict[str, Any]
 ) -> tuple[judge.Judgement, judge.Judgement]:
-    """Judge the candidate's float64 run, then its own precision by what long sums may lose."""
+    """Judge the candidate's float64 run by the same limits, then its own precision by what long sums may lose."""
     network, scales = proceedings.subject.network, _scales(meta)
+    wanted = method(proceedings.subject.job.settings.precision)
     reference = tensors.read(_reference_folder(proceedings))
-    exact = judge.compare(
-        network, reference, scales, _read(Path(proceedings.exact.job.folder), 0), method("float64"), meta["agreement"]
-    )
+    exact_run = _read(Path(proceedings.exact.job.folder), 0)
+    exact = judge.compare(network, reference, scales, exact_run, wanted, meta["agreement"])
     noisy = _read(Path(proceedings.sums.job.folder), SUMS_VARIANT)
     sums = judge.measure_sums(network, reference, scales, noisy)
     candidate = tensors.read(Path(proceedings.candidate.job.folder) / "variant0")
-    wanted = method(proceedings.subject.job.settings.precision)
     relaxed = judge.compare(network, reference, scales, candidate, wanted, meta["agreement"], sums)
     if not exact.passed:
-        return replace(exact, sentence=f"Computed in float64, {exact.sentence}"), relaxed
+        return replace(exact, sentence=f"Computed in float64, {judge.continued(exact.sentence)}"), relaxed
     if not relaxed.passed:
-        differs = f"It computes the same function in float64, but not in {wanted.precision}: {relaxed.sentence}"
+        differs = f"The same function in float64, but not in {wanted.precision}: {judge.continued(relaxed.sentence)}"
         return exact, replace(relaxed, sentence=differs)
     return exact, replace(relaxed, sentence=_long_sums(proceedings, strict, exact))
 
@@ -295,7 +191,8 @@ def _certificate(
     return Certificate(
         key=proceedings.key, passed=found.passed, sentence=found.sentence, framework=job.framework,
         version=subject.peer.version, workload=job.workload, preset=job.preset, settings=asdict(job.settings),
-        optimizer=asdict(job.optimizer), declared=form_sentence(rule), references=tuple(meta["references"]),
+        optimizer=asdict(job.optimizer) | {"decay": list(job.optimizer.decay)}, declared=form_sentence(rule),
+        references=tuple(meta["references"]),
         agreement=meta["agreement"], exact=exact, worst=worst.said if worst else "", worst_units=worst.units if worst else 0.0,
         limit=method(job.settings.precision).limit, first=first.said if first else "",
         stage=first.stage if first else "", tensors=len(found.findings),
@@ -303,11 +200,3 @@ def _certificate(
         materials=subject.materials, specification=specification_hash(job), implementation=implementation_hash(job),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
     )  # fmt: skip
-
-
-def form_sentence(rule: Optimizer) -> str:
-    """Say where a reference's update rule differs from the canonical formula; nothing where it does not."""
-    differences = [FORMS[rule.form]] if FORMS[rule.form] else []
-    if rule.correction != "float64":
-        differences.append(f"bias correction is computed in {rule.correction}")
-    return "As the framework's own rule does: " + ", ".join(differences) + "." if differences else ""

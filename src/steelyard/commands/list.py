@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Print one list, as a table or as JSON."""
-    rows = {"frameworks": _frameworks, "workloads": _workloads, "studies": _studies, "data": _data, "runs": _runs}[arguments.what](arguments)
+    rows = {"frameworks": _frameworks, "workloads": _workloads, "studies": _studies, "data": _data, "runs": _runs}[
+        arguments.what
+    ](arguments)
     if arguments.json:
         print(json.dumps(rows, indent=1, default=str))
         return 0
@@ -30,7 +32,9 @@ def execute(arguments: argparse.Namespace) -> int:
     for column in table.columns:
         column.overflow = "fold"  # a name that is cut short cannot be typed
     for row in rows:
-        table.add_row(*("\n".join(map(str, value)) if isinstance(value, list) else str(value) for value in row.values()))
+        table.add_row(
+            *("\n".join(map(str, value)) if isinstance(value, list) else str(value) for value in row.values())
+        )
     Console().print(table)
     return 0
 
@@ -63,7 +67,12 @@ def _workloads(arguments: argparse.Namespace) -> list[dict[str, Any]]:
 
 def _studies(arguments: argparse.Namespace) -> list[dict[str, Any]]:  # noqa: ARG001
     return [
-        {"study": study.name, "question": study.question, "workloads": list(study.workloads), "protocol": study.protocol}
+        {
+            "study": study.name,
+            "question": study.question,
+            "workloads": list(study.workloads),
+            "protocol": study.protocol,
+        }
         for study in studies.all_studies().values()
     ]
 
@@ -86,4 +95,10 @@ def _run_row(folder: Path) -> dict[str, Any]:
         return {"run": folder.name, "study": "", "state": "damaged", "processes": 0, "page": ""}
     page = folder / record.PAGE
     processes = sum(1 for _ in folder.glob("trials/*/"))
-    return {"run": folder.name, "study": known.study, "state": record.state(folder, known), "processes": processes, "page": page if page.exists() else ""}
+    return {
+        "run": folder.name,
+        "study": known.study,
+        "state": record.state(folder, known),
+        "processes": processes,
+        "page": page if page.exists() else "",
+    }

@@ -38,7 +38,10 @@ def execute(arguments: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         screen.close()
         where = f" --runs {shlex.quote(arguments.runs)}" if arguments.runs else ""
-        print(f"steelyard: stopped. Everything finished so far is kept; go on with: steelyard run --resume {folder.name}{where}", file=sys.stderr)
+        print(
+            f"steelyard: stopped. Everything finished so far is kept; go on with: steelyard run --resume {folder.name}{where}",
+            file=sys.stderr,
+        )
         return 130
     finally:
         screen.close()
@@ -50,8 +53,16 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _request(arguments: argparse.Namespace, root: Path) -> tuple[Options, Path | None]:
     if not arguments.resume:
-        more = {"protocol": arguments.protocol, "rounds": selection.rounds_of(arguments.rounds), "delta": _delta(arguments.delta)}
-        more |= {"certify": not arguments.no_certify, "calibrate": not arguments.no_calibrate, "guard": not arguments.no_guard}
+        more = {
+            "protocol": arguments.protocol,
+            "rounds": selection.rounds_of(arguments.rounds),
+            "delta": _delta(arguments.delta),
+        }
+        more |= {
+            "certify": not arguments.no_certify,
+            "calibrate": not arguments.no_calibrate,
+            "guard": not arguments.no_guard,
+        }
         return selection.options_of(arguments, loader_workers=arguments.loader_workers, **more), None
     folder = record.find(root, arguments.resume)
     known = record.read(folder)
@@ -65,9 +76,14 @@ def _check_same(folder: Path, known: RunRecord) -> None:
     from steelyard.launch import worker_hash
 
     if known.worker_hash != worker_hash():
-        raise UserError(f"Run {folder.name} was begun with other measuring code, so its rounds cannot be continued. Start a new run.")
+        raise UserError(
+            f"Run {folder.name} was begun with other measuring code, so its rounds cannot be continued. Start a new run."
+        )
     if known.machine and known.machine != host.describe().fingerprint():
-        raise UserError(f"Run {folder.name} was begun on another machine (or this one has changed), so it cannot be continued. Start a new run.")
+        raise UserError(
+            f"Run {folder.name} was begun on another machine (or this one has changed), so it cannot be continued. "
+            "Start a new run."
+        )
 
 
 def _begin(options: Options, root: Path) -> Path:

@@ -30,17 +30,62 @@ class Column:
 
 
 COLUMNS = (
-    Column("mean step", lambda c, x, s: words.location(x, s), NARROW, "Counted time over counted steps, averaged over processes; lower is better."),
-    Column("times the fastest", words.ratio, NARROW, "Time per step over that of the fastest certified contender, from rounds both ran."),
-    Column("median step", lambda c, x, s: Told(words.median(x, s)), 120, "Half of the counted steps took less."),
-    Column("throughput", lambda c, x, s: words.throughput(x, s, c.unit), 108, "Batch size over mean step; higher is better."),
-    Column("first step", lambda c, x, s: Told(words.seconds(x.first_step_ns)), NARROW, "Compilation, tracing and allocation happen here."),
-    Column("to first step", lambda c, x, s: Told(words.seconds(x.to_first_step_ns)), 0, "From the start of the process to the end of its first step, import included."),
-    Column("peak memory", lambda c, x, s: Told(words.memory(x)), 94, "Of the device where the framework counts it, else of the whole process."),
-    Column("accuracy", lambda c, x, s: words.accuracy(x), 120, "On the test split, after equally many training steps."),
-    Column("of peak", lambda c, x, s: Told(words.share(x, s)), 0, "Arithmetic of the training step over the fastest matrix product measured on this machine."),
-    Column("certified", lambda c, x, s: Told(words.CERTIFICATES[x.proof.state]), NARROW, "Whether it was proved to compute the same as the reference."),
-)  # fmt: skip
+    Column(
+        "mean step",
+        lambda _, x, s: words.location(x, s),
+        NARROW,
+        "Counted time over counted steps, averaged over processes; lower is better.",
+    ),
+    Column(
+        "times the fastest",
+        words.ratio,
+        NARROW,
+        "Time per step over that of the fastest certified contender, from rounds both ran.",
+    ),
+    Column("median step", lambda _, x, s: Told(words.median(x, s)), 120, "Half of the counted steps took less."),
+    Column(
+        "throughput",
+        lambda c, x, s: words.throughput(x, s, c.unit),
+        108,
+        "Batch size over mean step; higher is better.",
+    ),
+    Column(
+        "first step",
+        lambda _, x, _s: Told(words.seconds(x.first_step_ns)),
+        NARROW,
+        "Compilation, tracing and allocation happen here.",
+    ),
+    Column(
+        "to first step",
+        lambda _, x, _s: Told(words.seconds(x.to_first_step_ns)),
+        0,
+        "From the start of the process to the end of its first step, import included.",
+    ),
+    Column(
+        "peak memory",
+        lambda _, x, _s: Told(words.memory(x)),
+        94,
+        "Of the device where the framework counts it, else of the whole process.",
+    ),
+    Column(
+        "accuracy",
+        lambda _, x, _s: words.accuracy(x),
+        120,
+        "On the test split, after equally many training steps.",
+    ),
+    Column(
+        "of peak",
+        lambda _, x, s: Told(words.share(x, s)),
+        0,
+        "Arithmetic of the training step over the fastest matrix product measured on this machine.",
+    ),
+    Column(
+        "certified",
+        lambda _, x, _s: Told(words.CERTIFICATES[x.proof.state]),
+        NARROW,
+        "Whether it was proved to compute the same as the reference.",
+    ),
+)
 
 
 def shown(columns: int) -> list[Column]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,7 @@ BAND = "rgba(128,128,128,0.20)"
 QUIET = "#8a8f98"
 CLEAR = "rgba(0,0,0,0)"
 FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'
+LEGEND = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "traceorder": "normal"}
 
 
 @dataclass(frozen=True)
@@ -40,24 +42,58 @@ class Figure:
 def frame(height: int, **more: Any) -> dict[str, Any]:
     """Return a layout without a legend; axes are given by `more`."""
     return {
-        "autosize": True, "height": height, "margin": {"l": 8, "r": 12, "t": 12, "b": 40}, "showlegend": False,
-        "paper_bgcolor": CLEAR, "plot_bgcolor": CLEAR, "font": {"family": FONT, "size": 12, "color": QUIET}, "dragmode": "zoom",
-        "hoverlabel": {"bgcolor": "#22262b", "bordercolor": "#22262b", "font": {"family": FONT, "size": 12, "color": "#ffffff"}, "align": "left"},
+        "autosize": True,
+        "height": height,
+        "margin": {"l": 8, "r": 12, "t": 12, "b": 40},
+        "showlegend": False,
+        "paper_bgcolor": CLEAR,
+        "plot_bgcolor": CLEAR,
+        "font": {"family": FONT, "size": 12, "color": QUIET},
+        "dragmode": "zoom",
+        "hoverlabel": {
+            "bgcolor": "#22262b",
+            "bordercolor": "#22262b",
+            "font": {"family": FONT, "size": 12, "color": "#ffffff"},
+            "align": "left",
+        },
         **more,
-    }  # fmt: skip
+    }
 
 
 def axis(title: str = "", **more: Any) -> dict[str, Any]:
     """Return an axis with a thin grid."""
     return {
-        "title": {"text": plain(title), "font": {"size": 12}, "standoff": 6}, "gridcolor": GRID, "zeroline": False, "linecolor": GRID,
-        "tickcolor": GRID, "automargin": True, "fixedrange": False, **more,
-    }  # fmt: skip
+        "title": {"text": plain(title), "font": {"size": 12}, "standoff": 6},
+        "gridcolor": GRID,
+        "zeroline": False,
+        "linecolor": GRID,
+        "tickcolor": GRID,
+        "automargin": True,
+        "fixedrange": False,
+        **more,
+    }
 
 
 def note(text: str, **where: Any) -> dict[str, Any]:
     """Return a piece of text on a plot."""
-    return {"text": text, "showarrow": False, "xanchor": "left", "yanchor": "bottom", "xref": "paper", "yref": "y", "align": "left", **where}
+    return {
+        "text": text,
+        "showarrow": False,
+        "xanchor": "left",
+        "yanchor": "bottom",
+        "xref": "paper",
+        "yref": "y",
+        "align": "left",
+        **where,
+    }
+
+
+def hatched(colour: str, hatch: str) -> dict[str, Any]:
+    """Return the look of a bar: a colour, and a hatch that tells it from its neighbours without colour."""
+    return {
+        "color": colour,
+        "pattern": {"shape": hatch, "fillmode": "overlay", "fgcolor": "#ffffff", "fgopacity": 0.8, "size": 6},
+    }
 
 
 def plain(text: str) -> str:
@@ -77,7 +113,7 @@ def extremes(values: Series, bins: int) -> tuple[np.ndarray[Any, np.dtype[np.int
     edges = np.linspace(0, len(values), bins + 1).astype(np.int64)
     pairs = [
         (start + int(values[start:stop].argmin()), start + int(values[start:stop].argmax()))
-        for start, stop in zip(edges[:-1], edges[1:], strict=True)
+        for start, stop in pairwise(edges)
     ]
     places = np.unique(np.array(pairs, dtype=np.int64).ravel())
     return places, values[places]

@@ -16,6 +16,14 @@ if TYPE_CHECKING:
 ROW_PIXELS = 46
 WIDEST = 4.0
 """An interval is drawn up to this factor beyond the estimates; where it goes on, it leaves the plot."""
+RATIOS = (
+    "Each contender's time per step, as a multiple of the fastest contender's, with its interval. The grey band, {delta} "
+    "to either side of 1, is practical equality: an interval inside it is a tie, one that leaves out 1 is a difference."
+)
+MEANS = "Each contender's mean time per step with its interval. Nobody here may be called the fastest."
+
+Span = tuple[float, float, float]
+"""Estimate, lower end, upper end."""
 
 
 def figure(comparison: Comparison, source: str, styles: dict[str, Style]) -> Figure | None:
@@ -27,27 +35,34 @@ def figure(comparison: Comparison, source: str, styles: dict[str, Style]) -> Fig
     if ranking.leader is None:
         return _means(comparison, source, measured, styles)
     spans = [_ratio(contender, source, ranking.leader) for contender in measured]
-    data, notes = _rows(measured, spans, [str(words.ratio(comparison, c, source)) for c in measured], styles, "x")
+    data, notes = _rows(measured, spans, [str(words.ratio(comparison, each, source)) for each in measured], styles)
     layout = _layout(spans, len(measured), notes, "time per step over the fastest contender's", "x")
-    low, high = 1 / (1 + ranking.delta_used), 1 + ranking.delta_used
-    band = {"type": "rect", "x0": low, "x1": high, "yref": "paper", "y0": 0, "y1": 1, "fillcolor": figures.BAND, "line": {"width": 0}, "layer": "below"}
-    one = {"type": "line", "x0": 1, "x1": 1, "yref": "paper", "y0": 0, "y1": 1, "line": {"width": 1, "color": figures.QUIET}, "layer": "below"}
-    says = (
-        f"Each contender's time per step, as a multiple of the fastest contender's, with its interval. The grey band, {percent(ranking.delta_used)} "
-        "to either side of 1, is practical equality: an interval inside it is a tie, one that leaves out 1 is a difference."
-    )
-    return Figure(_name(comparison, source, "ratios"), "Ratios to the fastest", says + _hollow(measured), data, {**layout, "shapes": [band, one]}, wide=True)
+    layout["shapes"] = _equality(ranking.delta_used)
+    says = RATIOS.format(delta=percent(ranking.delta_used)) + _hollow(measured)
+    return Figure(f"ratios/{comparison.group}/{source}", "Ratios to the fastest", says, data, layout, wide=True)
 
 
 def _means(comparison: Comparison, source: str, measured: list[Contender], styles: dict[str, Style]) -> Figure:
-    spans = [(v.location.value_ns / 1e9, v.location.low_ns / 1e9, v.location.high_ns / 1e9) for v in (c.speeds[source] for c in measured)]
-    data, notes = _rows(measured, spans, [str(words.location(c, source)) for c in measured], styles, "s")
+    spans: list[Span | None] = [
+        (v.location.value_ns / 1e9, v.location.low_ns / 1e9, v.location.high_ns / 1e9)
+        for v in (c.speeds[source] for c in measured)
+    ]
+    data, notes = _rows(measured, spans, [str(words.location(c, source)) for c in measured], styles)
     layout = _layout(spans, len(measured), notes, "mean time per step", "s")
-    says = "Each contender's mean time per step with its interval. Nobody here may be called the fastest." + _hollow(measured)
-    return Figure(_name(comparison, source, "ratios"), "Mean steps", says, data, layout, wide=True)
+    return Figure(
+        f"ratios/{comparison.group}/{source}", "Mean steps", MEANS + _hollow(measured), data, layout, wide=True
+    )
 
 
-def _ratio(contender: Contender, source: str, leader: str) -> tuple[float, float, float] | None:
+def _equality(delta: float) -> list[dict[str, Any]]:
+    """Return the band of practical equality and the line of the fastest."""
+    tall = {"yref": "paper", "y0": 0, "y1": 1, "layer": "below"}
+    band = {"type": "rect", "x0": 1 / (1 + delta), "x1": 1 + delta, "fillcolor": figures.BAND, "line": {"width": 0}}
+    one = {"type": "line", "x0": 1, "x1": 1, "line": {"width": 1, "color": figures.QUIET}}
+    return [{**band, **tall}, {**one, **tall}]
+
+
+def _ratio(contender: Contender, source: str, leader: str) -> Span | None:
     if contender.cell.key == leader:
         return 1.0, 1.0, 1.0
     found = contender.speeds[source].ratio
@@ -55,28 +70,39 @@ def _ratio(contender: Contender, source: str, leader: str) -> tuple[float, float
 
 
 def _rows(
-    measured: list[Contender], spans: list[Any], texts: list[str], styles: dict[str, Style], unit: str
+    measured: list[Contender], spans: list[Span | None], texts: list[str], styles: dict[str, Style]
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return traces and notes: the name to the left above each interval, its figure to the right."""
     data, notes = [], []
     edges = _range(spans)
     for row, (contender, span, text) in enumerate(zip(measured, spans, texts, strict=True)):
-        style, certified = styles[contender.cell.arm], contender.proof.state == "certified"
-        notes.append(figures.note(figures.plain(contender.title), x=0, y=row, yshift=8, font={"size": 13}))
-        notes.append(figures.note(figures.plain(text), x=1, y=row, yshift=8, xanchor="right"))
-        if span is None:
-            continue
-        value, low, high = span
-        line = {"color": style.colour, "width": 3, "dash": "solid" if certified else "dot"}
-        drawn = figures.rounded([max(low, edges[0]), min(high, edges[1])])
-        data.append({"x": drawn, "y": [row, row], "mode": "lines", "line": line, "hoverinfo": "skip"})
-        symbol = style.symbol if certified else f"{style.symbol}-open"
-        hover = f"{figures.plain(contender.title)}<br>{figures.plain(text)}<extra></extra>"
-        marker = {"symbol": symbol, "size": 11, "color": style.colour, "line": {"width": 2 if not certified else 0, "color": style.colour}}
-        data.append({"x": figures.rounded([value]), "y": [row], "mode": "markers", "marker": marker, "hovertemplate": hover})
+        title, told = figures.plain(contender.title), figures.plain(text)
+        notes.append(figures.note(title, x=0, y=row, yshift=8, font={"size": 13}))
+        notes.append(figures.note(told, x=1, y=row, yshift=8, xanchor="right"))
+        if span:
+            certified = contender.proof.state == "certified"
+            data += _interval(row, span, edges, styles[contender.cell.arm], certified, f"{title}<br>{told}")
     return data, notes
 
 
-def _layout(spans: list[Any], rows: int, notes: list[dict[str, Any]], title: str, unit: str) -> dict[str, Any]:
+def _interval(
+    row: int, span: Span, edges: tuple[float, float], style: Style, certified: bool, hover: str
+) -> list[dict[str, Any]]:
+    value, low, high = span
+    line = {"color": style.colour, "width": 3, "dash": "solid" if certified else "dot"}
+    symbol = style.symbol if certified else f"{style.symbol}-open"
+    edge = {"width": 0 if certified else 2, "color": style.colour}
+    marker = {"symbol": symbol, "size": 11, "color": style.colour, "line": edge}
+    ends = figures.rounded([max(low, edges[0]), min(high, edges[1])])
+    drawn = {"x": ends, "y": [row, row], "mode": "lines", "line": line, "hoverinfo": "skip"}
+    return [drawn, {**_point(value, row), "marker": marker, "hovertemplate": f"{hover}<extra></extra>"}]
+
+
+def _point(value: float, row: int) -> dict[str, Any]:
+    return {"x": figures.rounded([value]), "y": [row], "mode": "markers"}
+
+
+def _layout(spans: list[Span | None], rows: int, notes: list[dict[str, Any]], title: str, unit: str) -> dict[str, Any]:
     low, high = _range(spans)
     more = {"tickformat": "~s", "ticksuffix": unit} if unit == "s" else {"ticksuffix": "x"}
     if high / low > 3:
@@ -87,7 +113,7 @@ def _layout(spans: list[Any], rows: int, notes: list[dict[str, Any]], title: str
     return figures.frame(ROW_PIXELS * rows + 64, xaxis=across, yaxis=down, annotations=notes, hovermode="closest")
 
 
-def _range(spans: list[Any]) -> tuple[float, float]:
+def _range(spans: list[Span | None]) -> tuple[float, float]:
     known = [span for span in spans if span]
     least, most = min(span[0] for span in known), max(span[0] for span in known)
     low = min(max(span[1], least / WIDEST) for span in known)
@@ -99,7 +125,3 @@ def _range(spans: list[Any]) -> tuple[float, float]:
 def _hollow(measured: list[Contender]) -> str:
     doubtful = [contender.title for contender in measured if contender.proof.state != "certified"]
     return f" Hollow and dotted, because not certified: {words.listed(doubtful)}." if doubtful else ""
-
-
-def _name(comparison: Comparison, source: str, kind: str) -> str:
-    return f"{kind}/{comparison.group}/{source}"

@@ -16,6 +16,14 @@ if TYPE_CHECKING:
     from steelyard.report.styles import Style
 
 BINS = 1000
+"""Two points are drawn of each."""
+CURVES = (
+    "The loss of every training step. All contenders start from the same weights and see the same batches in the same "
+    "order, so the curves should lie on each other."
+)
+DISTANCES = (
+    " Below: how far each is from {first}'s. Rounding begins near one part in ten million, and training lets it grow."
+)
 
 
 def figure(comparison: Comparison, styles: dict[str, Style]) -> Figure | None:
@@ -32,15 +40,16 @@ def figure(comparison: Comparison, styles: dict[str, Style]) -> Figure | None:
             common = min(len(own), len(first))
             distance = np.abs(own[:common] - first[:common])
             data.append(_curve(contender, np.where(distance > 0, distance, np.nan), styles, "y2", legend=False))
-    says = "The loss of every training step. All contenders start from the same weights and see the same batches in the same order, so the curves should lie on each other"
-    layout = {"xaxis": figures.axis("training step", nticks=6, anchor="y2" if len(trained) > 1 else "y"), "yaxis": figures.axis("loss", nticks=5)}
-    if len(trained) > 1:
-        layout["yaxis"]["domain"] = [0.42, 1]
-        layout["yaxis2"] = figures.axis("difference", domain=[0, 0.32], type="log", range=_decades(data), nticks=4, tickformat=".0e")
-        says += f"; below, how far each is from {trained[0].title}'s: rounding begins near one part in ten million, and training lets it grow."
-    else:
-        says += "."
-    frame = figures.frame(360, showlegend=True, legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}, hovermode="closest", **layout)
+    alone = len(trained) == 1
+    layout: dict[str, Any] = {
+        "xaxis": figures.axis("training step", nticks=6, anchor="y" if alone else "y2"),
+        "yaxis": figures.axis("loss", nticks=5, domain=[0, 1] if alone else [0.42, 1]),
+    }
+    if not alone:
+        scale = {"type": "log", "range": _decades(data), "nticks": 4, "tickformat": ".0e"}
+        layout["yaxis2"] = figures.axis("difference", domain=[0, 0.32], **scale)
+    frame = figures.frame(360, showlegend=True, legend=figures.LEGEND, hovermode="closest", **layout)
+    says = CURVES + ("" if alone else DISTANCES.format(first=trained[0].title))
     return Figure(f"losses/{comparison.group}", "Losses", says, data, frame)
 
 
@@ -51,12 +60,21 @@ def _decades(data: list[dict[str, Any]]) -> list[int]:
     return [low, max(low + 3, math.ceil(math.log10(max(seen)))) if seen else -5]
 
 
-def _curve(contender: Contender, values: Series, styles: dict[str, Style], down: str, legend: bool = True) -> dict[str, Any]:
+def _curve(
+    contender: Contender, values: Series, styles: dict[str, Style], down: str, legend: bool = True
+) -> dict[str, Any]:
     style = styles[contender.cell.arm]
     places, kept = extremes(np.nan_to_num(values, nan=0.0), BINS)
     shown = np.where(kept == 0, np.nan, kept) if down == "y2" else kept
     title = figures.plain(contender.title)
     return {
-        "x": (places + 1).tolist(), "y": figures.rounded(shown), "yaxis": down, "mode": "lines", "name": title, "legendgroup": contender.cell.arm, "showlegend": legend,
-        "line": {"color": style.colour, "width": 1.5, "dash": style.dash}, "hovertemplate": f"{title}<br>step %{{x}}: %{{y:.6g}}<extra></extra>",
-    }  # fmt: skip
+        "x": (places + 1).tolist(),
+        "y": figures.rounded(shown),
+        "yaxis": down,
+        "mode": "lines",
+        "name": title,
+        "legendgroup": contender.cell.arm,
+        "showlegend": legend,
+        "line": {"color": style.colour, "width": 1.5, "dash": style.dash},
+        "hovertemplate": f"{title}<br>step %{{x}}: %{{y:.6g}}<extra></extra>",
+    }

@@ -138,11 +138,12 @@ def compare(material: Material, group: str) -> Comparison:
     flops = network.training_flops * preset.sizes["batch"]
     contenders = [_contender(material, cell, named[cell.key], rankings, flops) for cell in cells]
     order = {key: place for place, key in enumerate(rankings[primary].order)} if primary in rankings else {}
+    contenders.sort(key=lambda c: (order.get(c.cell.key, len(order)), _mean_ns(c, primary)))
     return Comparison(
         group=group, title=workload.title, unit=workload.unit, metric=workload.metric, preset=preset.summary,
         origin=material.record.materials.get(group, {}).get("origin", ""), batch=preset.sizes["batch"],
         parameters=network.trainable_count, training_flops=network.training_flops, primary=primary,
-        contenders=tuple(sorted(contenders, key=lambda c: (order.get(c.cell.key, len(order)), _mean_ns(c, primary)))), rankings=rankings,
+        contenders=tuple(contenders), rankings=rankings,
         sentences={source: ranking_sentence(ranking, named) for source, ranking in rankings.items()},
         gaps=tuple(gap for gap in material.plan.gaps if gap.group == group),
     )  # fmt: skip
@@ -166,7 +167,7 @@ def _inputs(material: Material, cells: list[Cell]) -> list[str]:
 
 def _rank(material: Material, cells: list[Cell], source: str) -> Ranking:
     """Judge cells that are certified and physically possible; the others are shown, but no verdict rests on them."""
-    able = [cell for cell in cells if certified(material, cell) and cell.key not in material.record.impossible]
+    able = [cell for cell in cells if certified(material, cell)]
     return decide(material.book.locations(able, source), material.noise, material.decision)
 
 
@@ -181,9 +182,10 @@ def _contender(material: Material, cell: Cell, title: str, rankings: dict[str, R
     first = trials[0] if trials else failed
     environment = material.record.environments.get(cell.environment, {})
     evaluated = next((trial for trial in trials if trial.evaluation), None)
+    speeds = {source: _speed(material, cell, trials, source, ranking, flops) for source, ranking in rankings.items()}
     return Contender(
         cell=cell, title=title, version=environment.get("version", ""), mode=cell.settings.mode,
-        speeds={source: speed for source, ranking in rankings.items() if (speed := _speed(material, cell, trials, source, ranking, flops))},
+        speeds={source: speed for source, speed in speeds.items() if speed},
         first_step_ns=_median(t.phases_ns.get("first-step") for t in trials),
         to_first_step_ns=_median(t.first_step_since_spawn_ns for t in trials),
         phases_ns={name: _median(t.phases_ns.get(name) for t in trials) or 0.0 for name in ("import", "build", "first-step")},

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard import protocols
 from steelyard.errors import UserError
-from steelyard.report import costs, notices, sections, words
+from steelyard.report import details, notices, sections, stability, words
 from steelyard.report.styles import styles
 from steelyard.statistics.sentences import percent
 
@@ -31,15 +31,30 @@ def render(view: View) -> str:
     """Return the page of a run."""
     look = styles(view.comparisons)
     workloads = [sections.workload(comparison, look) for comparison in view.comparisons]
-    machine = costs.machine(view)
+    machine = stability.machine(view)
     drawn = [figure for workload in workloads for figure in _figures(workload)] + ([machine] if machine else [])
-    return _environment().get_template(PAGE).render(
-        view=view, record=view.record, workloads=workloads, machine=machine, look=look, notices=notices.gather(view.warnings),
-        when=words.moment(view.record.created), machine_line=words.machine(view.record.host), noise=noise(view),
-        protocol=protocol(view.record.protocol), intervals=words.INTERVALS, figures=embedded([figure.as_dict() for figure in drawn]),
-        library=library() if drawn else "", style=_read("style.css"), drawing=_read("draw.js"),
-        host=sections.host_facts(view.record.host),
-    )  # fmt: skip
+    page: str = (
+        _environment()
+        .get_template(PAGE)
+        .render(
+            view=view,
+            record=view.record,
+            workloads=workloads,
+            machine=machine,
+            notices=notices.gather(view.warnings),
+            when=words.moment(view.record.created),
+            machine_line=words.machine(view.record.host),
+            noise=noise(view),
+            protocol=protocol(view.record.protocol),
+            intervals=words.INTERVALS,
+            figures=embedded([figure.as_dict() for figure in drawn]),
+            library=library() if drawn else "",
+            style=_read("style.css"),
+            drawing=_read("draw.js"),
+            host=details.host_facts(view.record.host),
+        )
+    )
+    return page
 
 
 def noise(view: View) -> str:
@@ -81,10 +96,20 @@ def _environment() -> Any:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
-    made = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    made = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
     made.filters |= {
-        "brackets": lambda sentence: Markup(sections.brackets(sentence)), "facts": sections.facts, "tables": sections.tables, "untabled": sections.untabled,
-    }  # fmt: skip
+        "brackets": lambda sentence: Markup(sections.brackets(sentence)),
+        "facts": details.facts,
+        "tables": details.tables,
+        "untabled": details.untabled,
+        "unsaid": lambda proof: {name: value for name, value in proof.items() if name not in ("passed", "sentence")},
+    }
     return made
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steelyard import store
-from steelyard.report import figures, words
+from steelyard.report import figures, notation, words
 from steelyard.report.figures import Figure, extremes
 
 if TYPE_CHECKING:
@@ -22,11 +22,13 @@ STRIP_PIXELS = 92
 PREPARING = ("training", "warm-up")
 LEAST_SPAN = 0.08
 """Of the median: a strip shows at least this much, or the noise of a steady contender would fill it."""
-EXPLAINED = (
-    "Each contender's steps, round after round; hairlines part the rounds, each a fresh process. Grey: training and warm-up, which do not "
-    "count; coloured: counted. First steps are left out, for they have a column of their own. Of long series the shortest and the longest step of "
-    "each stretch are drawn; triangles mark steps beyond the scale. Flat stretches are blocks of which only the mean is known."
+STEPS = (
+    "Each contender's steps, round after round; hairlines part the rounds, each a fresh process. Grey: training and "
+    "warm-up, which do not count; coloured: counted. First steps are left out, for they have a column of their own. Of "
+    "long series the shortest and the longest step of each stretch are drawn; triangles mark steps beyond the scale. "
+    "Flat stretches are blocks of which only the mean is known."
 )
+STEPS_AGAIN = "The same for the resident batch: what is left when no input has to be fetched."
 
 
 def step_times(comparison: Comparison, source: str, styles: dict[str, Style]) -> Figure | None:
@@ -40,12 +42,12 @@ def step_times(comparison: Comparison, source: str, styles: dict[str, Style]) ->
         strip = _Strip(row, len(measured), styles[contender.cell.arm])
         data += strip.traces(contender, source)
         layout[strip.axis_key] = strip.axis()
-        notes.append(figures.note(figures.plain(contender.title) + strip.beyond, x=0, y=1, yref=f"{strip.axis_name} domain", yshift=2, font={"size": 13}))
+        notes.append(strip.note(contender.title))
         shapes += [_border(start, strip.axis_name) for start in strip.starts[1:]]
     layout["xaxis"]["anchor"] = _axis_name(len(measured) - 1)
-    says = EXPLAINED if source == next(iter(comparison.rankings)) else "The same for the resident batch: what is left when no input has to be fetched."
-    frame = figures.frame(STRIP_PIXELS * len(measured) + 70, annotations=notes, shapes=shapes, hovermode="closest", **layout)
-    frame["margin"] = {"l": 8, "r": 12, "t": 24, "b": 40}
+    layout |= {"annotations": notes, "shapes": shapes, "margin": {"l": 8, "r": 12, "t": 24, "b": 40}}
+    frame = figures.frame(STRIP_PIXELS * len(measured) + 70, hovermode="closest", **layout)
+    says = STEPS if source == next(iter(comparison.rankings)) else STEPS_AGAIN
     return Figure(f"steps/{comparison.group}/{source}", f"Step times, {words.SHORT_INPUTS[source]}", says, data, frame)
 
 
@@ -55,11 +57,12 @@ class _Strip:
     def __init__(self, row: int, rows: int, style: Style) -> None:
         self.axis_name, self.axis_key = _axis_name(row), "yaxis" + _axis_name(row)[1:]
         self.starts: list[int] = []
-        self.beyond = ""
+        self._longest = ""
         self._row, self._rows, self._style = row, rows, style
         self._low, self._high = 0.0, 1.0
 
     def traces(self, contender: Contender, source: str) -> list[dict[str, Any]]:
+        """Return the steps that count and those that do not; fixes the scale, and notes where rounds begin."""
         parts = [(trial, _preparing(trial, source), trial.steps_ns(source) / 1e9) for trial in contender.trials]
         total = sum(len(before) + len(counted) for _, before, counted in parts) or 1
         counted = np.concatenate([part[2] for part in parts])
@@ -76,11 +79,17 @@ class _Strip:
             *self._beyond(grey, bright),
         ]
 
+    def note(self, title: str) -> dict[str, Any]:
+        """Return the title above the strip, with the longest step where that is beyond the scale."""
+        where = {"x": 0, "y": 1, "yref": f"{self.axis_name} domain", "yshift": 2, "font": {"size": 13}}
+        return figures.note(figures.plain(title) + self._longest, **where)
+
     def axis(self) -> dict[str, Any]:
+        """Return the vertical axis, in its place on the plot."""
         height = 1 / self._rows
         top = 1 - self._row * height
         domain = [max(0.0, top - height * 0.76), top]
-        ticks = {"nticks": 4, "tickformat": "~s", "ticksuffix": "s", "tickfont": {"size": 11}}
+        ticks: dict[str, Any] = {"nticks": 4, "tickformat": "~s", "ticksuffix": "s", "tickfont": {"size": 11}}
         return figures.axis(domain=domain, range=[self._low, self._high], **ticks)
 
     def _scale(self, counted: Series) -> None:
@@ -90,23 +99,40 @@ class _Strip:
 
     def _trace(self, line: _Line, look: dict[str, Any], said: str) -> dict[str, Any]:
         return {
-            "x": line.x, "y": figures.rounded(line.y, 4), "customdata": line.rounds, "mode": "lines", "line": look, "yaxis": self.axis_name,
-            "connectgaps": False, "hovertemplate": f"%{{y:.4s}}s, {said}<br>round %{{customdata}}<extra></extra>",
-        }  # fmt: skip
+            "x": line.x,
+            "y": figures.rounded(line.y, 4),
+            "customdata": line.rounds,
+            "mode": "lines",
+            "line": look,
+            "yaxis": self.axis_name,
+            "connectgaps": False,
+            "hovertemplate": f"%{{y:.4s}}s, {said}<br>round %{{customdata}}<extra></extra>",
+        }
 
     def _beyond(self, *lines: _Line) -> list[dict[str, Any]]:
         """Mark what lies above the scale at its edge, with its true value."""
-        high = [(x, y, number) for line in lines for x, y, number in zip(line.x, line.y, line.rounds, strict=True) if x is not None and y > self._high]
+        high = [
+            (x, y, number)
+            for line in lines
+            for x, y, number in zip(line.x, line.y, line.rounds, strict=True)
+            if x is not None and y > self._high
+        ]
         if not high:
             return []
-        longest = max(y for _, y, _ in high)
-        self.beyond = f" <span style='font-size:11px'>(longest {longest:.3g} s)</span>" if longest >= 1 else f" <span style='font-size:11px'>(longest {longest * 1e3:.3g} ms)</span>"
-        return [{
-            "x": [x for x, _, _ in high], "y": [figures.rounded([self._high])[0]] * len(high), "mode": "markers", "yaxis": self.axis_name,
-            "marker": {"symbol": "triangle-up", "size": 7, "color": self._style.colour}, "cliponaxis": False,
-            "customdata": [[float(f"{y:.4g}"), number] for _, y, number in high],
-            "hovertemplate": "%{customdata[0]:.4s}s, beyond the scale<br>round %{customdata[1]}<extra></extra>",
-        }]  # fmt: skip
+        longest = notation.duration(max(y for _, y, _ in high) * 1e9)
+        self._longest = f" <span style='font-size:11px'>(longest {longest})</span>"
+        return [
+            {
+                "x": [x for x, _, _ in high],
+                "y": [figures.rounded([self._high])[0]] * len(high),
+                "mode": "markers",
+                "yaxis": self.axis_name,
+                "marker": {"symbol": "triangle-up", "size": 7, "color": self._style.colour},
+                "cliponaxis": False,
+                "customdata": [[float(f"{y:.4g}"), number] for _, y, number in high],
+                "hovertemplate": "%{customdata[0]:.4s}s, beyond the scale<br>round %{customdata[1]}<extra></extra>",
+            }
+        ]
 
 
 class _Line:
@@ -118,6 +144,7 @@ class _Line:
         self.rounds: list[int] = []
 
     def add(self, values: Series, start: int, bins: int, number: int) -> None:
+        """Add the steps of one round, thinned to two points a bin, and a break after them."""
         if len(values):
             places, kept = extremes(values, bins)
             self.x += [*(places + start).tolist(), None]
@@ -135,4 +162,5 @@ def _axis_name(row: int) -> str:
 
 def _border(start: int, axis_name: str) -> dict[str, Any]:
     line = {"width": 1, "color": figures.QUIET, "dash": "dot"}
-    return {"type": "line", "x0": start, "x1": start, "yref": f"{axis_name} domain", "y0": 0, "y1": 1, "line": line, "layer": "below"}
+    place = {"x0": start, "x1": start, "yref": f"{axis_name} domain", "y0": 0, "y1": 1}
+    return {"type": "line", **place, "line": line, "layer": "below"}

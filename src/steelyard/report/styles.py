@@ -13,7 +13,15 @@ if TYPE_CHECKING:
 # Chosen by search: contrast of at least 3 with white and with the dark page, and at least 23 apart (CIE 1976)
 # for normal sight and for each kind of colour blindness as modelled by Machado, Oliveira and Fernandes 2009.
 COLOURS = ("#6892d1", "#c17013", "#8c3ed1", "#636784", "#c13a3a", "#a3907a")
-SIGNS = (("circle", "●"), ("square", "■"), ("diamond", "◆"), ("triangle-up", "▲"), ("triangle-down", "▼"), ("cross", "✚"), ("star", "★"))
+SIGNS = (
+    ("circle", "●"),
+    ("square", "■"),
+    ("diamond", "◆"),
+    ("triangle-up", "▲"),
+    ("triangle-down", "▼"),
+    ("cross", "✚"),
+    ("star", "★"),
+)
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 
 

@@ -47,13 +47,17 @@ def _print_comparison(console: Console, comparison: Comparison) -> None:
     from rich.text import Text
 
     console.print()
-    console.rule(Text(f"{comparison.title}, {comparison.group}", style="bold"), align="left", characters="─", style="dim")
+    console.rule(
+        Text(f"{comparison.title}, {comparison.group}", style="bold"), align="left", characters="─", style="dim"
+    )
     console.print(Text(words.describe(comparison), style="dim"))
     for source in comparison.rankings:
         console.print()
         console.print(Text(words.INPUTS[source], style="bold"))
         console.print(_table(comparison, source, columns.shown(console.width)))
-        console.print(Text.assemble((words.headline(comparison, source), "bold"), " ", words.verdict(comparison, source)))
+        console.print(
+            Text.assemble((words.headline(comparison, source), "bold"), " ", words.verdict(comparison, source))
+        )
     _print_remarks(console, comparison)
 
 
@@ -62,7 +66,9 @@ def _print_remarks(console: Console, comparison: Comparison) -> None:
 
     known = [(contender.title, titles.settings(contender.cell)) for contender in comparison.contenders]
     settings = [(title, f"set to {knobs}.") for title, knobs in known if knobs]
-    missing = [(who, why if why.startswith("Failed") else f"Not measured. {why}") for who, why in sections.missing(comparison)]
+    missing = [
+        (who, why if why.startswith("Failed") else f"Not measured. {why}") for who, why in sections.missing(comparison)
+    ]
     remarks = [*missing, *settings, *sections.remarks(comparison)]
     if remarks:
         console.print()
@@ -87,7 +93,9 @@ def _table(comparison: Comparison, source: str, shown: list[Column]) -> Table:
 def _name(contender: Contender) -> Text:
     from rich.text import Text
 
-    return Text.assemble((contender.title, "bold"), "\n", (", ".join(filter(None, (contender.version, contender.mode))), "dim"))
+    return Text.assemble(
+        (contender.title, "bold"), "\n", (", ".join(filter(None, (contender.version, contender.mode))), "dim")
+    )
 
 
 def _cell(column: Column, comparison: Comparison, contender: Contender, source: str) -> Text:
@@ -108,7 +116,9 @@ def _print_warnings(console: Console, view: View) -> None:
     for notice in notices.gather(view.warnings):
         colour = SEVERITIES[notice.severity]
         for finding in notice.findings:
-            console.print(Text.assemble((notice.severity, colour), " ", f"{'; '.join(finding.subjects)}: {finding.sentence}"))
+            console.print(
+                Text.assemble((notice.severity, colour), " ", f"{'; '.join(finding.subjects)}: {finding.sentence}")
+            )
         console.print(Padding(Text(notice.advice, style="dim"), (0, 0, 0, len(notice.severity) + 1), expand=False))
     if view.warnings:
         console.print()
@@ -117,11 +127,17 @@ def _print_warnings(console: Console, view: View) -> None:
 def as_dict(view: View) -> dict[str, Any]:
     """Return the result as plain values: what a script would want. What is not finite is null."""
     found = {
-        "run": view.name, "study": view.record.study, "created": view.record.created, "state": view.record.state,
-        "method": view.record.method, "machine": view.record.machine, "noise": view.noise.to_dict(),
+        "run": view.name,
+        "study": view.record.study,
+        "created": view.record.created,
+        "state": view.record.state,
+        "method": view.record.method,
+        "machine": view.record.machine,
+        "noise": view.noise.to_dict(),
         "comparisons": [_comparison_dict(comparison) for comparison in view.comparisons],
-        "warnings": [asdict(warning) for warning in view.warnings], "folder": str(view.folder),
-    }  # fmt: skip
+        "warnings": [asdict(warning) for warning in view.warnings],
+        "folder": str(view.folder),
+    }
     plain: dict[str, Any] = _finite(found)
     return plain
 
@@ -136,22 +152,35 @@ def _finite(value: Any) -> Any:
 
 def _comparison_dict(comparison: Comparison) -> dict[str, Any]:
     return {
-        "group": comparison.group, "unit": comparison.unit, "primary": comparison.primary,
+        "group": comparison.group,
+        "unit": comparison.unit,
+        "primary": comparison.primary,
         "headlines": {source: words.headline(comparison, source) for source in comparison.rankings},
         "sentences": {source: words.verdict(comparison, source) for source in comparison.rankings},
-        "verdicts": {source: [asdict(verdict) for verdict in ranking.verdicts] for source, ranking in comparison.rankings.items()},
+        "verdicts": {
+            source: [asdict(verdict) for verdict in ranking.verdicts] for source, ranking in comparison.rankings.items()
+        },
         "contenders": [_contender_dict(contender) for contender in comparison.contenders],
         "gaps": [asdict(gap) for gap in comparison.gaps],
-    }  # fmt: skip
+    }
 
 
 def _contender_dict(contender: Contender) -> dict[str, Any]:
     return {
-        "cell": contender.cell.key, "title": contender.title, "version": contender.version, "mode": contender.mode,
-        "certificate": contender.proof.state, "certificate_sentence": contender.proof.sentence,
+        "cell": contender.cell.key,
+        "title": contender.title,
+        "version": contender.version,
+        "mode": contender.mode,
+        "certificate": contender.proof.state,
+        "certificate_sentence": contender.proof.sentence,
         "speeds": {source: asdict(speed) for source, speed in contender.speeds.items()},
-        "first_step_ns": contender.first_step_ns, "to_first_step_ns": contender.to_first_step_ns,
-        "peak_resident_bytes": contender.peak_resident_bytes, "peak_device_bytes": contender.peak_device_bytes,
-        "accuracy": contender.accuracy, "accuracy_steps": contender.accuracy_steps, "failure": contender.failure,
-        "settings": contender.applied, "libraries": contender.libraries,
-    }  # fmt: skip
+        "first_step_ns": contender.first_step_ns,
+        "to_first_step_ns": contender.to_first_step_ns,
+        "peak_resident_bytes": contender.peak_resident_bytes,
+        "peak_device_bytes": contender.peak_device_bytes,
+        "accuracy": contender.accuracy,
+        "accuracy_steps": contender.accuracy_steps,
+        "failure": contender.failure,
+        "settings": contender.applied,
+        "libraries": contender.libraries,
+    }

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 def titles(cells: Sequence[Cell]) -> dict[str, str]:
     """Return cell key -> title: the framework, its version where one was asked for, a mode that is not the
-    default, and only those knobs in which cells of one environment and mode differ."""
+    default, and only those knobs in which cells of one environment and mode differ.
+    """
     return {cell.key: ", ".join([_framework(cell), *_mode(cell), *_telling(cell, cells)]) for cell in cells}
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from steelyard.report.notation import HOPELESS, duration, interval, significant, time_unit
 from steelyard.report.titles import settings
 from steelyard.statistics.sentences import factor_digits, percent
 
@@ -26,8 +26,6 @@ INTERVALS = (
     "at most 5 of 100 runs."
 )
 NOTHING = "-"
-HOPELESS = 100.0
-"""An interval that reaches this factor away from its value says nothing on that side."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +58,8 @@ def headline(comparison: Comparison, source: str) -> str:
     level = [names[key] for key in ranking.order if key == ranking.leader or _equal(ranking, key)]
     undecided = [names[key] for key in ranking.order if key in ranking.still_undecided]
     if undecided:
-        return f"No winner yet: {listed(level)} {'leads' if len(level) == 1 else 'lead'}, {listed(undecided)} may be level."
+        lead = f"{listed(level)} {'leads' if len(level) == 1 else 'lead'}"
+        return f"No winner yet: {lead}, undecided against {listed(undecided)}."
     if len(level) == 1:
         return f"{level[0]} is the fastest."
     return f"{listed(level)} are the fastest, practically level."
@@ -79,29 +78,6 @@ def verdict(comparison: Comparison, source: str) -> str:
 def listed(names: list[str]) -> str:
     """Return `a, b and c`."""
     return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
-
-
-def duration(nanoseconds: float) -> str:
-    """Return a time with three significant digits: `8.21 ms`, `1.40 s`."""
-    scale, unit = _time_unit(nanoseconds)
-    return f"{significant(nanoseconds / scale)} {unit}"
-
-
-def significant(value: float, digits: int = 3) -> str:
-    """Return a number with so many significant digits, and thousands separated."""
-    if not value or not math.isfinite(value):
-        return "0" if not value else "∞"
-    return f"{value:,.{_decimals(value, digits)}f}"
-
-
-def interval(value: float, low: float, high: float) -> tuple[str, str]:
-    """Return value and `[low, high]` with equal decimals: as many as the interval is worth, at most five digits."""
-    half = (high - low) / 2
-    worth = -math.floor(math.log10(half)) if half > 0 and math.isfinite(half) else 0
-    decimals = max(_decimals(value, 3), min(worth, _decimals(value, 5)))
-    lower = "0" if low * HOPELESS < value else f"{low:,.{decimals}f}"
-    upper = "∞" if high > HOPELESS * value else f"{high:,.{decimals}f}"
-    return f"{value:,.{decimals}f}", f"[{lower}, {upper}]"
 
 
 def seconds(nanoseconds: float | None) -> str:
@@ -123,7 +99,7 @@ def location(contender: Contender, source: str) -> Told:
     where = speed.location
     if where.processes < 2:
         return Told(duration(where.value_ns), "[one process]")
-    scale, unit = _time_unit(where.value_ns)
+    scale, unit = time_unit(where.value_ns)
     value, span = interval(where.value_ns / scale, where.low_ns / scale, where.high_ns / scale)
     return Told(f"{value} {unit}", span)
 
@@ -192,7 +168,11 @@ def machine(host: dict[str, Any]) -> str:
         return ""
     cores = host.get("cores_usable")
     parts = [host.get("cpu_model"), f"{cores} {'core' if cores == 1 else 'cores'}" if cores else ""]
-    parts += [f"{host['memory_bytes'] / 2**30:.0f} GiB memory" if host.get("memory_bytes") else "", *host.get("gpus", ()), *host.get("npus", ())]
+    parts += [
+        f"{host['memory_bytes'] / 2**30:.0f} GiB memory" if host.get("memory_bytes") else "",
+        *host.get("gpus", ()),
+        *host.get("npus", ()),
+    ]
     parts += [host.get("system"), "virtual machine" if host.get("virtualised") else ""]
     return ", ".join(str(part) for part in parts if part)
 
@@ -206,15 +186,3 @@ def moment(stamp: str) -> str:
 def _equal(ranking: Ranking, key: str) -> bool:
     found = ranking.between(ranking.leader, key) if ranking.leader else None
     return bool(found and found.kind == "equal")
-
-
-def _decimals(value: float, digits: int) -> int:
-    exponent = int(f"{value:.{digits - 1}e}".partition("e")[2]) if value and math.isfinite(value) else digits - 1
-    return max(0, digits - 1 - exponent)
-
-
-def _time_unit(nanoseconds: float) -> tuple[float, str]:
-    for scale, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")):
-        if nanoseconds >= 0.9995 * scale:
-            return scale, unit
-    return 1.0, "ns"

@@ -48,5 +48,7 @@ def read(path: Path) -> Study:
     for key in ("workloads", "frameworks"):
         if not getattr(found, key):
             line = settings_files.line_of(path, key)
-            raise UserError(f"{path}, line {line}: '{key}' is empty, so there is nothing to measure. Name at least one.")
+            raise UserError(
+                f"{path}, line {line}: '{key}' is empty, so there is nothing to measure. Name at least one."
+            )
     return found

@@ -28,7 +28,9 @@ def _convolution(formulation: str) -> str:
     """An image of 8 pixels a side shows what is done as a rule, one of 2 what is done where XLA is slow."""
     used = []
     for size in (8, 2):
-        found = _operations(lambda x, k: convolution.convolve(formulation, x, k, 1, 1), (1, size, size, 2), (3, 3, 2, 2))
+        found = _operations(
+            lambda x, k: convolution.convolve(formulation, x, k, 1, 1), (1, size, size, 2), (3, 3, 2, 2)
+        )
         used.append("conv_general_dilated" in dict(found))
     return {(True, True): "xla", (False, False): "matmul", (True, False): "auto"}.get((used[0], used[1]), "unknown")
 

@@ -78,7 +78,7 @@ class _Steps:
         return tuple(batch[name] for name in self._columns)
 
 
-class Objective(nn.Cell):
+class LossAndOutputs(nn.Cell):
     """Network with loss: inputs and targets -> (loss, outputs)."""
 
     def __init__(self, network: nn.Cell, loss: nn.Cell, inputs: int) -> None:
@@ -88,6 +88,13 @@ class Objective(nn.Cell):
     def construct(self, *batch: Tensor) -> tuple[Tensor, Tensors]:
         outputs = self.network(*batch[: self.inputs])
         return self.loss(*outputs, *batch[self.inputs :]), outputs
+
+
+class Loss(LossAndOutputs):
+    """Network with loss: inputs and targets -> loss, as the training step needs it."""
+
+    def construct(self, *batch: Tensor) -> Tensor:
+        return self.loss(*self.network(*batch[: self.inputs]), *batch[self.inputs :])
 
 
 class Trainer:
@@ -102,15 +109,17 @@ class Trainer:
         self._cell: nn.Cell = implementation.build(sizes)
         self._named = implementation.variables(self._cell)
         load(self._named, network, weights)
-        objective = Objective(self._cell, implementation.loss(), len(implementation.INPUTS)).set_train()
+        cells = self._cell, implementation.loss(), len(implementation.INPUTS)
+        loss, loss_and_outputs = Loss(*cells).set_train(), LossAndOutputs(*cells).set_train()
         trained = {p.name: self._named[p.name] for p in network.parameters if p.trainable}
         self._rule, self._order = optimizers.update_rule(optimizer, trained)
         parameters = tuple(trained[name] for name in self._order)
-        differentiate = mindspore.value_and_grad(objective, None, parameters, has_aux=True)
         compiled = mindspore.jit if settings.mode == "graph" else _as_it_is
         self._strict = optimizer.flavour == "strict"
-        self._train = compiled(_strict_step(differentiate, self._rule) if self._strict else _step(differentiate, self._rule))
-        self._differentiate, self._infer = compiled(_gradients(differentiate)), compiled(_inference(self._cell))
+        step = _strict_step if self._strict else _step
+        self._train = compiled(step(mindspore.value_and_grad(loss, None, parameters), self._rule))
+        self._differentiate = compiled(_gradients(mindspore.value_and_grad(loss_and_outputs, None, parameters, has_aux=True)))
+        self._infer = compiled(_inference(self._cell))
         self._last_loss: Tensor | None = None
         self._on_ascend = settings.device == "ascend"
 
@@ -145,7 +154,7 @@ class Trainer:
 
     def gradients(self, batch: Tensors) -> tuple[dict[str, Array], float, dict[str, Array]]:
         """Forward in training mode and backward."""
-        loss, outputs, gradients = self._differentiate(*batch)
+        (loss, outputs), gradients = self._differentiate(*batch)
         found = dict(zip(self._order, map(_numpy, gradients), strict=True))
         return self._canonical(outputs), float(loss.asnumpy()), found
 
@@ -170,7 +179,7 @@ def _as_it_is(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _step(differentiate: Callable[..., Any], rule: nn.Cell) -> Callable[..., Tensor]:
     def step(*batch: Tensor) -> Tensor:
-        (loss, _), gradients = differentiate(*batch)
+        loss, gradients = differentiate(*batch)
         rule(gradients)
         return loss
 
@@ -179,17 +188,16 @@ def _step(differentiate: Callable[..., Any], rule: nn.Cell) -> Callable[..., Ten
 
 def _strict_step(differentiate: Callable[..., Any], rule: nn.Cell) -> Callable[..., Tensor]:
     def step(one: Tensor, two: Tensor, *batch: Tensor) -> Tensor:
-        (loss, _), gradients = differentiate(*batch)
+        loss, gradients = differentiate(*batch)
         rule(gradients, one, two)
         return loss
 
     return step
 
 
-def _gradients(differentiate: Callable[..., Any]) -> Callable[..., tuple[Tensor, Tensors, Tensors]]:
-    def gradients(*batch: Tensor) -> tuple[Tensor, Tensors, Tensors]:
-        (loss, outputs), gradients = differentiate(*batch)
-        return loss, outputs, gradients
+def _gradients(differentiate: Callable[..., Any]) -> Callable[..., Any]:
+    def gradients(*batch: Tensor) -> Any:
+        return differentiate(*batch)
 
     return gradients
 

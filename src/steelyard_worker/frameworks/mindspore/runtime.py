@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -75,13 +76,20 @@ def _probe(x: Tensor) -> Tensor:
 
 def _threads() -> int:
     """Count the threads of the kernel pool, which the first graph starts; no more can run than processors are allowed."""
-    _probe(Tensor(np.zeros(1, np.float32)))
-    tasks = Path("/proc/self/task")
-    names = [(task / "comm").read_text() for task in tasks.iterdir()] if tasks.is_dir() else []
-    pool = sum(name.startswith(("ActorThread", "KernelThread")) for name in names)
-    if not pool:
+    if not Path("/proc/self/task").is_dir():
         return int(mindspore.get_context("runtime_num_threads"))
-    return min(pool, len(os.sched_getaffinity(0)))
+    _probe(Tensor(np.zeros(1, np.float32))).asnumpy()
+    counts = [0]
+    # A thread of the pool names itself when it first runs, which may be a moment later.
+    while not counts[-1] or counts[-10:].count(counts[-1]) < 10:
+        counts.append(_pool_size())
+        time.sleep(0.01)
+    return min(counts[-1], len(os.sched_getaffinity(0)))
+
+
+def _pool_size() -> int:
+    names = [(task / "comm").read_text() for task in Path("/proc/self/task").iterdir()]
+    return sum(name.startswith(("ActorThread", "KernelThread")) for name in names)
 
 
 def libraries() -> dict[str, Any]:

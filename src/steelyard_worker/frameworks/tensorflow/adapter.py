@@ -6,6 +6,7 @@ TensorFlow is imported by the constructor, because it reads its environment vari
 from __future__ import annotations
 
 import os
+from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -57,7 +58,7 @@ class Adapter:
     def applied(self) -> dict[str, Any]:
         """Read the settings back; the mode is what a function compiled as the training step is turns out to be."""
         from tensorflow.python.framework.config import is_op_determinism_enabled
-        from tensorflow.python.framework.test_util import IsMklEnabled
+        from tensorflow.python.util._pywrap_util_port import IsMklEnabled
 
         config, dtype = self._tf.config, self._settings.precision
         probe = self._tf.zeros((), dtype)
@@ -88,16 +89,13 @@ class Adapter:
 
     def libraries(self) -> dict[str, Any]:
         """Versions, and how TensorFlow was built."""
-        import keras
-
         return {
             "tensorflow": self._tf.__version__,
-            "keras": keras.__version__,
+            "keras": metadata.version("keras"),  # importing it would cost every start two seconds
             "numpy": np.__version__,
             "git": self._tf.version.GIT_VERSION,
             "compiler": self._tf.version.COMPILER_VERSION,
             "build": dict(self._tf.sysconfig.get_build_info()),
-            "cpu_flags": os.environ.get("ONEDNN_MAX_CPU_ISA", "all that oneDNN and Eigen find"),
         }
 
     def _compile(self, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -125,7 +123,8 @@ class Adapter:
         hoist = {"auto": mode != "graph", "hoisted": True, "per-step": False}[self._projection]
         automatic = "xla" if mode == "xla" else "library"
         convolution = automatic if self._convolution == "auto" else self._convolution
-        variables = Variables(self._tf.as_dtype(self._settings.precision), convolution, hoist)
+        dtype = self._tf.as_dtype(self._settings.precision)
+        variables = Variables(dtype, convolution, fuse=mode != "xla", hoist=hoist)
         return Trainer(self._wrap, variables, implementation, sizes, network, weights, optimizer, self._update)
 
     def pipeline(self, trainer: Trainer, source: Source, workers: int) -> Iterator[Any]:

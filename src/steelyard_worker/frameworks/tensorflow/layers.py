@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 class Variables:
     """Canonical name -> variable, in the precision of the run, and how layers compute.
 
-    convolution: "library", "matmul", or "xla": the library's unless XLA would be slow. hoist: an LSTM projects its inputs
-    before its loop.
+    convolution: "library", "matmul", or "xla": the library's unless XLA would be slow. fuse: batch norm takes the fused
+    operator where there is one. hoist: an LSTM projects its inputs before its loop.
     """
 
     dtype: tf.DType
     convolution: str = "library"
+    fuse: bool = True
     hoist: bool = False
     named: dict[str, tf.Variable] = field(default_factory=dict)
 
@@ -48,8 +49,8 @@ class Convolution:
 class BatchNorm:
     """Batch norm over all axes but the last; `momentum` weighs the new statistic, the running variance is unbiased.
 
-    float32 takes the fused operator, which keeps the running statistics itself and returns the unbiased variance (P-03);
-    it has no float64 kernel, so float64 is composed.
+    The fused operator keeps the running statistics itself and returns the unbiased variance (P-03). It has no float64 kernel,
+    and XLA would expand it into sums less exact than the composed ones, and no faster.
     """
 
     def __init__(self, variables: Variables, name: str, channels: int, epsilon: float, momentum: float) -> None:
@@ -58,13 +59,14 @@ class BatchNorm:
         self._mean = variables.new(f"{name}.running_mean", channels)
         self._variance = variables.new(f"{name}.running_var", channels)
         self._epsilon, self._momentum = epsilon, momentum
+        self._statistics = self._fused if variables.fuse and variables.dtype == tf.float32 else self._composed
 
     def __call__(self, x: tf.Tensor, training: bool) -> tf.Tensor:
         if not training:
             return tf.nn.batch_normalization(
                 x, self._mean, self._variance, self._beta, self._gamma, self._epsilon
             )
-        y, mean, variance = self._fused(x) if x.dtype == tf.float32 else self._composed(x)
+        y, mean, variance = self._statistics(x)
         self._mean.assign(mean)
         self._variance.assign(variance)
         return y

@@ -8,7 +8,6 @@ import numpy as np
 import tensorflow as tf
 
 from steelyard_worker.frameworks.tensorflow import layouts, optimizers
-from steelyard_worker.frameworks.tensorflow.layers import Variables
 from steelyard_worker.protocol import Refusal
 
 if TYPE_CHECKING:
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
 
     from steelyard_worker.batches import Batch
     from steelyard_worker.frameworks.base import Array
+    from steelyard_worker.frameworks.tensorflow.layers import Variables
     from steelyard_worker.network import Network
     from steelyard_worker.protocol import Optimizer
 
@@ -39,12 +39,18 @@ class Trainer:
         self.train_step, self._backward, self._infer = wrap(self._train), wrap(self._gradients), wrap(self._outputs)
 
     def put(self, batch: Batch) -> dict[str, tf.Tensor]:
-        """Copy a canonical batch into tensors: images NHWC, floats in the precision of the run, integers int32."""
-        return {name: self._convert(array) for name, array in batch.items()}
+        """Copy a canonical batch into tensors."""
+        return {name: tf.constant(array) for name, array in self.native(batch).items()}
 
-    def _convert(self, array: Array) -> tf.Tensor:
-        own = layouts.native("image", array) if array.ndim == 4 else array
-        return tf.constant(own, self._dtype if np.issubdtype(own.dtype, np.floating) else tf.int32)
+    def native(self, batch: Batch) -> Batch:
+        """Return the batch as TensorFlow wants it: images NHWC, floats in the precision of the run, integers int32."""
+        floating = self._dtype.as_numpy_dtype
+        return {
+            name: layouts.native("image" if array.ndim == 4 else name, array).astype(
+                floating if np.issubdtype(array.dtype, np.floating) else np.int32, copy=False
+            )
+            for name, array in batch.items()
+        }
 
     def _outputs(self, batch: dict[str, tf.Tensor], training: bool = False) -> dict[str, tf.Tensor]:
         return self._forward(*(batch[name] for name in self._inputs), training=training)

@@ -1,0 +1,146 @@
+"""Which processes a certificate needs, as pure data: the candidate, its references, and what decides their keys."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from steelyard.certificates.method import STEPS, UNIT_ROUNDOFFS, VARIANTS, VERSION, longest_sum, method
+from steelyard.certificates.sources import digest, implementation_hash, specification_hash
+from steelyard_worker.protocol import Certify, Job, Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from steelyard_worker.network import Network
+    from steelyard_worker.protocol import Optimizer
+
+SUMS_VARIANT = 3
+
+FORMS = {
+    "canonical": "",
+    "epsilon-hat": "epsilon is added to the root of the uncorrected second moment",
+}
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A framework in an environment: `packages` maps every installed distribution to its version."""
+
+    framework: str
+    environment: str
+    mode: str
+    version: str
+    packages: Mapping[str, str]
+
+    @property
+    def title(self) -> str:
+        """Name and version."""
+        return f"{self.framework} {self.version}"
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is to be certified.
+
+    `job`: a certify job of the candidate, its folder set; `materials`: hash of weights, data and order; `declared`: what
+    the framework's native update rule does differently (form, correction); `exact`: whether it can compute in float64.
+    """
+
+    job: Job
+    network: Network
+    peer: Peer
+    materials: str
+    declared: Mapping[str, str]
+    exact: bool = False
+
+
+@dataclass(frozen=True)
+class Task:
+    """One process: a job and the environment it runs in."""
+
+    environment: str
+    job: Job
+
+
+@dataclass(frozen=True)
+class Proceedings:
+    """All that one certificate needs. `references`: the first in three variants, the second unperturbed.
+
+    `exact` and `sums` are wanted only where rounding alone cannot decide (see `further_tasks`): the candidate in float64,
+    and the first reference with noise as large as the longest sum may lose.
+    """
+
+    subject: Subject
+    peers: tuple[Peer, ...]
+    references: tuple[Task, ...]
+    candidate: Task
+    exact: Task
+    sums: Task
+    reference_key: str
+    key: str
+
+
+def reference_optimizer(optimizer: Optimizer, declared: Mapping[str, str]) -> Optimizer:
+    """Return the update rule written out by hand, in the form that a native rule declares; a strict one is canonical."""
+    form = declared if optimizer.flavour == "native" else {}
+    return replace(
+        optimizer, flavour="strict", form=form.get("form", "canonical"), correction=form.get("correction", "float64")
+    )
+
+
+def jobs_for(subject: Subject, peers: Sequence[Peer], folder: Path) -> Proceedings:
+    """Return the processes of a certificate; `folder` takes the references, `peers` are one or two frameworks."""
+    wanted = method(subject.job.settings.precision)
+    rule = reference_optimizer(subject.job.optimizer, subject.declared)
+    tasks = tuple(
+        Task(peer.environment, _reference_job(subject, peer, rule, folder, VARIANTS if not rank else (0,), wanted.noise))
+        for rank, peer in enumerate(peers)
+    )
+    candidate = replace(subject.job, task="certify", certify=Certify(STEPS, (0,), wanted.noise))
+    specification = specification_hash(replace(candidate, optimizer=rule))
+    computing = [
+        (peer.framework, peer.mode, dict(peer.packages), implementation_hash(task.job))
+        for peer, task in zip(peers, tasks, strict=True)
+    ]
+    reference_key = digest(VERSION, wanted.noise, STEPS, VARIANTS, subject.materials, specification, computing)
+    key = digest(
+        reference_key, asdict(wanted), implementation_hash(candidate), asdict(candidate.settings),
+        asdict(candidate.optimizer), subject.peer.version, dict(subject.peer.packages),
+    )  # fmt: skip
+    task = Task(subject.peer.environment, candidate)
+    return Proceedings(
+        subject, tuple(peers), tasks, task, _exact_task(task), _sums_task(subject, tasks[0]), reference_key, key
+    )
+
+
+def _exact_task(candidate: Task) -> Task:
+    job = candidate.job
+    settings = replace(job.settings, precision="float64")
+    return replace(candidate, job=replace(job, settings=settings, folder=str(Path(job.folder) / "float64")))
+
+
+def _sums_task(subject: Subject, reference: Task) -> Task:
+    job = reference.job
+    noise = longest_sum(subject.network, job.batch) * UNIT_ROUNDOFFS[subject.job.settings.precision]
+    wanted = Certify(STEPS, (SUMS_VARIANT,), noise)
+    return replace(reference, job=replace(job, folder=str(Path(job.folder) / "sums"), certify=wanted))
+
+
+def _reference_job(
+    subject: Subject, peer: Peer, rule: Optimizer, folder: Path, variants: tuple[int, ...], noise: float
+) -> Job:
+    settings = Settings(peer.mode, threads=subject.job.settings.threads, precision="float64")
+    return replace(
+        subject.job, task="certify", trial=f"reference/{peer.framework}", framework=peer.framework, settings=settings,
+        optimizer=rule, folder=str(folder / peer.framework), certify=Certify(STEPS, variants, noise),
+    )  # fmt: skip
+
+
+def form_sentence(rule: Optimizer) -> str:
+    """Say where a reference's update rule differs from the canonical formula; nothing where it does not."""
+    differences = [FORMS[rule.form]] if FORMS[rule.form] else []
+    if rule.correction != "float64":
+        differences.append(f"bias correction is computed in {rule.correction}")
+    return "As the framework's own rule does: " + ", ".join(differences) + "." if differences else ""

@@ -1,0 +1,65 @@
+"""Whatever a record holds, as names and texts: nested values, records of equal shape as tables, a machine's facts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Table = tuple[str, list[str], list[list[str]]]
+"""Name, headings, rows."""
+
+
+def tables(values: dict[str, Any]) -> list[Table]:
+    """Return (name, headings, rows) of those values that are lists of records with equal keys."""
+    found = [(name, rows) for name, rows in values.items() if _is_table(rows)]
+    return [(name, list(rows[0]), [[text(value) for value in row.values()] for row in rows]) for name, rows in found]
+
+
+def untabled(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the values that are no tables and say something."""
+    return {
+        name: value for name, value in values.items() if not _is_table(value) and value not in (None, "", (), [], {})
+    }
+
+
+def facts(values: Any, prefix: str = "") -> list[tuple[str, str]]:
+    """Return nested values as (dotted name, text), in order."""
+    if isinstance(values, dict):
+        return [
+            fact for name, value in values.items() for fact in facts(value, f"{prefix}.{name}" if prefix else str(name))
+        ]
+    if isinstance(values, (list, tuple)) and any(isinstance(value, dict) for value in values):
+        return [fact for place, value in enumerate(values, 1) for fact in facts(value, f"{prefix} {place}")]
+    return [(prefix, text(values))]
+
+
+def host_facts(host: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return what is known of a machine, sizes in units a person reads."""
+    known = facts({name: value for name, value in host.items() if name != "unknown"})
+    told = [
+        (name, f"{int(value) / 2**20:,.4g} MiB" if value.isdigit() and ("bytes" in name or "caches" in name) else value)
+        for name, value in known
+    ]
+    return [
+        (name.replace("_bytes", "").replace("_", " ").replace(".", " "), value)
+        for name, value in told
+        if value != "not known"
+    ]
+
+
+def text(value: Any) -> str:
+    """Return one value as a person would write it."""
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "not known"}[value]
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(text, value)) or "none"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return str(value) or "none"
+
+
+def _is_table(rows: Any) -> bool:
+    return (
+        isinstance(rows, list)
+        and bool(rows)
+        and all(isinstance(row, dict) and list(row) == list(rows[0]) for row in rows)
+    )

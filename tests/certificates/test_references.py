@@ -1,0 +1,37 @@
+"""Two independent frameworks compute the same numbers in float64: what every certificate stands on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import subjects
+
+from steelyard import launch
+from steelyard.certificates import reference
+from steelyard.certificates.method import AGREEMENT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+pytestmark = pytest.mark.conformance
+
+PEERS = ("pytorch", "jax")
+
+
+@pytest.mark.parametrize(
+    ("workload", "preset"), [("resnet18", "tiny"), ("lstm-imdb", "tiny"), ("lstm-imdb", "tiny-bidirectional")]
+)
+def test_two_frameworks_agree_in_float64(
+    workload: str, preset: str, tmp_path: Path, interpreter: Callable[[str], Path]
+) -> None:
+    found = subjects.subject(PEERS[0], workload, preset, tmp_path)
+    proceedings = reference.jobs_for(found, [subjects.peer(name) for name in PEERS], tmp_path / "references")
+    for task in (*proceedings.references, proceedings.candidate):
+        trial = launch.launch(task.job, interpreter(task.environment), lambda event: None, launch.Guard())
+        assert trial.done, trial.error
+    certificate = reference.conclude(proceedings)
+    assert certificate.passed, certificate.sentence
+    assert certificate.agreement is not None
+    assert certificate.agreement < AGREEMENT / 100

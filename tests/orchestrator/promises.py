@@ -1,0 +1,100 @@
+"""What the code has promised about its imports and its words, looked up in its syntax; each finding is a sentence."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+# What a deep-learning framework, or a part of one, is imported as.
+FRAMEWORK_MODULES = frozenset(
+    {
+        "torch",
+        "torchvision",
+        "tensorflow",
+        "keras",
+        "jax",
+        "jaxlib",
+        "flax",
+        "optax",
+        "mindspore",
+        "mxnet",
+        "gluon",
+        "horovod",
+    }
+)
+
+
+def imported(source: str) -> Iterator[tuple[int, str]]:
+    """Yield (line, module) of every import in a source text, however deep inside a function; relative ones as `.`."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.lineno, "." * node.level + (node.module or "")
+        elif isinstance(node, ast.Call) and _name_of(node.func) in ("import_module", "__import__") and node.args:
+            if isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str):
+                yield node.lineno, node.args[0].value
+
+
+def foreign_imports(path: Path, allowed: frozenset[str]) -> list[str]:
+    """Return the imports of a file whose first name is not allowed; the standard library always is."""
+    found = []
+    for line, module in imported(path.read_text(encoding="utf-8")):
+        first = module.partition(".")[0]
+        if first and first not in sys.stdlib_module_names and first not in allowed:
+            found.append(f"{path}:{line} imports {module}")
+    return found
+
+
+def framework_imports(path: Path) -> list[str]:
+    """Return the imports of deep-learning frameworks in a file."""
+    modules = imported(path.read_text(encoding="utf-8"))
+    return [
+        f"{path}:{line} imports {module}" for line, module in modules if module.partition(".")[0] in FRAMEWORK_MODULES
+    ]
+
+
+def names_in_code(path: Path, names: frozenset[str]) -> list[str]:
+    """Return where a file's identifiers and strings, docstrings apart, hold one of the names as a word."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    word = re.compile(rf"(?<![a-z0-9])({'|'.join(map(re.escape, sorted(names)))})(?![a-z0-9])")
+    docstrings = {id(node) for node in _docstrings(tree)}
+    found = []
+    for node in ast.walk(tree):
+        for text in () if id(node) in docstrings else _words(node):
+            found += [
+                f"{path}:{getattr(node, 'lineno', 1)} says {match[1]}: {text[:60]!r}"
+                for match in word.finditer(text.lower())
+            ]
+    return found
+
+
+def _words(node: ast.AST) -> Iterator[str]:
+    """Yield every text of a node that a programmer wrote: identifiers, attributes, arguments, strings."""
+    for field in ("id", "attr", "name", "arg", "asname", "module", "value"):
+        value = getattr(node, field, None)
+        if isinstance(value, str):
+            yield value
+
+
+def _docstrings(tree: ast.AST) -> Iterator[ast.AST]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            for each in node.body:
+                # A string that is a statement of its own: the docstring, or the note below a field.
+                if (
+                    isinstance(each, ast.Expr)
+                    and isinstance(each.value, ast.Constant)
+                    and isinstance(each.value.value, str)
+                ):
+                    yield each.value
+
+
+def _name_of(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""

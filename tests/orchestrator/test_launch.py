@@ -1,0 +1,200 @@
+"""One worker, from start to whatever end it comes to: always a Trial, always a recorded event, never a process left."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import invented_trials
+import pytest
+
+from steelyard import launch, trials
+from steelyard_worker import protocol
+
+PYTHON = Path(sys.executable)
+
+
+@dataclass
+class Stage:
+    """A worker that is one script, and the folder of its trial."""
+
+    root: Path
+    heard: list[dict[str, Any]] = field(default_factory=list)
+
+    def play(self, script: str, python: Path = PYTHON, silence_s: float = 30.0) -> trials.Trial:
+        """Launch the script as the worker; it finds the job in `job` and may call `say(event, **values)`."""
+        worker = self.root / "worker"
+        worker.mkdir(exist_ok=True)
+        (worker / "__main__.py").write_text(OPENING + script)
+        job = invented_trials.job(self.folder)
+        return launch.launch(job, python, self.heard.append, launch.Guard(silence_s), worker)
+
+    @property
+    def folder(self) -> Path:
+        """The trial's folder."""
+        return self.root / "trials" / "r01.0-fake"
+
+    def last_event(self) -> dict[str, Any]:
+        """Return the last line of the record."""
+        event: dict[str, Any] = json.loads((self.folder / protocol.EVENTS).read_text().splitlines()[-1])
+        return event
+
+
+OPENING = """
+import json, os, signal, sys, time
+job = json.loads(sys.stdin.readline() or "{}")
+events = open("events.jsonl", "a")
+def say(event, **values):
+    events.write(json.dumps({"v": 1, "event": event, "t_ns": 0, **values}) + "\\n")
+    events.flush()
+def block(first, steps):
+    say("samples", input="resident", phase="counted", steps=steps, start_ns=0, elapsed_ns=steps, first_step=first)
+say("hello", method=1, pid=os.getpid())
+"""
+
+# A line that the worker could not finish.
+TORN = """events.write('{"v": 1, "ev'); events.flush()"""
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    """An empty stage."""
+    return Stage(tmp_path)
+
+
+def test_a_worker_that_says_done_is_done(stage: Stage) -> None:
+    trial = stage.play("block(0, 5); say('done')")
+    assert (trial.done, trial.error) == (True, None)
+    assert [event["event"] for event in stage.heard] == ["hello", "samples", "done"]
+
+
+def test_the_job_goes_down_as_it_is_kept(stage: Stage) -> None:
+    stage.play("json.dump(job, open('heard.json', 'w')); say('done')")
+    heard = json.loads((stage.folder / "heard.json").read_text())
+    assert heard == json.loads((stage.folder / "job.json").read_text())
+    assert heard["spawned_ns"] > 0
+    assert heard["worker_hash"] == launch.worker_hash(stage.root / "worker")
+
+
+@pytest.mark.parametrize(
+    ("script", "kind", "words"),
+    [
+        ("os.kill(os.getpid(), signal.SIGKILL)", "killed", "signal 9"),
+        ("print('torn'); os.kill(os.getpid(), signal.SIGTERM)", "killed", "died of SIGTERM"),
+        ("sys.exit(3)", "crash", "exit code 3: it left no output"),
+        ("sys.exit('the gears are stuck')", "crash", "exit code 1: the gears are stuck"),
+        ("raise RuntimeError('broken gear')", "crash", "RuntimeError: broken gear"),
+        ("sys.exit(0)", "crash", "exit code 0"),
+        ("sys.exit(5)", "disk-full", "is full. Free some space"),
+        ("time.sleep(60)", "hung", "said nothing for 0 s"),
+        ("say('error', kind='out-of-memory', message='No room.'); sys.exit(4)", "out-of-memory", "No room."),
+    ],
+)  # fmt: skip
+def test_every_end_is_recorded_with_its_kind_and_costs_no_block(
+    script: str, kind: str, words: str, stage: Stage
+) -> None:
+    torn = "" if "say" in script else TORN
+    trial = stage.play(f"block(0, 5)\n{torn}\n{script}", silence_s=0.4)
+    assert trial.error is not None
+    assert trial.error[0] == kind
+    assert words in trial.error[1]
+    assert not trial.done
+    again = trials.read(stage.folder)
+    assert again.error == trial.error
+    assert [block.steps for block in again.blocks] == [5]
+    assert stage.last_event()["event"] == "error"
+
+
+def test_a_worker_that_speaks_now_and_then_is_not_hung(stage: Stage) -> None:
+    trial = stage.play("for n in range(6):\n    time.sleep(0.2)\n    block(n, 1)\nsay('done')", silence_s=0.9)
+    assert trial.done
+
+
+def test_loader_processes_do_not_outlive_their_worker(stage: Stage) -> None:
+    script = "pid = os.fork()\nif pid == 0:\n    time.sleep(60)\nsay('phase', name='loader', elapsed_ns=pid)\nos.kill(os.getpid(), signal.SIGKILL)"
+    stage.play(script)
+    pid = next(event["elapsed_ns"] for event in stage.heard if event["event"] == "phase")
+    limit = time.monotonic() + 5
+    while _alive(pid):
+        assert time.monotonic() < limit
+        time.sleep(0.02)
+
+
+def _alive(pid: int) -> bool:
+    path = Path(f"/proc/{pid}/stat")
+    try:
+        return path.read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="an empty interpreter is made from /bin/sh")
+def test_a_worker_that_dies_before_it_listens_breaks_no_pipe(stage: Stage) -> None:
+    python = stage.root / "python"
+    python.write_text("#!/bin/sh\nexec 0<&-\necho 'no such library' >&2\nexit 127\n")
+    python.chmod(python.stat().st_mode | stat.S_IXUSR)
+    for _ in range(5):
+        trial = stage.play("", python)
+        assert trial.error == ("crash", "The worker ended with exit code 127: no such library")
+
+
+def test_an_interpreter_that_is_missing_or_cannot_be_executed_is_named(stage: Stage) -> None:
+    missing = stage.root / "gone" / "python"
+    trial = stage.play("", missing)
+    assert trial.error is not None
+    assert trial.error[0] == "crash"
+    assert f"The interpreter {missing} could not be started (No such file or directory)" in trial.error[1]
+    assert trials.read(stage.folder).error == trial.error
+    (stage.root / "text").write_bytes(b"\x00\x01")
+    (stage.root / "text").chmod(0o755)
+    trial = stage.play("", stage.root / "text")
+    assert trial.error is not None
+    assert "could not be started (Exec format error)" in trial.error[1]
+
+
+def test_what_an_interrupted_process_left_is_kept_aside_and_never_mixed_with_the_next(stage: Stage) -> None:
+    stage.play("block(0, 7); open('samples.i64', 'ab').write(b'0' * 56); time.sleep(60)", silence_s=0.4)
+    trial = stage.play("block(0, 5); open('samples.i64', 'ab').write(b'0' * 40); say('done')")
+    assert [block.steps for block in trial.blocks] == [5]
+    assert (stage.folder / "samples.i64").stat().st_size == 40
+    aside = trials.read(stage.folder.with_name("r01.0-fake.earlier1"))
+    assert [block.steps for block in aside.blocks] == [7]
+
+
+def test_a_damaged_line_does_not_stop_the_watching(stage: Stage) -> None:
+    with pytest.raises(launch.trials.UserError, match="cannot be read"):
+        stage.play("events.write('garbage\\n[1]\\n'); block(0, 5); say('done')")
+    assert [event["event"] for event in stage.heard] == ["hello", "samples", "done"]
+
+
+def test_an_interrupt_while_a_worker_runs_ends_the_worker(stage: Stage) -> None:
+    def interrupted(event: dict[str, Any]) -> None:
+        stage.heard.append(event)
+        raise KeyboardInterrupt
+
+    worker = stage.root / "worker"
+    worker.mkdir()
+    (worker / "__main__.py").write_text(OPENING + "time.sleep(60)")
+    with pytest.raises(KeyboardInterrupt):
+        launch.launch(invented_trials.job(stage.folder), PYTHON, interrupted, launch.Guard(), worker)
+    assert not _alive(stage.heard[0]["pid"])
+
+
+def test_the_worker_hash_changes_with_every_source_and_with_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("1")
+    (tmp_path / "b.toml").write_text("x = 1")
+    first = launch.worker_hash(tmp_path)
+    (tmp_path / "__pycache__").mkdir()
+    (tmp_path / "__pycache__" / "a.pyc").write_bytes(b"0")
+    assert launch.worker_hash(tmp_path) == first
+    (tmp_path / "b.toml").write_text("x = 2")
+    assert launch.worker_hash(tmp_path) != first
+    os.rename(tmp_path / "a.py", tmp_path / "c.py")  # noqa: PTH104
+    (tmp_path / "b.toml").write_text("x = 1")
+    assert launch.worker_hash(tmp_path) != first

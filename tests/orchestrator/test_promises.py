@@ -1,0 +1,187 @@
+"""Promises about the code itself, each with a test that the looking finds what it is looking for."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import promises
+import pytest
+
+from steelyard import frameworks
+from steelyard.environments import read_locks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SOURCES = Path(frameworks.__file__).resolve().parent.parent
+ORCHESTRATOR, WORKER = SOURCES / "steelyard", SOURCES / "steelyard_worker"
+# What the orchestrator may use of the worker: the border's own language, and pure descriptions.
+SHARED = {"steelyard_worker", "steelyard_worker.protocol", "steelyard_worker.network", "steelyard_worker.tensors"}
+# Where a framework's name is no knowledge about it. An entry that is no longer needed fails the test.
+SPOKEN = {
+    "arguments.py": "the examples of the help",
+    "embedding.py": "a data set is called so, whoever computes on it",
+}
+
+# Import every module of a package, then say which deep-learning frameworks came along.
+IMPORT_ALL = f"""
+import importlib, pkgutil, sys
+package = importlib.import_module(sys.argv[1])
+for found in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+    if not found.name.endswith("__main__"):
+        importlib.import_module(found.name)
+print(*sorted({set(promises.FRAMEWORK_MODULES)!r} & sys.modules.keys()))
+"""
+
+
+def _came_along(package: str, *folders: Path) -> list[str]:
+    env = {"PYTHONPATH": ":".join(map(str, folders)), "PATH": ""}
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORT_ALL, package], capture_output=True, text=True, env=env, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def test_the_orchestrator_imports_no_framework_when_it_runs() -> None:
+    assert _came_along("steelyard", SOURCES) == []
+
+
+def test_a_framework_that_is_imported_anywhere_is_seen_when_it_runs(tmp_path: Path) -> None:
+    (tmp_path / "torch.py").write_text("")
+    (tmp_path / "planted").mkdir()
+    (tmp_path / "planted" / "__init__.py").write_text("")
+    (tmp_path / "planted" / "deep.py").write_text("import torch\n")
+    assert _came_along("planted", tmp_path) == ["torch"]
+
+
+def test_the_orchestrator_names_no_framework_in_an_import() -> None:
+    assert [found for path in ORCHESTRATOR.rglob("*.py") for found in promises.framework_imports(path)] == []
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "import torch", "import torch.nn as nn", "from jax import numpy", "def late():\n    import mxnet", "try:\n    import keras\nexcept E: pass",
+        "import importlib\nimportlib.import_module('tensorflow.keras')", "__import__('optax')",
+    ],
+)  # fmt: skip
+def test_an_import_of_a_framework_is_found_wherever_it_hides(planted: str, tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(planted)
+    assert len(promises.framework_imports(tmp_path / "a.py")) == 1
+
+
+def _names() -> frozenset[str]:
+    return frozenset(frameworks.contenders()) | promises.FRAMEWORK_MODULES
+
+
+def _neutral_files() -> Iterator[Path]:
+    yield from sorted(ORCHESTRATOR.rglob("*.py"))
+    yield from sorted(WORKER.glob("*.py"))
+    yield from (WORKER / "frameworks" / "__init__.py", WORKER / "frameworks" / "base.py")
+    yield from sorted(WORKER.glob("workloads/*/network.py"))
+
+
+def test_no_framework_is_named_in_code_outside_its_own_files() -> None:
+    found = {path: promises.names_in_code(path, _names()) for path in _neutral_files()}
+    assert [each for path, each in found.items() if each and path.name not in SPOKEN] == []
+    assert {path.name for path, each in found.items() if each} == SPOKEN.keys(), "an exception that is no longer needed"
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "if name == 'pytorch': pass", "torch_threads = 2", "x.use_mxnet()", "def for_jax(): pass", "f(tensorflow=1)", "from a import keras_layer",
+        "message = f'{x} is not MindSpore'", "class Jax: pass", "match x:\n    case 'horovod': pass",
+    ],
+)  # fmt: skip
+def test_a_frameworks_name_is_found_in_identifiers_and_strings(planted: str, tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(planted)
+    assert promises.names_in_code(tmp_path / "a.py", _names())
+
+
+@pytest.mark.parametrize(
+    "innocent",
+    ['"""As torch has it."""', "def f():\n    '''Like jax.'''", "x = 1  # mxnet does", "ajax = 'flaxen torches'"],
+)
+def test_comments_and_docstrings_and_longer_words_may_hold_a_name(innocent: str, tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(innocent)
+    assert promises.names_in_code(tmp_path / "a.py", _names()) == []
+
+
+def test_the_orchestrator_uses_only_the_border_of_the_worker() -> None:
+    used = {
+        module
+        for path in ORCHESTRATOR.rglob("*.py")
+        for _, module in promises.imported(path.read_text(encoding="utf-8"))
+        if module.startswith("steelyard_worker")
+    }
+    assert used <= SHARED
+
+
+def _allowed(path: Path) -> frozenset[str]:
+    """Return what a worker's file may import: NumPy, and in a framework's own files what its lock files install."""
+    parts = path.relative_to(WORKER).parts
+    name = parts[1] if parts[0] == "frameworks" and len(parts) > 2 else path.stem if parts[0] == "workloads" else ""
+    known = frameworks.all_frameworks().get(name)
+    modules = {known.module.partition(".")[0]} if known else set()
+    locks = " ".join(lock.text for lock in read_locks() if lock.framework == name)
+    return frozenset(
+        {"numpy", "steelyard_worker"}
+        | modules
+        | {module for module in promises.FRAMEWORK_MODULES if f"\n{module}==" in locks}
+    )
+
+
+def test_a_workers_file_imports_only_the_standard_library_numpy_and_its_own_framework() -> None:
+    assert [found for path in WORKER.rglob("*.py") for found in promises.foreign_imports(path, _allowed(path))] == []
+
+
+@pytest.mark.parametrize(
+    "planted", ["import rich", "from steelyard import errors", "import torch", "def f():\n    from scipy import stats"]
+)
+def test_a_foreign_import_in_the_worker_is_found(planted: str, tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(planted)
+    assert len(promises.foreign_imports(tmp_path / "a.py", frozenset({"numpy", "steelyard_worker"}))) == 1
+
+
+def test_the_worker_is_written_for_python_3_10() -> None:
+    for path in WORKER.rglob("*.py"):
+        ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 10))
+        modules = {module for _, module in promises.imported(path.read_text(encoding="utf-8"))}
+        assert "tomllib" not in modules, f"{path}: Python 3.10 has no tomllib"
+
+
+def test_newer_syntax_would_be_found() -> None:
+    with pytest.raises(SyntaxError):
+        ast.parse("try:\n    pass\nexcept* ValueError:\n    pass", feature_version=(3, 10))
+
+
+def _imported_at_start(source: str) -> set[str]:
+    """Return the first names of what a piece of code imports beyond a bare interpreter, the standard library apart."""
+    script = f"import sys; before = set(sys.modules)\n{source}\nprint(*(set(sys.modules) - before))"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, env={"PYTHONPATH": str(SOURCES)}, check=True
+    )
+    return {name.partition(".")[0] for name in done.stdout.splitlines()[-1].split()} - sys.stdlib_module_names
+
+
+def test_starting_up_and_parsing_arguments_import_only_the_standard_library() -> None:
+    assert _imported_at_start("from steelyard import cli; cli.main(['--help'])") == {"steelyard"}
+    source = "from steelyard import arguments; arguments.parser(['run', '-w', 'x']).parse_args(['run', '-w', 'x'])"
+    assert _imported_at_start(source) == {"steelyard"}
+    assert "numpy" in _imported_at_start("import steelyard.run")
+
+
+def test_the_help_parses_no_arguments_as_that_takes_longer_than_all_else() -> None:
+    script = "import sys; from steelyard import cli; cli.main(['--help']); sys.exit('argparse' in sys.modules)"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, env={"PYTHONPATH": str(SOURCES)}, check=False
+        ).returncode
+        == 0
+    )

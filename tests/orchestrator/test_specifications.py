@@ -1,0 +1,197 @@
+"""A specification that is wrong is refused with its file, its line and its key."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from steelyard import settings_files, studies, workloads
+from steelyard.errors import UserError
+
+LINE = Path(__file__).resolve().parent.parent / "workloads" / "line"
+
+SPEC = """\
+name = "line"
+title = "Line"
+family = "dense"
+summary = "One dense layer."
+source = "our own"
+unit = "points"
+metric = "accuracy"
+
+[optimizers.sgd]
+name = "sgd"
+learning_rate = 0.1
+momentum = 0.9
+
+[presets.small]
+summary = "8 features"
+optimizer = "sgd"
+[presets.small.sizes]
+features = 8
+classes = 3
+batch = 16
+[presets.small.data]
+name = "digits"
+"""
+
+STUDY = """\
+name = "mine"
+title = "Mine"
+question = "Which?"
+version = 1
+protocol = "sequential"
+workloads = ["line:small"]
+frameworks = ["fake"]
+train_steps = 10
+"""
+
+
+def _with(text: str, old: str, new: str) -> str:
+    assert text.count(old) == 1, old
+    return text.replace(old, new)
+
+
+def _refusal(path: Path, text: str, parse: object) -> str:
+    path.write_text(text)
+    with pytest.raises(UserError) as refused:
+        parse(path)  # type: ignore[operator]
+    return str(refused.value)
+
+
+def test_the_specification_that_the_mistakes_are_made_in_is_right(tmp_path: Path) -> None:
+    (tmp_path / "spec.toml").write_text(SPEC)
+    found = workloads.parse(tmp_path / "spec.toml")
+    assert found.preset("small").sizes["batch"] == 16
+    assert found.optimizers["sgd"].momentum == 0.9
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "words"),
+    [
+        ('title = "Line"', 'title = "Line', 2, "not valid TOML"),
+        ('title = "Line"', "title = 3", 2, "'title' must be a text, but it is 3."),
+        ('title = "Line"', 'titel = "Line"', 2, "the file has an unknown key 'titel'. Did you mean 'title'?"),
+        ('unit = "points"\n', "", 1, "the file lacks the key 'unit'. Add it."),
+        ('family = "dense"', 'family = "dense"\nfamily = "dense"', 4, "not valid TOML"),
+        ("learning_rate = 0.1", "", 9, "[optimizers.sgd] lacks the key 'learning_rate'. Add it."),
+        ("learning_rate = 0.1", "learning_rate = 'fast'", 11, "'learning_rate' must be a number, but it is 'fast'."),
+        ("learning_rate = 0.1", "learning_rate = true", 11, "'learning_rate' must be a number, but it is True."),
+        ("momentum = 0.9", "momentun = 0.9", 12, "[optimizers.sgd] has an unknown key 'momentun'. Did you mean 'momentum'?"),
+        ("momentum = 0.9", "nesterov = 1", 12, "'nesterov' must be true or false, but it is 1."),
+        ("momentum = 0.9", "decay = 'head'", 12, "'decay' must be a list of texts, but it is 'head'."),
+        ("momentum = 0.9", "decay = [1]", 12, "'decay' must be a list of texts, but it is 1."),
+        ('optimizer = "sgd"', 'optimizer = "sdg"', 16, "[presets.small] names optimizer 'sdg'. Did you mean 'sgd'?"),
+        ('optimizer = "sgd"', "optimizer = 1", 16, "'optimizer' must be a text, but it is 1."),
+        ('optimizer = "sgd"', 'optimizer = "sgd"\nlearning_rate = "x"', 17, "'learning_rate' must be a number, but it is 'x'."),
+        ('optimizer = "sgd"', 'optimizer = "sgd"\nspeed = 3', 17, "[presets.small] has an unknown key 'speed'."),
+        ("batch = 16", "batch = 0", 20, "[presets.small.sizes] needs 'batch', a whole number of at least 1."),
+        ("batch = 16", "batch = true", 20, "[presets.small.sizes] needs 'batch', a whole number of at least 1."),
+        ("batch = 16", "", 17, "[presets.small.sizes] needs 'batch', a whole number of at least 1."),
+        ('name = "digits"', "name = 3", 22, "[presets.small.data] needs 'name', the name of a data set."),
+        ('name = "digits"', "limit = 3", 21, "[presets.small.data] needs 'name', the name of a data set."),
+        ('[presets.small.data]\nname = "digits"', '[unsupported]\nfake = 3', 22, "'fake' must be a reason, but it is 3."),
+    ],
+)  # fmt: skip
+def test_a_mistake_in_a_workload_is_named_with_file_line_and_key(
+    old: str, new: str, line: int, words: str, tmp_path: Path
+) -> None:
+    sentence = _refusal(tmp_path / "spec.toml", _with(SPEC, old, new), workloads.parse)
+    assert str(tmp_path / "spec.toml") in sentence
+    assert words in sentence
+    assert re.search(rf"line {line}\b", sentence), sentence
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "lacks the key 'family'"),
+        (SPEC.partition("[presets")[0], "lacks the key 'presets'"),
+        (SPEC.partition("[presets")[0] + "[presets]\n", "[presets] is empty. Add at least one."),
+        (SPEC.partition("[optimizers")[0] + "optimizers = 3\n[presets]\n", "'optimizers' must be a table of tables, but it is 3."),
+        (SPEC.partition("[optimizers")[0] + "presets = 'x'\n[optimizers.a]\n", "'presets' must be a table of tables"),
+        (SPEC.partition("[presets")[0] + "[presets]\nsmall = 3\n", "'small' must be a table, but it is 3."),
+        (SPEC.partition("[presets")[0] + "[presets.a]\nsummary = ''\noptimizer = 'sgd'\nsizes = 3\n", "'sizes' must be a table, but it is 3."),
+        (SPEC.partition("[optimizers")[0] + "[optimizers]\nsgd = 'x'\n[presets]\n", "is empty"),
+        (SPEC.replace("[presets.small.data]", "[presets.small]"), "not valid TOML"),
+    ],
+)  # fmt: skip
+def test_a_workload_of_the_wrong_shape_is_refused(text: str, words: str, tmp_path: Path) -> None:
+    sentence = _refusal(tmp_path / "spec.toml", text, workloads.parse)
+    assert words in sentence
+    assert "spec.toml" in sentence
+
+
+def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "spec.toml").write_bytes(b"\xff\xfe\x00name")
+    with pytest.raises(UserError, match=r"spec\.toml cannot be read"):
+        workloads.parse(tmp_path / "spec.toml")
+
+
+@pytest.mark.parametrize(
+    ("spec", "network", "words"),
+    [
+        (("features = 8\n", ""), None, "spec.toml, line 17: [presets.small.sizes] lacks the key 'features'. Add it."),
+        (("features = 8", "features = 'many'"), None, "line 17: [presets.small.sizes] gives 'head.weight' the shape (3, 'many')"),
+        (("features = 8", "features = 0"), None, "line 17: [presets.small.sizes] gives 'head.weight' the shape (3, 0)"),
+        (("features = 8", "features = {}"), None, "network.py cannot describe [presets.small.sizes]: TypeError"),
+        (None, "def describe(sizes):\n    return 1 / 0\n", "network.py cannot describe [presets.small.sizes]: ZeroDivisionError"),
+        (None, "def describe(sizes:\n", "network.py cannot describe [presets.small.sizes]: SyntaxError"),
+        (None, "", "network.py cannot describe [presets.small.sizes]: AttributeError"),
+    ],
+)  # fmt: skip
+def test_a_network_that_cannot_be_described_is_refused_in_its_own_words(
+    spec: tuple[str, str] | None, network: str | None, words: str, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(LINE, tmp_path / "line", ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "spec.toml").write_text(_with(SPEC, *spec) if spec else SPEC)
+    if network is not None:
+        (folder / "network.py").write_text(network)
+    found = workloads.parse(folder / "spec.toml")
+    with pytest.raises(UserError) as refused:
+        found.network(found.preset("small"))
+    assert words in str(refused.value)
+    assert str(folder) in str(refused.value)
+
+
+def test_a_folder_without_workloads_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="holds no workload"):
+        workloads.find((tmp_path,))
+    with pytest.raises(UserError, match="is not a folder"):
+        workloads.find((tmp_path / "missing",))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "words"),
+    [
+        ("version = 1", "version = '1'", 4, "'version' must be a whole number, but it is '1'."),
+        ("version = 1", "version = true", 4, "'version' must be a whole number, but it is True."),
+        ('workloads = ["line:small"]', "workloads = 'line'", 6, "'workloads' must be a list of texts, but it is 'line'."),
+        ('workloads = ["line:small"]', "workloads = [1]", 6, "'workloads' must be a list of texts, but it is 1."),
+        ('workloads = ["line:small"]', "workloads = []", 6, "'workloads' is empty"),
+        ('frameworks = ["fake"]', "", 1, "the file lacks the key 'frameworks'. Add it."),
+        ("train_steps = 10", "train_stesp = 10", 8, "the file has an unknown key 'train_stesp'. Did you mean 'train_steps'?"),
+        ("train_steps = 10", "train_steps = 1.5", 8, "'train_steps' must be a whole number, but it is 1.5."),
+    ],
+)  # fmt: skip
+def test_a_mistake_in_a_study_is_named_with_file_line_and_key(
+    old: str, new: str, line: int, words: str, tmp_path: Path
+) -> None:
+    sentence = _refusal(tmp_path / "mine.toml", _with(STUDY, old, new), lambda path: studies.study(str(path)))
+    assert f"{tmp_path / 'mine.toml'}, line {line}: {words}" in sentence
+
+
+def test_every_study_that_comes_with_the_tool_is_right() -> None:
+    assert "first-look" in studies.all_studies()
+
+
+def test_the_line_of_a_key_is_found_in_its_own_table(tmp_path: Path) -> None:
+    path = tmp_path / "a.toml"
+    path.write_text('name = "x"\n[a]\nname = "y"\n[a.b]\n"name" = 1\n[c]\nother.name = 2\n')
+    assert [settings_files.line_of(path, "name", where) for where in ("", "a", "a.b")] == [1, 3, 5]
+    assert settings_files.line_of(path, "b", "a") == 4
+    assert settings_files.line_of(path, "missing", "c") == 6
+    assert settings_files.line_of(path, "missing", "d") == 1
