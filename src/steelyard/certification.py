@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard import cells, frameworks, jobs, record, setup
 from steelyard.certificates import record as kept
-from steelyard.certificates.reference import Peer, Subject, conclude, has_reference, jobs_for
+from steelyard.certificates.proceedings import Peer, Subject, jobs_for
+from steelyard.certificates.reference import conclude, further_tasks, has_reference
 from steelyard.environments import Environment
 from steelyard.errors import UserError
 
 if TYPE_CHECKING:
     from steelyard.cells import Cell
     from steelyard.certificates.record import Certificate
-    from steelyard.certificates.reference import Proceedings, Task
+    from steelyard.certificates.proceedings import Proceedings, Task
     from steelyard.session import Session
 
 REFERENCES = 2
@@ -32,10 +33,14 @@ def certify(session: Session, fresh: bool = False) -> dict[str, dict[str, Any]]:
         return {}
     session.screen.stage("Certificates")
     proceedings = _proceedings(session)
-    found = {key: certificate for key, each in proceedings.items() if not fresh and (certificate := kept.find(each.key))}
+    found: dict[str, Certificate | str] = {}
+    if not fresh:
+        found = {key: known for key, each in proceedings.items() if (known := kept.find(each.key))}
     open_ = {key: each for key, each in proceedings.items() if key not in found}
-    _run(session, open_)
-    found |= {key: _conclude(session, each) for key, each in open_.items()}
+    _run(session, [task for each in open_.values() for task in _tasks(each)])
+    _run(session, [task for each in open_.values() for task in _further(each)])
+    found |= {key: _conclude(each) for key, each in open_.items()}
+    _clear(open_)
     certificates = {cell.key: _as_dict(found.get(cell.key)) for cell in session.plan.cells}
     (session.folder / record.CERTIFICATES).write_text(json.dumps(certificates, indent=1), encoding="utf-8")
     for key, certificate in certificates.items():
@@ -62,6 +67,7 @@ def _proceed(session: Session, cell: Cell, peers: list[Peer]) -> Proceedings:
         peer=_peer(session, cell.environment, cell.settings.mode),
         materials=materials.identity,
         declared=declared,
+        exact="float64" in known.precisions,
     )
     form = "-".join([cell.optimizer.name, *map(str, declared.values())])
     reference = folder / f"reference-{cell.workload}.{cell.preset}-{form}"
@@ -99,12 +105,22 @@ def _peer(session: Session, environment: str, mode: str) -> Peer:
     return Peer(found.framework, environment, mode, found.version, found.packages)
 
 
-def _run(session: Session, open_: dict[str, Proceedings]) -> None:
+def _tasks(proceedings: Proceedings) -> list[Task]:
+    references = [] if has_reference(proceedings) else list(proceedings.references)
+    return [*references, proceedings.candidate]
+
+
+def _further(proceedings: Proceedings) -> tuple[Task, ...]:
+    """Return what must run besides where rounding alone cannot; a reference that broke down is told when concluding."""
+    try:
+        return further_tasks(proceedings)
+    except UserError:
+        return ()
+
+
+def _run(session: Session, wanted: list[Task]) -> None:
     """Run every process that is needed once, a few at a time: nothing is timed here."""
-    tasks: dict[str, Task] = {}
-    for each in open_.values():
-        wanted = [each.candidate] if has_reference(each) else [*each.references, each.candidate]
-        tasks |= {task.job.folder: task for task in wanted}
+    tasks = {task.job.folder: task for task in wanted}
     done = 0
 
     def run(task: Task) -> None:
@@ -114,19 +130,27 @@ def _run(session: Session, open_: dict[str, Proceedings]) -> None:
         done += 1
         session.screen.progress("processes", done, len(tasks))
 
+    if not tasks:
+        return
     session.screen.progress("processes", 0, len(tasks))
     with ThreadPoolExecutor(min(MOST_AT_ONCE, max(1, len(os.sched_getaffinity(0))))) as pool:
         list(pool.map(run, tasks.values()))
 
 
-def _conclude(session: Session, proceedings: Proceedings) -> Certificate | str:
-    """Return the certificate, or why there is none; dumps are large and are not kept."""
+def _conclude(proceedings: Proceedings) -> Certificate | str:
+    """Return the certificate, or why there is none."""
     try:
         return conclude(proceedings)
     except UserError as error:
         return str(error)
-    finally:
-        shutil.rmtree(Path(proceedings.candidate.job.folder) / "variant0", ignore_errors=True)
+
+
+def _clear(open_: dict[str, Proceedings]) -> None:
+    """Dumps are large; what they proved is in the certificates, and the references' summary is in the cache."""
+    for each in open_.values():
+        for task in (*each.references, each.candidate, each.exact, each.sums):
+            for dump in Path(task.job.folder).glob("variant*"):
+                shutil.rmtree(dump, ignore_errors=True)
 
 
 def _as_dict(found: Certificate | str | None) -> dict[str, Any]:

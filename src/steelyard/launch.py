@@ -38,6 +38,7 @@ class Guard:
     """When a silent worker is given up; its longest silence is a compilation."""
 
     silence_s: float = 600.0
+    stopped: Callable[[], bool] = lambda: False  # asked while the worker runs: has the run been given up?
 
 
 def launch(job: Job, python: Path, watch: Watch, guard: Guard, worker: Path = WORKER) -> Trial:
@@ -106,6 +107,8 @@ def _wait(process: subprocess.Popen[bytes], folder: Path, watch: Watch, guard: G
         for event in tail.new():
             heard = time.monotonic()
             watch(event)
+        if guard.stopped():
+            return "killed", "The worker was stopped with the run."
         if time.monotonic() - heard > guard.silence_s:
             return "hung", f"The worker said nothing for {guard.silence_s:.0f} s and was stopped."
         time.sleep(POLL_S)

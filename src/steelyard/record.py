@@ -83,7 +83,8 @@ def write(folder: Path, record: RunRecord) -> RunRecord:
         partial.replace(folder / FILE)
     except OSError as error:
         raise UserError(
-            f"{folder / FILE} cannot be written ({error.strerror}). Mend that, then go on with: steelyard run --resume {folder.name}"
+            f"{folder / FILE} cannot be written ({error.strerror}). Mend that, then go on with: "
+            f"steelyard run --resume {folder.name}"
         ) from error
     return record
 

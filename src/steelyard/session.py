@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from threading import Event
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from steelyard import launch
 from steelyard.errors import UserError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from steelyard.cells import Cell
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
     from steelyard.store import Store
     from steelyard.trials import Trial
     from steelyard_worker.protocol import Job
+
+Item = TypeVar("Item")
 
 ROUNDS = "rounds.jsonl"
 SPARE_BYTES = 200 * 2**20
@@ -36,6 +41,17 @@ class Session:
     materials: dict[str, Materials]
     store: Store
     screen: Screen
+    stop: Event = field(default_factory=Event)
+
+    def side_by_side(self, work: Callable[[Item], object], items: Iterable[Item], most: int) -> None:
+        """Do the same for several things, `most` at a time; an interrupt ends running processes and starts no other."""
+        with ThreadPoolExecutor(most) as pool:
+            try:
+                list(pool.map(work, items))
+            except BaseException:
+                self.stop.set()
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
 
     def run_trial(self, cell: Cell, job: Job) -> Trial:
         """Run one process and index what it left; a full disk ends the run, as everything after would fail too."""
@@ -51,7 +67,7 @@ class Session:
     def run_aside(self, environment: str, job: Job) -> Trial:
         """Run a process that is no result of the run (certificates, calibration): recorded in its folder, not indexed."""
         self.check_disk()
-        guard = launch.Guard(self.plan.options.silence_s)
+        guard = launch.Guard(self.plan.options.silence_s, self.stop.is_set)
         return launch.launch(job, self.environments[environment].python, _nobody, guard)
 
     def check_disk(self) -> None:

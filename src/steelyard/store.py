@@ -43,6 +43,8 @@ class Store:
         self._base = sqlite3.connect(where, timeout=BUSY_S, isolation_level=None)
         self._base.row_factory = sqlite3.Row
         self._base.execute("PRAGMA foreign_keys = ON")
+        # A power cut may lose the newest rows; they are read again from the event files.
+        self._base.execute("PRAGMA synchronous = NORMAL")
         if self._base.execute("PRAGMA quick_check").fetchone()[0] != "ok":
             raise sqlite3.DatabaseError("its check failed")
         version = self._base.execute("PRAGMA user_version").fetchone()[0]
@@ -175,7 +177,8 @@ class Store:
 def _row(run: str, trial: Trial) -> dict[str, Any]:
     job = trial.job
     return {
-        "run": run, "id": trial.folder.name, "task": job.task, "cell": cell_of(trial), "round": round_of(trial)[0], "attempt": round_of(trial)[1],
+        "run": run, "id": trial.folder.name, "task": job.task, "cell": cell_of(trial),
+        "round": round_of(trial)[0], "attempt": round_of(trial)[1],
         "framework": job.framework, "workload": job.workload, "preset": job.preset, "mode": job.settings.mode,
         "method": trial.method, "worker_hash": job.worker_hash, "job": json.dumps(asdict(job)),
         "applied": json.dumps(trial.applied), "libraries": json.dumps(trial.libraries),

@@ -76,7 +76,8 @@ class Workload:
         spec, where = self.folder / "spec.toml", f"presets.{preset.name}.sizes"
         try:
             network = networks.describe(self.folder, preset.sizes)
-            shapes = {each.name: each.shape for each in (*network.parameters, *network.inputs)}
+            shapes = {parameter.name: parameter.shape for parameter in network.parameters}
+            shapes |= {each.name: each.shape for each in network.inputs}
         except KeyError as error:
             line = settings_files.line_of(spec, "", where)
             raise UserError(f"{spec}, line {line}: [{where}] lacks the key '{error.args[0]}'. Add it.") from None

@@ -73,7 +73,8 @@ class Recorder:
 
     def keep(self, trainer: Trainer, block: Block, source: str, phase: str) -> None:
         """Store one block outside the timed region, its losses read back now; a loss that is no number ends the trial."""
-        losses = array("f", trainer.losses(block.handles))
+        read = trainer.losses(block.handles)
+        losses = array("f", read)
         for file, values in ((self._samples, block.stamps_ns), (self._losses, losses)):
             file.write(values)
             file.flush()
@@ -82,15 +83,15 @@ class Recorder:
             first_step=self.steps,
         )  # fmt: skip
         self.steps += len(losses)
-        if not math.isfinite(sum(losses)):
-            self._refuse(losses)
+        if not math.isfinite(sum(read)):
+            self._refuse(read)
 
     def close(self) -> None:
         """Close the files."""
         self._samples.close()
         self._losses.close()
 
-    def _refuse(self, losses: array[float]) -> None:
+    def _refuse(self, losses: list[float]) -> None:
         for number, loss in enumerate(losses, self.steps - len(losses) + 1):
             if not math.isfinite(loss):
                 raise Refusal("nan-loss", f"The loss of training step {number} is {loss}.")

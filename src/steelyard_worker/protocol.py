@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, TextIO, get_type_hints
 
 if TYPE_CHECKING:
@@ -167,8 +168,13 @@ def from_line(line: str) -> Job:
     return job
 
 
+@cache
+def _hints(kind: Any) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
 def _build(kind: Any, raw: dict[str, Any]) -> Any:
-    hints = get_type_hints(kind)
+    hints = _hints(kind)
     known = {f.name: hints[f.name] for f in fields(kind) if f.name in raw}
     return kind(**{name: _convert(hint, raw[name]) for name, hint in known.items()})
 

@@ -238,17 +238,6 @@ def check_a_step_donates_its_buffers_and_keeps_the_batch():
     assert not any(leaf.is_deleted() for leaf in placed.values())
 
 
-def check_state_read_earlier_survives_later_steps():
-    _, made, batch = trainer()
-    placed = made.put(batch)
-    kept = made.state()
-    copies = {name: array.copy() for name, array in kept.items()}
-    for _ in range(3):
-        made.step(placed)
-    made.synchronise()
-    assert all(np.array_equal(kept[name], copies[name]) for name in kept)
-
-
 def check_nothing_is_compiled_after_the_first_steps():
     for mode in ("jit", "no-jit"):
         adapter, made, batch = trainer(mode=mode)

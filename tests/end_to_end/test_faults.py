@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 from finished_runs import LINE, Finished, contender, finished
 
-from steelyard import trials
+from steelyard import jobs, launch, materials, plan, trials
+from steelyard.options import Options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -207,6 +208,22 @@ def test_a_disk_that_fills_up_under_a_worker_costs_no_sample(disk: Callable[[str
     run.write_text(run.read_text().replace("fault=fill", "fault=none"))
     again = finished(folder, steelyard("run", "--resume", "latest", "--plain", "--json", STEELYARD_RUNS=str(folder)))
     assert contender(again.result, "fault=none")["speeds"]["resident"]["processes"] == 2
+
+
+@MOUNTS
+def test_a_worker_that_finds_the_disk_full_is_told_from_one_that_crashed(
+    disk: Callable[[str], Path], cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STEELYARD_CACHE", str(cache))
+    asked = Options(workloads=("line",), frameworks=("fake",), workload_folders=(LINE[1],), knobs=("fault=fill",))
+    planned = plan.plan(asked)
+    shared = materials.prepare(planned, lambda progress: None)["line:small"]
+    job = jobs.measuring(planned, planned.cells[0], shared, 1, 0, disk("8m") / "trials" / "r01.0-fake")
+    trial = launch.launch(job, Path(sys.executable), lambda event: None, launch.Guard(30))
+    assert trial.error is not None
+    assert trial.error[0] == "disk-full"
+    assert f"The disk that holds {job.folder} is full." in trial.error[1]
+    assert len(trial.steps_ns("resident", ("first", "warm-up"))) >= 16
 
 
 @MOUNTS

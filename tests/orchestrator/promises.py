@@ -37,9 +37,9 @@ def imported(source: str) -> Iterator[tuple[int, str]]:
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             yield node.lineno, "." * node.level + (node.module or "")
-        elif isinstance(node, ast.Call) and _name_of(node.func) in ("import_module", "__import__") and node.args:
-            if isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str):
-                yield node.lineno, node.args[0].value
+        elif isinstance(node, ast.Call) and _name_of(node.func) in ("import_module", "__import__"):
+            constants = [each.value for each in node.args[:1] if isinstance(each, ast.Constant)]
+            yield from ((node.lineno, text) for text in constants if isinstance(text, str))
 
 
 def foreign_imports(path: Path, allowed: frozenset[str]) -> list[str]:

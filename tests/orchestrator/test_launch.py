@@ -117,8 +117,8 @@ def test_a_worker_that_speaks_now_and_then_is_not_hung(stage: Stage) -> None:
 
 
 def test_loader_processes_do_not_outlive_their_worker(stage: Stage) -> None:
-    script = "pid = os.fork()\nif pid == 0:\n    time.sleep(60)\nsay('phase', name='loader', elapsed_ns=pid)\nos.kill(os.getpid(), signal.SIGKILL)"
-    stage.play(script)
+    fork = "pid = os.fork()\nif pid == 0:\n    time.sleep(60)\n"
+    stage.play(fork + "say('phase', name='loader', elapsed_ns=pid)\nos.kill(os.getpid(), signal.SIGKILL)")
     pid = next(event["elapsed_ns"] for event in stage.heard if event["event"] == "phase")
     limit = time.monotonic() + 5
     while _alive(pid):
@@ -198,3 +198,13 @@ def test_the_worker_hash_changes_with_every_source_and_with_nothing_else(tmp_pat
     os.rename(tmp_path / "a.py", tmp_path / "c.py")  # noqa: PTH104
     (tmp_path / "b.toml").write_text("x = 1")
     assert launch.worker_hash(tmp_path) != first
+
+
+def test_a_run_that_is_given_up_ends_the_worker_at_once(stage: Stage) -> None:
+    worker = stage.root / "worker"
+    worker.mkdir()
+    (worker / "__main__.py").write_text(OPENING + "time.sleep(60)")
+    guard = launch.Guard(60, lambda: bool(stage.heard))
+    trial = launch.launch(invented_trials.job(stage.folder), PYTHON, stage.heard.append, guard, worker)
+    assert trial.error == ("killed", "The worker was stopped with the run.")
+    assert not _alive(stage.heard[0]["pid"])

@@ -37,6 +37,8 @@ batch = 16
 [presets.small.data]
 name = "digits"
 """
+WITHOUT_PRESETS = SPEC.partition("[presets")[0]
+HEAD = SPEC.partition("[optimizers")[0]
 
 STUDY = """\
 name = "mine"
@@ -109,13 +111,13 @@ def test_a_mistake_in_a_workload_is_named_with_file_line_and_key(
     ("text", "words"),
     [
         ("", "lacks the key 'family'"),
-        (SPEC.partition("[presets")[0], "lacks the key 'presets'"),
-        (SPEC.partition("[presets")[0] + "[presets]\n", "[presets] is empty. Add at least one."),
-        (SPEC.partition("[optimizers")[0] + "optimizers = 3\n[presets]\n", "'optimizers' must be a table of tables, but it is 3."),
-        (SPEC.partition("[optimizers")[0] + "presets = 'x'\n[optimizers.a]\n", "'presets' must be a table of tables"),
-        (SPEC.partition("[presets")[0] + "[presets]\nsmall = 3\n", "'small' must be a table, but it is 3."),
-        (SPEC.partition("[presets")[0] + "[presets.a]\nsummary = ''\noptimizer = 'sgd'\nsizes = 3\n", "'sizes' must be a table, but it is 3."),
-        (SPEC.partition("[optimizers")[0] + "[optimizers]\nsgd = 'x'\n[presets]\n", "is empty"),
+        (WITHOUT_PRESETS, "lacks the key 'presets'"),
+        (WITHOUT_PRESETS + "[presets]\n", "[presets] is empty. Add at least one."),
+        (HEAD + "optimizers = 3\n[presets]\n", "'optimizers' must be a table of tables, but it is 3."),
+        (HEAD + "presets = 'x'\n[optimizers.a]\n", "'presets' must be a table of tables"),
+        (WITHOUT_PRESETS + "[presets]\nsmall = 3\n", "'small' must be a table, but it is 3."),
+        (WITHOUT_PRESETS + "[presets.a]\nsummary = ''\noptimizer = 'sgd'\nsizes = 3\n", "'sizes' must be a table, but it is 3."),
+        (HEAD + "[optimizers]\nsgd = 'x'\n[presets]\n", "is empty"),
         (SPEC.replace("[presets.small.data]", "[presets.small]"), "not valid TOML"),
     ],
 )  # fmt: skip

@@ -19,8 +19,10 @@ from steelyard.options import Options
 from steelyard.store import Store
 
 TRIALS = st.lists(
-    st.tuples(st.integers(1, 12), st.integers(0, 3), st.sampled_from(["fake/a", "sham/b,step_us=1"]), st.lists(st.integers(1, 30), max_size=5),
-              st.sampled_from(["done", "error", "nothing"])),
+    st.tuples(
+        st.integers(1, 12), st.integers(0, 3), st.sampled_from(["fake/a", "sham/b,step_us=1"]),
+        st.lists(st.integers(1, 30), max_size=5), st.sampled_from(["done", "error", "nothing"]),
+    ),
     max_size=6, unique_by=lambda each: each[:3],
 )  # fmt: skip
 

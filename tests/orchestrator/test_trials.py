@@ -18,8 +18,12 @@ from steelyard_worker import protocol
 
 BLOCKS = st.lists(st.integers(1, 40), max_size=8).map(tuple)
 ENDINGS = st.sampled_from(["done", "error", "nothing"])
-WEIRD = st.sampled_from([b"\n", b"123\n", b"[]\n", b"null\n", b'"text"\n', b"{}\n", b'{"v": 1}\n', b'{"v": 1, "event": "samples"}\n',
-                         b'{"v": 7, "event": "done"}\n', b"\xff\xfe\n", b"\x00" * 40])  # fmt: skip
+WEIRD = st.sampled_from(
+    [
+        b"\n", b"123\n", b"[]\n", b"null\n", b'"text"\n', b"{}\n", b'{"v": 1}\n', b'{"v": 1, "event": "samples"}\n',
+        b'{"v": 7, "event": "done"}\n', b"\xff\xfe\n", b"\x00" * 40,
+    ]
+)  # fmt: skip
 
 
 def _read(text: bytes) -> trials.Trial:

@@ -61,7 +61,7 @@ class Adapter:
         return {"numpy": np.__version__}
 
     def trainer(
-        self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array],
+        self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array],  # noqa: ARG002
         optimizer: Optimizer,
     ) -> Trainer:  # fmt: skip
         """Return a trainer around `implementation.forward` and `implementation.backward`."""

@@ -21,7 +21,7 @@ def to_native(kind: str, array: Array, dtype: str) -> Array:
 
 
 def to_canonical(kind: str, array: Array) -> Array:
-    """Return a contiguous copy of a native tensor in canonical layout: a view would lie in a buffer soon donated."""
+    """Return a native tensor in canonical layout as a contiguous copy, which holds no buffer of JAX."""
     axes = NATIVE_AXES.get(kind)
     return np.array(array if axes is None else np.transpose(array, np.argsort(axes)), order="C")
 

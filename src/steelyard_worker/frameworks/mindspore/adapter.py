@@ -9,11 +9,11 @@ import mindspore.dataset
 import numpy as np
 from mindspore import Parameter, Tensor, nn
 
-from steelyard_worker.frameworks.mindspore import optimizers, runtime
+from steelyard_worker.frameworks.mindspore import cells, optimizers, runtime
 from steelyard_worker.protocol import Refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
     from types import ModuleType
 
     from steelyard_worker.batches import Batch, Source
@@ -78,25 +78,6 @@ class _Steps:
         return tuple(batch[name] for name in self._columns)
 
 
-class LossAndOutputs(nn.Cell):
-    """Network with loss: inputs and targets -> (loss, outputs)."""
-
-    def __init__(self, network: nn.Cell, loss: nn.Cell, inputs: int) -> None:
-        super().__init__()
-        self.network, self.loss, self.inputs = network, loss, inputs
-
-    def construct(self, *batch: Tensor) -> tuple[Tensor, Tensors]:
-        outputs = self.network(*batch[: self.inputs])
-        return self.loss(*outputs, *batch[self.inputs :]), outputs
-
-
-class Loss(LossAndOutputs):
-    """Network with loss: inputs and targets -> loss, as the training step needs it."""
-
-    def construct(self, *batch: Tensor) -> Tensor:
-        return self.loss(*self.network(*batch[: self.inputs]), *batch[self.inputs :])
-
-
 class Trainer:
     """One cell with its update rule."""
 
@@ -109,17 +90,15 @@ class Trainer:
         self._cell: nn.Cell = implementation.build(sizes)
         self._named = implementation.variables(self._cell)
         load(self._named, network, weights)
-        cells = self._cell, implementation.loss(), len(implementation.INPUTS)
-        loss, loss_and_outputs = Loss(*cells).set_train(), LossAndOutputs(*cells).set_train()
         trained = {p.name: self._named[p.name] for p in network.parameters if p.trainable}
-        self._rule, self._order = optimizers.update_rule(optimizer, trained)
+        rule, self._order = optimizers.update_rule(optimizer, trained)
         parameters = tuple(trained[name] for name in self._order)
-        compiled = mindspore.jit if settings.mode == "graph" else _as_it_is
-        self._strict = optimizer.flavour == "strict"
-        step = _strict_step if self._strict else _step
-        self._train = compiled(step(mindspore.value_and_grad(loss, None, parameters), self._rule))
-        self._differentiate = compiled(_gradients(mindspore.value_and_grad(loss_and_outputs, None, parameters, has_aux=True)))
-        self._infer = compiled(_inference(self._cell))
+        parts = self._cell, implementation.loss(), len(implementation.INPUTS)
+        step = cells.StrictStep if optimizer.flavour == "strict" else cells.Step
+        self._train = step(cells.Loss(*parts), rule, parameters).set_train()
+        self._differentiate = cells.Gradients(cells.LossAndOutputs(*parts), parameters).set_train()
+        self._infer = cells.Inference(self._cell)
+        self._cell.set_train()
         self._last_loss: Tensor | None = None
         self._on_ascend = settings.device == "ascend"
 
@@ -129,7 +108,7 @@ class Trainer:
 
     def step(self, batch: Tensors) -> Tensor:
         """Forward, backward, update; the loss is not read."""
-        if self._strict:
+        if self._optimizer.flavour == "strict":
             self._steps += 1
             scalars = optimizers.scalars(self._optimizer, self._steps)
             self._last_loss = self._train(*(Tensor(value, mindspore.float32) for value in scalars), *batch)
@@ -171,42 +150,6 @@ class Trainer:
     def state(self) -> dict[str, Array]:
         """Parameters and batch-norm statistics; MindSpore's layouts are the canonical ones on CPU."""
         return {name: _numpy(parameter) for name, parameter in self._named.items()}
-
-
-def _as_it_is(function: Callable[..., Any]) -> Callable[..., Any]:
-    return function
-
-
-def _step(differentiate: Callable[..., Any], rule: nn.Cell) -> Callable[..., Tensor]:
-    def step(*batch: Tensor) -> Tensor:
-        loss, gradients = differentiate(*batch)
-        rule(gradients)
-        return loss
-
-    return step
-
-
-def _strict_step(differentiate: Callable[..., Any], rule: nn.Cell) -> Callable[..., Tensor]:
-    def step(one: Tensor, two: Tensor, *batch: Tensor) -> Tensor:
-        loss, gradients = differentiate(*batch)
-        rule(gradients, one, two)
-        return loss
-
-    return step
-
-
-def _gradients(differentiate: Callable[..., Any]) -> Callable[..., Any]:
-    def gradients(*batch: Tensor) -> Any:
-        return differentiate(*batch)
-
-    return gradients
-
-
-def _inference(cell: nn.Cell) -> Callable[..., Tensors]:
-    def infer(*inputs: Tensor) -> Tensors:
-        return cell(*inputs)
-
-    return infer
 
 
 def load(named: dict[str, Parameter], network: Network, weights: Mapping[str, Array]) -> None:

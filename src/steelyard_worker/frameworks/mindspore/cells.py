@@ -1,0 +1,79 @@
+"""What runs as one graph in graph mode and as it is in PyNative: training step, gradients, inference.
+
+They are cells called under GRAPH_MODE, as `nn.TrainOneStepCell` is: MindSpore runs those in the caller's thread, but hands
+every kernel of a function under `mindspore.jit` from thread to thread, which costs time wherever processors are shared.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import mindspore
+from mindspore import Parameter, Tensor, nn
+
+if TYPE_CHECKING:
+    Tensors = tuple[Tensor, ...]
+
+
+class Loss(nn.Cell):
+    """Network with loss: inputs and targets -> loss."""
+
+    def __init__(self, network: nn.Cell, loss: nn.Cell, inputs: int) -> None:
+        super().__init__()
+        self.network, self.loss, self.inputs = network, loss, inputs
+
+    def construct(self, *batch: Tensor) -> Tensor:
+        return self.loss(*self.network(*batch[: self.inputs]), *batch[self.inputs :])
+
+
+class LossAndOutputs(Loss):
+    """Network with loss: inputs and targets -> (loss, outputs)."""
+
+    def construct(self, *batch: Tensor) -> tuple[Tensor, Tensors]:
+        outputs = self.network(*batch[: self.inputs])
+        return self.loss(*outputs, *batch[self.inputs :]), outputs
+
+
+class Step(nn.Cell):
+    """One optimizer step with MindSpore's own update rule -> loss."""
+
+    def __init__(self, loss: Loss, rule: nn.Cell, parameters: tuple[Parameter, ...]) -> None:
+        super().__init__()
+        self.rule = rule
+        self.differentiate = mindspore.value_and_grad(loss, None, parameters)
+
+    def construct(self, *batch: Tensor) -> Tensor:
+        loss, gradients = self.differentiate(*batch)
+        self.rule(gradients)
+        return loss
+
+
+class StrictStep(Step):
+    """One optimizer step with the written-out rule, which takes two scalars of the step -> loss."""
+
+    def construct(self, one: Tensor, two: Tensor, *batch: Tensor) -> Tensor:
+        loss, gradients = self.differentiate(*batch)
+        self.rule(gradients, one, two)
+        return loss
+
+
+class Gradients(nn.Cell):
+    """Inputs and targets -> ((loss, outputs), gradients)."""
+
+    def __init__(self, loss: LossAndOutputs, parameters: tuple[Parameter, ...]) -> None:
+        super().__init__()
+        self.differentiate = mindspore.value_and_grad(loss, None, parameters, has_aux=True)
+
+    def construct(self, *batch: Tensor) -> Any:
+        return self.differentiate(*batch)
+
+
+class Inference(nn.Cell):
+    """Inputs -> outputs."""
+
+    def __init__(self, network: nn.Cell) -> None:
+        super().__init__()
+        self.network = network
+
+    def construct(self, *inputs: Tensor) -> Tensors:
+        return self.network(*inputs)
