@@ -64,9 +64,8 @@ class BasicBlock(nnx.Module):
         self.body = nnx.Sequential(
             conv(channels, out, 3, stride, rngs), norm(out, rngs), nnx.relu, conv(out, out, 3, 1, rngs), norm(out, rngs)
         )
-        self.down = lambda x: x
-        if stride != 1 or channels != out:
-            self.down = nnx.Sequential(conv(channels, out, 1, stride, rngs), norm(out, rngs))
+        changes = stride != 1 or channels != out
+        self.down = nnx.Sequential(conv(channels, out, 1, stride, rngs), norm(out, rngs)) if changes else nnx.identity
 
     def __call__(self, x):
         """Add the shortcut, then rectify."""

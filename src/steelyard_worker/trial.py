@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import platform
@@ -39,8 +38,7 @@ def main(line: str) -> int:
         events.write("done")
         events.close()
     except Exception as error:  # the process border: every failure becomes a recorded event
-        with contextlib.suppress(OSError):  # the log may lie on the disk that is full
-            traceback.print_exc()
+        traceback.print_exc()
         return _record(events, error)
     return 0
 

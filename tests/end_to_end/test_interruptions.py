@@ -161,6 +161,20 @@ def test_finished_processes_that_were_not_indexed_are_not_measured_again(
     assert json.loads(done.stdout)["comparisons"] == copied.result["comparisons"]
 
 
+def test_a_round_that_was_to_be_repeated_when_the_run_was_stopped_is_measured_again_whole(
+    copied: Finished, steelyard: Steelyard
+) -> None:
+    path = copied.folder / "rounds.jsonl"
+    notes = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [note["round"] for note in notes] == [1, 2, 3]
+    path.write_text("".join(json.dumps({**note, "kept": note["round"] != 2}) + "\n" for note in notes))
+    before = {each.name for each in copied.folder.glob("trials/*")}
+    assert steelyard("run", "--resume", "latest", "--plain").returncode == 0
+    added = sorted(each.name for each in copied.folder.glob("trials/*") if each.name not in before)
+    assert len(added) == 3
+    assert all(name.startswith("r02.1-") for name in added)
+
+
 def test_a_run_of_other_measuring_code_is_not_continued(copied: Finished, steelyard: Steelyard) -> None:
     _change(copied.folder, worker_hash="0123456789abcdef")
     done = steelyard("run", "--resume", "latest")

@@ -116,6 +116,14 @@ def test_a_worker_that_speaks_now_and_then_is_not_hung(stage: Stage) -> None:
     assert trial.done
 
 
+def test_a_silent_worker_is_given_up_soon_after_the_time_allowed(stage: Stage) -> None:
+    began = time.monotonic()
+    trial = stage.play("time.sleep(60)", silence_s=0.5)
+    assert trial.error is not None
+    assert trial.error[0] == "hung"
+    assert 0.5 < time.monotonic() - began < 4
+
+
 def test_loader_processes_do_not_outlive_their_worker(stage: Stage) -> None:
     fork = "pid = os.fork()\nif pid == 0:\n    time.sleep(60)\n"
     stage.play(fork + "say('phase', name='loader', elapsed_ns=pid)\nos.kill(os.getpid(), signal.SIGKILL)")

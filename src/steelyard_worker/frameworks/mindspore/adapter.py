@@ -153,7 +153,7 @@ class Trainer:
 
 
 def load(named: dict[str, Parameter], network: Network, weights: Mapping[str, Array]) -> None:
-    """Copy canonical weights into the parameters; a tensor missing on either side, or of another shape, is refused."""
+    """Copy canonical weights and names into the parameters; a tensor missing on either side, or of another shape, is refused."""
     expected = {parameter.name: parameter.shape for parameter in network.parameters}
     for name in sorted(expected.keys() ^ named.keys()):
         raise Refusal("implementation", f"Tensor {name} is {'missing from' if name in expected else 'only in'} the cell.")
@@ -161,6 +161,7 @@ def load(named: dict[str, Parameter], network: Network, weights: Mapping[str, Ar
         if tuple(named[name].shape) != shape:
             raise Refusal("implementation", f"Tensor {name} has shape {tuple(named[name].shape)}, expected {shape}.")
         named[name].set_data(Tensor(np.array(weights[name], np.float32)))
+        named[name].name = name  # optimizers and graphs tell parameters apart by name
 
 
 def _numpy(tensor: Tensor) -> Array:
