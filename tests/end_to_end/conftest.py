@@ -7,7 +7,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 import pytest
-from finished_runs import LINE, Finished, finished
+from finished_runs import LINE, Finished, Said, finished
 
 from steelyard import host
 from steelyard.statistics.calibration import NoiseFloor
@@ -56,3 +56,12 @@ def copied(weighed: Finished, home: Path) -> Finished:
     """A copy of the finished run that a test may damage; the `steelyard` fixture reads it."""
     shutil.copytree(weighed.home, home)
     return Finished(home, home / "runs" / weighed.folder.name, weighed.result, weighed.said)
+
+
+@pytest.fixture
+def said(capsys: pytest.CaptureFixture[str], home: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Said:
+    """The command line in this process, with temporary folders."""
+    monkeypatch.setenv("STEELYARD_RUNS", str(home))
+    monkeypatch.setenv("STEELYARD_CACHE", str(cache))
+    monkeypatch.setenv("COLUMNS", "160")
+    return Said(capsys)

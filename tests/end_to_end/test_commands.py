@@ -9,50 +9,15 @@ from typing import TYPE_CHECKING
 import pytest
 from finished_runs import LINE
 
-from steelyard import cli
-
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from finished_runs import Finished, Steelyard
+    from finished_runs import Finished, Said, Steelyard
 
 pytestmark = pytest.mark.end_to_end
 
 COMMANDS = ("run", "certify", "report", "compare", "list", "env", "doctor")
 ASKED = ("run", *LINE, "-f", "fake", "--dry-run")
-
-
-class Said:
-    """Run the command line inside this process, as nothing is measured: much faster than a process of its own."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self._capsys = capsys
-
-    def __call__(self, *argv: str) -> tuple[int, str, str]:
-        """Return (exit code, standard output, standard error)."""
-        self._capsys.readouterr()
-        try:
-            code = cli.main(list(argv))
-        except SystemExit as stopped:
-            code = int(stopped.code or 0)
-        return (code, *self._capsys.readouterr())
-
-    def refused(self, *argv: str) -> str:
-        """Return the one sentence of a refusal."""
-        code, out, err = self(*argv)
-        assert code == 2
-        assert out == ""
-        (sentence,) = err.splitlines()
-        return sentence
-
-
-@pytest.fixture
-def said(capsys: pytest.CaptureFixture[str], home: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Said:
-    """The command line in this process, with temporary folders."""
-    monkeypatch.setenv("STEELYARD_RUNS", str(home))
-    monkeypatch.setenv("STEELYARD_CACHE", str(cache))
-    monkeypatch.setenv("COLUMNS", "160")
-    return Said(capsys)
 
 
 def test_the_help_names_every_command_and_where_to_start(steelyard: Steelyard) -> None:

@@ -21,7 +21,7 @@ from steelyard.options import Options
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from finished_runs import Steelyard
+    from finished_runs import Said, Steelyard
 
 pytestmark = pytest.mark.end_to_end
 
@@ -280,53 +280,60 @@ def _older(path: Path) -> None:
 
 @pytest.mark.parametrize("damage", [_garbage, _truncated, _older])
 def test_a_corrupted_index_is_rebuilt_from_the_event_files(
-    damage: Callable[[Path], None], copied: Finished, steelyard: Steelyard
+    damage: Callable[[Path], None], copied: Finished, said: Said
 ) -> None:
     damage(copied.folder.parent / "index.sqlite")
-    done = steelyard("report", "--json")
-    assert done.returncode == 0
-    assert json.loads(done.stdout)["comparisons"] == copied.result["comparisons"]
-    assert "it was rebuilt from the event files, nothing is lost." in done.stderr
-    again = steelyard("report", "--json")
-    assert again.stderr == ""
-    assert json.loads(again.stdout)["comparisons"] == copied.result["comparisons"]
+    code, out, err = said("report", "--json")
+    assert code == 0
+    assert json.loads(out)["comparisons"] == copied.result["comparisons"]
+    assert "it was rebuilt from the event files, nothing is lost." in err
+    code, out, err = said("report", "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["comparisons"] == copied.result["comparisons"]
 
 
 @pytest.mark.parametrize("name", ["events.jsonl", "job.json"])
-def test_a_damaged_record_is_named_and_costs_no_other(name: str, copied: Finished, steelyard: Steelyard) -> None:
+def test_a_damaged_record_is_named_and_costs_no_other(name: str, copied: Finished, said: Said) -> None:
     for path in copied.folder.parent.glob("index.sqlite*"):
         path.unlink()
     damaged = min(copied.folder.glob("trials/*fake*"))
     lines = (damaged / name).read_text().splitlines(keepends=True)
     (damaged / name).write_text("".join([*lines[:2], "\x00\x00{{not json\n", *lines[3:]]))
-    done = steelyard("report", "--json")
-    assert done.returncode == 0
-    assert f"Trial {damaged.name} cannot be read" in done.stderr
-    assert f"Delete {damaged} to leave it out." in done.stderr
-    result = json.loads(done.stdout)
+    code, out, err = said("report", "--json")
+    assert code == 0
+    assert f"Trial {damaged.name} cannot be read" in err
+    assert f"Delete {damaged} to leave it out." in err
+    result = json.loads(out)
     assert contender(result, "fake/scripted,step_us=10000")["speeds"]["resident"]["processes"] == 2
     assert contender(result, "sham/scripted,step_us=12000")["speeds"]["resident"]["processes"] == 3
 
 
-def test_samples_that_end_too_early_are_named_and_can_be_left_out(copied: Finished, steelyard: Steelyard) -> None:
+def test_a_damaged_record_that_no_index_knows_yet_is_named(copied: Finished, said: Said) -> None:
+    whole = min(copied.folder.glob("trials/*fake*"))
+    damaged = whole.with_name(whole.name.replace("r01.0", "r04.0"))
+    shutil.copytree(whole, damaged)
+    (damaged / "events.jsonl").write_text("garbage\n")
+    _, out, err = said("report", "--json")
+    assert f"Trial {damaged.name} cannot be read" in err
+    assert json.loads(out)["comparisons"] == copied.result["comparisons"]
+
+
+def test_samples_that_end_too_early_are_named_and_can_be_left_out(copied: Finished, said: Said) -> None:
     damaged = min(copied.folder.glob("trials/*fake*"))
     (damaged / "samples.i64").write_bytes((damaged / "samples.i64").read_bytes()[:-80])
-    done = steelyard("report")
-    assert done.returncode == 2
-    assert f"{damaged / 'samples.i64'} ends too early" in done.stderr
-    assert f"Delete {damaged}" in done.stderr
+    sentence = said.refused("report")
+    assert f"{damaged / 'samples.i64'} ends too early" in sentence
+    assert f"Delete {damaged}" in sentence
     shutil.rmtree(damaged)
-    assert steelyard("report").returncode == 0
+    assert said("report")[0] == 0
 
 
-def test_a_damaged_run_is_named_and_the_other_runs_are_listed(copied: Finished, steelyard: Steelyard) -> None:
+def test_a_damaged_run_is_named_and_the_other_runs_are_listed(copied: Finished, said: Said) -> None:
     other = copied.folder.with_name("20200101-000000-first-look")
     shutil.copytree(copied.folder, other)
     (copied.folder / "run.json").write_text('{"format": 1, "pl')
-    states = {row["run"]: row["state"] for row in json.loads(steelyard("list", "runs", "--json").stdout)}
+    states = {row["run"]: row["state"] for row in json.loads(said("list", "runs", "--json")[1])}
     assert states == {copied.folder.name: "damaged", other.name: "complete"}
-    refused = steelyard("report", copied.folder.name)
-    assert refused.returncode == 2
-    assert f"{copied.folder / 'run.json'} cannot be read" in refused.stderr
+    assert f"{copied.folder / 'run.json'} cannot be read" in said.refused("report", copied.folder.name)
     (copied.folder.parent / "index.sqlite").unlink()
-    assert steelyard("report", other.name).returncode == 0
+    assert said("report", other.name)[0] == 0

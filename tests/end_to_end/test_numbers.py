@@ -11,7 +11,7 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from finished_runs import Finished, Steelyard
+    from finished_runs import Finished, Said, Steelyard
 
 pytestmark = pytest.mark.end_to_end
 
@@ -84,29 +84,26 @@ def test_every_step_is_in_the_record_with_its_loss(weighed: Finished) -> None:
     assert (folder / "losses.f32").stat().st_size == 4 * steps
 
 
-def test_report_gives_the_same_numbers_again(copied: Finished, steelyard: Steelyard) -> None:
+def test_report_gives_the_same_numbers_again(copied: Finished, said: Said) -> None:
     (copied.folder / "report.html").unlink()
-    done = steelyard("report", "--json")
-    assert done.returncode == 0
-    again = json.loads(done.stdout)
+    code, out, _ = said("report", "--json")
+    assert code == 0
+    again = json.loads(out)
     assert again["comparisons"] == copied.result["comparisons"]
     assert (copied.folder / "report.html").stat().st_size > 10_000
 
 
-def test_the_table_is_printed_and_the_path_of_the_page_comes_last(copied: Finished, steelyard: Steelyard) -> None:
-    done = steelyard("report")
-    lines = done.stdout.strip().splitlines()
+def test_the_table_is_printed_and_the_path_of_the_page_comes_last(copied: Finished, said: Said) -> None:
+    _, table, _ = said("report")
+    lines = table.strip().splitlines()
     assert lines[-1] == str(copied.folder / "report.html")
-    table = done.stdout
     assert "10.0 ms" in table
     assert "12.0 ms" in table
     assert "1.20x" in table
 
 
-def test_the_page_can_be_written_elsewhere(copied: Finished, steelyard: Steelyard, tmp_path: Path) -> None:
+def test_the_page_can_be_written_elsewhere(copied: Finished, said: Said, tmp_path: Path) -> None:
     page = tmp_path / "elsewhere.html"
-    assert steelyard("report", "--output", str(page)).stdout.strip().endswith(str(page))
+    assert said("report", "--output", str(page))[1].strip().endswith(str(page))
     assert page.stat().st_size > 10_000
-    refused = steelyard("report", "--output", str(tmp_path / "missing" / "page.html"))
-    assert refused.returncode == 2
-    assert "cannot be written" in refused.stderr
+    assert "cannot be written" in said.refused("report", "--output", str(tmp_path / "missing" / "page.html"))

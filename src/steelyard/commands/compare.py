@@ -35,11 +35,11 @@ def execute(arguments: argparse.Namespace) -> int:
 def _findings(root: Path, arguments: argparse.Namespace) -> list[Finding]:
     from steelyard import against, report
 
-    store = selection.store_of(root)
-    pair = _as_run(root, arguments.a), _as_run(root, arguments.b)
-    if pair[0] and pair[1]:
-        return against.runs(report.view(pair[0], store), report.view(pair[1], store))
-    return against.contenders(report.view(record.find(root, arguments.run), store), arguments.a, arguments.b)
+    before, after = _as_run(root, arguments.a), _as_run(root, arguments.b)
+    with selection.store_of(root) as store:
+        if before and after:
+            return against.runs(report.view(before, store), report.view(after, store))
+        return against.contenders(report.view(record.find(root, arguments.run), store), arguments.a, arguments.b)
 
 
 def _as_run(root: Path, name: str) -> Path | None:

@@ -19,8 +19,8 @@ def execute(arguments: argparse.Namespace) -> int:
 
     folder = record.find(selection.runs_of(arguments), arguments.run)
     output = Path(arguments.output).expanduser().absolute() if arguments.output else None
-    store = selection.store_of(folder.parent)
-    page = report.write(folder, store, output)
+    with selection.store_of(folder.parent) as store:
+        page = report.write(folder, store, output)
     terminal.show(folder, as_json=arguments.json)
     if not arguments.json:
         print(page)

@@ -31,7 +31,8 @@ def execute(arguments: argparse.Namespace) -> int:
         return 0
     selection.check_cache()
     folder = folder or _begin(options, root)
-    selection.store_of(folder.parent).close()
+    with selection.store_of(folder.parent):
+        pass  # a damaged index is mended, and spoken of, before anything is measured
     screen = selection.screen_of(arguments)
     try:
         page = runs.run(options, folder, screen)

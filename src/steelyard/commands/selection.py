@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from steelyard.options import Options
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterator
 
     from steelyard.screen import Screen
     from steelyard.store import Store
@@ -38,14 +40,18 @@ def runs_of(arguments: argparse.Namespace) -> Path:
     return Path(arguments.runs).expanduser().absolute() if arguments.runs else paths.runs_folder()
 
 
-def store_of(root: Path) -> Store:
-    """Open the index of a folder of runs; what is to be said about it goes to standard error."""
+@contextmanager
+def store_of(root: Path) -> Iterator[Store]:
+    """Open the index of a folder of runs; what is to be said about it goes to standard error in the end."""
     from steelyard.store import Store
 
     store = Store(root)
-    if store.notice:
-        print(f"steelyard: {store.notice}", file=sys.stderr)
-    return store
+    try:
+        yield store
+    finally:
+        store.close()
+        if store.notice:
+            print(f"steelyard: {store.notice}", file=sys.stderr)
 
 
 def check_cache() -> None:

@@ -23,6 +23,8 @@ def _left_to_loops(x: jax.Array, kernel: jax.Array, stride: int, padding: int) -
     Its simplifier swaps image and kernel where the kernel has more pixels; the swapped form has a reversed window,
     which the fast (Eigen) path does not take. The gradient convolves the output's gradient, dilated by the stride.
     """
+    if jax.default_backend() != "cpu":
+        return False
     extent = min(x.shape[1], (_extent(x.shape[1] + 2 * padding, kernel.shape[0], stride) - 1) * stride + 1)
     return kernel.shape[0] > 1 and extent <= kernel.shape[0]
 

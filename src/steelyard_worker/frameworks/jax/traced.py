@@ -32,7 +32,8 @@ def _convolution(formulation: str) -> str:
             lambda x, k: convolution.convolve(formulation, x, k, 1, 1), (1, size, size, 2), (3, 3, 2, 2)
         )
         used.append("conv_general_dilated" in dict(found))
-    return {(True, True): "xla", (False, False): "matmul", (True, False): "auto"}.get((used[0], used[1]), "unknown")
+    shown = {"auto": [True, jax.default_backend() != "cpu"], "xla": [True, True], "matmul": [False, False]}
+    return next((name for name in (formulation, *shown) if shown.get(name) == used), "unknown")
 
 
 def _recurrence(recurrence: Recurrence) -> dict[str, Any]:
