@@ -1,6 +1,7 @@
 """Environments on demand: made once per user, verified before every use, rebuilt when broken."""
 
 from collections.abc import Callable, Iterator, Mapping
+import sysconfig
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -59,6 +60,8 @@ def ensure_all(
             report(Progress(name, "failed", sentence=found.sentence))
         return found
 
+    # Fill sysconfig's table before there are threads: Python 3.11 lets a second one see it half filled, and uv then fails.
+    sysconfig.get_config_vars()
     with ThreadPoolExecutor(max(1, len(planned)), "environment") as pool:
         return dict(zip(planned, pool.map(one, planned), strict=True))
 
