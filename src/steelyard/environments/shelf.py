@@ -1,7 +1,7 @@
 """Environments on demand: made once per user, verified before every use, rebuilt when broken."""
 
-from collections.abc import Callable, Iterator, Mapping
 import sysconfig
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path

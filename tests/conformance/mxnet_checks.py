@@ -1,0 +1,83 @@
+"""What the MXNet adapter relies on; run by the interpreter of its environment."""
+
+import time
+from dataclasses import replace
+
+import mxnet as mx
+import numpy as np
+from mxnet import autograd, gluon, nd
+
+from steelyard_worker.frameworks.mxnet import optimizers
+from steelyard_worker.protocol import Optimizer
+
+GRADIENTS = (0.5, -0.2, 0.3)
+
+
+def parameter(values=(1.0,)):
+    """Return an initialised parameter."""
+    found = gluon.Parameter("p", shape=(len(values),))
+    found.initialize()
+    found.set_data(nd.array(values))
+    return found
+
+
+def trajectory(spec):
+    """Return p after each of three gradients, from p = 1."""
+    p = parameter()
+    rule = optimizers.update_rule(spec, {"p": p})
+    path = []
+    for gradient in GRADIENTS:
+        with autograd.record():
+            loss = (p.data() * gradient).sum()
+        loss.backward()
+        rule.step(1)
+        path.append(p.data().asscalar())
+    return path
+
+
+def rule(name, **constants):
+    """Return a rule with the large epsilon of the golden values."""
+    return Optimizer(name, 0.1, epsilon=0.1, **constants)
+
+
+def check_strict_rules_give_the_golden_trajectories():
+    decayed = {"weight_decay": 0.1, "decay": ("p",)}
+    golden = [
+        (rule("sgd", momentum=0.9), (0.95, 0.925, 0.8725)),
+        (rule("sgd", momentum=0.9, nesterov=True), (0.905, 0.9025, 0.82525)),
+        (rule("sgd", momentum=0.9, **decayed), (0.94, 0.8966, 0.818574)),
+        (rule("adam"), (0.9166667, 0.8892955, 0.8467954)),
+        (rule("adam", form="epsilon-hat"), (0.9863474, 0.9813203, 0.9724438)),
+        (rule("adamw", **decayed), (0.9066667, 0.8702288, 0.8190265)),
+    ]
+    for spec, expected in golden:
+        found = trajectory(replace(spec, flavour="strict"))
+        np.testing.assert_allclose(found, expected, rtol=2e-6, err_msg=str(spec))
+
+
+def check_native_rules_have_their_declared_form():
+    np.testing.assert_allclose(trajectory(rule("sgd", momentum=0.9)), (0.95, 0.925, 0.8725), rtol=2e-6)
+    np.testing.assert_allclose(trajectory(rule("adam")), (0.9863474, 0.9813203, 0.9724438), rtol=2e-6)
+
+
+def check_repeated_and_absent_embedding_rows_are_updated_once():
+    p = parameter((1.0, 1.0, 1.0))
+    update = optimizers.update_rule(Optimizer("sgd", 0.1), {"p": p})
+    with autograd.record():
+        loss = nd.take(p.data(), nd.array([1, 1])).sum()
+    loss.backward()
+    update.step(1)
+    np.testing.assert_allclose(p.data().asnumpy(), (1.0, 0.8, 1.0), rtol=1e-6)
+
+
+def check_a_call_returns_before_its_work_is_done_and_waitall_waits():
+    a = nd.random.normal(shape=(1500, 1500))
+    nd.waitall()
+    begin = time.perf_counter()
+    product = a
+    for _ in range(5):
+        product = nd.dot(product, a)
+    returned = time.perf_counter() - begin
+    mx.nd.waitall()
+    finished = time.perf_counter() - begin
+    assert finished > 5 * returned, (returned, finished)
