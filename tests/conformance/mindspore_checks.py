@@ -1,0 +1,72 @@
+"""What the MindSpore adapter relies on; run by the interpreter of its environment."""
+
+import time
+from dataclasses import replace
+
+import mindspore
+import numpy as np
+from mindspore import Parameter, Tensor, nn, ops
+
+from steelyard_worker.frameworks.mindspore import optimizers
+from steelyard_worker.protocol import Optimizer
+
+GRADIENTS = (0.5, -0.2, 0.3)
+
+
+def trajectory(spec):
+    """Return p after each of three gradients, from p = 1."""
+    p = Parameter(Tensor(np.ones(1, np.float32)), name="p")
+    update, _ = optimizers.update_rule(spec, {"p": p})
+    path = []
+    for number, gradient in enumerate(GRADIENTS, 1):
+        gradients = (Tensor(np.full(1, gradient, np.float32)),)
+        if spec.flavour == "strict":
+            update(gradients, *(Tensor(value, mindspore.float32) for value in optimizers.scalars(spec, number)))
+        else:
+            update(gradients)
+        path.append(float(p.asnumpy()[0]))
+    return path
+
+
+def rule(name, **constants):
+    """Return a rule with the large epsilon of the golden values."""
+    return Optimizer(name, 0.1, epsilon=0.1, **constants)
+
+
+def check_strict_rules_give_the_golden_trajectories():
+    decayed = {"weight_decay": 0.1, "decay": ("p",)}
+    golden = [
+        (rule("sgd", momentum=0.9), (0.95, 0.925, 0.8725)),
+        (rule("sgd", momentum=0.9, nesterov=True), (0.905, 0.9025, 0.82525)),
+        (rule("adam"), (0.9166667, 0.8892955, 0.8467954)),
+        (rule("adam", form="epsilon-hat"), (0.9863474, 0.9813203, 0.9724438)),
+        (rule("adamw", **decayed), (0.9066667, 0.8702288, 0.8190265)),
+    ]
+    for spec, expected in golden:
+        found = trajectory(replace(spec, flavour="strict"))
+        np.testing.assert_allclose(found, expected, rtol=3e-6, err_msg=str(spec))
+
+
+def check_native_rules_have_their_declared_form():
+    np.testing.assert_allclose(trajectory(rule("sgd", momentum=0.9)), (0.95, 0.925, 0.8725), rtol=3e-6)
+    np.testing.assert_allclose(trajectory(rule("adam")), (0.9863474, 0.9813203, 0.9724438), rtol=3e-6)
+
+
+def check_running_variance_is_unbiased():
+    layer = nn.BatchNorm1d(2, momentum=0.9).set_train()
+    layer(Tensor(np.arange(8.0, dtype=np.float32).reshape(4, 2)))
+    np.testing.assert_allclose(layer.moving_mean.asnumpy(), (0.3, 0.4), rtol=1e-5)
+    np.testing.assert_allclose(layer.moving_variance.asnumpy(), (1.566667, 1.566667), rtol=1e-5)
+
+
+def check_reading_a_result_waits_for_it():
+    a = Tensor(np.random.default_rng(1).standard_normal((1500, 1500)).astype(np.float32))
+    ops.matmul(a, a).asnumpy()
+    begin = time.perf_counter()
+    product = ops.matmul(a, a)
+    for _ in range(4):
+        product = ops.matmul(product, a)
+    returned = time.perf_counter() - begin
+    product.asnumpy()
+    finished = time.perf_counter() - begin
+    assert finished > 2 * returned, (returned, finished)
