@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from steelyard.paths import cache_folder
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 WORKLOADS = REPOSITORY / "tests" / "workloads"
 LIMIT_S = 120
+USERS_CACHE = cache_folder()  # as it was before any test set another
 
 settings.register_profile("steelyard", deadline=None, max_examples=60)
 settings.register_profile("steelyard-ci", deadline=None, max_examples=60, derandomize=True)
@@ -103,7 +106,9 @@ def environment() -> Callable[[str], Path]:
 
     def ensured(name: str) -> Path:
         if name not in known:
-            made = ensure_all(plan_environments([name]), lambda event: None)[name]
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setenv("STEELYARD_CACHE", str(USERS_CACHE))
+                made = ensure_all(plan_environments([name]), lambda event: None)[name]
             assert isinstance(made, Environment), made.sentence
             known[name] = made.python
         return known[name]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,17 +12,9 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def interpreter() -> Callable[[str], Path]:
-    """Return the interpreter of a framework, as STEELYARD_TEST_PYTHON_<NAME> names it."""
-
-    def find(name: str) -> Path:
-        variable = f"STEELYARD_TEST_PYTHON_{name.upper()}"
-        python = os.environ.get(variable)
-        if not python:
-            pytest.skip(f"{variable} names no interpreter that holds {name}")
-        return Path(python)
-
-    return find
+def interpreter(environment: Callable[[str], Path]) -> Callable[[str], Path]:
+    """Return the interpreter of a framework's environment."""
+    return environment
 
 
 @pytest.fixture(scope="session", autouse=True)
