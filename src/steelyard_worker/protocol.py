@@ -102,7 +102,7 @@ class Plan:
     warmup: str = "adaptive"  # "adaptive" | "steps:N" | "epochs:N"
     counted: str = "optimal"  # "optimal" | "steps:N" | "epochs:N"
     warmup_min_steps: int = 10
-    warmup_min_s: float = 1.0
+    warmup_min_s: float = 0.5
     warmup_cap_steps: int = 300
     warmup_cap_s: float = 120.0
     counted_min: int = 10
