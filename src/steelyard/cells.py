@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from steelyard import frameworks
-from steelyard_worker.protocol import Optimizer, Settings
 
 if TYPE_CHECKING:
     from steelyard.frameworks import Framework
+    from steelyard_worker.protocol import Optimizer, Settings
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from steelyard.errors import UserError
 
 if TYPE_CHECKING:
     from steelyard.cells import Cell
-    from steelyard.certificates.record import Certificate
     from steelyard.certificates.proceedings import Proceedings, Task
+    from steelyard.certificates.record import Certificate
     from steelyard.session import Session
 
 REFERENCES = 2

@@ -29,6 +29,7 @@ class Options:
     brought: dict[str, str] = field(default_factory=dict)  # environment name -> interpreter
     seed: int = 1
     delta: float = 0.02
+    minutes: float | None = None  # None: as the study says; 0: no limit
     certify: bool = True
     calibrate: bool = True
     guard: bool = True  # repeat rounds that the machine disturbed

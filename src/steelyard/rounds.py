@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -91,8 +93,9 @@ def measure(session: Session, noise: NoiseFloor, book: Book) -> dict[str, Rankin
     """Run rounds until nobody is wanted any more; returns the ranking of every group.
 
     A run that goes on has its gaps filled: a failed process gets another chance, and an attempt that was to be repeated
-    because the machine was disturbed does not count.
+    because the machine was disturbed does not count. A study's time limit ends rounds early, whatever they have shown.
     """
+    deadline_s = time.monotonic() + 60 * minutes_of(session)
     repeated = {(note["group"], note["round"], note["attempt"]) for note in session.noted_rounds() if not note["kept"]}
     book.forget(lambda trial: not trial.done or (store.group_of(trial), *store.round_of(trial)) in repeated)
     rankings = {group: rank(session, group, noise, book) for group in session.plan.groups}
@@ -100,11 +103,27 @@ def measure(session: Session, noise: NoiseFloor, book: Book) -> dict[str, Rankin
         for group, cells in session.plan.groups.items():
             wanted = _wanted(session, rankings[group], cells, number, book)
             missing = [cell for cell in wanted if not book.has(cell.key, number)]
+            if missing and number > session.plan.protocol.rounds_min and time.monotonic() > deadline_s:
+                session.screen.say(_time_is_up(session))
+                return rankings
             if missing:
                 _run_round(session, number, group, missing, book)
                 rankings[group] = rank(session, group, noise, book)
                 session.screen.ranking(group, rankings[group], {cell.key: cell.title for cell in cells})
     return rankings
+
+
+def minutes_of(session: Session) -> float:
+    """Return the time that rounds may take; infinite without a limit."""
+    asked = session.plan.options.minutes
+    return (session.plan.study.minutes if asked is None else asked) or math.inf
+
+
+def _time_is_up(session: Session) -> str:
+    return (
+        f"The {minutes_of(session):g} minutes of this study are used up. For more rounds: "
+        f"steelyard run --resume {session.folder.name}, or a run with --minutes 0 (no limit)."
+    )
 
 
 def rank(session: Session, group: str, noise: NoiseFloor, book: Book) -> Ranking:

@@ -24,6 +24,7 @@ class Study:
     frameworks: tuple[str, ...]
     train_steps: int = 0
     evaluation_limit: int = 0
+    minutes: float = 0.0  # no round begins later than this after the first; 0: until every pair is decided
 
 
 def all_studies() -> dict[str, Study]:

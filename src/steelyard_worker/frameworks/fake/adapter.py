@@ -61,13 +61,13 @@ class Adapter:
         return {"numpy": np.__version__}
 
     def trainer(
-        self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array],  # noqa: ARG002
+        self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array],
         optimizer: Optimizer,
     ) -> Trainer:  # fmt: skip
         """Return a trainer around `implementation.forward` and `implementation.backward`."""
         return Trainer(self, implementation, network, weights, optimizer, np.dtype(self._settings.precision))
 
-    def pipeline(self, trainer: Trainer, source: Source, workers: int) -> Iterator[Any]:  # noqa: ARG002
+    def pipeline(self, trainer: Trainer, source: Source, workers: int) -> Iterator[Any]:
         """Feed the batches one after the other."""
         step = 0
         while True:

@@ -27,7 +27,8 @@ AVX512 = 0x20
 def apply(settings: Settings) -> None:
     """Set device, mode, threads, determinism and instruction set; what cannot be had is refused."""
     if settings.device not in DEVICES:
-        raise Refusal("unsupported", f"MindSpore {mindspore.__version__} has no back end for {settings.device!r}; devices: cpu, ascend.")
+        message = f"MindSpore {mindspore.__version__} has no back end for {settings.device!r}; devices: cpu, ascend."
+        raise Refusal("unsupported", message)
     if settings.mode not in MODES:
         raise Refusal("unsupported", f"MindSpore has no mode {settings.mode!r}; modes: graph, pynative.")
     if settings.precision != "float32":

@@ -37,7 +37,7 @@ def read_back(settings: Settings) -> dict[str, Any]:
     return {
         "mode": settings.mode,
         "device": {"cpu": "cpu", "gpu": "cuda"}[probe.context.device_type],
-        "threads": int(mx.base._LIB.omp_get_max_threads()),
+        "threads": int(mx.base._LIB.omp_get_max_threads()),  # noqa: SLF001 - nothing public tells
         "precision": np.dtype(probe.dtype).name,
         "deterministic": mx.util.getenv("MXNET_ENFORCE_DETERMINISM") == "1",
         "engine": engines.get(mx.util.getenv("MXNET_ENGINE_TYPE")),
