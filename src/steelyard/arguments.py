@@ -85,6 +85,12 @@ def _run(run: argparse.ArgumentParser) -> None:
     )
     how.add_argument("--rounds", metavar="N or LOW-HIGH", help="processes per framework, instead of the protocol's own")
     how.add_argument(
+        "--minutes",
+        type=float,
+        metavar="N",
+        help="begin no round later than this, 0 for no limit (default: as the study says)",
+    )
+    how.add_argument(
         "--delta",
         type=float,
         default=0.02,

@@ -58,6 +58,7 @@ def _request(arguments: argparse.Namespace, root: Path) -> tuple[Options, Path |
             "protocol": arguments.protocol,
             "rounds": selection.rounds_of(arguments.rounds),
             "delta": _delta(arguments.delta),
+            "minutes": arguments.minutes,
         }
         more |= {
             "certify": not arguments.no_certify,
