@@ -218,7 +218,9 @@ def test_a_worker_that_finds_the_disk_full_is_told_from_one_that_crashed(
     disk: Callable[[str], Path], cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STEELYARD_CACHE", str(cache))
-    asked = Options(workloads=("line",), frameworks=("fake",), workload_folders=(LINE[1],), knobs=("fault=fill",))
+    # Short steps, so that the events after the fault need more than what is left of their file's last page.
+    knobs = ("fault=fill", "step_us=1000")
+    asked = Options(workloads=("line",), frameworks=("fake",), workload_folders=(LINE[1],), knobs=knobs)
     planned = plan.plan(asked)
     shared = materials.prepare(planned, lambda progress: None)["line:small"]
     job = jobs.measuring(planned, planned.cells[0], shared, 1, 0, disk("8m") / "trials" / "r01.0-fake")
