@@ -136,7 +136,8 @@ def test_the_live_view_leaves_the_terminal_as_it_was(
 ) -> None:
     """Standard error is a terminal here, and the run is stopped while the view is drawn."""
     ours, theirs = os.openpty()
-    argv = [*command, "run", *(word for word in TWO if word != "--plain")]
+    # A worker that hangs keeps the view on the screen until the run is stopped.
+    argv = [*command, "run", *(word for word in TWO if word != "--plain"), "--knob", "fake.fault=hang"]
     process = subprocess.Popen(
         argv, env=surroundings(home, **QUIET, TERM="xterm"), stdout=subprocess.PIPE, stderr=theirs
     )
