@@ -13,8 +13,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from rows import Row
-
+from benchmarks.rows import Row
 from steelyard.environments import EnvironmentSpec, ensure, plan_environments, read_locks
 from steelyard.environments.execution import Log, remove_folder
 from steelyard.environments.install import Filling, install
