@@ -48,13 +48,13 @@ def measure(names: list[str] | None = None) -> list[Row]:
 
 
 def _overhead(name: str, python: Path, group: str) -> Row:
-    found = _run(name, python, group, "bare", pairs=60, block_s=0.15)
+    found = _run(name, python, group, "bare", pairs=40, block_s=0.1)
     limit = next(limit for up_to, limit in OVERHEAD_LIMITS if found["step_ms"] <= up_to)
     return _row(f"harness / bare loop, {name}, {group}", found, limit, "at most")
 
 
 def _idiomatic(name: str, python: Path, group: str) -> Row:
-    found = _run(name, python, group, "idiomatic", pairs=10, block_s=1.5)
+    found = _run(name, python, group, "idiomatic", pairs=8, block_s=1.0)
     inverted = {**found, "ratios": [1 / ratio for ratio in found["ratios"]]}
     return _row(f"our steps/s / idiomatic, {name}, {group}", inverted, 0.98, "at least")
 
