@@ -37,16 +37,16 @@ def idiomatic(
         last[:] = [train(data, label)]
 
     def synchronise() -> None:
-        rule.parameters[-1].asnumpy()
-        last[0].asnumpy()
+        for tensor in (rule.parameters[-1], *last):
+            tensor.asnumpy()
 
     return step, synchronise
 
 
 def _optimizer(spec: dict[str, Any], parameters: Any) -> nn.Cell:
     if spec["name"] == "sgd":
-        return nn.SGD(parameters, spec["learning_rate"], momentum=spec.get("momentum", 0.0))
-    return nn.Adam(parameters, spec["learning_rate"])
+        return nn.SGD(parameters, spec["learning_rate"], momentum=spec["momentum"])
+    return nn.Adam(parameters, spec["learning_rate"], spec["beta1"], spec["beta2"], spec["epsilon"])
 
 
 class ResidualBlock(nn.Cell):
