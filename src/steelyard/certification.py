@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -133,8 +132,7 @@ def _run(session: Session, wanted: list[Task]) -> None:
     if not tasks:
         return
     session.screen.progress("processes", 0, len(tasks))
-    with ThreadPoolExecutor(min(MOST_AT_ONCE, max(1, len(os.sched_getaffinity(0))))) as pool:
-        list(pool.map(run, tasks.values()))
+    session.side_by_side(run, tasks.values(), min(MOST_AT_ONCE, max(1, len(os.sched_getaffinity(0)))))
 
 
 def _conclude(proceedings: Proceedings) -> Certificate | str:

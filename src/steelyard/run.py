@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from steelyard import calibration, certification, materials, physics, plan, record, report, rounds, setup
+from steelyard.errors import UserError
 from steelyard.session import Session
 from steelyard.store import Store
 
@@ -24,7 +26,8 @@ def run(options: Options, folder: Path, screen: Screen) -> Path:
         try:
             page = _run(options, folder, screen)
         except BaseException:
-            record.update(folder, state="interrupted")
+            with suppress(UserError):  # a full disk must not hide the sentence that says so
+                record.update(folder, state="interrupted")
             raise
         record.update(folder, state="complete")
         return page

@@ -80,4 +80,5 @@ def _noise(known: record.RunRecord) -> NoiseFloor:
 def _json_lines(path: Path) -> list[dict[str, Any]]:
     if not path.exists():
         return []
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.endswith("}")]
+    whole = path.read_text(encoding="utf-8").rpartition("\n")[0]  # a last line cut short by a kill has no end
+    return [json.loads(line) for line in whole.splitlines()]
