@@ -202,6 +202,7 @@ def test_a_disk_that_fills_up_under_a_worker_costs_no_sample(disk: Callable[[str
     assert (
         "is full. Free some space, then" in done.stderr
         or "Mend that, then go on with: steelyard run --resume" in done.stderr
+        or "an interrupted run goes on with: steelyard run --resume" in done.stderr
     )
     (filler,) = folder.glob("runs/*/trials/*fake*/filler")
     filler.unlink()
