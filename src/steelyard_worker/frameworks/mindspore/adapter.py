@@ -9,7 +9,7 @@ import mindspore.dataset
 import numpy as np
 from mindspore import Parameter, Tensor, nn
 
-from steelyard_worker.frameworks.mindspore import cells, optimizers, runtime
+from steelyard_worker.frameworks.mindspore import cells, onednn, optimizers, runtime
 from steelyard_worker.protocol import Refusal
 
 if TYPE_CHECKING:
@@ -29,21 +29,23 @@ class Adapter:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+        self._instructions = onednn.Instructions(settings.knobs.get("avx512", "auto"))
         runtime.apply(settings)
 
     def applied(self) -> dict[str, Any]:
         """Read the settings back."""
-        return runtime.applied()
+        return runtime.applied() | self._instructions.applied()
 
     def libraries(self) -> dict[str, Any]:
         """Versions and builds that do the arithmetic."""
-        return runtime.libraries()
+        return {"mindspore": mindspore.__version__, "numpy": np.__version__, "onednn": onednn.version()}
 
     def trainer(
         self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array],
         optimizer: Optimizer,
     ) -> Trainer:  # fmt: skip
         """Build the cell and load the canonical weights into it."""
+        self._instructions.decide(network)
         return Trainer(self._settings, implementation, sizes, network, weights, optimizer)
 
     def pipeline(self, trainer: Trainer, source: Source, workers: int) -> Iterator[Tensors]:

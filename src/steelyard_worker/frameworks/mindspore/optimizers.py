@@ -25,24 +25,28 @@ def update_rule(spec: Optimizer, named: dict[str, Parameter]) -> tuple[nn.Cell, 
 def _native(spec: Optimizer, named: dict[str, Parameter]) -> tuple[nn.Cell, tuple[str, ...]]:
     others = [name for name in named if name not in spec.decay]
     decayed = [name for name in named if name in spec.decay]
-    # Groups, always: without them names that contain "beta" or "gamma" are left out of the decay (P-43).
-    groups: list[dict[str, Any]] = [
-        {"params": [named[name] for name in names], "weight_decay": decay}
-        for names, decay in ((others, 0.0), (decayed, spec.weight_decay))
-        if names
-    ]
+    parameters: list[Any] = [named[name] for name in others]
+    if decayed and spec.weight_decay:
+        # Without groups, names that contain "beta" or "gamma" are left out of the decay (P-43).
+        parameters = [
+            {"params": [named[name] for name in names], "weight_decay": decay}
+            for names, decay in ((others, 0.0), (decayed, spec.weight_decay))
+            if names
+        ]
+    else:
+        parameters += [named[name] for name in decayed]
     makers: dict[str, Callable[..., nn.Cell]] = {
-        "sgd": lambda g: nn.SGD(g, spec.learning_rate, momentum=spec.momentum, nesterov=spec.nesterov),
-        "adam": lambda g: nn.Adam(
-            g, spec.learning_rate, beta1=spec.beta1, beta2=spec.beta2, eps=spec.epsilon
+        "sgd": lambda p: nn.SGD(p, spec.learning_rate, momentum=spec.momentum, nesterov=spec.nesterov),
+        "adam": lambda p: nn.Adam(
+            p, spec.learning_rate, beta1=spec.beta1, beta2=spec.beta2, eps=spec.epsilon
         ),
-        "adamw": lambda g: optim.AdamW(
-            g, spec.learning_rate, betas=(spec.beta1, spec.beta2), eps=spec.epsilon
+        "adamw": lambda p: optim.AdamW(
+            p, spec.learning_rate, betas=(spec.beta1, spec.beta2), eps=spec.epsilon, weight_decay=0.0
         ),
     }
     if spec.name not in makers:
         raise Refusal("unsupported", f"No native {spec.name} is known for MindSpore; known: {', '.join(makers)}.")
-    return makers[spec.name](groups), (*others, *decayed)
+    return makers[spec.name](parameters), (*others, *decayed)
 
 
 class Strict(nn.Cell):
