@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from steelyard import jobs, store
-from steelyard.host.noise import Sampler, judge
+from steelyard.host.noise import Sampler, judge, unequal_frequencies
+from steelyard.report.titles import titles
 from steelyard.statistics.decision import Ranking, decide, rounds_wanted
 from steelyard.statistics.orders import round_order
 
@@ -109,7 +110,7 @@ def measure(session: Session, noise: NoiseFloor, book: Book) -> dict[str, Rankin
             if missing:
                 _run_round(session, number, group, missing, book)
                 rankings[group] = rank(session, group, noise, book)
-                session.screen.ranking(group, rankings[group], {cell.key: cell.title for cell in cells})
+                session.screen.ranking(group, rankings[group], titles(cells))
     return rankings
 
 
@@ -151,7 +152,7 @@ def _run_round(session: Session, number: int, group: str, cells: list[Cell], boo
     for attempt in range(first, first + MOST_ATTEMPTS):
         with Sampler() as sampler:
             trials = _run_once(session, number, attempt, group, cells)
-        reasons = judge(sampler.summary()) if session.plan.options.guard else []
+        reasons = _disturbances(sampler, trials) if session.plan.options.guard else []
         again = bool(reasons) and attempt + 1 < first + MOST_ATTEMPTS and all(trial.done for trial in trials)
         session.note_round(
             group=group,
@@ -168,6 +169,12 @@ def _run_round(session: Session, number: int, group: str, cells: list[Cell], boo
         )
     for trial in trials:
         book.enter(trial)
+
+
+def _disturbances(sampler: Sampler, trials: list[Trial]) -> list[str]:
+    """Say what the whole round bore, and whether its contenders had processors of unlike speed."""
+    arms = [sampler.summary(*trial.counted_span_ns) for trial in trials if trial.done]
+    return judge(sampler.summary()) + unequal_frequencies(arms)
 
 
 def _next_attempt(run: Path, number: int, cells: list[Cell]) -> int:

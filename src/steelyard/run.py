@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from steelyard import calibration, certification, materials, physics, plan, record, report, rounds, setup
@@ -11,6 +11,7 @@ from steelyard.session import Session
 from steelyard.store import Store
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from steelyard.options import Options
@@ -22,24 +23,28 @@ def run(options: Options, folder: Path, screen: Screen) -> Path:
 
     An interrupted run keeps all finished processes; the same call on the same folder goes on with the rest.
     """
+    with _working(folder):
+        return _run(options, folder, screen)
+
+
+def certify(options: Options, folder: Path, screen: Screen, fresh: bool = False) -> dict[str, dict[str, Any]]:
+    """Certify only: returns the certificates by cell."""
+    with _working(folder):
+        return certification.certify(_prepare(options, folder, screen), fresh)
+
+
+@contextmanager
+def _working(folder: Path) -> Iterator[None]:
+    """Hold the run folder, and keep its state true to what happens."""
     with record.claim(folder):
+        record.update(folder, state="running")
         try:
-            page = _run(options, folder, screen)
+            yield
         except BaseException:
             with suppress(UserError):  # a full disk must not hide the sentence that says so
                 record.update(folder, state="interrupted")
             raise
         record.update(folder, state="complete")
-        return page
-
-
-def certify(options: Options, folder: Path, screen: Screen, fresh: bool = False) -> dict[str, dict[str, Any]]:
-    """Certify only: returns the certificates by cell."""
-    with record.claim(folder):
-        session = _prepare(options, folder, screen)
-        found = certification.certify(session, fresh)
-        record.update(folder, state="complete")
-        return found
 
 
 def _run(options: Options, folder: Path, screen: Screen) -> Path:
@@ -51,7 +56,7 @@ def _run(options: Options, folder: Path, screen: Screen) -> Path:
     rounds.measure(session, noise, book)
     physics.check(session, book)
     screen.stage("Report")
-    return report.write(folder, session.store)
+    return report.write(report.view(folder, session.store))
 
 
 def _prepare(options: Options, folder: Path, screen: Screen) -> Session:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from dataclasses import asdict, astuple
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -146,7 +146,7 @@ class Store:
             (f"INSERT INTO trials ({', '.join(row)}) VALUES ({', '.join(':' + key for key in row)})", [row]),
             (
                 "INSERT INTO blocks VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                [(run, name, *astuple(block)) for block in trial.blocks],
+                [(run, name, *vars(block).values()) for block in trial.blocks],
             ),
         )
 

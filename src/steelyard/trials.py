@@ -73,6 +73,13 @@ class Trial:
         """Return the counted blocks of one input."""
         return [block for block in self.blocks if block.input == source and block.phase == "counted"]
 
+    @property
+    def counted_span_ns(self) -> tuple[int, int]:
+        """Monotonic clock at the start of the first and at the end of the last counted block; (0, 0) without any."""
+        counted = [block for block in self.blocks if block.phase == "counted"]
+        ends = [block.start_ns + block.elapsed_ns for block in counted]
+        return (min(block.start_ns for block in counted), max(ends)) if counted else (0, 0)
+
     def location_ns(self, source: str) -> float | None:
         """Time per step of the counted blocks: total time over total steps; None without any."""
         blocks = self.counted(source)

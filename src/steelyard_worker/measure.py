@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from steelyard_worker.frameworks.base import Adapter, Trainer
+    from steelyard_worker.frameworks.base import Adapter, Array, Trainer
     from steelyard_worker.protocol import EventWriter, Job, Plan
 
     Clock = Callable[[], int]
@@ -73,8 +73,7 @@ class Recorder:
 
     def keep(self, trainer: Trainer, block: Block, source: str, phase: str) -> None:
         """Store one block outside the timed region, its losses read back now; a loss that is no number ends the trial."""
-        read = trainer.losses(block.handles)
-        losses = array("f", read)
+        losses = trainer.losses(block.handles)
         for file, values in ((self._samples, block.stamps_ns), (self._losses, losses)):
             file.write(values)
             file.flush()
@@ -83,16 +82,16 @@ class Recorder:
             first_step=self.steps,
         )  # fmt: skip
         self.steps += len(losses)
-        if not math.isfinite(sum(read)):
-            self._refuse(read)
+        if not math.isfinite(losses.sum(dtype="f8")):
+            self._refuse(losses)
 
     def close(self) -> None:
         """Close the files."""
         self._samples.close()
         self._losses.close()
 
-    def _refuse(self, losses: list[float]) -> None:
-        for number, loss in enumerate(losses, self.steps - len(losses) + 1):
+    def _refuse(self, losses: Array) -> None:
+        for number, loss in enumerate(losses.tolist(), self.steps - len(losses) + 1):
             if not math.isfinite(loss):
                 raise Refusal("nan-loss", f"The loss of training step {number} is {loss}.")
 

@@ -120,6 +120,29 @@ def test_a_stopped_run_keeps_its_finished_processes_and_resume_does_only_the_res
     } == {3}
 
 
+@pytest.mark.parametrize("command_", ["run", "certify"])
+def test_an_interrupt_during_certificates_ends_their_workers_and_marks_the_run(
+    start: Start, home: Path, command_: str
+) -> None:
+    hanging = ("--knob", "fake.fault=hang", "--knob", "fake.fault_step=2")
+    line = [word for word in LINE if word not in {"--no-guard", "--no-calibrate"}]
+    running = start(command_, *line, "-f", "fake", "-f", "sham", *hanging)
+    _until(
+        lambda: any(b'"applied"' in path.read_bytes() for path in home.glob("runs/*/**/events.jsonl")),
+        "a certifying worker that has begun",
+    )
+    running.process.send_signal(signal.SIGINT)
+    code, told = running.end()
+    assert code in STOPPED
+    assert "Traceback" not in told
+    assert json.loads((only_run(home) / "run.json").read_text())["state"] == "interrupted"
+
+
+def test_options_that_a_resumed_run_would_not_heed_are_refused(said: Said, copied: Finished) -> None:
+    sentence = said.refused("run", "--resume", "latest", "-f", "fake", "--rounds", "9", "--minutes", "1")
+    assert "so --framework, --rounds cannot be given beside it" in sentence
+
+
 def test_a_kill_or_a_closed_terminal_ends_a_run_as_an_interrupt_does(start: Start, home: Path) -> None:
     running = start("run", *TWO)
     running.wait_for("round 1:")

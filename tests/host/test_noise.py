@@ -12,7 +12,7 @@ from recorded_proc import PRESSURE, PROCESS, STAT, VMSTAT
 
 from steelyard.host import noise, proc
 from steelyard.host.gpu import foreign_of, parse_apps, parse_throttles
-from steelyard.host.noise import Quietness, Sample, Sampler, judge, summarise, take_sample
+from steelyard.host.noise import Quietness, Sample, Sampler, judge, summarise, take_sample, unequal_frequencies
 
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 QUIET = Quietness(seconds=10.0, samples=11, frequency_mhz=3000.0)
@@ -123,11 +123,14 @@ def test_below_a_limit_there_is_no_reason(values: dict[str, object]) -> None:
     assert judge(replace(QUIET, **values)) == []  # type: ignore[arg-type]
 
 
-def test_a_changed_frequency_is_a_reason_only_against_a_baseline() -> None:
+def test_contenders_of_unequal_frequency_cannot_be_compared() -> None:
     slower = replace(QUIET, frequency_mhz=2900.0)
     assert judge(slower) == []
-    assert judge(slower, QUIET) == ["the processors' mean frequency differed by -3.3%"]
-    assert judge(replace(QUIET, frequency_mhz=2920.0), QUIET) == []
+    said = ["the processors' mean frequency differed by 3.4% between contenders"]
+    assert unequal_frequencies([QUIET, slower]) == said
+    assert unequal_frequencies([QUIET, replace(QUIET, frequency_mhz=2920.0)]) == []
+    assert unequal_frequencies([QUIET, replace(slower, seconds=0.5)]) == []
+    assert unequal_frequencies([QUIET, replace(slower, frequency_mhz=None)]) == []
 
 
 def test_too_short_an_interval_is_not_judged() -> None:

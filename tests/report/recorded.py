@@ -203,4 +203,4 @@ def _write_rounds(folder, planned, rounds):
 
 class _Losses:
     def losses(self, handles):
-        return handles
+        return np.array(handles, np.float32)

@@ -85,7 +85,7 @@ def test_json_is_strict_and_holds_the_same_numbers(recorded_view):
 
 def test_json_has_no_infinity_where_one_process_has_no_interval(tmp_path, capsys):
     folder = write_run(tmp_path, {"fake": Script(rounds=1), "sham": Script(rounds=1)})
-    terminal.show(folder, as_json=True)
+    terminal.show(view_of(folder), as_json=True)
     read = json.loads(capsys.readouterr().out, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
     assert read["comparisons"][0]["contenders"][0]["speeds"]["resident"]["location"]["high_ns"] is None
 

@@ -20,8 +20,9 @@ def execute(arguments: argparse.Namespace) -> int:
     folder = record.find(selection.runs_of(arguments), arguments.run)
     output = Path(arguments.output).expanduser().absolute() if arguments.output else None
     with selection.store_of(folder.parent) as store:
-        page = report.write(folder, store, output)
-    terminal.show(folder, as_json=arguments.json)
+        found = report.view(folder, store)
+    page = report.write(found, output)
+    terminal.show(found, as_json=arguments.json)
     if not arguments.json:
         print(page)
     return 0

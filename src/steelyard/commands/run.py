@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from steelyard import estimate, plan, record
+from steelyard.arguments import parser
 from steelyard.commands import selection
 from steelyard.errors import UserError
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Measure, then print the verdicts; the page's path is the last line."""
+    from steelyard import report
     from steelyard import run as runs
     from steelyard.report import terminal
 
@@ -46,10 +48,15 @@ def execute(arguments: argparse.Namespace) -> int:
         return 130
     finally:
         screen.close()
-    terminal.show(folder, as_json=arguments.json)
+    with selection.store_of(folder.parent) as store:
+        terminal.show(report.view(folder, store), as_json=arguments.json)
     if not arguments.json:
         print(page)
     return 0
+
+
+# What may be said anew when a run goes on: nothing that decides what is measured.
+BESIDE_RESUME = {"resume", "silence", "minutes", "runs", "json", "plain", "dry_run"}
 
 
 def _request(arguments: argparse.Namespace, root: Path) -> tuple[Options, Path | None]:
@@ -66,10 +73,26 @@ def _request(arguments: argparse.Namespace, root: Path) -> tuple[Options, Path |
             "guard": not arguments.no_guard,
         }
         return selection.options_of(arguments, loader_workers=arguments.loader_workers, **more), None
+    _check_nothing_else(arguments)
     folder = record.find(root, arguments.resume)
     known = record.read(folder)
     _check_same(folder, known)
-    return replace(known.options, silence_s=arguments.silence), folder
+    minutes = known.options.minutes if arguments.minutes is None else arguments.minutes
+    return replace(known.options, silence_s=arguments.silence, minutes=minutes), folder
+
+
+def _check_nothing_else(arguments: argparse.Namespace) -> None:
+    """Refuse options that a run which goes on would not heed."""
+    usual = vars(parser(["run"]).parse_args(["run"]))
+    said = [
+        name for name, value in vars(arguments).items() if name not in BESIDE_RESUME and value != usual.get(name)
+    ]
+    if said:
+        options = ", ".join("--" + name.replace("_", "-") for name in said)
+        raise UserError(
+            f"--resume goes on with a run as it was begun, so {options} cannot be given beside it; "
+            "--minutes and --silence can."
+        )
 
 
 def _check_same(folder: Path, known: RunRecord) -> None:

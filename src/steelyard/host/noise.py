@@ -107,24 +107,24 @@ def summarise(
     )
 
 
-def judge(quietness: Quietness, baseline: Quietness | None = None) -> list[str]:
-    """Why the interval is not to be trusted; empty when it is.
-
-    `baseline` is an interval under the same kind of load (another arm of the round): an idle machine's
-    frequency says nothing about a busy one's.
-    """
+def judge(quietness: Quietness) -> list[str]:
+    """Why the interval is not to be trusted; empty when it is."""
     if quietness.seconds < SHORTEST_S:
         return []
     reasons = _processor_reasons(quietness)
-    if baseline and baseline.frequency_mhz and quietness.frequency_mhz:
-        change = quietness.frequency_mhz / baseline.frequency_mhz - 1
-        if abs(change) > FREQUENCY_CHANGE:
-            reasons.append(f"the processors' mean frequency differed by {change:+.1%}")
     if quietness.gpu_foreign:
         reasons.append(f"others used the GPU: {', '.join(quietness.gpu_foreign)}")
     if quietness.gpu_throttles:
         reasons.append(f"the GPU was slowed: {', '.join(quietness.gpu_throttles)}")
     return reasons
+
+
+def unequal_frequencies(arms: list[Quietness]) -> list[str]:
+    """Why intervals under the same kind of load cannot be compared: an idle machine's frequency would say nothing."""
+    known = [arm.frequency_mhz for arm in arms if arm.frequency_mhz and arm.seconds >= SHORTEST_S]
+    if len(known) < 2 or max(known) <= (1 + FREQUENCY_CHANGE) * min(known):
+        return []
+    return [f"the processors' mean frequency differed by {max(known) / min(known) - 1:.1%} between contenders"]
 
 
 def _processor_reasons(quietness: Quietness) -> list[str]:

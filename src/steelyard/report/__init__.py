@@ -37,13 +37,13 @@ def view(folder: Path, store: Store) -> View:
     return model.View(folder.name, folder, known, material.noise, comparisons, disturbances, found)
 
 
-def write(folder: Path, store: Store, output: Path | None = None) -> Path:
+def write(found: View, output: Path | None = None) -> Path:
     """Write the page of a run; returns its path."""
     from steelyard.report import page
 
-    path = output or folder / record.PAGE
+    path, text = output or found.folder / record.PAGE, page.render(found)
     try:
-        path.write_text(page.render(view(folder, store)), encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UserError(f"The page {path} cannot be written ({error.strerror}). Name another with --output.") from None
     return path

@@ -7,12 +7,9 @@ import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from steelyard import report
 from steelyard.report import columns, notices, sections, titles, words
-from steelyard.store import Store
 
 if TYPE_CHECKING:
-    from pathlib import Path
 
     from rich.console import Console
     from rich.table import Table
@@ -25,9 +22,8 @@ COLOURS = {"certified": "green", "rejected": "bold red", "none": "yellow"}
 SEVERITIES = {"error": "bold red", "warning": "yellow", "note": "dim"}
 
 
-def show(folder: Path, as_json: bool = False) -> None:
+def show(found: View, as_json: bool = False) -> None:
     """Print a run's result."""
-    found = report.view(folder, Store(folder.parent))
     if as_json:
         print(json.dumps(as_dict(found), indent=1, allow_nan=False))
         return

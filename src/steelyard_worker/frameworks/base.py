@@ -36,8 +36,8 @@ class Trainer(Protocol):
     def synchronise(self) -> None:
         """Wait until every step issued so far has finished, its updated parameters included."""
 
-    def losses(self, handles: list[Any]) -> list[float]:
-        """Read losses returned by `step` back to the host."""
+    def losses(self, handles: list[Any]) -> Array:
+        """Read losses returned by `step` back to the host: float32 (steps,)."""
 
     def gradients(self, batch: Any) -> tuple[dict[str, Array], float, dict[str, Array]]:
         """Forward in training mode and backward, no update: (outputs, loss, gradient of every trainable tensor).

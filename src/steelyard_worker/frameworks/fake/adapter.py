@@ -127,9 +127,9 @@ class Trainer:
     def synchronise(self) -> None:
         """NumPy has finished when it returns."""
 
-    def losses(self, handles: list[float]) -> list[float]:
+    def losses(self, handles: list[float]) -> Array:
         """Losses are numbers already."""
-        return handles
+        return np.array(handles, np.float32)
 
     def gradients(self, batch: Batch) -> tuple[dict[str, Array], float, dict[str, Array]]:
         """Forward and backward by the implementation's own formulas."""

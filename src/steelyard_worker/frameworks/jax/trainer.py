@@ -78,9 +78,9 @@ class Trainer:
         """Wait for every buffer that the last step replaces, and for its loss."""
         jax.block_until_ready((self.carry, self.loss))
 
-    def losses(self, handles: list[jax.Array]) -> list[float]:
+    def losses(self, handles: list[jax.Array]) -> Array:
         """Copy the losses to the host; nothing is compiled for it."""
-        return [float(loss) for loss in jax.device_get(handles)]
+        return np.array(jax.device_get(handles), np.float32)
 
     def gradients(self, batch: Tensors) -> tuple[dict[str, Array], float, dict[str, Array]]:
         """Forward in training mode and backward."""

@@ -129,9 +129,9 @@ class Trainer:
             self._named[self._order[-1]].asnumpy()
             self._last_loss.asnumpy()
 
-    def losses(self, handles: list[Tensor]) -> list[float]:
+    def losses(self, handles: list[Tensor]) -> Array:
         """Read the losses back."""
-        return [float(handle.asnumpy()) for handle in handles]
+        return np.array([handle.asnumpy() for handle in handles], np.float32)
 
     def gradients(self, batch: Tensors) -> tuple[dict[str, Array], float, dict[str, Array]]:
         """Forward in training mode and backward."""

@@ -94,9 +94,9 @@ class Trainer:
         """Wait for everything queued on the engine; an error of an earlier operator surfaces here."""
         nd.waitall()
 
-    def losses(self, handles: list[NDArray]) -> list[float]:
+    def losses(self, handles: list[NDArray]) -> Array:
         """Read the losses back."""
-        return [float(handle.asscalar()) for handle in handles]
+        return np.array([handle.asscalar() for handle in handles], np.float32)
 
     def gradients(self, batch: tuple[NDArray, ...]) -> tuple[dict[str, Array], float, dict[str, Array]]:
         """Forward in training mode and backward."""

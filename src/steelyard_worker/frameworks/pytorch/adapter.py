@@ -157,9 +157,9 @@ class Trainer:
         if self._device.type == "cuda":
             torch.cuda.synchronize()
 
-    def losses(self, handles: list[torch.Tensor]) -> list[float]:
+    def losses(self, handles: list[torch.Tensor]) -> Array:
         """Read the losses back."""
-        return torch.stack(handles).tolist() if handles else []
+        return _numpy(torch.stack(handles).float()) if handles else np.empty(0, np.float32)
 
     def gradients(self, batch: dict[str, torch.Tensor]) -> tuple[dict[str, Array], float, dict[str, Array]]:
         """Forward in training mode and backward."""

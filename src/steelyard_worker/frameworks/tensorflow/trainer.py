@@ -77,9 +77,9 @@ class Trainer:
         """Wait for every device; on CPU a function has finished when its call returns."""
         tf.test.experimental.sync_devices()
 
-    def losses(self, handles: list[tf.Tensor]) -> list[float]:
+    def losses(self, handles: list[tf.Tensor]) -> Array:
         """Read the losses back."""
-        return tf.stack(handles).numpy().tolist() if handles else []
+        return np.array([handle.numpy() for handle in handles], np.float32)
 
     def gradients(self, batch: dict[str, tf.Tensor]) -> tuple[dict[str, Array], float, dict[str, Array]]:
         """Forward in training mode and backward."""
