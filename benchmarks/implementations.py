@@ -90,5 +90,5 @@ def _materials(planned: RunPlan, cell: Cell) -> Materials:
     """Weights and a synthetic batch are all that is needed: no data set is fetched."""
     workload, preset = planned.preset(cell.group)
     network = workload.network(preset)
-    synthetic = synthesise(network.inputs, preset.sizes["batch"], materials.SYNTHETIC_SEED)
+    synthetic = synthesise(network, preset.sizes["batch"], materials.SYNTHETIC_SEED, workload.spec_hash(preset))
     return Materials(initialise(network.parameters, 1), Data(str(synthetic)), "synthetic", {}, "")

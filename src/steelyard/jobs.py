@@ -60,5 +60,5 @@ def _job(
     return Job(
         task=task, trial=name, framework=cell.framework, workload=cell.workload, workload_folder=str(workload.folder),
         preset=cell.preset, sizes=preset.sizes, settings=cell.settings, optimizer=cell.optimizer, weights=str(weights),
-        data=data, folder=str(folder), seed=plan.options.seed, plan=shape,
+        data=data, folder=str(folder), seed=plan.options.seed, metric=workload.metric, plan=shape,
     )  # fmt: skip

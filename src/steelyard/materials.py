@@ -45,7 +45,7 @@ def _prepare(plan: RunPlan, group: str, report: Callable[[data.Progress], None])
     network = workload.network(preset)
     batch, seed = preset.sizes["batch"], plan.options.seed
     initial = weights.initialise(network.parameters, seed)
-    synthetic = synthesise(network.inputs, batch, SYNTHETIC_SEED)
+    synthetic = synthesise(network, batch, SYNTHETIC_SEED, workload.spec_hash(preset))
     if not preset.data:
         found = Data(synthetic=str(synthetic))
         return Materials(initial, found, "synthetic batches", {}, _identity(initial, found))

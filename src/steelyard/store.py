@@ -212,11 +212,7 @@ def _trial(folder: Path, row: sqlite3.Row, blocks: list[Block]) -> Trial:
         folder=folder, job=protocol.from_line(row["job"]), method=row["method"],
         applied=json.loads(row["applied"]), libraries=json.loads(row["libraries"]), phases_ns=json.loads(row["phases_ns"]),
         first_step_since_spawn_ns=row["to_first_step_ns"], blocks=tuple(blocks),
-        evaluation=_evaluation(evaluation) if evaluation else None, peak_resident_bytes=row["peak_resident_bytes"],
+        evaluation=Evaluation(**evaluation) if evaluation else None, peak_resident_bytes=row["peak_resident_bytes"],
         peak_device_bytes=row["peak_device_bytes"], warnings=tuple(json.loads(row["warnings"])),
         error=(row["error_kind"], row["error_message"]) if row["error_kind"] else None, done=bool(row["done"]),
     )  # fmt: skip
-
-
-def _evaluation(raw: dict[str, Any]) -> Evaluation:
-    return Evaluation(raw["steps"], tuple(tuple(row) for row in raw["confusion"]), raw["elapsed_ns"])

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from steelyard import metrics
 from steelyard.errors import UserError
-from steelyard_worker import protocol
+from steelyard_worker import protocol, tensors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,17 +37,11 @@ class Block:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Confusion matrix of the test split (rows: truth) after a number of training steps."""
+    """What the metric made of the answers on the test split, after a number of training steps; `scores` by name."""
 
     steps: int
-    confusion: tuple[tuple[int, ...], ...]
+    scores: dict[str, float]
     elapsed_ns: int
-
-    @property
-    def accuracy(self) -> float:
-        """Trace of the confusion matrix over all samples."""
-        total = sum(map(sum, self.confusion))
-        return sum(row[i] for i, row in enumerate(self.confusion)) / total if total else 0.0
 
 
 @dataclass(frozen=True)
@@ -161,8 +156,9 @@ def replay(folder: Path, job: Job, events: Iterable[dict[str, Any]]) -> Trial:
             case "samples":
                 blocks.append(_block(event))
             case "evaluated":
-                matrix = tuple(tuple(row) for row in event["confusion"])
-                found["evaluation"] = Evaluation(event["steps"], matrix, event["elapsed_ns"])
+                answers = tensors.read(folder / protocol.ANSWERS)
+                scores = metrics.metric(job.metric).score(answers) if event["samples"] else {}
+                found["evaluation"] = Evaluation(event["steps"], scores, event["elapsed_ns"])
             case "tensors":
                 found["tensors"][event["variant"]] = event["folder"]
             case "memory":

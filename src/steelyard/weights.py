@@ -176,7 +176,7 @@ def _given(number: float | None) -> float:
 # Each takes (shape, number after the colon or None).
 _RECIPES: dict[str, Callable[[tuple[int, ...], float | None], Draw | None]] = {
     "kaiming_normal_fan_out": lambda shape, _: _normal(math.sqrt(2 / fans(shape)[1])),
-    "glorot_uniform": lambda shape, _: _uniform(math.sqrt(6 / sum(fans(shape)))),
+    "glorot_uniform": lambda shape, gain: _uniform((gain or 1.0) * math.sqrt(6 / sum(fans(shape)))),
     "lecun_uniform_in": lambda shape, fan_in: _uniform(1 / math.sqrt(fan_in or fans(shape)[0])),
     "uniform": lambda _, bound: _uniform(_given(bound)),
     "normal": lambda _, std: _normal(_given(std)),

@@ -10,6 +10,7 @@ from steelyard import settings_files
 from steelyard.errors import UserError, nearest
 from steelyard.frameworks import WORKER
 from steelyard_worker import network as networks
+from steelyard_worker.network import KINDS
 from steelyard_worker.protocol import Optimizer
 
 if TYPE_CHECKING:
@@ -61,13 +62,16 @@ class Workload:
         return self.presets[name]
 
     def optimizer(self, preset: Preset, name: str | None = None) -> Optimizer:
-        """Return the update rule of a preset, or another one by name."""
+        """Return the update rule of a preset, or another one by name; the kinds under `decay` become tensors' names."""
         chosen = name or preset.optimizer
         if chosen not in self.optimizers:
             raise UserError(
                 f"Workload {self.name} has no optimizer '{chosen}'.{nearest(chosen, list(self.optimizers))}"
             )
         rule = self.optimizers[chosen]
+        if rule.decay:
+            tensors = [each for each in self.network(preset).parameters if each.trainable and each.kind in rule.decay]
+            rule = replace(rule, decay=tuple(each.name for each in tensors))
         own = preset.learning_rate is not None and chosen == preset.optimizer
         return replace(rule, learning_rate=preset.learning_rate) if own and preset.learning_rate else rule
 
@@ -144,6 +148,10 @@ def parse(path: Path) -> Workload:
 def _optimizer(path: Path, name: str, table: Any) -> Optimizer:
     settings_files.check_type(path, name, table, (dict,), "a table", "optimizers")
     rule: Optimizer = settings_files.build(path, table, f"optimizers.{name}", Optimizer)
+    for kind in rule.decay:
+        if kind not in KINDS:
+            line = settings_files.line_of(path, "decay", f"optimizers.{name}")
+            raise UserError(f"{path}, line {line}: 'decay' lists kinds of tensors, not '{kind}'.{nearest(kind, list(KINDS))}")
     return rule
 
 

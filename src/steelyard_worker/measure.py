@@ -9,16 +9,20 @@ import math
 import time
 from array import array
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steelyard_worker import batches, steady
-from steelyard_worker.protocol import LOSSES, SAMPLES, Refusal
+import numpy as np
+
+from steelyard_worker import batches, steady, tensors
+from steelyard_worker.protocol import ANSWERS, LOSSES, SAMPLES, Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
+    from steelyard_worker.batches import Batch
     from steelyard_worker.frameworks.base import Adapter, Array, Trainer
+    from steelyard_worker.network import Network
     from steelyard_worker.protocol import EventWriter, Job, Plan
 
     Clock = Callable[[], int]
@@ -96,9 +100,11 @@ class Recorder:
                 raise Refusal("nan-loss", f"The loss of training step {number} is {loss}.")
 
 
-def measure(job: Job, adapter: Adapter, trainer: Trainer, events: EventWriter, recorder: Recorder) -> None:
+def measure(
+    job: Job, network: Network, adapter: Adapter, trainer: Trainer, events: EventWriter, recorder: Recorder
+) -> None:  # fmt: skip
     """Run the plan of one process: first step, evaluation after equal training, each input's warm-up and counted blocks."""
-    session = _Session(job.plan, adapter, trainer, events, recorder)
+    session = _Session(job.plan, network, adapter, trainer, events, recorder)
     for source in job.plan.inputs:
         if source == "pipeline":
             opened = batches.open_source(job.data)
@@ -126,6 +132,7 @@ class _Session:
     """What the phases of one process share."""
 
     plan: Plan
+    network: Network
     adapter: Adapter
     trainer: Trainer
     events: EventWriter
@@ -207,24 +214,22 @@ class _Session:
             self.recorder.keep(self.trainer, block, "pipeline", "training")
 
     def evaluate(self, job: Job) -> None:
-        """Count the right answers on the test split, as a confusion matrix; steps trained so far are said with it."""
+        """Keep the answers on the test split, to be judged by the metric; steps trained so far are said with them."""
         began = self.clock()
-        matrix = confusion(self.trainer, job)
-        self.events.write(
-            "evaluated", steps=self.recorder.steps, confusion=matrix, elapsed_ns=self.clock() - began,
-            samples=sum(map(sum, matrix)),
-        )  # fmt: skip
+        keep = self.network.answers or classified
+        parts = [
+            keep(self.trainer.outputs(self.trainer.put(batch)), batch)
+            for batch in batches.evaluation_batches(job.data, job.batch)
+        ]
+        answers = {name: np.concatenate([part[name] for part in parts]) for name in (parts[0] if parts else ())}
+        elapsed_ns = self.clock() - began
+        tensors.write(Path(job.folder) / ANSWERS, answers, {"steps": self.recorder.steps})
+        self.events.write("evaluated", steps=self.recorder.steps, elapsed_ns=elapsed_ns, samples=len(parts) * job.batch)
 
 
-def confusion(trainer: Trainer, job: Job) -> list[list[int]]:
-    """Return the confusion matrix of the test split: rows are true classes, columns the predicted ones."""
-    classes = int(job.sizes["classes"])
-    matrix = [[0] * classes for _ in range(classes)]
-    for batch in batches.evaluation_batches(job.data, job.batch):
-        predicted = trainer.outputs(trainer.put(batch))["logits"].argmax(axis=1)
-        for truth, answer in zip(batch["label"].tolist(), predicted.tolist(), strict=True):
-            matrix[truth][answer] += 1
-    return matrix
+def classified(outputs: Batch, batch: Batch) -> Batch:
+    """Return the true class and the one with the largest logit, int32 (N,)."""
+    return {"truth": batch["label"], "answer": outputs["logits"].argmax(axis=1).astype(np.int32)}
 
 
 def _typical(step_ns: list[int]) -> float:

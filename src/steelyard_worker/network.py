@@ -13,25 +13,35 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import ModuleType
 
+    import numpy as np
+
+    from steelyard_worker.batches import Batch
+
 # Canonical layouts: conv OIHW, dense (out, in), embedding (vocabulary, width), lstm_w_ih (4H, in), lstm_w_hh (4H, H),
-# lstm_b (4H) with gate blocks i, f, g, o; everything else is a vector or as its kind says.
+# lstm_b (4H) with gate blocks i, f, g, o; conv1d OIW; everything else is a vector (or, as attention's g, a scalar in one).
 KINDS = (
-    "conv", "dense", "bias", "embedding", "lstm_w_ih", "lstm_w_hh", "lstm_b",
+    "conv", "conv1d", "dense", "bias", "embedding", "lstm_w_ih", "lstm_w_hh", "lstm_b", "vector",
     "gamma", "beta", "running_mean", "running_var",
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """One named tensor. `initial` names a distribution of `steelyard.weights`; statistics are not trainable."""
+    """One named tensor. `initial` names a distribution of `steelyard.weights`; statistics are not trainable.
+
+    `idle`: outputs do not depend on it in exact arithmetic, as on the bias of attention's keys, so its gradient is zero and
+    what a framework computes for it is rounding (P-51).
+    """
 
     name: str
     shape: tuple[int, ...]
     kind: str
     initial: str
     trainable: bool = True
+    idle: bool = False
 
     @property
     def count(self) -> int:
@@ -54,11 +64,18 @@ class Input:
 
 @dataclass(frozen=True)
 class Network:
-    """The whole: tensors in network order, inputs, and multiply-accumulates of one sample's forward pass."""
+    """The whole: tensors in network order, inputs, and multiply-accumulates of one sample's forward pass.
+
+    `draw(generator, batch)` makes a synthetic batch where inputs depend on each other (lengths, masks); without it every input
+    is drawn by itself. `answers(outputs, batch)` keeps what is judged of an evaluated batch, small arrays (N, ...) by name;
+    without it the class with the largest of `logits`, beside `label`.
+    """
 
     parameters: tuple[Parameter, ...]
     inputs: tuple[Input, ...]
     macs: int
+    draw: Callable[[np.random.Generator, int], Batch] | None = None
+    answers: Callable[[Batch, Batch], Batch] | None = None
 
     @property
     def trainable_count(self) -> int:

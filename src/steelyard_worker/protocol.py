@@ -26,6 +26,8 @@ EVENTS = "events.jsonl"
 SAMPLES = "samples.i64"
 LOSSES = "losses.f32"
 LOG = "output.log"
+# Tensors folder: what the network answered on the test split, small arrays (samples, ...), judged by the metric.
+ANSWERS = "answers"
 
 
 class Refusal(Exception):
@@ -63,8 +65,9 @@ class Settings:
 
 @dataclass(frozen=True)
 class Optimizer:
-    """An update rule with its constants (workloads.md section 2.4); `decay` lists the tensors under weight decay.
+    """An update rule with its constants; `decay` lists the tensors under weight decay.
 
+    clip: largest global L2 norm of all gradients together, scaled down to it before anything else; 0: no clipping.
     flavour: "native" (the framework's own) or "strict" (written out by hand, exactly the canonical formula).
     form: "canonical" (epsilon outside the square root, after bias correction) or "epsilon-hat".
     correction: precision in which 1 - beta^t is computed: "float64" or "float32".
@@ -79,6 +82,7 @@ class Optimizer:
     epsilon: float = 1e-8
     weight_decay: float = 0.0
     decay: tuple[str, ...] = ()
+    clip: float = 0.0
     flavour: str = "native"
     form: str = "canonical"
     correction: str = "float64"
@@ -141,6 +145,7 @@ class Job:
     data: Data
     folder: str
     seed: int = 0
+    metric: str = "accuracy"
     plan: Plan = field(default_factory=Plan)
     certify: Certify = field(default_factory=Certify)
     spawned_ns: int = 0  # monotonic clock of the launcher, for the time to the first step

@@ -97,7 +97,7 @@ def _run(job: Job, events: EventWriter) -> None:
     with _Phase(events, "build"):
         trainer = build(weights)
     recorder = measure.Recorder(Path(job.folder), events)
-    measure.measure(job, adapter, trainer, events, recorder)
+    measure.measure(job, described, adapter, trainer, events, recorder)
     recorder.close()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     events.write("memory", peak_resident_bytes=peak, peak_device_bytes=adapter.peak_bytes())

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from steelyard.data.order import batch_order, write_order
 from steelyard.data.synthetic import draw, synthesise
 from steelyard.errors import UserError
-from steelyard_worker.network import Input
+from steelyard_worker.network import Input, Network
 from steelyard_worker.tensors import read
 
 
@@ -59,7 +59,7 @@ LABEL = Input("label", (), "int32", 4)
 
 
 def test_a_made_up_batch_has_normal_floats_uniform_labels_and_no_padding_among_tokens():
-    arrays = read(synthesise([IMAGE, TOKENS, LABEL], 64, seed=1))
+    arrays = read(synthesise(Network((), (IMAGE, TOKENS, LABEL), 0), 64, seed=1))
     assert {name: (each.shape, each.dtype.str) for name, each in arrays.items()} == {
         "image": ((64, 3, 8, 8), "<f4"),
         "tokens": ((64, 500), "<i4"),
@@ -72,7 +72,7 @@ def test_a_made_up_batch_has_normal_floats_uniform_labels_and_no_padding_among_t
 
 
 def test_an_input_does_not_depend_on_the_others():
-    alone, together = read(synthesise([LABEL], 8, 1)), read(synthesise([IMAGE, LABEL], 8, 1))
+    alone, together = (read(synthesise(Network((), inputs, 0), 8, 1)) for inputs in ((LABEL,), (IMAGE, LABEL)))
     np.testing.assert_array_equal(alone["label"], together["label"])
 
 
@@ -87,4 +87,4 @@ def test_an_input_without_a_sensible_bound_or_type_is_named(wrong: Input):
 
 def test_a_made_up_batch_needs_a_sample():
     with pytest.raises(UserError, match="at least 1"):
-        synthesise([LABEL], 0, 0)
+        synthesise(Network((), (LABEL,), 0), 0, 0)

@@ -164,10 +164,18 @@ def measure_scales(
     """Return how every tensor is measured; `variants` and `rule` as in `judge`, `noise` as the variants were run with."""
     reference, noisy = variants[0], variants[1:]
     ordered = places(reference, network)
-    norms = {key: _norm(_moved(reference, key)) or _norm(reference[key]) or 1.0 for key in ordered}
+    norms = _norms(network, ordered, reference)
     changes = [_changes(reference, run, norms) for run in noisy]
     amplified = _supported(ordered, {key: max(1.0, *(each[key] / noise for each in changes)) for key in ordered})
     return {key: Scale(norms[key], amplified[key], _unavoidable(key, reference, norms[key], rule)) for key in ordered}
+
+
+def _norms(network: Network, ordered: Mapping[str, Place], reference: Tensors) -> dict[str, float]:
+    """Return what errors are relative to; the gradient of an idle tensor, zero but for rounding, is held against the others'."""
+    norms = {key: _norm(_moved(reference, key)) or _norm(reference[key]) or 1.0 for key in ordered}
+    idle = {f"grad/{parameter.name}" for parameter in network.parameters if parameter.idle}
+    usual = [norm for key, norm in norms.items() if key.startswith("grad/") and key not in idle]
+    return norms | {key: float(np.median(usual)) for key in idle & norms.keys() if usual}
 
 
 def measure_sums(network: Network, reference: Tensors, scales: Mapping[str, Scale], noisy: Tensors) -> dict[str, float]:

@@ -40,12 +40,16 @@ def places(keys: Iterable[str], network: Network) -> dict[str, Place]:
     """Return the places of all keys in the order in which they are judged.
 
     Initial state; batch statistics after step 1, because they show the first forward pass layer by layer; outputs, loss,
-    gradients; then for every step its loss and the state after it; then inference. KeyError names a key that no certify task
+    gradients; then for every step its loss and the state after it; then inference. An idle tensor that has been trained is left
+    out. KeyError names a key that no certify task
     writes, or a tensor that the network does not have.
     """
     ranks = {parameter.name: rank for rank, parameter in enumerate(network.parameters)}
     statistics = {parameter.name for parameter in network.parameters if parameter.kind in STATISTICS}
-    found = {key: _place(key, ranks, statistics) for key in keys}
+    # Nothing depends on an idle tensor, and rules that divide by the gradient's size move it at random (P-51).
+    idle = {parameter.name for parameter in network.parameters if parameter.idle}
+    judged = [key for key in keys if not (state_step(key) and key.partition("/")[2] in idle)]
+    found = {key: _place(key, ranks, statistics) for key in judged}
     return dict(sorted(found.items(), key=lambda item: item[1]))
 
 

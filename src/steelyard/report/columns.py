@@ -68,10 +68,10 @@ COLUMNS = (
         "Of the device where the framework counts it, else of the whole process.",
     ),
     Column(
-        "accuracy",
-        lambda _, x, _s: words.accuracy(x),
+        "learnt",
+        lambda _, x, _s: words.learnt(x),
         120,
-        "On the test split, after equally many training steps.",
+        "The workload's own metric on the test split, after equally many training steps.",
     ),
     Column(
         "of peak",

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from steelyard.rounds import Book
     from steelyard.statistics.calibration import NoiseFloor
     from steelyard.statistics.intervals import Ratio
-    from steelyard.trials import Trial
+    from steelyard.trials import Evaluation, Trial
     from steelyard.warnings import Caution
 
 NO_CERTIFICATE = "none"
@@ -69,8 +69,7 @@ class Contender:
     phases_ns: dict[str, float]
     peak_resident_bytes: int | None
     peak_device_bytes: int | None
-    accuracy: float | None
-    accuracy_steps: int
+    evaluation: Evaluation | None
     losses: tuple[float, ...]
     proof: Proof
     applied: dict[str, Any]
@@ -191,8 +190,7 @@ def _contender(material: Material, cell: Cell, title: str, rankings: dict[str, R
         phases_ns={name: _median(t.phases_ns.get(name) for t in trials) or 0.0 for name in ("import", "build", "first-step")},
         peak_resident_bytes=max((t.peak_resident_bytes or 0 for t in trials), default=0) or None,
         peak_device_bytes=max((t.peak_device_bytes or 0 for t in trials), default=0) or None,
-        accuracy=evaluated.evaluation.accuracy if evaluated and evaluated.evaluation else None,
-        accuracy_steps=evaluated.evaluation.steps if evaluated and evaluated.evaluation else 0,
+        evaluation=evaluated.evaluation if evaluated else None,
         losses=_losses(evaluated or first), proof=_proof(material, cell),
         applied=first.applied if first else {}, libraries=first.libraries if first else {}, trials=trials,
         failure=f"{failed.error[1]} ({failed.error[0]}; see {failed.folder / 'output.log'})" if failed and failed.error else "",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from steelyard import metrics
 from steelyard.report.notation import HOPELESS, duration, interval, significant, time_unit
 from steelyard.report.titles import settings
 from steelyard.statistics.sentences import factor_digits, percent
@@ -141,11 +142,14 @@ def memory(contender: Contender) -> str:
     return f"{size / 2**20:,.0f} MiB" if size else NOTHING
 
 
-def accuracy(contender: Contender) -> Told:
-    """Return the share of right answers, and after how many steps."""
-    if contender.accuracy is None:
+def learnt(contender: Contender) -> Told:
+    """Return the headline score of the workload's metric, and after how many steps."""
+    found = contender.evaluation
+    if found is None or not found.scores:
         return Told(NOTHING)
-    return Told(f"{contender.accuracy * 100:.1f} %", f"at step {contender.accuracy_steps:,}")
+    name, value = next(iter(found.scores.items()))
+    said = f"{value * 100:.1f} %" if metrics.is_share(name) else f"{value:.3g}"
+    return Told(said, f"{name}, step {found.steps:,}")
 
 
 def share(contender: Contender, source: str) -> str:

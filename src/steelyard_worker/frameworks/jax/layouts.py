@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from steelyard_worker.frameworks.base import Array
 
 # canonical axes in native order; kinds left out are the same in both
-NATIVE_AXES = {"conv": (2, 3, 1, 0), "dense": (1, 0), "lstm_w_ih": (1, 0), "lstm_w_hh": (1, 0)}
+NATIVE_AXES = {"conv": (2, 3, 1, 0), "conv1d": (2, 1, 0), "dense": (1, 0), "lstm_w_ih": (1, 0), "lstm_w_hh": (1, 0)}
 IMAGE_AXES = (0, 2, 3, 1)
 
 

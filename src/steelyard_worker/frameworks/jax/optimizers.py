@@ -52,9 +52,10 @@ def _optax(spec: Optimizer, decayed: dict[str, bool]) -> optax.GradientTransform
     if spec.name not in makers:
         raise Refusal("unsupported", f"No native {spec.name} is known for JAX; known: {', '.join(makers)}.")
     transform = makers[spec.name]()
+    before = [optax.clip_by_global_norm(spec.clip)] if spec.clip else []
     if spec.weight_decay and any(decayed.values()) and spec.name != "adamw":
-        return optax.chain(optax.add_decayed_weights(spec.weight_decay, decayed), transform)
-    return transform
+        before.append(optax.add_decayed_weights(spec.weight_decay, decayed))
+    return optax.chain(*before, transform) if before else transform
 
 
 class Strict:
@@ -79,6 +80,9 @@ class Strict:
     def update(self, tensors: Tensors, gradients: Tensors, memory: Any, scalars: Tensors) -> tuple[Tensors, Any]:
         """Return (updated tensors, updated moments)."""
         updated, moments = {}, {}
+        if self._spec.clip:
+            norm = jnp.sqrt(sum(jnp.vdot(g, g) for g in gradients.values()))
+            gradients = {name: g * jnp.minimum(1, self._spec.clip / norm) for name, g in gradients.items()}
         for name, p in tensors.items():
             decay = self._spec.weight_decay if name in self._spec.decay else 0.0
             updated[name], moments[name] = self._rule(p, gradients[name], memory[name], decay, scalars)

@@ -97,7 +97,7 @@ class Trainer:
         parameters = tuple(trained[name] for name in self._order)
         parts = self._cell, implementation.loss(), len(implementation.INPUTS)
         step = cells.StrictStep if optimizer.flavour == "strict" else cells.Step
-        self._train = step(cells.Loss(*parts), rule, parameters).set_train()
+        self._train = step(cells.Loss(*parts), rule, parameters, optimizer.clip).set_train()
         self._differentiate = cells.Gradients(cells.LossAndOutputs(*parts), parameters).set_train()
         self._infer = cells.Inference(self._cell)
         self._cell.set_train()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import mindspore
-from mindspore import Parameter, Tensor, nn
+from mindspore import Parameter, Tensor, nn, ops
 
 if TYPE_CHECKING:
     Tensors = tuple[Tensor, ...]
@@ -37,15 +37,19 @@ class LossAndOutputs(Loss):
 class Step(nn.Cell):
     """One optimizer step with MindSpore's own update rule -> loss."""
 
-    def __init__(self, loss: Loss, rule: nn.Cell, parameters: tuple[Parameter, ...]) -> None:
+    def __init__(self, loss: Loss, rule: nn.Cell, parameters: tuple[Parameter, ...], clip: float) -> None:
         super().__init__()
-        self.rule = rule
+        self.rule, self.clip = rule, clip
         self.differentiate = mindspore.value_and_grad(loss, None, parameters)
 
     def construct(self, *batch: Tensor) -> Tensor:
         loss, gradients = self.differentiate(*batch)
-        self.rule(gradients)
+        self.rule(self.clipped(gradients))
         return loss
+
+    def clipped(self, gradients: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        """Scale all gradients together where their common norm is beyond the limit."""
+        return ops.clip_by_global_norm(gradients, self.clip) if self.clip else gradients
 
 
 class StrictStep(Step):
@@ -53,7 +57,7 @@ class StrictStep(Step):
 
     def construct(self, one: Tensor, two: Tensor, *batch: Tensor) -> Tensor:
         loss, gradients = self.differentiate(*batch)
-        self.rule(gradients, one, two)
+        self.rule(self.clipped(gradients), one, two)
         return loss
 
 

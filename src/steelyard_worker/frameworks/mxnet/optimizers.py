@@ -18,7 +18,21 @@ if TYPE_CHECKING:
 
 def update_rule(spec: Optimizer, named: dict[str, Parameter]) -> Any:
     """Return an object with `step(batch_size)` over the trainable parameters, whose gradients `backward` has written."""
-    return Strict(spec, named) if spec.flavour == "strict" else _native(spec, named)
+    rule = Strict(spec, named) if spec.flavour == "strict" else _native(spec, named)
+    return Clipped(rule, spec.clip, list(named.values())) if spec.clip else rule
+
+
+class Clipped:
+    """Scales all gradients together before the rule sees them, by Gluon's own `clip_global_norm`, left unread on the device."""
+
+    def __init__(self, rule: Any, limit: float, parameters: list[Parameter]) -> None:
+        self._rule, self._limit, self._parameters = rule, limit, parameters
+
+    def step(self, batch_size: int) -> None:
+        """Clip, then update."""
+        gradients = [parameter.grad() for parameter in self._parameters]
+        gluon.utils.clip_global_norm(gradients, self._limit, check_isfinite=False)
+        self._rule.step(batch_size)
 
 
 def _native(spec: Optimizer, named: dict[str, Parameter]) -> gluon.Trainer:

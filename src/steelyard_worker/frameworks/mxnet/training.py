@@ -12,7 +12,7 @@ from steelyard_worker.frameworks.mxnet import layers, optimizers
 from steelyard_worker.frameworks.mxnet.running_statistics import RunningStatistics
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from types import ModuleType
 
     from mxnet.nd import NDArray
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 
 
 class Objective(gluon.HybridBlock):
-    """Network and loss in one block, so that hybridizing makes one graph of them: inputs and label -> (loss, logits)."""
+    """Network and loss in one block, so that hybridizing makes one graph of them: inputs, targets -> (loss, *outputs)."""
 
-    def __init__(self, network: gluon.HybridBlock, loss: gluon.HybridBlock) -> None:
+    def __init__(self, network: gluon.HybridBlock, loss: gluon.HybridBlock, inputs: int) -> None:
         super().__init__(prefix="")
-        self.network, self.loss = network, loss
+        self.network, self.loss, self.inputs = network, loss, inputs
         self.graphs = 0
 
-    def hybrid_forward(self, F: Any, *arguments: Any) -> tuple[Any, Any]:
-        *inputs, label = arguments
-        logits = self.network(*inputs)
-        return self.loss(logits, label), F.BlockGrad(logits)
+    def hybrid_forward(self, F: Any, *arguments: Any) -> tuple[Any, ...]:
+        found = self.network(*arguments[: self.inputs])
+        outputs = found if isinstance(found, (tuple, list)) else (found,)
+        return self.loss(*outputs, *arguments[self.inputs :]), *(F.BlockGrad(output) for output in outputs)
 
     def _build_cache(self, *arguments: Any) -> None:
         self.graphs += 1
@@ -50,7 +50,7 @@ class Trainer:
     ) -> None:  # fmt: skip
         self._context = mx.gpu() if settings.device == "cuda" else mx.cpu()
         self._dtype = np.dtype(settings.precision)
-        self._order = (*implementation.INPUTS, "label")
+        self._order, self._names = (*implementation.INPUTS, *implementation.TARGETS), implementation.OUTPUTS
         block = implementation.build(sizes)
         block.initialize(ctx=self._context)
         block.cast(settings.precision)
@@ -61,7 +61,7 @@ class Trainer:
             self._named[name].grad_req = "null"
         shapes = {i.name: (sizes["batch"], *i.shape) for i in network.inputs if i.name in implementation.INPUTS}
         self._statistics = RunningStatistics(self._named, layers.batch_norms(block, shapes))
-        self.objective = Objective(block, implementation.loss())
+        self.objective = Objective(block, implementation.loss(), len(implementation.INPUTS))
         if settings.mode == "hybridized":
             self.objective.hybridize(static_alloc=True, static_shape=True)
         self.rule = optimizers.update_rule(optimizer, self._trained)
@@ -83,7 +83,7 @@ class Trainer:
     def step(self, batch: tuple[NDArray, ...]) -> NDArray:
         """Forward, backward, update; the loss is not waited for. Batch-norm statistics move in backward (P-04)."""
         with autograd.record():
-            loss, _ = self.objective(*batch)
+            loss = self.objective(*batch)[0]
         loss.backward()
         self.rule.step(1)  # the loss is a mean already (P-45)
         self._statistics.advance()
@@ -101,15 +101,18 @@ class Trainer:
     def gradients(self, batch: tuple[NDArray, ...]) -> tuple[dict[str, Array], float, dict[str, Array]]:
         """Forward in training mode and backward."""
         with autograd.record():
-            loss, logits = self.objective(*batch)
+            loss, *outputs = self.objective(*batch)
         loss.backward()
         gradients = {name: parameter.grad().asnumpy() for name, parameter in self._trained.items()}
-        return {"logits": logits.asnumpy()}, float(loss.asscalar()), gradients
+        return self._canonical(outputs), float(loss.asscalar()), gradients
 
     def outputs(self, batch: tuple[NDArray, ...]) -> dict[str, Array]:
         """Forward in inference mode, with the canonical running statistics in place of MXNet's own."""
         with self._statistics.in_place():
-            return {"logits": self.objective(*batch)[1].asnumpy()}
+            return self._canonical(self.objective(*batch)[1:])
+
+    def _canonical(self, outputs: Iterable[NDArray]) -> dict[str, Array]:
+        return dict(zip(self._names, (output.asnumpy() for output in outputs), strict=True))
 
     def state(self) -> dict[str, Array]:
         """Parameters and batch-norm statistics; MXNet's layouts are the canonical ones."""

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 AXES = {
     "image": (0, 2, 3, 1),  # NCHW -> NHWC
     "conv": (2, 3, 1, 0),  # OIHW -> HWIO
+    "conv1d": (2, 1, 0),  # OIW -> WIO
     "dense": (1, 0),  # (out, in) -> (in, out)
     "lstm_w_ih": (1, 0),  # (4H, in) -> (in, 4H), gates i, f, g, o on both sides
     "lstm_w_hh": (1, 0),  # (4H, H) -> (H, 4H)

@@ -23,8 +23,10 @@ def update_rule(spec: Optimizer, named: Named, kernel: str) -> Update:
     if spec.name not in ("sgd", "adam", "adamw"):
         raise Refusal("unsupported", f"No {spec.name} is known for TensorFlow; known: sgd, adam, adamw.")
     if spec.flavour == "strict":
-        return Strict(spec, named)
-    return Fused(spec, named) if kernel == "fused" else _keras_rule(spec, named)
+        rule: Update = Strict(spec, named)
+    else:
+        rule = Fused(spec, named) if kernel == "fused" else _keras_rule(spec, named)
+    return (lambda gradients: rule(tf.clip_by_global_norm(gradients, spec.clip)[0])) if spec.clip else rule
 
 
 class Fused:

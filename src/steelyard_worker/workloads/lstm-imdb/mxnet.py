@@ -37,7 +37,7 @@ class Network(HybridBlock):
         return self.head(F.reshape(read, shape=(-3, -2)))
 
 
-INPUTS = ("tokens",)
+INPUTS, TARGETS, OUTPUTS = ("tokens",), ("label",), ("logits",)
 
 
 def build(sizes: dict[str, Any]) -> HybridBlock:

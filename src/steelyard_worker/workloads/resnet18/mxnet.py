@@ -69,7 +69,7 @@ class Network(HybridBlock):
         return self.head(self.pool(self.stages(self.stem(image))))
 
 
-INPUTS = ("image",)
+INPUTS, TARGETS, OUTPUTS = ("image",), ("label",), ("logits",)
 
 
 def build(sizes: dict[str, Any]) -> HybridBlock:
