@@ -54,7 +54,7 @@ def _overhead(name: str, python: Path, group: str) -> Row:
 
 
 def _idiomatic(name: str, python: Path, group: str) -> Row:
-    found = _run(name, python, group, "idiomatic", pairs=8, block_s=1.0)
+    found = _run(name, python, group, "idiomatic", pairs=16, block_s=1.0)
     inverted = {**found, "ratios": [1 / ratio for ratio in found["ratios"]]}
     return _row(f"our steps/s / idiomatic, {name}, {group}", inverted, 0.98, "at least")
 

@@ -37,6 +37,14 @@ Prove, without timing anything, that implementations compute the same function: 
 every tensor after five optimizer steps, against a float64 reference on which two frameworks agree. The first tensor
 that diverges is named. Certificates are kept and reused until anything that decides them changes."""
 
+NEW_ABOUT = """\
+Write a folder with a workload of your own: a spec, the network as data, and a file per framework. What is written
+works as it is, so that it can be certified at once and replaced piece by piece. `--workloads DIR` makes every
+command find it.
+
+example:
+  steelyard new workload mine -f pytorch -f jax"""
+
 REPORT_ABOUT = """\
 Write the page of a run again from its record, and print its verdict table. Nothing is measured."""
 
@@ -132,6 +140,12 @@ def _run(run: argparse.ArgumentParser) -> None:
 
 def _certify(certify: argparse.ArgumentParser) -> None:
     _selection(certify)
+    certify.add_argument("--all", action="store_true", help="every workload in its small presets, in every framework")
+    certify.add_argument(
+        "--full",
+        action="store_true",
+        help="published sizes, one step of a small made-up batch, large tensors at 131,072 places each: slow",
+    )
     certify.add_argument("--fresh", action="store_true", help="ignore certificates that are kept")
     certify.add_argument("--runs", metavar="DIR", help="where run folders are kept")
     certify.add_argument(
@@ -192,6 +206,8 @@ def _selection(command: argparse.ArgumentParser) -> None:
         help="threads per framework: a number, or 'default' (as each comes); without it one per core",
     )
     chosen.add_argument("--deterministic", action="store_true", help="only deterministic algorithms")
+    chosen.add_argument("--batch", type=int, metavar="N", help="samples per step, instead of the preset's own")
+    chosen.add_argument("--synthetic", action="store_true", help="made-up batches, where a preset names data")
     chosen.add_argument(
         "--data", default="", metavar="DIR", help="folder that holds data sets in their official layout"
     )
@@ -219,12 +235,26 @@ def _compare(compare: argparse.ArgumentParser) -> None:
 
 
 def _list(listing: argparse.ArgumentParser) -> None:
-    listing.add_argument("what", choices=("frameworks", "workloads", "studies", "data", "runs"))
+    listing.add_argument("what", choices=("frameworks", "workloads", "presets", "studies", "data", "runs"))
     listing.add_argument(
         "--workloads", action="append", default=[], metavar="DIR", help="folder with workloads of your own"
     )
     listing.add_argument("--runs", metavar="DIR", help="where run folders are kept")
     listing.add_argument("--json", action="store_true", help="print the list as JSON")
+
+
+def _new(new: argparse.ArgumentParser) -> None:
+    new.add_argument("what", choices=("workload",))
+    new.add_argument("name", metavar="NAME", help="small letters, digits and '-'")
+    new.add_argument("--into", default=".", metavar="DIR", help="where the folder goes (default: here)")
+    new.add_argument(
+        "-f",
+        "--framework",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="framework with a file to fill in; may be repeated (default: two whose float64 can be the reference)",
+    )
 
 
 def _env(env: argparse.ArgumentParser) -> None:
@@ -273,6 +303,7 @@ FILLED: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
     "report": (REPORT_ABOUT, _report),
     "compare": (COMPARE_ABOUT, _compare),
     "list": (LIST_ABOUT, _list),
+    "new": (NEW_ABOUT, _new),
     "env": (ENV_ABOUT, _env),
     "doctor": (DOCTOR_ABOUT, _doctor),
 }

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard import cells, frameworks, jobs, record, setup
 from steelyard.certificates import record as kept
+from steelyard.certificates.method import Scope
 from steelyard.certificates.proceedings import Peer, Subject, jobs_for
 from steelyard.certificates.reference import conclude, further_tasks, has_reference
 from steelyard.environments import Environment
@@ -26,35 +27,41 @@ REFERENCES = 2
 MOST_AT_ONCE = 4
 
 
-def certify(session: Session, fresh: bool = False) -> dict[str, dict[str, Any]]:
+def certify(session: Session, fresh: bool = False, scope: Scope | None = None) -> dict[str, dict[str, Any]]:
     """Certify every cell; returns {cell key: certificate}, which is also written into the run's folder."""
     if not session.plan.options.certify:
         return {}
     session.screen.stage("Certificates")
-    proceedings = _proceedings(session)
+    certificates: dict[str, dict[str, Any]] = {}
+    for group, cells_ in session.plan.groups.items():
+        found = _certify_group(session, group, cells_, fresh, scope or Scope())
+        certificates |= found
+        (session.folder / record.CERTIFICATES).write_text(json.dumps(certificates, indent=1), encoding="utf-8")
+        for key, certificate in found.items():
+            if not certificate["passed"]:
+                session.screen.say(f"Not certified: {key}. {certificate['sentence']}")
+    return certificates
+
+
+def _certify_group(
+    session: Session, group: str, members: list[Cell], fresh: bool, scope: Scope
+) -> dict[str, dict[str, Any]]:
+    """Certify the cells of one group; their dumps are gone when the next group begins."""
+    peers = _peers(session, group)
+    proceedings = {cell.key: _proceed(session, cell, peers, scope) for cell in members if peers}
     found: dict[str, Certificate | str] = {}
     if not fresh:
         found = {key: known for key, each in proceedings.items() if (known := kept.find(each.key))}
     open_ = {key: each for key, each in proceedings.items() if key not in found}
-    _run(session, [task for each in open_.values() for task in _tasks(each)])
-    _run(session, [task for each in open_.values() for task in _further(each)])
+    at_once = 1 if scope.sample else min(MOST_AT_ONCE, max(1, len(os.sched_getaffinity(0))))
+    _run(session, group, [task for each in open_.values() for task in _tasks(each)], at_once)
+    _run(session, group, [task for each in open_.values() for task in _further(each)], at_once)
     found |= {key: _conclude(each) for key, each in open_.items()}
     _clear(open_)
-    certificates = {cell.key: _as_dict(found.get(cell.key)) for cell in session.plan.cells}
-    (session.folder / record.CERTIFICATES).write_text(json.dumps(certificates, indent=1), encoding="utf-8")
-    for key, certificate in certificates.items():
-        if not certificate["passed"]:
-            session.screen.say(f"Not certified: {key}. {certificate['sentence']}")
-    return certificates
+    return {cell.key: _as_dict(found.get(cell.key)) for cell in members}
 
 
-def _proceedings(session: Session) -> dict[str, Proceedings]:
-    """Return what each cell needs; a group for which no reference can be had is left out."""
-    peers = {group: _peers(session, group) for group in session.plan.groups}
-    return {cell.key: _proceed(session, cell, peers[cell.group]) for cell in session.plan.cells if peers[cell.group]}
-
-
-def _proceed(session: Session, cell: Cell, peers: list[Peer]) -> Proceedings:
+def _proceed(session: Session, cell: Cell, peers: list[Peer], scope: Scope) -> Proceedings:
     workload, preset = session.plan.preset(cell.group)
     known = frameworks.framework(cell.framework)
     folder = session.folder / "certificates"
@@ -67,6 +74,7 @@ def _proceed(session: Session, cell: Cell, peers: list[Peer]) -> Proceedings:
         materials=materials.identity,
         declared=declared,
         exact="float64" in known.precisions,
+        scope=scope,
     )
     form = "-".join([cell.optimizer.name, *map(str, declared.values())])
     reference = folder / f"reference-{cell.workload}.{cell.preset}-{form}"
@@ -117,7 +125,7 @@ def _further(proceedings: Proceedings) -> tuple[Task, ...]:
         return ()
 
 
-def _run(session: Session, wanted: list[Task]) -> None:
+def _run(session: Session, group: str, wanted: list[Task], at_once: int) -> None:
     """Run every process that is needed once, a few at a time: nothing is timed here."""
     tasks = {task.job.folder: task for task in wanted}
     done = 0
@@ -127,12 +135,12 @@ def _run(session: Session, wanted: list[Task]) -> None:
         shutil.rmtree(task.job.folder, ignore_errors=True)
         session.run_aside(task.environment, task.job)
         done += 1
-        session.screen.progress("processes", done, len(tasks))
+        session.screen.progress(f"{group}: processes", done, len(tasks))
 
     if not tasks:
         return
-    session.screen.progress("processes", 0, len(tasks))
-    session.side_by_side(run, tasks.values(), min(MOST_AT_ONCE, max(1, len(os.sched_getaffinity(0)))))
+    session.screen.progress(f"{group}: processes", 0, len(tasks))
+    session.side_by_side(run, tasks.values(), at_once)
 
 
 def _conclude(proceedings: Proceedings) -> Certificate | str:

@@ -37,7 +37,8 @@ COMMANDS = {
     "certify": "prove that frameworks compute the same function",
     "report": "write a run's page again from its record",
     "compare": "compare two contenders, or two runs",
-    "list": "list frameworks, workloads, studies, data or runs",
+    "list": "list frameworks, workloads, presets, studies, data or runs",
+    "new": "begin a workload of your own",
     "env": "create, list or remove environments",
     "doctor": "is this machine fit to measure on?",
 }

@@ -18,6 +18,8 @@ class Options:
     protocol: str = ""
     rounds: tuple[int, int] | None = None
     optimizer: str = ""
+    batch: int = 0  # samples per step; 0: as the preset says
+    synthetic: bool = False  # made-up batches even where a preset names data
     flavour: str = "native"
     device: str = "cpu"
     precision: str = "float32"

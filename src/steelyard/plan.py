@@ -57,7 +57,7 @@ class RunPlan:
     def preset(self, group: str) -> tuple[Workload, Preset]:
         """Return the workload and preset of a group."""
         name, _, preset = group.partition(":")
-        return self.workloads[name], self.workloads[name].preset(preset)
+        return self.workloads[name], _adapted(self.workloads[name].preset(preset), self.options)
 
     def without(self, failed: dict[str, str]) -> RunPlan:
         """Leave out the cells of environments that could not be made; each becomes a gap with its reason."""
@@ -71,7 +71,7 @@ def plan(options: Options) -> RunPlan:
     study = studies.study(options.study)
     protocol = protocols.protocol(options.protocol or study.protocol, options.rounds)
     known = workloads.find(tuple(Path(folder) for folder in options.workload_folders))
-    groups = [_group(known, text) for text in options.workloads or study.workloads]
+    groups = [_group(known, text, options) for text in options.workloads or study.workloads]
     names = _environment_names(options.frameworks or study.frameworks)
     _check_addressed(options, names)
     cells: list[Cell] = []
@@ -93,11 +93,17 @@ def threads_of(options: Options) -> int:
     return len(os.sched_getaffinity(0)) if options.threads is None else options.threads
 
 
-def _group(known: dict[str, Workload], text: str) -> tuple[Workload, Preset]:
+def _group(known: dict[str, Workload], text: str, options: Options) -> tuple[Workload, Preset]:
     name, _, preset = text.partition(":")
     if name not in known:
         raise UserError(f"There is no workload '{name}'.{nearest(name, list(known))}")
-    return known[name], known[name].preset(preset or next(iter(known[name].presets)))
+    return known[name], _adapted(known[name].preset(preset or next(iter(known[name].presets))), options)
+
+
+def _adapted(preset: Preset, options: Options) -> Preset:
+    """Return the preset at the batch asked for, and without its data where made-up batches were."""
+    sizes = {**preset.sizes, "batch": options.batch} if options.batch else preset.sizes
+    return replace(preset, sizes=sizes, data={} if options.synthetic else preset.data)
 
 
 def _environment_names(asked: tuple[str, ...]) -> list[str]:

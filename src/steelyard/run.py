@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from steelyard.certificates.method import Scope
     from steelyard.options import Options
     from steelyard.screen import Screen
 
@@ -27,10 +28,12 @@ def run(options: Options, folder: Path, screen: Screen) -> Path:
         return _run(options, folder, screen)
 
 
-def certify(options: Options, folder: Path, screen: Screen, fresh: bool = False) -> dict[str, dict[str, Any]]:
+def certify(
+    options: Options, folder: Path, screen: Screen, fresh: bool = False, scope: Scope | None = None
+) -> dict[str, dict[str, Any]]:
     """Certify only: returns the certificates by cell."""
     with _working(folder):
-        return certification.certify(_prepare(options, folder, screen), fresh)
+        return certification.certify(_prepare(options, folder, screen), fresh, scope)
 
 
 @contextmanager

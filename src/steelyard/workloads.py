@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from steelyard import settings_files
+from steelyard import metrics, settings_files
 from steelyard.errors import UserError, nearest
 from steelyard.frameworks import WORKER
 from steelyard_worker import network as networks
@@ -129,6 +129,9 @@ def parse(path: Path) -> Workload:
     settings_files.check_keys(path, raw, "", REQUIRED, REQUIRED | {"unsupported"})
     for key in sorted(REQUIRED - {"optimizers", "presets"}):
         settings_files.check_type(path, key, raw[key], (str,), "a text")
+    if raw["metric"] not in metrics.METRICS:
+        line = settings_files.line_of(path, "metric")
+        raise UserError(f"{path}, line {line}: there is no metric '{raw['metric']}'.{nearest(raw['metric'], list(metrics.METRICS))}")
     for key in ("optimizers", "presets"):
         settings_files.check_type(path, key, raw[key], (dict,), "a table of tables")
         if not raw[key]:

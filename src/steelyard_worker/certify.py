@@ -29,27 +29,41 @@ def dump(job: Job, weights: Mapping[str, Array], build: Build, events: EventWrit
         events.write("tensors", variant=variant, folder=folder.name)
 
 
+# Odd and near 2^32 over the golden ratio: its multiples spread evenly over any range (Knuth, The Art of Computer Programming 3, 6.4).
+SPREAD = 2654435769
+
+
+def sampled(array: Array, most: int) -> Array:
+    """Return the array, or about `most` of its elements (n,) at places that depend on its size alone."""
+    flat = np.asarray(array).reshape(-1)
+    if not most or flat.size <= most:
+        return np.array(array)
+    places = np.unique(np.arange(most, dtype=np.int64) * SPREAD % flat.size)
+    return np.array(flat[places])
+
+
 def _tensors(job: Job, weights: Mapping[str, Array], build: Build, change: Any) -> dict[str, Array]:
-    feed = _batches(job, change)
+    feed, most = _batches(job, change), job.certify.sample
     trainer = build(weights)
     outputs, loss, gradients = trainer.gradients(trainer.put(feed[0]))
-    found: dict[str, Array] = {f"output/{name}": array for name, array in outputs.items()}
+    found: dict[str, Array] = {f"output/{name}": sampled(array, most) for name, array in outputs.items()}
     found["loss"] = np.float64(loss)
-    found |= {f"grad/{name}": array for name, array in gradients.items()}
+    found |= {f"grad/{name}": sampled(array, most) for name, array in gradients.items()}
+    del trainer, outputs, gradients  # the next one would find little room beside them
     trainer = build(weights)
-    found |= _state(trainer, 0)
+    found |= _state(trainer, 0, most)
     for number, batch in enumerate(feed, 1):
         handle = trainer.step(trainer.put(batch))
         trainer.synchronise()
         found[f"loss{number}"] = np.float64(trainer.losses([handle])[0])
         if number in (1, 2, len(feed)):
-            found |= _state(trainer, number)
-    found |= {f"inference/{name}": array for name, array in trainer.outputs(trainer.put(feed[0])).items()}
-    return found
+            found |= _state(trainer, number, most)
+    outputs = trainer.outputs(trainer.put(feed[0]))
+    return found | {f"inference/{name}": sampled(array, most) for name, array in outputs.items()}
 
 
-def _state(trainer: Trainer, step: int) -> dict[str, Array]:
-    return {f"after{step}/{name}": np.array(array) for name, array in trainer.state().items()}
+def _state(trainer: Trainer, step: int, most: int) -> dict[str, Array]:
+    return {f"after{step}/{name}": sampled(array, most) for name, array in trainer.state().items()}
 
 
 def _batches(job: Job, change: Any) -> list[batches.Batch]:

@@ -121,9 +121,13 @@ class Plan:
 
 @dataclass(frozen=True)
 class Certify:
-    """What a certify task dumps: one folder of tensors per variant; 0 is unperturbed, others seed a perturbation."""
+    """What a certify task dumps: one folder of tensors per variant; 0 is unperturbed, others seed a perturbation.
+
+    `sample`: of a tensor with more elements than this, as many at fixed places; 0: every element.
+    """
 
     steps: int = 5
+    sample: int = 0
     variants: tuple[int, ...] = (0,)
     noise: float = 2.0**-20  # relative standard deviation of a perturbation
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.end_to_end
 
-COMMANDS = ("run", "certify", "report", "compare", "list", "env", "doctor")
+COMMANDS = ("run", "certify", "report", "compare", "list", "new", "env", "doctor")
 ASKED = ("run", *LINE, "-f", "fake", "--dry-run")
 
 
@@ -47,7 +47,7 @@ def test_the_version_is_one_line(said: Said) -> None:
     assert out.count("\n") == 1
 
 
-@pytest.mark.parametrize("what", ["frameworks", "workloads", "studies", "data", "runs"])
+@pytest.mark.parametrize("what", ["frameworks", "workloads", "presets", "studies", "data", "runs"])
 def test_every_list_is_a_table_and_json_holds_the_same_rows(what: str, copied: Finished, said: Said) -> None:
     code, out, _ = said("list", what, "--json")
     assert code == 0
@@ -61,7 +61,7 @@ def test_every_list_is_a_table_and_json_holds_the_same_rows(what: str, copied: F
 
 def test_a_workload_of_ones_own_is_listed(said: Said) -> None:
     _, out, _ = said("list", "workloads", "--workloads", LINE[1], "--json")
-    assert {"line"} == {row["workload"] for row in json.loads(out)} - {"resnet18", "lstm-imdb"}
+    assert "line" in {row["workload"] for row in json.loads(out)}
 
 
 def test_there_is_nothing_to_list_before_the_first_run(said: Said) -> None:

@@ -41,6 +41,10 @@ VARIANTS = (0, 1, 2)
 # correction) first show in step 2, where rounding has not yet been amplified by training.
 STEPS = 5
 
+# A full-size network is certified by one step, and its large tensors at this many places each (`Scope`).
+FULL_SAMPLE = 2**17
+FULL_BATCH = 4
+
 # The largest error of a right implementation, in rounding levels of its tensor: the geometric mean of 48, the worst right one
 # measured, and 884, the weakest of 46 mistakes; 4 times above the one, 4 times below the other. The figures are in
 # tests/certificates/README.md.
@@ -48,6 +52,17 @@ LIMIT = 200.0
 
 # Two float64 references must agree to this, relative to the tensor (states: relative to their change since the start).
 AGREEMENT = 1e-9
+
+
+@dataclass(frozen=True)
+class Scope:
+    """How much of a training a certificate covers: optimizer steps, and elements looked at of each tensor (0: all)."""
+
+    steps: int = STEPS
+    sample: int = 0
+
+
+FULL_SIZE = Scope(1, FULL_SAMPLE)
 
 
 @dataclass(frozen=True)

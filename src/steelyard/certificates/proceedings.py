@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from steelyard.certificates.method import STEPS, UNIT_ROUNDOFFS, VARIANTS, VERSION, longest_sum, method
+from steelyard.certificates.method import UNIT_ROUNDOFFS, VARIANTS, VERSION, Scope, longest_sum, method
 from steelyard.certificates.sources import digest, implementation_hash, specification_hash
 from steelyard_worker.protocol import Certify, Job, Settings
 
@@ -45,7 +45,8 @@ class Subject:
     """What is to be certified.
 
     `job`: a certify job of the candidate, its folder set; `materials`: hash of weights, data and order; `declared`: what
-    the framework's native update rule does differently (form, correction); `exact`: whether it can compute in float64.
+    the framework's native update rule does differently (form, correction); `exact`: whether it can compute in float64;
+    `scope`: how many steps, and how much of each tensor.
     """
 
     job: Job
@@ -54,6 +55,7 @@ class Subject:
     materials: str
     declared: Mapping[str, str]
     exact: bool = False
+    scope: Scope = field(default_factory=Scope)
 
 
 @dataclass(frozen=True)
@@ -98,13 +100,13 @@ def jobs_for(subject: Subject, peers: Sequence[Peer], folder: Path) -> Proceedin
         Task(peer.environment, _reference_job(subject, peer, rule, folder, VARIANTS if not rank else (0,), wanted.noise))
         for rank, peer in enumerate(peers)
     )
-    candidate = replace(subject.job, task="certify", certify=Certify(STEPS, (0,), wanted.noise))
+    candidate = replace(subject.job, task="certify", certify=_certify(subject, (0,), wanted.noise))
     specification = specification_hash(replace(candidate, optimizer=rule))
     computing = [
         (peer.framework, peer.mode, dict(peer.packages), implementation_hash(task.job))
         for peer, task in zip(peers, tasks, strict=True)
     ]
-    reference_key = digest(VERSION, wanted.noise, STEPS, VARIANTS, subject.materials, specification, computing)
+    reference_key = digest(VERSION, wanted.noise, asdict(subject.scope), VARIANTS, subject.materials, specification, computing)
     key = digest(
         reference_key, asdict(wanted), implementation_hash(candidate), asdict(candidate.settings),
         asdict(candidate.optimizer), subject.peer.version, dict(subject.peer.packages),
@@ -124,7 +126,7 @@ def _exact_task(candidate: Task) -> Task:
 def _sums_task(subject: Subject, reference: Task) -> Task:
     job = reference.job
     noise = longest_sum(subject.network, job.batch) * UNIT_ROUNDOFFS[subject.job.settings.precision]
-    wanted = Certify(STEPS, (SUMS_VARIANT,), noise)
+    wanted = _certify(subject, (SUMS_VARIANT,), noise)
     return replace(reference, job=replace(job, folder=str(Path(job.folder) / "sums"), certify=wanted))
 
 
@@ -134,8 +136,12 @@ def _reference_job(
     settings = Settings(peer.mode, threads=subject.job.settings.threads, precision="float64")
     return replace(
         subject.job, task="certify", trial=f"reference/{peer.framework}", framework=peer.framework, settings=settings,
-        optimizer=rule, folder=str(folder / peer.framework), certify=Certify(STEPS, variants, noise),
+        optimizer=rule, folder=str(folder / peer.framework), certify=_certify(subject, variants, noise),
     )  # fmt: skip
+
+
+def _certify(subject: Subject, variants: tuple[int, ...], noise: float) -> Certify:
+    return Certify(subject.scope.steps, subject.scope.sample, variants, noise)
 
 
 def form_sentence(rule: Optimizer) -> str:

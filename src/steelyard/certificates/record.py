@@ -88,6 +88,12 @@ def save(certificate: Certificate) -> Path:
     return path
 
 
+def kept() -> list[Certificate]:
+    """Return every certificate that is kept and can be read."""
+    found = (find(path.stem) for path in sorted(folder().glob("*.json")))
+    return [certificate for certificate in found if certificate]
+
+
 def find(key: str) -> Certificate | None:
     """Return the certificate of this key; None when there is none or it cannot be read."""
     try:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steelyard.certificates import judge, record
-from steelyard.certificates.method import STEPS, VARIANTS, VERSION, longest_sum, method
+from steelyard.certificates.method import VARIANTS, VERSION, longest_sum, method
 from steelyard.certificates.proceedings import (
     SUMS_VARIANT,
     Peer,
@@ -196,7 +196,7 @@ def _certificate(
         agreement=meta["agreement"], exact=exact, worst=worst.said if worst else "", worst_units=worst.units if worst else 0.0,
         limit=method(job.settings.precision).limit, first=first.said if first else "",
         stage=first.stage if first else "", tensors=len(found.findings),
-        trainable_scalars=subject.network.trainable_count, resolution=found.resolution, steps=STEPS, method=VERSION,
+        trainable_scalars=subject.network.trainable_count, resolution=found.resolution, steps=subject.scope.steps, method=VERSION,
         materials=subject.materials, specification=specification_hash(job), implementation=implementation_hash(job),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
     )  # fmt: skip

@@ -23,12 +23,16 @@ def digest(*parts: Any) -> str:
 
 
 def implementation_hash(job: Job, worker: Path = WORKER) -> str:
-    """Hash of every file that decides what a job computes: the workload's, the adapter's, the worker's shared parts."""
-    adapter = worker / "frameworks" / job.framework
-    workload = Path(job.workload_folder)
+    """Hash of every file that decides what a job computes."""
+    return implementation_of(job.framework, Path(job.workload_folder), worker)
+
+
+def implementation_of(framework: str, workload: Path, worker: Path = WORKER) -> str:
+    """Hash of a workload's files, an adapter's, and the worker's shared parts."""
+    adapter = worker / "frameworks" / framework
     found = {name: worker / name for name in SHARED}
     found |= {f"adapter/{path.relative_to(adapter)}": path for path in sorted(adapter.rglob("*.py"))}
-    found |= {f"workload/{name}": workload / name for name in ("network.py", f"{job.framework}.py")}
+    found |= {f"workload/{name}": workload / name for name in ("network.py", f"{framework}.py")}
     return digest({name: _text_hash(path) for name, path in found.items()})
 
 

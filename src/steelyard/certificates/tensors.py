@@ -101,9 +101,14 @@ _LAST = 10**9
 
 
 def expected_shapes(network: Network, reference: Tensors) -> dict[str, tuple[int, ...]]:
-    """Return the shape of every tensor a dump must hold: the network's own, and the reference's for outputs."""
+    """Return the shape of every tensor a dump must hold: the network's own, and the reference's for outputs.
+
+    Where the reference keeps a sample of a tensor, so must every dump; whole tensors' shapes were checked when they were loaded.
+    """
     shapes = {parameter.name: parameter.shape for parameter in network.parameters}
+    starts = {name: np.shape(reference.get(f"after0/{name}", ())) for name in shapes}
+    shapes |= {p.name: starts[p.name] for p in network.parameters if len(starts[p.name]) == 1 < p.count > starts[p.name][0]}
     steps = {key.partition("/")[0] for key in reference if key.startswith("after")}
     others = {key: np.shape(array) for key, array in reference.items() if not key.startswith(("after", "grad/"))}
-    trained = {f"grad/{p.name}": p.shape for p in network.parameters if p.trainable}
+    trained = {f"grad/{p.name}": shapes[p.name] for p in network.parameters if p.trainable}
     return others | trained | {f"{step}/{name}": shape for step in steps for name, shape in shapes.items()}

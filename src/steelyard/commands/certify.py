@@ -5,20 +5,30 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steelyard import plan, record
+from steelyard import plan, record, workloads
+from steelyard.certificates.method import FULL_BATCH, FULL_SIZE, Scope
 from steelyard.commands import selection
+from steelyard.errors import UserError
 
 if TYPE_CHECKING:
     import argparse
+
+    from steelyard.options import Options
+
+# Presets whose names begin so are small enough for every machine, and need no data.
+SMALL = "tiny"
+ALL = ("*",)
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Certify every cell of the selection; the exit code is 1 when one is rejected or could not be tried."""
     from steelyard import run as runs
 
-    options = selection.options_of(arguments)
+    options, scope = _request(arguments)
     root = selection.runs_of(arguments)
     wanted = plan.plan(options)
     selection.check_cache()
@@ -26,7 +36,7 @@ def execute(arguments: argparse.Namespace) -> int:
     record.write(folder, record.new(wanted, shlex.join(["steelyard", *sys.argv[1:]])))
     screen = selection.screen_of(arguments)
     try:
-        found = runs.certify(options, folder, screen, fresh=arguments.fresh)
+        found = runs.certify(options, folder, screen, fresh=arguments.fresh, scope=scope)
     finally:
         screen.close()
     if arguments.json:
@@ -34,6 +44,21 @@ def execute(arguments: argparse.Namespace) -> int:
     else:
         _print(found)
     return int(not all(certificate.get("passed") for certificate in found.values()))
+
+
+def _request(arguments: argparse.Namespace) -> tuple[Options, Scope]:
+    """Return what to certify: what was named; with --all every small preset, with --full every published one."""
+    options = selection.options_of(arguments)
+    if (arguments.all or arguments.full) and not options.workloads:
+        known = workloads.find(tuple(Path(folder) for folder in options.workload_folders))
+        groups = [(name, preset) for name, workload in known.items() for preset in workload.presets]
+        chosen = [group for group in groups if group[1].startswith(SMALL) is not arguments.full]
+        options = replace(options, workloads=tuple(f"{name}:{preset}" for name, preset in chosen), frameworks=options.frameworks or ALL)
+    elif arguments.all:
+        raise UserError("--all certifies every workload, so --workload cannot be given beside it.")
+    if not arguments.full:
+        return options, Scope()
+    return replace(options, synthetic=True, batch=options.batch or FULL_BATCH), FULL_SIZE
 
 
 def _print(found: dict[str, dict[str, Any]]) -> None:

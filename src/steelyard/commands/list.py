@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Print one list, as a table or as JSON."""
-    rows = {"frameworks": _frameworks, "workloads": _workloads, "studies": _studies, "data": _data, "runs": _runs}[
+    rows = {"frameworks": _frameworks, "workloads": _workloads, "presets": _presets, "studies": _studies, "data": _data, "runs": _runs}[
         arguments.what
     ](arguments)
     if arguments.json:
@@ -53,12 +53,26 @@ def _frameworks(arguments: argparse.Namespace) -> list[dict[str, Any]]:  # noqa:
 
 
 def _workloads(arguments: argparse.Namespace) -> list[dict[str, Any]]:
+    """Ten rows, a column per framework: in how many presets it is certified on this machine."""
+    from steelyard import census
+
+    found = workloads.find(tuple(Path(folder) for folder in arguments.workloads))
+    standings = census.take(found.values())
+    return [
+        {"workload": name, "title": found[name].title}
+        | {framework: standing.said for framework, standing in cells.items()}
+        | ({"reasons": {key: each.reason for key, each in cells.items() if each.reason}} if arguments.json else {})
+        for name, cells in standings.items()
+    ]
+
+
+def _presets(arguments: argparse.Namespace) -> list[dict[str, Any]]:
     found = workloads.find(tuple(Path(folder) for folder in arguments.workloads))
     return [
         {
-            "workload": name, "title": workload.title, "preset": preset.name, "summary": preset.summary,
+            "preset": f"{name}:{preset.name}", "summary": preset.summary,
             "parameters": f"{workload.network(preset).trainable_count:,}", "batch": preset.sizes["batch"],
-            "frameworks": " ".join(key for key in frameworks.contenders() if workload.implemented_by(key)),
+            "data": preset.data.get("name", "synthetic"),
         }
         for name, workload in found.items()
         for preset in workload.presets.values()

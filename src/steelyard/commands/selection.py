@@ -30,6 +30,7 @@ def options_of(arguments: argparse.Namespace, **more: Any) -> Options:
         flavour=arguments.flavour, device=arguments.device, precision=arguments.precision,
         threads=_threads(arguments.threads), deterministic=arguments.deterministic,
         data=str(Path(arguments.data).expanduser().absolute()) if arguments.data else "",
+        batch=_batch(arguments.batch), synthetic=arguments.synthetic,
         workload_folders=tuple(str(Path(folder).expanduser().absolute()) for folder in arguments.workloads),
         brought=_brought(arguments.env), seed=arguments.seed, silence_s=arguments.silence, **more,
     )  # fmt: skip
@@ -97,6 +98,12 @@ def _threads(text: str | None) -> int | None:
     if not text.isdigit() or int(text) < 1:
         raise UserError(f"--threads takes a number of at least 1, or 'default', not '{text}'.")
     return int(text)
+
+
+def _batch(number: int | None) -> int:
+    if number is not None and number < 1:
+        raise UserError(f"--batch takes a number of samples of at least 1, not {number}.")
+    return number or 0
 
 
 def _brought(texts: list[str]) -> dict[str, str]:

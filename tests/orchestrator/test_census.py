@@ -1,0 +1,56 @@
+"""The table of workloads and frameworks: what it says, and that the README's copy is the one that is generated."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+from steelyard import census, frameworks, workloads
+from steelyard.certificates import record
+from steelyard.certificates.record import Certificate
+from steelyard.certificates.sources import implementation_of
+
+README = Path(__file__).parents[2] / "README.md"
+
+
+def certificate(workload: workloads.Workload, framework: str, preset: str) -> Certificate:
+    """A passed certificate for the files as they are."""
+    return Certificate(
+        key=f"{workload.name}-{framework}-{preset}", passed=True, sentence="", framework=framework, version="1",
+        workload=workload.name, preset=preset, settings={}, optimizer={}, declared="", references=(), agreement=None,
+        exact=None, worst="", worst_units=0.0, limit=200.0, first="", stage="", tensors=1, trainable_scalars=1,
+        resolution={}, steps=5, method=1, materials="", specification="",
+        implementation=implementation_of(framework, workload.folder), created="",
+    )  # fmt: skip
+
+
+def test_a_cell_is_certified_only_by_the_files_as_they_are_now(cache: Path) -> None:
+    workload = workloads.find()["resnet18"]
+    found = certificate(workload, "pytorch", "tiny")
+    record.save(found)
+    record.save(replace(found, key="older", preset="digits", implementation="of other files"))
+    record.save(replace(found, key="rejected", preset="cifar10", passed=False))
+    (record.folder() / "damaged.json").write_text("{")
+    cells = census.take([workload])["resnet18"]
+    assert cells["pytorch"].certified == ("tiny",)
+    assert cells["pytorch"].said == f"certified 1 of {len(workload.presets)}"
+    assert cells["jax"].said == "implemented"
+
+
+def test_a_cell_that_cannot_be_says_why(tmp_path: Path, cache: Path) -> None:
+    folder = tmp_path / "resnet18"
+    shutil.copytree(workloads.find()["resnet18"].folder, folder)
+    (folder / "mxnet.py").unlink()
+    spec = folder / "spec.toml"
+    spec.write_text(spec.read_text() + '\n[unsupported]\njax = "No such operator."\n')
+    cells = census.take([workloads.parse(spec)])["resnet18"]
+    assert (cells["jax"].said, cells["jax"].reason) == ("cannot", "No such operator.")
+    assert cells["mxnet"].reason == "There is no mxnet.py in its folder."
+
+
+def test_the_readme_holds_the_table_that_is_generated(tmp_path: Path) -> None:
+    copy = tmp_path / "README.md"
+    copy.write_text(README.read_text(encoding="utf-8"), encoding="utf-8")
+    assert not census.renew(copy), "make it anew with: python -m steelyard.census README.md"
+    assert len(frameworks.contenders()) == 5
