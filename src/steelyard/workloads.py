@@ -130,8 +130,9 @@ def parse(path: Path) -> Workload:
     for key in sorted(REQUIRED - {"optimizers", "presets"}):
         settings_files.check_type(path, key, raw[key], (str,), "a text")
     if raw["metric"] not in metrics.METRICS:
+        known = nearest(raw["metric"], list(metrics.METRICS))
         line = settings_files.line_of(path, "metric")
-        raise UserError(f"{path}, line {line}: there is no metric '{raw['metric']}'.{nearest(raw['metric'], list(metrics.METRICS))}")
+        raise UserError(f"{path}, line {line}: there is no metric '{raw['metric']}'.{known}")
     for key in ("optimizers", "presets"):
         settings_files.check_type(path, key, raw[key], (dict,), "a table of tables")
         if not raw[key]:

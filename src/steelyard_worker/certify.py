@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,17 +31,17 @@ def dump(job: Job, weights: Mapping[str, Array], build: Build, events: EventWrit
         events.write("tensors", variant=variant, folder=folder.name)
 
 
-# Odd and near 2^32 over the golden ratio: its multiples spread evenly over any range (Knuth, The Art of Computer Programming 3, 6.4).
-SPREAD = 2654435769
-
-
 def sampled(array: Array, most: int) -> Array:
-    """Return the array, or about `most` of its elements (n,) at places that depend on its size alone."""
+    """Return the array, or `most` of its elements, in order, at places that depend on its size alone.
+
+    Multiples of a step near the golden section of the size spread evenly (Knuth, The Art of Computer Programming 3, 6.4).
+    """
     flat = np.asarray(array).reshape(-1)
     if not most or flat.size <= most:
         return np.array(array)
-    places = np.unique(np.arange(most, dtype=np.int64) * SPREAD % flat.size)
-    return np.array(flat[places])
+    step = next(each for each in itertools.count(round(flat.size * 0.618)) if math.gcd(each, flat.size) == 1)
+    places = np.arange(most, dtype=np.int64) * step % flat.size
+    return np.array(flat[np.sort(places)])
 
 
 def _tensors(job: Job, weights: Mapping[str, Array], build: Build, change: Any) -> dict[str, Array]:

@@ -64,6 +64,25 @@ def test_a_workload_of_ones_own_is_listed(said: Said) -> None:
     assert "line" in {row["workload"] for row in json.loads(out)}
 
 
+def test_a_full_size_certificate_takes_one_step_of_a_small_batch(steelyard: Steelyard) -> None:
+    names = ("-f", "fake", "-f", "sham", "--plain", "--json")
+    done = steelyard("certify", "--full", "--workloads", LINE[1], "-w", "line", *names)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert {key: (each["passed"], each["steps"]) for key, each in found.items()} == {
+        "line:small/fake/scripted": (True, 1), "line:small/sham/scripted": (True, 1),
+    }  # fmt: skip
+
+
+def test_certifying_everything_leaves_no_room_for_a_choice_of_workloads(said: Said) -> None:
+    assert "--workload cannot be given beside it" in said.refused("certify", "--all", "-w", "resnet18")
+
+
+@pytest.mark.parametrize("batch", ["0", "-4"])
+def test_a_batch_without_samples_is_refused(said: Said, batch: str) -> None:
+    assert "--batch takes a number of samples" in said.refused("run", f"--batch={batch}", "--dry-run")
+
+
 def test_there_is_nothing_to_list_before_the_first_run(said: Said) -> None:
     assert said("list", "runs")[1].strip() == "Nothing yet. Start with: steelyard run"
     assert said("list", "runs", "--json")[1].strip() == "[]"

@@ -52,8 +52,8 @@ def _request(arguments: argparse.Namespace) -> tuple[Options, Scope]:
     if (arguments.all or arguments.full) and not options.workloads:
         known = workloads.find(tuple(Path(folder) for folder in options.workload_folders))
         groups = [(name, preset) for name, workload in known.items() for preset in workload.presets]
-        chosen = [group for group in groups if group[1].startswith(SMALL) is not arguments.full]
-        options = replace(options, workloads=tuple(f"{name}:{preset}" for name, preset in chosen), frameworks=options.frameworks or ALL)
+        chosen = tuple(f"{name}:{preset}" for name, preset in groups if preset.startswith(SMALL) is not arguments.full)
+        options = replace(options, workloads=chosen, frameworks=options.frameworks or ALL)
     elif arguments.all:
         raise UserError("--all certifies every workload, so --workload cannot be given beside it.")
     if not arguments.full:

@@ -16,9 +16,11 @@ if TYPE_CHECKING:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Print one list, as a table or as JSON."""
-    rows = {"frameworks": _frameworks, "workloads": _workloads, "presets": _presets, "studies": _studies, "data": _data, "runs": _runs}[
-        arguments.what
-    ](arguments)
+    lists = {
+        "frameworks": _frameworks, "workloads": _workloads, "presets": _presets, "studies": _studies, "data": _data,
+        "runs": _runs,
+    }  # fmt: skip
+    rows = lists[arguments.what](arguments)
     if arguments.json:
         print(json.dumps(rows, indent=1, default=str))
         return 0
