@@ -47,6 +47,8 @@ def _certify_group(
     session: Session, group: str, members: list[Cell], fresh: bool, scope: Scope
 ) -> dict[str, dict[str, Any]]:
     """Certify the cells of one group; their dumps are gone when the next group begins."""
+    if alone := _alone(session, group):
+        return {cell.key: {"passed": False, "sentence": alone} for cell in members}
     peers = _peers(session, group)
     proceedings = {cell.key: _proceed(session, cell, peers, scope) for cell in members if peers}
     found: dict[str, Certificate | str] = {}
@@ -59,6 +61,15 @@ def _certify_group(
     found |= {key: _conclude(each) for key, each in open_.items()}
     _clear(open_)
     return {cell.key: _as_dict(found.get(cell.key)) for cell in members}
+
+
+def _alone(session: Session, group: str) -> str:
+    """Say that there is nothing to certify against where one framework alone implements a workload; else nothing."""
+    workload, _ = session.plan.preset(group)
+    able = [known for name, known in frameworks.all_frameworks().items() if workload.implemented_by(name)]
+    if len(able) > 1:
+        return ""
+    return f"Only {able[0].title} implements {workload.name}, so there is nothing to certify against."
 
 
 def _proceed(session: Session, cell: Cell, peers: list[Peer], scope: Scope) -> Proceedings:

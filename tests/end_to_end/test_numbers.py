@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
+from finished_runs import WORKLOADS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,6 +55,21 @@ def test_equal_speeds_are_practically_the_same(weighed: Finished) -> None:
 
 def test_every_contender_of_the_default_run_is_certified(weighed: Finished) -> None:
     assert {each["certificate"] for each in weighed.result["comparisons"][0]["contenders"]} == {"certified"}
+
+
+def test_a_workload_that_one_framework_alone_implements_is_measured_and_the_page_says_what_is_missing(
+    steelyard: Steelyard, home: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(WORKLOADS / "line", tmp_path / "mine" / "line")
+    (tmp_path / "mine" / "line" / "sham.py").unlink()
+    own = ("--workloads", str(tmp_path / "mine"), "-w", "line", "-f", "fake", "--rounds", "3", "--plain", "--json")
+    done = steelyard("run", *own, "--no-guard", "--no-calibrate")
+    assert done.returncode == 0, done.stderr
+    (contender,) = json.loads(done.stdout)["comparisons"][0]["contenders"]
+    assert contender["certificate"] == "none"
+    assert contender["speeds"]["resident"]["processes"] == 3
+    (page,) = home.glob("runs/*/*.html")
+    assert "Only Fake implements line, so there is nothing to certify against." in page.read_text(encoding="utf-8")
 
 
 def test_uncertified_numbers_are_marked_and_take_part_in_no_verdict(unproved: Finished, steelyard: Steelyard) -> None:

@@ -249,6 +249,8 @@ def _proof(material: Material, cell: Cell) -> Proof:
     found = material.certificates.get(cell.key)
     if not found:
         return Proof(NO_CERTIFICATE, "No certificate: this number is not proved to be the same computation.")
+    if not found["passed"] and "key" not in found:  # nothing was judged: there was no reference, or it broke down
+        return Proof(NO_CERTIFICATE, found["sentence"])
     return Proof("certified" if found["passed"] else "rejected", found["sentence"], found)
 
 
