@@ -97,7 +97,7 @@ def test_settings_are_shown_as_the_framework_reported_them(tmp_path):
 
 def test_a_certificate_can_be_looked_into(rendered):
     (inside, *_) = [part.words for part in rendered.all("details") if part.words.startswith("Detail for Fake")]
-    assert inside == "Detail for Fake worst units 9 checks name error logits 1e-07"
+    assert inside == "Detail for Fake key recorded worst units 9 checks name error logits 1e-07"
 
 
 def test_an_interval_is_explained_once(rendered):

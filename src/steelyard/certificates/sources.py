@@ -12,8 +12,8 @@ from steelyard.frameworks import WORKER
 if TYPE_CHECKING:
     from steelyard_worker.protocol import Job
 
-# Parts of the worker through which every certified number goes.
-SHARED = ("batches.py", "certify.py", "network.py", "tensors.py", "trial.py", "frameworks/base.py")
+# Parts of the worker through which no certified number goes: they time, or only carry the job.
+APART = {"__init__.py", "__main__.py", "measure.py", "protocol.py", "steady.py"}
 
 
 def digest(*parts: Any) -> str:
@@ -30,7 +30,8 @@ def implementation_hash(job: Job, worker: Path = WORKER) -> str:
 def implementation_of(framework: str, workload: Path, worker: Path = WORKER) -> str:
     """Hash of a workload's files, an adapter's, and the worker's shared parts."""
     adapter = worker / "frameworks" / framework
-    found = {name: worker / name for name in SHARED}
+    found = {path.name: path for path in sorted(worker.glob("*.py")) if path.name not in APART}
+    found["frameworks/base.py"] = worker / "frameworks" / "base.py"
     found |= {f"adapter/{path.relative_to(adapter)}": path for path in sorted(adapter.rglob("*.py"))}
     found |= {f"workload/{name}": workload / name for name in ("network.py", f"{framework}.py")}
     return digest({name: _text_hash(path) for name, path in found.items()})
