@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from steelyard import calibration, certification, materials, physics, plan, record, report, rounds, setup
+from steelyard import calibration, certification, materials, memory, physics, plan, record, report, rounds, setup
 from steelyard.errors import UserError
 from steelyard.session import Session
 from steelyard.store import Store
@@ -64,6 +64,7 @@ def _run(options: Options, folder: Path, screen: Screen) -> Path:
 
 def _prepare(options: Options, folder: Path, screen: Screen) -> Session:
     wanted = plan.plan(options)
+    memory.check(wanted)
     store = Store(folder.parent)
     environments, wanted = setup.environments(wanted, screen)
     screen.stage("Data and weights")

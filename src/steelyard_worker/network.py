@@ -66,6 +66,8 @@ class Input:
 class Network:
     """The whole: tensors in network order, inputs, and multiply-accumulates of one sample's forward pass.
 
+    `activations`: scalars of one sample that are kept for the backward pass, roughly; 0 where nobody has counted.
+
     `draw(generator, batch)` makes a synthetic batch where inputs depend on each other (lengths, masks); without it every input
     is drawn by itself. `answers(outputs, batch)` keeps what is judged of an evaluated batch, small arrays (N, ...) by name;
     without it the class with the largest of `logits`, beside `label`.
@@ -74,6 +76,7 @@ class Network:
     parameters: tuple[Parameter, ...]
     inputs: tuple[Input, ...]
     macs: int
+    activations: int = 0
     draw: Callable[[np.random.Generator, int], Batch] | None = None
     answers: Callable[[Batch, Batch], Batch] | None = None
 

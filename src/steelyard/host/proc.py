@@ -43,6 +43,12 @@ def parse_swapped(text: str) -> int:
     return sum(int(number) for number in re.findall(r"^pswp(?:in|out) (\d+)", text, re.MULTILINE))
 
 
+def available_bytes(root: Path = Path("/")) -> int:
+    """Memory that a new process may take without swapping, from /proc/meminfo; 0 where the system does not tell."""
+    match = re.search(r"^MemAvailable:\s+(\d+) kB", read(root / "proc/meminfo"), re.MULTILINE)
+    return int(match[1]) * 1024 if match else 0
+
+
 def parse_load(text: str) -> float | None:
     """The one-minute load average, from /proc/loadavg."""
     words = text.split()
