@@ -150,7 +150,7 @@ def test_references_that_disagree_certify_nothing() -> None:
     second = runs[0] | {"loss": runs[0]["loss"] * (1 + 3 * AGREEMENT)}
     found = judged(runs, runs[0], second=second)
     assert not found.passed
-    assert found.sentence.startswith("The two float64 references disagree, so nothing can be certified: the loss is off")
+    assert found.sentence.startswith("One reference and the other disagree in float64, so nothing can be certified: the loss is off")
 
 
 def test_references_that_agree_say_how_well() -> None:

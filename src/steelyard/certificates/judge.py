@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from steelyard_worker.protocol import Optimizer
 
 
+# From here on, digits tell a person nothing.
+MANY = 1e7
+
+
 @dataclass(frozen=True)
 class Scale:
     """How the error of one tensor is measured: relative to `norm`; one rounding of everything causes u * `amplified`.
@@ -130,12 +134,22 @@ def judge(
     return compare(network, variants[0], scales, candidate, wanted, agreed.agreement if agreed else None)
 
 
-def agree(network: Network, reference: Tensors, scales: Mapping[str, Scale], second: Tensors) -> Judgement:
-    """Compare two float64 references: AGREEMENT, or the limit in float64 roundings where training amplifies those."""
+def agree(
+    network: Network, reference: Tensors, scales: Mapping[str, Scale], second: Tensors,
+    titles: tuple[str, str] = ("One reference", "the other"),
+) -> Judgement:  # fmt: skip
+    """Compare two float64 references: AGREEMENT, or the limit in float64 roundings where training amplifies those.
+
+    `titles` name them in the sentence.
+    """
     found = compare(network, reference, scales, second, method("float64"))
     sentence = f"Two float64 references agree to {found.largest:.1e}."
     if not found.passed:
-        sentence = f"The two float64 references disagree, so nothing can be certified: {continued(found.sentence)}"
+        first = found.first
+        off = f"{first.said} is off by {first.error:.1e}" if first else continued(found.sentence).rstrip(".")
+        more = sum(not finding.passed for finding in found.findings) - 1
+        others = f", and {more} more after it" if more > 0 else ""
+        sentence = f"{titles[0]} and {titles[1]} disagree in float64, so nothing can be certified: {off}{others}."
     return Judgement(found.passed, sentence, found.findings, found.largest)
 
 
@@ -273,4 +287,6 @@ def grouped(value: float) -> str:
     """Return a number of rounding levels as a person reads it."""
     if not math.isfinite(value):
         return "infinitely many"
+    if value >= MANY:
+        return f"{value:.0e}"
     return f"{value:,.0f}" if value >= 10 else f"{value:.1f}"

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from steelyard import frameworks
 from steelyard.certificates.method import UNIT_ROUNDOFFS, VARIANTS, VERSION, Scope, longest_sum, method
 from steelyard.certificates.sources import digest, implementation_hash, specification_hash
 from steelyard_worker.protocol import Certify, Job, Settings
@@ -37,7 +38,7 @@ class Peer:
     @property
     def title(self) -> str:
         """Name and version."""
-        return f"{self.framework} {self.version}"
+        return f"{frameworks.framework(self.framework).title} {self.version}"
 
 
 @dataclass(frozen=True)

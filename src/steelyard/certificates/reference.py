@@ -108,8 +108,9 @@ def _settle(proceedings: Proceedings) -> Path:
         scales = judge.measure_scales(subject.network, variants, noise, rule)
         meta: dict[str, Any] = {"scales": {key: asdict(scale) for key, scale in scales.items()}, "agreement": None}
         meta |= {"passed": True, "sentence": "", "references": [peer.title for peer in proceedings.peers]}
-        for other in others:
-            agreed = judge.agree(subject.network, variants[0], scales, _read(other, 0))
+        for other, peer in zip(others, proceedings.peers[1:], strict=True):
+            titles = proceedings.peers[0].title, peer.title
+            agreed = judge.agree(subject.network, variants[0], scales, _read(other, 0), titles)
             meta |= {"agreement": agreed.agreement, "passed": agreed.passed, "sentence": agreed.sentence}
         tensors.write(partial, variants[0], meta)
 

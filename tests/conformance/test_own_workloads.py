@@ -1,0 +1,52 @@
+"""Workloads of one's own: what `steelyard new workload` writes, and the example that the documentation walks through."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from steelyard import frameworks, scaffold
+
+pytestmark = pytest.mark.conformance
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+DOCUMENTATION = Path(__file__).parents[2] / "docs" / "own-workload.md"
+
+
+def certify(runs: Path, folder: Path, *chosen: str) -> dict[str, dict]:
+    """Certify by the command a user would call; returns {cell key: certificate}."""
+    command = [sys.executable, "-m", "steelyard", "certify", "--json", "--plain", "--runs", str(runs)]
+    done = subprocess.run(
+        [*command, "--workloads", str(folder), *chosen], capture_output=True, text=True, check=False
+    )
+    assert done.stdout.startswith("{"), done.stderr[-3000:]
+    return json.loads(done.stdout)
+
+
+def test_what_is_written_is_certified_in_every_framework_as_it_is(tmp_path: Path) -> None:
+    scaffold.write("mine", tmp_path / "own", list(frameworks.contenders()))
+    found = certify(tmp_path / "runs", tmp_path / "own", "-w", "mine:tiny")
+    assert len(found) == len(frameworks.contenders())
+    assert [each["sentence"] for each in found.values() if not each["passed"]] == []
+
+
+def test_the_example_is_certified(tmp_path: Path) -> None:
+    found = certify(tmp_path / "runs", EXAMPLES, "-w", "vit:tiny", "-f", "pytorch", "-f", "jax")
+    assert len(found) == 2
+    assert [each["sentence"] for each in found.values() if not each["passed"]] == []
+
+
+def test_the_mistake_that_the_documentation_makes_is_told_as_it_says(tmp_path: Path) -> None:
+    folder = tmp_path / "own" / "vit"
+    folder.mkdir(parents=True)
+    for path in (EXAMPLES / "vit").glob("*.*"):
+        (folder / path.name).write_text(path.read_text(encoding="utf-8").replace(", approximate=False", ""), encoding="utf-8")
+    found = certify(tmp_path / "runs", folder.parent, "-w", "vit:tiny", "-f", "jax")
+    (certificate,) = found.values()
+    assert not certificate["passed"]
+    assert "disagree in float64, so nothing can be certified: the output logits is off by 1.8e-04" in certificate["sentence"]
+    assert "the output logits is off by 1.8e-04" in DOCUMENTATION.read_text(encoding="utf-8")
