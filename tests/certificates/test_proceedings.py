@@ -148,7 +148,7 @@ def test_a_candidate_that_agrees_is_certified_and_kept(proceedings: Proceedings)
     found = conclude(proceedings)
     assert found.passed
     assert found.agreement == 0
-    assert found.references == ("pytorch 0", "jax 0")
+    assert found.references == ("PyTorch 0", "JAX 0")
     assert found.trainable_scalars == 5346
     assert "epsilon" in found.declared
     assert reference.record.find(proceedings.key) == found
