@@ -86,7 +86,7 @@ def _origin(meta: dict[str, Any]) -> str:
 
 def _train_count(folder: Path) -> int:
     entries = tensors.read_index(folder)["tensors"]
-    return int(entries["train/label"]["shape"][0])
+    return int(entries["position/train"]["shape"][0])
 
 
 def _steps(plan: RunPlan) -> int:

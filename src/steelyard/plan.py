@@ -84,6 +84,8 @@ def plan(options: Options) -> RunPlan:
             cells += _cells(options, workload, preset, name)
     if not cells:
         raise UserError("Nothing is left to measure: " + " ".join(gap.reason for gap in gaps))
+    if options.workloads:
+        study = studies.chosen(study, [workload.title for workload, _ in groups], [workload.name for workload, _ in groups])
     once = tuple({cell.key: cell for cell in cells}.values())  # what is named twice is measured once
     return RunPlan(options, study, protocol, once, tuple(dict.fromkeys(gaps)), known)
 

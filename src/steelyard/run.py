@@ -24,33 +24,35 @@ def run(options: Options, folder: Path, screen: Screen) -> Path:
 
     An interrupted run keeps all finished processes; the same call on the same folder goes on with the rest.
     """
-    with _working(folder):
-        return _run(options, folder, screen)
+    with record.claim(folder):
+        with _working(folder):
+            session = _measure(options, folder, screen)
+        screen.stage("Report")
+        return report.write(report.view(folder, session.store))
 
 
 def certify(
     options: Options, folder: Path, screen: Screen, fresh: bool = False, scope: Scope | None = None
 ) -> dict[str, dict[str, Any]]:
     """Certify only: returns the certificates by cell."""
-    with _working(folder):
+    with record.claim(folder), _working(folder):
         return certification.certify(_prepare(options, folder, screen), fresh, scope)
 
 
 @contextmanager
 def _working(folder: Path) -> Iterator[None]:
-    """Hold the run folder, and keep its state true to what happens."""
-    with record.claim(folder):
-        record.update(folder, state="running")
-        try:
-            yield
-        except BaseException:
-            with suppress(UserError):  # a full disk must not hide the sentence that says so
-                record.update(folder, state="interrupted")
-            raise
-        record.update(folder, state="complete")
+    """Keep the state of a run folder true to what happens."""
+    record.update(folder, state="running")
+    try:
+        yield
+    except BaseException:
+        with suppress(UserError):  # a full disk must not hide the sentence that says so
+            record.update(folder, state="interrupted")
+        raise
+    record.update(folder, state="complete")
 
 
-def _run(options: Options, folder: Path, screen: Screen) -> Path:
+def _measure(options: Options, folder: Path, screen: Screen) -> Session:
     session = _prepare(options, folder, screen)
     certification.certify(session)
     noise = calibration.noise_floor(session)
@@ -58,8 +60,7 @@ def _run(options: Options, folder: Path, screen: Screen) -> Path:
     book = rounds.read_book(session.store.trials(folder.name))
     rounds.measure(session, noise, book)
     physics.check(session, book)
-    screen.stage("Report")
-    return report.write(report.view(folder, session.store))
+    return session
 
 
 def _prepare(options: Options, folder: Path, screen: Screen) -> Session:

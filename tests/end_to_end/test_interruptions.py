@@ -252,7 +252,7 @@ def test_a_run_of_another_machine_is_not_continued(copied: Finished, said: Said)
 
 
 def test_resume_names_the_nearest_run(copied: Finished, said: Said) -> None:
-    wrong = copied.folder.name.replace("first", "frist")
+    wrong = copied.folder.name.replace("line", "lnie")
     sentence = said.refused("run", "--resume", wrong)
     assert f"Did you mean '{copied.folder.name}'?" in sentence
 

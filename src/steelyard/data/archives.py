@@ -41,12 +41,16 @@ def read_members(path: Path, wanted: re.Pattern[str]) -> Iterator[tuple[str, byt
 
 def list_files(folder: Path, wanted: re.Pattern[str]) -> list[str]:
     """Return the matching names under a folder, sorted, with forward slashes."""
-    found = []
-    for parent, _, files in os.walk(folder):
+    return sorted(walk_files(folder, wanted))
+
+
+def walk_files(folder: Path, wanted: re.Pattern[str]) -> Iterator[str]:
+    """Yield the same names folder by folder, always in the same order; one folder's names are held at a time."""
+    for parent, folders, files in os.walk(folder):
+        folders.sort()
         prefix = Path(parent).relative_to(folder).as_posix()
-        names = (file if prefix == "." else f"{prefix}/{file}" for file in files)
-        found += [name for name in names if wanted.search(name)]
-    return sorted(found)
+        names = (file if prefix == "." else f"{prefix}/{file}" for file in sorted(files))
+        yield from (name for name in names if wanted.search(name))
 
 
 def _archive_members(

@@ -13,7 +13,7 @@ from steelyard.errors import UserError, nearest
 
 @dataclass(frozen=True)
 class Layout:
-    """One official form of a data set: an archive or file, or (with `holds`) an unpacked folder.
+    """One official form of a data set: an archive or file, or (with `holds`) an unpacked folder; `path` may be a pattern.
 
     `digest` is empty where nothing is published for the whole; `url` where we do not download this form.
     """
@@ -38,7 +38,7 @@ class DataSet:
 
     name: str
     title: str
-    form: str  # "image" or "text"
+    form: str  # "image", "text" or "speech"
     reader: str
     classes: int
     train: int
@@ -46,10 +46,11 @@ class DataSet:
     terms: str
     home: str
     layouts: tuple[Layout, ...]
-    shape: tuple[int, ...] = ()  # of one image: (channels, height, width)
+    shape: tuple[int, ...] = ()  # of one image: (channels, height, width), or (channels,) where they differ
     ranks: int = 0  # the largest word rank there can be, where the data comes as ranks
     files: str = "$"  # pattern of the names that count in an unpacked folder or an archive
     batches: dict[str, str] = field(default_factory=dict)  # file -> SHA-1 of its records, label byte first
+    fingerprint: str = "content"  # of a folder, or a file without a checksum: its bytes, or the "listing" of names, sizes, times
     package: dict[str, str] = field(default_factory=dict)  # requirement, and the file inside the package
     mirror: dict[str, str] = field(default_factory=dict)  # npm package, and the layout it is in
 

@@ -48,9 +48,10 @@ def fetch(known: DataSet, report: Report) -> Source:
             if isinstance(brought, Source):
                 return brought
             failures.append(brought)
-    files = next(each.path for each in known.layouts if not each.holds)
+    files = next((each.path for each in known.layouts if not each.holds), known.layouts[0].path)
+    why = " ".join(failures or ["It is too large to be fetched unasked."])
     raise UserError(
-        f"The data set '{known.name}' could not be fetched. {' '.join(failures)} "
+        f"The data set '{known.name}' could not be fetched. {why} "
         f"Put '{files}' ({known.home}) in a folder and name that folder with --data."
     )
 

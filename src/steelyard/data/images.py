@@ -7,13 +7,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steelyard.data.request import Progress
+from steelyard.data.tables import ImageSplit
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from steelyard.data.framing import Framing
     from steelyard.data.request import ImageOptions, Report
-    from steelyard.data.tables import ImageSplit, Ints
+    from steelyard.data.tables import FileSplit, Ints
     from steelyard_worker.tensors import Writer
 
+    Pixels = np.ndarray[Any, np.dtype[np.uint8]]
+
 CHUNK_IMAGES = 1024
+REPORT_IMAGES = 128
 
 
 def lookup_table(options: ImageOptions, channels: int) -> np.ndarray[Any, np.dtype[np.float32]]:
@@ -26,23 +33,27 @@ def lookup_table(options: ImageOptions, channels: int) -> np.ndarray[Any, np.dty
 
 
 def write_images(
-    writer: Writer,
-    name: str,
-    split: ImageSplit,
-    positions: Ints,
-    shape: tuple[int, ...],
-    pad_to: int,
-    report: Report,
-) -> None:
+    writer: Writer, name: str, split: ImageSplit | FileSplit, positions: Ints, framing: Framing, report: Report
+) -> None:  # fmt: skip
     """Append `name/image` uint8 (N, C, H, W) and `name/label` int32 (N); pads with pixel 0, odd rows last."""
-    channels, height, width = shape
-    before = [(max(pad_to - extent, 0)) // 2 for extent in (height, width)]
-    after = [max(pad_to - extent, 0) - first for extent, first in zip((height, width), before, strict=True)]
-    margins = [(0, 0), (0, 0), (before[0], after[0]), (before[1], after[1])]
-    whole = (len(positions), channels, max(pad_to, height), max(pad_to, width))
-    writer.begin(f"{name}/image", "|u1", whole)
-    for start in range(0, len(positions), CHUNK_IMAGES):
-        pixels = split.take(positions[start : start + CHUNK_IMAGES]).reshape(-1, *shape)
-        writer.extend(np.pad(pixels, margins) if pad_to else pixels)
-        report(Progress(f"Writing {name} images", min(start + CHUNK_IMAGES, len(positions)), len(positions)))
+    channels, *extents = framing.shape
+    missing = [max(framing.options.pad_to - extent, 0) for extent in extents]
+    margins = [(0, 0), (0, 0), *((gap // 2, gap - gap // 2) for gap in missing)]
+    whole = [extent + gap for extent, gap in zip(extents, missing, strict=True)]
+    writer.begin(f"{name}/image", "|u1", (len(positions), channels, *whole))
+    done = 0
+    for pixels in _blocks(split, positions, framing, name == "train"):
+        writer.extend(np.pad(pixels, margins) if any(missing) else pixels)
+        done += len(pixels)
+        if done % REPORT_IMAGES == 0 or done == len(positions):
+            report(Progress(f"Writing {name} images", done, len(positions)))
     writer.add(f"{name}/label", split.labels[positions])
+
+
+def _blocks(split: ImageSplit | FileSplit, positions: Ints, framing: Framing, training: bool) -> Iterator[Pixels]:
+    """Yield (n, C, H, W): many at a time where pixels are only copied."""
+    if isinstance(split, ImageSplit) and framing.as_it_is:
+        for start in range(0, len(positions), CHUNK_IMAGES):
+            yield split.take(positions[start : start + CHUNK_IMAGES]).reshape(-1, *framing.shape)
+    else:
+        yield from (pixels[None] for pixels in framing.frame_all(split, positions, training))

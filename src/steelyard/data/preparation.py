@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +15,17 @@ from steelyard.data.digits import read_digits
 from steelyard.data.division import choose
 from steelyard.data.embedding import build_embedding, vectors_name
 from steelyard.data.fetch import expected, fetch
+from steelyard.data.folders import read_folders
+from steelyard.data.framing import Framing
 from steelyard.data.images import lookup_table, write_images
 from steelyard.data.ranks import WORD_INDEX, read_ranks
 from steelyard.data.request import (
     DataRequest,
     ImageOptions,
+    Options,
     Prepared,
     Progress,
+    SpeechOptions,
     TextOptions,
     as_json,
     parse_options,
@@ -28,7 +33,9 @@ from steelyard.data.request import (
 )
 from steelyard.data.reviews import read_review_table, read_reviews
 from steelyard.data.source import Source, digest_file, find_in_folder
+from steelyard.data.speech import narrowed, write_speech
 from steelyard.data.text import count_tokens, rank_words, write_tokens
+from steelyard.errors import UserError
 from steelyard.paths import cache_folder
 from steelyard_worker.tensors import Writer, read_meta
 
@@ -37,15 +44,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from steelyard.data.request import Report
-    from steelyard.data.tables import ImageSplit, Ints, S, Table, TextSplit
-
-    Options = ImageOptions | TextOptions
+    from steelyard.data.tables import FileSplit, ImageSplit, Ints, S, Table, TextSplit
 
 METHOD = 1  # changes whenever a prepared value would
 
-IMAGE_READERS: dict[str, Callable[[Source, Path, Report], Table[ImageSplit]]] = {
+IMAGE_READERS: dict[str, Callable[[Source, Path, Report], Table[ImageSplit] | Table[FileSplit]]] = {
     "cifar": read_cifar,
     "digits": read_digits,
+    "folders": read_folders,
 }
 TEXT_READERS: dict[str, Callable[[Source, Path, Report], Table[TextSplit]]] = {
     "ranks": read_ranks,
@@ -58,6 +64,8 @@ def prepare(request: DataRequest, report: Report = silent) -> Prepared:
     """Return the prepared arrays; found again by content, options and method, otherwise written now."""
     known = find(request.name)
     options = parse_options(known, request.options)
+    if isinstance(options, SpeechOptions):
+        known = narrowed(known, options)
     if request.folder is None:
         for source in expected(known):
             if shelf.is_whole(place := _place(source, options)):
@@ -84,7 +92,9 @@ def _place(source: Source, options: Options) -> Path:
 def _write(folder: Path, source: Source, options: Options, report: Report) -> None:
     scratch = folder / "scratch"
     scratch.mkdir()
-    if isinstance(options, ImageOptions):
+    if isinstance(options, SpeechOptions):
+        write_speech(folder, source, options, _describe_source(source, options), report)
+    elif isinstance(options, ImageOptions):
         _write_images(folder, scratch, source, options, report)
     else:
         _write_text(folder, scratch, source, options, report)
@@ -93,14 +103,27 @@ def _write(folder: Path, source: Source, options: Options, report: Report) -> No
 
 def _write_images(folder: Path, scratch: Path, source: Source, options: ImageOptions, report: Report) -> None:
     known = source.data
+    channels, *extent = known.shape
+    framing = Framing(channels, tuple(extent), options)
     table = IMAGE_READERS[known.reader](source, scratch, report)
     train, test = choose(table, options)
+    _check_space(folder, known.name, (len(train) + len(test)) * math.prod(framing.shape))
     meta = _describe(source, table, options, (train, test))
     meta["lookup"] = {"scale": 1 / 255, "mean": list(options.mean), "std": list(options.std)}
     writer = Writer(folder, meta)
-    write_images(writer, "train", table.train, train, known.shape, options.pad_to, report)
-    write_images(writer, "test", table.test or table.train, test, known.shape, options.pad_to, report)
-    _close(writer, train, test, lookup=lookup_table(options, known.shape[0]))
+    write_images(writer, "train", table.train, train, framing, report)
+    write_images(writer, "test", table.test or table.train, test, framing, report)
+    _close(writer, train, test, lookup=lookup_table(options, channels))
+
+
+def _check_space(folder: Path, name: str, needed_bytes: int) -> None:
+    """Refuse at once what would fill the disk hours later."""
+    free_bytes = shutil.disk_usage(folder).free
+    if needed_bytes > free_bytes:
+        raise UserError(
+            f"'{name}' takes {needed_bytes / 1e9:,.1f} GB when it is prepared, and {folder.parent} has {free_bytes / 1e9:,.1f} GB "
+            "free; set STEELYARD_CACHE to a folder on a larger disk."
+        )
 
 
 def _write_text(folder: Path, scratch: Path, source: Source, options: TextOptions, report: Report) -> None:
@@ -127,6 +150,16 @@ def _describe(
 ) -> dict[str, Any]:
     known = source.data
     held = len(table.train.labels) + (len(table.test.labels) if table.test else 0)
+    return _describe_source(source, options) | {
+        "verified": table.verified,
+        "subset": held < known.train + known.test,
+        "train_count": len(positions[0]),
+        "test_count": len(positions[1]),
+    }
+
+
+def _describe_source(source: Source, options: Options) -> dict[str, Any]:
+    known = source.data
     return {
         "data": known.name,
         "title": known.title,
@@ -134,11 +167,8 @@ def _describe(
         "layout": source.layout.name,
         "origin": source.origin,
         "content": source.identity,
-        "verified": table.verified,
-        "subset": held < known.train + known.test,
+        "verified": source.verified,
         "classes": known.classes,
-        "train_count": len(positions[0]),
-        "test_count": len(positions[1]),
         "options": as_json(options),
         "method": METHOD,
     }

@@ -57,11 +57,19 @@ class Prepared:
 
 @dataclass(frozen=True)
 class ImageOptions:
-    """Normalisation per channel, after division by 255; `pad_to`: height and width, padded with pixel 0."""
+    """Normalisation per channel, after division by 255; `pad_to`: height and width, padded with pixel 0.
+
+    `resize`: pixels of the short side, bilinear; `crop`: the square in the centre, for images of different extents.
+    `augment` changes the training images, once, when they are prepared: images of one extent are shifted by up to 4 pixels
+    into zeros, of others a random part (8 to 100 % of the area, 3:4 to 4:3) is resized to `crop`; half of them are mirrored.
+    """
 
     mean: tuple[float, ...] = (0.5,)
     std: tuple[float, ...] = (0.5,)
     pad_to: int = 0
+    resize: int = 0
+    crop: int = 0
+    augment: bool = False
     train_limit: int = 0
     test_limit: int = 0
     seed: int = 0
@@ -83,16 +91,37 @@ class TextOptions:
     seed: int = 0
 
 
-def parse_options(known: DataSet, options: Mapping[str, Any]) -> ImageOptions | TextOptions:
+@dataclass(frozen=True)
+class SpeechOptions:
+    """Folders of the two splits; the size of a prepared utterance in frames and letters (longer ones are left out).
+
+    window, hop: of the Fourier transform, in samples of 1/16,000 s; a spectrogram has window / 2 + 1 bins.
+    """
+
+    train_split: str = "train-clean-100"
+    test_split: str = "test-clean"
+    frames: int = 1270
+    transcript: int = 256
+    window: int = 320
+    hop: int = 160
+    train_limit: int = 0
+    test_limit: int = 0
+
+
+Options = ImageOptions | TextOptions | SpeechOptions
+KINDS: dict[str, type[Options]] = {"image": ImageOptions, "text": TextOptions, "speech": SpeechOptions}
+
+
+def parse_options(known: DataSet, options: Mapping[str, Any]) -> Options:
     """Return the checked options; UserError names the option that is unknown or impossible."""
-    kind = ImageOptions if known.form == "image" else TextOptions
+    kind = KINDS[known.form]
     names = [each.name for each in fields(kind)]
     for name in options:
         if name not in names:
             raise UserError(f"The data set '{known.name}' has no option '{name}'.{nearest(name, names)}")
     values = {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}
     _check_types(known, kind, values)
-    build: Callable[..., ImageOptions | TextOptions] = kind
+    build: Callable[..., Options] = kind
     parsed = build(**values)
     for wrong, sentence in _checks(known, parsed):
         if wrong:
@@ -100,37 +129,40 @@ def parse_options(known: DataSet, options: Mapping[str, Any]) -> ImageOptions | 
     return parsed
 
 
-def as_json(options: ImageOptions | TextOptions) -> dict[str, Any]:
+def as_json(options: Options) -> dict[str, Any]:
     """Return the options as plain values."""
     return asdict(options)
 
 
-def _check_types(known: DataSet, kind: type[ImageOptions | TextOptions], values: dict[str, Any]) -> None:
+def _check_types(known: DataSet, kind: type[Options], values: dict[str, Any]) -> None:
     defaults = {each.name: each.default for each in fields(kind)}
     for name, value in values.items():
         wanted = type(defaults[name])
         numbers = value if isinstance(value, tuple) else ()
         whole = all(isinstance(each, int | float) for each in numbers)
-        if isinstance(value, bool) or not isinstance(value, wanted) or not whole:
+        if isinstance(value, bool) != (wanted is bool) or not isinstance(value, wanted) or not whole:
             raise UserError(
                 f"The data set '{known.name}' got {name} = {value!r}; it must be like {defaults[name]!r}."
             )
 
 
-def _checks(known: DataSet, options: ImageOptions | TextOptions) -> list[tuple[bool, str]]:
+def _checks(known: DataSet, options: Options) -> list[tuple[bool, str]]:
     limits = [
         (options.train_limit < 0, "train_limit must not be negative."),
         (options.test_limit < 0, "test_limit must not be negative."),
-        (options.seed < 0, "seed must not be negative."),
     ]
+    if isinstance(options, SpeechOptions):
+        return limits + _speech_checks(options)
+    limits.append((options.seed < 0, "seed must not be negative."))
     return limits + (
         _image_checks(known, options) if isinstance(options, ImageOptions) else _text_checks(options)
     )
 
 
 def _image_checks(known: DataSet, options: ImageOptions) -> list[tuple[bool, str]]:
-    channels, height, width = known.shape
+    channels, *extent = known.shape
     return [
+        (min(options.resize, options.crop, options.pad_to) < 0, "resize, crop and pad_to must not be negative."),
         (
             len(options.mean) not in (1, channels),
             f"mean needs one number, or one for each of {channels} channels.",
@@ -140,8 +172,25 @@ def _image_checks(known: DataSet, options: ImageOptions) -> list[tuple[bool, str
             f"std needs one number, or one for each of {channels} channels.",
         ),
         (min(options.std) <= 0, "std must be above 0."),
-        (0 < options.pad_to < max(height, width), f"pad_to is below the image's own size, {height}x{width}."),
-        (options.pad_to < 0, "pad_to must not be negative."),
+        *(_fixed_checks(options, extent) if extent else _varying_checks(options)),
+    ]
+
+
+def _fixed_checks(options: ImageOptions, extent: list[int]) -> list[tuple[bool, str]]:
+    height, width = extent
+    own = [options.resize] * 2 if options.resize else extent
+    return [
+        (options.crop > 0, "crop is for images of different extents; these are all " + f"{height}x{width}."),
+        (options.resize > 0 and height != width, "resize is for square images."),
+        (0 < options.pad_to < max(own), f"pad_to is below the image's own size, {own[0]}x{own[1]}."),
+    ]
+
+
+def _varying_checks(options: ImageOptions) -> list[tuple[bool, str]]:
+    return [
+        (options.crop < 1, "crop must be at least 1: the images are of different extents."),
+        (options.resize < options.crop, "resize, the short side, must not be below crop."),
+        (options.pad_to > 0, "pad_to is for images of one extent."),
     ]
 
 
@@ -164,4 +213,13 @@ def _text_checks(options: TextOptions) -> list[tuple[bool, str]]:
             f"padding is '{options.padding}'; it must be 'front' or 'end'.",
         ),
         (options.embedding < 0, "embedding must not be negative."),
+    ]
+
+
+def _speech_checks(options: SpeechOptions) -> list[tuple[bool, str]]:
+    splits = (options.train_split, options.test_split)
+    return [
+        (not all(splits) or any(set(each) & set("/\\") for each in splits), "a split is the name of one folder."),
+        (min(options.frames, options.transcript, options.hop) < 1, "frames, transcript and hop must be at least 1."),
+        (options.window < 2 or options.window % 2 == 1, "window must be an even number of samples."),
     ]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from typing import TYPE_CHECKING
 
-from steelyard.data.archives import list_files
+from steelyard.data.archives import walk_files
 from steelyard.errors import UserError
 
 if TYPE_CHECKING:
@@ -74,12 +75,20 @@ def digest_file(path: Path, algorithm: str) -> str:
 
 
 def _digest_content(known: DataSet, path: Path) -> str:
-    if path.is_file():
+    if path.is_file() and known.fingerprint == "content":
         return "sha256:" + digest_file(path, "sha256")
     whole = hashlib.sha256()
-    for name in list_files(path, re.compile(known.files)):
-        whole.update(f"{name}\0{digest_file(path / name, 'sha256')}\n".encode())
-    return "sha256:" + whole.hexdigest()
+    for name in walk_files(path, re.compile(known.files)) if path.is_dir() else (".",):
+        whole.update(f"{name}\0{_fingerprint(known, path / name)}\n".encode())
+    return f"{'sha256' if known.fingerprint == 'content' else known.fingerprint}:{whole.hexdigest()}"
+
+
+def _fingerprint(known: DataSet, path: Path) -> str:
+    """Name one file of a folder; many gigabytes are not read anew by every run."""
+    if known.fingerprint == "content":
+        return digest_file(path, "sha256")
+    found = path.stat()
+    return f"{found.st_size} {found.st_mtime_ns}"
 
 
 def _find_vectors(name: str, *folders: Path) -> Path | None:
@@ -88,8 +97,8 @@ def _find_vectors(name: str, *folders: Path) -> Path | None:
 
 def _locate(layout: Layout, folder: Path) -> Path | None:
     if folder.is_file():
-        return folder if folder.name == layout.path else None
-    inside = folder / layout.path
+        return folder if fnmatch(folder.name, layout.path) else None
+    inside = next(iter(sorted(folder.glob(layout.path))), folder / layout.path)
     if layout.holds:
         return next((each for each in (inside, folder) if (each / layout.holds).exists()), None)
     return inside if inside.is_file() else None

@@ -5,6 +5,7 @@ Rows lie in the order in which they arrived; every split knows its rows in offic
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -13,6 +14,7 @@ import numpy as np
 if TYPE_CHECKING:
     from pathlib import Path
     from typing import Self
+    from zipfile import ZipFile
 
     Ints = np.ndarray[Any, np.dtype[np.int64]]
     Labels = np.ndarray[Any, np.dtype[np.int32]]
@@ -38,6 +40,27 @@ class ImageSplit:
 
 
 @dataclass(frozen=True)
+class FileSplit:
+    """Files of a folder or of an open archive, in official order: name i is `names[ends[i - 1] : ends[i]]`."""
+
+    path: Path
+    archive: ZipFile | None
+    names: Bytes
+    ends: Ints
+    labels: Labels
+
+    def name(self, position: int) -> str:
+        """Return the name of one file, with forward slashes."""
+        start = self.ends[position - 1] if position else 0
+        return os.fsdecode(self.names[start : self.ends[position]].tobytes())
+
+    def read(self, position: int) -> bytes:
+        """Return the content of one file; threads may call this."""
+        name = self.name(position)
+        return self.archive.read(name) if self.archive else (self.path / name).read_bytes()
+
+
+@dataclass(frozen=True)
 class TextSplit:
     """Token lists end to end: review i is `ids[starts[i] : starts[i] + lengths[i]]`, in official order."""
 
@@ -51,7 +74,7 @@ class TextSplit:
         return self.ids[self.starts[position] : self.starts[position] + self.lengths[position]]
 
 
-S = TypeVar("S", ImageSplit, TextSplit)
+S = TypeVar("S", ImageSplit, FileSplit, TextSplit)
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from steelyard import settings_files
 from steelyard.errors import UserError, nearest
 
 FOLDER = Path(__file__).parent
+LONGEST_NAME = 40
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,17 @@ def study(name: str) -> Study:
     if name not in known:
         raise UserError(f"There is no study '{name}'.{nearest(name, list(known))}")
     return known[name]
+
+
+def chosen(study: Study, titles: list[str], names: list[str]) -> Study:
+    """Return a study with its workloads replaced by a person's own choice: what it is called and asks follows."""
+    once, short = list(dict.fromkeys(titles)), "-".join(dict.fromkeys(names))
+    name = short if len(short) <= LONGEST_NAME else f"{len(dict.fromkeys(names))}-workloads"
+    which = "it" if len(once) == 1 else "each of them"
+    return replace(
+        study, name=name, title=" and ".join([", ".join(once[:-1]), once[-1]] if once[1:] else once),
+        question=f"Which framework trains {which} fastest on this machine?",
+    )  # fmt: skip
 
 
 def read(path: Path) -> Study:
