@@ -17,6 +17,7 @@ from steelyard_worker.frameworks.jax.adapter import Adapter
 from steelyard_worker.frameworks.jax.recurrence import Recurrence
 from steelyard_worker.protocol import Optimizer, Settings
 
+HERE = Path(__file__).parent
 WORKLOADS = Path(steelyard_worker.__file__).parent / "workloads"
 GRADIENTS = (0.5, -0.2, 0.3)
 IMAGES = {"channels": 3, "image": 32, "width": 8, "stem": "seed", "classes": 10, "batch": 4}
@@ -268,3 +269,9 @@ def check_the_pipeline_keeps_the_order_of_the_run():
         found = [np.asarray(next(feed)["tokens"])[:, 0].tolist() for _ in range(12)]
         assert found == [source.batch(step)["tokens"][:, 0].tolist() for step in range(12)]
         feed.close()
+
+
+def check_ctc_agrees_with_counting_all_paths():
+    loss = network.load(WORKLOADS / "deepspeech2", "jax").loss
+    found = jax.jit(jax.value_and_grad(lambda logits, batch: loss({"logits": logits}, batch)))
+    network.load(HERE, "ctc_golden").compare(found)

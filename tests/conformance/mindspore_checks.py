@@ -2,14 +2,19 @@
 
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import mindspore
 import numpy as np
 from mindspore import Parameter, Tensor, nn, ops
 
+import steelyard_worker
+from steelyard_worker import network
 from steelyard_worker.frameworks.mindspore import optimizers
 from steelyard_worker.protocol import Optimizer
 
+HERE = Path(__file__).parent
+WORKLOADS = Path(steelyard_worker.__file__).parent / "workloads"
 GRADIENTS = (0.5, -0.2, 0.3)
 
 
@@ -70,3 +75,14 @@ def check_reading_a_result_waits_for_it():
     product.asnumpy()
     finished = time.perf_counter() - begin
     assert finished > 2 * returned, (returned, finished)
+
+
+def check_ctc_agrees_with_counting_all_paths():
+    loss = network.load(WORKLOADS / "deepspeech2", "mindspore").loss()
+    differentiate = mindspore.value_and_grad(loss, 0)
+
+    def found(logits, batch):
+        value, gradient = differentiate(Tensor(logits), *map(Tensor, batch.values()))
+        return value.asnumpy(), gradient.asnumpy()
+
+    network.load(HERE, "ctc_golden").compare(found)

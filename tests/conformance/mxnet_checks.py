@@ -2,14 +2,19 @@
 
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import mxnet as mx
 import numpy as np
 from mxnet import autograd, gluon, nd
 
+import steelyard_worker
+from steelyard_worker import network
 from steelyard_worker.frameworks.mxnet import optimizers
 from steelyard_worker.protocol import Optimizer
 
+HERE = Path(__file__).parent
+WORKLOADS = Path(steelyard_worker.__file__).parent / "workloads"
 GRADIENTS = (0.5, -0.2, 0.3)
 
 
@@ -81,3 +86,18 @@ def check_a_call_returns_before_its_work_is_done_and_waitall_waits():
     mx.nd.waitall()
     finished = time.perf_counter() - begin
     assert finished > 5 * returned, (returned, finished)
+
+
+def check_ctc_agrees_with_counting_all_paths():
+    loss = network.load(WORKLOADS / "deepspeech2", "mxnet").loss()
+    loss.hybridize()
+
+    def found(logits, batch):
+        logits = nd.array(logits)
+        logits.attach_grad()
+        with autograd.record():
+            value = loss(logits, *(nd.array(array, dtype="int32") for array in batch.values()))
+        value.backward()
+        return value.asscalar(), logits.grad.asnumpy()
+
+    network.load(HERE, "ctc_golden").compare(found)

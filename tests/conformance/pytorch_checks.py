@@ -1,11 +1,17 @@
 """What the PyTorch adapter relies on; run by the interpreter of its environment."""
 
+from pathlib import Path
+
 import numpy as np
 import torch
 
+import steelyard_worker
+from steelyard_worker import network
 from steelyard_worker.frameworks.pytorch import optimizers
 from steelyard_worker.protocol import Optimizer
 
+HERE = Path(__file__).parent
+WORKLOADS = Path(steelyard_worker.__file__).parent / "workloads"
 GRADIENTS = (0.5, -0.2, 0.3)
 
 
@@ -66,3 +72,15 @@ def check_repeated_and_absent_embedding_rows_are_updated_once():
     torch.nn.functional.embedding(torch.tensor([1, 1]), p).sum().backward()
     update.step()
     np.testing.assert_allclose(p.detach().numpy().ravel(), (1.0, 0.9, 1.0), rtol=1e-6)
+
+
+def check_ctc_agrees_with_counting_all_paths():
+    loss = network.load(WORKLOADS / "deepspeech2", "pytorch").loss
+
+    def found(logits, batch):
+        logits = torch.from_numpy(logits).requires_grad_()
+        value = loss({"logits": logits}, {name: torch.from_numpy(array).long() for name, array in batch.items()})
+        value.backward()
+        return value.detach(), logits.grad
+
+    network.load(HERE, "ctc_golden").compare(found)

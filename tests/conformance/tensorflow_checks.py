@@ -1,15 +1,20 @@
 """What the TensorFlow adapter relies on; run by the interpreter of its environment."""
 
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import tensorflow as tf
 
+import steelyard_worker
+from steelyard_worker import network
 from steelyard_worker.frameworks.tensorflow import layers, layouts, optimizers, trainer
 from steelyard_worker.network import Network, Parameter
 from steelyard_worker.protocol import Optimizer
 
+HERE = Path(__file__).parent
+WORKLOADS = Path(steelyard_worker.__file__).parent / "workloads"
 GRADIENTS = (0.5, -0.2, 0.3)
 DECAYED = {"weight_decay": 0.1, "decay": ("p",)}
 
@@ -189,3 +194,18 @@ def check_synchronise_waits_for_work_that_was_only_issued():
         tf.config.experimental.set_synchronous_execution(True)
     assert issued - began < (waited - began) / 5, "issuing alone took as long as issuing and waiting"
     assert read - waited < (waited - began) / 5, (read - waited, waited - began)
+
+
+def check_ctc_agrees_with_counting_all_paths():
+    loss = network.load(WORKLOADS / "deepspeech2", "tensorflow").loss
+
+    def found(logits, batch):
+        logits = tf.convert_to_tensor(logits)
+        with tf.GradientTape() as tape:
+            tape.watch(logits)
+            value = loss({"logits": logits}, batch)
+        return value, tape.gradient(value, logits)
+
+    golden = network.load(HERE, "ctc_golden")
+    for wrap in (lambda f: f, tf.function, lambda f: tf.function(f, jit_compile=True)):
+        golden.compare(wrap(found))

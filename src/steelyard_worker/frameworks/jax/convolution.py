@@ -8,48 +8,56 @@ from jax import lax
 
 LAYOUTS = ("NHWC", "HWIO", "NHWC")
 
-
-def convolve(formulation: str, x: jax.Array, kernel: jax.Array, stride: int, padding: int) -> jax.Array:
-    """Cross-correlate (N, H, W, C) with (K, K, C, O), zero padding on every side."""
-    if formulation == "matmul" or (formulation == "auto" and _left_to_loops(x, kernel, stride, padding)):
-        return by_matmul(x, kernel, stride, padding)
-    sides = ((padding, padding), (padding, padding))
-    return lax.conv_general_dilated(x, kernel, (stride, stride), sides, dimension_numbers=LAYOUTS)
+Pair = tuple[int, int]
 
 
-def _left_to_loops(x: jax.Array, kernel: jax.Array, stride: int, padding: int) -> bool:
+def pair(extent: int | Pair) -> Pair:
+    """Return (rows, columns) where one number stands for both."""
+    return (extent, extent) if isinstance(extent, int) else extent
+
+
+def convolve(formulation: str, x: jax.Array, kernel: jax.Array, stride: int | Pair, padding: int | Pair) -> jax.Array:
+    """Cross-correlate (N, H, W, C) with (K, K', C, O), zero padding alike at both ends of an axis."""
+    strides, edges = pair(stride), pair(padding)
+    if formulation == "matmul" or (formulation == "auto" and _left_to_loops(x, kernel, strides, edges)):
+        return by_matmul(x, kernel, strides, edges)
+    sides = [(edge, edge) for edge in edges]
+    return lax.conv_general_dilated(x, kernel, strides, sides, dimension_numbers=LAYOUTS)
+
+
+def _left_to_loops(x: jax.Array, kernel: jax.Array, strides: Pair, edges: Pair) -> bool:
     """Whether XLA's CPU compiler leaves this convolution, or its gradient, to generic loops.
 
-    Its simplifier swaps image and kernel where the kernel has more pixels; the swapped form has a reversed window,
-    which the fast (Eigen) path does not take. The gradient convolves the output's gradient, dilated by the stride.
+    Its simplifier swaps image and kernel where the kernel has as many pixels or more; the swapped form has a reversed
+    window, which the fast (Eigen) path does not take. The gradient convolves the output's gradient, dilated by the stride.
     """
     if jax.default_backend() != "cpu":
         return False
-    extent = min(x.shape[1], (_extent(x.shape[1] + 2 * padding, kernel.shape[0], stride) - 1) * stride + 1)
-    return kernel.shape[0] > 1 and extent <= kernel.shape[0]
+    image, dilated, window = 1, 1, 1
+    for extent, size, stride, edge in zip(x.shape[1:3], kernel.shape[:2], strides, edges, strict=True):
+        image *= extent
+        dilated *= (_extent(extent + 2 * edge, size, stride) - 1) * stride + 1
+        window *= size
+    return window > 1 and min(image, dilated) <= window
 
 
-def by_matmul(x: jax.Array, kernel: jax.Array, stride: int, padding: int) -> jax.Array:
+def by_matmul(x: jax.Array, kernel: jax.Array, strides: Pair, edges: Pair) -> jax.Array:
     """Gather every output pixel's patch (im2col), then one matrix product."""
-    size, _, channels, out = kernel.shape
-    x = jnp.pad(x, ((0, 0), (padding, padding), (padding, padding), (0, 0)))
-    patches = jnp.concatenate(shifted(x, size, stride), axis=-1)
-    return patches @ kernel.reshape(size * size * channels, out)
+    rows, columns, channels, out = kernel.shape
+    x = jnp.pad(x, ((0, 0), *((edge, edge) for edge in edges), (0, 0)))
+    patches = jnp.concatenate(shifted(x, (rows, columns), strides), axis=-1)
+    return patches @ kernel.reshape(rows * columns * channels, out)
 
 
-def shifted(x: jax.Array, window: int, stride: int) -> list[jax.Array]:
+def shifted(x: jax.Array, window: int | Pair, stride: int | Pair) -> list[jax.Array]:
     """Return, for every place in the window in row order, the pixels (N, H', W', C) that it sees."""
+    (rows, columns), (down, right) = pair(window), pair(stride)
     n, height, width, channels = x.shape
-    rows, columns = _extent(height, window, stride), _extent(width, window, stride)
+    tall, wide = (_extent(height, rows, down) - 1) * down + 1, (_extent(width, columns, right) - 1) * right + 1
     return [
-        lax.slice(
-            x,
-            (0, i, j, 0),
-            (n, i + (rows - 1) * stride + 1, j + (columns - 1) * stride + 1, channels),
-            (1, stride, stride, 1),
-        )
-        for i in range(window)
-        for j in range(window)
+        lax.slice(x, (0, i, j, 0), (n, i + tall, j + wide, channels), (1, down, right, 1))
+        for i in range(rows)
+        for j in range(columns)
     ]
 
 

@@ -19,6 +19,7 @@ from steelyard_worker.protocol import Refusal
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from steelyard_worker.frameworks.jax.convolution import Pair
     from steelyard_worker.frameworks.jax.recurrence import Cell
 
 
@@ -45,9 +46,15 @@ class Layers:
             raise Refusal("implementation", f"The JAX implementation asks for {name}, which the network does not name.")
         return self.weights[name]
 
-    def conv(self, name: str, x: jax.Array, stride: int, padding: int) -> jax.Array:
-        """Convolve (N, H, W, C) with `<name>.weight` (K, K, C, O), zero padding on every side, no bias."""
-        return convolution.convolve(self.choices.convolution, x, self.weight(f"{name}.weight"), stride, padding)
+    def conv(
+        self, name: str, x: jax.Array, stride: int | Pair, padding: int | Pair, *, bias: bool = False
+    ) -> jax.Array:  # fmt: skip
+        """Convolve (N, H, W, C) with `<name>.weight` (K, K', C, O), zero padding alike at both ends of an axis.
+
+        With `bias`, `<name>.bias` (O,) is added.
+        """
+        y = convolution.convolve(self.choices.convolution, x, self.weight(f"{name}.weight"), stride, padding)
+        return y + self.weight(f"{name}.bias") if bias else y
 
     def batch_norm(self, name: str, x: jax.Array, epsilon: float, momentum: float) -> jax.Array:
         """Normalise the last axis; `momentum` is the weight of the new statistic.
@@ -72,25 +79,15 @@ class Layers:
         """(N, in) -> (N, out), with bias."""
         return x @ self.weight(f"{name}.weight") + self.weight(f"{name}.bias")
 
-    def recur(self, name: str, cell: Cell, x: jax.Array, backward: bool) -> jax.Array:
-        """Recurrent layer with one bias (P-21) over (T, N, in), from the last step if `backward`: (T, N, H)."""
+    def recur(
+        self, name: str, cell: Cell, x: jax.Array, backward: bool, valid: jax.Array | None = None
+    ) -> jax.Array:  # fmt: skip
+        """Recurrent layer with one bias (P-21) over (T, N, in), from the last step if `backward`: (T, N, H).
+
+        Where `valid` (T, N, 1) is 0 instead of 1, the states are set to zero.
+        """
         w_ih, w_hh, b = (self.weight(f"{name}.{kind}") for kind in ("w_ih", "w_hh", "b"))
-        return self.choices.recurrence.run(cell, x, w_ih, w_hh, b, backward)
-
-
-def max_pool(x: jax.Array, window: int, stride: int, padding: int) -> jax.Array:
-    """Maximum of each window of (N, H, W, C), padded with minus infinity; the first maximum of a tie takes the gradient.
-
-    Written as comparisons of shifted slices because the gradient of `lax.reduce_window` is `select_and_scatter`,
-    which XLA runs as one serial loop on CPU.
-    """
-    if padding:
-        edge = (padding, padding, 0)
-        x = lax.pad(x, jnp.array(-jnp.inf, x.dtype), ((0, 0, 0), edge, edge, (0, 0, 0)))
-    best, *others = convolution.shifted(x, window, stride)
-    for other in others:
-        best = jnp.where(best >= other, best, other)
-    return best
+        return self.choices.recurrence.run(cell, x, w_ih, w_hh, b, backward, valid)
 
 
 def cross_entropy(logits: jax.Array, label: jax.Array) -> jax.Array:

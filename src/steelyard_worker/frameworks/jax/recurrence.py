@@ -26,18 +26,22 @@ class Recurrence:
     unroll: int = 1
 
     def run(
-        self, cell: Cell, x: jax.Array, w_ih: jax.Array, w_hh: jax.Array, b: jax.Array, backward: bool
-    ) -> jax.Array:
+        self, cell: Cell, x: jax.Array, w_ih: jax.Array, w_hh: jax.Array, b: jax.Array, backward: bool,
+        valid: jax.Array | None = None,
+    ) -> jax.Array:  # fmt: skip
         """Run (T, N, in) from zero state, from the last step if `backward`: hidden states (T, N, H).
 
-        Matrices are (in, Z) and (H, Z), b is (Z,). "checkpointed" keeps h and c of every step for the gradient and
-        computes the rest again, "scan" keeps all intermediate values, "hoisted" multiplies by w_ih before the scan.
+        Matrices are (in, Z) and (H, Z), b is (Z,). Where `valid` (T, N, 1) is 0 instead of 1, the states are set to zero.
+        "checkpointed" keeps h and c of every step for the gradient and computes the rest again, "scan" keeps all intermediate
+        values, "hoisted" multiplies by w_ih before the scan.
         """
 
-        def step(carry: Any, at: jax.Array) -> tuple[Any, jax.Array]:
-            h, c = carry
-            projected = at if self.formulation == "hoisted" else at @ w_ih
+        def step(carry: Any, at: tuple[jax.Array, jax.Array | None]) -> tuple[Any, jax.Array]:
+            (h, c), (given, kept) = carry, at
+            projected = given if self.formulation == "hoisted" else given @ w_ih
             h, c = cell(projected + h @ w_hh + b, c)
+            if kept is not None:
+                h, c = h * kept, c * kept
             return (h, c), h
 
         if self.formulation == "hoisted":
@@ -45,4 +49,4 @@ class Recurrence:
         if self.formulation == "checkpointed":
             step = jax.checkpoint(step, prevent_cse=False)  # a scan needs no guard against merged recomputation
         zero = jnp.zeros((x.shape[1], w_hh.shape[0]), x.dtype)
-        return lax.scan(step, (zero, zero), x, reverse=backward, unroll=self.unroll)[1]
+        return lax.scan(step, (zero, zero), (x, valid), reverse=backward, unroll=self.unroll)[1]

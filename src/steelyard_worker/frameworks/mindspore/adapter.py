@@ -50,8 +50,10 @@ class Adapter:
 
     def pipeline(self, trainer: Trainer, source: Source, workers: int) -> Iterator[Tensors]:
         """`GeneratorDataset` over whole batches; workers are processes, 0 means its one thread in this process."""
+        # What both network and loss take stands in two columns, whose names must differ.
+        names = [f"{number} {name}" for number, name in enumerate(trainer.columns)]
         data = mindspore.dataset.GeneratorDataset(
-            _Steps(source, trainer.columns), list(trainer.columns), shuffle=False,
+            _Steps(source, trainer.columns), names, shuffle=False,
             num_parallel_workers=max(1, workers), python_multiprocessing=workers > 0,
         )  # fmt: skip
         while True:

@@ -21,6 +21,15 @@ def named_by_cell(network: nn.Cell) -> dict[str, Parameter]:
     return found
 
 
+def freeze(body: nn.Cell) -> None:
+    """Leave every tensor of a cell as it is: no gradients, and batch norms by their running statistics in training, too."""
+    for parameter in body.get_parameters():
+        parameter.requires_grad = False
+    for _, cell in body.cells_and_names():
+        if isinstance(cell, nn.BatchNorm2d):
+            cell.use_batch_statistics = False
+
+
 class CrossEntropy(nn.Cell):
     """Softmax cross-entropy from logits (N, K) and labels int32 (N,), mean over the batch.
 

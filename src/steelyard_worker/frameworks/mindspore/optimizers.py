@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from mindspore import Parameter, ParameterTuple, Tensor, nn, ops
-from mindspore.experimental import optim
 
 from steelyard_worker.protocol import Optimizer, Refusal
 
@@ -19,6 +18,8 @@ def update_rule(spec: Optimizer, named: dict[str, Parameter]) -> tuple[nn.Cell, 
     """Return a cell that takes the gradients, and the names of the tensors in the order in which it takes them."""
     if spec.flavour == "strict":
         return Strict(spec, named), tuple(named)
+    if spec.name == "adamw":
+        return AdamW(spec, named), tuple(named)
     return _native(spec, named)
 
 
@@ -40,13 +41,47 @@ def _native(spec: Optimizer, named: dict[str, Parameter]) -> tuple[nn.Cell, tupl
         "adam": lambda p: nn.Adam(
             p, spec.learning_rate, beta1=spec.beta1, beta2=spec.beta2, eps=spec.epsilon
         ),
-        "adamw": lambda p: optim.AdamW(
-            p, spec.learning_rate, betas=(spec.beta1, spec.beta2), eps=spec.epsilon, weight_decay=0.0
-        ),
     }
     if spec.name not in makers:
-        raise Refusal("unsupported", f"No native {spec.name} is known for MindSpore; known: {', '.join(makers)}.")
+        raise Refusal("unsupported", f"No native {spec.name} is known for MindSpore; known: {', '.join(makers)}, adamw.")
     return makers[spec.name](parameters), (*others, *decayed)
+
+
+class AdamW(nn.Cell):
+    """MindSpore's fused Adam kernel over parameters decayed before: a tenth of the time of `experimental.optim.AdamW`, which
+    is composed of a dozen operators, and a third of that of the AdamWeightDecay kernel, which besides corrects nothing.
+
+    The kernel's own corrections, 1 - beta^t in float32, would be wrong by up to 1.5e-5 at t = 2 (P-41), so that they are left
+    out of it and the rate comes corrected; what the kernel rounds in its weights, 1 - beta, is taken out of rate and epsilon,
+    in which the moments are linear.
+    """
+
+    def __init__(self, spec: Optimizer, named: dict[str, Parameter]) -> None:
+        super().__init__()
+        self.first_beta, self.second_beta = spec.beta1, spec.beta2
+        first, second = (float(np.float32(1) - np.float32(beta)) / (1 - beta) for beta in (spec.beta1, spec.beta2))
+        self.rate, self.epsilon = spec.learning_rate * math.sqrt(second) / first, spec.epsilon * math.sqrt(second)
+        self.kept = tuple(1 - spec.learning_rate * spec.weight_decay if name in spec.decay else 1.0 for name in named)
+        self.tensors = ParameterTuple(tuple(named.values()))
+        self.first = self.tensors.clone(prefix="first", init="zeros")
+        self.second = self.tensors.clone(prefix="second", init="zeros")
+        self.betas = Tensor(np.array([spec.beta1, spec.beta2]))
+        self.powers = Parameter(Tensor(np.ones(2)), name="powers", requires_grad=False)
+        self.update = ops.Adam()
+
+    def construct(self, gradients: tuple[Tensor, ...]) -> bool:
+        """Apply one update."""
+        powers = self.powers * self.betas
+        ops.assign(self.powers, powers)
+        rate = (self.rate * ops.sqrt(1 - powers[1]) / (1 - powers[0])).astype("float32")
+        for i in range(len(self.tensors)):
+            p = self.tensors[i]
+            if self.kept[i] < 1:
+                ops.assign(p, p * self.kept[i])
+            self.update(
+                p, self.first[i], self.second[i], 0.0, 0.0, rate, self.first_beta, self.second_beta, self.epsilon, gradients[i]
+            )
+        return True
 
 
 class Strict(nn.Cell):

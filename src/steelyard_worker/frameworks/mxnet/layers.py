@@ -53,13 +53,18 @@ class BatchNorm:
 
 
 def batch_norms(network: HybridBlock, inputs: dict[str, tuple[int, ...]]) -> dict[str, BatchNorm]:
-    """Return {block prefix: what it does} of every batch norm, read from the symbolic graph at the given input shapes."""
+    """Return {block prefix: what it does} of every batch norm, read from the symbolic graph at the given input shapes.
+
+    Those that always normalise by their running statistics move none and are left out.
+    """
     graph = network(*(mx.sym.var(name) for name in inputs)).get_internals()
     attributes = graph.attr_dict()
-    names = [name for name in graph.list_outputs() if "momentum" in attributes.get(name.removesuffix("_output"), {})]
+    norms = {node for node, found in attributes.items() if "momentum" in found and found.get("use_global_stats") != "True"}
+    names = [name for name in graph.list_outputs() if name.removesuffix("_output") in norms]
     found = {}
     for name in names:
-        _, (shape,), _ = graph[name].infer_shape_partial(**inputs)
+        own = {each: shape for each, shape in inputs.items() if each in graph[name].list_inputs()}
+        _, (shape,), _ = graph[name].infer_shape_partial(**own)
         node = name.removesuffix("_output")
         count = int(np.prod(shape)) // shape[1]
         found[node.rsplit(".", 1)[0]] = BatchNorm(float(attributes[node]["momentum"]), count)

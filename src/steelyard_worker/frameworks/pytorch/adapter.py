@@ -141,7 +141,8 @@ class Trainer:
         return tensor.to(self._device, dtype)
 
     def _forward_and_loss(self, batch: dict[str, torch.Tensor]) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
-        outputs = self._module(*(batch[name] for name in self._inputs))
+        # A list: where a compiled module breaks its graph, a generator would make the compiler give this frame up anew each step.
+        outputs = self._module(*[batch[name] for name in self._inputs])
         return outputs, self._loss(outputs, batch)
 
     def step(self, batch: dict[str, torch.Tensor]) -> torch.Tensor:

@@ -10,14 +10,15 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 BATCH_NORM = {"weight": "gamma", "bias": "beta", "running_mean": "running_mean", "running_var": "running_var"}
+NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.LayerNorm)
 
 
 def named_by_module(network: nn.Module) -> dict[str, Tensor]:
-    """Map canonical names to tensors where modules carry the canonical dotted names; batch norms are renamed."""
+    """Map canonical names to tensors where modules carry the canonical dotted names; norms are renamed."""
     found: dict[str, Tensor] = {}
     for path, module in network.named_modules():
         own = dict(module.named_parameters(recurse=False)) | dict(module.named_buffers(recurse=False))
-        if isinstance(module, (nn.BatchNorm1d, nn.BatchNorm2d)):
+        if isinstance(module, NORMS):
             own = {BATCH_NORM[name]: tensor for name, tensor in own.items() if name in BATCH_NORM}
         found |= {f"{path}.{name}": tensor for name, tensor in own.items()}
     return found

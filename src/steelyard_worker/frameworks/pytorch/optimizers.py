@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 def update_rule(spec: Optimizer, named: dict[str, Tensor]) -> Any:
     """Return an object with `zero_grad(set_to_none)` and `step()` over the trainable tensors."""
-    rule = Strict(spec, named) if spec.flavour == "strict" else _native(spec, named)
+    if spec.flavour == "strict":
+        return Strict(spec, named)
+    rule = _native(spec, named)
     return Clipped(rule, spec.clip, list(named.values())) if spec.clip else rule
 
 
@@ -71,9 +73,16 @@ class Strict:
     def step(self) -> None:
         """Apply one update."""
         self._t += 1
+        if self._spec.clip:
+            self._clip([tensor.grad for tensor in self._named.values()])
         rule = self._sgd if self._spec.name == "sgd" else self._adam
         for name, tensor in self._named.items():
             rule(name, tensor, self._spec.weight_decay if name in self._spec.decay else 0.0)
+
+    def _clip(self, gradients: list[Tensor]) -> None:
+        norm = math.sqrt(sum(float(g.square().sum()) for g in gradients))
+        for g in gradients if norm > self._spec.clip else ():
+            g.mul_(self._spec.clip / norm)
 
     def _sgd(self, name: str, p: Tensor, decay: float) -> None:
         spec, u = self._spec, self._first[name]

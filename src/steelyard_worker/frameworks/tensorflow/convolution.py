@@ -4,46 +4,61 @@ from __future__ import annotations
 
 import tensorflow as tf
 
+Pair = tuple[int, int]
 
-def convolve(formulation: str, x: tf.Tensor, weight: tf.Variable, stride: int, padding: int) -> tf.Tensor:
-    """Cross-correlate (N, H, W, C) with (K, K, C, O), zero padding on every side."""
-    if formulation == "matmul" or (formulation == "xla" and _left_to_loops(x, weight, stride, padding)):
-        return by_matmul(x, weight, stride, padding)
+
+def pair(extent: int | Pair) -> Pair:
+    """Return (rows, columns) where one number stands for both."""
+    return (extent, extent) if isinstance(extent, int) else extent
+
+
+def convolve(formulation: str, x: tf.Tensor, weight: tf.Variable, stride: int | Pair, padding: int | Pair) -> tf.Tensor:
+    """Cross-correlate (N, H, W, C) with (K, K', C, O), zero padding alike at both ends of an axis."""
+    strides, edges = pair(stride), pair(padding)
+    if formulation == "matmul" or (formulation == "xla" and _left_to_loops(x, weight, strides, edges)):
+        return by_matmul(x, weight, strides, edges)
     # At stride 1 "SAME" pads an odd kernel symmetrically; at stride 2 it would pad the end only (P-09). Padding lists are
     # never handed to the operator: on CPU they take its gradients off the oneDNN path, which costs several times the step.
-    if stride == 1 and weight.shape[0] == 2 * padding + 1:
+    if strides == (1, 1) and tuple(weight.shape[:2]) == tuple(2 * edge + 1 for edge in edges):
         return tf.nn.conv2d(x, weight, 1, "SAME")
-    return tf.nn.conv2d(_padded(x, padding), weight, stride, "VALID")
+    return tf.nn.conv2d(_padded(x, edges), weight, strides, "VALID")
 
 
-def by_matmul(x: tf.Tensor, weight: tf.Variable, stride: int, padding: int) -> tf.Tensor:
+def by_matmul(x: tf.Tensor, weight: tf.Variable, strides: Pair, edges: Pair) -> tf.Tensor:
     """Gather every output pixel's patch (im2col), then one matrix product."""
-    size, _, channels, out = weight.shape
-    x = _padded(x, padding)
-    rows, columns = _extent(x.shape[1], size, stride), _extent(x.shape[2], size, stride)
-    seen = [
-        x[:, i : i + (rows - 1) * stride + 1 : stride, j : j + (columns - 1) * stride + 1 : stride]
-        for i in range(size)
-        for j in range(size)
+    high, wide, channels, out = weight.shape
+    seen = shifted(_padded(x, edges), (high, wide), strides)
+    patches = tf.reshape(tf.concat(seen, axis=3), (-1, high * wide * channels))
+    pixels = tf.matmul(patches, tf.reshape(weight, (high * wide * channels, out)))
+    return tf.reshape(pixels, (x.shape[0], *seen[0].shape[1:3], out))
+
+
+def shifted(x: tf.Tensor, window: int | Pair, stride: int | Pair) -> list[tf.Tensor]:
+    """Return, for every place in the window in row order, the pixels (N, H', W', C) that it sees."""
+    (high, wide), (down, right) = pair(window), pair(stride)
+    rows, columns = _extent(x.shape[1], high, down), _extent(x.shape[2], wide, right)
+    return [
+        x[:, i : i + (rows - 1) * down + 1 : down, j : j + (columns - 1) * right + 1 : right]
+        for i in range(high)
+        for j in range(wide)
     ]
-    patches = tf.reshape(tf.concat(seen, axis=3), (-1, size * size * channels))
-    pixels = tf.matmul(patches, tf.reshape(weight, (size * size * channels, out)))
-    return tf.reshape(pixels, (x.shape[0], rows, columns, out))
 
 
-def _left_to_loops(x: tf.Tensor, weight: tf.Variable, stride: int, padding: int) -> bool:
+def _left_to_loops(x: tf.Tensor, weight: tf.Variable, strides: Pair, edges: Pair) -> bool:
     """Whether XLA's CPU compiler leaves this convolution, or its gradient, to loops a hundred times slower.
 
     It takes the fast path only where the image, or the output's gradient dilated by the stride, is larger than the kernel.
     """
-    size, extent = weight.shape[0], x.shape[1]
-    dilated = (_extent(extent + 2 * padding, size, stride) - 1) * stride + 1
-    return size > 1 and min(extent, dilated) <= size
+    image, dilated, window = 1, 1, 1
+    for extent, size, stride, edge in zip(x.shape[1:3], weight.shape[:2], strides, edges, strict=True):
+        image *= extent
+        dilated *= (_extent(extent + 2 * edge, size, stride) - 1) * stride + 1
+        window *= size
+    return window > 1 and min(image, dilated) <= window
 
 
-def _padded(x: tf.Tensor, padding: int) -> tf.Tensor:
-    sides = (padding, padding)
-    return tf.pad(x, ((0, 0), sides, sides, (0, 0))) if padding else x
+def _padded(x: tf.Tensor, edges: Pair) -> tf.Tensor:
+    return tf.pad(x, ((0, 0), *((edge, edge) for edge in edges), (0, 0))) if any(edges) else x
 
 
 def _extent(padded: int, window: int, stride: int) -> int:

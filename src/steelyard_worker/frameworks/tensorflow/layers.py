@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
-from steelyard_worker.frameworks.tensorflow.convolution import convolve
+from steelyard_worker.frameworks.tensorflow.convolution import convolve, pair
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from steelyard_worker.frameworks.tensorflow.convolution import Pair
 
 
 @dataclass(frozen=True)
@@ -34,16 +36,22 @@ class Variables:
 
 
 class Convolution:
-    """Bias-free convolution with symmetric zero padding, (N, H, W, channels) -> (N, H', W', out)."""
+    """Convolution with symmetric zero padding, bias-free unless asked: (N, H, W, channels) -> (N, H', W', out).
+
+    Kernel, stride and padding are one number or (rows, columns).
+    """
 
     def __init__(
-        self, variables: Variables, name: str, channels: int, out: int, kernel: int, stride: int, padding: int
+        self, variables: Variables, name: str, channels: int, out: int, kernel: int | Pair, stride: int | Pair,
+        padding: int | Pair, *, bias: bool = False,
     ) -> None:  # fmt: skip
-        self._weight = variables.new(f"{name}.weight", kernel, kernel, channels, out)
+        self._weight = variables.new(f"{name}.weight", *pair(kernel), channels, out)
+        self._bias = variables.new(f"{name}.bias", out) if bias else None
         self._stride, self._padding, self._formulation = stride, padding, variables.convolution
 
     def __call__(self, x: tf.Tensor) -> tf.Tensor:
-        return convolve(self._formulation, x, self._weight, self._stride, self._padding)
+        y = convolve(self._formulation, x, self._weight, self._stride, self._padding)
+        return y if self._bias is None else tf.nn.bias_add(y, self._bias)
 
 
 class BatchNorm:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
@@ -32,8 +33,9 @@ def update_rule(spec: Optimizer, named: Named, kernel: str) -> Update:
 class Fused:
     """The operators behind TensorFlow's own optimizers: parameter, moments and gradient are read and written once.
 
-    ResourceApplyAdam is the epsilon-hat form. It weighs with the same rounded betas as it corrects with, so that rounding
-    1 - beta^t cancels, which it does not in Keras (P-41).
+    ResourceApplyAdam is the epsilon-hat form. Its own corrections, 1 - beta^t in float32, would be wrong by up to 1.5e-5 at
+    t = 2 (P-41), so that they are left out of it and the rate comes corrected; what the kernel rounds in its weights,
+    1 - beta, is taken out of rate and epsilon, in which the moments are linear.
     """
 
     def __init__(self, spec: Optimizer, named: Named) -> None:
@@ -42,33 +44,43 @@ class Fused:
         moments = named if spec.name != "sgd" else {}
         self._second = {name: tf.Variable(tf.zeros_like(variable)) for name, variable in moments.items()}
         self._t = tf.Variable(0, dtype=tf.int64)
+        rounded = next(iter(named.values())).dtype.as_numpy_dtype
+        self._first_weight, self._second_weight = (
+            float(rounded(1) - rounded(beta)) / (1 - beta) for beta in (spec.beta1, spec.beta2)
+        )
 
     def __call__(self, gradients: list[tf.Tensor]) -> None:
         """Apply one update."""
         spec = self._spec
         self._t.assign_add(1)
+        rate = self._corrected_rate() if spec.name != "sgd" else None
         for (name, variable), gradient in zip(self._named.items(), gradients, strict=True):
             decay = spec.weight_decay if name in spec.decay else 0.0
             if decay and spec.name == "adamw":
                 variable.assign(variable * (1 - spec.learning_rate * decay))
             elif decay:
                 gradient = gradient + decay * variable
-            (self._sgd if spec.name == "sgd" else self._adam)(name, variable, gradient)
+            (self._sgd if spec.name == "sgd" else self._adam)(name, variable, gradient, rate)
 
-    def _sgd(self, name: str, variable: tf.Variable, gradient: tf.Tensor) -> None:
+    def _corrected_rate(self) -> tf.Tensor:
+        first, second = bias_corrections(self._spec, self._t)
+        scale = self._spec.learning_rate * math.sqrt(self._second_weight) / self._first_weight
+        return scale * tf.sqrt(second) / first
+
+    def _sgd(self, name: str, variable: tf.Variable, gradient: tf.Tensor, rate: None) -> None:
+        del rate
         tf.raw_ops.ResourceApplyMomentum(
             var=variable.handle, accum=self._first[name].handle, grad=gradient,
             lr=tf.constant(self._spec.learning_rate, variable.dtype), momentum=self._spec.momentum,
             use_nesterov=self._spec.nesterov,
         )  # fmt: skip
 
-    def _adam(self, name: str, variable: tf.Variable, gradient: tf.Tensor) -> None:
-        spec, dtype = self._spec, variable.dtype
-        step = tf.cast(self._t, dtype)
+    def _adam(self, name: str, variable: tf.Variable, gradient: tf.Tensor, rate: tf.Tensor) -> None:
+        spec, none = self._spec, tf.zeros((), variable.dtype)
         tf.raw_ops.ResourceApplyAdam(
-            var=variable.handle, m=self._first[name].handle, v=self._second[name].handle,
-            beta1_power=tf.constant(spec.beta1, dtype) ** step, beta2_power=tf.constant(spec.beta2, dtype) ** step,
-            lr=spec.learning_rate, beta1=spec.beta1, beta2=spec.beta2, epsilon=spec.epsilon, grad=gradient,
+            var=variable.handle, m=self._first[name].handle, v=self._second[name].handle, beta1_power=none, beta2_power=none,
+            lr=tf.cast(rate, variable.dtype), beta1=spec.beta1, beta2=spec.beta2,
+            epsilon=spec.epsilon * math.sqrt(self._second_weight), grad=gradient,
         )  # fmt: skip
 
 

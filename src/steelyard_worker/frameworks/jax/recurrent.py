@@ -1,0 +1,34 @@
+"""LSTM layers with one bias (P-21) over time-major sequences (T, N, width)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import jax
+import jax.numpy as jnp
+
+if TYPE_CHECKING:
+    from steelyard_worker.frameworks.jax.layers import Layers
+
+
+def lstm_cell(z: jax.Array, c: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Gates z (N, 4H) and cell state (N, H) -> (hidden state, cell state)."""
+    i, f, g, o = jnp.split(z, 4, axis=-1)
+    c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
+    return jax.nn.sigmoid(o) * jnp.tanh(c), c
+
+
+def lstm(layers: Layers, name: str, steps: jax.Array) -> jax.Array:
+    """One direction over all steps from zero state: (T, N, width) -> (T, N, hidden)."""
+    return layers.recur(name, lstm_cell, steps, backward=False)
+
+
+def bidirectional(layers: Layers, name: str, steps: jax.Array, lengths: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Both directions over the valid steps: (T, N, width), lengths (N,) -> two of (T, N, hidden), 0 beyond the lengths (P-25).
+
+    The state is set to zero at steps beyond the length, which the backward direction meets first: it begins with nothing at
+    the last valid step. XLA fuses that into the cell; turning sequences round would cost a scatter in the gradient.
+    """
+    valid = (jnp.arange(len(steps))[:, None] < lengths).astype(steps.dtype)[..., None]
+    onward = layers.recur(f"{name}.forward", lstm_cell, steps, backward=False, valid=valid)
+    return onward, layers.recur(f"{name}.backward", lstm_cell, steps, backward=True, valid=valid)

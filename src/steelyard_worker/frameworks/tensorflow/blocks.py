@@ -1,0 +1,47 @@
+"""Blocks that convolutional networks share: convolution, batch norm, ReLU; branches of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+from steelyard_worker.frameworks.tensorflow.layers import BatchNorm, Convolution, Variables
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from steelyard_worker.frameworks.tensorflow.convolution import Pair
+
+
+class ConvBlock:
+    """Convolution without bias -> batch norm -> ReLU; kernel, stride and padding as `Convolution` takes them."""
+
+    def __init__(
+        self, variables: Variables, name: str, channels: int, out: int, kernel: int | Pair = 1, stride: int | Pair = 1,
+        padding: int | Pair = 0, *, epsilon: float,
+    ) -> None:  # fmt: skip
+        self._conv = Convolution(variables, f"{name}.conv", channels, out, kernel, stride, padding)
+        self._bn = BatchNorm(variables, f"{name}.bn", out, epsilon, momentum=0.1)
+
+    def __call__(self, x: tf.Tensor, training: bool) -> tf.Tensor:
+        return tf.nn.relu(self._bn(self._conv(x), training))
+
+
+class Branch:
+    """Blocks one after the other, named step1 and so on, behind a pool if one is given; a step is (out, kernel, ...)."""
+
+    def __init__(
+        self, variables: Variables, name: str, channels: int, *steps: tuple[Any, ...], epsilon: float,
+        pool: Callable[[tf.Tensor], tf.Tensor] | None = None,
+    ) -> None:  # fmt: skip
+        self._pool, self._steps = pool, []
+        for number, step in enumerate(steps, 1):
+            self._steps.append(ConvBlock(variables, f"{name}.step{number}", channels, *step, epsilon=epsilon))
+            channels = step[0]
+
+    def __call__(self, x: tf.Tensor, training: bool) -> tf.Tensor:
+        x = self._pool(x) if self._pool else x
+        for step in self._steps:
+            x = step(x, training)
+        return x

@@ -1,0 +1,135 @@
+"""BERT pre-training (Devlin et al. 2019, arXiv 1810.04805): masked words and next sentence, in canonical form.
+
+Post-layer-norm encoder; the words' embedding is also the matrix that scores masked words. Layer norm has epsilon 1e-12.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from steelyard_worker.network import Input, Network, Parameter
+
+if TYPE_CHECKING:
+    from steelyard_worker.batches import Batch
+
+SEGMENTS = 2  # first and second sentence
+INITIAL = "trunc_normal:0.02"
+SPECIAL = 5  # ids below are padding, unknown, classification, separator, mask
+
+
+def describe(sizes: dict[str, Any]) -> Network:
+    """Sizes: vocabulary, positions, length, masked (places a sample), hidden, layers, heads, intermediate, gelu, batch."""
+    hidden, inner, length = sizes["hidden"], sizes["intermediate"], sizes["length"]
+    vocabulary, masked = sizes["vocabulary"], sizes["masked"]
+    parameters = _embeddings(sizes)
+    for layer in range(sizes["layers"]):
+        parameters += _layer(f"layer{layer}", hidden, inner)
+    parameters += [
+        *_dense("pooler", hidden, hidden),
+        *_dense("words.transform", hidden, hidden),
+        *layer_norm("words.norm", hidden),
+        Parameter("words.bias", (vocabulary,), "bias", "constant:0"),
+        *_dense("next", 2, hidden),
+    ]
+    layer_macs = length * (4 * hidden * hidden + 2 * length * hidden + 2 * hidden * inner)
+    heads = hidden * hidden + masked * hidden * (hidden + vocabulary) + 2 * hidden
+    macs = sizes["layers"] * layer_macs + heads
+
+    def draw(generator: np.random.Generator, batch: int) -> Batch:
+        return draw_batch(generator, batch, sizes)
+
+    return Network(tuple(parameters), _inputs(sizes), macs, draw=draw, answers=answers)
+
+
+def layer_norm(name: str, width: int) -> tuple[Parameter, Parameter]:
+    """Scale and shift of a layer norm, each (width,)."""
+    return (
+        Parameter(f"{name}.gamma", (width,), "gamma", "constant:1"),
+        Parameter(f"{name}.beta", (width,), "beta", "constant:0"),
+    )
+
+
+def _dense(name: str, out: int, features: int, idle_bias: bool = False) -> tuple[Parameter, Parameter]:
+    return (
+        Parameter(f"{name}.weight", (out, features), "dense", INITIAL),
+        Parameter(f"{name}.bias", (out,), "bias", "constant:0", idle=idle_bias),
+    )
+
+
+def _embeddings(sizes: dict[str, Any]) -> list[Parameter]:
+    rows = {"word": sizes["vocabulary"], "position": sizes["positions"], "segment": SEGMENTS}
+    tables = [
+        Parameter(f"embeddings.{name}.weight", (count, sizes["hidden"]), "embedding", INITIAL)
+        for name, count in rows.items()
+    ]
+    return [*tables, *layer_norm("embeddings.norm", sizes["hidden"])]
+
+
+def _layer(name: str, hidden: int, inner: int) -> tuple[Parameter, ...]:
+    """Attention and feed-forward part. A bias of the keys moves all scores of a query alike: softmax ignores it (P-51)."""
+    return (
+        *_dense(f"{name}.attention.query", hidden, hidden),
+        *_dense(f"{name}.attention.key", hidden, hidden, idle_bias=True),
+        *_dense(f"{name}.attention.value", hidden, hidden),
+        *_dense(f"{name}.attention.output", hidden, hidden),
+        *layer_norm(f"{name}.attention.norm", hidden),
+        *_dense(f"{name}.intermediate", inner, hidden),
+        *_dense(f"{name}.output", hidden, inner),
+        *layer_norm(f"{name}.norm", hidden),
+    )
+
+
+def _inputs(sizes: dict[str, Any]) -> tuple[Input, ...]:
+    length, masked = (sizes["length"],), (sizes["masked"],)
+    return (
+        Input("input_ids", length, "int32", high=sizes["vocabulary"]),
+        Input("input_mask", length, "int32", high=2),
+        Input("segment_ids", length, "int32", high=SEGMENTS),
+        Input("masked_lm_positions", masked, "int32", high=sizes["length"]),
+        Input("masked_lm_ids", masked, "int32", high=sizes["vocabulary"]),
+        Input("masked_lm_weights", masked, "float32"),
+        Input("next_sentence_label", (), "int32", high=2),
+    )
+
+
+def draw_batch(generator: np.random.Generator, batch: int, sizes: dict[str, Any]) -> Batch:
+    """Draw samples as prepared text has them: half of them full, the others padded; some masked places unused."""
+    length, masked = sizes["length"], sizes["masked"]
+    lengths = np.where(generator.random(batch) < 0.5, length, generator.integers(length // 2, length + 1, batch))
+    seconds = generator.integers(3, lengths - 2)  # where the second sentence begins
+    place = np.arange(length)
+    inside = place < lengths[:, None]
+    words = generator.integers(SPECIAL, sizes["vocabulary"], (batch, length))
+    chosen = np.array([_places(generator, int(end), masked) for end in lengths])
+    used = np.arange(masked) < generator.integers(1, masked + 1, batch)[:, None]
+    return {
+        "input_ids": np.where(inside, words, 0).astype(np.int32),
+        "input_mask": inside.astype(np.int32),
+        "segment_ids": (inside & (place >= seconds[:, None])).astype(np.int32),
+        "masked_lm_positions": np.where(used, chosen, 0).astype(np.int32),
+        "masked_lm_ids": np.where(used, generator.integers(SPECIAL, sizes["vocabulary"], used.shape), 0).astype(np.int32),
+        "masked_lm_weights": used.astype(np.float32),
+        "next_sentence_label": generator.integers(0, 2, batch, dtype=np.int32),
+    }
+
+
+def _places(generator: np.random.Generator, end: int, count: int) -> np.ndarray[Any, Any]:
+    """Return distinct places of 1..end-2 in order: neither the first token nor the last is ever masked."""
+    return np.sort(generator.choice(np.arange(1, end - 1), count, replace=False))
+
+
+def answers(outputs: Batch, batch: Batch) -> Batch:
+    """Return per sample: nll (natural log, summed over its masked words), words, right ones; next_right."""
+    logits, truth = outputs["words"], batch["masked_lm_ids"][..., None].astype(np.int64)
+    counted = batch["masked_lm_weights"] > 0
+    highest = logits.max(axis=-1)
+    chosen = np.take_along_axis(logits, truth, axis=-1)[..., 0]
+    nll = np.log(np.exp(logits - highest[..., None]).sum(axis=-1)) + highest - chosen
+    return {
+        "nll": np.where(counted, nll, 0).sum(axis=1).astype(np.float32),
+        "words": counted.sum(axis=1).astype(np.int32),
+        "right": (counted & (logits.argmax(axis=-1) == truth[..., 0])).sum(axis=1).astype(np.int32),
+        "next_right": (outputs["next"].argmax(axis=1) == batch["next_sentence_label"]).astype(np.int8),
+    }

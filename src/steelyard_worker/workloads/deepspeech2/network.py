@@ -1,0 +1,100 @@
+"""Deep Speech 2 (Amodei et al. 2016, arXiv 1512.02595) as SeanNaren/deepspeech.pytorch has it, in canonical form.
+
+Two convolutions over (frequency, time), bidirectional LSTMs whose directions are summed, CTC over 29 classes of which 0 is
+the blank. Convolutions are bias-free and followed by batch norm (epsilon 1e-5, weight of the new statistic 0.1, over all
+positions, padded ones included) and a clip to 0..20; after each, frames beyond an utterance's end are set to zero.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from steelyard_worker.network import Input, Network, Parameter, batch_norm
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from steelyard_worker.batches import Batch
+
+# (kernel, stride, padding), each (frequency, time).
+CONVOLUTIONS = (((41, 11), (2, 2), (20, 5)), ((21, 11), (2, 1), (10, 5)))
+# The nominal sample: 180 letters in the 635 output frames of 12.7 seconds.
+LETTERS_PER_FRAME = 180 / 635
+
+
+def describe(sizes: dict[str, Any]) -> Network:
+    """Sizes: bins, frames (of the input), transcript (most letters), channels, hidden, layers, classes, batch."""
+    parameters, macs, channels = list[Parameter](), 0, 1
+    bins, frames = sizes["bins"], sizes["frames"]
+    for number, (kernel, stride, padding) in enumerate(CONVOLUTIONS, 1):
+        out, name = sizes["channels"], f"conv{number}"
+        parameters.append(Parameter(f"{name}.conv.weight", (out, channels, *kernel), "conv", "lecun_uniform_in"))
+        parameters += batch_norm(f"{name}.bn", out)
+        bins = (bins + 2 * padding[0] - kernel[0]) // stride[0] + 1
+        frames = (frames + 2 * padding[1] - kernel[1]) // stride[1] + 1
+        macs += parameters[-5].count * bins * frames
+        channels = out
+    width, hidden = channels * bins, sizes["hidden"]
+    for layer in range(1, sizes["layers"] + 1):
+        parameters += batch_norm(f"rnn{layer}.bn", width) if layer > 1 else ()
+        for direction in ("forward", "backward"):
+            parameters += _lstm(f"rnn{layer}.{direction}", width, hidden)
+            macs += frames * 4 * hidden * (width + hidden)
+        width = hidden
+    parameters += batch_norm("head.bn", hidden)
+    parameters.append(Parameter("head.dense.weight", (sizes["classes"], hidden), "dense", "lecun_uniform_in"))
+    macs += frames * sizes["classes"] * hidden
+    return Network(tuple(parameters), _inputs(sizes), macs, draw=_draw(sizes), answers=answers)
+
+
+def output_length(frames: Any) -> Any:
+    """Return how many output frames a number of input frames makes; the second convolution keeps them."""
+    return (frames + 10 - 11) // 2 + 1
+
+
+def answers(outputs: Batch, batch: Batch) -> Batch:
+    """Return frames int8 (N, T'), the best class of every output frame; lengths (N,); transcript (N, L), 0 after its end."""
+    return {
+        "frames": outputs["logits"].argmax(axis=-1).astype(np.int8),
+        "lengths": output_length(batch["frames"]),
+        "transcript": batch["transcript"],
+    }
+
+
+def _inputs(sizes: dict[str, Any]) -> tuple[Input, ...]:
+    return (
+        Input("spectrogram", (1, sizes["bins"], sizes["frames"]), "float32"),
+        Input("frames", (), "int32", high=sizes["frames"] + 1),
+        Input("transcript", (sizes["transcript"],), "int32", high=sizes["classes"]),
+        Input("transcript_length", (), "int32", high=sizes["transcript"] + 1),
+    )
+
+
+def _lstm(name: str, width: int, hidden: int) -> list[Parameter]:
+    bound = f"uniform:{hidden**-0.5}"
+    return [
+        Parameter(f"{name}.w_ih", (4 * hidden, width), "lstm_w_ih", bound),
+        Parameter(f"{name}.w_hh", (4 * hidden, hidden), "lstm_w_hh", bound),
+        Parameter(f"{name}.b", (4 * hidden,), "lstm_b", bound),
+    ]
+
+
+def _draw(sizes: dict[str, Any]) -> Callable[[np.random.Generator, int], Batch]:
+    """Make batches whose first half is as long as the arrays; the others are at least half as long, like real utterances."""
+
+    def draw(generator: np.random.Generator, batch: int) -> Batch:
+        longest, most = sizes["frames"], sizes["transcript"]
+        frames = generator.integers(longest // 2, longest + 1, batch, dtype=np.int32)
+        frames[: (batch + 1) // 2] = longest
+        letters = np.clip(np.round(output_length(frames) * LETTERS_PER_FRAME), 1, most).astype(np.int32)
+        spectrogram = generator.standard_normal((batch, 1, sizes["bins"], longest), np.float32)
+        spectrogram *= np.arange(longest) < frames[:, None, None, None]
+        transcript = generator.integers(1, sizes["classes"], (batch, most), dtype=np.int32)
+        transcript *= np.arange(most) < letters[:, None]
+        return {
+            "spectrogram": spectrogram, "frames": frames, "transcript": transcript, "transcript_length": letters,
+        }  # fmt: skip
+
+    return draw

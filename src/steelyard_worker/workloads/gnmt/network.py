@@ -1,0 +1,129 @@
+"""GNMT v2 in canonical form: a deep LSTM encoder and decoder with normalised Bahdanau attention, one shared embedding.
+
+Only the first encoder layer heeds lengths; the others run over padding, which attention and loss leave out. There is no input
+feeding, so every layer and the attention see the whole target at once. Ids: 0 pads, 1 unknown, 2 begins, 3 ends a sentence.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from steelyard_worker.network import Input, Network, Parameter
+
+if TYPE_CHECKING:
+    from steelyard_worker.batches import Batch
+
+PAD, UNKNOWN, BEGIN, END = range(4)
+RESERVED = 4
+# U(-0.1, 0.1) is given for layers of 1,024; narrower ones get what keeps sums over a layer as large. Sums a thirtieth of that
+# would leave tanh a straight line, along which the attention's bias and queries cancel in the softmax: all rounding.
+BOUND, AT_WIDTH = 0.1, 1024
+
+
+def describe(sizes: dict[str, Any]) -> Network:
+    """Sizes: vocabulary, hidden, layers (of encoder and of decoder, at least 2), source, target (longest), batch."""
+    vocabulary, hidden = sizes["vocabulary"], sizes["hidden"]
+    initial = _initial(hidden)
+    inputs = (
+        Input("source", (sizes["source"],), "int32", high=vocabulary),
+        Input("source_length", (), "int32", high=sizes["source"] + 1),
+        Input("target", (sizes["target"],), "int32", high=vocabulary),
+    )
+    encoder, decoder, attention = _encoder(sizes), _decoder(sizes), _attention(hidden)
+    parameters = [
+        Parameter("embedding.weight", (vocabulary, hidden), "embedding", initial),
+        *encoder,
+        *decoder[:3],
+        *attention,
+        *decoder[3:],
+        Parameter("classifier.weight", (vocabulary, hidden), "dense", initial),
+        Parameter("classifier.bias", (vocabulary,), "bias", initial),
+    ]
+
+    def draw(generator: np.random.Generator, batch: int) -> Batch:
+        return _batch(generator, batch, sizes)
+
+    return Network(tuple(parameters), inputs, _macs(sizes, encoder, decoder), draw=draw, answers=answers)
+
+
+def _encoder(sizes: dict[str, Any]) -> list[Parameter]:
+    hidden = sizes["hidden"]
+    both = [_lstm(f"encoder.layer0.{direction}", hidden, hidden) for direction in ("forward", "backward")]
+    widths = [2 * hidden] + [hidden] * (sizes["layers"] - 2)
+    rest = [_lstm(f"encoder.layer{number}", width, hidden) for number, width in enumerate(widths, 1)]
+    return [parameter for layer in both + rest for parameter in layer]
+
+
+def _decoder(sizes: dict[str, Any]) -> list[Parameter]:
+    hidden = sizes["hidden"]
+    widths = [hidden] + [2 * hidden] * (sizes["layers"] - 1)
+    layers = [_lstm(f"decoder.layer{number}", width, hidden) for number, width in enumerate(widths)]
+    return [parameter for layer in layers for parameter in layer]
+
+
+def _attention(hidden: int) -> list[Parameter]:
+    initial = _initial(hidden)
+    return [
+        Parameter("attention.query.weight", (hidden, hidden), "dense", initial),
+        Parameter("attention.key.weight", (hidden, hidden), "dense", initial),
+        Parameter("attention.b", (hidden,), "vector", "constant:0"),
+        Parameter("attention.v", (hidden,), "vector", initial),
+        Parameter("attention.g", (1,), "vector", f"constant:{hidden**-0.5!r}"),
+    ]
+
+
+def _initial(hidden: int) -> str:
+    return f"uniform:{BOUND * (AT_WIDTH / hidden) ** 0.5!r}"
+
+
+def _lstm(name: str, width: int, hidden: int) -> list[Parameter]:
+    initial = _initial(hidden)
+    return [
+        Parameter(f"{name}.w_ih", (4 * hidden, width), "lstm_w_ih", initial),
+        Parameter(f"{name}.w_hh", (4 * hidden, hidden), "lstm_w_hh", initial),
+        Parameter(f"{name}.b", (4 * hidden,), "lstm_b", initial),
+    ]
+
+
+def _macs(sizes: dict[str, Any], encoder: list[Parameter], decoder: list[Parameter]) -> int:
+    source, steps, hidden = sizes["source"], sizes["target"] - 1, sizes["hidden"]
+    lstm = sum(length * p.count for length, layers in ((source, encoder), (steps, decoder)) for p in layers if p.shape[1:])
+    projections = (source + steps) * hidden**2
+    return lstm + projections + 2 * steps * source * hidden + steps * sizes["vocabulary"] * hidden
+
+
+def _batch(generator: np.random.Generator, batch: int, sizes: dict[str, Any]) -> Batch:
+    """The first half of the sentences has full length, the others 2 words (begin, end) or more."""
+    source, source_length = _sentences(generator, batch, sizes["source"], sizes["vocabulary"])
+    target, _ = _sentences(generator, batch, sizes["target"], sizes["vocabulary"])
+    return {"source": source, "source_length": source_length, "target": target}
+
+
+def _sentences(
+    generator: np.random.Generator, batch: int, longest: int, vocabulary: int
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    lengths = generator.integers(2, longest, batch, dtype=np.int32)
+    lengths[: (batch + 1) // 2] = longest
+    words = generator.integers(RESERVED, vocabulary, (batch, longest), dtype=np.int32)
+    words[:, 0] = BEGIN
+    words[np.arange(batch), lengths - 1] = END
+    words[np.arange(longest) >= lengths[:, None]] = PAD
+    return words, lengths
+
+
+def answers(outputs: Batch, batch: Batch) -> Batch:
+    """Return nll float64 (N,), natural logarithm, no smoothing, summed over a sentence's words, and words int32 (N,)."""
+    labels = batch["target"][:, 1:]
+    inside = labels != PAD
+    # One sentence at a time: a batch of logits is large enough as it is.
+    found = [_nll(logits, words) for logits, words in zip(outputs["logits"], labels)]
+    return {"nll": (np.stack(found) * inside).sum(axis=1), "words": inside.sum(axis=1, dtype=np.int32)}
+
+
+def _nll(logits: np.ndarray[Any, Any], labels: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    wide = logits.astype(np.float64)
+    wide -= wide.max(axis=1, keepdims=True)
+    chosen = wide[np.arange(len(labels)), labels]
+    return np.asarray(np.log(np.exp(wide, out=wide).sum(axis=1)) - chosen)

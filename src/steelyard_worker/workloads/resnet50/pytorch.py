@@ -1,0 +1,59 @@
+"""ResNet-50 in PyTorch: `torch.nn` modules named as the canonical tensors are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from steelyard_worker.frameworks.pytorch import layers
+from steelyard_worker.frameworks.pytorch.residual import Classifier, batch_norm, conv, shortcut, stem
+
+
+class Block(nn.Module):
+    """Bottleneck: 1x1, 3x3 and 1x1 convolution, and a projected shortcut where the shape changes."""
+
+    def __init__(self, channels: int, within: int, first: int, second: int) -> None:
+        super().__init__()
+        self.conv1 = conv(channels, within, 1, first)
+        self.bn1 = batch_norm(within)
+        self.conv2 = conv(within, within, 3, second)
+        self.bn2 = batch_norm(within)
+        self.conv3 = conv(within, 4 * within, 1)
+        self.bn3 = batch_norm(4 * within)
+        self.shortcut = shortcut(channels, 4 * within, first * second)
+        self.relu = nn.ReLU(inplace=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.relu(self.bn1(self.conv1(x)))
+        y = self.relu(self.bn2(self.conv2(y)))
+        return self.relu(self.bn3(self.conv3(y)) + self.shortcut(x))
+
+
+INPUTS = ("image",)
+
+
+def build(sizes: dict[str, Any]) -> nn.Module:
+    """Return the network with whatever weights PyTorch gives it."""
+    channels, stages = sizes["width"], []
+    for stage, count in enumerate(sizes["blocks"]):
+        within, blocks = sizes["width"] * 2**stage, list[nn.Module]()
+        for block in range(count):
+            stride = 2 if stage and not block else 1
+            first, second = (stride, 1) if sizes["variant"] == "v1" else (1, stride)
+            blocks.append(Block(channels, within, first, second))
+            channels = 4 * within
+        stages.append(blocks)
+    head = nn.Linear(channels, sizes["classes"])
+    return Classifier(stem(sizes["channels"], sizes["width"], "imagenet"), stages, head, sizes["freeze_backbone"])
+
+
+def variables(network: nn.Module) -> dict[str, Tensor]:
+    """Map canonical names to parameters and buffers."""
+    return layers.named_by_module(network)
+
+
+def loss(outputs: dict[str, Tensor], batch: dict[str, Tensor]) -> Tensor:
+    """Mean softmax cross-entropy from logits."""
+    return F.cross_entropy(outputs["logits"], batch["label"])

@@ -1,0 +1,150 @@
+"""Tacotron 2's spectrogram network (Shen et al. 2018, arXiv 1712.05884) in canonical form, teacher-forced.
+
+The decoder has TensorFlow's structure as Dai et al. (SCIS 2022) unified it: two stacked LSTMs, then the attention, whose
+context enters the first LSTM one frame later. Everything else is as in NVIDIA's model, without biases before batch norm.
+There is no dropout, the prenet's included: no two frameworks' generators agree.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from steelyard_worker.network import Input, Network, Parameter, batch_norm
+
+if TYPE_CHECKING:
+    from steelyard_worker.batches import Batch
+
+ENCODER_CONVOLUTIONS = 3
+POSTNET_CONVOLUTIONS = 5
+KERNEL = 5  # of the encoder's and the postnet's convolutions
+PRENET_LAYERS = 2
+# Gains of Glorot's bound for what follows a layer (torch.nn.init.calculate_gain).
+RELU, TANH, LINEAR = math.sqrt(2), 5 / 3, 1.0
+
+
+def describe(sizes: dict[str, Any]) -> Network:
+    """Sizes: symbols, characters, frames, mels, embedding, prenet, lstm, attention, filters, window, postnet, batch.
+
+    The encoder's LSTM has embedding/2 units a direction; `filters` and `window` (odd) are of the location convolution.
+    """
+    layers = _Layers(sizes)
+    layers.encoder()
+    layers.decoder()
+    layers.attention()
+    layers.projections()
+    layers.postnet()
+    characters, frames, mels = sizes["characters"], sizes["frames"], sizes["mels"]
+    inputs = (
+        Input("text", (characters,), "int32", high=sizes["symbols"]),
+        Input("text_length", (), "int32", high=characters + 1),
+        Input("mel", (mels, frames), "float32"),
+        Input("mel_length", (), "int32", high=frames + 1),
+    )
+
+    def draw(generator: np.random.Generator, batch: int) -> Batch:
+        return _draw(generator, batch, sizes)
+
+    return Network(tuple(layers.parameters), inputs, layers.macs, draw=draw, answers=answers)
+
+
+def answers(outputs: Batch, batch: Batch) -> Batch:
+    """Return the two mean squared errors together, and the gate's cross-entropy, of every utterance: float64 (N,)."""
+    target = batch["mel"].astype(np.float64)
+    errors = sum(np.mean(np.square(outputs[name] - target), axis=(1, 2)) for name in ("mel", "mel_post"))
+    gate = outputs["gate"].astype(np.float64)
+    frames = np.arange(gate.shape[1])
+    ended = frames[None, :] >= batch["mel_length"][:, None] - 1
+    entropy = np.logaddexp(0.0, gate) - np.where(ended, gate, 0.0)
+    return {"mel": np.asarray(errors), "gate": np.mean(entropy, axis=1)}
+
+
+def _draw(generator: np.random.Generator, batch: int, sizes: dict[str, Any]) -> Batch:
+    """Half of the utterances fill both axes, the others at least half of them; padding is 0."""
+    characters, frames = sizes["characters"], sizes["frames"]
+    text_length = _lengths(generator, batch, characters)
+    mel_length = _lengths(generator, batch, frames)
+    text = generator.integers(1, sizes["symbols"], (batch, characters), dtype=np.int32)
+    mel = generator.standard_normal((batch, sizes["mels"], frames), dtype=np.float32)
+    text[np.arange(characters) >= text_length[:, None]] = 0
+    mel *= (np.arange(frames) < mel_length[:, None])[:, None, :]
+    return {"text": text, "text_length": text_length, "mel": mel, "mel_length": mel_length}
+
+
+def _lengths(generator: np.random.Generator, batch: int, longest: int) -> np.ndarray[Any, Any]:
+    lengths = generator.integers(max(1, longest // 2), longest + 1, batch, dtype=np.int32)
+    lengths[: (batch + 1) // 2] = longest
+    return lengths
+
+
+class _Layers:
+    """Collect tensors and multiply-accumulates of one utterance of full length."""
+
+    def __init__(self, sizes: dict[str, Any]) -> None:
+        self.parameters: list[Parameter] = []
+        self.macs = 0
+        self._sizes = sizes
+        self._characters, self._frames = sizes["characters"], sizes["frames"]
+
+    def encoder(self) -> None:
+        symbols, width = self._sizes["symbols"], self._sizes["embedding"]
+        bound = math.sqrt(3) * math.sqrt(2 / (symbols + width))
+        self.parameters.append(Parameter("embedding.weight", (symbols, width), "embedding", f"uniform:{bound!r}"))
+        for number in range(ENCODER_CONVOLUTIONS):
+            self._convolution(f"encoder.conv{number}", width, width, RELU, self._characters)
+            self.parameters += batch_norm(f"encoder.bn{number}", width)
+        for direction in ("forward", "backward"):
+            self._lstm(f"encoder.lstm.{direction}", width, width // 2, self._characters)
+
+    def decoder(self) -> None:
+        prenet, hidden, width = (self._sizes[name] for name in ("prenet", "lstm", "mels"))
+        for number in range(PRENET_LAYERS):
+            self._dense(f"prenet.dense{number}", width, prenet, LINEAR, self._frames)
+            width = prenet
+        self._lstm("decoder.lstm1", prenet + self._sizes["embedding"], hidden, self._frames)
+        self._lstm("decoder.lstm2", hidden, hidden, self._frames)
+
+    def attention(self) -> None:
+        units, memory = self._sizes["attention"], self._sizes["embedding"]
+        filters, window = self._sizes["filters"], self._sizes["window"]
+        looked_at = self._frames * self._characters
+        self._dense("attention.query", self._sizes["lstm"], units, TANH, self._frames)
+        self._dense("attention.memory", memory, units, TANH, self._characters)
+        self._convolution("attention.location_conv", 1, filters, LINEAR, looked_at, window)
+        self._dense("attention.location_dense", filters, units, TANH, looked_at)
+        self._dense("attention.v", units, 1, LINEAR, looked_at)
+        self.macs += looked_at * memory  # the context
+
+    def projections(self) -> None:
+        read = self._sizes["lstm"] + self._sizes["embedding"]
+        for name, out in (("frame", self._sizes["mels"]), ("gate", 1)):
+            self._dense(name, read, out, LINEAR, self._frames)
+            self.parameters.append(Parameter(f"{name}.bias", (out,), "bias", f"lecun_uniform_in:{read}"))
+
+    def postnet(self) -> None:
+        mels, width = self._sizes["mels"], self._sizes["postnet"]
+        widths = (mels, *(width,) * (POSTNET_CONVOLUTIONS - 1), mels)
+        for number in range(POSTNET_CONVOLUTIONS):
+            gain = TANH if number < POSTNET_CONVOLUTIONS - 1 else LINEAR
+            self._convolution(f"postnet.conv{number}", widths[number], widths[number + 1], gain, self._frames)
+            self.parameters += batch_norm(f"postnet.bn{number}", widths[number + 1])
+
+    def _convolution(self, name: str, channels: int, out: int, gain: float, places: int, kernel: int = KERNEL) -> None:
+        shape = (out, channels, kernel)
+        self.parameters.append(Parameter(f"{name}.weight", shape, "conv1d", f"glorot_uniform:{gain!r}"))
+        self.macs += out * channels * kernel * places
+
+    def _dense(self, name: str, features: int, out: int, gain: float, places: int) -> None:
+        self.parameters.append(Parameter(f"{name}.weight", (out, features), "dense", f"glorot_uniform:{gain!r}"))
+        self.macs += out * features * places
+
+    def _lstm(self, name: str, width: int, hidden: int, steps: int) -> None:
+        bound = f"uniform:{1 / math.sqrt(hidden)!r}"
+        self.parameters += [
+            Parameter(f"{name}.w_ih", (4 * hidden, width), "lstm_w_ih", bound),
+            Parameter(f"{name}.w_hh", (4 * hidden, hidden), "lstm_w_hh", bound),
+            Parameter(f"{name}.b", (4 * hidden,), "lstm_b", bound),
+        ]
+        self.macs += steps * 4 * hidden * (width + hidden)

@@ -1,0 +1,175 @@
+"""Tacotron 2 in TensorFlow: what no frame needs from the one before it is computed outside `tf.while_loop`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+from steelyard_worker.frameworks.tensorflow.convolution import convolve
+from steelyard_worker.frameworks.tensorflow.layers import BatchNorm, Dense, Variables
+from steelyard_worker.frameworks.tensorflow.recurrent import Bidirectional
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Tensors = tuple[tf.Tensor, ...]
+
+
+class Convolution:
+    """Convolution of width 5, batch norm: (N, 1, T, channels) -> (N, 1, T, out)."""
+
+    def __init__(self, variables: Variables, part: str, number: int, channels: int, out: int) -> None:
+        self._weight = variables.new(f"{part}.conv{number}.weight", 5, channels, out)
+        self._norm = BatchNorm(variables, f"{part}.bn{number}", out, epsilon=1e-5, momentum=0.1)
+        self._formulation = variables.convolution
+
+    def __call__(self, x: tf.Tensor, training: bool) -> tf.Tensor:
+        return self._norm(convolve(self._formulation, x, self._weight[None], 1, (0, 2)), training)
+
+
+class Encoder:
+    """Embedded text (N, L, embedding) and lengths -> memory (N, L, embedding), zero beyond the lengths."""
+
+    def __init__(self, variables: Variables, width: int) -> None:
+        self._layers = [Convolution(variables, "encoder", number, width, width) for number in range(3)]
+        self._lstm = Bidirectional(variables, "encoder.lstm", width, width // 2)
+
+    def __call__(self, x: tf.Tensor, lengths: tf.Tensor, training: bool) -> tf.Tensor:
+        x = x[:, None]
+        for layer in self._layers:
+            x = tf.nn.relu(layer(x, training))
+        return tf.transpose(tf.concat(self._lstm(tf.transpose(x[:, 0], (1, 0, 2)), lengths), axis=2), (1, 0, 2))
+
+
+class Prenet:
+    """Frames (T, N, mels) -> (T, N, width)."""
+
+    def __init__(self, variables: Variables, mels: int, width: int) -> None:
+        self._weights = [
+            variables.new(f"prenet.dense{number}.weight", features, width) for number, features in enumerate((mels, width))
+        ]
+
+    def __call__(self, x: tf.Tensor) -> tf.Tensor:
+        for weight in self._weights:
+            x = tf.nn.relu(tf.matmul(x, weight))
+        return x
+
+
+class Cell:
+    """Weights of an LSTM with one bias."""
+
+    def __init__(self, variables: Variables, name: str, width: int, hidden: int) -> None:
+        self.w_ih = variables.new(f"{name}.w_ih", width, 4 * hidden)
+        self.w_hh = variables.new(f"{name}.w_hh", hidden, 4 * hidden)
+        self.b = variables.new(f"{name}.b", 4 * hidden)
+
+
+class Attention:
+    """Location-sensitive attention; what stays the same from frame to frame is made by `prepare`."""
+
+    def __init__(self, variables: Variables, sizes: dict[str, Any]) -> None:
+        units, filters = sizes["attention"], sizes["filters"]
+        self._query = variables.new("attention.query.weight", sizes["lstm"], units)
+        self._memory = variables.new("attention.memory.weight", sizes["embedding"], units)
+        self._location_conv = variables.new("attention.location_conv.weight", sizes["window"], 1, filters)
+        self._location_dense = variables.new("attention.location_dense.weight", filters, units)
+        self._v = variables.new("attention.v.weight", units, 1)
+
+    def prepare(self, memory: tf.Tensor, lengths: tf.Tensor) -> Callable[[tf.Tensor, tf.Tensor], Tensors]:
+        """Return one frame's attention: state (N, H), cumulative weights (N, L) -> context (N, embedding), the new weights."""
+        keys = tf.matmul(memory, self._memory)
+        # Nothing stands between the location convolution and its dense layer: their product is one narrow convolution.
+        kernel = tf.matmul(self._location_conv[:, 0], self._location_dense)[:, None]
+        mask = -1e9 * (1 - tf.sequence_mask(lengths, memory.shape[1], memory.dtype))
+        query, v = self._query.value(), self._v.value()
+
+        def attend(state: tf.Tensor, cumulative: tf.Tensor) -> Tensors:
+            location = tf.nn.conv1d(cumulative[..., None], kernel, 1, "SAME")  # the window is odd: as much on either side
+            energy = tf.matmul(tf.tanh(tf.matmul(state, query)[:, None] + keys + location), v)[..., 0]
+            share = tf.nn.softmax(energy + mask)
+            return tf.matmul(share[:, None], memory)[:, 0], share
+
+        return attend
+
+
+class Network:
+    """Text (N, L), its lengths, mel (N, M, T) -> mel, mel_post (N, M, T), gate (N, T)."""
+
+    def __init__(self, sizes: dict[str, Any], variables: Variables) -> None:
+        width, prenet, hidden, mels = sizes["embedding"], sizes["prenet"], sizes["lstm"], sizes["mels"]
+        self._embedding = variables.new("embedding.weight", sizes["symbols"], width)
+        self._encoder = Encoder(variables, width)
+        self._prenet, self._taken = Prenet(variables, mels, prenet), prenet
+        self._lstm1 = Cell(variables, "decoder.lstm1", prenet + width, hidden)
+        self._lstm2 = Cell(variables, "decoder.lstm2", hidden, hidden)
+        self._attention = Attention(variables, sizes)
+        self._frame, self._gate = Dense(variables, "frame", hidden + width, mels), Dense(variables, "gate", hidden + width, 1)
+        widths = (mels, *(sizes["postnet"],) * 4, mels)
+        self._postnet = [Convolution(variables, "postnet", n, widths[n], widths[n + 1]) for n in range(5)]
+
+    def __call__(self, text: tf.Tensor, text_length: tf.Tensor, mel: tf.Tensor, training: bool) -> dict[str, tf.Tensor]:
+        memory = self._encoder(tf.gather(self._embedding, text), text_length, training)
+        read = self._decode(mel, memory, text_length)
+        frames = self._frame(read)  # (N, T, M), as the postnet's convolutions want them
+        refined = frames[:, None]
+        for number, layer in enumerate(self._postnet):
+            refined = layer(refined, training) if number == 4 else tf.tanh(layer(refined, training))
+        both = (tf.transpose(each, (0, 2, 1)) for each in (frames, frames + refined[:, 0]))
+        return {**dict(zip(("mel", "mel_post"), both, strict=True)), "gate": self._gate(read)[..., 0]}
+
+    def _decode(self, mel: tf.Tensor, memory: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
+        """Run the loop over frames: (N, T, H + embedding), the second LSTM's states beside the contexts."""
+        before = tf.pad(tf.transpose(mel, (2, 0, 1))[:-1], ((1, 0), (0, 0), (0, 0)))
+        w_ih, w_hh = self._lstm1.w_ih.value(), self._lstm1.w_hh.value()
+        projected = tf.matmul(self._prenet(before), w_ih[: self._taken]) + self._lstm1.b
+        step = self._step(tf.concat((w_ih[self._taken :], w_hh), 0), self._attention.prepare(memory, lengths))
+        frames, batch, _ = projected.shape
+        inputs = tf.TensorArray(mel.dtype, frames).unstack(projected)
+        states, width = w_hh.shape[0], memory.shape[2]
+        kept = [tf.TensorArray(mel.dtype, frames, element_shape=(batch, size)) for size in (states, width)]
+        start = [tf.zeros((batch, size), mel.dtype) for size in (states, states, states, states, width, memory.shape[1])]
+
+        def body(t: tf.Tensor, state: Tensors, hidden: tf.TensorArray, contexts: tf.TensorArray) -> tuple[Any, ...]:
+            state = step(inputs.read(t), *state)
+            return t + 1, state, hidden.write(t, state[2]), contexts.write(t, state[4])
+
+        found = tf.while_loop(lambda t, *_: t < frames, body, (0, tuple(start), *kept), maximum_iterations=frames)
+        return tf.transpose(tf.concat([array.stack() for array in found[2:]], 2), (1, 0, 2))
+
+    def _step(self, weight1: tf.Tensor, attend: Callable[..., Tensors]) -> Callable[..., Tensors]:
+        """Return one frame: gates from the frame before (N, 4H), h1, c1, h2, c2, context, cumulative -> the next such state."""
+        weight2, b2 = tf.concat((self._lstm2.w_ih, self._lstm2.w_hh), 0), self._lstm2.b.value()
+
+        def step(
+            at: tf.Tensor, h1: tf.Tensor, c1: tf.Tensor, h2: tf.Tensor, c2: tf.Tensor, context: tf.Tensor, seen: tf.Tensor
+        ) -> Tensors:
+            h1, c1 = _lstm(at + tf.matmul(tf.concat((context, h1), 1), weight1), c1)
+            h2, c2 = _lstm(b2 + tf.matmul(tf.concat((h1, h2), 1), weight2), c2)
+            context, share = attend(h2, seen)
+            return h1, c1, h2, c2, context, seen + share
+
+        return step
+
+
+def _lstm(gates: tf.Tensor, c: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Gates (N, 4H) and cell state -> hidden and cell state."""
+    i, f, g, o = tf.split(gates, 4, axis=1)
+    c = tf.sigmoid(f) * c + tf.sigmoid(i) * tf.tanh(g)
+    return tf.sigmoid(o) * tf.tanh(c), c
+
+
+INPUTS = ("text", "text_length", "mel")
+
+
+def build(sizes: dict[str, Any], variables: Variables) -> Network:
+    """Return the network, its variables created in `variables`."""
+    return Network(sizes, variables)
+
+
+def loss(outputs: dict[str, tf.Tensor], batch: dict[str, tf.Tensor]) -> tf.Tensor:
+    """Squared errors of both spectrograms and the gate's cross-entropy, plain means: padding counts."""
+    target, gate = batch["mel"], outputs["gate"]
+    ended = 1 - tf.sequence_mask(batch["mel_length"] - 1, gate.shape[1], gate.dtype)
+    squared = sum(tf.reduce_mean(tf.math.squared_difference(outputs[name], target)) for name in ("mel", "mel_post"))
+    return squared + tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(ended, gate))

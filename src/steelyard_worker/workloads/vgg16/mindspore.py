@@ -1,0 +1,71 @@
+"""VGG-16 in MindSpore: cells named as the canonical tensors are."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any
+
+from mindspore import Parameter, Tensor, nn
+
+from steelyard_worker.frameworks.mindspore import layers
+
+STAGES = ((2, 1), (2, 2), (3, 4), (3, 8), (3, 8))
+
+
+def stage(channels: int, out: int, count: int, normed: bool) -> nn.SequentialCell:
+    """Return `count` convolutions with their batch norms and ReLUs, then a 2x2 max pool."""
+    cells = OrderedDict[str, nn.Cell]()
+    for number in range(1, count + 1):
+        cells[f"conv{number}"] = nn.Conv2d(channels, out, 3, 1, pad_mode="pad", padding=1, has_bias=not normed)
+        if normed:
+            # The weight of the old statistic (P-01).
+            cells[f"bn{number}"] = nn.BatchNorm2d(out, eps=1e-5, momentum=0.9)
+        cells[f"relu{number}"] = nn.ReLU()
+        channels = out
+    cells["pool"] = nn.MaxPool2d(2, 2)
+    return nn.SequentialCell(cells)
+
+
+class Network(nn.Cell):
+    """The whole network: images (N, C, H, W) -> logits (N, classes); a frozen body is left as it is."""
+
+    def __init__(self, sizes: dict[str, Any]) -> None:
+        super().__init__()
+        channels, extent = sizes["channels"], sizes["image"]
+        for number, (count, factor) in enumerate(STAGES, 1):
+            cells = stage(channels, sizes["width"] * factor, count, sizes["batch_norm"])
+            self.insert_child_to_cell(f"stage{number}", cells)
+            channels, extent = sizes["width"] * factor, extent // 2
+        if sizes["freeze_backbone"]:
+            layers.freeze(self)
+        features, self.hidden = channels * extent * extent, bool(sizes["dense"])
+        if self.hidden:
+            self.dense1 = nn.Dense(features, sizes["dense"])
+            self.dense2 = nn.Dense(sizes["dense"], sizes["dense"])
+            features = sizes["dense"]
+        self.head = nn.Dense(features, sizes["classes"])
+        self.flatten, self.relu = nn.Flatten(), nn.ReLU()
+
+    def construct(self, image: Tensor) -> tuple[Tensor]:
+        x = self.flatten(self.stage5(self.stage4(self.stage3(self.stage2(self.stage1(image))))))
+        if self.hidden:
+            x = self.relu(self.dense2(self.relu(self.dense1(x))))
+        return (self.head(x),)
+
+
+INPUTS, TARGETS, OUTPUTS = ("image",), ("label",), ("logits",)
+
+
+def build(sizes: dict[str, Any]) -> nn.Cell:
+    """Return the network with whatever weights MindSpore gives it."""
+    return Network(sizes)
+
+
+def variables(network: nn.Cell) -> dict[str, Parameter]:
+    """Map canonical names to parameters."""
+    return layers.named_by_cell(network)
+
+
+def loss() -> nn.Cell:
+    """Mean softmax cross-entropy from logits."""
+    return layers.CrossEntropy()

@@ -1,0 +1,69 @@
+"""VGG-16 in TensorFlow: functions over variables named as the canonical tensors are; images are NHWC."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from steelyard_worker.frameworks.tensorflow.layers import BatchNorm, Convolution, Dense, Variables
+from steelyard_worker.frameworks.tensorflow.pooling import MaxPool
+
+STAGES = ((2, 1), (2, 2), (3, 4), (3, 8), (3, 8))
+
+
+class Layer:
+    """3x3 convolution with bias, or with batch norm in the bias's place, then ReLU."""
+
+    def __init__(self, variables: Variables, stage: str, number: int, channels: int, out: int, normed: bool) -> None:
+        self._conv = Convolution(variables, f"{stage}.conv{number}", channels, out, 3, 1, 1, bias=not normed)
+        self._norm = BatchNorm(variables, f"{stage}.bn{number}", out, epsilon=1e-5, momentum=0.1) if normed else None
+
+    def __call__(self, x: tf.Tensor, training: bool) -> tf.Tensor:
+        x = self._conv(x)
+        return tf.nn.relu(self._norm(x, training) if self._norm else x)
+
+
+class Network:
+    """The whole network: images (N, H, W, C) -> logits (N, classes); a frozen body's batch norms are in inference mode."""
+
+    def __init__(self, sizes: dict[str, Any], variables: Variables) -> None:
+        channels, extent, self._frozen = sizes["channels"], sizes["image"], sizes["freeze_backbone"]
+        self._stages, self._pool = [], MaxPool(variables, 2, 2)
+        for stage, (count, factor) in enumerate(STAGES, 1):
+            layers, out = [], sizes["width"] * factor
+            for number in range(1, count + 1):
+                layers.append(Layer(variables, f"stage{stage}", number, channels, out, sizes["batch_norm"]))
+                channels = out
+            self._stages.append(layers)
+            extent //= 2
+        features, self._hidden = channels * extent * extent, []
+        for name in ("dense1", "dense2") if sizes["dense"] else ():
+            self._hidden.append(Dense(variables, name, features, sizes["dense"]))
+            features = sizes["dense"]
+        self._head = Dense(variables, "head", features, sizes["classes"])
+
+    def __call__(self, image: tf.Tensor, training: bool) -> dict[str, tf.Tensor]:
+        x = image
+        for layers in self._stages:
+            for layer in layers:
+                x = layer(x, training and not self._frozen)
+            x = self._pool(x)
+        # The canonical order of the flattened image is channels first (P-17).
+        x = tf.reshape(tf.transpose(x, (0, 3, 1, 2)), (x.shape[0], -1))
+        for dense in self._hidden:
+            x = tf.nn.relu(dense(x))
+        return {"logits": self._head(x)}
+
+
+INPUTS = ("image",)
+
+
+def build(sizes: dict[str, Any], variables: Variables) -> Network:
+    """Return the network, its variables created in `variables`."""
+    return Network(sizes, variables)
+
+
+def loss(outputs: dict[str, tf.Tensor], batch: dict[str, tf.Tensor]) -> tf.Tensor:
+    """Mean softmax cross-entropy from logits."""
+    return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(batch["label"], outputs["logits"]))

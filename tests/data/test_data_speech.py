@@ -1,0 +1,233 @@
+"""LibriSpeech's folders: spectrograms, letters, what is left out, what is refused."""
+
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+from scipy import signal
+
+from steelyard import materials, metrics
+from steelyard.data import DataRequest, prepare, speech
+from steelyard.data.catalogue import find
+from steelyard.data.request import parse_options
+from steelyard.errors import UserError
+from steelyard_worker.tensors import read, read_meta
+
+SMALL = {"frames": 120, "transcript": 20}
+
+
+def write_utterance(
+    root: Path, split: str, name: str, text: str | None, samples: int = 16_000, rate: int = 16_000, seed: int = 0
+) -> Path:
+    """Write one recording of noise in its place, and its line of the chapter's transcripts."""
+    speaker, chapter, _ = name.split("-")
+    folder = root / split / speaker / chapter
+    folder.mkdir(parents=True, exist_ok=True)
+    noise = 0.1 * np.random.default_rng(seed).standard_normal(samples)
+    soundfile.write(folder / f"{name}.flac", noise, rate)
+    with (folder / f"{speaker}-{chapter}.trans.txt").open("a", encoding="utf-8") as file:
+        file.write(f"{name} {text}\n" if text is not None else "")
+    return folder / f"{name}.flac"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Return a small LibriSpeech: speakers out of the order of their names, one utterance of each split too long."""
+    folder = tmp_path / "LibriSpeech"
+    write_utterance(folder, "train-clean-100", "103-2-0000", "IT'S THREE", seed=1)
+    write_utterance(folder, "train-clean-100", "26-9-0001", "TWO", 8_000, seed=2)
+    write_utterance(folder, "train-clean-100", "26-9-0000", "ONE", 19_360, seed=3)
+    write_utterance(folder, "train-clean-100", "26-9-0002", "LONG", 19_520)
+    write_utterance(folder, "train-clean-100", "26-9-0003", "TWENTY ONE LETTERS AA")
+    write_utterance(folder, "test-clean", "7-1-0000", "FOUR", seed=4)
+    return folder
+
+
+def prepared(root: Path, **options: object):
+    return prepare(DataRequest("librispeech", root, SMALL | options))
+
+
+def test_a_spectrogram_is_what_scipys_transform_says(root: Path):
+    samples, _ = soundfile.read(root / "test-clean/7/1/7-1-0000.flac", dtype="float32")
+    transform = signal.ShortTimeFFT(np.hamming(320), 160, 16_000, fft_mode="onesided")
+    # Windows that lie wholly inside: SciPy counts slices by their middle.
+    expected = np.log1p(np.abs(transform.stft(samples.astype(float), p0=1, p1=100)))
+    expected = (expected - expected.mean()) / expected.std()
+    found = read(prepared(root).folder)
+    assert found["test/frames"].tolist() == [99]
+    np.testing.assert_allclose(found["test/spectrogram"][0, 0, :, :99], expected, atol=2e-6)
+    assert not found["test/spectrogram"][0, 0, :, 99:].any()
+
+
+def test_utterances_come_by_number_of_speaker_chapter_and_utterance(root: Path):
+    found = read(prepared(root).folder)
+    spelled = ["".join(metrics.LETTERS[code] for code in row if code) for row in found["train/transcript"]]
+    assert spelled == ["ONE", "TWO", "IT'S THREE"]
+    assert found["train/transcript_length"].tolist() == [3, 3, 10]
+    assert found["train/frames"].tolist() == [120, 49, 99]
+    assert found["position/train"].tolist() == [0, 1, 4]
+
+
+def test_arrays_have_the_shapes_that_the_network_wants(root: Path):
+    found = read(prepared(root).folder)
+    assert {name: (array.shape, array.dtype.name) for name, array in found.items() if name.startswith("train/")} == {
+        "train/spectrogram": ((3, 1, 161, 120), "float32"), "train/frames": ((3,), "int32"),
+        "train/transcript": ((3, 20), "int32"), "train/transcript_length": ((3,), "int32"),
+    }  # fmt: skip
+
+
+def test_what_is_longer_than_the_arrays_is_left_out_counted_and_told(root: Path):
+    told = []
+    found = prepare(DataRequest("librispeech", root, SMALL), lambda progress: told.append(progress.sentence))
+    assert (found.meta["train_held"], found.meta["train_dropped"], found.meta["train_count"]) == (5, 2, 3)
+    assert found.meta["test_dropped"] == 0
+    assert "Left out 2 of 5 utterances of train-clean-100: longer than 120 frames or 20 letters" in told
+
+
+def test_a_part_of_the_data_is_called_a_subset_of_which_the_layout_was_checked(root: Path):
+    found = prepared(root)
+    assert materials._origin(found.meta) == (
+        "LibriSpeech: read English with transcripts, 16 kHz (Panayotov et al. 2015): a subset, 3 training and 1 test samples; "
+        "only its layout could be checked."
+    )
+
+
+def test_windows_of_another_size_give_as_many_bins_as_their_half_and_one(root: Path):
+    found = read(prepared(root, window=80, hop=320).folder)
+    assert found["train/spectrogram"].shape == (4, 1, 41, 120)
+    assert found["train/frames"].tolist() == [61, 25, 61, 50]
+
+
+def test_limits_take_the_first_utterances(root: Path):
+    assert read(prepared(root, train_limit=2).folder)["position/train"].tolist() == [0, 1]
+
+
+def test_a_second_call_finds_the_arrays_and_a_changed_file_makes_new_ones(root: Path):
+    first = prepared(root)
+    stamp = (first.folder / "tensors.bin").stat().st_mtime_ns
+    assert prepared(root).folder == first.folder
+    assert (first.folder / "tensors.bin").stat().st_mtime_ns == stamp
+    write_utterance(root, "test-clean", "7-1-0001", "FIVE")
+    assert prepared(root).folder != first.folder
+
+
+def test_a_split_that_is_not_used_changes_nothing(root: Path):
+    first = prepared(root)
+    write_utterance(root, "dev-clean", "8-1-0000", "SIX")
+    assert prepared(root).folder == first.folder
+
+
+def test_a_silent_utterance_has_a_spectrogram_of_zeros():
+    assert not speech.spectrogram(np.zeros(1600, np.float32), 320, 160).any()
+
+
+def refused(root: Path, **options: object) -> str:
+    with pytest.raises(UserError) as found:
+        prepared(root, **options)
+    cache = list((root.parent / "cache").rglob("tensors.bin"))
+    assert not cache, "something half-prepared was left behind"
+    return str(found.value)
+
+
+def test_an_utterance_without_a_transcript_is_named(root: Path):
+    path = write_utterance(root, "test-clean", "7-1-0001", None)
+    assert refused(root) == f"{path} has no transcript in {path.with_name('7-1.trans.txt')}."
+
+
+def test_a_chapter_without_transcripts_is_named(root: Path):
+    (root / "test-clean/7/1/7-1.trans.txt").unlink()
+    assert refused(root) == f"{root / 'test-clean/7/1'} has recordings, but no transcripts (7-1.trans.txt)."
+
+
+def test_a_file_that_is_no_recording_is_named(root: Path):
+    path = root / "test-clean/7/1/7-1-0000.flac"
+    path.write_bytes(b"RIFF")
+    assert refused(root).startswith(f"{path} is damaged or cut short (")
+
+
+def test_a_recording_cut_short_is_named(root: Path):
+    path = root / "test-clean/7/1/7-1-0000.flac"
+    path.write_bytes(path.read_bytes()[:9000])
+    assert refused(root).startswith(f"{path} is damaged or cut short (")
+
+
+def test_a_recording_at_another_rate_is_named(root: Path):
+    path = write_utterance(root, "test-clean", "7-1-0001", "FIVE", rate=22_050)
+    assert refused(root) == f"{path} has 1 channel(s) at 22050 Hz; one channel at 16000 Hz is needed."
+
+
+def test_a_recording_shorter_than_a_window_is_named(root: Path):
+    path = write_utterance(root, "test-clean", "7-1-0001", "FIVE", samples=319)
+    assert refused(root) == f"{path} is shorter than one window of 320 samples; fetch it again."
+
+
+def test_a_character_without_a_class_is_named(root: Path):
+    path = write_utterance(root, "test-clean", "7-1-0001", "FÜNF")
+    assert refused(root).startswith(f"The transcript of {path} says 'Ü'; a transcript has the letters A to Z")
+
+
+def test_transcripts_in_another_encoding_are_named(root: Path):
+    path = root / "test-clean/7/1/7-1.trans.txt"
+    path.write_bytes("7-1-0000 FÜNF\n".encode("latin-1"))
+    assert refused(root) == f"{path} is not UTF-8 text (byte 10); fetch it again."
+
+
+def test_an_empty_split_is_named(root: Path):
+    shutil.rmtree(root / "test-clean/7")
+    assert refused(root).startswith(f"{root / 'test-clean'} holds no utterances (SPEAKER/CHAPTER/*.flac)")
+
+
+def test_a_split_of_which_all_is_too_long_is_named(root: Path):
+    assert refused(root, frames=40).startswith(f"{root / 'train-clean-100'} holds no utterance of at most 40 frames")
+
+
+def test_a_folder_without_the_training_split_is_refused(root: Path):
+    shutil.rmtree(root / "train-clean-100")
+    assert "does not hold 'librispeech' in a layout we know" in refused(root)
+
+
+def test_without_a_folder_the_official_source_is_told():
+    with pytest.raises(UserError, match=r"too large to be fetched unasked. Put 'LibriSpeech' \(https://www.openslr.org/12\)"):
+        prepare(DataRequest("librispeech"))
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"frames": 0}, "frames, transcript and hop must be at least 1."),
+        ({"window": 81}, "window must be an even number of samples."),
+        ({"train_split": "../else"}, "a split is the name of one folder."),
+        ({"train_limit": -1}, "train_limit must not be negative."),
+        ({"seed": 1}, "has no option 'seed'."),
+    ],
+)
+def test_impossible_options_are_refused(options: dict[str, object], sentence: str):
+    with pytest.raises(UserError, match=sentence):
+        parse_options(find("librispeech"), options)
+
+
+def test_real_recordings_are_read(real_data: Path):
+    splits = {"train_split": "test-clean", "test_split": "dev-clean"}
+    found = prepare(DataRequest("librispeech", real_data, splits))
+    arrays = read(found.folder)
+    assert arrays["train/frames"].tolist() == [1042, 326, 207, 540]
+    assert arrays["train/transcript_length"].tolist() == [158, 42, 23, 76]
+    spelled = "".join(metrics.LETTERS[code] for code in arrays["train/transcript"][1] if code)
+    assert spelled == "STUFF IT INTO YOU HIS BELLY COUNSELLED HIM"
+    for row, frames in zip(arrays["test/spectrogram"], arrays["test/frames"], strict=True):
+        assert abs(row[..., :frames].mean()) < 1e-4
+        assert abs(row[..., :frames].std() - 1) < 1e-4
+        assert not row[..., frames:].any()
+    assert read_meta(found.folder)["subset"]
+
+
+def test_only_a_few_utterances_are_under_way_at_a_time():
+    taken = []
+    with ThreadPoolExecutor(2) as pool:
+        results = speech._ahead(pool, abs, (taken.append(number) or number for number in range(10_000)))
+        assert [next(results) for _ in range(5)] == [0, 1, 2, 3, 4]
+        assert len(taken) <= 5 + speech.AHEAD * speech._threads()
+        results.close()

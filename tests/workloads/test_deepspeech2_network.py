@@ -1,0 +1,120 @@
+"""Deep Speech 2 as data: its published counts, its synthetic batches, its answers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from steelyard import metrics, weights, workloads
+from steelyard.data.catalogue import find
+from steelyard.data.request import parse_options
+from steelyard_worker import tensors
+
+# Trainable scalars and forward multiply-accumulates of one utterance.
+PUBLISHED = {
+    "librispeech": (86_577_376, 61_685_403_680),
+    "librispeech-800": (54_791_104, 41_508_232_960),
+    "tiny": (42_924, 3_689_856),
+}
+# Trainable scalars of the layers of the published size.
+LAYERS = {
+    "conv1": 14_496, "conv2": 236_608, "rnn1": 19_144_704, "rnn2": 16_787_456, "rnn3": 16_787_456, "rnn4": 16_787_456,
+    "rnn5": 16_787_456, "head": 31_744,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def workload():
+    return workloads.find()["deepspeech2"]
+
+
+@pytest.mark.parametrize("preset", sorted(PUBLISHED))
+def test_every_preset_has_the_published_size_and_cost(workload, preset):
+    network = workload.network(workload.preset(preset))
+    assert (network.trainable_count, network.macs) == PUBLISHED[preset]
+
+
+def test_no_preset_is_left_without_published_figures(workload):
+    assert set(workload.presets) == set(PUBLISHED)
+
+
+def test_every_layer_has_its_published_size(workload):
+    found = dict.fromkeys(LAYERS, 0)
+    for each in workload.network(workload.preset("librispeech")).parameters:
+        found[each.name.split(".")[0]] += each.count if each.trainable else 0
+    assert found == LAYERS
+
+
+def test_weight_decay_reaches_every_trained_tensor(workload):
+    preset = workload.preset("tiny")
+    trained = {each.name for each in workload.network(preset).parameters if each.trainable}
+    assert set(workload.optimizer(preset).decay) == trained
+
+
+def test_recurrent_weights_start_within_the_root_of_the_width(workload, tmp_path, monkeypatch):
+    monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path))
+    drawn = weights.initialise(workload.network(workload.preset("tiny")).parameters, 1)
+    bias = tensors.read(drawn)["rnn1.backward.b"]
+    assert 0.9 * 32**-0.5 < np.abs(bias).max() <= 32**-0.5
+
+
+@pytest.fixture(scope="module", params=["tiny", "librispeech"])
+def batch(request, workload):
+    network = workload.network(workload.preset(request.param))
+    return network, network.draw(np.random.default_rng(1), 6)
+
+
+def test_drawn_batches_have_the_shapes_and_types_that_the_network_names(batch):
+    network, drawn = batch
+    assert {name: (array.shape, array.dtype.name) for name, array in drawn.items()} == {
+        each.name: ((6, *each.shape), each.dtype) for each in network.inputs
+    }
+
+
+def test_half_of_a_drawn_batch_is_as_long_as_the_arrays_and_some_of_it_shorter(batch):
+    longest = batch[0].inputs[0].shape[2]
+    frames = batch[1]["frames"]
+    assert (frames[:3] == longest).all()
+    assert longest // 2 <= frames.min() < longest
+
+
+def test_nothing_stands_beyond_the_end_of_a_drawn_utterance(batch):
+    drawn = batch[1]
+    for spectrogram, frames, transcript, letters in zip(*drawn.values(), strict=True):
+        assert not spectrogram[:, :, frames:].any()
+        assert spectrogram[:, :, frames - 1].any()
+        assert not transcript[letters:].any()
+        assert (transcript[:letters] > 0).all()
+
+
+def test_every_drawn_transcript_can_be_aligned(batch):
+    drawn = batch[1]
+    transcript = drawn["transcript"]
+    doubled = ((transcript[:, 1:] == transcript[:, :-1]) & (transcript[:, 1:] > 0)).sum(1)
+    assert (drawn["transcript_length"] + doubled <= (drawn["frames"] + 1) // 2).all()
+
+
+def test_the_nominal_utterance_has_180_letters_in_635_output_frames(workload):
+    network = workload.network(workload.preset("librispeech"))
+    drawn = network.draw(np.random.default_rng(1), 1)
+    answered = network.answers({"logits": np.zeros((1, 635, 29), np.float32)}, drawn)
+    assert (drawn["transcript_length"].item(), answered["lengths"].item()) == (180, 635)
+
+
+def test_answers_are_the_best_class_of_every_frame_and_are_judged_up_to_the_end(workload):
+    network = workload.network(workload.preset("tiny"))
+    # "HI", the frames in between blank; what stands beyond the fourth output frame is not heard.
+    heard = np.array([[9, 9, 0, 10, 5]])
+    batch = {"frames": np.array([7], np.int32), "transcript": np.array([[9, 10, 0]], np.int32)}
+    answers = network.answers({"logits": np.eye(29, dtype=np.float32)[heard]}, batch)
+    assert answers["frames"].dtype == np.int8
+    assert metrics.metric("speech").score(answers) == {"WER": 0.0, "CER": 0.0}
+
+
+@pytest.mark.parametrize("preset", ["librispeech", "librispeech-800"])
+def test_prepared_utterances_are_as_large_as_the_network_wants_them(workload, preset):
+    chosen = workload.preset(preset)
+    options = {name: value for name, value in chosen.data.items() if name != "name"}
+    parsed = parse_options(find(chosen.data["name"]), options)
+    assert (parsed.frames, parsed.transcript) == (chosen.sizes["frames"], chosen.sizes["transcript"])
+    assert parsed.window // 2 + 1 == chosen.sizes["bins"]

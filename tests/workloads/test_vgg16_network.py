@@ -1,0 +1,82 @@
+"""VGG-16: published counts, biases where there is no batch norm, the flattened image, what is decayed and frozen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from steelyard import workloads
+from steelyard.errors import UserError
+from steelyard_worker import classification
+from steelyard_worker.network import Network
+
+
+def described(preset: str, **sizes: object) -> Network:
+    known = workloads.find()["vgg16"]
+    wanted = known.preset(preset)
+    return known.network(replace(wanted, sizes={**wanted.sizes, **sizes}))
+
+
+@pytest.mark.parametrize(
+    ("preset", "sizes", "parameters", "macs"),
+    [
+        ("imagenet", {}, 138_357_544, 15_470_264_320),
+        ("imagenet", {"batch_norm": True}, 138_361_768, 15_470_264_320),
+        ("imagenet80", {}, 43_985_704, 1_986_740_224),
+        ("imagenet80", {"batch_norm": True}, 43_989_928, 1_986_740_224),
+        ("cifar10-tl", {}, 14_719_818, 313_201_664),
+        ("tiny", {}, 251_826, 20_370_048),
+    ],
+)
+def test_parameters_and_multiplications_are_the_published_ones(
+    preset: str, sizes: dict[str, object], parameters: int, macs: int
+) -> None:
+    network = described(preset, **sizes)
+    assert (network.trainable_count, network.macs) == (parameters, macs)
+
+
+def test_a_convolution_has_a_bias_exactly_where_no_batch_norm_follows() -> None:
+    plain, normed = ({each.name for each in described(name).parameters} for name in ("tiny", "tiny-batch_norm"))
+    convolutions = {name.removesuffix(".weight") for name in plain if ".conv" in name and name.endswith(".weight")}
+    assert len(convolutions) == 13
+    assert all(f"{name}.bias" in plain and f"{name}.bias" not in normed for name in convolutions)
+    assert {name.replace("conv", "bn") + ".gamma" for name in convolutions} <= normed
+
+
+def test_the_tiny_image_is_two_by_two_when_it_is_flattened_so_that_the_order_shows() -> None:
+    shapes = {each.name: each.shape for each in described("tiny").parameters}
+    assert shapes["dense1.weight"][1] == 4 * shapes["stage5.conv3.weight"][0]
+
+
+def test_the_last_pool_rounds_down_at_80_pixels() -> None:
+    shapes = {each.name: each.shape for each in described("imagenet80").parameters}
+    assert shapes["dense1.weight"] == (4096, 512 * 2 * 2)
+
+
+def test_transfer_learning_has_one_dense_layer_and_may_freeze_the_rest() -> None:
+    dense = {each.name for each in described("cifar10-tl").parameters if each.kind == "dense"}
+    assert dense == {"head.weight"}
+    frozen = described("cifar10-tl", freeze_backbone=True)
+    assert frozen.trainable_count == 512 * 10 + 10
+
+
+@pytest.mark.parametrize(("preset", "decay", "rate"), [("imagenet", 5e-4, 0.0025), ("imagenet80", 0.0, 1e-3)])
+def test_weight_decay_and_rate_are_those_of_the_program_a_preset_is_taken_from(
+    preset: str, decay: float, rate: float
+) -> None:
+    known = workloads.find()["vgg16"]
+    rule = known.optimizer(known.preset(preset))
+    assert (rule.weight_decay, rule.learning_rate) == (decay, rate)
+    trained = {each.name for each in described(preset).parameters if each.trainable}
+    assert set(rule.decay) == (trained if decay else set())
+
+
+def test_an_image_too_small_for_five_pools_is_refused() -> None:
+    with pytest.raises(UserError, match="does not fit"):
+        described("tiny", image=31)
+
+
+def test_only_networks_of_many_classes_answer_with_five() -> None:
+    assert described("imagenet").answers is classification.with_five
+    assert described("tiny").answers is None
