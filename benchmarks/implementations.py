@@ -48,13 +48,13 @@ def measure(names: list[str] | None = None) -> list[Row]:
 
 
 def _overhead(name: str, python: Path, group: str) -> Row:
-    found = _run(name, python, group, "bare", pairs=300, block_s=0.03)
+    found = run_inside(name, python, group, "bare", pairs=300, block_s=0.03)
     limit = next(limit for up_to, limit in OVERHEAD_LIMITS if found["step_ms"] <= up_to)
     return _row(f"harness / bare loop, {name}, {group}", found, limit, "at most")
 
 
 def _idiomatic(name: str, python: Path, group: str) -> Row:
-    found = _run(name, python, group, "idiomatic", pairs=16, block_s=1.0)
+    found = run_inside(name, python, group, "idiomatic", pairs=16, block_s=1.0)
     inverted = {**found, "ratios": [1 / ratio for ratio in found["ratios"]]}
     return _row(f"our steps/s / idiomatic, {name}, {group}", inverted, 0.98, "at least")
 
@@ -69,9 +69,10 @@ def _row(title: str, found: dict[str, Any], limit: float, sense: str) -> Row:
     return Row(title, math.exp(middle), limit, sense, detail)
 
 
-def _run(name: str, python: Path, group: str, against: str, pairs: int, block_s: float) -> dict[str, Any]:
+def run_inside(name: str, python: Path, group: str, against: str, pairs: int, block_s: float) -> dict[str, Any]:
+    """Run `inside.py` in a framework's interpreter; returns what it printed."""
     planned = plan.plan(Options(workloads=(group,), frameworks=(name,), protocol="fixed:1+1"))
-    job = certifying(planned, planned.cells[0], _materials(planned, planned.cells[0]), Path("/nonexistent"))
+    job = certifying(planned, planned.cells[0], materials_of(planned, planned.cells[0]), Path("/nonexistent"))
     request = {
         "worker": str(WORKER), "job": asdict(replace(job, data=replace(job.data, prepared="", order=""))),
         "against": against, "module": str(HERE / "frameworks" / f"{name}.py"), "pairs": pairs, "block_s": block_s,
@@ -86,7 +87,7 @@ def _run(name: str, python: Path, group: str, against: str, pairs: int, block_s:
     return found
 
 
-def _materials(planned: RunPlan, cell: Cell) -> Materials:
+def materials_of(planned: RunPlan, cell: Cell) -> Materials:
     """Weights and a synthetic batch are all that is needed: no data set is fetched."""
     workload, preset = planned.preset(cell.group)
     network = workload.network(preset)

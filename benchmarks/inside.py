@@ -1,12 +1,14 @@
 """Runs in a framework's interpreter: the harness against a bare loop, or our network against the idiomatic one.
 
-Standard input: one JSON line {"worker", "job", "against": "bare"|"idiomatic", "module", "pairs", "block_s"}.
+Standard input: one JSON line {"worker", "job", "against": "bare"|"idiomatic"|"bare alone", "module", "pairs", "block_s"}.
 Standard output: one JSON line {"ratios": [...], "step_ms", "steps"}; a ratio is our time over the other's, block by block.
+"bare alone" runs `pairs` steps of the bare loop and prints {"peak_bytes"}, the process's peak resident size.
 """
 
 import importlib.util
 import itertools
 import json
+import resource
 import sys
 from pathlib import Path
 from time import perf_counter_ns
@@ -41,6 +43,13 @@ def main():
     def ours(steps):
         return measure.time_block(trainer, itertools.repeat(batch), steps, perf_counter_ns).elapsed_ns
 
+    if request["against"] == "bare alone":
+        for _ in range(request["pairs"]):
+            contender.bare_loop(trainer, batch, 1)
+        trainer.synchronise()
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        print(json.dumps({"peak_bytes": peak}), file=sys.__stdout__, flush=True)
+        return
     if request["against"] == "bare":
         synchronise = trainer.synchronise
 
