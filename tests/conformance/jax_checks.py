@@ -12,7 +12,7 @@ from jax import lax
 import steelyard_worker
 from steelyard_worker import network
 from steelyard_worker.batches import Source, Split
-from steelyard_worker.frameworks.jax import convolution, layers, layouts, optimizers
+from steelyard_worker.frameworks.jax import convolution, layers, layouts, optimizers, pooling
 from steelyard_worker.frameworks.jax.adapter import Adapter
 from steelyard_worker.frameworks.jax.recurrence import Recurrence
 from steelyard_worker.protocol import Optimizer, Settings
@@ -149,7 +149,7 @@ def check_the_pool_gives_a_tie_to_its_first_maximum():
             return lax.reduce_window(x, -jnp.inf, lax.max, shape, strides, edges)
 
         expected, back = jax.vjp(reference, x)
-        found, pull = jax.vjp(lambda x, w=window, s=stride, p=padding: layers.max_pool(x, w, s, p), x)
+        found, pull = jax.vjp(lambda x, w=window, s=stride, p=padding: pooling.max_pool(x, w, s, p), x)
         seed = jnp.array(draw(*expected.shape), jnp.float32)
         assert np.array_equal(found, expected)
         np.testing.assert_allclose(pull(seed)[0], back(seed)[0], rtol=1e-6)
