@@ -134,3 +134,9 @@ def test_a_name_declared_twice_is_refused():
     twice = Parameter("a", (2,), "bias", "constant:0")
     with pytest.raises(UserError, match="'a' is declared twice"):
         initialise([twice, twice], 0)
+
+
+def test_a_ramp_rises_evenly_from_a_quarter_below_zero():
+    np.testing.assert_allclose(one("ramp:2", (6,)), (-0.5, 0, 0.5, 1, 1.5, 2))
+    with pytest.raises(UserError, match="a vector is needed"):
+        initialise([Parameter("layer.weight", (2, 2), "dense", "ramp:2")], 0)

@@ -18,14 +18,16 @@ def bare_loop(trainer, batch, steps):
 
 def idiomatic(workload, sizes, optimizer, batch):
     """Return (step, synchronise) of the same network in Flax, in the functional loop of its guide to performance."""
-    build = {"resnet18": ResNet18, "lstm-imdb": Sentiment}[workload]
+    build = {"resnet18": ResNet18, "resnet50": ResNet50, "vgg16": VGG16, "lstm-imdb": Sentiment}[workload]
     model = build(sizes, nnx.Rngs(0))
     if optimizer["name"] == "sgd":
         transform = optax.sgd(optimizer["learning_rate"], momentum=optimizer["momentum"])
+        if optimizer["weight_decay"]:
+            transform = optax.chain(optax.add_decayed_weights(optimizer["weight_decay"]), transform)
     else:
         transform = optax.adam(optimizer["learning_rate"], eps=optimizer["epsilon"])
     graph, state = nnx.split((model, nnx.Optimizer(model, transform, wrt=nnx.Param)))
-    x = batch["image"].transpose(0, 2, 3, 1) if workload == "resnet18" else batch["tokens"]
+    x = batch["tokens"] if workload == "lstm-imdb" else batch["image"].transpose(0, 2, 3, 1)
     x, y = jax.device_put((np.ascontiguousarray(x), batch["label"]))
 
     @jax.jit(donate_argnums=0)
@@ -91,6 +93,69 @@ class ResNet18(nnx.Module):
         """Images (N, H, W, C) -> logits."""
         x = nnx.max_pool(self.stem(x), (2, 2), strides=(2, 2))
         return self.head(jnp.mean(self.blocks(x), axis=(1, 2)))
+
+
+class Bottleneck(nnx.Module):
+    """conv1x1-bn-relu-conv3x3-bn-relu-conv1x1-bn plus shortcut, the stride in the 3x3."""
+
+    def __init__(self, channels, within, stride, rngs):
+        out = 4 * within
+        self.body = nnx.Sequential(
+            conv(channels, within, 1, 1, rngs), norm(within, rngs), nnx.relu,
+            conv(within, within, 3, stride, rngs), norm(within, rngs), nnx.relu,
+            conv(within, out, 1, 1, rngs), norm(out, rngs),
+        )  # fmt: skip
+        changes = stride != 1 or channels != out
+        self.down = nnx.Sequential(conv(channels, out, 1, stride, rngs), norm(out, rngs)) if changes else nnx.identity
+
+    def __call__(self, x):
+        """Add the shortcut, then rectify."""
+        return nnx.relu(self.body(x) + self.down(x))
+
+
+class ResNet50(nnx.Module):
+    """7x7 stem with a 3x3 pool, bottlenecks, global average, dense layer."""
+
+    def __init__(self, sizes, rngs):
+        width = channels = sizes["width"]
+        self.stem = nnx.Sequential(conv(sizes["channels"], width, 7, 2, rngs), norm(width, rngs), nnx.relu)
+        blocks = []
+        for stage, count in enumerate(sizes["blocks"]):
+            for block in range(count):
+                blocks.append(Bottleneck(channels, width * 2**stage, 2 if stage and not block else 1, rngs))
+                channels = 4 * width * 2**stage
+        self.blocks = nnx.Sequential(*blocks)
+        self.head = nnx.Linear(channels, sizes["classes"], rngs=rngs)
+
+    def __call__(self, x):
+        """Images (N, H, W, C) -> logits."""
+        x = nnx.max_pool(self.stem(x), (3, 3), strides=(2, 2), padding=((1, 1), (1, 1)))
+        return self.head(jnp.mean(self.blocks(x), axis=(1, 2)))
+
+
+class VGG16(nnx.Module):
+    """Thirteen 3x3 convolutions with bias in five stages, dense layers."""
+
+    def __init__(self, sizes, rngs):
+        stages, channels = [], sizes["channels"]
+        for count, factor in ((2, 1), (2, 2), (3, 4), (3, 8), (3, 8)):
+            stage = []
+            for _ in range(count):
+                stage += [nnx.Conv(channels, sizes["width"] * factor, (3, 3), padding=1, rngs=rngs), nnx.relu]
+                channels = sizes["width"] * factor
+            stages.append(nnx.Sequential(*stage))
+        self.stages = nnx.List(stages)
+        features, dense = channels * (sizes["image"] // 32) ** 2, []
+        for _ in range(2 if sizes["dense"] else 0):
+            dense += [nnx.Linear(features, sizes["dense"], rngs=rngs), nnx.relu]
+            features = sizes["dense"]
+        self.head = nnx.Sequential(*dense, nnx.Linear(features, sizes["classes"], rngs=rngs))
+
+    def __call__(self, x):
+        """Images (N, H, W, C) -> logits."""
+        for stage in self.stages:
+            x = nnx.max_pool(stage(x), (2, 2), strides=(2, 2))
+        return self.head(x.reshape(len(x), -1))
 
 
 class Sentiment(nnx.Module):

@@ -18,17 +18,17 @@ def bare_loop(trainer, batch, steps):
 
 def idiomatic(workload, sizes, optimizer, batch):
     """Return (step, synchronise) of the same network in hybridized Gluon blocks with a Gluon trainer."""
-    network = {"resnet18": resnet18, "lstm-imdb": Sentiment}[workload](sizes)
+    network = {"resnet18": resnet18, "resnet50": resnet50, "vgg16": vgg16, "lstm-imdb": Sentiment}[workload](sizes)
     network.initialize(mx.init.Xavier())
     network.hybridize(static_alloc=True, static_shape=True)
     criterion = gluon.loss.SoftmaxCrossEntropyLoss()
     criterion.hybridize(static_alloc=True, static_shape=True)
-    constants = {"learning_rate": optimizer["learning_rate"]}
+    constants = {"learning_rate": optimizer["learning_rate"], "wd": optimizer["weight_decay"]}
     if optimizer["name"] == "sgd":
         constants["momentum"] = optimizer["momentum"]
     else:
         constants["epsilon"] = optimizer["epsilon"]
-    x = nd.array(batch["image" if workload == "resnet18" else "tokens"])
+    x = nd.array(batch["tokens" if workload == "lstm-imdb" else "image"])
     y = nd.array(batch["label"])
     network(x)
     rule = gluon.Trainer(network.collect_params(), optimizer["name"], constants, kvstore=None)
@@ -82,6 +82,27 @@ def resnet18(sizes):
             network.add(BasicBlock(channels, width * 2**stage, 2 if stage and not block else 1))
             channels = width * 2**stage
     network.add(nn.GlobalAvgPool2D(), nn.Flatten(), nn.Dense(sizes["classes"], in_units=channels))
+    return network
+
+
+def resnet50(sizes):
+    """Gluon's model zoo at our sizes: v1 (stride in the first 1x1), which leaves biases on in its 1x1 convolutions."""
+    from mxnet.gluon.model_zoo import vision
+
+    widths = [sizes["width"], *(4 * sizes["width"] * 2**stage for stage in range(4))]
+    return vision.ResNetV1(vision.BottleneckV1, list(sizes["blocks"]), widths, classes=sizes["classes"])
+
+
+def vgg16(sizes):
+    """Thirteen 3x3 convolutions with bias in five stages, dense layers: the model zoo's VGG without its dropout."""
+    network = nn.HybridSequential()
+    for count, factor in ((2, 1), (2, 2), (3, 4), (3, 8), (3, 8)):
+        for _ in range(count):
+            network.add(nn.Conv2D(sizes["width"] * factor, 3, padding=1), nn.Activation("relu"))
+        network.add(nn.MaxPool2D(strides=2))
+    for _ in range(2 if sizes["dense"] else 0):
+        network.add(nn.Dense(sizes["dense"], activation="relu"))
+    network.add(nn.Dense(sizes["classes"]))
     return network
 
 

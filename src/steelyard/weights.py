@@ -160,6 +160,18 @@ def _forget_one(shape: tuple[int, ...]) -> Draw:
     return draw
 
 
+def _ramp(shape: tuple[int, ...], top: float) -> Draw:
+    """Evenly from -top/4 for the first element to top for the last: some channels mostly above zero, none alike."""
+    if len(shape) != 1 or shape[0] > BLOCK_ELEMENTS:
+        message = "a vector is needed"
+        raise ValueError(message)
+
+    def draw(generator: np.random.Generator, block: Block) -> None:  # noqa: ARG001 - one signature for all
+        block[:] = np.linspace(-top / 4, top, shape[0])
+
+    return draw
+
+
 def _whole_matrix(shape: tuple[int, ...]) -> None:
     if len(shape) < 2:
         message = "a matrix is needed"
@@ -183,5 +195,6 @@ _RECIPES: dict[str, Callable[[tuple[int, ...], float | None], Draw | None]] = {
     "trunc_normal": lambda _, std: _trunc_normal(_given(std)),
     "constant": lambda _, value: _constant(_given(value)),
     "forget_one": lambda shape, _: _forget_one(shape),
+    "ramp": lambda shape, top: _ramp(shape, _given(top)),
     "orthogonal": lambda shape, _: _whole_matrix(shape),
 }

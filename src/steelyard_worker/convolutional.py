@@ -39,7 +39,7 @@ class Step:
 class Layers:
     """Collects `parameters` in network order and `macs`, the multiply-accumulates of one sample's forward pass.
 
-    `initial` is the distribution of kernels, `beta` where the shifts of batch norms start.
+    `initial` is the distribution of kernels. Shifts of batch norms start at zero, or along a ramp up to `beta` over the channels.
     """
 
     def __init__(self, initial: str, beta: float = 0.0) -> None:
@@ -52,7 +52,7 @@ class Layers:
         rows, columns = pair(step.kernel)
         shape = (step.out, x.channels, rows, columns)
         self.parameters.append(Parameter(f"{name}.conv.weight", shape, "conv", initial or self._initial))
-        shift = f"constant:{self._beta:g}"
+        shift = f"ramp:{self._beta:g}" if self._beta else "constant:0"
         self.parameters += [
             replace(each, initial=shift) if each.kind == "beta" else each for each in batch_norm(f"{name}.bn", step.out)
         ]

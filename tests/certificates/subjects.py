@@ -15,7 +15,7 @@ from steelyard_worker.protocol import Data, Job, Optimizer, Settings
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from steelyard_worker.network import Input
+    from steelyard_worker.network import Input, Network
 
 SEED = 7
 STEPS = 5
@@ -34,7 +34,7 @@ def subject(
         task="certify", trial=f"{workload}/{framework}", framework=framework, workload=workload,
         workload_folder=str(known.folder), preset=preset, sizes=wanted.sizes,
         settings=Settings(mode or driver.default_mode, threads=1), optimizer=optimizer, weights=str(initial),
-        data=_data(network.inputs, wanted.sizes["batch"], initial.with_name(f"{initial.name}-data")),
+        data=_data(network, wanted.sizes["batch"], initial.with_name(f"{initial.name}-data")),
         folder=str(folder / "candidate"), seed=SEED,
     )  # fmt: skip
     return Subject(job, network, peer(framework), f"{workload}:{preset}:{SEED}", declared_form(driver, optimizer))
@@ -45,9 +45,12 @@ def peer(framework: str) -> Peer:
     return Peer(framework, framework, frameworks.framework(framework).default_mode, "0", {})
 
 
-def _data(inputs: tuple[Input, ...], batch: int, folder: Path) -> Data:
+def _data(network: Network, batch: int, folder: Path) -> Data:
     generator, count = np.random.default_rng(SEED), batch * STEPS
-    arrays = {each.name: _draw(each, count, generator) for each in inputs}
+    if network.draw:
+        arrays = network.draw(generator, count)
+    else:
+        arrays = {each.name: _draw(each, count, generator) for each in network.inputs}
     tensors.write(folder / "synthetic", {name: array[:batch] for name, array in arrays.items()})
     tensors.write(folder / "prepared", {f"train/{name}": array for name, array in arrays.items()})
     tensors.write(folder / "order", {"order": np.arange(count, dtype=np.int32).reshape(STEPS, batch)})

@@ -63,6 +63,7 @@ UNCHANGED = [
     Mutant("unchanged", "resnet18", "tiny", REFERENCE, (), "", None, {}),
     Mutant("unchanged", "lstm-imdb", "tiny", REFERENCE, (), "", None, {}),
     Mutant("unchanged", "lstm-imdb", "tiny-bidirectional", REFERENCE, (), "", None, {}),
+    Mutant("unchanged", "bert", "tiny", REFERENCE, (), "", None, {}),
 ]
 
 
@@ -150,6 +151,6 @@ def test_a_copy_without_a_mistake_is_certified(bench: Bench, mutant: Mutant) -> 
     assert found.passed, found.sentence
 
 
-@pytest.mark.parametrize("family", ["resnet18", "lstm-imdb"])
+@pytest.mark.parametrize("family", ["resnet18", "lstm-imdb", "bert"])
 def test_every_family_has_at_least_twelve_mutants(family: str) -> None:
     assert sum(mutant.workload == family for mutant in MUTANTS) >= 12

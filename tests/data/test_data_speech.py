@@ -10,7 +10,7 @@ import soundfile
 from scipy import signal
 
 from steelyard import materials, metrics
-from steelyard.data import DataRequest, prepare, speech
+from steelyard.data import DataRequest, prepare, recordings, speech
 from steelyard.data.catalogue import find
 from steelyard.data.request import parse_options
 from steelyard.errors import UserError
@@ -84,7 +84,7 @@ def test_what_is_longer_than_the_arrays_is_left_out_counted_and_told(root: Path)
     found = prepare(DataRequest("librispeech", root, SMALL), lambda progress: told.append(progress.sentence))
     assert (found.meta["train_held"], found.meta["train_dropped"], found.meta["train_count"]) == (5, 2, 3)
     assert found.meta["test_dropped"] == 0
-    assert "Left out 2 of 5 utterances of train-clean-100: longer than 120 frames or 20 letters" in told
+    assert "Left out 2 of 5 train utterances: longer than 120 frames or 20 letters" in told
 
 
 def test_a_part_of_the_data_is_called_a_subset_of_which_the_layout_was_checked(root: Path):
@@ -181,7 +181,7 @@ def test_an_empty_split_is_named(root: Path):
 
 
 def test_a_split_of_which_all_is_too_long_is_named(root: Path):
-    assert refused(root, frames=40).startswith(f"{root / 'train-clean-100'} holds no utterance of at most 40 frames")
+    assert refused(root, frames=40).startswith(f"{root} holds no train utterance of at most 40 frames and 20 letters")
 
 
 def test_a_folder_without_the_training_split_is_refused(root: Path):
@@ -224,10 +224,47 @@ def test_real_recordings_are_read(real_data: Path):
     assert read_meta(found.folder)["subset"]
 
 
+@pytest.fixture
+def clips(tmp_path: Path) -> Path:
+    """Return five clips of noise with their table."""
+    folder = tmp_path / "clips"
+    (folder / "flac").mkdir(parents=True)
+    words = ("one", "two", "three", "four", "five")
+    for seed, word in enumerate(words):
+        noise = 0.1 * np.random.default_rng(seed).standard_normal(16_000)
+        soundfile.write(folder / "flac" / f"{word}.flac", noise, 16_000)
+    (folder / "metadata.csv").write_text("".join(f"{word}|{word}.|{word.upper()}\n" for word in words), encoding="utf-8")
+    return folder
+
+
+def test_every_fifth_of_clips_beside_a_table_is_for_the_test(clips: Path):
+    found = read(prepare(DataRequest("clips-16k", clips, SMALL)).folder)
+    spelled = ["".join(metrics.LETTERS[code] for code in row if code) for row in found["train/transcript"]]
+    assert spelled == ["ONE", "TWO", "THREE", "FOUR"]
+    assert (found["test/transcript_length"].tolist(), found["position/test"].tolist()) == ([4], [4])
+
+
+def test_a_clip_that_the_table_names_and_the_folder_lacks_is_named(clips: Path):
+    (clips / "flac/two.flac").unlink()
+    with pytest.raises(UserError, match=r"flac has no recording 'two', which metadata\.csv names"):
+        prepare(DataRequest("clips-16k", clips, SMALL))
+
+
+def test_fewer_than_five_clips_are_refused(clips: Path):
+    (clips / "metadata.csv").write_text("one|One.|ONE\n", encoding="utf-8")
+    with pytest.raises(UserError, match="names 1 clips; at least 5 are needed"):
+        prepare(DataRequest("clips-16k", clips, SMALL))
+
+
+def test_real_clips_are_read(real_data: Path):
+    found = prepare(DataRequest("clips-16k", real_data / "allison-16k", {"frames": 560, "transcript": 80}))
+    assert found.meta["train_count"] + found.meta["test_count"] + found.meta["train_dropped"] + found.meta["test_dropped"] == 337
+
+
 def test_only_a_few_utterances_are_under_way_at_a_time():
     taken = []
     with ThreadPoolExecutor(2) as pool:
-        results = speech._ahead(pool, abs, (taken.append(number) or number for number in range(10_000)))
+        results = recordings.ahead(pool, abs, (taken.append(number) or number for number in range(10_000)))
         assert [next(results) for _ in range(5)] == [0, 1, 2, 3, 4]
-        assert len(taken) <= 5 + speech.AHEAD * speech._threads()
+        assert len(taken) <= 5 + recordings.AHEAD * recordings.threads()
         results.close()

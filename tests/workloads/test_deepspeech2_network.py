@@ -74,7 +74,7 @@ def test_drawn_batches_have_the_shapes_and_types_that_the_network_names(batch):
 def test_half_of_a_drawn_batch_is_as_long_as_the_arrays_and_some_of_it_shorter(batch):
     longest = batch[0].inputs[0].shape[2]
     frames = batch[1]["frames"]
-    assert (frames[:3] == longest).all()
+    assert (frames[::2] == longest).all()
     assert longest // 2 <= frames.min() < longest
 
 

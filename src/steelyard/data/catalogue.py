@@ -38,7 +38,7 @@ class DataSet:
 
     name: str
     title: str
-    form: str  # "image", "text" or "speech"
+    form: str  # a key of `request.KINDS`: "image", "text", "speech", "pairs" or "clips"
     reader: str
     classes: int
     train: int

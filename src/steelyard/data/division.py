@@ -10,12 +10,12 @@ from steelyard.errors import UserError
 
 if TYPE_CHECKING:
     from steelyard.data.request import ImageOptions, TextOptions
-    from steelyard.data.tables import Ints, Labels, S, Table
+    from steelyard.data.tables import Ints, Labels, Table
 
 TEST_SHARE = 5  # one sample in five, where there is no official test split
 
 
-def choose(table: Table[S], options: ImageOptions | TextOptions) -> tuple[Ints, Ints]:
+def choose(table: Table[Any], options: ImageOptions | TextOptions) -> tuple[Ints, Ints]:
     """Return (training, test) positions int64.
 
     Training positions count in `table.train`; test positions too, where there is no official test split. Data

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
 
 import numpy as np
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 
 from steelyard.data.tables import FileSplit
 from steelyard.errors import UserError
@@ -107,7 +107,7 @@ def decode(split: FileSplit, position: int, mode: str) -> Image.Image:
     except (OSError, ValueError, SyntaxError, EOFError, zlib.error, BadZipFile, Image.DecompressionBombError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        why = "no image format is recognised" if isinstance(error, Image.UnidentifiedImageError) else str(error)
+        why = "no image format is recognised" if isinstance(error, UnidentifiedImageError) else str(error)
         raise UserError(
             f"{split.path}: {split.name(position)} is damaged or no image ({why}); fetch it again, or take it away."
         ) from error
@@ -124,7 +124,7 @@ def random_box(width: int, height: int, generator: np.random.Generator) -> tuple
     """Return (left, upper, right, lower) of a random resized crop; after ATTEMPTS that do not fit, the largest in the centre."""
     for _ in range(ATTEMPTS):
         area = width * height * generator.uniform(*AREAS)
-        ratio = math.exp(generator.uniform(*map(math.log, RATIOS)))
+        ratio = math.exp(generator.uniform(math.log(RATIOS[0]), math.log(RATIOS[1])))
         wide, high = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
         if 0 < wide <= width and 0 < high <= height:
             left, upper = int(generator.integers(width - wide + 1)), int(generator.integers(height - high + 1))

@@ -11,6 +11,7 @@ import numpy as np
 from steelyard.data import shelf
 from steelyard.data.catalogue import find
 from steelyard.data.cifar import read_cifar
+from steelyard.data.clips import write_clips
 from steelyard.data.digits import read_digits
 from steelyard.data.division import choose
 from steelyard.data.embedding import build_embedding, vectors_name
@@ -18,11 +19,15 @@ from steelyard.data.fetch import expected, fetch
 from steelyard.data.folders import read_folders
 from steelyard.data.framing import Framing
 from steelyard.data.images import lookup_table, write_images
+from steelyard.data.language import write_language
 from steelyard.data.ranks import WORD_INDEX, read_ranks
 from steelyard.data.request import (
+    ClipOptions,
     DataRequest,
     ImageOptions,
+    LanguageOptions,
     Options,
+    PairOptions,
     Prepared,
     Progress,
     SpeechOptions,
@@ -35,6 +40,8 @@ from steelyard.data.reviews import read_review_table, read_reviews
 from steelyard.data.source import Source, digest_file, find_in_folder
 from steelyard.data.speech import narrowed, write_speech
 from steelyard.data.text import count_tokens, rank_words, write_tokens
+from steelyard.data.translation import write_pairs
+from steelyard.data.wordpieces import VOCABULARY
 from steelyard.errors import UserError
 from steelyard.paths import cache_folder
 from steelyard_worker.tensors import Writer, read_meta
@@ -44,11 +51,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from steelyard.data.request import Report
-    from steelyard.data.tables import FileSplit, ImageSplit, Ints, S, Table, TextSplit
+    from steelyard.data.tables import FileSplit, ImageSplit, Ints, Table, TextSplit
+
+    Pictures = Table[ImageSplit] | Table[FileSplit]
 
 METHOD = 1  # changes whenever a prepared value would
 
-IMAGE_READERS: dict[str, Callable[[Source, Path, Report], Table[ImageSplit] | Table[FileSplit]]] = {
+IMAGE_READERS: dict[str, Callable[[Source, Path, Report], Pictures]] = {
     "cifar": read_cifar,
     "digits": read_digits,
     "folders": read_folders,
@@ -79,6 +88,9 @@ def prepare(request: DataRequest, report: Report = silent) -> Prepared:
 
 
 def _vectors(options: Options) -> str:
+    """Name the file that may lie beside the data and takes part in it."""
+    if isinstance(options, LanguageOptions):
+        return VOCABULARY
     return vectors_name(options) if isinstance(options, TextOptions) and options.embedding else ""
 
 
@@ -94,6 +106,12 @@ def _write(folder: Path, source: Source, options: Options, report: Report) -> No
     scratch.mkdir()
     if isinstance(options, SpeechOptions):
         write_speech(folder, source, options, _describe_source(source, options), report)
+    elif isinstance(options, ClipOptions):
+        write_clips(folder, source, options, _describe_source(source, options), report)
+    elif isinstance(options, LanguageOptions):
+        write_language(folder, scratch, source, options, _describe_source(source, options), report)
+    elif isinstance(options, PairOptions):
+        write_pairs(folder, scratch, source, options, _describe_source(source, options), report)
     elif isinstance(options, ImageOptions):
         _write_images(folder, scratch, source, options, report)
     else:
@@ -111,18 +129,22 @@ def _write_images(folder: Path, scratch: Path, source: Source, options: ImageOpt
     meta = _describe(source, table, options, (train, test))
     meta["lookup"] = {"scale": 1 / 255, "mean": list(options.mean), "std": list(options.std)}
     writer = Writer(folder, meta)
-    write_images(writer, "train", table.train, train, framing, report)
-    write_images(writer, "test", table.test or table.train, test, framing, report)
-    _close(writer, train, test, lookup=lookup_table(options, channels))
+    try:
+        write_images(writer, "train", table.train, train, framing, report)
+        write_images(writer, "test", table.test or table.train, test, framing, report)
+        _close(writer, train, test, lookup=lookup_table(options, channels))
+    finally:
+        writer.abandon()  # of no effect once it is closed
 
 
 def _check_space(folder: Path, name: str, needed_bytes: int) -> None:
     """Refuse at once what would fill the disk hours later."""
     free_bytes = shutil.disk_usage(folder).free
     if needed_bytes > free_bytes:
+        needed, free = (f"{each / 1e9:,.1f} GB" for each in (needed_bytes, free_bytes))
         raise UserError(
-            f"'{name}' takes {needed_bytes / 1e9:,.1f} GB when it is prepared, and {folder.parent} has {free_bytes / 1e9:,.1f} GB "
-            "free; set STEELYARD_CACHE to a folder on a larger disk."
+            f"'{name}' takes {needed} when it is prepared, and {folder.parent} has {free} free; "
+            "set STEELYARD_CACHE to a folder on a larger disk."
         )
 
 
@@ -146,7 +168,7 @@ def _write_text(folder: Path, scratch: Path, source: Source, options: TextOption
 
 
 def _describe(
-    source: Source, table: Table[S], options: Options, positions: tuple[Ints, Ints]
+    source: Source, table: Table[Any], options: Options, positions: tuple[Ints, Ints]
 ) -> dict[str, Any]:
     known = source.data
     held = len(table.train.labels) + (len(table.test.labels) if table.test else 0)

@@ -108,8 +108,60 @@ class SpeechOptions:
     test_limit: int = 0
 
 
-Options = ImageOptions | TextOptions | SpeechOptions
-KINDS: dict[str, type[Options]] = {"image": ImageOptions, "text": TextOptions, "speech": SpeechOptions}
+@dataclass(frozen=True)
+class PairOptions:
+    """Word pieces of both languages together, and the most that a source and a target sentence may have, both marks counted."""
+
+    vocabulary: int = 32320
+    source: int = 50
+    target: int = 50
+    train_limit: int = 0
+    test_limit: int = 0
+
+
+@dataclass(frozen=True)
+class ClipOptions:
+    """The size of a prepared clip in characters and frames (longer ones are left out), and how its mel spectrogram is made.
+
+    rate: samples per second that every recording must have; window, hop: of the Fourier transform, in samples.
+    """
+
+    characters: int = 190
+    frames: int = 870
+    rate: int = 22050
+    mels: int = 80
+    window: int = 1024
+    hop: int = 256
+    train_limit: int = 0
+    test_limit: int = 0
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class LanguageOptions:
+    """Word pieces, and the samples for BERT made of them: `length` pieces, at most `masked` of them to be guessed.
+
+    short_share: samples that are to have fewer pieces than fit. copies: times that the training text is gone through, with other
+    pairs and masks every time; BERT was published with 10. train_split, test_split: names of official splits.
+    """
+
+    vocabulary: int = 30522
+    length: int = 128
+    masked: int = 20
+    short_share: float = 0.1
+    copies: int = 1
+    train_split: str = "train"
+    test_split: str = "test"
+    train_limit: int = 0
+    test_limit: int = 0
+    seed: int = 0
+
+
+Options = ImageOptions | TextOptions | SpeechOptions | PairOptions | ClipOptions | LanguageOptions
+KINDS: dict[str, type[Options]] = {
+    "image": ImageOptions, "text": TextOptions, "speech": SpeechOptions, "pairs": PairOptions, "clips": ClipOptions,
+    "language": LanguageOptions,
+}  # fmt: skip
 
 
 def parse_options(known: DataSet, options: Mapping[str, Any]) -> Options:
@@ -153,7 +205,13 @@ def _checks(known: DataSet, options: Options) -> list[tuple[bool, str]]:
     ]
     if isinstance(options, SpeechOptions):
         return limits + _speech_checks(options)
+    if isinstance(options, PairOptions):
+        return limits + _pair_checks(options)
     limits.append((options.seed < 0, "seed must not be negative."))
+    if isinstance(options, ClipOptions):
+        return limits + _clip_checks(options)
+    if isinstance(options, LanguageOptions):
+        return limits + _language_checks(options)
     return limits + (
         _image_checks(known, options) if isinstance(options, ImageOptions) else _text_checks(options)
     )
@@ -216,10 +274,39 @@ def _text_checks(options: TextOptions) -> list[tuple[bool, str]]:
     ]
 
 
+def _pair_checks(options: PairOptions) -> list[tuple[bool, str]]:
+    return [
+        (options.vocabulary < 5, "vocabulary must be at least 5: four marks and a piece."),
+        (options.vocabulary > 2**31 - 1, "vocabulary does not fit 32-bit ids."),
+        (min(options.source, options.target) < 3, "source and target must be at least 3: a piece between two marks."),
+    ]
+
+
 def _speech_checks(options: SpeechOptions) -> list[tuple[bool, str]]:
     splits = (options.train_split, options.test_split)
     return [
         (not all(splits) or any(set(each) & set("/\\") for each in splits), "a split is the name of one folder."),
         (min(options.frames, options.transcript, options.hop) < 1, "frames, transcript and hop must be at least 1."),
         (options.window < 2 or options.window % 2 == 1, "window must be an even number of samples."),
+    ]
+
+
+def _clip_checks(options: ClipOptions) -> list[tuple[bool, str]]:
+    smallest = min(options.characters, options.frames, options.mels, options.hop)
+    return [
+        (smallest < 1, "characters, frames, mels and hop must be at least 1."),
+        (options.window < 2 or options.window % 2 == 1, "window must be an even number of samples."),
+        (options.rate < 16_000, "rate must be at least 16000: the bands reach up to 8000 Hz."),
+    ]
+
+
+def _language_checks(options: LanguageOptions) -> list[tuple[bool, str]]:
+    return [
+        (options.vocabulary < 100, "vocabulary must be at least 100: five marks, characters and pieces."),
+        (options.vocabulary > 2**31 - 1, "vocabulary does not fit 32-bit ids."),
+        (options.length < 8, "length must be at least 8: three marks, and words on both sides."),
+        (not 1 <= options.masked <= options.length - 3, "masked must be from 1 to length less three marks."),
+        (not 0 <= options.short_share <= 1, "short_share must be from 0 to 1."),
+        (options.copies < 1, "copies must be at least 1."),
+        (options.seed < 0, "seed must not be negative."),
     ]

@@ -23,7 +23,7 @@ class Source:
 
     `identity` names the content: the official checksum where it agreed, otherwise the SHA-256 of what is
     there. `verified`: "official" (published checksum), "pinned" (checksum kept by us), "layout" (not known).
-    `vectors`: a file of word vectors beside the data, if there is one.
+    `vectors`: a file of word vectors, or a vocabulary, beside the data, if there is one.
     """
 
     data: DataSet
@@ -47,7 +47,7 @@ def find_in_folder(known: DataSet, folder: Path, vectors: str = "") -> Source:
     for layout in known.layouts:
         path = _locate(layout, folder)
         if path:
-            return identify(known, layout, path, "folder", _find_vectors(vectors, folder, path.parent))
+            return identify(known, layout, path, "folder", _find_vectors(vectors, folder, path.parent, path))
     raise UserError(
         f"{folder} does not hold '{known.name}' in a layout we know; put {_names(known)} there "
         f"(official source: {known.home})."

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
 
-from steelyard_worker.frameworks.jax.layers import Layers
 from steelyard_worker.frameworks.jax.pooling import max_pool
+
+if TYPE_CHECKING:
+    from steelyard_worker.frameworks.jax.layers import Layers
 
 
 def body(layers: Layers, frozen: bool) -> Layers:

@@ -149,7 +149,8 @@ class Trainer:
         return self._canonical(outputs)
 
     def _canonical(self, outputs: Tensors) -> dict[str, Array]:
-        return dict(zip(self._implementation.OUTPUTS, map(_numpy, outputs), strict=True))
+        names = self._implementation.OUTPUTS[: len(outputs)]  # the last ones may be of heads that only some presets have
+        return dict(zip(names, map(_numpy, outputs), strict=True))
 
     def state(self) -> dict[str, Array]:
         """Parameters and batch-norm statistics; MindSpore's layouts are the canonical ones on CPU."""

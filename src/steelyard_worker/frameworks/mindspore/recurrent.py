@@ -1,4 +1,4 @@
-"""LSTM layers with one bias over time-major sequences (T, N, width): `nn.LSTM`, whose second bias is zero and never trained (P-21)."""
+"""LSTM layers over time-major sequences (T, N, width): `nn.LSTM`, whose second bias is zero and never trained (P-21)."""
 
 from __future__ import annotations
 

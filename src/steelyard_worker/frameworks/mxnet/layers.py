@@ -57,7 +57,8 @@ def batch_norms(network: HybridBlock, inputs: dict[str, tuple[int, ...]]) -> dic
 
     Those that always normalise by their running statistics move none and are left out.
     """
-    graph = network(*(mx.sym.var(name) for name in inputs)).get_internals()
+    outputs = network(*(mx.sym.var(name) for name in inputs))
+    graph = (mx.sym.Group(list(outputs)) if isinstance(outputs, (tuple, list)) else outputs).get_internals()
     attributes = graph.attr_dict()
     norms = {node for node, found in attributes.items() if "momentum" in found and found.get("use_global_stats") != "True"}
     names = [name for name in graph.list_outputs() if name.removesuffix("_output") in norms]

@@ -1,4 +1,4 @@
-"""LSTM layers with one bias over time-major sequences (T, N, width): Gluon's fused LSTM, second bias zero, never trained (P-21)."""
+"""LSTM layers over time-major sequences (T, N, width): Gluon's fused LSTM, second bias zero and never trained (P-21)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KINDS = {"l0_i2h_weight": "w_ih", "l0_h2h_weight": "w_hh", "l0_i2h_bias": "b"}
 
 
 class Lstm(HybridBlock):
-    """One direction over all steps from zero state: (T, N, width) -> (T, N, hidden); tensors are `<name>.w_ih` and so on."""
+    """One direction over all steps from zero state: (T, N, width) -> (T, N, hidden)."""
 
     def __init__(self, name: str, width: int, hidden: int) -> None:
         super().__init__(prefix="")

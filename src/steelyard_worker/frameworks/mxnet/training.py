@@ -12,7 +12,7 @@ from steelyard_worker.frameworks.mxnet import layers, optimizers
 from steelyard_worker.frameworks.mxnet.running_statistics import RunningStatistics
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping, Sequence
     from types import ModuleType
 
     from mxnet.nd import NDArray
@@ -111,8 +111,9 @@ class Trainer:
         with self._statistics.in_place():
             return self._canonical(self.objective(*batch)[1:])
 
-    def _canonical(self, outputs: Iterable[NDArray]) -> dict[str, Array]:
-        return dict(zip(self._names, (output.asnumpy() for output in outputs), strict=True))
+    def _canonical(self, outputs: Sequence[NDArray]) -> dict[str, Array]:
+        names = self._names[: len(outputs)]  # the last ones may be of heads that only some presets have
+        return dict(zip(names, (output.asnumpy() for output in outputs), strict=True))
 
     def state(self) -> dict[str, Array]:
         """Parameters and batch-norm statistics; MXNet's layouts are the canonical ones."""

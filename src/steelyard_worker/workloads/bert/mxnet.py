@@ -52,17 +52,13 @@ class Network(HybridBlock):
             setattr(self, name, self.params.get(f"embeddings.{name}.weight", shape=(rows, hidden)))
         self.embeddings_norm = layer_norm(hidden, "embeddings.norm.")
         self.encoder = [Layer(sizes, f"layer{number}.") for number in range(sizes["layers"])]
-        self.register_children(*self.encoder)
+        for layer in self.encoder:
+            self.register_child(layer)  # Gluon does not look into lists
         self.pooler = dense(hidden, hidden, "pooler.")
         self.transform = dense(hidden, hidden, "words.transform.")
         self.words_norm = layer_norm(hidden, "words.norm.")
         self.words_bias = self.params.get("words.bias", shape=(sizes["vocabulary"],), init="zeros")
         self.next = dense(2, hidden, "next.")
-
-    def register_children(self, *blocks: HybridBlock) -> None:
-        """Make blocks that are kept in a list known to Gluon."""
-        for block in blocks:
-            self.register_child(block)
 
     def cast(self, dtype: str) -> None:
         """Remember the precision of the run: the mask comes as integers."""
@@ -73,7 +69,7 @@ class Network(HybridBlock):
         self, F: Any, ids: Any, mask: Any, segments: Any, places: Any, word: Any, position: Any, segment: Any, words_bias: Any
     ) -> tuple[Any, Any]:  # fmt: skip
         batch, length, hidden = (self._sizes[name] for name in ("batch", "length", "hidden"))
-        x = self._look_up(F, ids, word) + self._look_up(F, segments, segment)
+        x = F.Embedding(ids, word, input_dim=self._sizes["vocabulary"], output_dim=hidden) + F.take(segment, segments)
         x = F.broadcast_add(x, F.slice_axis(position, axis=0, begin=0, end=length))
         x = self.embeddings_norm(F.reshape(x, (batch * length, hidden)))
         masked = masked_scores(F, mask, self._dtype)
@@ -85,10 +81,6 @@ class Network(HybridBlock):
         chosen = self.words_norm(gelu(F, self.transform(chosen), self._sizes["gelu"] == "tanh"))
         words = F.FullyConnected(chosen, word, words_bias, num_hidden=self._sizes["vocabulary"], flatten=False)
         return F.reshape(words, (batch, -1, self._sizes["vocabulary"])), self.next(pooled)
-
-    @staticmethod
-    def _look_up(F: Any, ids: Any, table: Any) -> Any:
-        return F.take(table, ids)
 
 
 class Loss(HybridBlock):

@@ -15,23 +15,26 @@ if TYPE_CHECKING:
     from steelyard_worker.batches import Batch
 
 SEGMENTS = 2  # first and second sentence
-INITIAL = "trunc_normal:0.02"
 SPECIAL = 5  # ids below are padding, unknown, classification, separator, mask
 
 
 def describe(sizes: dict[str, Any]) -> Network:
-    """Sizes: vocabulary, positions, length, masked (places a sample), hidden, layers, heads, intermediate, gelu, batch."""
+    """Sizes: vocabulary, positions, length, masked (places a sample), hidden, layers, heads, intermediate, gelu, initial, batch.
+
+    `initial` is the standard deviation of all matrices at the start: 0.02 at the published width, and more in narrower networks,
+    so that what goes into a GELU is as large as there; a certificate could not tell its two forms apart otherwise.
+    """
     hidden, inner, length = sizes["hidden"], sizes["intermediate"], sizes["length"]
-    vocabulary, masked = sizes["vocabulary"], sizes["masked"]
+    vocabulary, masked, initial = sizes["vocabulary"], sizes["masked"], f"trunc_normal:{sizes['initial']}"
     parameters = _embeddings(sizes)
     for layer in range(sizes["layers"]):
-        parameters += _layer(f"layer{layer}", hidden, inner)
+        parameters += _layer(f"layer{layer}", hidden, inner, initial)
     parameters += [
-        *_dense("pooler", hidden, hidden),
-        *_dense("words.transform", hidden, hidden),
+        *_dense("pooler", hidden, hidden, initial),
+        *_dense("words.transform", hidden, hidden, initial),
         *layer_norm("words.norm", hidden),
         Parameter("words.bias", (vocabulary,), "bias", "constant:0"),
-        *_dense("next", 2, hidden),
+        *_dense("next", 2, hidden, initial),
     ]
     layer_macs = length * (4 * hidden * hidden + 2 * length * hidden + 2 * hidden * inner)
     heads = hidden * hidden + masked * hidden * (hidden + vocabulary) + 2 * hidden
@@ -51,9 +54,9 @@ def layer_norm(name: str, width: int) -> tuple[Parameter, Parameter]:
     )
 
 
-def _dense(name: str, out: int, features: int, idle_bias: bool = False) -> tuple[Parameter, Parameter]:
+def _dense(name: str, out: int, features: int, initial: str, idle_bias: bool = False) -> tuple[Parameter, Parameter]:
     return (
-        Parameter(f"{name}.weight", (out, features), "dense", INITIAL),
+        Parameter(f"{name}.weight", (out, features), "dense", initial),
         Parameter(f"{name}.bias", (out,), "bias", "constant:0", idle=idle_bias),
     )
 
@@ -61,22 +64,22 @@ def _dense(name: str, out: int, features: int, idle_bias: bool = False) -> tuple
 def _embeddings(sizes: dict[str, Any]) -> list[Parameter]:
     rows = {"word": sizes["vocabulary"], "position": sizes["positions"], "segment": SEGMENTS}
     tables = [
-        Parameter(f"embeddings.{name}.weight", (count, sizes["hidden"]), "embedding", INITIAL)
+        Parameter(f"embeddings.{name}.weight", (count, sizes["hidden"]), "embedding", f"trunc_normal:{sizes['initial']}")
         for name, count in rows.items()
     ]
     return [*tables, *layer_norm("embeddings.norm", sizes["hidden"])]
 
 
-def _layer(name: str, hidden: int, inner: int) -> tuple[Parameter, ...]:
+def _layer(name: str, hidden: int, inner: int, initial: str) -> tuple[Parameter, ...]:
     """Attention and feed-forward part. A bias of the keys moves all scores of a query alike: softmax ignores it (P-51)."""
     return (
-        *_dense(f"{name}.attention.query", hidden, hidden),
-        *_dense(f"{name}.attention.key", hidden, hidden, idle_bias=True),
-        *_dense(f"{name}.attention.value", hidden, hidden),
-        *_dense(f"{name}.attention.output", hidden, hidden),
+        *_dense(f"{name}.attention.query", hidden, hidden, initial),
+        *_dense(f"{name}.attention.key", hidden, hidden, initial, idle_bias=True),
+        *_dense(f"{name}.attention.value", hidden, hidden, initial),
+        *_dense(f"{name}.attention.output", hidden, hidden, initial),
         *layer_norm(f"{name}.attention.norm", hidden),
-        *_dense(f"{name}.intermediate", inner, hidden),
-        *_dense(f"{name}.output", hidden, inner),
+        *_dense(f"{name}.intermediate", inner, hidden, initial),
+        *_dense(f"{name}.output", hidden, inner, initial),
         *layer_norm(f"{name}.norm", hidden),
     )
 
@@ -126,7 +129,7 @@ def answers(outputs: Batch, batch: Batch) -> Batch:
     counted = batch["masked_lm_weights"] > 0
     highest = logits.max(axis=-1)
     chosen = np.take_along_axis(logits, truth, axis=-1)[..., 0]
-    nll = np.log(np.exp(logits - highest[..., None]).sum(axis=-1)) + highest - chosen
+    nll = np.log(np.exp(logits - highest[..., None]).sum(axis=-1)) + (highest - chosen)
     return {
         "nll": np.where(counted, nll, 0).sum(axis=1).astype(np.float32),
         "words": counted.sum(axis=1).astype(np.int32),

@@ -82,12 +82,12 @@ def _lstm(name: str, width: int, hidden: int) -> list[Parameter]:
 
 
 def _draw(sizes: dict[str, Any]) -> Callable[[np.random.Generator, int], Batch]:
-    """Make batches whose first half is as long as the arrays; the others are at least half as long, like real utterances."""
+    """Make batches of which every other utterance is as long as the arrays; the rest are at least half as long, as real ones."""
 
     def draw(generator: np.random.Generator, batch: int) -> Batch:
         longest, most = sizes["frames"], sizes["transcript"]
         frames = generator.integers(longest // 2, longest + 1, batch, dtype=np.int32)
-        frames[: (batch + 1) // 2] = longest
+        frames[::2] = longest
         letters = np.clip(np.round(output_length(frames) * LETTERS_PER_FRAME), 1, most).astype(np.int32)
         spectrogram = generator.standard_normal((batch, 1, sizes["bins"], longest), np.float32)
         spectrogram *= np.arange(longest) < frames[:, None, None, None]

@@ -118,7 +118,7 @@ def answers(outputs: Batch, batch: Batch) -> Batch:
     labels = batch["target"][:, 1:]
     inside = labels != PAD
     # One sentence at a time: a batch of logits is large enough as it is.
-    found = [_nll(logits, words) for logits, words in zip(outputs["logits"], labels)]
+    found = [_nll(logits, words) for logits, words in zip(outputs["logits"], labels, strict=True)]
     return {"nll": (np.stack(found) * inside).sum(axis=1), "words": inside.sum(axis=1, dtype=np.int32)}
 
 

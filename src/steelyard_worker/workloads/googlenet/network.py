@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from steelyard_worker import classification
 from steelyard_worker.convolutional import Extent, Layers, Step, concatenated, window
 from steelyard_worker.network import Input, Network
 
@@ -33,7 +34,7 @@ HEADS = {"inception4a": "aux1", "inception4d": "aux2"}
 def describe(sizes: dict[str, Any]) -> Network:
     """Sizes: channels, image (pixels a side), width (of the first convolution), five_by_five, aux, beta, classes, batch.
 
-    `beta` is where the shifts of batch norms start.
+    Shifts of batch norms start at zero, or along a ramp up to `beta` over the channels.
     """
     layers, width = Layers(INITIAL, sizes["beta"]), sizes["width"]
     x = layers.block("conv1", Extent(sizes["channels"], sizes["image"], sizes["image"]), Step(width, 7, 2, 3))
@@ -48,7 +49,7 @@ def describe(sizes: dict[str, Any]) -> Network:
     layers.dense("head", x.channels, sizes["classes"], INITIAL)
     image = Input("image", (sizes["channels"], sizes["image"], sizes["image"]), "float32")
     label = Input("label", (), "int32", high=sizes["classes"])
-    return Network(tuple(layers.parameters), (image, label), layers.macs)
+    return Network(tuple(layers.parameters), (image, label), layers.macs, answers=classification.answers(sizes["classes"]))
 
 
 def _inception(layers: Layers, name: str, x: Extent, counts: list[int], five_by_five: bool) -> Extent:

@@ -99,7 +99,5 @@ def variables(network: nn.Module) -> dict[str, Tensor]:
 
 def loss(outputs: dict[str, Tensor], batch: dict[str, Tensor]) -> Tensor:
     """Mean softmax cross-entropy from logits; every auxiliary head adds 0.3 of its own."""
-    found = F.cross_entropy(outputs["logits"], batch["label"])
-    if "aux1" in outputs:
-        found = found + 0.3 * (F.cross_entropy(outputs["aux1"], batch["label"]) + F.cross_entropy(outputs["aux2"], batch["label"]))
-    return found
+    each = {name: F.cross_entropy(logits, batch["label"]) for name, logits in outputs.items()}
+    return each["logits"] + 0.3 * (each["aux1"] + each["aux2"]) if "aux1" in each else each["logits"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from steelyard_worker import classification
 from steelyard_worker.convolutional import Extent, Layers, Step, concatenated, window
 from steelyard_worker.network import Input, Network
 
@@ -22,7 +23,7 @@ WIDE, TALL = ((1, 7), 1, (0, 3)), ((7, 1), 1, (3, 0))
 def describe(sizes: dict[str, Any]) -> Network:
     """Sizes: channels, image (pixels a side), width (of the first convolution), aux, beta, classes, batch.
 
-    `beta` is where the shifts of batch norms start.
+    Shifts of batch norms start at zero, or along a ramp up to `beta` over the channels.
     """
     image = Input("image", (sizes["channels"], sizes["image"], sizes["image"]), "float32")
     label = Input("label", (), "int32", high=sizes["classes"])
@@ -37,7 +38,8 @@ def describe(sizes: dict[str, Any]) -> Network:
         blocks.head("aux", x, sizes["classes"])
     x = blocks.e("e2", blocks.e("e1", blocks.d("d", x)))
     blocks.layers.dense("head", x.channels, sizes["classes"], DENSE)
-    return Network(tuple(blocks.layers.parameters), (image, label), blocks.layers.macs)
+    found = blocks.layers
+    return Network(tuple(found.parameters), (image, label), found.macs, answers=classification.answers(sizes["classes"]))
 
 
 class _Blocks:

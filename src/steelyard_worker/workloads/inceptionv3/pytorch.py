@@ -163,5 +163,5 @@ def variables(network: nn.Module) -> dict[str, Tensor]:
 
 def loss(outputs: dict[str, Tensor], batch: dict[str, Tensor]) -> Tensor:
     """Mean softmax cross-entropy from logits; the auxiliary head adds 0.4 of its own."""
-    found = F.cross_entropy(outputs["logits"], batch["label"])
-    return found + 0.4 * F.cross_entropy(outputs["aux"], batch["label"]) if "aux" in outputs else found
+    each = {name: F.cross_entropy(logits, batch["label"]) for name, logits in outputs.items()}
+    return each["logits"] + 0.4 * each["aux"] if "aux" in each else each["logits"]

@@ -18,7 +18,7 @@ VARIANTS = ("v1.5", "v1")
 
 
 def describe(sizes: dict[str, Any]) -> Network:
-    """Sizes: channels, image (pixels a side), width (of stage 1), blocks (per stage), variant, freeze_backbone, classes, batch."""
+    """Sizes: channels, image (pixels a side), width and blocks (of the stages), variant, freeze_backbone, classes, batch."""
     if sizes["variant"] not in VARIANTS:
         message = f"variant is {sizes['variant']!r}; it must be one of {', '.join(VARIANTS)}"
         raise ValueError(message)

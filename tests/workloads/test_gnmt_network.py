@@ -1,0 +1,116 @@
+"""GNMT as data: its published counts, its synthetic batches, its answers."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from steelyard import metrics, weights, workloads
+from steelyard_worker import tensors
+from steelyard_worker.network import describe
+
+PAD, BEGIN, END = 0, 2, 3
+# Trainable scalars and forward multiply-accumulates of one pair of sentences.
+PUBLISHED = {"wmt16": (160_634_433, 6_298_112_000), "tiny": (106_377, 1_138_688)}
+# Trainable scalars of the layers of the published size.
+LAYERS = {
+    "embedding": 33_095_680, "encoder.layer0": 16_785_408, "encoder.layer1": 12_587_008, "encoder.layer2": 8_392_704,
+    "encoder.layer3": 8_392_704, "decoder.layer0": 8_392_704, "attention": 2_099_201, "decoder.layer1": 12_587_008,
+    "decoder.layer2": 12_587_008, "decoder.layer3": 12_587_008, "classifier": 33_128_000,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def workload():
+    return workloads.find()["gnmt"]
+
+
+@pytest.mark.parametrize("preset", sorted(PUBLISHED))
+def test_every_preset_has_the_published_size_and_cost(workload, preset):
+    network = workload.network(workload.preset(preset))
+    assert (network.trainable_count, network.macs) == PUBLISHED[preset]
+
+
+def test_no_preset_is_left_without_published_figures(workload):
+    assert set(workload.presets) == set(PUBLISHED)
+
+
+def test_every_layer_has_its_published_size(workload):
+    found = dict.fromkeys(LAYERS, 0)
+    for each in workload.network(workload.preset("wmt16")).parameters:
+        found[next(name for name in LAYERS if each.name.startswith(f"{name}."))] += each.count
+    assert found == LAYERS
+
+
+def test_shorter_sentences_cost_what_is_published_for_them(workload):
+    preset = workload.preset("wmt16")
+    sizes = {**preset.sizes, "source": 25, "target": 26}
+    assert describe(workload.folder, sizes).macs == 3_187_968_000
+
+
+@pytest.mark.parametrize(("preset", "bound"), [("wmt16", 0.1), ("tiny", 0.1 * 32**0.5)])
+def test_initial_values_reach_as_far_as_the_width_asks(workload, preset, bound):
+    initial = {each.name: each.initial for each in workload.network(workload.preset(preset)).parameters}
+    drawn = {name: each for name, each in initial.items() if name not in ("attention.b", "attention.g")}
+    assert [float(each.removeprefix("uniform:")) for each in drawn.values()] == pytest.approx([bound] * len(drawn))
+
+
+def test_attention_starts_without_bias_and_with_the_root_of_the_width_as_its_scale(workload, tmp_path, monkeypatch):
+    monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path))
+    drawn = tensors.read(weights.initialise(workload.network(workload.preset("tiny")).parameters, 1))
+    assert not drawn["attention.b"].any()
+    assert drawn["attention.g"] == pytest.approx([32**-0.5])
+
+
+@pytest.fixture(scope="module", params=["tiny", "wmt16"])
+def batch(request, workload):
+    network = workload.network(workload.preset(request.param))
+    return network, network.draw(np.random.default_rng(1), 7)
+
+
+def test_drawn_batches_have_the_shapes_and_types_that_the_network_names(batch):
+    network, drawn = batch
+    assert {name: (array.shape, array.dtype.name) for name, array in drawn.items()} == {
+        each.name: ((7, *each.shape), each.dtype) for each in network.inputs
+    }
+
+
+def test_the_first_half_of_a_drawn_batch_is_as_long_as_the_arrays_and_the_rest_shorter(batch):
+    longest = batch[0].inputs[0].shape[0]
+    lengths = batch[1]["source_length"]
+    assert (lengths[:4] == longest).all()
+    assert (lengths[4:] < longest).all()
+    assert lengths.min() >= 2
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_drawn_sentences_begin_end_and_are_padded_behind_their_end(batch, side):
+    network, drawn = batch
+    vocabulary = network.inputs[0].high
+    for number, sentence in enumerate(drawn[side].tolist()):
+        words, padding = sentence[: sentence.index(END)], sentence[sentence.index(END) + 1 :]
+        assert words[0] == BEGIN
+        assert all(END < word < vocabulary for word in words[1:])
+        assert set(padding) <= {PAD}
+        assert side == "target" or drawn["source_length"][number] == len(words) + 1
+
+
+def test_answers_count_the_words_after_the_first_and_leave_padding_out(workload):
+    network = workload.network(workload.preset("tiny"))
+    target = np.array([[BEGIN, 7, END, PAD], [BEGIN, 9, 8, END]], np.int32)
+    logits = np.random.default_rng(1).standard_normal((2, 3, 200)).astype(np.float32)
+    answers = network.answers({"logits": logits}, {"target": target})
+    shares = np.exp(logits.astype(np.float64))
+    shares /= shares.sum(axis=2, keepdims=True)
+    expected = [math.log(shares[0, 0, 7] * shares[0, 1, END]), math.log(shares[1, 0, 9] * shares[1, 1, 8] * shares[1, 2, END])]
+    assert answers["words"].tolist() == [2, 3]
+    assert answers["nll"] == pytest.approx(-np.array(expected), rel=1e-12)
+
+
+def test_a_network_that_knows_nothing_is_as_perplexed_as_its_vocabulary_is_large(workload):
+    network = workload.network(workload.preset("tiny"))
+    drawn = network.draw(np.random.default_rng(1), 4)
+    answers = network.answers({"logits": np.zeros((4, 11, 200), np.float32)}, drawn)
+    assert metrics.metric("translation").score(answers)["perplexity"] == pytest.approx(200)
