@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import io
+import os
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import official_layouts as layouts
 import pytest
 from PIL import Image
 
+import steelyard
 from steelyard.data import DataRequest, Prepared, folders, framing, preparation, prepare
 from steelyard.data.catalogue import find
 from steelyard.data.framing import random_box, resized
@@ -121,6 +123,11 @@ def test_a_folder_that_changed_is_prepared_anew(tmp_path: Path):
     assert prepare(DataRequest("imagenet", tmp_path, OPTIONS)).folder == first.folder
     photograph(99).save(tmp_path / "val" / CLASSES[0] / "new.JPEG")
     assert prepare(DataRequest("imagenet", tmp_path, OPTIONS)).meta["test_count"] == 7
+    place = tmp_path / "val" / CLASSES[0] / "new.JPEG"
+    white = Image.new("RGB", (30, 24), "white")
+    white.save(place)
+    found = arrays(prepare(DataRequest("imagenet", tmp_path, OPTIONS)))
+    assert found["test/image"].min((1, 2, 3)).max() == 255
 
 
 def test_what_is_drawn_depends_on_the_seed_and_the_image_alone_and_leaves_the_test_images(tmp_path: Path):
@@ -315,6 +322,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 
 def test_memory_does_not_grow_with_the_number_of_images(tmp_path: Path, cache: Path):
+    environment = {**os.environ, "PYTHONPATH": str(Path(steelyard.__file__).parents[1])}
     content = io.BytesIO()
     photograph(3, 320, 260).save(content, "JPEG")
     peaks_mb = []
@@ -325,7 +333,7 @@ def test_memory_does_not_grow_with_the_number_of_images(tmp_path: Path, cache: P
             for number in range(count):
                 (root / split / "n1" / f"{number}.JPEG").write_bytes(content.getvalue())
         command = [sys.executable, "-c", PREPARE, str(root)]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
         peaks_mb.append(int(done.stdout) / 1024)
     # 1,080 images more are 163 MB of pixels.
     assert peaks_mb[1] - peaks_mb[0] < 20, peaks_mb
