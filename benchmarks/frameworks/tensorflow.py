@@ -18,7 +18,8 @@ def idiomatic(workload, sizes, optimizer, batch):
     import keras
     import tensorflow as tf
 
-    model = {"resnet18": resnet18, "resnet50": resnet50, "vgg16": vgg16, "lstm-imdb": sentiment}[workload](keras, sizes)
+    build = {"resnet18": resnet18, "resnet50": resnet50, "vgg16": vgg16, "inceptionv3": inceptionv3, "lstm-imdb": sentiment}
+    model = build[workload](keras, sizes)
     if optimizer["name"] == "sgd":
         rule = keras.optimizers.SGD(optimizer["learning_rate"], momentum=optimizer["momentum"])
     else:
@@ -85,6 +86,14 @@ def vgg16(keras, sizes):
     for _ in range(2 if sizes["dense"] else 0):
         x = keras.layers.Dense(sizes["dense"], "relu")(x)
     return keras.Model(body.inputs, keras.layers.Dense(sizes["classes"])(x))
+
+
+def inceptionv3(keras, sizes):
+    """Keras' own; it has no scale in its batch norms, and its average pools leave padding out of the divisor."""
+    shape = (sizes["image"], sizes["image"], sizes["channels"])
+    return keras.applications.InceptionV3(
+        weights=None, input_shape=shape, classes=sizes["classes"], classifier_activation=None
+    )
 
 
 def sentiment(keras, sizes):

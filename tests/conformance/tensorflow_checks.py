@@ -9,7 +9,7 @@ import tensorflow as tf
 
 import steelyard_worker
 from steelyard_worker import network
-from steelyard_worker.frameworks.tensorflow import layers, layouts, optimizers, trainer
+from steelyard_worker.frameworks.tensorflow import layers, layouts, optimizers, pooling, trainer
 from steelyard_worker.network import Network, Parameter
 from steelyard_worker.protocol import Optimizer
 
@@ -111,6 +111,41 @@ def check_the_fused_batch_norm_keeps_the_epsilon_it_is_given():
     x = tf.constant([[[[1e-3, 0.0]]], [[[-1e-3, 1.0]]]])
     y = batch_norm(tf.float32)[0](x, True).numpy().ravel()[0]
     assert abs(y - 1e-3 / np.sqrt(1e-6 + 1e-5)) < 1e-6, y
+
+
+def check_pools_are_the_same_with_the_library_and_by_slices():
+    """Rounded up on even and odd extents, ties and all; average with padding counted: values and gradients."""
+    generator = np.random.default_rng(3)
+    ties = tf.constant(generator.integers(-2, 2, (2, 7, 7, 3)).astype("f4"))
+    smooth = tf.constant(generator.standard_normal((2, 7, 7, 3), "f4"))
+    cases = [
+        *((pooling.MaxPool, ties[:, :n, :n], each) for n in (6, 7) for each in ((3, 2), (3, 1, 1), (2, 2), (3, 2, 1))),
+        *((pooling.AveragePool, smooth, each) for each in ((3, 1, 1), (5, 3))),
+    ]
+    for layer, x, each in cases:
+        for options in ({"ceil": True}, {}) if layer is pooling.MaxPool else ({},):
+            pools = [layer(layers.Variables(tf.float32, fuse=fuse), *each, **options) for fuse in (True, False)]
+            (y, dx), (z, dz) = (pooled_with_gradient(pool, x) for pool in pools)
+            np.testing.assert_allclose(y, z, rtol=1e-5, atol=1e-6)
+            np.testing.assert_allclose(dx, dz, rtol=1e-5, atol=1e-6)
+
+
+def pooled_with_gradient(pool, x):
+    """Return what a pool makes of x, and the gradient of a sum that no two positions enter alike."""
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = pool(x)
+        total = tf.reduce_sum(y * tf.reshape(tf.range(1.0, tf.size(y) + 1.0), y.shape) / 100)
+    return y, tape.gradient(total, x)
+
+
+def check_an_average_counts_its_padding_and_a_maximum_rounds_up():
+    for fuse in (True, False):
+        variables = layers.Variables(tf.float32, fuse=fuse)
+        averaged = pooling.AveragePool(variables, 3, 1, 1)(tf.ones((1, 3, 3, 1)))
+        np.testing.assert_allclose(averaged[0, :2, :2, 0] * 9, ((4, 6), (6, 9)), rtol=1e-6)
+        rising = tf.reshape(tf.range(36.0), (1, 6, 6, 1))
+        np.testing.assert_array_equal(pooling.MaxPool(variables, 3, 2, ceil=True)(rising)[0, 0, :, 0], (14, 16, 17))
 
 
 def check_a_strided_convolution_pads_both_ends():

@@ -44,7 +44,7 @@ def test_weight_decay_takes_every_trained_tensor():
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-def test_drawn_utterances_are_zero_beyond_their_lengths_and_half_of_them_are_full(preset: str):
+def test_drawn_utterances_are_zero_beyond_their_lengths_and_every_second_is_full(preset: str):
     found, sizes = network(preset), PRESETS[preset]["sizes"]
     batch = found.draw(np.random.default_rng(3), sizes["batch"])
     assert {name: (array.dtype.name, array.shape[1:]) for name, array in batch.items()} == {
@@ -53,7 +53,7 @@ def test_drawn_utterances_are_zero_beyond_their_lengths_and_half_of_them_are_ful
     for name, longest in (("text", sizes["characters"]), ("mel", sizes["frames"])):
         lengths, values = batch[f"{name}_length"], batch[name]
         inside = np.arange(longest) < lengths[:, None]
-        assert (lengths[: sizes["batch"] // 2] == longest).all()
+        assert (lengths[::2] == longest).all()
         assert longest // 2 <= lengths.min() < longest
         filled = values != 0 if name == "text" else (values != 0).all(axis=1)
         np.testing.assert_array_equal(filled, inside)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from steelyard.data.archives import list_files
@@ -43,8 +44,8 @@ def split_articles(source: Source, options: LanguageOptions) -> dict[str, Split]
     """Return the articles of `train` and `test`; UserError names a missing file, or the file and byte that is not UTF-8."""
     if source.data.reader == "wikitext":
         names = {"train": options.train_split, "test": options.test_split}
-        paths = {split: _wikitext_file(source, name) for split, name in names.items()}
-        return {split: Split(str(path), lambda path=path: _wikitext(path)) for split, path in paths.items()}
+        files = {split: _wikitext_file(source, name) for split, name in names.items()}
+        return {split: Split(str(path), partial(_wikitext, path)) for split, path in files.items()}
     if options.train_split != "train" or options.test_split != "test":
         raise UserError(f"'{source.data.name}' has no splits of its own, so train_split and test_split stay as they are.")
     paths = _wikipedia_files(source)

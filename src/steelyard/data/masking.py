@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     Ints = np.ndarray[Any, np.dtype[np.int32]]
+    Places = np.ndarray[Any, np.dtype[np.signedinteger[Any]]]
     Arrays = dict[str, np.ndarray[Any, Any]]
 
 KEPT_MARKS = 3  # [CLS] a [SEP] b [SEP]
@@ -43,7 +44,7 @@ class Corpus:
 
 @dataclass(frozen=True)
 class Recipe:
-    """Sizes of a sample, the special pieces' ids, and the first and last id that may stand for a replaced word."""
+    """Sizes of a sample, the special pieces' ids, and the ids that may stand in place of a word."""
 
     length: int
     masked: int
@@ -51,7 +52,7 @@ class Recipe:
     classify: int
     separate: int
     mask: int
-    replacements: Ints  # ids that are no special pieces
+    replacements: Ints
 
 
 class _Span(NamedTuple):
@@ -129,10 +130,10 @@ def _sample(
     words = np.concatenate((np.arange(1, border - 1), np.arange(border, end - 1)))
     masked = _mask(ids, words, recipe, generator)
     return {"input_ids": ids, "input_mask": mask, "segment_ids": segments, **masked,
-            "next_sentence_label": np.int32(is_random)}  # fmt: skip
+            "next_sentence_label": np.array(is_random, np.int32)}  # fmt: skip
 
 
-def _mask(ids: Ints, words: Ints, recipe: Recipe, generator: np.random.Generator) -> Arrays:
+def _mask(ids: Ints, words: Places, recipe: Recipe, generator: np.random.Generator) -> Arrays:
     """Change `ids` in place at chosen places, and return those places in order, what stood there, and weights."""
     count = min(recipe.masked, max(1, round(len(words) * MASKED_SHARE)))
     chosen = np.sort(generator.choice(words, count, replace=False))

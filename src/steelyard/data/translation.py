@@ -6,6 +6,7 @@ blank marked as part of the word behind it. Ids: 0 pads, 1 unknown, 2 begins, 3 
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Any
@@ -80,26 +81,25 @@ def write_pairs(
     Pairs with an empty side, or longer than `source` and `target`, are left out and counted. The encoding is kept beside the
     arrays. UserError names a file that is missing or damaged, or says that the vocabulary is too small.
     """
-    train, test = _splits(source)
+    train, test = (_split(source, stems) for stems in STEMS[source.layout.name])
     tokenizer = learn_pieces(train, options.vocabulary, source.layout.name == "sentences", report)
     tokenizer.save(str(folder / TOKENIZER))
-    limits = {"train": options.train_limit, "test": options.test_limit}
-    rows = {
-        name: _Rows(scratch, name, split, tokenizer, options).read(limits[name], report)
-        for name, split in (("train", train), ("test", test))
-    }
-    meta |= {"pieces": tokenizer.get_vocab_size()}
-    for each in rows.values():
-        meta |= each.said()
-    meta["subset"] = rows["train"].held < source.data.train
-    writer = Writer(folder, meta)
-    try:
-        for each in rows.values():
-            each.write(writer, report)
-    except BaseException:
-        writer.abandon()
-        raise
-    writer.close()
+    with ExitStack() as spools:
+        splits = {"train": (train, options.train_limit), "test": (test, options.test_limit)}
+        rows = [
+            _Rows(name, split, scratch, spools, options).read(tokenizer, limit, report)
+            for name, (split, limit) in splits.items()
+        ]
+        meta |= {"pieces": tokenizer.get_vocab_size(), "subset": rows[0].held < source.data.train}
+        for each in rows:
+            meta |= each.said()
+        writer = Writer(folder, meta)
+        try:
+            for each in rows:
+                each.write(writer, report)
+            writer.close()
+        finally:
+            writer.abandon()  # of no effect once it is closed
 
 
 def learn_pieces(split: Split, vocabulary: int, raw: bool, report: Report) -> Tokenizer:
@@ -123,11 +123,6 @@ def learn_pieces(split: Split, vocabulary: int, raw: bool, report: Report) -> To
     return found
 
 
-def _splits(source: Source) -> tuple[Split, Split]:
-    train, test = (_split(source, stems) for stems in STEMS[source.layout.name])
-    return train, test
-
-
 def _split(source: Source, stems: tuple[str, ...]) -> Split:
     folder = source.path
     stem = next((each for each in stems if (folder / f"{each}.{LANGUAGES[0]}").is_file()), stems[0])
@@ -141,22 +136,21 @@ def _split(source: Source, stems: tuple[str, ...]) -> Split:
 class _Rows:
     """The pairs of one split that fit, spooled: how many they are is known at the end."""
 
-    def __init__(self, scratch: Path, name: str, split: Split, tokenizer: Tokenizer, options: PairOptions) -> None:
-        self._name, self._split, self._tokenizer = name, split, tokenizer
+    def __init__(self, name: str, split: Split, scratch: Path, spools: ExitStack, options: PairOptions) -> None:
+        self._name, self._split = name, split
         self._width = {"source": options.source, "target": options.target}
-        kind = np.uint16 if options.vocabulary <= 1 << 16 else np.int32
-        self._spools = {side: Spool(scratch / f"{name}.{side}", kind) for side in self._width}
-        self._lengths = Spool(scratch / f"{name}.lengths", np.int32)
-        self._positions = Spool(scratch / f"{name}.positions", np.int32)
+        kinds = dict.fromkeys(self._width, np.uint16 if options.vocabulary <= 1 << 16 else np.int32)
+        kinds |= dict.fromkeys(("lengths", "positions"), np.int32)
+        self._spools = {what: spools.enter_context(Spool(scratch / f"{name}.{what}", kind)) for what, kind in kinds.items()}
         self.held = self.kept = self._words = 0
 
-    def read(self, limit: int, report: Report) -> _Rows:
+    def read(self, tokenizer: Tokenizer, limit: int, report: Report) -> _Rows:
         """Encode the split, chunk by chunk on every processor, up to `limit` pairs that fit (0: all)."""
         pairs = self._split.pairs()
         while (chunk := list(islice(pairs, CHUNK_PAIRS))) and not (limit and self.kept >= limit):
-            sides = [[each.ids for each in self._tokenizer.encode_batch_fast(side)] for side in map(list, zip(*chunk, strict=True))]
-            for source, target in zip(*sides, strict=True):
-                self._take(source, target, limit)
+            sources, targets = (tokenizer.encode_batch_fast(list(side)) for side in zip(*chunk, strict=True))
+            for source, target in zip(sources, targets, strict=True):
+                self._take(source.ids, target.ids, limit)
             report(Progress(f"Cutting {self._name} sentences into pieces: {self.held:,} pairs"))
         if not self.kept:
             most = f"{self._width['source']} and {self._width['target']} word pieces"
@@ -171,8 +165,8 @@ class _Rows:
             for side, ids in (("source", source), ("target", target)):
                 padding = [PAD] * (self._width[side] - lengths[side])
                 self._spools[side].append(np.array([BEGIN, *ids, END, *padding]))
-            self._lengths.append(np.array(lengths["source"]))
-            self._positions.append(np.array(self.held))
+            self._spools["lengths"].append(np.array(lengths["source"]))
+            self._spools["positions"].append(np.array(self.held))
             self._words += lengths["target"] - 1
             self.kept += 1
         self.held += 1
@@ -184,11 +178,11 @@ class _Rows:
 
     def write(self, writer: Writer, report: Report) -> None:
         """Append the split's arrays."""
-        for side, spool in self._spools.items():
-            width, whole = self._width[side], spool.finish()
+        for side, width in self._width.items():
+            whole = self._spools[side].finish()
             writer.begin(f"{self._name}/{side}", "<i4", (self.kept, width))
             for start in range(0, self.kept, CHUNK_PAIRS):
                 writer.extend(whole[start * width : (start + CHUNK_PAIRS) * width].astype("<i4"))
             report(Progress(f"Writing {self._name} sentences", self.kept, self.kept))
-        writer.add(f"{self._name}/source_length", self._lengths.finish())
-        writer.add(f"position/{self._name}", self._positions.finish())
+        writer.add(f"{self._name}/source_length", self._spools["lengths"].finish())
+        writer.add(f"position/{self._name}", self._spools["positions"].finish())

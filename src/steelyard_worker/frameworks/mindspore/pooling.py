@@ -8,8 +8,8 @@ from mindspore import Tensor, nn, ops
 class MaxPool(nn.Cell):
     """Maximum of every window, padded with minus infinity; `ceil` rounds the extent up instead of down.
 
-    "same" is taken where it pads alike, which it does in all networks here: behind "pad" stands the operator for three dimensions,
-    which takes a twentieth to a fifth more time. Operators that keep the places of their maxima take thirty times as much.
+    "same" is taken where it pads alike, as it does in all networks here: behind "pad" stands the operator for three dimensions,
+    which takes up to a fifth more time. Operators that keep the places of their maxima take thirty times as much.
     """
 
     def __init__(self, window: int, stride: int, padding: int = 0, *, ceil: bool = False) -> None:

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from steelyard_worker.frameworks.jax.layers import Layers, cross_entropy
+from steelyard_worker.frameworks.jax.recurrent import lstm_cell
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,13 +24,6 @@ def forward(layers: Layers, sizes: dict[str, Any], batch: Mapping[str, jax.Array
         steps = jnp.concatenate(halves, axis=-1)
     read = jnp.concatenate((steps[0], steps[-1]), axis=-1) if sizes["readout"] == "first+last" else steps[-1]
     return {"logits": layers.dense("head", read)}
-
-
-def lstm_cell(z: jax.Array, c: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Gates z (N, 4H) and cell state (N, H) -> (hidden state, cell state)."""
-    i, f, g, o = jnp.split(z, 4, axis=-1)
-    c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
-    return jax.nn.sigmoid(o) * jnp.tanh(c), c
 
 
 def loss(outputs: Mapping[str, jax.Array], batch: Mapping[str, jax.Array]) -> jax.Array:

@@ -58,8 +58,9 @@ class Decoder(HybridBlock):
         weight1 = F.concat(of_context, w_hh, dim=1)
         weight2 = F.concat(weights["lstm2_w_ih"], weights["lstm2_w_hh"], dim=1)
         attended = self.prepared(F, memory, lengths, weights)
-        first = F.slice_axis(F.reshape(F.slice_axis(projected, axis=0, begin=0, end=1), shape=(-3, 0)), axis=1, begin=0, end=self.hidden)
-        zero, context = F.zeros_like(first), F.zeros_like(F.reshape(F.slice_axis(memory, axis=1, begin=0, end=1), shape=(-3, 0)))
+        first = F.reshape(F.slice_axis(projected, axis=0, begin=0, end=1), shape=(-3, 0))
+        zero = F.zeros_like(F.slice_axis(first, axis=1, begin=0, end=self.hidden))
+        context = F.zeros_like(F.reshape(F.slice_axis(memory, axis=1, begin=0, end=1), shape=(-3, 0)))
         state = [zero, zero, zero, zero, context, F.zeros_like(attended[-1])]
 
         def step(at: Any, state: list[Any]) -> tuple[Any, list[Any]]:
@@ -92,8 +93,9 @@ class Decoder(HybridBlock):
     def attend(self, F: Any, query: Any, seen: Any, memory: Any, keys: Any, kernel: Any, v: Any, mask: Any) -> tuple[Any, Any]:
         """One frame: query (N, units), cumulative weights (N, L) -> context (N, E), the new weights."""
         location = F.Convolution(
-            F.expand_dims(seen, axis=1), kernel, kernel=(self.window,), pad=(self.window // 2,), num_filter=self.units, no_bias=True
-        )
+            F.expand_dims(seen, axis=1), kernel, kernel=(self.window,), pad=(self.window // 2,), num_filter=self.units,
+            no_bias=True,
+        )  # fmt: skip
         features = F.Activation(F.broadcast_add(keys + location, F.expand_dims(query, axis=2)), act_type="tanh")
         share = F.softmax(F.sum(F.broadcast_mul(features, v), axis=1) + mask)
         return F.reshape(F.batch_dot(F.expand_dims(share, axis=1), memory), shape=(-3, 0)), share

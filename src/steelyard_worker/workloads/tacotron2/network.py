@@ -62,7 +62,7 @@ def answers(outputs: Batch, batch: Batch) -> Batch:
 
 
 def _draw(generator: np.random.Generator, batch: int, sizes: dict[str, Any]) -> Batch:
-    """Half of the utterances fill both axes, the others at least half of them; padding is 0."""
+    """Every second utterance fills both axes, the others at least half of them; padding is 0."""
     characters, frames = sizes["characters"], sizes["frames"]
     text_length = _lengths(generator, batch, characters)
     mel_length = _lengths(generator, batch, frames)
@@ -75,7 +75,7 @@ def _draw(generator: np.random.Generator, batch: int, sizes: dict[str, Any]) -> 
 
 def _lengths(generator: np.random.Generator, batch: int, longest: int) -> np.ndarray[Any, Any]:
     lengths = generator.integers(max(1, longest // 2), longest + 1, batch, dtype=np.int32)
-    lengths[: (batch + 1) // 2] = longest
+    lengths[::2] = longest
     return lengths
 
 

@@ -1,0 +1,201 @@
+"""Parallel text becomes rows of word pieces: marks, lengths, what is left out, and one sentence for every damaged file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from steelyard import data
+from steelyard.data.translation import BEGIN, END, MARKS, PAD, TOKENIZER, UNKNOWN
+from steelyard.errors import UserError
+from steelyard_worker import tensors
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tokenizers import Tokenizer
+
+ENGLISH = ["a red house", "two red houses", "a dog", "the dog sees a red house", "the house"] * 8
+GERMAN = ["ein rotes Haus", "zwei rote Häuser", "ein Hund", "der Hund sieht ein rotes Haus", "das Haus"] * 8
+
+
+def write_split(folder: Path, stem: str, english: list[str], german: list[str]) -> None:
+    folder.mkdir(exist_ok=True)
+    for language, lines in (("en", english), ("de", german)):
+        (folder / f"{stem}.{language}").write_bytes("".join(f"{line}\n" for line in lines).encode())
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    place = tmp_path / "wmt16_de_en"
+    write_split(place, "train", ENGLISH, GERMAN)
+    write_split(place, "test", ["a red dog", "the house, red"], ["ein roter Hund", "das Haus, rot"])
+    return place
+
+
+def prepare(folder: Path, **options: Any) -> data.Prepared:
+    wanted = {"vocabulary": 60, "source": 30, "target": 30} | options
+    return data.prepare(data.DataRequest("wmt16-en-de", folder, wanted))
+
+
+def encoding(prepared: data.Prepared) -> Tokenizer:
+    from tokenizers import Tokenizer
+
+    return Tokenizer.from_file(str(prepared.folder / TOKENIZER))
+
+
+def words(row: np.ndarray[Any, Any]) -> list[int]:
+    """Return the ids between the marks."""
+    ids = row.tolist()
+    return ids[1 : ids.index(END)]
+
+
+def test_every_sentence_begins_and_ends_with_its_mark_and_is_padded_behind(folder: Path) -> None:
+    arrays = tensors.read(prepare(folder).folder)
+    for split, count in (("train", 40), ("test", 2)):
+        source, lengths, target = (arrays[f"{split}/{name}"] for name in ("source", "source_length", "target"))
+        assert [array.dtype for array in (source, lengths, target)] == [np.int32] * 3
+        assert source.shape == target.shape == (count, 30)
+        for row, length in zip(source, lengths, strict=True):
+            assert row[0] == BEGIN
+            assert row[length - 1] == END
+            assert (row[length:] == PAD).all()
+            assert (row[1 : length - 1] > END).all() or UNKNOWN in row
+        assert (target[:, 0] == BEGIN).all()
+        assert ((target == END).sum(axis=1) == 1).all()
+
+
+def test_pieces_spell_the_sentences_they_came_from(folder: Path) -> None:
+    prepared = prepare(folder)
+    arrays, spelled = tensors.read(prepared.folder), encoding(prepared).decode
+    assert spelled(words(arrays["train/source"][3])) == ENGLISH[3]
+    assert spelled(words(arrays["train/target"][1])) == GERMAN[1]
+
+
+def test_one_encoding_serves_both_languages_and_its_ids_stay_below_the_vocabulary(folder: Path) -> None:
+    prepared = prepare(folder)
+    pieces = encoding(prepared)
+    assert [pieces.token_to_id(mark) for mark in MARKS] == [PAD, UNKNOWN, BEGIN, END]
+    assert prepared.meta["pieces"] == pieces.get_vocab_size() <= 60
+    assert {"▁ein", "▁red"} <= pieces.get_vocab().keys()
+    assert max(tensors.read(prepared.folder)["train/target"].max(), 0) < 60
+
+
+def test_a_character_that_training_never_saw_is_unknown(folder: Path) -> None:
+    write_split(folder, "test", ["a ☃ house"], ["ein ☃ Haus"])
+    assert UNKNOWN in tensors.read(prepare(folder).folder)["test/source"][0]
+
+
+def test_pairs_that_are_too_long_or_have_an_empty_side_are_left_out_and_counted(folder: Path) -> None:
+    write_split(folder, "test", ["a dog", "", "a red house " * 20, "the dog"], ["ein Hund", "nichts", "x", "der Hund"])
+    prepared = prepare(folder)
+    assert tensors.read(prepared.folder)["position/test"].tolist() == [0, 3]
+    assert {name: prepared.meta[f"test_{name}"] for name in ("count", "held", "dropped")} == {"count": 2, "held": 4, "dropped": 2}
+
+
+def test_the_words_that_are_counted_are_those_to_be_foretold(folder: Path) -> None:
+    prepared = prepare(folder)
+    target = tensors.read(prepared.folder)["train/target"]
+    assert prepared.meta["train_words"] == (target[:, 1:] != PAD).sum()
+
+
+def test_limits_keep_the_first_pairs_that_fit(folder: Path) -> None:
+    prepared = prepare(folder, train_limit=7, test_limit=1)
+    assert (prepared.meta["train_count"], prepared.meta["test_count"]) == (7, 1)
+    assert tensors.read(prepared.folder)["position/train"].tolist() == list(range(7))
+
+
+def test_the_same_text_gives_the_same_arrays(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = tensors.read(prepare(folder).folder)
+    monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path / "another"))
+    second = tensors.read(prepare(folder).folder)
+    assert all(np.array_equal(first[name], second[name]) for name in first)
+
+
+def test_sentences_cut_into_pieces_by_the_reference_are_joined_again(folder: Path, tmp_path: Path) -> None:
+    whole = tensors.read(prepare(folder).folder)
+    cut = tmp_path / "cut"
+    joined = [line.replace("hous", "ho@@ us") for line in ENGLISH]
+    write_split(cut, "train.tok.clean.bpe.32000", joined, [line.replace("Hau", "H@@ au") for line in GERMAN])
+    write_split(cut, "newstest2014.tok.bpe.32000", ["a r@@ ed dog"], ["ein roter Hund"])
+    prepared = prepare(cut)
+    assert prepared.meta["layout"] == "word pieces"
+    assert np.array_equal(tensors.read(prepared.folder)["train/source"], whole["train/source"])
+
+
+def test_the_tokenised_files_of_the_reference_are_preferred_and_not_cut_at_punctuation(folder: Path) -> None:
+    write_split(folder, "train.tok.clean", ["it &apos;s a dog"] * 9 + ENGLISH, ["ein Hund"] * 9 + GERMAN)
+    write_split(folder, "newstest2014.tok", ["a dog"], ["ein Hund"])
+    prepared = prepare(folder, vocabulary=200)
+    assert prepared.meta["layout"] == "tokens"
+    assert encoding(prepared).encode("it &apos;s").tokens == ["▁it", "▁&apos;s"]
+
+
+def test_newstest_serves_where_there_is_no_test_file(folder: Path) -> None:
+    for language in ("en", "de"):
+        (folder / f"test.{language}").rename(folder / f"newstest2014.{language}")
+    assert prepare(folder).meta["test_count"] == 2
+
+
+def test_a_line_that_is_not_utf8_is_named(folder: Path) -> None:
+    (folder / "train.de").write_bytes("Häuser\n".encode() * 6 + "Häuser\n".encode("latin-1") + b"x\n" * 33)
+    with pytest.raises(UserError, match=r"train\.de, line 7, is not UTF-8 text \(byte 1 of the line\)"):
+        prepare(folder)
+
+
+@pytest.mark.parametrize(("language", "other"), [("en", "de"), ("de", "en")])
+def test_a_file_that_ends_before_the_other_is_named_with_its_last_line(folder: Path, language: str, other: str) -> None:
+    path = folder / f"train.{language}"
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:33]))
+    with pytest.raises(UserError, match=rf"train\.{language} ends after line 33, but train\.{other} goes on"):
+        prepare(folder)
+
+
+def test_a_test_file_that_ends_early_is_named_too(folder: Path) -> None:
+    (folder / "test.de").write_bytes(b"ein Hund\n")
+    with pytest.raises(UserError, match=r"test\.de ends after line 1, but test\.en goes on"):
+        prepare(folder)
+
+
+def test_a_missing_language_is_named(folder: Path) -> None:
+    (folder / "train.de").unlink()
+    with pytest.raises(UserError, match=r"does not hold 'train\.de', which belongs to the layout 'sentences'"):
+        prepare(folder)
+
+
+def test_a_vocabulary_too_small_for_the_characters_is_refused(folder: Path) -> None:
+    with pytest.raises(UserError, match=r"is written in \d+ characters, so that a vocabulary of 12 has no room"):
+        prepare(folder, vocabulary=12)
+
+
+def test_sentences_that_are_all_too_long_are_refused(folder: Path) -> None:
+    with pytest.raises(UserError, match=r"test\.en and test\.de hold no pair of at most 30 and 4 word pieces"):
+        write_split(folder, "test", ["a dog"], ["ein Hund sieht ein rotes Haus"])
+        prepare(folder, target=4, vocabulary=60)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"vocabulary": 4}, "vocabulary must be at least 5"),
+        ({"target": 2}, "source and target must be at least 3"),
+        ({"length": 50}, "has no option 'length'"),
+        ({"train_limit": -1}, "train_limit must not be negative"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(folder: Path, options: dict[str, int], sentence: str) -> None:
+    with pytest.raises(UserError, match=sentence):
+        prepare(folder, **options)
+
+
+def test_image_captions_in_two_languages_are_prepared_whole(real_data: Path) -> None:
+    prepared = prepare(real_data / "wmt-style-en-de", vocabulary=8000, source=50, target=50)
+    arrays, pieces = tensors.read(prepared.folder), encoding(prepared)
+    assert (prepared.meta["train_count"], prepared.meta["train_dropped"], prepared.meta["test_count"]) == (28_993, 7, 1_000)
+    assert prepared.meta["subset"]
+    assert prepared.meta["pieces"] == 8000
+    assert pieces.decode(words(arrays["train/source"][0])) == "Two young, White males are outside near many bushes."
+    assert pieces.decode(words(arrays["train/target"][0])) == "Zwei junge weiße Männer sind im Freien in der Nähe vieler Büsche."
+    assert (arrays["test/source"] == UNKNOWN).sum() < 5
