@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 Pair = tuple[int, int]
+# What is kept of a convolution, a batch norm and a ReLU for the backward pass: each one's output.
+KEPT = 3
 
 
 @dataclass(frozen=True)
@@ -37,14 +39,14 @@ class Step:
 
 
 class Layers:
-    """Collects `parameters` in network order and `macs`, the multiply-accumulates of one sample's forward pass.
+    """Collects `parameters` in network order, `macs`, the multiply-accumulates of one sample's forward pass, and `activations`.
 
     `initial` is the distribution of kernels. Shifts of batch norms start at zero, or along a ramp up to `beta` over the channels.
     """
 
     def __init__(self, initial: str, beta: float = 0.0) -> None:
         self.parameters: list[Parameter] = []
-        self.macs = 0
+        self.macs = self.activations = 0
         self._initial, self._beta = initial, beta
 
     def block(self, name: str, x: Extent, step: Step, initial: str = "") -> Extent:
@@ -58,6 +60,7 @@ class Layers:
         ]
         seen = window(x, step.kernel, step.stride, step.padding)
         self.macs += step.out * x.channels * rows * columns * seen.height * seen.width
+        self.activations += KEPT * step.out * seen.height * seen.width
         return replace(seen, channels=step.out)
 
     def branch(self, name: str, x: Extent, *steps: Step) -> Extent:

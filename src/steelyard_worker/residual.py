@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from steelyard_worker.convolutional import Extent, window
+from steelyard_worker.convolutional import KEPT, Extent, window
 from steelyard_worker.network import Parameter, batch_norm
 
 if TYPE_CHECKING:
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class Layers:
-    """Collects `parameters` in network order and `macs`; `frozen`: only the head is trained."""
+    """Collects `parameters` in network order, `macs` and `activations`; `frozen`: only the head is trained."""
 
     def __init__(self, frozen: bool = False) -> None:
         self.parameters: list[Parameter] = []
-        self.macs = 0
+        self.macs = self.activations = 0
         self._frozen = frozen
 
     def conv(self, conv: str, norm: str, x: Extent, out: int, kernel: int, stride: int = 1) -> Extent:
@@ -32,6 +32,7 @@ class Layers:
         self.parameters += [replace(each, trainable=False) for each in found] if self._frozen else found
         seen = window(x, kernel, stride, kernel // 2)
         self.macs += out * x.channels * kernel * kernel * seen.height * seen.width
+        self.activations += 0 if self._frozen else KEPT * out * seen.height * seen.width
         return replace(seen, channels=out)
 
     def stem(self, x: Extent, width: int, stem: str) -> Extent:

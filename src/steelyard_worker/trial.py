@@ -90,12 +90,11 @@ def _run(job: Job, events: EventWriter) -> None:
     def build(weights: Mapping[str, Any]) -> Any:
         return adapter.trainer(implementation, job.sizes, described, weights, job.optimizer)
 
-    weights = tensors.read(Path(job.weights))
     if job.task == "certify":
-        certify.dump(job, weights, build, events)
+        certify.dump(job, tensors.read(Path(job.weights)), build, events)
         return
     with _Phase(events, "build"):
-        trainer = build(weights)
+        trainer = build(tensors.read(Path(job.weights)))  # not kept: what is mapped counts as this process's memory
     recorder = measure.Recorder(Path(job.folder), events)
     measure.measure(job, described, adapter, trainer, events, recorder)
     recorder.close()

@@ -215,14 +215,30 @@ def test_a_refused_candidate_is_not_certified_and_only_its_own_fault_is_kept(
     assert further_tasks(proceedings) == ()
 
 
-def test_nothing_further_runs_for_a_candidate_within_rounding_or_without_float64(proceedings: Proceedings) -> None:
+def test_nothing_further_runs_for_a_candidate_within_rounding(proceedings: Proceedings) -> None:
     filled(proceedings, {})
     able = replace(proceedings, subject=replace(proceedings.subject, exact=True))
-    assert further_tasks(able) == ()
+    assert further_tasks(able) == further_tasks(proceedings) == ()
     runs = synthetic.dumps(network=proceedings.subject.network)
     filled(proceedings, changed(runs, "grad/head.bias", 1e-3))
-    assert further_tasks(proceedings) == ()
     assert [task.job.settings.precision for task in further_tasks(able)] == ["float64", "float64"]
+    (drawn,) = further_tasks(proceedings)
+    assert (drawn.job.settings.precision, drawn.job.certify.variants) == ("float32", (1, 2))
+
+
+@pytest.mark.parametrize(("off", "passed"), [((1e-3, 0.0), True), ((0.0, 1e-3), True), ((1e-3, 1e-3), False)])
+def test_without_float64_a_tie_of_one_draw_is_forgiven_and_a_mistake_of_all_is_not(
+    proceedings: Proceedings, off: tuple[float, float], passed: bool
+) -> None:
+    runs = synthetic.dumps(network=proceedings.subject.network)
+    filled(proceedings, changed(runs, "grad/head.bias", 1e-3))
+    draws = [run | changed([run], "grad/head.bias", error) for run, error in zip(runs[1:], off, strict=True)]
+    for number, draw in enumerate(draws, 1):
+        tensors.write(Path(proceedings.draws.job.folder) / f"variant{number}", draw)
+    found = conclude(proceedings)
+    assert found.passed is passed
+    said = "At first the gradient of head.bias was off" if passed else "The gradient of head.bias is off by 1.0e-03"
+    assert said in found.sentence
 
 
 def sloppy(proceedings: Proceedings, definition: float, sums: float) -> Proceedings:

@@ -135,7 +135,7 @@ def pooled_with_gradient(pool, x):
     with tf.GradientTape() as tape:
         tape.watch(x)
         y = pool(x)
-        total = tf.reduce_sum(y * tf.reshape(tf.range(1.0, tf.size(y) + 1.0), y.shape) / 100)
+        total = tf.reduce_sum(y * np.arange(1, np.prod(y.shape) + 1, dtype="f4").reshape(y.shape) / 100)
     return y, tape.gradient(total, x)
 
 

@@ -71,8 +71,9 @@ class Task:
 class Proceedings:
     """All that one certificate needs. `references`: the first in three variants, the second unperturbed.
 
-    `exact` and `sums` are wanted only where rounding alone cannot decide (see `further_tasks`): the candidate in float64,
-    and the first reference with noise as large as the longest sum may lose.
+    The others are wanted only where rounding alone cannot decide (see `further_tasks`): `exact`, the candidate in float64, and
+    `sums`, the first reference with noise as large as the longest sum may lose; or `draws`, the candidate on the perturbed
+    weights and batches of the reference's noisy runs.
     """
 
     subject: Subject
@@ -81,6 +82,7 @@ class Proceedings:
     candidate: Task
     exact: Task
     sums: Task
+    draws: Task
     reference_key: str
     key: str
 
@@ -114,8 +116,9 @@ def jobs_for(subject: Subject, peers: Sequence[Peer], folder: Path) -> Proceedin
     )  # fmt: skip
     task = Task(subject.peer.environment, candidate)
     return Proceedings(
-        subject, tuple(peers), tasks, task, _exact_task(task), _sums_task(subject, tasks[0]), reference_key, key
-    )
+        subject, tuple(peers), tasks, task, _exact_task(task), _sums_task(subject, tasks[0]),
+        _draws_task(subject, task, wanted.noise), reference_key, key,
+    )  # fmt: skip
 
 
 def _exact_task(candidate: Task) -> Task:
@@ -129,6 +132,14 @@ def _sums_task(subject: Subject, reference: Task) -> Task:
     noise = longest_sum(subject.network, job.batch) * UNIT_ROUNDOFFS[subject.job.settings.precision]
     wanted = _certify(subject, (SUMS_VARIANT,), noise)
     return replace(reference, job=replace(job, folder=str(Path(job.folder) / "sums"), certify=wanted))
+
+
+def _draws_task(subject: Subject, candidate: Task, noise: float) -> Task:
+    job = candidate.job
+    noisy = tuple(variant for variant in VARIANTS if variant)
+    return replace(
+        candidate, job=replace(job, folder=str(Path(job.folder) / "draws"), certify=_certify(subject, noisy, noise))
+    )
 
 
 def _reference_job(

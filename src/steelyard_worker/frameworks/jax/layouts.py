@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from steelyard_worker.tensors import turned
+
 if TYPE_CHECKING:
     from steelyard_worker.frameworks.base import Array
 
@@ -17,6 +19,8 @@ IMAGE_AXES = (0, 2, 3, 1)
 def to_native(kind: str, array: Array, dtype: str) -> Array:
     """Return a contiguous copy of a canonical tensor in JAX's layout and the precision of the run."""
     axes = NATIVE_AXES.get(kind)
+    if axes == (1, 0):
+        return turned(array, dtype)
     return np.array(array if axes is None else np.transpose(array, axes), dtype, order="C")
 
 

@@ -8,6 +8,7 @@ import mindspore
 import mindspore.dataset
 import numpy as np
 from mindspore import Parameter, Tensor, nn
+from mindspore.nn.utils import no_init_parameters
 
 from steelyard_worker.frameworks.mindspore import cells, onednn, optimizers, runtime
 from steelyard_worker.protocol import Refusal
@@ -91,7 +92,8 @@ class Trainer:
     ) -> None:  # fmt: skip
         self._implementation, self._optimizer, self._steps = implementation, optimizer, 0
         self.columns = (*implementation.INPUTS, *implementation.TARGETS)
-        self._cell: nn.Cell = implementation.build(sizes)
+        with no_init_parameters():  # the weights are loaded; drawing others takes seconds
+            self._cell: nn.Cell = implementation.build(sizes)
         self._named = implementation.variables(self._cell)
         load(self._named, network, weights)
         trained = {p.name: self._named[p.name] for p in network.parameters if p.trainable}

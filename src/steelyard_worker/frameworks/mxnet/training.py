@@ -52,7 +52,7 @@ class Trainer:
         self._dtype = np.dtype(settings.precision)
         self._order, self._names = (*implementation.INPUTS, *implementation.TARGETS), implementation.OUTPUTS
         block = implementation.build(sizes)
-        block.initialize(ctx=self._context)
+        block.initialize(mx.init.Zero(), ctx=self._context)  # the weights are loaded; drawing others takes seconds
         block.cast(settings.precision)
         self._named: dict[str, gluon.Parameter] = implementation.variables(block)
         layers.load(self._named, network, weights)

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
-from steelyard_worker.frameworks.pytorch import optimizers
+from steelyard_worker.frameworks.pytorch import layers, optimizers
 from steelyard_worker.protocol import Refusal
 
 if TYPE_CHECKING:
@@ -117,7 +117,8 @@ class Trainer:
         self._device = torch.device(settings.device)
         self._dtype, self._layout = DTYPES[settings.precision], LAYOUTS[layout]
         self._inputs, self._loss = implementation.INPUTS, implementation.loss
-        module: nn.Module = implementation.build(sizes).to(self._device, self._dtype)
+        with layers.left_blank():
+            module: nn.Module = implementation.build(sizes).to(self._device, self._dtype)
         self._module = module.to(memory_format=self._layout).train()
         self._named = implementation.variables(self._module)
         load(self._named, network, weights)

@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from torch import nn
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from torch import Tensor
 
 BATCH_NORM = {"weight": "gamma", "bias": "beta", "running_mean": "running_mean", "running_var": "running_var"}
 NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.LayerNorm)
+
+
+# What draws initial values when it is constructed; `Module.reset_parameters` is PyTorch's own name for it.
+DRAWING = (nn.Linear, nn.modules.conv._ConvNd, nn.Embedding, nn.RNNBase)
+
+
+@contextmanager
+def left_blank() -> Iterator[None]:
+    """Construct modules without drawing initial values: all of them are loaded, and drawing takes seconds."""
+    usual = [(kind, kind.reset_parameters) for kind in DRAWING]
+    for kind in DRAWING:
+        kind.reset_parameters = lambda self: None
+    try:
+        yield
+    finally:
+        for kind, method in usual:
+            kind.reset_parameters = method
 
 
 def named_by_module(network: nn.Module) -> dict[str, Tensor]:

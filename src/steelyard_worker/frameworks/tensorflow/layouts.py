@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from steelyard_worker.tensors import turned
+
 if TYPE_CHECKING:
     from steelyard_worker.frameworks.base import Array
 
@@ -22,7 +24,14 @@ AXES = {
 
 def native(kind: str, array: Array) -> Array:
     """Return the array as TensorFlow wants it, contiguous."""
+    if AXES.get(kind) == (1, 0):
+        return turned(array)
     return np.ascontiguousarray(np.transpose(array, AXES[kind]) if kind in AXES else array)
+
+
+def canonical_shape(kind: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape that `canonical` gives to an array of this one."""
+    return tuple(shape[axis] for axis in np.argsort(AXES[kind])) if kind in AXES else tuple(shape)
 
 
 def canonical(kind: str, array: Array) -> Array:

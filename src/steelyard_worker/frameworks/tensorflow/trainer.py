@@ -106,7 +106,7 @@ def load(named: dict[str, tf.Variable], network: Network, weights: Mapping[str, 
         raise Refusal("implementation", f"Tensor {name} is {'missing from' if name in expected else 'only in'} the network.")
     for parameter in network.parameters:
         variable, name = named[parameter.name], parameter.name
-        found = layouts.canonical(parameter.kind, np.empty(variable.shape)).shape
+        found = layouts.canonical_shape(parameter.kind, tuple(variable.shape))
         if found != parameter.shape:
             raise Refusal("implementation", f"Tensor {name} has shape {found}, expected {parameter.shape}.")
-        variable.assign(layouts.native(parameter.kind, np.asarray(weights[name])).astype(variable.dtype.as_numpy_dtype))
+        variable.assign(layouts.native(parameter.kind, np.asarray(weights[name])).astype(variable.dtype.as_numpy_dtype, copy=False))

@@ -40,10 +40,14 @@ def describe(sizes: dict[str, Any]) -> Network:
     heads = hidden * hidden + masked * hidden * (hidden + vocabulary) + 2 * hidden
     macs = sizes["layers"] * layer_macs + heads
 
+    # Twelve vectors of the width and three of the inner width a token, two tables of shares a head; scores of masked words.
+    tables = 2 * sizes["heads"] * length * length
+    kept = sizes["layers"] * (length * (12 * hidden + 3 * inner) + tables) + 3 * masked * vocabulary
+
     def draw(generator: np.random.Generator, batch: int) -> Batch:
         return draw_batch(generator, batch, sizes)
 
-    return Network(tuple(parameters), _inputs(sizes), macs, draw=draw, answers=answers)
+    return Network(tuple(parameters), _inputs(sizes), macs, kept, draw=draw, answers=answers)
 
 
 def layer_norm(name: str, width: int) -> tuple[Parameter, Parameter]:

@@ -45,7 +45,8 @@ def describe(sizes: dict[str, Any]) -> Network:
     def draw(generator: np.random.Generator, batch: int) -> Batch:
         return _batch(generator, batch, sizes)
 
-    return Network(tuple(parameters), inputs, _macs(sizes, encoder, decoder), draw=draw, answers=answers)
+    macs, kept = _macs(sizes, encoder, decoder), _activations(sizes)
+    return Network(tuple(parameters), inputs, macs, kept, draw=draw, answers=answers)
 
 
 def _encoder(sizes: dict[str, Any]) -> list[Parameter]:
@@ -92,6 +93,13 @@ def _macs(sizes: dict[str, Any], encoder: list[Parameter], decoder: list[Paramet
     lstm = sum(length * p.count for length, layers in ((source, encoder), (steps, decoder)) for p in layers if p.shape[1:])
     projections = (source + steps) * hidden**2
     return lstm + projections + 2 * steps * source * hidden + steps * sizes["vocabulary"] * hidden
+
+
+def _activations(sizes: dict[str, Any]) -> int:
+    """Eight vectors a step of an LSTM (gates, states, input), three for each pair of words in attention and each score of a word."""
+    source, steps, hidden = sizes["source"], sizes["target"] - 1, sizes["hidden"]
+    lstm = 8 * hidden * ((sizes["layers"] + 1) * source + sizes["layers"] * steps)
+    return lstm + 3 * steps * (source * hidden + sizes["vocabulary"])
 
 
 def _batch(generator: np.random.Generator, batch: int, sizes: dict[str, Any]) -> Batch:

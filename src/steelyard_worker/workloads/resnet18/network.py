@@ -20,7 +20,7 @@ def describe(sizes: dict[str, Any]) -> Network:
         x = _block(layers, name, x, out, stride)
     layers.head(x.channels, sizes["classes"])
     label = Input("label", (), "int32", high=sizes["classes"])
-    return Network(tuple(layers.parameters), (image, label), layers.macs)
+    return Network(tuple(layers.parameters), (image, label), layers.macs, layers.activations)
 
 
 def _block(layers: Layers, name: str, x: Extent, out: int, stride: int) -> Extent:

@@ -47,7 +47,7 @@ def describe(sizes: dict[str, Any]) -> Network:
     def draw(generator: np.random.Generator, batch: int) -> Batch:
         return _draw(generator, batch, sizes)
 
-    return Network(tuple(layers.parameters), inputs, layers.macs, draw=draw, answers=answers)
+    return Network(tuple(layers.parameters), inputs, layers.macs, layers.activations, draw=draw, answers=answers)
 
 
 def answers(outputs: Batch, batch: Batch) -> Batch:
@@ -80,11 +80,11 @@ def _lengths(generator: np.random.Generator, batch: int, longest: int) -> np.nda
 
 
 class _Layers:
-    """Collect tensors and multiply-accumulates of one utterance of full length."""
+    """Collect tensors, multiply-accumulates and activations kept for the backward pass of one utterance of full length."""
 
     def __init__(self, sizes: dict[str, Any]) -> None:
         self.parameters: list[Parameter] = []
-        self.macs = 0
+        self.macs = self.activations = 0
         self._sizes = sizes
         self._characters, self._frames = sizes["characters"], sizes["frames"]
 
@@ -135,10 +135,12 @@ class _Layers:
         shape = (out, channels, kernel)
         self.parameters.append(Parameter(f"{name}.weight", shape, "conv1d", f"glorot_uniform:{gain!r}"))
         self.macs += out * channels * kernel * places
+        self.activations += 3 * out * places  # of the convolution, its batch norm and what follows
 
     def _dense(self, name: str, features: int, out: int, gain: float, places: int) -> None:
         self.parameters.append(Parameter(f"{name}.weight", (out, features), "dense", f"glorot_uniform:{gain!r}"))
         self.macs += out * features * places
+        self.activations += 2 * out * places
 
     def _lstm(self, name: str, width: int, hidden: int, steps: int) -> None:
         bound = f"uniform:{1 / math.sqrt(hidden)!r}"
@@ -148,3 +150,4 @@ class _Layers:
             Parameter(f"{name}.b", (4 * hidden,), "lstm_b", bound),
         ]
         self.macs += steps * 4 * hidden * (width + hidden)
+        self.activations += steps * (7 * hidden + width)  # gates, states, input

@@ -27,12 +27,13 @@ def describe(sizes: dict[str, Any]) -> Network:
     """Sizes: channels, image (pixels a side), width (of stage 1), dense, batch_norm, freeze_backbone, classes, batch."""
     parameters: list[Parameter] = []
     image = Input("image", (sizes["channels"], sizes["image"], sizes["image"]), "float32")
-    x, macs = Extent(*image.shape), 0
+    x, macs, activations = Extent(*image.shape), 0, 0
     for stage, number, channels, out, last in convolutions(sizes):
         found = _convolution(stage, number, channels, out, sizes["batch_norm"])
         parameters += [replace(each, trainable=not sizes["freeze_backbone"] and each.trainable) for each in found]
         x = replace(window(x, 3, 1, 1), channels=out)
         macs += out * channels * 9 * x.height * x.width
+        activations += 2 * out * x.height * x.width  # of the convolution and of its ReLU
         x = window(x, 2, 2) if last else x
     for name, features, out in dense_layers(sizes, x.channels * x.height * x.width):
         parameters += [
@@ -41,7 +42,8 @@ def describe(sizes: dict[str, Any]) -> Network:
         ]
         macs += out * features
     label = Input("label", (), "int32", high=sizes["classes"])
-    return Network(tuple(parameters), (image, label), macs, answers=classification.answers(sizes["classes"]))
+    kept = 0 if sizes["freeze_backbone"] else activations
+    return Network(tuple(parameters), (image, label), macs, kept, answers=classification.answers(sizes["classes"]))
 
 
 def convolutions(sizes: dict[str, Any]) -> Iterator[tuple[str, int, int, int, bool]]:
