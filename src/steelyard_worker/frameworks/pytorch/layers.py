@@ -14,10 +14,8 @@ if TYPE_CHECKING:
 
 BATCH_NORM = {"weight": "gamma", "bias": "beta", "running_mean": "running_mean", "running_var": "running_var"}
 NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.LayerNorm)
-
-
 # What draws initial values when it is constructed; `Module.reset_parameters` is PyTorch's own name for it.
-DRAWING = (nn.Linear, nn.modules.conv._ConvNd, nn.Embedding, nn.RNNBase)
+DRAWING = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Embedding, nn.RNNBase)
 
 
 @contextmanager
@@ -25,7 +23,7 @@ def left_blank() -> Iterator[None]:
     """Construct modules without drawing initial values: all of them are loaded, and drawing takes seconds."""
     usual = [(kind, kind.reset_parameters) for kind in DRAWING]
     for kind in DRAWING:
-        kind.reset_parameters = lambda self: None
+        kind.reset_parameters = lambda _: None
     try:
         yield
     finally:

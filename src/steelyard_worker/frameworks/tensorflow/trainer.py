@@ -109,4 +109,5 @@ def load(named: dict[str, tf.Variable], network: Network, weights: Mapping[str, 
         found = layouts.canonical_shape(parameter.kind, tuple(variable.shape))
         if found != parameter.shape:
             raise Refusal("implementation", f"Tensor {name} has shape {found}, expected {parameter.shape}.")
-        variable.assign(layouts.native(parameter.kind, np.asarray(weights[name])).astype(variable.dtype.as_numpy_dtype, copy=False))
+        native = layouts.native(parameter.kind, np.asarray(weights[name]))
+        variable.assign(native.astype(variable.dtype.as_numpy_dtype, copy=False))

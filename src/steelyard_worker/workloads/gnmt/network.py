@@ -96,7 +96,7 @@ def _macs(sizes: dict[str, Any], encoder: list[Parameter], decoder: list[Paramet
 
 
 def _activations(sizes: dict[str, Any]) -> int:
-    """Eight vectors a step of an LSTM (gates, states, input), three for each pair of words in attention and each score of a word."""
+    """Eight vectors a step of an LSTM (gates, states, input), three for each pair of words in attention and for each score."""
     source, steps, hidden = sizes["source"], sizes["target"] - 1, sizes["hidden"]
     lstm = 8 * hidden * ((sizes["layers"] + 1) * source + sizes["layers"] * steps)
     return lstm + 3 * steps * (source * hidden + sizes["vocabulary"])

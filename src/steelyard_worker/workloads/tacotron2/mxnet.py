@@ -10,6 +10,26 @@ from mxnet.gluon import HybridBlock, nn
 from steelyard_worker.frameworks.mxnet.recurrent import Bidirectional, named_by_prefix
 
 
+class Convolution(HybridBlock):
+    """Bias-free convolution of width 5: (N, C, T) -> (N, out, T), as a matrix product over windows.
+
+    oneDNN's gradients of narrow convolutions are in a layout of which MXNet 1.9.1 makes no view, and crashes ("Check failed:
+    !is_view"), also where they are written as convolutions of flat images.
+    """
+
+    def __init__(self, channels: int, out: int, prefix: str) -> None:
+        super().__init__(prefix=prefix)
+        self.out = out
+        self.weight = self.params.get("weight", shape=(out, channels, 5))
+
+    def hybrid_forward(self, F: Any, x: Any, weight: Any) -> Any:
+        flat = F.expand_dims(x, axis=2)
+        windows = F.transpose(F.im2col(flat, kernel=(1, 5), pad=(0, 2), stride=(1, 1), dilate=(1, 1)), axes=(0, 2, 1))
+        kernel = F.reshape(weight, shape=(0, -3))
+        found = F.FullyConnected(windows, kernel, no_bias=True, num_hidden=self.out, flatten=False)
+        return F.transpose(found, axes=(0, 2, 1))
+
+
 def convolutions(part: str, widths: tuple[int, ...], activations: tuple[str, ...]) -> nn.HybridSequential:
     """Return convolutions of width 5, each with batch norm and activation: (N, C, T) -> (N, out, T)."""
     found = nn.HybridSequential(prefix="")
@@ -17,7 +37,7 @@ def convolutions(part: str, widths: tuple[int, ...], activations: tuple[str, ...
         channels, out = widths[number], widths[number + 1]
         # Gluon's momentum is the weight of the old statistic (P-01).
         found.add(
-            nn.Conv1D(out, 5, padding=2, use_bias=False, in_channels=channels, prefix=f"{part}.conv{number}."),
+            Convolution(channels, out, f"{part}.conv{number}."),
             nn.BatchNorm(axis=1, momentum=0.9, epsilon=1e-5, in_channels=out, prefix=f"{part}.bn{number}."),
         )
         if activation:
@@ -80,24 +100,28 @@ class Decoder(HybridBlock):
         return F.stack(*kept, axis=0)
 
     def prepared(self, F: Any, memory: Any, lengths: Any, weights: dict[str, Any]) -> tuple[Any, ...]:
-        """Return memory, keys (N, units, L), the location kernel (units, 1, window), v, and the mask (N, L) as a summand."""
+        """Return memory, keys (N, L, units), the location kernel (units, window), v, and the mask (N, L) as a summand."""
         keys = F.FullyConnected(memory, weights["memory_weight"], no_bias=True, num_hidden=self.units, flatten=False)
         # Nothing stands between the location convolution and its dense layer: their product is one narrow convolution.
-        # It is made in its final shape: oneDNN's gradient of a kernel cannot be reshaped.
-        kernel = F.dot(weights["location_dense_weight"], weights["location_conv_weight"])
+        narrow = F.reshape(weights["location_conv_weight"], shape=(0, -3))
+        kernel = F.dot(weights["location_dense_weight"], narrow)
         places = F.reshape(F.arange(0, self.characters), shape=(1, -1))
         mask = -1e9 * F.broadcast_greater_equal(places, F.reshape(lengths, shape=(-1, 1)))
-        v = F.expand_dims(weights["v_weight"], axis=2)
-        return memory, F.transpose(keys, axes=(0, 2, 1)), kernel, v, mask
+        return memory, keys, kernel, weights["v_weight"], mask
 
     def attend(self, F: Any, query: Any, seen: Any, memory: Any, keys: Any, kernel: Any, v: Any, mask: Any) -> tuple[Any, Any]:
-        """One frame: query (N, units), cumulative weights (N, L) -> context (N, E), the new weights."""
-        location = F.Convolution(
-            F.expand_dims(seen, axis=1), kernel, kernel=(self.window,), pad=(self.window // 2,), num_filter=self.units,
-            no_bias=True,
-        )  # fmt: skip
-        features = F.Activation(F.broadcast_add(keys + location, F.expand_dims(query, axis=2)), act_type="tanh")
-        share = F.softmax(F.sum(F.broadcast_mul(features, v), axis=1) + mask)
+        """One frame: query (N, units), cumulative weights (N, L) -> context (N, E), the new weights.
+
+        The convolution of the weights is a matrix product over their windows.
+        """
+        image = F.reshape(seen, shape=(0, 1, 1, -1))
+        windows = F.im2col(image, kernel=(1, self.window), pad=(0, self.window // 2), stride=(1, 1), dilate=(1, 1))
+        location = F.FullyConnected(
+            F.transpose(windows, axes=(0, 2, 1)), kernel, no_bias=True, num_hidden=self.units, flatten=False
+        )
+        features = F.Activation(F.broadcast_add(keys + location, F.expand_dims(query, axis=1)), act_type="tanh")
+        energy = F.FullyConnected(features, v, no_bias=True, num_hidden=1, flatten=False)
+        share = F.softmax(F.reshape(energy, shape=(0, -3)) + mask)
         return F.reshape(F.batch_dot(F.expand_dims(share, axis=1), memory), shape=(-3, 0)), share
 
     def lstm(self, F: Any, gates: Any, c: Any) -> tuple[Any, Any]:
