@@ -6,10 +6,18 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from steelyard import census, frameworks, workloads
 from steelyard.certificates import record
 from steelyard.certificates.record import Certificate
 from steelyard.certificates.sources import implementation_of
+
+@pytest.fixture(autouse=True)
+def no_certificates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Begin with a cache of one's own, in which nothing is kept yet."""
+    monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path / "cache"))
+
 
 README = Path(__file__).parents[2] / "README.md"
 
@@ -25,7 +33,7 @@ def certificate(workload: workloads.Workload, framework: str, preset: str) -> Ce
     )  # fmt: skip
 
 
-def test_a_cell_is_certified_only_by_the_files_as_they_are_now(cache: Path) -> None:
+def test_a_cell_is_certified_only_by_the_files_as_they_are_now() -> None:
     workload = workloads.find()["resnet18"]
     found = certificate(workload, "pytorch", "tiny")
     record.save(found)
@@ -38,7 +46,7 @@ def test_a_cell_is_certified_only_by_the_files_as_they_are_now(cache: Path) -> N
     assert cells["jax"].said == "implemented"
 
 
-def test_a_cell_that_cannot_be_says_why(tmp_path: Path, cache: Path) -> None:
+def test_a_cell_that_cannot_be_says_why(tmp_path: Path) -> None:
     folder = tmp_path / "resnet18"
     shutil.copytree(workloads.find()["resnet18"].folder, folder)
     (folder / "mxnet.py").unlink()
