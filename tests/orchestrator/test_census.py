@@ -13,6 +13,7 @@ from steelyard.certificates import record
 from steelyard.certificates.record import Certificate
 from steelyard.certificates.sources import implementation_of
 
+
 @pytest.fixture(autouse=True)
 def no_certificates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Begin with a cache of one's own, in which nothing is kept yet."""
