@@ -285,7 +285,7 @@ def check_equal_runs_are_equal_bit_by_bit():
         _, made, batch = trainer("resnet18", IMAGES, deterministic=True)
         placed = made.put(batch)
         runs.append(made.losses([made.step(placed) for _ in range(5)]))
-    assert runs[0] == runs[1]
+    assert np.array_equal(runs[0], runs[1])
 
 
 def check_the_pipeline_keeps_the_order_of_the_run():
