@@ -32,7 +32,7 @@ class Framework:
     knobs: dict[str, dict[str, Any]]
     optimizers: dict[str, dict[str, str]]
     unsupported: dict[str, str]
-    reference: bool = False
+    reference: int = 0  # choice as a float64 reference, 1 is the first; 0: none
     maintained: bool = True
     scripted: bool = False
     note: str = ""

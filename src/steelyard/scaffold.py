@@ -19,7 +19,8 @@ TEMPLATE = WORKER / "template"
 
 def usual() -> tuple[str, ...]:
     """Return the two frameworks that are taken where none is named: the first that can be references."""
-    return tuple(name for name, known in frameworks.contenders().items() if known.reference)[:2]
+    able = [(known.reference, name) for name, known in frameworks.contenders().items() if known.reference]
+    return tuple(name for _, name in sorted(able)[:2])
 
 
 def write(name: str, parent: Path, implementations: Sequence[str]) -> Path:
