@@ -158,5 +158,8 @@ class Strict:
 def bias_corrections(spec: Optimizer, t: tf.Variable) -> tuple[tf.Tensor, tf.Tensor]:
     """Return 1 - beta1^t and 1 - beta2^t in the precision that the rule declares."""
     dtype = tf.float64 if spec.correction == "float64" else tf.float32
-    step, one = tf.cast(t, dtype), tf.constant(1, dtype)
-    return one - tf.constant(spec.beta1, dtype) ** step, one - tf.constant(spec.beta2, dtype) ** step
+    # Powers are rounded once, to what the C library gives: TensorFlow's float32 power is off by a unit in the last place.
+    rounded = (float(dtype.as_numpy_dtype(beta)) for beta in (spec.beta1, spec.beta2))
+    powers = (tf.constant(beta, tf.float64) ** tf.cast(t, tf.float64) for beta in rounded)
+    first, second = (1 - tf.cast(power, dtype) for power in powers)
+    return first, second
