@@ -38,6 +38,7 @@ def planned(name: str, folder: Path) -> plan.RunPlan:
         Options(
             workloads=(f"{name}:{wanted.get('preset', 'tiny')}",), frameworks=("*",), protocol=f"fixed:{wanted['steps']}+1",
             workload_folders=(str(folder),), data=str(Path(DATA) / wanted.get("folder", "")), threads=1,
+            optimizer=wanted.get("optimizer", ""),
         )
     )  # fmt: skip
     workload = found.workloads[name]

@@ -161,5 +161,6 @@ def bias_corrections(spec: Optimizer, t: tf.Variable) -> tuple[tf.Tensor, tf.Ten
     # Powers are rounded once, to what the C library gives: TensorFlow's float32 power is off by a unit in the last place.
     rounded = (float(dtype.as_numpy_dtype(beta)) for beta in (spec.beta1, spec.beta2))
     powers = (tf.constant(beta, tf.float64) ** tf.cast(t, tf.float64) for beta in rounded)
-    first, second = (1 - tf.cast(power, dtype) for power in powers)
+    # Wide again: what is made of a correction must not be rounded once more.
+    first, second = (tf.cast(1 - tf.cast(power, dtype), tf.float64) for power in powers)
     return first, second
