@@ -13,7 +13,7 @@ import numpy as np
 import official_layouts as layouts
 import pytest
 
-from steelyard.data import DataRequest, Progress, list_data, preparation, prepare, shelf, silent
+from steelyard.data import DataRequest, Progress, list_data, preparation, prepare, shelf, silent, speech
 from steelyard.data.catalogue import Layout, find
 from steelyard.data.download import download
 from steelyard.errors import UserError
@@ -47,9 +47,16 @@ def test_every_step_is_reported_in_a_sentence(tmp_path: Path):
 
 
 def test_every_known_data_set_has_titles_terms_and_a_reader():
-    readers = {**preparation.IMAGE_READERS, **preparation.TEXT_READERS}
+    readers = {
+        "image": set(preparation.IMAGE_READERS),
+        "text": set(preparation.TEXT_READERS),
+        "speech": set(speech.READERS),
+        "clips": {"clips"},
+        "pairs": {"pairs"},
+        "language": {"wikitext", "wikipedia"},
+    }
     for known in list_data():
-        assert known.reader in readers
+        assert known.reader in readers[known.form]
         assert known.title and known.terms and known.home.startswith("https://")
         assert all(len(each.digest) in (0, 32, 64) for each in known.layouts)
 
