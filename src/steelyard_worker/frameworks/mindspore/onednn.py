@@ -54,8 +54,8 @@ class Instructions:
 def _has_plain_convolutions(network: Network) -> bool:
     """Say whether a network has convolutions, none of them with a bias.
 
-    Without AVX-512 oneDNN 3.10's gradient of VGG-16's first kernel, whose convolution has a bias, is wrong by 1 %, as its certificate
-    found; with AVX-512 it is right, however slow.
+    Without AVX-512 oneDNN 3.10's gradient of VGG-16's first kernel, whose convolution has a bias, is wrong by 1 %, as its
+    certificate found; with AVX-512 it is right, however slow.
     """
     convolutions = {each.name.removesuffix(".weight") for each in network.parameters if each.kind == "conv"}
     biased = {each.name.removesuffix(".bias") for each in network.parameters if each.kind == "bias"}
