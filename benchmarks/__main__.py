@@ -9,7 +9,7 @@ import time
 from rich.console import Console
 from rich.table import Table
 
-ALL = ("startup", "environments", "storage", "decisions", "preparation", "workers", "implementations")
+ALL = ("startup", "environments", "storage", "decisions", "preparation", "workers", "implementations", "references")
 
 
 def main(names: list[str]) -> int:

@@ -1,4 +1,4 @@
-"""Per framework: the harness over a bare loop, and our implementations against the idiomatic ones, in one process each."""
+"""Per framework: the harness over a bare loop of the same objects, in one process each; and how such processes are run."""
 
 from __future__ import annotations
 
@@ -26,9 +26,8 @@ if TYPE_CHECKING:
     from steelyard.plan import RunPlan
 
 HERE = Path(__file__).parent
-# Steps of about 1 ms and about 10 ms; the published sizes for the comparison with idiomatic programs.
+# Steps of about 1 ms and about 10 ms.
 OVERHEAD = ("lstm-imdb:tiny", "lstm-imdb:reviews")
-FULL_SIZE = ("resnet18:cifar10", "lstm-imdb:keras")
 OVERHEAD_LIMITS = ((5.0, 1.02), (math.inf, 1.005))
 """(up to this many ms per step, limit of harness / bare loop)."""
 
@@ -43,23 +42,16 @@ def measure(names: list[str] | None = None) -> list[Row]:
             print(environment.sentence, file=sys.stderr)
             continue
         rows += [_overhead(name, environment.python, group) for group in OVERHEAD]
-        rows += [_idiomatic(name, environment.python, group) for group in FULL_SIZE]
     return rows
 
 
 def _overhead(name: str, python: Path, group: str) -> Row:
-    found = run_inside(name, python, group, "bare", pairs=300, block_s=0.03)
+    found = run_inside(planned_for(name, group), python, "bare", pairs=300, block_s=0.03)
     limit = next(limit for up_to, limit in OVERHEAD_LIMITS if found["step_ms"] <= up_to)
-    return _row(f"harness / bare loop, {name}, {group}", found, limit, "at most")
+    return row(f"harness / bare loop, {name}, {group}", found, limit, "at most")
 
 
-def _idiomatic(name: str, python: Path, group: str) -> Row:
-    found = run_inside(name, python, group, "idiomatic", pairs=16, block_s=1.0)
-    inverted = {**found, "ratios": [1 / ratio for ratio in found["ratios"]]}
-    return _row(f"our steps/s / idiomatic, {name}, {group}", inverted, 0.98, "at least")
-
-
-def _row(title: str, found: dict[str, Any], limit: float, sense: str) -> Row:
+def row(title: str, found: dict[str, Any], limit: float, sense: str) -> Row:
     """Return the median ratio of the pairs: a neighbour that takes the machine for a moment must not decide."""
     logs = [math.log(ratio) for ratio in found["ratios"]]
     middle = median(logs)
@@ -69,22 +61,34 @@ def _row(title: str, found: dict[str, Any], limit: float, sense: str) -> Row:
     return Row(title, math.exp(middle), limit, sense, detail)
 
 
-def run_inside(name: str, python: Path, group: str, against: str, pairs: int, block_s: float) -> dict[str, Any]:
-    """Run `inside.py` in a framework's interpreter; returns what it printed."""
-    planned = plan.plan(Options(workloads=(group,), frameworks=(name,), protocol="fixed:1+1"))
-    job = certifying(planned, planned.cells[0], materials_of(planned, planned.cells[0]), Path("/nonexistent"))
+def planned_for(name: str, group: str) -> RunPlan:
+    """Return the plan of one workload and preset in one framework, without data."""
+    return plan.plan(Options(workloads=(group,), frameworks=(name,), protocol="fixed:1+1", synthetic=True))
+
+
+def run_inside(
+    planned: RunPlan, python: Path, against: str, pairs: int, block_s: float, packages: Path | str = ""
+) -> dict[str, Any]:
+    """Run `inside.py` in a framework's interpreter; returns what it printed. BenchmarkError has the end of what it complained."""
+    (cell,) = planned.cells
+    job = certifying(planned, cell, materials_of(planned, cell), Path("/nonexistent"))
     request = {
         "worker": str(WORKER), "job": asdict(replace(job, data=replace(job.data, prepared="", order=""))),
-        "against": against, "module": str(HERE / "frameworks" / f"{name}.py"), "pairs": pairs, "block_s": block_s,
+        "against": against, "folder": str(HERE / "frameworks" / cell.framework), "packages": str(packages),
+        "pairs": pairs, "block_s": block_s,
     }  # fmt: skip
     done = subprocess.run(
         [str(python), "-I", str(HERE / "inside.py")], input=json.dumps(request) + "\n", capture_output=True, text=True,
         env=environments.clean_environ(python), check=False,
     )  # fmt: skip
     if done.returncode:
-        raise SystemExit(f"{name} on {group} failed:\n{done.stderr[-2000:]}")
+        raise BenchmarkError(f"{cell.key} against {against} failed:\n{done.stderr[-2000:]}")
     found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
     return found
+
+
+class BenchmarkError(Exception):
+    """A process of a benchmark ended badly."""
 
 
 def materials_of(planned: RunPlan, cell: Cell) -> Materials:

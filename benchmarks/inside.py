@@ -1,8 +1,10 @@
-"""Runs in a framework's interpreter: the harness against a bare loop, or our network against the idiomatic one.
+"""Runs in a framework's interpreter: the harness against a bare loop, or our network against a reference implementation.
 
-Standard input: one JSON line {"worker", "job", "against": "bare"|"idiomatic"|"bare alone", "module", "pairs", "block_s"}.
-Standard output: one JSON line {"ratios": [...], "step_ms", "steps"}; a ratio is our time over the other's, block by block.
-"bare alone" runs `pairs` steps of the bare loop and prints {"peak_bytes"}, the process's peak resident size.
+Standard input: one JSON line {"worker", "job", "against": "bare"|"reference"|"bare alone", "folder", "packages", "pairs",
+"block_s"}. `folder` holds the framework's loop.py and its reference implementations, `packages` what they import beyond the
+framework. Standard output: one JSON line {"ratios": [...], "step_ms", "steps"}; a ratio is our time over the other's, block by
+block; against a reference also {"count", "our_count", "source", "differs"}: trainable scalars, what it is, what it computes
+otherwise. "bare alone" runs `pairs` steps of the bare loop and prints {"peak_bytes"}, the process's peak resident size.
 """
 
 import importlib.util
@@ -12,6 +14,8 @@ import resource
 import sys
 from pathlib import Path
 from time import perf_counter_ns
+
+WARM_NS = 1e9  # at most, beyond the first steps
 
 
 def adopt(name, folder):
@@ -38,26 +42,30 @@ def main():
     trainer = adapter.trainer(implementation, job.sizes, described, tensors.read(Path(job.weights)), job.optimizer)
     canonical = batches.synthetic_batch(job.data)
     batch = trainer.put(canonical)
-    contender = network.load(Path(request["module"]).parent, Path(request["module"]).stem)
+    loop = network.load(request["folder"], "loop")
 
     def ours(steps):
         return measure.time_block(trainer, itertools.repeat(batch), steps, perf_counter_ns).elapsed_ns
 
     if request["against"] == "bare alone":
         for _ in range(request["pairs"]):
-            contender.bare_loop(trainer, batch, 1)
+            loop.bare_loop(trainer, batch, 1)
         trainer.synchronise()
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         print(json.dumps({"peak_bytes": peak}), file=sys.__stdout__, flush=True)
         return
     if request["against"] == "bare":
-        synchronise = trainer.synchronise
+        synchronise, found = trainer.synchronise, {}
 
         def run(steps):
-            contender.bare_loop(trainer, batch, steps)
+            loop.bare_loop(trainer, batch, steps)
     else:
+        sys.path.append(request["packages"])
+        reference = network.load(request["folder"], job.workload.replace("-", "_"))
         rule = request["job"]["optimizer"]
-        step, synchronise = contender.idiomatic(job.workload, job.sizes, rule, canonical)
+        step, synchronise, count = loop.reference(reference, job.sizes, rule, canonical)
+        found = {"count": count, "our_count": described.trainable_count}
+        found |= {"source": reference.SOURCE, "differs": reference.DIFFERS}
 
         def run(steps):
             for _ in range(steps):
@@ -70,21 +78,19 @@ def main():
         synchronise()
         return perf_counter_ns() - begin
 
-    for warm in (ours, theirs):
-        warm(3)
-        warm(5)
-    step_ns = ours(5) / 5
-    steps = max(2, round(request["block_s"] * 1e9 / step_ns))
+    ours(2), theirs(2)
+    step_ns = ours(2) / 2
+    more = max(1, min(8, round(WARM_NS / step_ns)))
+    ours(more), theirs(more)
+    step_ns = ours(more) / more
+    steps = max(1, round(request["block_s"] * 1e9 / step_ns))
     ratios = []
     for pair in range(request["pairs"]):
         first, second = (ours, theirs) if pair % 2 else (theirs, ours)
         times = {first: first(steps), second: second(steps)}
         ratios.append(times[ours] / times[theirs])
-    print(
-        json.dumps({"ratios": ratios, "step_ms": step_ns / 1e6, "steps": steps}),
-        file=sys.__stdout__,
-        flush=True,
-    )
+    found |= {"ratios": ratios, "step_ms": step_ns / 1e6, "steps": steps}
+    print(json.dumps(found), file=sys.__stdout__, flush=True)
 
 
 if __name__ == "__main__":

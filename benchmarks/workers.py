@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from benchmarks.implementations import materials_of, run_inside
+from benchmarks.implementations import materials_of, planned_for, run_inside
 from benchmarks.rows import Row
 from steelyard import environments, frameworks, plan
 from steelyard.jobs import measuring
@@ -49,7 +49,7 @@ def _start(name: str, python: Path) -> Row:
 
 def _memory(name: str, python: Path) -> Row:
     ours = _trial(name, python, COMMON, 0).peak_resident_bytes or 0
-    bare = run_inside(name, python, COMMON, "bare alone", pairs=STEPS, block_s=0.0)["peak_bytes"]
+    bare = run_inside(planned_for(name, COMMON), python, "bare alone", pairs=STEPS, block_s=0.0)["peak_bytes"]
     how = f"{ours / 2**20:,.0f} MiB / {bare / 2**20:,.0f} MiB, peaks of two processes"
     return Row(f"memory of a worker / bare loop, {name}, {COMMON}", ours / bare, 1.05, "at most", how)
 

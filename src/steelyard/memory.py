@@ -17,7 +17,7 @@ PROCESS_BYTES = 500 * 2**20
 # Gradients of activations and workspaces of kernels, over the activations kept for the backward pass; measured on ResNet-18.
 WORKING = 1.5
 FLOAT = 4
-MOMENTS = {"sgd": 1, "adam": 2, "adamw": 2}
+MOMENTS = {"sgd": 1, "adam": 2, "adamw": 2, "lamb": 2}
 
 
 def needed_bytes(network: Network, rule: Optimizer, batch: int) -> int:

@@ -1,9 +1,8 @@
-"""What was answered on the test split -> scores, by the measures of each field. The first score of a metric is its headline."""
+"""What was answered on the test split -> scores, by the measures of each field."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,19 +15,14 @@ if TYPE_CHECKING:
     Answers = Mapping[str, np.ndarray[Any, Any]]
 
 
-@dataclass(frozen=True)
-class Metric:
-    """`score` maps answers to {name of a score: value}; shares are between 0 and 1 and are said in percent."""
+def score(name: str, answers: Answers) -> dict[str, float]:
+    """Return {name of a score: value} by the metric that a specification names; its first score is the headline.
 
-    score: Callable[[Answers], dict[str, float]]
-    higher_is_better: bool = True
-
-
-def metric(name: str) -> Metric:
-    """Return a metric by the name that specifications use."""
+    Shares are between 0 and 1 and are said in percent.
+    """
     if name not in METRICS:
         raise UserError(f"There is no metric '{name}'.{nearest(name, list(METRICS))}")
-    return METRICS[name]
+    return METRICS[name](answers)
 
 
 def is_share(score: str) -> bool:
@@ -62,9 +56,28 @@ def _language(answers: Answers) -> dict[str, float]:
 
 
 def _translation(answers: Answers) -> dict[str, float]:
-    """Answers: nll float (N,) summed over the sentence's words, words (N,)."""
+    """Answers: nll float (N,) summed over the sentence's words, words (N,).
+
+    With what the network wrote: said and truth int32 (N, L), word pieces ended by 3 and padded by 0, and encoding uint8, the
+    file that says what pieces mean. BLEU is that of the corpus by sacrebleu's own tokenizer, between 0 and 100.
+    """
     words = float(answers["words"].sum())
-    return {"perplexity": math.exp(float(answers["nll"].sum(dtype=np.float64)) / words)}
+    scores = {"perplexity": math.exp(float(answers["nll"].sum(dtype=np.float64)) / words)}
+    if "said" in answers:
+        import sacrebleu
+        from tokenizers import Tokenizer
+
+        pieces = Tokenizer.from_buffer(answers["encoding"].tobytes())
+        said, truth = (pieces.decode_batch([_until_end(row) for row in answers[name].tolist()]) for name in ("said", "truth"))
+        scores["BLEU"] = float(sacrebleu.corpus_bleu(said, [truth]).score)
+    return scores
+
+
+END_OF_SENTENCE = 3
+
+
+def _until_end(pieces: list[int]) -> list[int]:
+    return pieces[: pieces.index(END_OF_SENTENCE)] if END_OF_SENTENCE in pieces else pieces
 
 
 def _speech(answers: Answers) -> dict[str, float]:
@@ -95,10 +108,10 @@ def _spectrogram(answers: Answers) -> dict[str, float]:
     return {"mel loss": float(answers["mel"].mean()), "gate loss": float(answers["gate"].mean())}
 
 
-METRICS = {
-    "accuracy": Metric(_accuracy),
-    "masked-language": Metric(_language),
-    "translation": Metric(_translation, higher_is_better=False),
-    "speech": Metric(_speech, higher_is_better=False),
-    "spectrogram": Metric(_spectrogram, higher_is_better=False),
+METRICS: dict[str, Callable[[Answers], dict[str, float]]] = {
+    "accuracy": _accuracy,
+    "masked-language": _language,
+    "translation": _translation,
+    "speech": _speech,
+    "spectrogram": _spectrogram,
 }

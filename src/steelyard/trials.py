@@ -157,7 +157,7 @@ def replay(folder: Path, job: Job, events: Iterable[dict[str, Any]]) -> Trial:
                 blocks.append(_block(event))
             case "evaluated":
                 answers = tensors.read(folder / protocol.ANSWERS)
-                scores = metrics.metric(job.metric).score(answers) if event["samples"] else {}
+                scores = metrics.score(job.metric, answers) if event["samples"] else {}
                 found["evaluation"] = Evaluation(event["steps"], scores, event["elapsed_ns"])
             case "tensors":
                 found["tensors"][event["variant"]] = event["folder"]

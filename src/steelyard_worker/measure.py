@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steelyard_worker import batches, steady, tensors
-from steelyard_worker.protocol import ANSWERS, LOSSES, SAMPLES, Refusal
+from steelyard_worker.protocol import ANSWERS, ENCODING, LOSSES, SAMPLES, Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -216,15 +216,21 @@ class _Session:
     def evaluate(self, job: Job) -> None:
         """Keep the answers on the test split, to be judged by the metric; steps trained so far are said with them."""
         began = self.clock()
-        keep = self.network.answers or classified
-        parts = [
-            keep(self.trainer.outputs(self.trainer.put(batch)), batch)
-            for batch in batches.evaluation_batches(job.data, job.batch)
-        ]
+        parts = [self._answers(batch) for batch in batches.evaluation_batches(job.data, job.batch)]
         answers = {name: np.concatenate([part[name] for part in parts]) for name in (parts[0] if parts else ())}
+        if self.network.write and parts:
+            answers["encoding"] = np.fromfile(Path(job.data.prepared) / ENCODING, np.uint8)
         elapsed_ns = self.clock() - began
         tensors.write(Path(job.folder) / ANSWERS, answers, {"steps": self.recorder.steps})
         self.events.write("evaluated", steps=self.recorder.steps, elapsed_ns=elapsed_ns, samples=len(parts) * job.batch)
+
+    def _answers(self, batch: Batch) -> Batch:
+        keep = self.network.answers or classified
+        found = keep(self._forward(batch), batch)
+        return found | self.network.write(self._forward, batch) if self.network.write else found
+
+    def _forward(self, batch: Batch) -> Batch:
+        return self.trainer.outputs(self.trainer.put(batch))
 
 
 def classified(outputs: Batch, batch: Batch) -> Batch:

@@ -28,6 +28,8 @@ LOSSES = "losses.f32"
 LOG = "output.log"
 # Tensors folder: what the network answered on the test split, small arrays (samples, ...), judged by the metric.
 ANSWERS = "answers"
+# Beside prepared text: how it was cut into word pieces. The record must be readable when the prepared data are gone.
+ENCODING = "tokenizer.json"
 
 
 class Refusal(Exception):
@@ -37,6 +39,9 @@ class Refusal(Exception):
         super().__init__(message)
         self.kind = kind
 
+
+# What follows the refusal of a native update rule that a framework does not have.
+WRITTEN_OUT = "With --flavour strict it is written out by hand."
 
 ERROR_KINDS = (
     "unsupported",  # the framework cannot do this; the message says how that was shown

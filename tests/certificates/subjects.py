@@ -48,7 +48,9 @@ def peer(framework: str) -> Peer:
 def _data(network: Network, batch: int, folder: Path) -> Data:
     generator, count = np.random.default_rng(SEED), batch * STEPS
     if network.draw:
-        arrays = network.draw(generator, count)
+        # Batch by batch: each is to have short samples beside long ones.
+        drawn = [network.draw(generator, batch) for _ in range(STEPS)]
+        arrays = {name: np.concatenate([each[name] for each in drawn]) for name in drawn[0]}
     else:
         arrays = {each.name: _draw(each, count, generator) for each in network.inputs}
     tensors.write(folder / "synthetic", {name: array[:batch] for name, array in arrays.items()})

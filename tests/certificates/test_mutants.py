@@ -64,6 +64,8 @@ UNCHANGED = [
     Mutant("unchanged", "lstm-imdb", "tiny", REFERENCE, (), "", None, {}),
     Mutant("unchanged", "lstm-imdb", "tiny-bidirectional", REFERENCE, (), "", None, {}),
     Mutant("unchanged", "bert", "tiny", REFERENCE, (), "", None, {}),
+    Mutant("unchanged", "gnmt", "tiny", REFERENCE, (), "", None, {}),
+    Mutant("unchanged", "tacotron2", "tiny", REFERENCE, (), "", None, {}),
 ]
 
 

@@ -33,11 +33,12 @@ pytestmark = [
 def planned(name: str, folder: Path) -> plan.RunPlan:
     """A plan of the workload's tiny preset on real data, in every framework."""
     wanted = TABLE[name]
+    data = "" if wanted.get("embedded") else str(Path(DATA) / wanted.get("folder", ""))
     shutil.copytree(workloads.find()[name].folder, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     found = plan.plan(
         Options(
             workloads=(f"{name}:{wanted.get('preset', 'tiny')}",), frameworks=("*",), protocol=f"fixed:{wanted['steps']}+1",
-            workload_folders=(str(folder),), data=str(Path(DATA) / wanted.get("folder", "")), threads=1,
+            workload_folders=(str(folder),), data=data, threads=1,
             optimizer=wanted.get("optimizer", ""),
         )
     )  # fmt: skip

@@ -7,7 +7,7 @@ import pytest
 import tomllib
 
 from steelyard.frameworks import WORKER
-from steelyard.metrics import metric
+from steelyard import metrics
 from steelyard_worker.network import Network, describe
 
 FOLDER = WORKER / "workloads" / "bert"
@@ -81,7 +81,7 @@ def test_answers_count_used_places_only_and_give_the_metric_what_it_reads():
     assert found["next_right"].tolist() == [1, 0]
     sure = math.log(math.exp(4) + 2) - 4
     assert np.allclose(found["nll"], [sure + math.log(3), math.log(3)], atol=1e-6)
-    scores = metric("masked-language").score(found)
+    scores = metrics.score("masked-language", found)
     assert scores["masked words"] == pytest.approx(1 / 3)
     assert scores["perplexity"] == pytest.approx(math.exp((sure + 2 * math.log(3)) / 3), rel=1e-6)
     assert scores["next sentence"] == 0.5

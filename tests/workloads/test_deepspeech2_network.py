@@ -108,7 +108,7 @@ def test_answers_are_the_best_class_of_every_frame_and_are_judged_up_to_the_end(
     batch = {"frames": np.array([7], np.int32), "transcript": np.array([[9, 10, 0]], np.int32)}
     answers = network.answers({"logits": np.eye(29, dtype=np.float32)[heard]}, batch)
     assert answers["frames"].dtype == np.int8
-    assert metrics.metric("speech").score(answers) == {"WER": 0.0, "CER": 0.0}
+    assert metrics.score("speech", answers) == {"WER": 0.0, "CER": 0.0}
 
 
 @pytest.mark.parametrize("preset", ["librispeech", "librispeech-800"])

@@ -113,4 +113,4 @@ def test_a_network_that_knows_nothing_is_as_perplexed_as_its_vocabulary_is_large
     network = workload.network(workload.preset("tiny"))
     drawn = network.draw(np.random.default_rng(1), 4)
     answers = network.answers({"logits": np.zeros((4, 11, 200), np.float32)}, drawn)
-    assert metrics.metric("translation").score(answers)["perplexity"] == pytest.approx(200)
+    assert metrics.score("translation", answers)["perplexity"] == pytest.approx(200)

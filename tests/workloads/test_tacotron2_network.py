@@ -7,7 +7,7 @@ import pytest
 import tomllib
 
 from steelyard.frameworks import WORKER
-from steelyard.metrics import metric
+from steelyard import metrics
 from steelyard_worker.network import Network, describe, load
 
 FOLDER = WORKER / "workloads" / "tacotron2"
@@ -79,5 +79,5 @@ def test_answers_are_the_losses_of_each_utterance_written_out():
             logit = float(outputs["gate"][n, t]) * (-1 if ended else 1)
             entropy += max(logit, 0) + math.log1p(math.exp(-abs(logit)))
         np.testing.assert_allclose([found["mel"][n], found["gate"][n]], [sum(squares), entropy / 24], rtol=1e-6)
-    scores = metric(SPEC["metric"]).score(found)
+    scores = metrics.score(SPEC["metric"], found)
     np.testing.assert_allclose(scores["mel loss"], found["mel"].mean())

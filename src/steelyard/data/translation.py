@@ -16,6 +16,7 @@ import numpy as np
 from steelyard.data.request import Progress
 from steelyard.data.tables import Spool
 from steelyard.errors import UserError
+from steelyard_worker.protocol import ENCODING
 from steelyard_worker.tensors import Writer
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 PAD, UNKNOWN, BEGIN, END = range(4)
 MARKS = ("<pad>", "<unk>", "<s>", "</s>")
 LANGUAGES = ("en", "de")
-TOKENIZER = "tokenizer.json"  # beside the arrays
 # Layout -> beginnings of the names of training and test files, the first that is there.
 STEMS = {
     "tokens": (("train.tok.clean",), ("newstest2014.tok",)),
@@ -83,7 +83,7 @@ def write_pairs(
     """
     train, test = (_split(source, stems) for stems in STEMS[source.layout.name])
     tokenizer = learn_pieces(train, options.vocabulary, source.layout.name == "sentences", report)
-    tokenizer.save(str(folder / TOKENIZER))
+    tokenizer.save(str(folder / ENCODING))
     with ExitStack() as spools:
         splits = {"train": (train, options.train_limit), "test": (test, options.test_limit)}
         rows = [

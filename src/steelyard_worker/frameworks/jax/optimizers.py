@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from steelyard_worker.protocol import Optimizer, Refusal
+from steelyard_worker.protocol import WRITTEN_OUT, Optimizer, Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -48,12 +48,15 @@ def _optax(spec: Optimizer, decayed: dict[str, bool]) -> optax.GradientTransform
         "adamw": lambda: optax.adamw(
             spec.learning_rate, spec.beta1, spec.beta2, spec.epsilon, weight_decay=spec.weight_decay, mask=decayed
         ),
+        "lamb": lambda: optax.lamb(
+            spec.learning_rate, spec.beta1, spec.beta2, spec.epsilon, weight_decay=spec.weight_decay, mask=decayed
+        ),
     }
     if spec.name not in makers:
-        raise Refusal("unsupported", f"No native {spec.name} is known for JAX; known: {', '.join(makers)}.")
+        raise Refusal("unsupported", f"No native {spec.name} is known for JAX; known: {', '.join(makers)}. {WRITTEN_OUT}")
     transform = makers[spec.name]()
     before = [optax.clip_by_global_norm(spec.clip)] if spec.clip else []
-    if spec.weight_decay and any(decayed.values()) and spec.name != "adamw":
+    if spec.weight_decay and any(decayed.values()) and spec.name in ("sgd", "adam"):
         before.append(optax.add_decayed_weights(spec.weight_decay, decayed))
     return optax.chain(*before, transform) if before else transform
 
@@ -63,7 +66,7 @@ class Strict:
 
     def __init__(self, spec: Optimizer) -> None:
         self._spec, self._t = spec, 0
-        self._rule = self._sgd if spec.name == "sgd" else self._adam
+        self._rule = {"sgd": self._sgd, "lamb": self._lamb}.get(spec.name, self._adam)
 
     def init(self, tensors: Tensors) -> dict[str, tuple[jax.Array, ...]]:
         """Return the zero moments of every tensor."""
@@ -96,18 +99,30 @@ class Strict:
         return p - spec.learning_rate * (g + spec.momentum * u if spec.nesterov else u), (u,)
 
     def _adam(self, p: jax.Array, g: jax.Array, memory: Any, decay: float, scalars: Tensors) -> tuple[jax.Array, Any]:
-        spec, (m, v) = self._spec, memory
+        spec = self._spec
         scalar = {name: jnp.asarray(value, p.dtype) for name, value in scalars.items()}
         if decay and spec.name == "adamw":
             p = p * (1 - spec.learning_rate * decay)
         elif decay:
             g = g + decay * p
-        m = spec.beta1 * m + (1 - spec.beta1) * g
-        v = spec.beta2 * v + (1 - spec.beta2) * g * g
+        m, v = self._moments(g, memory)
         if spec.form == "canonical":
             corrected = jnp.sqrt(v / scalar["second"]) + spec.epsilon
             return p - spec.learning_rate * (m / scalar["first"]) / corrected, (m, v)
         return p - scalar["rate"] * m / (jnp.sqrt(v) + spec.epsilon), (m, v)
+
+    def _lamb(self, p: jax.Array, g: jax.Array, memory: Any, decay: float, scalars: Tensors) -> tuple[jax.Array, Any]:
+        scalar = {name: jnp.asarray(value, p.dtype) for name, value in scalars.items()}
+        m, v = self._moments(g, memory)
+        change = (m / scalar["first"]) / (jnp.sqrt(v / scalar["second"]) + self._spec.epsilon) + decay * p
+        ours, theirs = jnp.linalg.norm(p), jnp.linalg.norm(change)
+        some = (ours > 0) & (theirs > 0)
+        ratio = jnp.where(some, ours / jnp.where(some, theirs, 1), 1)
+        return p - self._spec.learning_rate * ratio * change, (m, v)
+
+    def _moments(self, g: jax.Array, memory: Any) -> tuple[jax.Array, jax.Array]:
+        spec, (m, v) = self._spec, memory
+        return spec.beta1 * m + (1 - spec.beta1) * g, spec.beta2 * v + (1 - spec.beta2) * g * g
 
 
 def bias_corrections(spec: Optimizer, t: int) -> tuple[float, float]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from mindspore import Parameter, ParameterTuple, Tensor, nn, ops
 
-from steelyard_worker.protocol import Optimizer, Refusal
+from steelyard_worker.protocol import WRITTEN_OUT, Optimizer, Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,7 +43,7 @@ def _native(spec: Optimizer, named: dict[str, Parameter]) -> tuple[nn.Cell, tupl
         ),
     }
     if spec.name not in makers:
-        raise Refusal("unsupported", f"No native {spec.name} is known for MindSpore; known: {', '.join(makers)}, adamw.")
+        raise Refusal("unsupported", f"No native {spec.name} is known for MindSpore; known: {', '.join(makers)}, adamw. {WRITTEN_OUT}")
     return makers[spec.name](parameters), (*others, *decayed)
 
 
@@ -106,6 +106,8 @@ class Strict(nn.Cell):
         for i in range(len(self.tensors)):
             if self.rule == "sgd":
                 self._sgd(self.tensors[i], self.first[i], gradients[i], self.decays[i])
+            elif self.rule == "lamb":
+                self._lamb(self.tensors[i], self.first[i], self.second[i], gradients[i], self.decays[i], one, two)
             else:
                 self._adam(self.tensors[i], self.first[i], self.second[i], gradients[i], self.decays[i], one, two)
         return True
@@ -121,14 +123,28 @@ class Strict(nn.Cell):
     ) -> None:  # fmt: skip
         old = p * (1 - self.rate * decay) if decay and self.rule == "adamw" else p
         g = gradient + decay * p if decay and self.rule != "adamw" else gradient
-        mean = self.beta1 * m + self.keep1 * g
-        square = self.beta2 * v + self.keep2 * g * g
-        ops.assign(m, mean)
-        ops.assign(v, square)
+        mean, square = self._moments(m, v, g)
         if self.canonical:
             ops.assign(p, old - self.rate * (mean / one) / (ops.sqrt(square / two) + self.epsilon))
         else:
             ops.assign(p, old - one * mean / (ops.sqrt(square) + self.epsilon))
+
+    def _lamb(
+        self, p: Parameter, m: Parameter, v: Parameter, g: Tensor, decay: float, one: Tensor, two: Tensor
+    ) -> None:  # fmt: skip
+        mean, square = self._moments(m, v, g)
+        change = (mean / one) / (ops.sqrt(square / two) + self.epsilon) + decay * p
+        ours, theirs = ops.sqrt(ops.sum(p * p)), ops.sqrt(ops.sum(change * change))
+        some = ops.logical_and(ours > 0, theirs > 0)
+        ratio = ops.where(some, ours / ops.where(some, theirs, ops.ones_like(theirs)), ops.ones_like(ours))
+        ops.assign(p, p - self.rate * ratio * change)
+
+    def _moments(self, m: Parameter, v: Parameter, g: Tensor) -> tuple[Tensor, Tensor]:
+        mean = self.beta1 * m + self.keep1 * g
+        square = self.beta2 * v + self.keep2 * g * g
+        ops.assign(m, mean)
+        ops.assign(v, square)
+        return mean, square
 
 
 def scalars(spec: Optimizer, t: int) -> tuple[float, float]:

@@ -9,7 +9,7 @@ import mxnet as mx
 import numpy as np
 from mxnet import gluon, nd
 
-from steelyard_worker.protocol import Optimizer, Refusal
+from steelyard_worker.protocol import WRITTEN_OUT, Optimizer, Refusal
 
 if TYPE_CHECKING:
     from mxnet.gluon import Parameter
@@ -73,7 +73,7 @@ def _native(spec: Optimizer, named: dict[str, Parameter]) -> Any:
     elif spec.name in ("adam", "adamw"):
         made = _adam(spec, coupled=spec.weight_decay if spec.name == "adam" else 0.0)
     else:
-        raise Refusal("unsupported", f"No native {spec.name} is known for MXNet; known: sgd, adam, adamw.")
+        raise Refusal("unsupported", f"No native {spec.name} is known for MXNet; known: sgd, adam, adamw. {WRITTEN_OUT}")
     # kvstore=None: there is one device, so nothing has to be summed.
     trainer = gluon.Trainer(list(named.values()), made, kvstore=None)
     if spec.name != "adamw":
@@ -107,7 +107,7 @@ class Strict:
     def step(self, batch_size: int) -> None:
         """Apply one update; the gradients are of a mean already, so `batch_size` is 1 (P-45)."""
         self._t += batch_size
-        rule = self._sgd if self._spec.name == "sgd" else self._adam
+        rule = {"sgd": self._sgd, "lamb": self._lamb}.get(self._spec.name, self._adam)
         for name, parameter in self._named.items():
             decay = self._spec.weight_decay if name in self._spec.decay else 0.0
             rule(name, parameter.data(), parameter.grad(), decay)
@@ -126,15 +126,28 @@ class Strict:
             p *= 1 - spec.learning_rate * decay
         elif decay:
             g = g + decay * p
-        m *= spec.beta1
-        m += (1 - spec.beta1) * g
-        v *= spec.beta2
-        v += (1 - spec.beta2) * g * g
+        self._remember(m, v, g)
         first, second = bias_corrections(spec, self._t)
         if spec.form == "canonical":
             p -= spec.learning_rate * (m / first) / ((v / second).sqrt() + spec.epsilon)
         else:
             p -= (spec.learning_rate * math.sqrt(second) / first) * m / (v.sqrt() + spec.epsilon)
+
+    def _lamb(self, name: str, p: NDArray, g: NDArray, decay: float) -> None:
+        spec, m, v = self._spec, self._first[name], self._second[name]
+        self._remember(m, v, g)
+        first, second = bias_corrections(spec, self._t)
+        change = (m / first) / ((v / second).sqrt() + spec.epsilon) + decay * p
+        # Read back: what a ratio is where a norm is zero has to be decided.
+        ours, theirs = (float(each.norm().asscalar()) for each in (p, change))
+        p -= spec.learning_rate * (ours / theirs if ours and theirs else 1.0) * change
+
+    def _remember(self, m: NDArray, v: NDArray, g: NDArray) -> None:
+        spec = self._spec
+        m *= spec.beta1
+        m += (1 - spec.beta1) * g
+        v *= spec.beta2
+        v += (1 - spec.beta2) * g * g
 
 
 def bias_corrections(spec: Optimizer, t: int) -> tuple[float, float]:

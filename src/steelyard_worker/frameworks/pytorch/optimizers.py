@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from steelyard_worker.protocol import Optimizer, Refusal
+from steelyard_worker.protocol import WRITTEN_OUT, Optimizer, Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,7 +52,7 @@ def _native(spec: Optimizer, named: dict[str, Tensor]) -> torch.optim.Optimizer:
         "adamw": lambda g: torch.optim.AdamW(g, spec.learning_rate, (spec.beta1, spec.beta2), spec.epsilon, fused=True),
     }
     if spec.name not in makers:
-        raise Refusal("unsupported", f"No native {spec.name} is known for PyTorch; known: {', '.join(makers)}.")
+        raise Refusal("unsupported", f"No native {spec.name} is known for PyTorch; known: {', '.join(makers)}. {WRITTEN_OUT}")
     return makers[spec.name](groups)
 
 
@@ -75,7 +75,7 @@ class Strict:
         self._t += 1
         if self._spec.clip:
             self._clip([tensor.grad for tensor in self._named.values()])
-        rule = self._sgd if self._spec.name == "sgd" else self._adam
+        rule = {"sgd": self._sgd, "lamb": self._lamb}.get(self._spec.name, self._adam)
         for name, tensor in self._named.items():
             rule(name, tensor, self._spec.weight_decay if name in self._spec.decay else 0.0)
 
@@ -96,13 +96,26 @@ class Strict:
             p.mul_(1 - spec.learning_rate * decay)
         elif decay:
             g = g + decay * p
-        m.mul_(spec.beta1).add_((1 - spec.beta1) * g)
-        v.mul_(spec.beta2).add_((1 - spec.beta2) * g * g)
+        self._remember(m, v, g)
         first, second = bias_corrections(spec, self._t)
         if spec.form == "canonical":
             p.sub_(spec.learning_rate * (m / first) / ((v / second).sqrt() + spec.epsilon))
         else:
             p.sub_((spec.learning_rate * math.sqrt(second) / first) * m / (v.sqrt() + spec.epsilon))
+
+    def _lamb(self, name: str, p: Tensor, decay: float) -> None:
+        spec, m, v = self._spec, self._first[name], self._second[name]
+        self._remember(m, v, p.grad)
+        first, second = bias_corrections(spec, self._t)
+        change = (m / first) / ((v / second).sqrt() + spec.epsilon) + decay * p
+        ours, theirs = torch.linalg.vector_norm(p), torch.linalg.vector_norm(change)
+        ratio = torch.where((ours > 0) & (theirs > 0), ours / theirs, 1.0)
+        p.sub_(spec.learning_rate * ratio * change)
+
+    def _remember(self, m: Tensor, v: Tensor, g: Tensor) -> None:
+        spec = self._spec
+        m.mul_(spec.beta1).add_((1 - spec.beta1) * g)
+        v.mul_(spec.beta2).add_((1 - spec.beta2) * g * g)
 
 
 def bias_corrections(spec: Optimizer, t: int) -> tuple[float, float]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from steelyard_worker.protocol import Optimizer, Refusal
+from steelyard_worker.protocol import WRITTEN_OUT, Optimizer, Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,8 +21,10 @@ def update_rule(spec: Optimizer, named: Named, kernel: str) -> Update:
 
     Native rules come as `kernel` says: "fused", TensorFlow's own one-pass operators, or "keras", `keras.optimizers`.
     """
-    if spec.name not in ("sgd", "adam", "adamw"):
-        raise Refusal("unsupported", f"No {spec.name} is known for TensorFlow; known: sgd, adam, adamw.")
+    native = ("sgd", "adam", "adamw")
+    if spec.flavour != "strict" and spec.name not in native:
+        known = ", ".join(native)
+        raise Refusal("unsupported", f"No native {spec.name} is known for TensorFlow; known: {known}. {WRITTEN_OUT}")
     if spec.flavour == "strict":
         rule: Update = Strict(spec, named)
     else:
@@ -128,7 +130,7 @@ class Strict:
     def __call__(self, gradients: list[tf.Tensor]) -> None:
         """Apply one update."""
         self._t.assign_add(1)
-        rule = self._sgd if self._spec.name == "sgd" else self._adam
+        rule = {"sgd": self._sgd, "lamb": self._lamb}.get(self._spec.name, self._adam)
         for (name, variable), gradient in zip(self._named.items(), gradients, strict=True):
             rule(name, variable, gradient, self._spec.weight_decay if name in self._spec.decay else 0.0)
 
@@ -144,8 +146,7 @@ class Strict:
             p.assign(p * (1 - spec.learning_rate * decay))
         elif decay:
             g = g + decay * p
-        m.assign(spec.beta1 * m + (1 - spec.beta1) * g)
-        v.assign(spec.beta2 * v + (1 - spec.beta2) * g * g)
+        self._remember(m, v, g)
         first, second = bias_corrections(spec, self._t)
         if spec.form == "canonical":
             scale, root = tf.cast(1 / first, p.dtype), tf.cast(1 / second, p.dtype)
@@ -153,6 +154,19 @@ class Strict:
         else:
             scale = tf.cast(spec.learning_rate * tf.sqrt(second) / first, p.dtype)
             p.assign_sub(scale * m / (tf.sqrt(v) + spec.epsilon))
+
+    def _lamb(self, name: str, p: tf.Variable, g: tf.Tensor, decay: float) -> None:
+        spec, m, v = self._spec, self._first[name], self._second[name]
+        self._remember(m, v, g)
+        scale, root = (tf.cast(1 / correction, p.dtype) for correction in bias_corrections(spec, self._t))
+        change = m * scale / (tf.sqrt(v * root) + spec.epsilon) + decay * p
+        ours, theirs = tf.norm(p), tf.norm(change)
+        ratio = tf.where((ours > 0) & (theirs > 0), tf.math.divide_no_nan(ours, theirs), tf.ones_like(ours))
+        p.assign_sub(spec.learning_rate * ratio * change)
+
+    def _remember(self, m: tf.Variable, v: tf.Variable, g: tf.Tensor) -> None:
+        m.assign(self._spec.beta1 * m + (1 - self._spec.beta1) * g)
+        v.assign(self._spec.beta2 * v + (1 - self._spec.beta2) * g * g)
 
 
 def bias_corrections(spec: Optimizer, t: tf.Variable) -> tuple[tf.Tensor, tf.Tensor]:

@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from steelyard_worker.beam import Beam
 from steelyard_worker.network import Input, Network, Parameter
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from steelyard_worker.batches import Batch
 
 PAD, UNKNOWN, BEGIN, END = range(4)
@@ -23,7 +26,9 @@ BOUND, AT_WIDTH = 0.1, 1024
 
 
 def describe(sizes: dict[str, Any]) -> Network:
-    """Sizes: vocabulary, hidden, layers (of encoder and of decoder, at least 2), source, target (longest), batch."""
+    """Sizes: vocabulary, hidden, layers (of encoder and of decoder, at least 2), source, target (longest), batch, and the width
+    of the beam in which translations are looked for.
+    """
     vocabulary, hidden = sizes["vocabulary"], sizes["hidden"]
     initial = _initial(hidden)
     inputs = (
@@ -46,7 +51,12 @@ def describe(sizes: dict[str, Any]) -> Network:
         return _batch(generator, batch, sizes)
 
     macs, kept = _macs(sizes, encoder, decoder), _activations(sizes)
-    return Network(tuple(parameters), inputs, macs, kept, draw=draw, answers=answers)
+    beam = Beam(sizes["beam"], BEGIN, END, PAD)
+
+    def write(forward: Callable[[Batch], Batch], batch: Batch) -> Batch:
+        return translations(forward, batch, beam)
+
+    return Network(tuple(parameters), inputs, macs, kept, draw=draw, answers=answers, write=write)
 
 
 def _encoder(sizes: dict[str, Any]) -> list[Parameter]:
@@ -128,6 +138,18 @@ def answers(outputs: Batch, batch: Batch) -> Batch:
     # One sentence at a time: a batch of logits is large enough as it is.
     found = [_nll(logits, words) for logits, words in zip(outputs["logits"], labels, strict=True)]
     return {"nll": (np.stack(found) * inside).sum(axis=1), "words": inside.sum(axis=1, dtype=np.int32)}
+
+
+def translations(forward: Callable[[Batch], Batch], batch: Batch, beam: Beam) -> Batch:
+    """Return `said` and `truth`, int32 (N, T - 1): word pieces without the beginning, padded."""
+
+    def score(targets: np.ndarray[Any, Any], place: int) -> np.ndarray[Any, Any]:
+        logits = forward({**batch, "target": targets})["logits"][:, place - 1].astype(np.float64)
+        logits -= logits.max(axis=1, keepdims=True)
+        return np.asarray(logits - np.log(np.exp(logits).sum(axis=1, keepdims=True)))
+
+    count, longest = batch["target"].shape
+    return {"said": beam.search(score, count, longest)[:, 1:], "truth": batch["target"][:, 1:]}
 
 
 def _nll(logits: np.ndarray[Any, Any], labels: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

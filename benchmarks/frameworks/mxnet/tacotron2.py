@@ -1,0 +1,134 @@
+"""Tacotron 2 from Gluon's layers and cells, its decoder unrolled in the hybridized graph."""
+
+import numpy as np
+from mxnet import gluon
+from mxnet.gluon import nn, rnn
+
+SOURCE = "written by hand from mxnet 1.9.1's gluon.nn.Conv1D, gluon.rnn.LSTM and LSTMCell, unrolled as cells are; no package has it for MXNet"
+DIFFERS = (
+    "a second bias in every LSTM, trained; the encoder's backward direction starts in the padding, as the fused operator heeds lengths with "
+    "cuDNN only"
+)
+
+
+def convolutions(widths, activations):
+    """Convolutions of width 5, each with batch norm and activation."""
+    found = nn.HybridSequential()
+    for channels, out, activation in zip(widths, widths[1:], activations):
+        found.add(nn.Conv1D(out, 5, padding=2, use_bias=False, in_channels=channels), nn.BatchNorm(in_channels=out))
+        if activation:
+            found.add(nn.Activation(activation))
+    return found
+
+
+class Attention(gluon.HybridBlock):
+    """Location-sensitive attention of one frame."""
+
+    def __init__(self, sizes):
+        super().__init__()
+        units, window = sizes["attention"], sizes["window"]
+        with self.name_scope():
+            self.query = nn.Dense(units, use_bias=False, in_units=sizes["lstm"])
+            self.conv = nn.Conv1D(sizes["filters"], window, padding=window // 2, use_bias=False, in_channels=1)
+            self.dense = nn.Dense(units, use_bias=False, flatten=False, in_units=sizes["filters"])
+            self.v = nn.Dense(1, use_bias=False, flatten=False, in_units=units)
+
+    def hybrid_forward(self, F, state, seen, memory, keys, lengths):
+        """State (N, H), cumulative weights (N, L), memory, its keys, lengths -> context (N, E), weights (N, L)."""
+        location = self.dense(F.swapaxes(self.conv(F.expand_dims(seen, 1)), 1, 2))
+        energy = self.v(F.tanh(F.broadcast_add(keys + location, F.expand_dims(self.query(state), 1))))
+        share = F.softmax(F.reshape(energy, (0, -3)), lengths, use_length=True)
+        return F.reshape(F.batch_dot(F.expand_dims(share, 1), memory), (-3, 0)), share
+
+
+class Decoder(gluon.HybridBlock):
+    """Prenet's frames (T, N, P), memory (N, L, E), lengths -> second LSTM's states beside the contexts, (T, N, H + E)."""
+
+    def __init__(self, sizes):
+        super().__init__()
+        hidden, width = sizes["lstm"], sizes["embedding"]
+        self.frames, self.hidden = sizes["frames"], hidden
+        with self.name_scope():
+            self.first = rnn.LSTMCell(hidden, input_size=sizes["prenet"] + width)
+            self.second = rnn.LSTMCell(hidden, input_size=hidden)
+            self.key = nn.Dense(sizes["attention"], use_bias=False, flatten=False, in_units=width)
+            self.attention = Attention(sizes)
+
+    def hybrid_forward(self, F, x, memory, lengths):
+        """One frame after the other."""
+        keys = self.key(memory)
+        context = F.zeros_like(F.mean(memory, axis=1))
+        seen = F.zeros_like(F.mean(memory, axis=2))
+        zero = F.broadcast_axis(F.zeros_like(F.mean(memory, axis=(1, 2), keepdims=False).expand_dims(1)), 1, self.hidden)
+        first, second, kept = [zero, zero], [zero, zero], []
+        for at in F.SliceChannel(x, num_outputs=self.frames, axis=0, squeeze_axis=True):
+            state, first = self.first(F.concat(at, context, dim=1), first)
+            state, second = self.second(state, second)
+            context, share = self.attention(state, seen, memory, keys, lengths)
+            seen = seen + share
+            kept.append(F.concat(state, context, dim=1))
+        return F.stack(*kept, axis=0)
+
+
+class Tacotron(gluon.HybridBlock):
+    """Text (N, L), its lengths, mel (N, M, T) -> mel, mel_post (N, M, T), gate (N, T)."""
+
+    def __init__(self, sizes):
+        super().__init__()
+        width, mels, read = sizes["embedding"], sizes["mels"], sizes["lstm"] + sizes["embedding"]
+        with self.name_scope():
+            self.embedding = nn.Embedding(sizes["symbols"], width)
+            self.encoder = convolutions((width,) * 4, ("relu",) * 3)
+            self.lstm = rnn.LSTM(width // 2, bidirectional=True, input_size=width)
+            self.prenet = nn.HybridSequential()
+            for features in (mels, sizes["prenet"]):
+                self.prenet.add(nn.Dense(sizes["prenet"], "relu", use_bias=False, flatten=False, in_units=features))
+            self.decoder = Decoder(sizes)
+            self.frame, self.gate = (nn.Dense(out, flatten=False, in_units=read) for out in (mels, 1))
+            self.postnet = convolutions((mels, *(sizes["postnet"],) * 4, mels), (*("tanh",) * 4, ""))
+
+    def hybrid_forward(self, F, text, text_length, mel):
+        """Teacher-forced: every frame sees the one before it."""
+        x = self.encoder(F.swapaxes(self.embedding(text), 1, 2))
+        memory = self.lstm(F.transpose(x, (2, 0, 1)))
+        memory = F.swapaxes(F.SequenceMask(memory, text_length, use_sequence_length=True), 0, 1)
+        frames = F.transpose(mel, (2, 0, 1))
+        none = F.zeros_like(F.slice_axis(frames, axis=0, begin=0, end=1))
+        before = F.concat(none, F.slice_axis(frames, axis=0, begin=0, end=-1), dim=0)
+        read = self.decoder(self.prenet(before), memory, F.cast(text_length, "int32"))
+        found = F.transpose(self.frame(read), (1, 2, 0))
+        return found, found + self.postnet(found), F.transpose(F.reshape(self.gate(read), (0, -3)))
+
+
+def model(sizes):
+    """The network."""
+    return Tacotron(sizes)
+
+
+def inputs(batch):
+    """Text, its lengths, mel."""
+    return batch["text"], batch["text_length"], batch["mel"]
+
+
+def targets(batch):
+    """Mel, and a gate that is 1 from the last frame on."""
+    ended = batch["mel_length"][:, None] - 1 <= np.arange(batch["mel"].shape[2])
+    return batch["mel"], ended
+
+
+class Loss(gluon.HybridBlock):
+    """Squared errors of both spectrograms and the gate's cross-entropy, plain means: padding counts."""
+
+    def __init__(self):
+        super().__init__()
+        self.entropy = gluon.loss.SigmoidBinaryCrossEntropyLoss()
+
+    def hybrid_forward(self, F, mel, mel_post, gate, target, ended):
+        """Outputs and targets -> one number."""
+        squared = F.mean(F.square(mel - target)) + F.mean(F.square(mel_post - target))
+        return squared + F.mean(self.entropy(gate, ended))
+
+
+def loss(sizes):
+    """The sum of three means."""
+    return Loss()

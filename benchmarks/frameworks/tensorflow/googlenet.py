@@ -1,0 +1,71 @@
+"""GoogLeNet with batch norm in Keras layers, as keras.applications writes its Inception v3."""
+
+import keras
+import numpy as np
+from keras import layers
+
+SOURCE = (
+    "written by hand from keras.layers; neither keras.applications nor keras_hub has GoogLeNet, and tf_slim's is a TensorFlow 1 graph"
+)
+DIFFERS = ""
+
+# Channels of every block at width 64: 1x1; 1x1, 3x3; 1x1, 3x3; behind the pool. A number alone is a max pool's window.
+BLOCKS = (
+    (64, 96, 128, 16, 32, 32),
+    (128, 128, 192, 32, 96, 64),
+    3,
+    (192, 96, 208, 16, 48, 64),
+    (160, 112, 224, 24, 64, 64),
+    (128, 128, 256, 24, 64, 64),
+    (112, 144, 288, 32, 64, 64),
+    (256, 160, 320, 32, 128, 128),
+    2,
+    (256, 160, 320, 32, 128, 128),
+    (384, 192, 384, 48, 128, 128),
+)
+
+
+def conv_norm(x, out, kernel, stride=1, padding="same"):
+    """Bias-free convolution, batch norm (epsilon 1e-3 is Keras' own), ReLU."""
+    x = layers.Conv2D(out, kernel, stride, padding, use_bias=False)(x)
+    return layers.ReLU()(layers.BatchNormalization(momentum=0.9)(x))
+
+
+def inception(x, channels, third):
+    """Four branches side by side."""
+    one, reduce3, three, reduce5, five, pool = channels
+    return layers.Concatenate()(
+        [
+            conv_norm(x, one, 1),
+            conv_norm(conv_norm(x, reduce3, 1), three, 3),
+            conv_norm(conv_norm(x, reduce5, 1), five, third),
+            conv_norm(layers.MaxPooling2D(3, 1, "same")(x), pool, 1),
+        ]
+    )
+
+
+def model(sizes):
+    """The auxiliary heads, which no published preset has, are refused."""
+    if sizes["aux"]:
+        raise SystemExit("This reference has no auxiliary heads.")
+    width, third = sizes["width"], 5 if sizes["five_by_five"] else 3
+    image = keras.Input((sizes["image"], sizes["image"], sizes["channels"]), batch_size=sizes["batch"])
+    x = conv_norm(layers.ZeroPadding2D(3)(image), width, 7, 2, "valid")
+    x = conv_norm(layers.MaxPooling2D(3, 2, "same")(x), width, 1)
+    x = layers.MaxPooling2D(3, 2, "same")(conv_norm(x, 3 * width, 3))
+    for block in BLOCKS:
+        if isinstance(block, int):
+            x = layers.MaxPooling2D(block, 2, "same")(x)
+        else:
+            x = inception(x, [channels * width // 64 for channels in block], third)
+    return keras.Model(image, layers.Dense(sizes["classes"])(layers.GlobalAveragePooling2D()(x)))
+
+
+def inputs(batch):
+    """Images, channels last."""
+    return np.ascontiguousarray(batch["image"].transpose(0, 2, 3, 1))
+
+
+def loss(logits, batch):
+    """Mean softmax cross-entropy from logits."""
+    return keras.losses.SparseCategoricalCrossentropy(from_logits=True)(batch["label"], logits)

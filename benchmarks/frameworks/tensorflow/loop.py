@@ -1,0 +1,54 @@
+"""TensorFlow as a person would drive it by hand: a bare loop around our objects, and a Keras model in a custom training loop.
+
+A reference file has `model(sizes)`, a Keras model; `inputs(batch)`, what it is called with, as NumPy arrays; and
+`loss(outputs, batch)`, of the model's outputs and the canonical batch.
+"""
+
+
+def bare_loop(trainer, batch, steps):
+    """The loop of TensorFlow's guide to custom training, around the compiled step that the trainer holds."""
+    train_step = trainer.train_step
+    for _ in range(steps):
+        train_step(batch)
+
+
+def reference(module, sizes, optimizer, batch):
+    """Return (step, synchronise, count): Keras' guide "Writing a training loop from scratch", its step in a `tf.function`."""
+    import tensorflow as tf
+
+    model = module.model(sizes)
+    variables = model.trainable_variables
+    rule = update_rule(optimizer)
+    rule.build(variables)
+    x = tf.nest.map_structure(tf.constant, module.inputs(batch))
+    y = {name: tf.constant(array) for name, array in batch.items()}
+
+    @tf.function
+    def train_step(x, y):
+        with tf.GradientTape() as tape:
+            loss = module.loss(model(x, training=True), y)
+        rule.apply(tape.gradient(loss, variables), variables)
+        return loss
+
+    count = sum(variable.shape.num_elements() for variable in variables)
+    return lambda: train_step(x, y), tf.test.experimental.sync_devices, count
+
+
+def update_rule(optimizer):
+    """Keras' own optimizer, clipping and weight decay its own, too; the decay is decoupled, whichever the rule."""
+    import keras
+
+    common = {"global_clipnorm": optimizer["clip"] or None, "weight_decay": optimizer["weight_decay"] or None}
+    if optimizer["name"] == "sgd":
+        constants = {name: optimizer[name] for name in ("momentum", "nesterov")}
+        rule = keras.optimizers.SGD(optimizer["learning_rate"], **constants, **common)
+    else:
+        constants = {f"beta_{number}": optimizer[f"beta{number}"] for number in (1, 2)}
+        kind = {"adam": keras.optimizers.Adam, "adamw": keras.optimizers.AdamW}[optimizer["name"]]
+        common["weight_decay"] = common["weight_decay"] or (0.0 if optimizer["name"] == "adamw" else None)
+        rule = kind(optimizer["learning_rate"], epsilon=optimizer["epsilon"], **constants, **common)
+    decayed = {"bias": {"bias", "lstm_b"}, "gamma": {"gamma"}, "beta": {"beta"}}
+    spared = [name for name, kinds in decayed.items() if not kinds & set(optimizer["decay"])]
+    if spared:
+        rule.exclude_from_weight_decay(var_names=spared)
+    return rule
