@@ -85,6 +85,7 @@ def _perturbation(variant: int, size: float) -> Any:
             return array
         seed = [variant, *name.encode()]
         noise = np.random.Generator(np.random.PCG64(seed)).standard_normal(array.shape)
-        return np.asarray(array * (1 + size * noise))
+        # Kept in its own precision, so that the reference sees the very numbers that a candidate sees.
+        return np.asarray(array * (1 + size * noise), array.dtype)
 
     return change

@@ -15,6 +15,7 @@ import synthetic
 
 from steelyard import frameworks
 from steelyard.certificates import reference
+from steelyard.certificates.method import DRAWS
 from steelyard.certificates.reference import Proceedings, conclude, further_tasks, has_reference, jobs_for
 from steelyard.certificates.sources import implementation_hash
 from steelyard.errors import UserError
@@ -222,8 +223,10 @@ def test_nothing_further_runs_for_a_candidate_within_rounding(proceedings: Proce
     runs = synthetic.dumps(network=proceedings.subject.network)
     filled(proceedings, changed(runs, "grad/head.bias", 1e-3))
     assert [task.job.settings.precision for task in further_tasks(able)] == ["float64", "float64"]
-    (drawn,) = further_tasks(proceedings)
-    assert (drawn.job.settings.precision, drawn.job.certify.variants) == ("float32", (1, 2))
+    drawn = further_tasks(proceedings)
+    assert [task.job.settings.precision for task in drawn] == ["float64", "float32"]
+    assert drawn[0].job.certify == drawn[1].job.certify
+    assert drawn[0].job.certify.noise > 1000 * proceedings.candidate.job.certify.noise
 
 
 @pytest.mark.parametrize(("off", "passed"), [((1e-3, 0.0), True), ((0.0, 1e-3), True), ((1e-3, 1e-3), False)])
@@ -232,13 +235,23 @@ def test_without_float64_a_tie_of_one_draw_is_forgiven_and_a_mistake_of_all_is_n
 ) -> None:
     runs = synthetic.dumps(network=proceedings.subject.network)
     filled(proceedings, changed(runs, "grad/head.bias", 1e-3))
-    draws = [run | changed([run], "grad/head.bias", error) for run, error in zip(runs[1:], off, strict=True)]
-    for number, draw in enumerate(draws, 1):
-        tensors.write(Path(proceedings.draws.job.folder) / f"variant{number}", draw)
+    for number, error in zip(DRAWS, (*off, 1e-3), strict=True):
+        for task, run in zip(proceedings.draws, (runs[0], runs[0] | changed(runs, "grad/head.bias", error)), strict=True):
+            tensors.write(Path(task.job.folder) / f"variant{number}", run)
     found = conclude(proceedings)
     assert found.passed is passed
     said = "At first the gradient of head.bias was off" if passed else "The gradient of head.bias is off by 1.0e-03"
     assert said in found.sentence
+
+
+def test_another_draw_that_breaks_down_is_told_and_decides_nothing_for_good(proceedings: Proceedings) -> None:
+    runs = synthetic.dumps(network=proceedings.subject.network)
+    filled(proceedings, changed(runs, "grad/head.bias", 1e-3))
+    write_error(Path(proceedings.draws[1].job.folder), "crash", "TypeError: the input type must be same.")
+    found = conclude(proceedings)
+    assert not found.passed
+    assert found.sentence.endswith("What was to settle it broke down: TypeError: the input type must be same.")
+    assert reference.record.find(proceedings.key) is None
 
 
 def sloppy(proceedings: Proceedings, definition: float, sums: float) -> Proceedings:

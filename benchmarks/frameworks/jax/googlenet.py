@@ -5,9 +5,11 @@ import numpy as np
 import optax
 from flax import nnx
 
-SOURCE = "written by hand from flax.nnx.Conv, BatchNorm and Linear after torchvision's: no package has this network in JAX"
+SOURCE = (
+    "written by hand from flax.nnx.Conv, BatchNorm and Linear after torchvision's: no package has this network in JAX"
+)
 DIFFERS = "its running variances are the biased ones"
-# Channels at width 64: 1x1; 1x1, 3x3; 1x1, 3x3 (or 5x5); behind the pool. None: a max pool of that window comes first.
+# Channels at width 64: 1x1; 1x1, 3x3; 1x1, 3x3 (or 5x5); behind the pool. A number alone: a max pool of that window.
 BLOCKS = (
     (64, 96, 128, 16, 32, 32),
     (128, 128, 192, 32, 96, 64),

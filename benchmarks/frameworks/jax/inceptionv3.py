@@ -5,7 +5,9 @@ import numpy as np
 import optax
 from flax import nnx
 
-SOURCE = "written by hand from flax.nnx.Conv, BatchNorm and Linear after torchvision's: no package has this network in JAX"
+SOURCE = (
+    "written by hand from flax.nnx.Conv, BatchNorm and Linear after torchvision's: no package has this network in JAX"
+)
 DIFFERS = "its running variances are the biased ones"
 
 

@@ -23,7 +23,7 @@ def reference(module, sizes, optimizer, batch):
     inputs = jax.device_put(module.inputs(batch))
     model = module.model(sizes, inputs)
     model.train()
-    parameters = nnx.state(model, nnx.Param)
+    parameters = nnx.pure(nnx.state(model, nnx.Param))
     count = sum(leaf.size for leaf in jax.tree.leaves(parameters))
     graph, state = nnx.split((model, nnx.Optimizer(model, _rule(parameters, optimizer), wrt=nnx.Param)))
 

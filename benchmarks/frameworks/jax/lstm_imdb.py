@@ -9,7 +9,7 @@ DIFFERS = ""
 
 
 def lstm(width, hidden, rngs):
-    """One direction; the scan closes over the cell's weights."""
+    """One direction over (N, T, width)."""
     return nnx.RNN(nnx.OptimizedLSTMCell(width, hidden, rngs=rngs))
 
 

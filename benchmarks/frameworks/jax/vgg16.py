@@ -15,14 +15,14 @@ def model(sizes, inputs):
     if sizes["width"] != 64 or sizes["batch_norm"] or sizes["freeze_backbone"]:
         raise ValueError("flaxmodels has VGG-16 at width 64 and without batch norm only; a frozen body is not tried.")
     published = (sizes["image"], sizes["dense"]) == (224, 4096)
-    body = flaxmodels.VGG16(
-        output="logits", pretrained=None, normalize=False, include_head=published, num_classes=sizes["classes"]
-    )
 
     class Network(linen.Module):
         @linen.compact
         def __call__(self, x):
-            x = body.clone()(x, train=False)
+            body = flaxmodels.VGG16(
+                output="logits", pretrained=None, normalize=False, include_head=published, num_classes=sizes["classes"]
+            )
+            x = body(x, train=False)
             if published:
                 return x
             x = x.reshape(len(x), -1)

@@ -3,7 +3,10 @@
 import gluonnlp
 from mxnet import gluon
 
-SOURCE = "gluonnlp 0.10.0, model.BERTModel with its decoder of masked words and its classifier of next sentences, of model.BERTEncoder"
+SOURCE = (
+    "gluonnlp 0.10.0, model.BERTModel with its decoder of masked words and its classifier of next sentences, of "
+    "model.BERTEncoder"
+)
 DIFFERS = ""
 
 
@@ -20,7 +23,11 @@ def model(sizes):
         dropout=0.0,
     )
     return gluonnlp.model.BERTModel(
-        encoder, vocab_size=sizes["vocabulary"], token_type_vocab_size=2, units=sizes["hidden"], embed_size=sizes["hidden"]
+        encoder,
+        vocab_size=sizes["vocabulary"],
+        token_type_vocab_size=2,
+        units=sizes["hidden"],
+        embed_size=sizes["hidden"],
     )
 
 
@@ -47,6 +54,6 @@ class Loss(gluon.HybridBlock):
         return F.broadcast_div(F.sum(each), F.sum(weights) + 1e-5) + F.mean(self.following(following, label))
 
 
-def loss(sizes):
+def loss():
     """The loss of both tasks."""
     return Loss()

@@ -4,12 +4,12 @@ from mxnet import gluon
 from mxnet.gluon import nn
 
 SOURCE = (
-    "written by hand from mxnet 1.9.1's gluon.nn.Conv2D, BatchNorm, gluon.rnn.LSTM and gluon.loss.CTCLoss; MXNet's own example is of its "
-    "symbolic interface, and no package has one"
+    "written by hand from mxnet 1.9.1's gluon.nn.Conv2D, BatchNorm, gluon.rnn.LSTM and gluon.loss.CTCLoss; MXNet's "
+    "own example is of its symbolic interface, and no package has one"
 )
 DIFFERS = (
-    "a second bias in every LSTM, trained; backward directions start in the padding, as the fused operator heeds lengths with cuDNN only; the "
-    "blank is the last class"
+    "a second bias in every LSTM, trained; backward directions start in the padding, as the fused operator heeds "
+    "lengths with cuDNN only; the blank is the last class"
 )
 
 
@@ -55,7 +55,7 @@ class Speech(gluon.HybridBlock):
         x = F.broadcast_mul(F.clip(self.norm2(self.conv2(x)), 0.0, 20.0), inside)
         x = F.transpose(x, (3, 0, 1, 2))
         x = F.reshape(x, (0, 0, -3))
-        for norm, lstm in zip(self.norms, self.lstms):
+        for norm, lstm in zip(self.norms, self.lstms, strict=True):
             x = F.sum(F.reshape(lstm(norm(x)), (0, 0, 2, self.hidden)), axis=2)
             x = F.SequenceMask(x, lengths, use_sequence_length=True)
         return self.dense(self.norm(x))
@@ -88,6 +88,6 @@ class Loss(gluon.HybridBlock):
         return F.mean(self.ctc(logits, transcript, lengths, letters))
 
 
-def loss(sizes):
+def loss():
     """CTC."""
     return Loss()

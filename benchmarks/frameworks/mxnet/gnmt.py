@@ -4,12 +4,12 @@ from mxnet import gluon
 from mxnet.gluon import nn, rnn
 
 SOURCE = (
-    "written by hand from mxnet 1.9.1's gluon.rnn.LSTM, gluon.nn.Embedding and Dense; GluonNLP's GNMT is a script beside its package, and "
-    "unrolls cells"
+    "written by hand from mxnet 1.9.1's gluon.rnn.LSTM, gluon.nn.Embedding and Dense; GluonNLP's GNMT is a script "
+    "beside its package, and unrolls cells"
 )
 DIFFERS = (
-    "a second bias in every LSTM, trained; the first layer's backward direction starts in the padding, as the fused operator heeds lengths "
-    "with cuDNN only"
+    "a second bias in every LSTM, trained; the first layer's backward direction starts in the padding, as the fused "
+    "operator heeds lengths with cuDNN only"
 )
 PAD, SMOOTHING = 0, 0.1
 
@@ -93,6 +93,6 @@ class Loss(gluon.HybridBlock):
         return F.mean(F.sum(each * (labels != PAD), axis=1))
 
 
-def loss(sizes):
+def loss():
     """The smoothed cross-entropy."""
     return Loss()

@@ -5,7 +5,10 @@ from pathlib import Path
 
 from mxnet import gluon
 
-SOURCE = "gluoncv 0.10.5, model_zoo.googlenet.GoogLeNet without dropout, its file loaded by itself: the package asks for ten others"
+SOURCE = (
+    "gluoncv 0.10.5, model_zoo.googlenet.GoogLeNet without dropout, its file loaded by itself: the package asks for "
+    "ten others"
+)
 DIFFERS = ""
 
 
@@ -35,6 +38,6 @@ def targets(batch):
     return (batch["label"],)
 
 
-def loss(sizes):
+def loss():
     """Softmax cross-entropy of each sample."""
     return gluon.loss.SoftmaxCrossEntropyLoss()

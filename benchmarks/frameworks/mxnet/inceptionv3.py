@@ -26,6 +26,6 @@ def targets(batch):
     return (batch["label"],)
 
 
-def loss(sizes):
+def loss():
     """Softmax cross-entropy of each sample."""
     return gluon.loss.SoftmaxCrossEntropyLoss()

@@ -1,11 +1,14 @@
 """MXNet as a person would drive it by hand: a bare loop around our objects, and hybridized Gluon blocks with a Gluon trainer.
 
 A reference file has `model(sizes)`, a network that is not initialised yet; `inputs(batch)` and `targets(batch)`, tuples of NumPy
-arrays; and `loss(sizes)`, a block over the network's outputs and the targets.
+arrays; and `loss()`, a block over the network's outputs and the targets.
 """
 
 import mxnet as mx
 from mxnet import autograd, gluon, nd
+
+# Last parts of parameters' names -> those of canonical ones, where a rule's decay may leave them out.
+SPARED = {"bias": {"bias", "b"}, "gamma": {"gamma"}, "beta": {"beta"}}
 
 
 def bare_loop(trainer, batch, steps):
@@ -21,7 +24,7 @@ def bare_loop(trainer, batch, steps):
 
 def reference(module, sizes, optimizer, batch):
     """Return (step, synchronise, count): the loop of Gluon's crash course, network and loss hybridized with static memory."""
-    network, criterion = module.model(sizes), module.loss(sizes)
+    network, criterion = module.model(sizes), module.loss()
     network.initialize(mx.init.Xavier())
     network.hybridize(static_alloc=True, static_shape=True)
     criterion.hybridize(static_alloc=True, static_shape=True)
@@ -45,9 +48,9 @@ def reference(module, sizes, optimizer, batch):
 
 def update_rule(optimizer, network):
     """A Gluon trainer; the decay is coupled but for AdamW, which is GluonNLP's `BERTAdam`, without correction of its biases."""
-    kinds = {"beta": {"beta"}, "gamma": {"gamma"}, "bias": {"bias", "lstm_b"}}
-    for name, members in kinds.items():
-        if not members & set(optimizer["decay"]):
+    endings = {name.rpartition(".")[2] for name in optimizer["decay"]}
+    for name, ours in SPARED.items():
+        if not endings & ours:
             network.collect_params(f".*{name}").setattr("wd_mult", 0.0)
     constants = {"learning_rate": optimizer["learning_rate"], "wd": optimizer["weight_decay"]}
     if optimizer["name"] == "sgd":

@@ -3,7 +3,10 @@
 from mxnet import gluon
 from mxnet.gluon import nn
 
-SOURCE = "written by hand from mxnet 1.9.1's gluon.nn.Embedding, gluon.rnn.LSTM and gluon.nn.Dense, as in GluonNLP's sentiment analysis"
+SOURCE = (
+    "written by hand from mxnet 1.9.1's gluon.nn.Embedding, gluon.rnn.LSTM and gluon.nn.Dense, as in GluonNLP's "
+    "sentiment analysis"
+)
 DIFFERS = "a second bias in every LSTM, trained"
 
 
@@ -47,6 +50,6 @@ def targets(batch):
     return (batch["label"],)
 
 
-def loss(sizes):
+def loss():
     """Softmax cross-entropy of each sample."""
     return gluon.loss.SoftmaxCrossEntropyLoss()

@@ -12,7 +12,11 @@ def model(sizes):
     """3x3 stem with batch norm and a 2x2 pool in place of the zoo's bare 3x3 convolution."""
     width = sizes["width"]
     zoo = vision.ResNetV1(
-        vision.BasicBlockV1, [2, 2, 2, 2], [width, width, 2 * width, 4 * width, 8 * width], sizes["classes"], thumbnail=True
+        vision.BasicBlockV1,
+        [2, 2, 2, 2],
+        [width, width, 2 * width, 4 * width, 8 * width],
+        sizes["classes"],
+        thumbnail=True,
     )
     network = nn.HybridSequential()
     network.add(*list(zoo.features)[:1], nn.BatchNorm(), nn.Activation("relu"), nn.MaxPool2D(2, 2))
@@ -30,6 +34,6 @@ def targets(batch):
     return (batch["label"],)
 
 
-def loss(sizes):
+def loss():
     """Softmax cross-entropy of each sample."""
     return gluon.loss.SoftmaxCrossEntropyLoss()

@@ -6,8 +6,8 @@ from pathlib import Path
 from mxnet import gluon
 
 SOURCE = (
-    "gluoncv 0.10.5, model_zoo.resnetv1b.ResNetV1b (the zoo of MXNet itself has v1, with biases), its file loaded by itself: the "
-    "package asks for ten others"
+    "gluoncv 0.10.5, model_zoo.resnetv1b.ResNetV1b (the zoo of MXNet itself has v1, with biases), its file loaded by "
+    "itself: the package asks for ten others"
 )
 DIFFERS = ""
 
@@ -39,6 +39,6 @@ def targets(batch):
     return (batch["label"],)
 
 
-def loss(sizes):
+def loss():
     """Softmax cross-entropy of each sample."""
     return gluon.loss.SoftmaxCrossEntropyLoss()

@@ -4,18 +4,22 @@ import numpy as np
 from mxnet import gluon
 from mxnet.gluon import nn, rnn
 
-SOURCE = "written by hand from mxnet 1.9.1's gluon.nn.Conv1D, gluon.rnn.LSTM and LSTMCell, unrolled as cells are; no package has it for MXNet"
+SOURCE = (
+    "written by hand from mxnet 1.9.1's gluon.nn.Conv2D (the backward pass of its Conv1D crashes on CPU), "
+    "gluon.rnn.LSTM and LSTMCell, unrolled as cells are; no package has it for MXNet"
+)
 DIFFERS = (
-    "a second bias in every LSTM, trained; the encoder's backward direction starts in the padding, as the fused operator heeds lengths with "
-    "cuDNN only"
+    "a second bias in every LSTM, trained; the encoder's backward direction starts in the padding, as the fused "
+    "operator heeds lengths with cuDNN only"
 )
 
 
 def convolutions(widths, activations):
-    """Convolutions of width 5, each with batch norm and activation."""
+    """Convolutions of flat images (N, C, 1, T) of width 5, each with batch norm and activation."""
     found = nn.HybridSequential()
-    for channels, out, activation in zip(widths, widths[1:], activations):
-        found.add(nn.Conv1D(out, 5, padding=2, use_bias=False, in_channels=channels), nn.BatchNorm(in_channels=out))
+    for channels, out, activation in zip(widths[:-1], widths[1:], activations, strict=True):
+        conv = nn.Conv2D(out, (1, 5), padding=(0, 2), use_bias=False, in_channels=channels)
+        found.add(conv, nn.BatchNorm(in_channels=out))
         if activation:
             found.add(nn.Activation(activation))
     return found
@@ -29,13 +33,15 @@ class Attention(gluon.HybridBlock):
         units, window = sizes["attention"], sizes["window"]
         with self.name_scope():
             self.query = nn.Dense(units, use_bias=False, in_units=sizes["lstm"])
-            self.conv = nn.Conv1D(sizes["filters"], window, padding=window // 2, use_bias=False, in_channels=1)
+            padding = (0, window // 2)
+            self.conv = nn.Conv2D(sizes["filters"], (1, window), padding=padding, use_bias=False, in_channels=1)
             self.dense = nn.Dense(units, use_bias=False, flatten=False, in_units=sizes["filters"])
             self.v = nn.Dense(1, use_bias=False, flatten=False, in_units=units)
 
     def hybrid_forward(self, F, state, seen, memory, keys, lengths):
         """State (N, H), cumulative weights (N, L), memory, its keys, lengths -> context (N, E), weights (N, L)."""
-        location = self.dense(F.swapaxes(self.conv(F.expand_dims(seen, 1)), 1, 2))
+        location = F.squeeze(self.conv(F.reshape(seen, (0, 1, 1, -1))), axis=2)
+        location = self.dense(F.swapaxes(location, 1, 2))
         energy = self.v(F.tanh(F.broadcast_add(keys + location, F.expand_dims(self.query(state), 1))))
         share = F.softmax(F.reshape(energy, (0, -3)), lengths, use_length=True)
         return F.reshape(F.batch_dot(F.expand_dims(share, 1), memory), (-3, 0)), share
@@ -59,7 +65,8 @@ class Decoder(gluon.HybridBlock):
         keys = self.key(memory)
         context = F.zeros_like(F.mean(memory, axis=1))
         seen = F.zeros_like(F.mean(memory, axis=2))
-        zero = F.broadcast_axis(F.zeros_like(F.mean(memory, axis=(1, 2), keepdims=False).expand_dims(1)), 1, self.hidden)
+        zero = F.broadcast_axis(F.zeros_like(F.mean(memory, axis=(1, 2), keepdims=True)), axis=2, size=self.hidden)
+        zero = F.reshape(zero, (-3, 0))
         first, second, kept = [zero, zero], [zero, zero], []
         for at in F.SliceChannel(x, num_outputs=self.frames, axis=0, squeeze_axis=True):
             state, first = self.first(F.concat(at, context, dim=1), first)
@@ -89,15 +96,16 @@ class Tacotron(gluon.HybridBlock):
 
     def hybrid_forward(self, F, text, text_length, mel):
         """Teacher-forced: every frame sees the one before it."""
-        x = self.encoder(F.swapaxes(self.embedding(text), 1, 2))
-        memory = self.lstm(F.transpose(x, (2, 0, 1)))
+        x = self.encoder(F.expand_dims(F.swapaxes(self.embedding(text), 1, 2), 2))
+        memory = self.lstm(F.transpose(F.squeeze(x, axis=2), (2, 0, 1)))
         memory = F.swapaxes(F.SequenceMask(memory, text_length, use_sequence_length=True), 0, 1)
         frames = F.transpose(mel, (2, 0, 1))
         none = F.zeros_like(F.slice_axis(frames, axis=0, begin=0, end=1))
         before = F.concat(none, F.slice_axis(frames, axis=0, begin=0, end=-1), dim=0)
         read = self.decoder(self.prenet(before), memory, F.cast(text_length, "int32"))
         found = F.transpose(self.frame(read), (1, 2, 0))
-        return found, found + self.postnet(found), F.transpose(F.reshape(self.gate(read), (0, -3)))
+        refined = found + F.squeeze(self.postnet(F.expand_dims(found, 2)), axis=2)
+        return found, refined, F.transpose(F.reshape(self.gate(read), (0, -3)))
 
 
 def model(sizes):
@@ -129,6 +137,6 @@ class Loss(gluon.HybridBlock):
         return squared + F.mean(self.entropy(gate, ended))
 
 
-def loss(sizes):
+def loss():
     """The sum of three means."""
     return Loss()

@@ -5,7 +5,9 @@ import sys
 import torch
 from torch.nn import functional as F
 
-SOURCE = "transformers.BertForPreTraining 5.23.0 (scaled_dot_product_attention), its heads given the masked places alone"
+SOURCE = (
+    "transformers.BertForPreTraining 5.23.0 (scaled_dot_product_attention), its heads given the masked places alone"
+)
 DIFFERS = ""
 
 

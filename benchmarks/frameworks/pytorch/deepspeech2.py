@@ -5,7 +5,9 @@ from torch import nn
 from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-SOURCE = "written by hand after SeanNaren/deepspeech.pytorch, from torch.nn.LSTM: torchaudio has the first Deep Speech alone"
+SOURCE = (
+    "written by hand after SeanNaren/deepspeech.pytorch, from torch.nn.LSTM: torchaudio has the first Deep Speech alone"
+)
 DIFFERS = "nn.LSTM trains a second bias in every direction"
 
 
@@ -78,7 +80,5 @@ def loss(model, batch):
     """CTC, blank 0, summed over the batch and divided by its size."""
     lengths = batch["lengths"].cpu()
     scores = F.log_softmax(model(batch["spectrogram"], batch["beyond"], lengths), dim=2)
-    summed = F.ctc_loss(
-        scores, batch["transcript"], lengths, batch["letters"], reduction="sum", zero_infinity=True
-    )
+    summed = F.ctc_loss(scores, batch["transcript"], lengths, batch["letters"], reduction="sum", zero_infinity=True)
     return summed / len(lengths)

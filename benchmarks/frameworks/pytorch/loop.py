@@ -48,9 +48,7 @@ def _nothing():
 
 
 def _placed(tensor, device):
-    if tensor.device.type != "cpu" or tensor.dim() != 4:
-        return tensor.to(device)
-    return tensor.to(device, memory_format=torch.channels_last)
+    return tensor.to(device, memory_format=torch.channels_last) if tensor.dim() == 4 else tensor.to(device)
 
 
 def _rule(model, optimizer):

@@ -4,7 +4,9 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-SOURCE = "torchvision.models.vgg16 0.28.0; the head is rebuilt where image, width or dense layers are not the published ones"
+SOURCE = (
+    "torchvision.models.vgg16 0.28.0; the head is rebuilt where image, width or dense layers are not the published ones"
+)
 DIFFERS = ""
 
 
@@ -13,7 +15,9 @@ def model(sizes):
     from torchvision.models import vgg
 
     if sizes["batch_norm"] or sizes["freeze_backbone"]:
-        raise ValueError("With batch norm torchvision's convolutions have biases before it; a frozen body is not tried.")
+        raise ValueError(
+            "With batch norm torchvision's convolutions have biases before it; a frozen body is not tried."
+        )
     if (sizes["channels"], sizes["image"], sizes["width"], sizes["dense"]) == (3, 224, 64, 4096):
         return vgg.vgg16(num_classes=sizes["classes"], dropout=0.0, init_weights=False)
     # As the package's own configuration "D", with the pools between the stages.

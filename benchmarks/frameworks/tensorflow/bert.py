@@ -1,4 +1,4 @@
-"""BERT pre-training from Keras' own hub of models: its backbone, its head of masked words, and a dense layer for next sentences."""
+"""BERT pre-training from Keras' own hub of models: backbone, head of masked words, and a dense layer for next sentences."""
 
 import keras
 import keras_hub

@@ -1,4 +1,4 @@
-"""Deep Speech 2 in Keras layers, as Keras' example "Automatic Speech Recognition using CTC" builds it; images are (time, frequency)."""
+"""Deep Speech 2 in Keras layers, as Keras' example of speech recognition by CTC builds it; images are (time, frequency)."""
 
 import keras
 import numpy as np
@@ -6,8 +6,8 @@ import tensorflow as tf
 from keras import layers, ops
 
 SOURCE = (
-    "written by hand from keras.layers.Conv2D, BatchNormalization, LSTM and Bidirectional (Keras 3.15.1) and tf.nn.ctc_loss, as in Keras' "
-    "example of speech recognition by CTC; no package has it for TensorFlow 2"
+    "written by hand from keras.layers.Conv2D, BatchNormalization, LSTM and Bidirectional (Keras 3.15.1) and "
+    "tf.nn.ctc_loss, as in Keras' example of speech recognition by CTC; no package has it for TensorFlow 2"
 )
 DIFFERS = ""
 
@@ -35,7 +35,9 @@ def model(sizes):
         x = layers.BatchNormalization(momentum=0.9, epsilon=1e-5)(x) if number else x
         x = layers.Bidirectional(layers.LSTM(hidden, return_sequences=True), merge_mode="sum")(x, mask=mask)
     x = layers.BatchNormalization(momentum=0.9, epsilon=1e-5)(x)
-    return keras.Model({"spectrogram": spectrogram, "frames": frames}, layers.Dense(sizes["classes"], use_bias=False)(x))
+    return keras.Model(
+        {"spectrogram": spectrogram, "frames": frames}, layers.Dense(sizes["classes"], use_bias=False)(x)
+    )
 
 
 def inputs(batch):

@@ -5,8 +5,8 @@ import tensorflow as tf
 from keras import layers, ops
 
 SOURCE = (
-    "written by hand from keras.layers.Embedding, LSTM, Bidirectional and Dense (Keras 3.15.1); google's tensorflow/nmt is a TensorFlow 1 "
-    "program, and tensorflow-addons' attention ended with TensorFlow 2.14"
+    "written by hand from keras.layers.Embedding, LSTM, Bidirectional and Dense (Keras 3.15.1); google's "
+    "tensorflow/nmt is a TensorFlow 1 program, and tensorflow-addons' attention ended with TensorFlow 2.14"
 )
 DIFFERS = ""
 PAD, SMOOTHING = 0, 0.1

@@ -5,7 +5,8 @@ import numpy as np
 from keras import layers
 
 SOURCE = (
-    "written by hand from keras.layers; neither keras.applications nor keras_hub has GoogLeNet, and tf_slim's is a TensorFlow 1 graph"
+    "written by hand from keras.layers; neither keras.applications nor keras_hub has GoogLeNet, and tf_slim's is a "
+    "TensorFlow 1 graph"
 )
 DIFFERS = ""
 

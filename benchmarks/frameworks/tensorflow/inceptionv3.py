@@ -4,7 +4,10 @@ import keras
 import numpy as np
 
 SOURCE = "keras.applications.InceptionV3 (Keras 3.15.1)"
-DIFFERS = "no scale in its batch norms; average pools leave padding out of the divisor; the running statistics' momentum is 0.99"
+DIFFERS = (
+    "no scale in its batch norms; average pools leave padding out of the divisor; the running statistics' momentum is "
+    "0.99"
+)
 
 
 def model(sizes):

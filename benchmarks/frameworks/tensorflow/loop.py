@@ -4,6 +4,9 @@ A reference file has `model(sizes)`, a Keras model; `inputs(batch)`, what it is 
 `loss(outputs, batch)`, of the model's outputs and the canonical batch.
 """
 
+# Last parts of variables' names -> those of canonical ones, where a rule's decay may leave them out.
+SPARED = {"bias": {"bias", "b"}, "gamma": {"gamma"}, "beta": {"beta"}}
+
 
 def bare_loop(trainer, batch, steps):
     """The loop of TensorFlow's guide to custom training, around the compiled step that the trainer holds."""
@@ -47,8 +50,8 @@ def update_rule(optimizer):
         kind = {"adam": keras.optimizers.Adam, "adamw": keras.optimizers.AdamW}[optimizer["name"]]
         common["weight_decay"] = common["weight_decay"] or (0.0 if optimizer["name"] == "adamw" else None)
         rule = kind(optimizer["learning_rate"], epsilon=optimizer["epsilon"], **constants, **common)
-    decayed = {"bias": {"bias", "lstm_b"}, "gamma": {"gamma"}, "beta": {"beta"}}
-    spared = [name for name, kinds in decayed.items() if not kinds & set(optimizer["decay"])]
+    endings = {name.rpartition(".")[2] for name in optimizer["decay"]}
+    spared = [name for name, ours in SPARED.items() if not endings & ours]
     if spared:
         rule.exclude_from_weight_decay(var_names=spared)
     return rule

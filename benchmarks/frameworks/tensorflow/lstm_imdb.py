@@ -3,7 +3,10 @@
 import keras
 from keras import layers
 
-SOURCE = "written by hand from keras.layers.Embedding, LSTM, Bidirectional and Dense (Keras 3.15.1), as in Keras' IMDB example"
+SOURCE = (
+    "written by hand from keras.layers.Embedding, LSTM, Bidirectional and Dense (Keras 3.15.1), as in Keras' IMDB "
+    "example"
+)
 DIFFERS = ""
 
 

@@ -5,8 +5,8 @@ import numpy as np
 from keras import layers
 
 SOURCE = (
-    "written by hand from keras.layers, padded as keras.applications pads; keras.applications has no ResNet-18, and keras_hub's has "
-    "a first convolution of stride 2 only"
+    "written by hand from keras.layers, padded as keras.applications pads; keras.applications has no ResNet-18, and "
+    "keras_hub's has a first convolution of stride 2 only"
 )
 DIFFERS = ""
 

@@ -4,7 +4,10 @@ import keras
 import keras_hub
 import numpy as np
 
-SOURCE = "keras_hub 0.32.0, models.ResNetBackbone as its presets resnet_50 have it (keras.applications.ResNet50 is v1, with biases)"
+SOURCE = (
+    "keras_hub 0.32.0, models.ResNetBackbone as its presets resnet_50 have it (keras.applications.ResNet50 is v1, "
+    "with biases)"
+)
 DIFFERS = ""
 
 

@@ -5,8 +5,8 @@ import tensorflow as tf
 from keras import layers, ops
 
 SOURCE = (
-    "written by hand from keras.layers.Conv1D, LSTM, LSTMCell and RNN (Keras 3.15.1); TensorFlowTTS needs tensorflow-addons, which ended with "
-    "TensorFlow 2.14"
+    "written by hand from keras.layers.Conv1D, LSTM, LSTMCell and RNN (Keras 3.15.1); TensorFlowTTS needs "
+    "tensorflow-addons, which ended with TensorFlow 2.14"
 )
 DIFFERS = ""
 

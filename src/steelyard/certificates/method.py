@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 # Raised by every change that can turn a certificate; part of every certificate's key.
 #   1  rounding levels from two noisy runs, one limit for every tensor
 #   2  a candidate without float64 that is beyond the limit is judged on the draws of the noisy runs as well
-VERSION = 2
+#   3  it is judged on draws a thousandth away instead: what lies within a rounding of a tie lies within sixteen of it
+VERSION = 3
 
 # Half a unit in the last place, relative: the size of one rounding (IEEE 754-2019, table 3.6; bfloat16 keeps 8 bits).
 UNIT_ROUNDOFFS = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
@@ -37,6 +38,11 @@ PROBE = 16.0
 
 # Perturbed runs of the reference: variants of a certify task; 0 is the unperturbed one.
 VARIANTS = (0, 1, 2)
+
+# Draws of weights and inputs on which a candidate without float64 is judged again: variants, and their relative distance. They are
+# far enough that a ReLU next to its kink is so no more, and near enough that the rounding levels hold.
+DRAWS = (4, 5, 6)
+DRAW_DISTANCE = 2.0**-10
 
 # Optimizer steps of a certificate. States are compared after steps 1, 2 and 5: rules with memory (momentum, bias
 # correction) first show in step 2, where rounding has not yet been amplified by training.

@@ -7,7 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from steelyard import frameworks
-from steelyard.certificates.method import UNIT_ROUNDOFFS, VARIANTS, VERSION, Scope, longest_sum, method
+from steelyard.certificates.method import (
+    DRAW_DISTANCE,
+    DRAWS,
+    UNIT_ROUNDOFFS,
+    VARIANTS,
+    VERSION,
+    Scope,
+    longest_sum,
+    method,
+)
 from steelyard.certificates.sources import digest, implementation_hash, specification_hash
 from steelyard_worker.protocol import Certify, Job, Settings
 
@@ -72,8 +81,8 @@ class Proceedings:
     """All that one certificate needs. `references`: the first in three variants, the second unperturbed.
 
     The others are wanted only where rounding alone cannot decide (see `further_tasks`): `exact`, the candidate in float64, and
-    `sums`, the first reference with noise as large as the longest sum may lose; or `draws`, the candidate on the perturbed
-    weights and batches of the reference's noisy runs.
+    `sums`, the first reference with noise as large as the longest sum may lose; or `draws`, the first reference and the candidate
+    on other weights and batches.
     """
 
     subject: Subject
@@ -82,7 +91,7 @@ class Proceedings:
     candidate: Task
     exact: Task
     sums: Task
-    draws: Task
+    draws: tuple[Task, Task]
     reference_key: str
     key: str
 
@@ -117,7 +126,7 @@ def jobs_for(subject: Subject, peers: Sequence[Peer], folder: Path) -> Proceedin
     task = Task(subject.peer.environment, candidate)
     return Proceedings(
         subject, tuple(peers), tasks, task, _exact_task(task), _sums_task(subject, tasks[0]),
-        _draws_task(subject, task, wanted.noise), reference_key, key,
+        (_draws_task(subject, tasks[0]), _draws_task(subject, task)), reference_key, key,
     )  # fmt: skip
 
 
@@ -134,12 +143,10 @@ def _sums_task(subject: Subject, reference: Task) -> Task:
     return replace(reference, job=replace(job, folder=str(Path(job.folder) / "sums"), certify=wanted))
 
 
-def _draws_task(subject: Subject, candidate: Task, noise: float) -> Task:
-    job = candidate.job
-    noisy = tuple(variant for variant in VARIANTS if variant)
-    return replace(
-        candidate, job=replace(job, folder=str(Path(job.folder) / "draws"), certify=_certify(subject, noisy, noise))
-    )
+def _draws_task(subject: Subject, task: Task) -> Task:
+    job = task.job
+    wanted = _certify(subject, DRAWS, DRAW_DISTANCE)
+    return replace(task, job=replace(job, folder=str(Path(job.folder) / "draws"), certify=wanted))
 
 
 def _reference_job(

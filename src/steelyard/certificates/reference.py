@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steelyard.certificates import judge, record
-from steelyard.certificates.method import VARIANTS, VERSION, longest_sum, method
+from steelyard.certificates.method import DRAWS, VARIANTS, VERSION, longest_sum, method
 from steelyard.certificates.proceedings import (
     SUMS_VARIANT,
     Peer,
@@ -57,8 +57,7 @@ def further_tasks(proceedings: Proceedings) -> tuple[Task, ...]:
     A candidate beyond the limit may compute another function, or may sum without care, or a ReLU or a maximum near a tie fell
     to the other side and changed gradients by a finite amount. If the framework can compute in float64, its run there
     tells: there sums lose nothing worth mentioning and ties are rare, so the same limits must hold. If it cannot, it is held
-    against the reference's noisy runs on their own weights and batches: a tie of one draw is none of another, a mistake is
-    one of all.
+    against the reference on other weights and batches: a tie of one draw is none of another, a mistake is one of all.
     """
     if proceedings.candidate.job.settings.precision == "float64":
         return ()
@@ -68,7 +67,7 @@ def further_tasks(proceedings: Proceedings) -> tuple[Task, ...]:
     strict = _judged(proceedings, meta)
     if strict.passed or not strict.findings:
         return ()
-    return (proceedings.exact, proceedings.sums) if proceedings.subject.exact else (proceedings.draws,)
+    return (proceedings.exact, proceedings.sums) if proceedings.subject.exact else proceedings.draws
 
 
 def conclude(proceedings: Proceedings) -> Certificate:
@@ -86,7 +85,10 @@ def conclude(proceedings: Proceedings) -> Certificate:
     if not meta["passed"]:
         return _certificate(proceedings, judge.Judgement(False, meta["sentence"], (), meta["agreement"]), meta)
     strict = _judged(proceedings, meta)
-    if not strict.passed and _is_done(proceedings.draws):
+    if not strict.passed and (broken := _broken(proceedings)):
+        said = f"{strict.sentence} What was to settle it broke down: {broken}"
+        return _certificate(proceedings, replace(strict, sentence=said), meta)
+    if not strict.passed and all(_is_done(task) for task in proceedings.draws):
         return _kept(_certificate(proceedings, _redrawn(proceedings, strict, meta), meta))
     if strict.passed or not all(_is_done(task) for task in (proceedings.exact, proceedings.sums)):
         return _kept(_certificate(proceedings, strict, meta))
@@ -101,6 +103,13 @@ def _kept(found: Certificate) -> Certificate:
 
 def _is_done(task: Task) -> bool:
     return any(shelf.is_whole(Path(task.job.folder) / f"variant{variant}") for variant in task.job.certify.variants)
+
+
+def _broken(proceedings: Proceedings) -> str:
+    """Return why one of the further tasks left no tensors; nothing where all that were begun did."""
+    tasks = (proceedings.exact, proceedings.sums, *proceedings.draws)
+    begun = [task for task in tasks if Path(task.job.folder).is_dir() and not _is_done(task)]
+    return next((refused[1] for task in begun if (refused := _refusal(Path(task.job.folder)))), "")
 
 
 def _settle(proceedings: Proceedings) -> Path:
@@ -120,8 +129,6 @@ def _settle(proceedings: Proceedings) -> Path:
             agreed = judge.agree(subject.network, variants[0], scales, _read(other, 0), titles)
             meta |= {"agreement": agreed.agreement, "passed": agreed.passed, "sentence": agreed.sentence}
         tensors.write(partial, variants[0], meta)
-        for number, noisy in zip(VARIANTS[1:], variants[1:], strict=True):
-            tensors.write(partial / f"variant{number}", noisy)
 
     return shelf.place(_reference_folder(proceedings), fill)
 
@@ -148,11 +155,10 @@ def _judged(proceedings: Proceedings, meta: dict[str, Any]) -> judge.Judgement:
 
 
 def _redrawn(proceedings: Proceedings, strict: judge.Judgement, meta: dict[str, Any]) -> judge.Judgement:
-    """Judge the candidate on the draws of the reference's noisy runs; the first that passes decides, else the plain one."""
+    """Judge the candidate on the other draws; the first that passes decides, else the plain one."""
     wanted = method(proceedings.subject.job.settings.precision)
-    for number in VARIANTS[1:]:
-        reference = tensors.read(_reference_folder(proceedings) / f"variant{number}")
-        candidate = _read(Path(proceedings.draws.job.folder), number)
+    for number in DRAWS:
+        reference, candidate = (_read(Path(task.job.folder), number) for task in proceedings.draws)
         found = judge.compare(
             proceedings.subject.network, reference, _scales(meta), candidate, wanted, meta["agreement"]
         )

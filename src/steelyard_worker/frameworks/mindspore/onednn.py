@@ -25,7 +25,7 @@ AVX512 = 0x20
 
 
 class Instructions:
-    """What oneDNN may use: "on", "off", or "auto", which is off for networks with bias-free convolutions and on for others."""
+    """What oneDNN may use: "on", "off", or "auto", which is off for networks with convolutions and on for others."""
 
     def __init__(self, wanted: str) -> None:
         self._wanted = wanted
@@ -38,7 +38,7 @@ class Instructions:
         if self._decided:
             return
         self._decided = True
-        if _has_plain_convolutions(network):
+        if any(parameter.kind == "conv" for parameter in network.parameters):
             _leave_avx512_alone()
             if _effective() & AVX512:
                 raise Refusal("setting", "oneDNN was to leave AVX-512 alone, but its first kernel had been made already.")
@@ -49,17 +49,6 @@ class Instructions:
             return {"avx512": "auto", "onednn_isa": "left to the network"}
         found = "on" if _effective() & AVX512 else "off"
         return {"avx512": "auto" if self._wanted == "auto" else found, "onednn_isa": hex(_effective())}
-
-
-def _has_plain_convolutions(network: Network) -> bool:
-    """Say whether a network has convolutions, none of them with a bias.
-
-    Without AVX-512 oneDNN 3.10's gradient of VGG-16's first kernel, whose convolution has a bias, is wrong by 1 %, as its
-    certificate found; with AVX-512 it is right, however slow.
-    """
-    convolutions = {each.name.removesuffix(".weight") for each in network.parameters if each.kind == "conv"}
-    biased = {each.name.removesuffix(".bias") for each in network.parameters if each.kind == "bias"}
-    return bool(convolutions) and not convolutions & biased
 
 
 def _leave_avx512_alone() -> None:

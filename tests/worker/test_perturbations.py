@@ -1,0 +1,28 @@
+"""The noise of a certificate's runs: seeded, relative, and in the array's own precision, which every framework can hold."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from steelyard_worker.certify import _perturbation
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_changed_array_keeps_its_precision(dtype: str) -> None:
+    assert _perturbation(4, 1e-3)("weights/a", np.ones(5, dtype)).dtype == dtype
+
+
+def test_changes_are_as_large_as_asked_for_and_another_for_every_variant_and_name() -> None:
+    array = np.full(10_000, 3.0)
+    changed = [_perturbation(variant, 1e-3)(name, array) for variant, name in ((1, "a"), (2, "a"), (1, "b"))]
+    for each in changed:
+        assert np.std(each / array - 1) == pytest.approx(1e-3, rel=0.05)
+    assert not np.array_equal(changed[0], changed[1])
+    assert not np.array_equal(changed[0], changed[2])
+    np.testing.assert_array_equal(changed[0], _perturbation(1, 1e-3)("a", array))
+
+
+@pytest.mark.parametrize(("variant", "array"), [(0, np.ones(3)), (1, np.arange(3))])
+def test_the_plain_run_and_whole_numbers_stay_as_they_are(variant: int, array: np.ndarray) -> None:
+    np.testing.assert_array_equal(_perturbation(variant, 1e-3)("a", array), array)
