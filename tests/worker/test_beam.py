@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from steelyard_worker.beam import Beam
 
 PAD, UNKNOWN, BEGIN, END = range(4)

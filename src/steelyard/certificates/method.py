@@ -39,8 +39,8 @@ PROBE = 16.0
 # Perturbed runs of the reference: variants of a certify task; 0 is the unperturbed one.
 VARIANTS = (0, 1, 2)
 
-# Draws of weights and inputs on which a candidate without float64 is judged again: variants, and their relative distance. They are
-# far enough that a ReLU next to its kink is so no more, and near enough that the rounding levels hold.
+# Draws of weights and inputs on which a candidate without float64 is judged again: variants, and their relative distance. It
+# is far enough that a ReLU at its kink is there no more, and near enough that the rounding levels hold.
 DRAWS = (4, 5, 6)
 DRAW_DISTANCE = 2.0**-10
 

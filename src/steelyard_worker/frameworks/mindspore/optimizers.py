@@ -43,7 +43,8 @@ def _native(spec: Optimizer, named: dict[str, Parameter]) -> tuple[nn.Cell, tupl
         ),
     }
     if spec.name not in makers:
-        raise Refusal("unsupported", f"No native {spec.name} is known for MindSpore; known: {', '.join(makers)}, adamw. {WRITTEN_OUT}")
+        known = ", ".join([*makers, "adamw"])
+        raise Refusal("unsupported", f"No native {spec.name} is known for MindSpore; known: {known}. {WRITTEN_OUT}")
     return makers[spec.name](parameters), (*others, *decayed)
 
 
