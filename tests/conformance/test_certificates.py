@@ -71,6 +71,12 @@ def test_a_cell_is_certified(in_default_mode: dict[str, dict[str, Any]], cell: s
     assert in_default_mode[cell]["passed"], in_default_mode[cell]["sentence"]
 
 
+def test_lamb_written_out_is_certified_in_every_framework(tmp_path: Path) -> None:
+    found = certify(tmp_path, ("bert:tiny",), "--optimizer", "lamb", "--flavour", "strict")
+    assert len(found) == len(frameworks.contenders())
+    assert {cell: certificate["sentence"] for cell, certificate in found.items() if not certificate["passed"]} == {}
+
+
 def test_at_least_46_of_the_50_cells_are_there() -> None:
     groups = tuple(f"{name}:tiny" for name in workloads.find())
     assert len(groups) == 10

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from steelyard import data
-from steelyard.data.translation import BEGIN, END, MARKS, PAD, TOKENIZER, UNKNOWN
+from steelyard import data, metrics
+from steelyard.data.translation import BEGIN, END, MARKS, PAD, UNKNOWN
 from steelyard.errors import UserError
 from steelyard_worker import tensors
+from steelyard_worker.protocol import ENCODING
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,7 +44,7 @@ def prepare(folder: Path, **options: Any) -> data.Prepared:
 def encoding(prepared: data.Prepared) -> Tokenizer:
     from tokenizers import Tokenizer
 
-    return Tokenizer.from_file(str(prepared.folder / TOKENIZER))
+    return Tokenizer.from_file(str(prepared.folder / ENCODING))
 
 
 def words(row: np.ndarray[Any, Any]) -> list[int]:
@@ -72,6 +73,33 @@ def test_pieces_spell_the_sentences_they_came_from(folder: Path) -> None:
     arrays, spelled = tensors.read(prepared.folder), encoding(prepared).decode
     assert spelled(words(arrays["train/source"][3])) == ENGLISH[3]
     assert spelled(words(arrays["train/target"][1])) == GERMAN[1]
+
+
+def answers(prepared: data.Prepared, said: list[str], truth: list[str]) -> dict[str, np.ndarray[Any, Any]]:
+    """What a worker keeps of an evaluation: pieces, ended and padded, and the file that says what they mean."""
+
+    def cut(sentences: list[str]) -> np.ndarray[Any, Any]:
+        rows = np.zeros((len(sentences), 30), np.int32)
+        for row, sentence in zip(rows, sentences, strict=True):
+            ids = [*encoding(prepared).encode(sentence).ids, END]
+            row[: len(ids)] = ids
+        return rows
+
+    return {
+        "nll": np.zeros(len(said)), "words": np.ones(len(said), np.int32), "said": cut(said), "truth": cut(truth),
+        "encoding": np.fromfile(prepared.folder / ENCODING, np.uint8),
+    }  # fmt: skip
+
+
+def test_translations_are_scored_as_text_by_sacrebleu(folder: Path) -> None:
+    import sacrebleu
+
+    prepared, truth = prepare(folder), ["der Hund sieht ein rotes Haus", "zwei rote Häuser"]
+    said = ["der Hund sieht ein rotes Haus", "zwei rotes Haus ein Hund sieht"]
+    assert metrics.score("translation", answers(prepared, truth, truth))["BLEU"] == pytest.approx(100)
+    found = metrics.score("translation", answers(prepared, said, truth))["BLEU"]
+    assert found == pytest.approx(sacrebleu.corpus_bleu(said, [truth]).score)
+    assert 1 < found < 99
 
 
 def test_one_encoding_serves_both_languages_and_its_ids_stay_below_the_vocabulary(folder: Path) -> None:

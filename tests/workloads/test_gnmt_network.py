@@ -114,3 +114,25 @@ def test_a_network_that_knows_nothing_is_as_perplexed_as_its_vocabulary_is_large
     drawn = network.draw(np.random.default_rng(1), 4)
     answers = network.answers({"logits": np.zeros((4, 11, 200), np.float32)}, drawn)
     assert metrics.score("translation", answers)["perplexity"] == pytest.approx(200)
+
+
+def test_translations_are_looked_for_word_by_word_from_what_was_written_so_far(workload):
+    network = workload.network(workload.preset("tiny"))
+    batch = network.draw(np.random.default_rng(1), 3)
+    wanted = np.array([[7, 8, 9, END], [5, END, PAD, PAD], [6, 6, END, PAD]])
+    seen = []
+
+    def forward(given):
+        seen.append(given["target"].copy())
+        assert given["source"] is batch["source"]
+        logits = np.zeros((3, 11, 200), np.float32)
+        for row, words in enumerate(wanted):
+            for place, word in enumerate(words):
+                logits[row, place, word] = 50.0
+        return {"logits": logits}
+
+    found = network.write(forward, batch)
+    assert found["said"][:, :4].tolist() == wanted.tolist()
+    assert not found["said"][:, 4:].any()
+    assert found["truth"].tolist() == batch["target"][:, 1:].tolist()
+    assert (seen[0][:, 0] == BEGIN).all() and not seen[0][:, 1:].any()

@@ -53,8 +53,8 @@ FULL_SAMPLE = 2**17
 FULL_BATCH = 4
 
 # The largest error of a right implementation, in rounding levels of its tensor: the geometric mean of 48, the worst right one
-# measured, and 884, the weakest of 46 mistakes; 4 times above the one, 4 times below the other. The figures are in
-# tests/certificates/README.md.
+# measured, and 884, the weakest of the 46 mistakes it was set by; 4 times above the one, 4 times below the other. The figures
+# are in tests/certificates/README.md.
 LIMIT = 200.0
 
 # Two float64 references must agree to this, relative to the tensor (states: relative to their change since the start).
