@@ -68,8 +68,9 @@ def compare(names: list[str], groups: list[str]) -> list[Comparison]:
         for group in groups:
             try:
                 found.append(_compare(name, environment.python, group, packages))
+                print(f"{found[-1].row.value:.3f}  {name}, {group}: {found[-1].row.detail}", file=sys.stderr, flush=True)
             except BenchmarkError as error:
-                print(error, file=sys.stderr)
+                print(error, file=sys.stderr, flush=True)
     return found
 
 

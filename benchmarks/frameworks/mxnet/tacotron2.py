@@ -9,8 +9,8 @@ SOURCE = (
     "gluon.rnn.LSTM and LSTMCell, unrolled as cells are; no package has it for MXNet"
 )
 DIFFERS = (
-    "a second bias in every LSTM, trained; the encoder's backward direction starts in the padding, as the fused "
-    "operator heeds lengths with cuDNN only"
+    "a second bias in every LSTM, trained; the encoder's backward direction starts in the padding, as the"
+    " fused operator heeds lengths with cuDNN only; its running variances are the biased ones"
 )
 
 

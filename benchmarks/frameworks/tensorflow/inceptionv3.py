@@ -5,8 +5,8 @@ import numpy as np
 
 SOURCE = "keras.applications.InceptionV3 (Keras 3.15.1)"
 DIFFERS = (
-    "no scale in its batch norms; average pools leave padding out of the divisor; the running statistics' momentum is "
-    "0.99"
+    "no scale in its batch norms; average pools leave padding out of the divisor; the running statistics'"
+    " momentum is 0.99; its running variances are the biased ones"
 )
 
 
