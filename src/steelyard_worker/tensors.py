@@ -18,19 +18,21 @@ if TYPE_CHECKING:
 # Format 1: index.json = {"format": 1, "meta": {...}, "tensors": {name: {"dtype", "shape", "offset"}}}; offsets in bytes.
 FORMAT = 1
 ALIGNMENT = 64
-STRIP = 16
+TILE = (64, 256)
 INDEX = "index.json"
 BYTES = "tensors.bin"
 
 
 def turned(matrix: np.ndarray[Any, Any], dtype: str = "") -> np.ndarray[Any, Any]:
-    """Return the transpose of (rows, columns) as a contiguous copy, a few rows at a time.
+    """Return the transpose of (rows, columns) as a contiguous copy, a tile at a time.
 
-    NumPy walks a large matrix against the grain of its memory; a strip that stays in the cache is three times faster.
+    NumPy walks a large matrix against the grain of its memory; a tile stays in the cache, and its rows in few pages.
     """
     found = np.empty(matrix.shape[::-1], dtype or matrix.dtype)
-    for start in range(0, matrix.shape[0], STRIP):
-        found[:, start : start + STRIP] = matrix[start : start + STRIP].T
+    rows, columns = TILE
+    for top in range(0, matrix.shape[0], rows):
+        for left in range(0, matrix.shape[1], columns):
+            found[left : left + columns, top : top + rows] = matrix[top : top + rows, left : left + columns].T
     return found
 
 

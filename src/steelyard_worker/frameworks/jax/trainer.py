@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from steelyard_worker.frameworks.jax import layouts, optimizers
@@ -37,7 +36,8 @@ class Trainer:
         native = {p.name: self._load(p.kind, p.shape, weights[p.name]) for p in network.parameters}
         trained = {p.name: native.pop(p.name) for p in network.parameters if p.trainable}
         self._rule = optimizers.update_rule(optimizer, list(trained))
-        self.carry = (trained, native, self._rule.init(trained))
+        # As one program: each zero tensor by itself would be compiled by itself.
+        self.carry = (trained, native, jax.jit(self._rule.init)(trained))
         self.scalars = self._rule.scalars
         self.update = jax.jit(self._update, donate_argnums=0)
         self._infer = jax.jit(self._outputs)
@@ -46,7 +46,8 @@ class Trainer:
     def _load(self, kind: str, shape: tuple[int, ...], array: Array) -> jax.Array:
         if tuple(array.shape) != shape:
             raise Refusal("implementation", f"A {kind} tensor has shape {tuple(array.shape)}, expected {shape}.")
-        return jnp.array(layouts.to_native(kind, array, self._precision))
+        # A copy, as the buffer is donated; `jnp.array` would compile one for every shape.
+        return jax.device_put(layouts.to_native(kind, array, self._precision), may_alias=False)
 
     def _forward(self, tensors: Tensors, batch: Tensors, training: bool) -> tuple[dict[str, jax.Array], Tensors]:
         layers = Layers(tensors, training, self._choices)

@@ -167,8 +167,9 @@ def load(named: dict[str, Parameter], network: Network, weights: Mapping[str, Ar
     for name, shape in expected.items():
         if tuple(named[name].shape) != shape:
             raise Refusal("implementation", f"Tensor {name} has shape {tuple(named[name].shape)}, expected {shape}.")
-        named[name].set_data(Tensor(np.array(weights[name], np.float32)))
+        named[name].set_data(Tensor(np.asarray(weights[name], np.float32)))
         named[name].name = name  # optimizers and graphs tell parameters apart by name
+        named[name].init_mode = None  # else whatever copies it, as optimizers do, draws the weights that were left out
 
 
 def _numpy(tensor: Tensor) -> Array:

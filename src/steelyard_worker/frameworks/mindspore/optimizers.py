@@ -37,7 +37,7 @@ def _native(spec: Optimizer, named: dict[str, Parameter]) -> tuple[nn.Cell, tupl
     else:
         parameters += [named[name] for name in decayed]
     makers: dict[str, Callable[..., nn.Cell]] = {
-        "sgd": lambda p: nn.SGD(p, spec.learning_rate, momentum=spec.momentum, nesterov=spec.nesterov),
+        "sgd": lambda p: _descent(spec, p),
         "adam": lambda p: nn.Adam(
             p, spec.learning_rate, beta1=spec.beta1, beta2=spec.beta2, eps=spec.epsilon
         ),
@@ -46,6 +46,13 @@ def _native(spec: Optimizer, named: dict[str, Parameter]) -> tuple[nn.Cell, tupl
         known = ", ".join([*makers, "adamw"])
         raise Refusal("unsupported", f"No native {spec.name} is known for MindSpore; known: {known}. {WRITTEN_OUT}")
     return makers[spec.name](parameters), (*others, *decayed)
+
+
+def _descent(spec: Optimizer, parameters: list[Any]) -> nn.Cell:
+    """Return `nn.Momentum`: its kernel takes half the time of that of `nn.SGD`, which keeps a third array beside every tensor."""
+    if spec.momentum:
+        return nn.Momentum(parameters, spec.learning_rate, spec.momentum, use_nesterov=spec.nesterov)
+    return nn.SGD(parameters, spec.learning_rate)
 
 
 class AdamW(nn.Cell):
