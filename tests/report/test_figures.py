@@ -71,6 +71,15 @@ def test_an_interval_without_end_leaves_the_plot_but_does_not_flatten_it(tmp_pat
     assert max(drawn) < 40 * min(drawn)
 
 
+def test_a_wide_axis_names_its_ticks_in_full(tmp_path):
+    scripts = {"fake": Script(rounds=1, passed=None), "sham": Script(41.0, rounds=1, passed=None)}
+    view = view_of(write_run(tmp_path, scripts))
+    axis = forest.figure(view.comparisons[0], "resident", styles(view.comparisons)).layout["xaxis"]
+    assert axis["type"] == "log"
+    assert {(0.002, "2.00 ms"), (0.05, "50.0 ms")} <= set(zip(axis["tickvals"], axis["ticktext"], strict=True))
+    assert all(np.log10(axis["tickvals"]) >= axis["range"][0]) and all(np.log10(axis["tickvals"]) <= axis["range"][1])
+
+
 def test_deviations_of_rounds_are_around_their_own_mean(recorded_view):
     figure = stability.rounds(recorded_view.comparisons[0], "resident", styles(recorded_view.comparisons))
     for trace in figure.data:

@@ -106,11 +106,20 @@ def _layout(spans: list[Span | None], rows: int, notes: list[dict[str, Any]], ti
     low, high = _range(spans)
     more = {"tickformat": "~s", "ticksuffix": unit} if unit == "s" else {"ticksuffix": "x"}
     if high / low > 3:
-        across = figures.axis(title, type="log", range=[math.log10(low), math.log10(high)], dtick="D2", **more)
+        ticks = [tick for tick in _one_two_five(low, high) if low <= tick <= high]
+        said = [words.seconds(tick * 1e9) if unit == "s" else f"{tick:g}x" for tick in ticks]
+        limits = [math.log10(low), math.log10(high)]
+        across = figures.axis(title, type="log", range=limits, tickvals=ticks, ticktext=said)
     else:
         across = figures.axis(title, range=[low, high], nticks=7, **more)
     down = figures.axis(range=[rows - 0.6, -0.85], visible=False, fixedrange=True)
     return figures.frame(ROW_PIXELS * rows + 64, xaxis=across, yaxis=down, annotations=notes, hovermode="closest")
+
+
+def _one_two_five(low: float, high: float) -> list[float]:
+    """Return 1, 2 and 5 in every decade: left to itself a logarithmic axis writes 0.2 as 2."""
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    return [float(f"{digit}e{decade}") for decade in decades for digit in (1, 2, 5)]
 
 
 def _range(spans: list[Span | None]) -> tuple[float, float]:
