@@ -1,28 +1,19 @@
 """GoogLeNet with batch norm from Flax's layers."""
 
+from pathlib import Path
+
 import jax.numpy as jnp
 import numpy as np
 import optax
 from flax import nnx
 
+from steelyard_worker.network import load
+
 SOURCE = (
     "written by hand from flax.nnx.Conv, BatchNorm and Linear after torchvision's: no package has this network in JAX"
 )
 DIFFERS = "its running variances are the biased ones"
-# Channels at width 64: 1x1; 1x1, 3x3; 1x1, 3x3 (or 5x5); behind the pool. A number alone: a max pool of that window.
-BLOCKS = (
-    (64, 96, 128, 16, 32, 32),
-    (128, 128, 192, 32, 96, 64),
-    3,
-    (192, 96, 208, 16, 48, 64),
-    (160, 112, 224, 24, 64, 64),
-    (128, 128, 256, 24, 64, 64),
-    (112, 144, 288, 32, 64, 64),
-    (256, 160, 320, 32, 128, 128),
-    2,
-    (256, 160, 320, 32, 128, 128),
-    (384, 192, 384, 48, 128, 128),
-)
+BLOCKS = load(Path(__file__).parent.parent, "published").GOOGLENET
 
 
 class Block(nnx.Module):

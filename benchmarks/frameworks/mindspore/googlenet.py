@@ -1,6 +1,10 @@
 """GoogLeNet with batch norm in MindSpore's cells, as MindCV writes its Inception v3."""
 
+from pathlib import Path
+
 from mindspore import nn, ops
+
+from steelyard_worker.network import load
 
 SOURCE = (
     "written by hand from mindspore 2.10.0's nn.Conv2d, BatchNorm2d and MaxPool2d; mindcv 0.3.0's GoogLeNet is "
@@ -8,20 +12,7 @@ SOURCE = (
 )
 DIFFERS = ""
 
-# Channels of every block at width 64: 1x1; 1x1, 3x3; 1x1, 3x3; behind the pool. A number alone is a max pool's window.
-BLOCKS = (
-    (64, 96, 128, 16, 32, 32),
-    (128, 128, 192, 32, 96, 64),
-    3,
-    (192, 96, 208, 16, 48, 64),
-    (160, 112, 224, 24, 64, 64),
-    (128, 128, 256, 24, 64, 64),
-    (112, 144, 288, 32, 64, 64),
-    (256, 160, 320, 32, 128, 128),
-    2,
-    (256, 160, 320, 32, 128, 128),
-    (384, 192, 384, 48, 128, 128),
-)
+BLOCKS = load(Path(__file__).parent.parent, "published").GOOGLENET
 
 
 def conv_norm(channels, out, kernel, stride=1):

@@ -1,9 +1,10 @@
 """GoogLeNet with batch norm from GluonCV."""
 
-import importlib.util
 from pathlib import Path
 
 from mxnet import gluon
+
+from steelyard_worker.network import load
 
 SOURCE = (
     "gluoncv 0.10.5, model_zoo.googlenet.GoogLeNet without dropout, its file loaded by itself: the package asks for "
@@ -16,16 +17,7 @@ def model(sizes):
     """Only width 64 at 224 pixels with 3x3 convolutions in the third branch is its builder's; others are refused."""
     if (sizes["width"], sizes["image"], sizes["five_by_five"], sizes["aux"]) != (64, 224, False, False):
         raise SystemExit("GluonCV has GoogLeNet at width 64 for 224 pixels only.")
-    return gluoncv("googlenet").GoogLeNet(sizes["classes"], dropout_ratio=0.0)
-
-
-def gluoncv(name):
-    """Load one file of GluonCV's model zoo."""
-    path = Path(importlib.util.find_spec("gluoncv").origin).parent / "model_zoo" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(f"gluoncv_{name}", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load(Path(__file__).parent, "zoo").gluoncv("googlenet").GoogLeNet(sizes["classes"], dropout_ratio=0.0)
 
 
 def inputs(batch):

@@ -1,8 +1,12 @@
 """GoogLeNet with batch norm in Keras layers, as keras.applications writes its Inception v3."""
 
+from pathlib import Path
+
 import keras
 import numpy as np
 from keras import layers
+
+from steelyard_worker.network import load
 
 SOURCE = (
     "written by hand from keras.layers; neither keras.applications nor keras_hub has GoogLeNet, and tf_slim's is a "
@@ -10,20 +14,7 @@ SOURCE = (
 )
 DIFFERS = "its running variances are the biased ones"
 
-# Channels of every block at width 64: 1x1; 1x1, 3x3; 1x1, 3x3; behind the pool. A number alone is a max pool's window.
-BLOCKS = (
-    (64, 96, 128, 16, 32, 32),
-    (128, 128, 192, 32, 96, 64),
-    3,
-    (192, 96, 208, 16, 48, 64),
-    (160, 112, 224, 24, 64, 64),
-    (128, 128, 256, 24, 64, 64),
-    (112, 144, 288, 32, 64, 64),
-    (256, 160, 320, 32, 128, 128),
-    2,
-    (256, 160, 320, 32, 128, 128),
-    (384, 192, 384, 48, 128, 128),
-)
+BLOCKS = load(Path(__file__).parent.parent, "published").GOOGLENET
 
 
 def conv_norm(x, out, kernel, stride=1, padding="same"):

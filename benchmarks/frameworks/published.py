@@ -1,0 +1,17 @@
+"""Figures of published networks that references written by hand are built from; our own implementations do not read them."""
+
+# GoogLeNet (Szegedy et al. 2015, table 1), channels of every block at width 64: 1x1; 1x1, 3x3; 1x1, 3x3 (or 5x5); behind the
+# pool. A number alone is a max pool's window.
+GOOGLENET = (
+    (64, 96, 128, 16, 32, 32),
+    (128, 128, 192, 32, 96, 64),
+    3,
+    (192, 96, 208, 16, 48, 64),
+    (160, 112, 224, 24, 64, 64),
+    (128, 128, 256, 24, 64, 64),
+    (112, 144, 288, 32, 64, 64),
+    (256, 160, 320, 32, 128, 128),
+    2,
+    (256, 160, 320, 32, 128, 128),
+    (384, 192, 384, 48, 128, 128),
+)
