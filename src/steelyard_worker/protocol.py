@@ -6,6 +6,7 @@ The events file is the record: the live view, the store and its rebuild read it 
 from __future__ import annotations
 
 import json
+import struct
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, TextIO, get_type_hints
@@ -91,6 +92,21 @@ class Optimizer:
     flavour: str = "native"
     form: str = "canonical"
     correction: str = "float64"
+
+    def corrections(self, t: int) -> tuple[float, float]:
+        """Return 1 - beta1^t and 1 - beta2^t, computed in the precision that the rule declares.
+
+        In float32 every power is rounded once: libraries' own are off by a unit in the last place at times, no two alike.
+        """
+        if self.correction == "float64":
+            return 1 - self.beta1**t, 1 - self.beta2**t
+        first, second = (_single(1 - _single(_single(beta) ** t)) for beta in (self.beta1, self.beta2))
+        return first, second
+
+
+def _single(value: float) -> float:
+    """Round to float32."""
+    return float(struct.unpack("f", struct.pack("f", value))[0])
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ def check_every_formulation_is_told_apart():
     for formulation in ("auto", "xla", "matmul"):
         applied = Adapter(Settings(mode="jit", knobs={"convolution": formulation})).applied()
         assert applied["convolution"] == formulation, applied
-    for formulation, unroll in itertools.product(("checkpointed", "scan", "hoisted"), (1, 4)):
+    for formulation, unroll in itertools.product(("auto", "deferred", "checkpointed", "scan", "hoisted"), (1, 4)):
         knobs = {"recurrence": formulation, "unroll": unroll}
         applied = Adapter(Settings(mode="no-jit", knobs=knobs)).applied()
         assert {**applied, **knobs, "mode": "no-jit"} == applied, applied
@@ -195,7 +195,8 @@ def check_the_formulations_of_recurrence_agree():
         return jnp.sum(jnp.sin(recurrence.run(cell, x, w_ih, w_hh, b, backward)))
 
     run = jax.jit(jax.value_and_grad(summed, (0, 1, 2, 3)), static_argnums=(4, 5))
-    ways = Recurrence("scan"), Recurrence("hoisted"), Recurrence("checkpointed"), Recurrence("scan", 2)
+    kinds = "scan", "hoisted", "checkpointed", "deferred"
+    ways = [Recurrence(kind, unroll) for kind in kinds for unroll in (1, 2)]
     for backward in (False, True):
         results = [jax.tree.leaves(run(x, w_ih, w_hh, b, way, backward)) for way in ways]
         for result in results[1:]:

@@ -53,12 +53,6 @@ def check_the_epsilon_hat_form_gives_its_golden_trajectory():
     np.testing.assert_allclose(found, (0.9863474, 0.9813203, 0.9724438), rtol=2e-6)
 
 
-def check_float32_bias_correction_differs_as_it_should():
-    found = optimizers.bias_corrections(rule("adam", correction="float32"), 1)[1]
-    assert found == float(np.float32(1) - np.float32(0.999)), found
-    assert found != 1 - 0.999
-
-
 def check_running_variance_is_unbiased():
     layer = torch.nn.BatchNorm1d(2, momentum=0.1)
     layer(torch.arange(8.0).reshape(4, 2))

@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -70,3 +71,11 @@ def test_events_of_another_version_are_refused(tmp_path):
     path.write_text('{"v": 9, "event": "hello", "t_ns": 0}\n')
     with pytest.raises(ValueError, match="protocol 9"):
         list(protocol.read_events(path))
+
+
+def test_bias_corrections_in_float32_are_rounded_once():
+    rule = Optimizer("adam", 0.1, correction="float32")
+    for t in range(1, 200):
+        for beta, found in zip((rule.beta1, rule.beta2), rule.corrections(t), strict=True):
+            assert found == float(np.float32(1) - np.float32(float(np.float32(beta)) ** t))
+    assert rule.corrections(1)[1] != Optimizer("adam", 0.1).corrections(1)[1] == 1 - 0.999

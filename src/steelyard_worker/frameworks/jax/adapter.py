@@ -44,7 +44,7 @@ class Adapter:
             raise Refusal("unsupported", f"JAX has no mode {settings.mode!r}; modes: jit, no-jit.")
         self._settings, self._compilations = settings, 0
         knobs = settings.knobs
-        recurrence = Recurrence(str(knobs.get("recurrence", "checkpointed")), int(knobs.get("unroll", 1)))
+        recurrence = Recurrence(str(knobs.get("recurrence", "auto")), int(knobs.get("unroll", 1)))
         self._choices = Choices(str(knobs.get("convolution", "auto")), recurrence)
         if settings.threads:
             os.environ["PJRT_NPROC"] = str(settings.threads)

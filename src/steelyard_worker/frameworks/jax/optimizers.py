@@ -76,7 +76,7 @@ class Strict:
     def scalars(self) -> dict[str, np.float64]:
         """Count a step and return what depends on its number, in the precision that the rule declares."""
         self._t += 1
-        first, second = bias_corrections(self._spec, self._t)
+        first, second = self._spec.corrections(self._t)
         return {"first": np.float64(first), "second": np.float64(second),
                 "rate": np.float64(self._spec.learning_rate * math.sqrt(second) / first)}  # fmt: skip
 
@@ -123,14 +123,3 @@ class Strict:
     def _moments(self, g: jax.Array, memory: Any) -> tuple[jax.Array, jax.Array]:
         spec, (m, v) = self._spec, memory
         return spec.beta1 * m + (1 - spec.beta1) * g, spec.beta2 * v + (1 - spec.beta2) * g * g
-
-
-def bias_corrections(spec: Optimizer, t: int) -> tuple[float, float]:
-    """Return 1 - beta1^t and 1 - beta2^t in the precision that the rule declares."""
-    if spec.correction == "float64":
-        return 1 - spec.beta1**t, 1 - spec.beta2**t
-    one = np.float32(1)
-    return (
-        float(one - np.power(np.float32(spec.beta1), np.float32(t))),
-        float(one - np.power(np.float32(spec.beta2), np.float32(t))),
-    )

@@ -37,15 +37,25 @@ def _convolution(formulation: str) -> str:
 
 
 def _recurrence(recurrence: Recurrence) -> dict[str, Any]:
-    """Where the products are (in the scan or before it), and whether the scan's body is checkpointed."""
+    """A layer of two units a sample shows what is done with few, one of four what is done with many."""
+    few, many = (_formulation(recurrence, units) for units in (2, 4))
+    said = few["recurrence"] if few == many else "auto" if recurrence.formulation == "auto" else "unknown"
+    return {**many, "recurrence": said}
+
+
+def _formulation(recurrence: Recurrence, units: int) -> dict[str, Any]:
+    """Where the products are (in the scan or before it), whether its body is checkpointed, and whose gradient it has."""
 
     def layer(x: jax.Array, w: jax.Array, b: jax.Array) -> jax.Array:
         return recurrence.run(lambda z, c: (z, c), x, w, w, b, backward=False)
 
-    (scan,) = [parameters for name, parameters in _operations(layer, (100, 1, 2), (2, 2), (2,)) if name == "scan"]
+    operations = _operations(layer, (100, 1, units), (units, units), (units,))
+    (scan,) = [parameters for name, parameters in operations if name == "scan"]
     body = _flat(scan["jaxpr"].jaxpr)
     if any(name in ("checkpoint", "remat", "remat2") for name, _ in body):
         formulation = "checkpointed"
+    elif any(name.startswith("custom_vjp_call") for name, _ in operations):
+        formulation = "deferred"
     else:
         formulation = {1: "hoisted", 2: "scan"}.get([name for name, _ in body].count("dot_general"), "unknown")
     return {"recurrence": formulation, "unroll": scan["unroll"]}

@@ -159,18 +159,7 @@ def scalars(spec: Optimizer, t: int) -> tuple[float, float]:
     """Return what step t's formula needs: the two bias corrections, or the step size of the epsilon-hat form and 1."""
     if spec.name == "sgd":
         return 1.0, 1.0
-    first, second = bias_corrections(spec, t)
+    first, second = spec.corrections(t)
     if spec.form == "canonical":
         return first, second
     return spec.learning_rate * math.sqrt(second) / first, 1.0
-
-
-def bias_corrections(spec: Optimizer, t: int) -> tuple[float, float]:
-    """Return 1 - beta1^t and 1 - beta2^t in the precision that the rule declares."""
-    if spec.correction == "float64":
-        return 1 - spec.beta1**t, 1 - spec.beta2**t
-    one = np.float32(1)
-    return (
-        float(one - np.power(np.float32(spec.beta1), np.float32(t))),
-        float(one - np.power(np.float32(spec.beta2), np.float32(t))),
-    )

@@ -127,7 +127,7 @@ class Strict:
         elif decay:
             g = g + decay * p
         self._remember(m, v, g)
-        first, second = bias_corrections(spec, self._t)
+        first, second = spec.corrections(self._t)
         if spec.form == "canonical":
             p -= spec.learning_rate * (m / first) / ((v / second).sqrt() + spec.epsilon)
         else:
@@ -136,7 +136,7 @@ class Strict:
     def _lamb(self, name: str, p: NDArray, g: NDArray, decay: float) -> None:
         spec, m, v = self._spec, self._first[name], self._second[name]
         self._remember(m, v, g)
-        first, second = bias_corrections(spec, self._t)
+        first, second = spec.corrections(self._t)
         change = (m / first) / ((v / second).sqrt() + spec.epsilon) + decay * p
         # Read back: what a ratio is where a norm is zero has to be decided.
         ours, theirs = (float(each.norm().asscalar()) for each in (p, change))
@@ -148,14 +148,3 @@ class Strict:
         m += (1 - spec.beta1) * g
         v *= spec.beta2
         v += (1 - spec.beta2) * g * g
-
-
-def bias_corrections(spec: Optimizer, t: int) -> tuple[float, float]:
-    """Return 1 - beta1^t and 1 - beta2^t in the precision that the rule declares."""
-    if spec.correction == "float64":
-        return 1 - spec.beta1**t, 1 - spec.beta2**t
-    one = np.float32(1)
-    return (
-        float(one - np.power(np.float32(spec.beta1), np.float32(t))),
-        float(one - np.power(np.float32(spec.beta2), np.float32(t))),
-    )

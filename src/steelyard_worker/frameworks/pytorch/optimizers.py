@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 
 from steelyard_worker.protocol import WRITTEN_OUT, Optimizer, Refusal
@@ -97,7 +96,7 @@ class Strict:
         elif decay:
             g = g + decay * p
         self._remember(m, v, g)
-        first, second = bias_corrections(spec, self._t)
+        first, second = spec.corrections(self._t)
         if spec.form == "canonical":
             p.sub_(spec.learning_rate * (m / first) / ((v / second).sqrt() + spec.epsilon))
         else:
@@ -106,7 +105,7 @@ class Strict:
     def _lamb(self, name: str, p: Tensor, decay: float) -> None:
         spec, m, v = self._spec, self._first[name], self._second[name]
         self._remember(m, v, p.grad)
-        first, second = bias_corrections(spec, self._t)
+        first, second = spec.corrections(self._t)
         change = (m / first) / ((v / second).sqrt() + spec.epsilon) + decay * p
         ours, theirs = torch.linalg.vector_norm(p), torch.linalg.vector_norm(change)
         ratio = torch.where((ours > 0) & (theirs > 0), ours / theirs, 1.0)
@@ -116,14 +115,3 @@ class Strict:
         spec = self._spec
         m.mul_(spec.beta1).add_((1 - spec.beta1) * g)
         v.mul_(spec.beta2).add_((1 - spec.beta2) * g * g)
-
-
-def bias_corrections(spec: Optimizer, t: int) -> tuple[float, float]:
-    """Return 1 - beta1^t and 1 - beta2^t in the precision that the rule declares."""
-    if spec.correction == "float64":
-        return 1 - spec.beta1**t, 1 - spec.beta2**t
-    one = np.float32(1)
-    return (
-        float(one - np.power(np.float32(spec.beta1), np.float32(t))),
-        float(one - np.power(np.float32(spec.beta2), np.float32(t))),
-    )

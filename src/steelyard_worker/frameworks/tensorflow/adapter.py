@@ -38,7 +38,7 @@ class Adapter:
 
         self._settings, self._functions, self._tf = settings, list[Any](), tf
         self._convolution = str(settings.knobs.get("convolution", "auto"))
-        self._projection = str(settings.knobs.get("projection", "auto"))
+        self._recurrence = str(settings.knobs.get("recurrence", "auto"))
         self._update = str(settings.knobs.get("update", "fused"))
         self._choose_devices()
         if settings.threads:
@@ -72,7 +72,7 @@ class Adapter:
             "tf32": config.experimental.tensor_float_32_execution_enabled(),
             "onednn": IsMklEnabled(),
             "convolution": self._convolution,
-            "projection": self._projection,
+            "recurrence": self._recurrence,
             "update": self._update,
         }
 
@@ -117,14 +117,15 @@ class Adapter:
     ) -> Trainer:  # fmt: skip
         """Build the network and load the canonical weights into it."""
         from steelyard_worker.frameworks.tensorflow.layers import Variables
+        from steelyard_worker.frameworks.tensorflow.recurrence import Recurrence
         from steelyard_worker.frameworks.tensorflow.trainer import Trainer
 
         mode = self._settings.mode
-        hoist = {"auto": mode != "graph", "hoisted": True, "per-step": False}[self._projection]
+        recurrence = Recurrence(self._recurrence, small="loop" if mode == "graph" else "hoisted")
         automatic = "xla" if mode == "xla" else "library"
         convolution = automatic if self._convolution == "auto" else self._convolution
         dtype = self._tf.as_dtype(self._settings.precision)
-        variables = Variables(dtype, convolution, fuse=mode != "xla", hoist=hoist)
+        variables = Variables(dtype, convolution, fuse=mode != "xla", recurrence=recurrence)
         return Trainer(self._wrap, variables, implementation, sizes, network, weights, optimizer, self._update)
 
     def pipeline(self, trainer: Trainer, source: Source, workers: int) -> Iterator[Any]:

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 import tensorflow as tf
 
 from steelyard_worker.frameworks.tensorflow.convolution import convolve, pair
+from steelyard_worker.frameworks.tensorflow.recurrence import Recurrence
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from steelyard_worker.frameworks.tensorflow.convolution import Pair
 
 
@@ -20,13 +19,13 @@ class Variables:
     """Canonical name -> variable, in the precision of the run, and how layers compute.
 
     convolution: "library", "matmul", or "xla": the library's unless XLA would be slow. fuse: batch norm takes the fused
-    operator where there is one. hoist: an LSTM projects its inputs before its loop.
+    operator where there is one. recurrence: how loops over time are run.
     """
 
     dtype: tf.DType
     convolution: str = "library"
     fuse: bool = True
-    hoist: bool = False
+    recurrence: Recurrence = field(default_factory=Recurrence)
     named: dict[str, tf.Variable] = field(default_factory=dict)
 
     def new(self, name: str, *shape: int) -> tf.Variable:
@@ -104,59 +103,3 @@ class Dense:
 
     def __call__(self, x: tf.Tensor) -> tf.Tensor:
         return tf.matmul(x, self._weight) + self._bias
-
-
-class Lstm:
-    """One direction of one layer with one bias and zero initial state: (T, N, width) -> (T, N, hidden).
-
-    The product of inputs and `w_ih` stands in the loop or, hoisted, before it: same numbers up to rounding. In the loop
-    TensorFlow's executor runs the products of several steps beside the recurrence; XLA runs one thing after the other.
-    """
-
-    def __init__(self, variables: Variables, name: str, width: int, hidden: int) -> None:
-        self._w_ih = variables.new(f"{name}.w_ih", width, 4 * hidden)
-        self._w_hh = variables.new(f"{name}.w_hh", hidden, 4 * hidden)
-        self._b = variables.new(f"{name}.b", 4 * hidden)
-        self._hidden, self._hoist = hidden, variables.hoist
-
-    def last(self, x: tf.Tensor) -> tf.Tensor:
-        """Return the hidden state after the last step, (N, hidden)."""
-        step = self._step(x)
-        h, _ = self._loop(x, lambda t, h, c: step(t, h, c), ())
-        return h
-
-    def every(self, x: tf.Tensor, backward: bool) -> tf.Tensor:
-        """Return the hidden states of all steps at their own places; `backward` starts at the end."""
-        step, length = self._step(x), x.shape[0]
-
-        def body(t: tf.Tensor, h: tf.Tensor, c: tf.Tensor, kept: tf.TensorArray) -> tuple:
-            place = length - 1 - t if backward else t
-            h, c = step(place, h, c)
-            return h, c, kept.write(place, h)
-
-        kept = tf.TensorArray(x.dtype, length, element_shape=(x.shape[1], self._hidden))
-        return self._loop(x, body, (kept,))[-1].stack()
-
-    def _loop(self, x: tf.Tensor, body: Callable[..., tuple], more: tuple) -> tuple:
-        length, zero = x.shape[0], tf.zeros((x.shape[1], self._hidden), x.dtype)
-        return tf.while_loop(
-            lambda t, *_: t < length,
-            lambda t, *state: (t + 1, *body(t, *state)),
-            (0, zero, zero, *more),
-            maximum_iterations=length,
-        )[1:]
-
-    def _step(self, x: tf.Tensor) -> Callable[..., tuple[tf.Tensor, tf.Tensor]]:
-        if self._hoist:
-            flat = tf.matmul(tf.reshape(x, (-1, x.shape[2])), self._w_ih) + self._b
-            x = tf.reshape(flat, (*x.shape[:2], 4 * self._hidden))
-        inputs = tf.TensorArray(x.dtype, x.shape[0]).unstack(x)
-
-        def step(t: tf.Tensor, h: tf.Tensor, c: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            given = inputs.read(t)
-            projected = given if self._hoist else tf.matmul(given, self._w_ih) + self._b
-            i, f, g, o = tf.split(projected + tf.matmul(h, self._w_hh), 4, axis=1)
-            c = tf.sigmoid(f) * c + tf.sigmoid(i) * tf.tanh(g)
-            return tf.sigmoid(o) * tf.tanh(c), c
-
-        return step

@@ -172,7 +172,7 @@ class Strict:
 def bias_corrections(spec: Optimizer, t: tf.Variable) -> tuple[tf.Tensor, tf.Tensor]:
     """Return 1 - beta1^t and 1 - beta2^t in the precision that the rule declares."""
     dtype = tf.float64 if spec.correction == "float64" else tf.float32
-    # Powers are rounded once, to what the C library gives: TensorFlow's float32 power is off by a unit in the last place.
+    # Powers are rounded once: in float32 they are off by a unit in the last place at times, and no two libraries' alike.
     rounded = (float(dtype.as_numpy_dtype(beta)) for beta in (spec.beta1, spec.beta2))
     powers = (tf.constant(beta, tf.float64) ** tf.cast(t, tf.float64) for beta in rounded)
     # Wide again: what is made of a correction must not be rounded once more.

@@ -1,4 +1,4 @@
-"""A bidirectional LSTM layer that heeds lengths; the layer of one direction is `layers.Lstm`."""
+"""LSTM layers over time-major sequences (T, N, width), with one bias each (P-21 does not arise)."""
 
 from __future__ import annotations
 
@@ -6,10 +6,54 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
-from steelyard_worker.frameworks.tensorflow.layers import Lstm
-
 if TYPE_CHECKING:
     from steelyard_worker.frameworks.tensorflow.layers import Variables
+    from steelyard_worker.frameworks.tensorflow.recurrence import Affine, Tensors
+
+
+def lstm_cell(gates: tf.Tensor, c: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Gates (N, 4H) and cell state (N, H) -> (hidden state, cell state)."""
+    i, f, g, o = tf.split(gates, 4, axis=1)
+    c = tf.sigmoid(f) * c + tf.sigmoid(i) * tf.tanh(g)
+    return tf.sigmoid(o) * tf.tanh(c), c
+
+
+class Lstm:
+    """One direction of one layer with zero initial state: (T, N, width) -> (T, N, hidden)."""
+
+    def __init__(self, variables: Variables, name: str, width: int, hidden: int) -> None:
+        self._w_ih = variables.new(f"{name}.w_ih", width, 4 * hidden)
+        self._w_hh = variables.new(f"{name}.w_hh", hidden, 4 * hidden)
+        self._b = variables.new(f"{name}.b", 4 * hidden)
+        self._hidden, self._recurrence = hidden, variables.recurrence
+
+    def last(self, x: tf.Tensor) -> tf.Tensor:
+        """Return the hidden state after the last step, (N, hidden)."""
+        (h, _), _ = self._run(x, backward=False, keep=False)
+        return h
+
+    def every(self, x: tf.Tensor, backward: bool) -> tf.Tensor:
+        """Return the hidden states of all steps at their own places; `backward` starts at the end."""
+        _, (states,) = self._run(x, backward, keep=True)
+        return states
+
+    def _run(self, x: tf.Tensor, backward: bool, keep: bool) -> tuple[Tensors, list[tf.Tensor]]:
+        length, samples, width = x.shape
+        recurrence = self._recurrence.resolved(self._hidden, samples)
+        w_ih, w_hh, b = self._w_ih.value(), self._w_hh.value(), self._b.value()
+        early = recurrence.formulation != "loop"
+
+        def step(affine: Affine, w_ih: tf.Tensor, state: Tensors, given: tf.Tensor | None) -> tuple[Tensors, Tensors]:
+            h, c = state
+            z = affine("gates", h)
+            h, c = lstm_cell(z if early else tf.matmul(given, w_ih) + z, c)
+            return (h, c), (h,) if keep else ()
+
+        if early:
+            b = tf.reshape(tf.matmul(tf.reshape(x, (-1, width)), w_ih) + b, (length, samples, 4 * self._hidden))
+        zero = tf.zeros((samples, self._hidden), x.dtype)
+        x, shared, widths = None if early else x, () if early else w_ih, (self._hidden,) if keep else ()
+        return recurrence.loop(step, {"gates": w_hh}, {"gates": b}, x, shared, (zero, zero), widths, backward)
 
 
 class Bidirectional:

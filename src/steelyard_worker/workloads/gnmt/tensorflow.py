@@ -6,8 +6,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from steelyard_worker.frameworks.tensorflow.layers import Dense, Lstm, Variables
-from steelyard_worker.frameworks.tensorflow.recurrent import Bidirectional
+from steelyard_worker.frameworks.tensorflow.layers import Dense, Variables
+from steelyard_worker.frameworks.tensorflow.recurrent import Bidirectional, Lstm
 
 PAD, SMOOTHING = 0, 0.1
 

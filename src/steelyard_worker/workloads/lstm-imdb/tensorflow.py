@@ -6,7 +6,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from steelyard_worker.frameworks.tensorflow.layers import Dense, Lstm, Variables
+from steelyard_worker.frameworks.tensorflow.layers import Dense, Variables
+from steelyard_worker.frameworks.tensorflow.recurrent import Lstm
 
 
 class Network:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
-from jax import lax
 
 from steelyard_worker.frameworks.jax.convolution import convolve
 from steelyard_worker.frameworks.jax.recurrent import bidirectional, lstm_cell
@@ -15,8 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from steelyard_worker.frameworks.jax.layers import Layers
+    from steelyard_worker.frameworks.jax.recurrence import Affine
 
-    State = tuple[jax.Array, ...]
+    State = Shared = tuple[jax.Array, ...]
 
 
 def forward(layers: Layers, sizes: dict[str, Any], batch: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
@@ -54,45 +54,52 @@ def _decode(layers: Layers, taken: int, mel: jax.Array, memory: jax.Array, lengt
     for number in range(2):
         x = jax.nn.relu(x @ layers.weight(f"prenet.dense{number}.weight"))
     w_ih, w_hh = layers.weight("decoder.lstm1.w_ih"), layers.weight("decoder.lstm1.w_hh")
-    projected = x @ w_ih[:taken] + layers.weight("decoder.lstm1.b")
-    weight1 = jnp.concatenate((w_ih[taken:], w_hh))
-    weight2 = jnp.concatenate((layers.weight("decoder.lstm2.w_ih"), layers.weight("decoder.lstm2.w_hh")))
-    b2, attend = layers.weight("decoder.lstm2.b"), _attention(layers, memory, lengths)
+    hidden, width, (batch, characters) = w_hh.shape[0], memory.shape[2], memory.shape[:2]
+    recurrence, (attend, shared) = layers.choices.recurrence.resolved(hidden, batch), _attention(layers, memory, lengths)
+    weights = {
+        "lstm1": jnp.concatenate((w_ih[taken:], w_hh)),
+        "lstm2": jnp.concatenate((layers.weight("decoder.lstm2.w_ih"), layers.weight("decoder.lstm2.w_hh"))),
+        "query": layers.weight("attention.query.weight"),
+    }
+    added = {
+        "lstm1": x @ w_ih[:taken] + layers.weight("decoder.lstm1.b"),
+        "lstm2": layers.weight("decoder.lstm2.b"),
+        "query": jnp.zeros(weights["query"].shape[1], x.dtype),
+    }
 
-    def step(state: State, at: jax.Array) -> tuple[State, tuple[jax.Array, jax.Array]]:
+    def step(affine: Affine, shared: Shared, state: State, at: None) -> tuple[State, tuple[jax.Array, jax.Array]]:
+        del at  # what a frame is given stands in `added`
         h1, c1, h2, c2, context, seen = state
-        h1, c1 = lstm_cell(at + jnp.concatenate((context, h1), 1) @ weight1, c1)
-        h2, c2 = lstm_cell(b2 + jnp.concatenate((h1, h2), 1) @ weight2, c2)
-        context, share = attend(h2, seen)
+        h1, c1 = lstm_cell(affine("lstm1", jnp.concatenate((context, h1), 1)), c1)
+        h2, c2 = lstm_cell(affine("lstm2", jnp.concatenate((h1, h2), 1)), c2)
+        context, share = attend(affine("query", h2), seen, shared)
         return (h1, c1, h2, c2, context, seen + share), (h2, context)
 
-    recurrence = layers.choices.recurrence
-    if recurrence.formulation == "checkpointed":
-        step = jax.checkpoint(step, prevent_cse=False)  # a scan needs no guard against merged recomputation
-    hidden, width = w_hh.shape[0], memory.shape[2]
-    start = tuple(jnp.zeros((len(mel), size), mel.dtype) for size in (hidden, hidden, hidden, hidden, width, memory.shape[1]))
-    return jnp.concatenate(lax.scan(step, start, projected, unroll=recurrence.unroll)[1], axis=-1)
+    start = tuple(jnp.zeros((batch, size), x.dtype) for size in (hidden, hidden, hidden, hidden, width, characters))
+    return jnp.concatenate(recurrence.loop(step, weights, added, None, shared, start), axis=-1)
 
 
 def _attention(
     layers: Layers, memory: jax.Array, lengths: jax.Array
-) -> Callable[[jax.Array, jax.Array], tuple[jax.Array, jax.Array]]:
-    """Return one frame's attention: state (N, H), cumulative weights (N, L) -> context (N, embedding), the new weights."""
-    keys = memory @ layers.weight("attention.memory.weight")
+) -> tuple[Callable[[jax.Array, jax.Array, Shared], tuple[jax.Array, jax.Array]], Shared]:
+    """Return one frame's attention, and what it shares with all frames.
+
+    Projected state (N, units), cumulative weights (N, L), shared -> context (N, embedding), the new weights (N, L).
+    """
     # Nothing stands between the location convolution and its dense layer: their product is one narrow convolution.
     kernel = layers.weight("attention.location_conv.weight")[:, 0] @ layers.weight("attention.location_dense.weight")
     window, characters = len(kernel), memory.shape[1]
     mask = jnp.where(jnp.arange(characters) < lengths[:, None], 0.0, -1e9).astype(memory.dtype)
-    query, v = layers.weight("attention.query.weight"), layers.weight("attention.v.weight")[:, 0]
+    keys, v = memory @ layers.weight("attention.memory.weight"), layers.weight("attention.v.weight")[:, 0]
 
-    def attend(state: jax.Array, cumulative: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def attend(query: jax.Array, cumulative: jax.Array, shared: Shared) -> tuple[jax.Array, jax.Array]:
+        memory, keys, kernel, v, mask = shared
         padded = jnp.pad(cumulative, ((0, 0), (window // 2, window // 2)))
         around = jnp.stack([padded[:, place : place + characters] for place in range(window)], axis=-1)
-        energy = jnp.tanh((state @ query)[:, None] + keys + around @ kernel) @ v
-        share = jax.nn.softmax(energy + mask)
+        share = jax.nn.softmax(jnp.tanh(query[:, None] + keys + around @ kernel) @ v + mask)
         return jnp.einsum("nl,nlc->nc", share, memory), share
 
-    return attend
+    return attend, (memory, keys, kernel, v, mask)
 
 
 def loss(outputs: Mapping[str, jax.Array], batch: Mapping[str, jax.Array]) -> jax.Array:

@@ -8,12 +8,12 @@ import tensorflow as tf
 
 from steelyard_worker.frameworks.tensorflow.convolution import convolve
 from steelyard_worker.frameworks.tensorflow.layers import BatchNorm, Dense, Variables
-from steelyard_worker.frameworks.tensorflow.recurrent import Bidirectional
+from steelyard_worker.frameworks.tensorflow.recurrent import Bidirectional, lstm_cell
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    Tensors = tuple[tf.Tensor, ...]
+    from steelyard_worker.frameworks.tensorflow.recurrence import Affine, Tensors
 
 
 class Convolution:
@@ -70,27 +70,30 @@ class Attention:
 
     def __init__(self, variables: Variables, sizes: dict[str, Any]) -> None:
         units, filters = sizes["attention"], sizes["filters"]
-        self._query = variables.new("attention.query.weight", sizes["lstm"], units)
+        self.query = variables.new("attention.query.weight", sizes["lstm"], units)
         self._memory = variables.new("attention.memory.weight", sizes["embedding"], units)
         self._location_conv = variables.new("attention.location_conv.weight", sizes["window"], 1, filters)
         self._location_dense = variables.new("attention.location_dense.weight", filters, units)
         self._v = variables.new("attention.v.weight", units, 1)
 
-    def prepare(self, memory: tf.Tensor, lengths: tf.Tensor) -> Callable[[tf.Tensor, tf.Tensor], Tensors]:
-        """Return one frame's attention: state (N, H), cumulative weights (N, L) -> context (N, embedding), the new weights."""
+    def prepare(self, memory: tf.Tensor, lengths: tf.Tensor) -> tuple[Callable[..., Tensors], Tensors]:
+        """Return one frame's attention, and what it shares with all frames.
+
+        Projected state (N, units), cumulative weights (N, L), shared -> context (N, embedding), the new weights (N, L).
+        """
         keys = tf.matmul(memory, self._memory)
         # Nothing stands between the location convolution and its dense layer: their product is one narrow convolution.
         kernel = tf.matmul(self._location_conv[:, 0], self._location_dense)[:, None]
         mask = -1e9 * (1 - tf.sequence_mask(lengths, memory.shape[1], memory.dtype))
-        query, v = self._query.value(), self._v.value()
 
-        def attend(state: tf.Tensor, cumulative: tf.Tensor) -> Tensors:
+        def attend(query: tf.Tensor, cumulative: tf.Tensor, shared: Tensors) -> Tensors:
+            memory, keys, kernel, v = shared
             location = tf.nn.conv1d(cumulative[..., None], kernel, 1, "SAME")  # the window is odd: as much on either side
-            energy = tf.matmul(tf.tanh(tf.matmul(state, query)[:, None] + keys + location), v)[..., 0]
+            energy = tf.matmul(tf.tanh(query[:, None] + keys + location), v)[..., 0]
             share = tf.nn.softmax(energy + mask)
             return tf.matmul(share[:, None], memory)[:, 0], share
 
-        return attend
+        return attend, (memory, keys, kernel, self._v.value())
 
 
 class Network:
@@ -103,7 +106,7 @@ class Network:
         self._prenet, self._taken = Prenet(variables, mels, prenet), prenet
         self._lstm1 = Cell(variables, "decoder.lstm1", prenet + width, hidden)
         self._lstm2 = Cell(variables, "decoder.lstm2", hidden, hidden)
-        self._attention = Attention(variables, sizes)
+        self._attention, self._recurrence = Attention(variables, sizes), variables.recurrence
         self._frame, self._gate = Dense(variables, "frame", hidden + width, mels), Dense(variables, "gate", hidden + width, 1)
         widths = (mels, *(sizes["postnet"],) * 4, mels)
         self._postnet = [Convolution(variables, "postnet", n, widths[n], widths[n + 1]) for n in range(5)]
@@ -122,41 +125,30 @@ class Network:
         """Run the loop over frames: (N, T, H + embedding), the second LSTM's states beside the contexts."""
         before = tf.pad(tf.transpose(mel, (2, 0, 1))[:-1], ((1, 0), (0, 0), (0, 0)))
         w_ih, w_hh = self._lstm1.w_ih.value(), self._lstm1.w_hh.value()
-        projected = tf.matmul(self._prenet(before), w_ih[: self._taken]) + self._lstm1.b
-        step = self._step(tf.concat((w_ih[self._taken :], w_hh), 0), self._attention.prepare(memory, lengths))
-        frames, batch, _ = projected.shape
-        inputs = tf.TensorArray(mel.dtype, frames).unstack(projected)
-        states, width = w_hh.shape[0], memory.shape[2]
-        kept = [tf.TensorArray(mel.dtype, frames, element_shape=(batch, size)) for size in (states, width)]
-        start = [tf.zeros((batch, size), mel.dtype) for size in (states, states, states, states, width, memory.shape[1])]
+        hidden, width, (batch, characters) = w_hh.shape[0], memory.shape[2], memory.shape[:2]
+        recurrence, (attend, shared) = self._recurrence.resolved(hidden, batch), self._attention.prepare(memory, lengths)
+        weights = {
+            "lstm1": tf.concat((w_ih[self._taken :], w_hh), 0),
+            "lstm2": tf.concat((self._lstm2.w_ih, self._lstm2.w_hh), 0),
+            "query": self._attention.query.value(),
+        }
+        added = {
+            "lstm1": tf.matmul(self._prenet(before), w_ih[: self._taken]) + self._lstm1.b,
+            "lstm2": self._lstm2.b.value(),
+            "query": tf.zeros(weights["query"].shape[1], mel.dtype),
+        }
 
-        def body(t: tf.Tensor, state: Tensors, hidden: tf.TensorArray, contexts: tf.TensorArray) -> tuple[Any, ...]:
-            state = step(inputs.read(t), *state)
-            return t + 1, state, hidden.write(t, state[2]), contexts.write(t, state[4])
+        def step(affine: Affine, shared: Tensors, state: Tensors, given: None) -> tuple[Tensors, Tensors]:
+            del given  # what a frame is given stands in `added`
+            h1, c1, h2, c2, context, seen = state
+            h1, c1 = lstm_cell(affine("lstm1", tf.concat((context, h1), 1)), c1)
+            h2, c2 = lstm_cell(affine("lstm2", tf.concat((h1, h2), 1)), c2)
+            context, share = attend(affine("query", h2), seen, shared)
+            return (h1, c1, h2, c2, context, seen + share), (h2, context)
 
-        found = tf.while_loop(lambda t, *_: t < frames, body, (0, tuple(start), *kept), maximum_iterations=frames)
-        return tf.transpose(tf.concat([array.stack() for array in found[2:]], 2), (1, 0, 2))
-
-    def _step(self, weight1: tf.Tensor, attend: Callable[..., Tensors]) -> Callable[..., Tensors]:
-        """Return one frame: gates from the frame before (N, 4H), h1, c1, h2, c2, context, cumulative -> the next such state."""
-        weight2, b2 = tf.concat((self._lstm2.w_ih, self._lstm2.w_hh), 0), self._lstm2.b.value()
-
-        def step(
-            at: tf.Tensor, h1: tf.Tensor, c1: tf.Tensor, h2: tf.Tensor, c2: tf.Tensor, context: tf.Tensor, seen: tf.Tensor
-        ) -> Tensors:
-            h1, c1 = _lstm(at + tf.matmul(tf.concat((context, h1), 1), weight1), c1)
-            h2, c2 = _lstm(b2 + tf.matmul(tf.concat((h1, h2), 1), weight2), c2)
-            context, share = attend(h2, seen)
-            return h1, c1, h2, c2, context, seen + share
-
-        return step
-
-
-def _lstm(gates: tf.Tensor, c: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Gates (N, 4H) and cell state -> hidden and cell state."""
-    i, f, g, o = tf.split(gates, 4, axis=1)
-    c = tf.sigmoid(f) * c + tf.sigmoid(i) * tf.tanh(g)
-    return tf.sigmoid(o) * tf.tanh(c), c
+        start = tuple(tf.zeros((batch, size), mel.dtype) for size in (hidden, hidden, hidden, hidden, width, characters))
+        _, kept = recurrence.loop(step, weights, added, None, shared, start, (hidden, width))
+        return tf.transpose(tf.concat(kept, 2), (1, 0, 2))
 
 
 INPUTS = ("text", "text_length", "mel")
