@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import math
 from pathlib import Path
@@ -29,6 +30,7 @@ def dump(job: Job, weights: Mapping[str, Array], build: Build, events: EventWrit
         folder = Path(job.folder) / f"variant{variant}"
         tensors.write(folder, _tensors(job, changed, build, change), {"variant": variant, "steps": job.certify.steps})
         events.write("tensors", variant=variant, folder=folder.name)
+        gc.collect()
 
 
 def sampled(array: Array, most: int) -> Array:
@@ -52,6 +54,7 @@ def _tensors(job: Job, weights: Mapping[str, Array], build: Build, change: Any) 
     found["loss"] = np.float64(loss)
     found |= {f"grad/{name}": sampled(array, most) for name, array in gradients.items()}
     del trainer, outputs, gradients  # the next one would find little room beside them
+    gc.collect()  # parts of a trainer that know each other go with the collector alone, which counts objects, not bytes
     trainer = build(weights)
     found |= _state(trainer, 0, most)
     for number, batch in enumerate(feed, 1):

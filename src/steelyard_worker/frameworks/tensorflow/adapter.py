@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 import numpy as np
 
@@ -36,7 +37,8 @@ class Adapter:
         os.environ["TF_ENABLE_ONEDNN_OPTS"] = "1" if settings.knobs.get("onednn", True) else "0"
         import tensorflow as tf
 
-        self._settings, self._functions, self._tf = settings, list[Any](), tf
+        # Weakly: a function holds the trainer whose variables it uses.
+        self._settings, self._functions, self._tf = settings, WeakSet[Any](), tf
         self._convolution = str(settings.knobs.get("convolution", "auto"))
         self._recurrence = str(settings.knobs.get("recurrence", "auto"))
         self._update = str(settings.knobs.get("update", "fused"))
@@ -108,7 +110,7 @@ class Adapter:
         """Compile, and remember what TensorFlow compiles for `compilations`."""
         wrapped = self._compile(function)
         if wrapped is not function:
-            self._functions.append(wrapped)
+            self._functions.add(wrapped)
         return wrapped
 
     def trainer(
