@@ -153,6 +153,13 @@ def test_references_that_disagree_certify_nothing() -> None:
     assert found.sentence.startswith("One reference and the other disagree in float64, so nothing can be certified: the loss is off")
 
 
+def test_references_may_differ_by_what_no_rounding_level_can_tell() -> None:
+    for amplified, passed in ((1e3, False), (1e6, True)):
+        runs = dumps(amplified=amplified)
+        second = runs[0] | {"inference/logits": runs[0]["inference/logits"] * (1 + 1e-7)}
+        assert judged(runs, runs[0], second=second).passed == passed
+
+
 def test_references_that_agree_say_how_well() -> None:
     runs = dumps()
     second = runs[0] | {"loss": runs[0]["loss"] * (1 + AGREEMENT / 3)}

@@ -61,9 +61,9 @@ LIMIT = 200.0
 # Two float64 references must agree to this, relative to the tensor (states: relative to their change since the start).
 AGREEMENT = 1e-9
 
-# Or to this share of a float32 rounding level. An adaptive rule divides a gradient by its own size: where an element's is zero but
-# for rounding, as of a batch norm's shift whose channel no ReLU clips, the step it takes differs between any two libraries, and
-# the rounding level says so.
+# Or to this share of a float32 rounding level. An adaptive rule divides a gradient by its own size: where an element's is zero
+# but for rounding, as of a batch norm's shift whose channel no ReLU clips, the step it takes differs between any two libraries,
+# and the rounding level says so.
 AGREEMENT_SHARE = 1e-3
 
 
