@@ -3,8 +3,9 @@
 Standard input: one JSON line {"worker", "job", "against": "bare"|"reference"|"bare alone", "folder", "packages", "pairs",
 "block_s"}. `folder` holds the framework's loop.py and its reference implementations, `packages` what they import beyond the
 framework. Standard output: one JSON line {"ratios": [...], "step_ms", "steps"}; a ratio is our time over the other's, block by
-block; against a reference also {"count", "our_count", "source", "differs"}: trainable scalars, what it is, what it computes
-otherwise. "bare alone" runs `pairs` steps of the bare loop and prints {"peak_bytes"}, the process's peak resident size.
+block; against a reference also {"count", "our_count", "source", "differs", "more"}: trainable scalars, what it is, what it
+computes otherwise, and how many scalars it says that it trains more than ours (its MORE; without one, none). "bare alone" runs
+`pairs` steps of the bare loop and prints {"peak_bytes"}, the process's peak resident size.
 """
 
 import importlib.util
@@ -65,7 +66,7 @@ def main():
         rule = request["job"]["optimizer"]
         step, synchronise, count = loop.reference(reference, job.sizes, rule, canonical)
         found = {"count": count, "our_count": described.trainable_count}
-        found |= {"source": reference.SOURCE, "differs": reference.DIFFERS}
+        found |= {"source": reference.SOURCE, "differs": reference.DIFFERS, "more": getattr(reference, "MORE", 0)}
 
         def run(steps):
             for _ in range(steps):

@@ -34,12 +34,10 @@ class Standing:
 
     @property
     def said(self) -> str:
-        """Say it in the width of a table's cell."""
+        """Say it in the width of a table's cell: how many presets are certified."""
         if self.reason:
             return "cannot"
-        if not self.certified:
-            return "implemented"
-        return f"certified {len(self.certified)} of {len(self.presets)}"
+        return f"{'✓' if self.certified else '-'} {len(self.certified)} of {len(self.presets)}"
 
 
 def take(found: Iterable[Workload]) -> dict[str, dict[str, Standing]]:

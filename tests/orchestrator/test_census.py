@@ -43,8 +43,8 @@ def test_a_cell_is_certified_only_by_the_files_as_they_are_now() -> None:
     (record.folder() / "damaged.json").write_text("{")
     cells = census.take([workload])["resnet18"]
     assert cells["pytorch"].certified == ("tiny",)
-    assert cells["pytorch"].said == f"certified 1 of {len(workload.presets)}"
-    assert cells["jax"].said == "implemented"
+    assert cells["pytorch"].said == f"✓ 1 of {len(workload.presets)}"
+    assert cells["jax"].said == f"- 0 of {len(workload.presets)}"
 
 
 def test_a_cell_that_cannot_be_says_why(tmp_path: Path) -> None:

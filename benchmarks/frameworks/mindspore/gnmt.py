@@ -11,6 +11,7 @@ DIFFERS = (
     "a second bias in every LSTM, trained; the first layer's backward direction starts in the padding: with lengths, "
     "nn.LSTM would leave its fused kernel"
 )
+MORE = 36_864
 PAD, SMOOTHING = 0, 0.1
 
 

@@ -7,6 +7,7 @@ SOURCE = (
     "classification"
 )
 DIFFERS = "a second bias in every LSTM, trained"
+MORE = 512
 
 
 class Sentiment(nn.Cell):

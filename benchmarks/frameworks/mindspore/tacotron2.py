@@ -13,6 +13,7 @@ DIFFERS = (
     "a second bias in every LSTM, trained; the encoder's backward direction starts in the padding: with lengths, "
     "nn.LSTM would leave its fused kernel"
 )
+MORE = 10_240
 
 
 class Convolution(nn.Cell):

@@ -5,6 +5,7 @@ from mindspore import nn
 
 SOURCE = "mindcv 0.3.0, models.vgg.VGG, its dense layers of our widths and without dropout"
 DIFFERS = "its convolutions have no biases"
+MORE = -4_224
 
 
 def model(sizes):

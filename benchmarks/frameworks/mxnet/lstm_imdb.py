@@ -8,6 +8,7 @@ SOURCE = (
     "sentiment analysis"
 )
 DIFFERS = "a second bias in every LSTM, trained"
+MORE = 512
 
 
 class Sentiment(gluon.HybridBlock):

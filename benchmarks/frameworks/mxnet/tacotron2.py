@@ -12,6 +12,7 @@ DIFFERS = (
     "a second bias in every LSTM, trained; the encoder's backward direction starts in the padding, as the"
     " fused operator heeds lengths with cuDNN only; its running variances are the biased ones"
 )
+MORE = 10_240
 
 
 def convolutions(widths, activations):

@@ -9,6 +9,7 @@ SOURCE = (
     "written by hand after SeanNaren/deepspeech.pytorch, from torch.nn.LSTM: torchaudio has the first Deep Speech alone"
 )
 DIFFERS = "nn.LSTM trains a second bias in every direction"
+MORE = 40_960
 
 
 class Masked(nn.Module):

@@ -14,6 +14,12 @@ if TYPE_CHECKING:
     import argparse
 
 
+CAPTIONS = {
+    "workloads": "Presets that are certified on this machine, with the files as they are now. More: steelyard certify --all, the "
+    "small ones of every workload; certify --full, the published ones.",
+}
+
+
 def execute(arguments: argparse.Namespace) -> int:
     """Print one list, as a table or as JSON."""
     lists = {
@@ -38,6 +44,8 @@ def execute(arguments: argparse.Namespace) -> int:
             *("\n".join(map(str, value)) if isinstance(value, list) else str(value) for value in row.values())
         )
     Console().print(table)
+    if arguments.what in CAPTIONS:
+        Console().print(CAPTIONS[arguments.what])
     return 0
 
 
@@ -60,12 +68,13 @@ def _workloads(arguments: argparse.Namespace) -> list[dict[str, Any]]:
 
     found = workloads.find(tuple(Path(folder) for folder in arguments.workloads))
     standings = census.take(found.values())
-    return [
-        {"workload": name, "title": found[name].title}
-        | {framework: standing.said for framework, standing in cells.items()}
-        | ({"reasons": {key: each.reason for key, each in cells.items() if each.reason}} if arguments.json else {})
-        for name, cells in standings.items()
-    ]
+    rows = []
+    for name, cells in standings.items():
+        said = {framework: standing.said for framework, standing in cells.items()}
+        reasons = {key: each.reason for key, each in cells.items() if each.reason}
+        more = {"title": found[name].title, "reasons": reasons} if arguments.json else {}
+        rows.append({"workload": name, **said, **more})
+    return rows
 
 
 def _presets(arguments: argparse.Namespace) -> list[dict[str, Any]]:
