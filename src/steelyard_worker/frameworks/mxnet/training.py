@@ -52,10 +52,11 @@ class Trainer:
         self._dtype = np.dtype(settings.precision)
         self._order, self._names = (*implementation.INPUTS, *implementation.TARGETS), implementation.OUTPUTS
         block = implementation.build(sizes)
-        block.initialize(mx.init.Zero(), ctx=self._context)  # the weights are loaded; drawing others takes seconds
         block.cast(settings.precision)
         self._named: dict[str, gluon.Parameter] = implementation.variables(block)
-        layers.load(self._named, network, weights)
+        layers.load(self._named, network, weights, self._context)
+        for parameter in set(block.collect_params().values()) - set(self._named.values()):
+            parameter.initialize(mx.init.Zero(), self._context)
         self._trained = {p.name: self._named[p.name] for p in network.parameters if p.trainable}
         for name in self._named.keys() - self._trained.keys():
             self._named[name].grad_req = "null"
