@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from steelyard_worker.frameworks.pytorch.recurrence import Deferred
 from steelyard_worker.frameworks.pytorch.recurrent import Bidirectional, named_by_module_and_direction
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     Tensors = tuple[Tensor, ...]
 
@@ -123,22 +124,37 @@ class Network(nn.Module):
         """Run the loop over frames: (T, N, H + embedding), the second LSTM's states beside the contexts."""
         attention, lstm1, lstm2 = self.attention, self.decoder.lstm1, self.decoder.lstm2
         keys, kernel, mask = attention.prepare(memory, lengths)
-        of_context = lstm1.w_ih[:, -memory.shape[2] :]
-        weights = (of_context, lstm1.w_hh, lstm2.w_ih, lstm2.w_hh, lstm2.b, attention.query.weight, kernel, attention.v.weight)
+        weights = {
+            "lstm1": torch.cat((lstm1.w_ih[:, -memory.shape[2] :], lstm1.w_hh), 1),
+            "lstm2": torch.cat((lstm2.w_ih, lstm2.w_hh), 1),
+            "query": attention.query.weight,
+        }
         zero = projected.new_zeros(memory.shape[0], lstm1.w_hh.shape[1])
         state = (zero, zero, zero, zero, memory.new_zeros(memory.shape[0], memory.shape[2]), torch.zeros_like(mask))
-        return _loop(torch.compiler.is_compiling(), projected, state, weights, (memory, keys, mask))
+        shared = (memory, keys, mask, kernel, attention.v.weight[0])
+        return _loop(torch.compiler.is_compiling(), projected, lstm2.b, state, weights, shared)
 
 
 # Left to itself the compiler unrolls the loop, for hours at full length: it is kept out, and compiles one frame instead.
 @torch.compiler.disable
-def _loop(compiled: bool, projected: Tensor, state: Tensors, weights: Tensors, attended: Tensors) -> Tensor:
-    """Run the step over (T, N, 4H): the second LSTM's states beside the contexts, (T, N, H + embedding)."""
-    step, read = _compiled_step() if compiled else _step, []
-    for at in projected.unbind():
-        state = step(at, state, weights, attended)
-        read += [state[2], state[4]]
-    return torch.cat(read, 1).view(projected.shape[1], projected.shape[0], -1).transpose(0, 1)
+def _loop(
+    compiled: bool, projected: Tensor, b2: Tensor, state: Tensors, weights: dict[str, Tensor], shared: Tensors
+) -> Tensor:  # fmt: skip
+    """Run the frames over (T, N, 4H): the second LSTM's states beside the contexts, (T, N, H + embedding)."""
+    frames, read = projected.shape[0], []
+    if compiled:
+        step = _compiled_step()
+        for at in projected.unbind():
+            state = step(at, b2, state, weights, shared)
+            read += [state[2], state[4]]
+    else:
+        added = {"lstm1": projected, "lstm2": b2.expand(*projected.shape[:2], -1)}
+        added["query"] = b2.new_zeros(1).expand(*projected.shape[:2], len(weights["query"]))
+        products = {name: Deferred(weight, added[name]) for name, weight in weights.items()}
+        for _ in range(frames):
+            state = _frame(state, products, shared)
+            read += [state[2], state[4]]
+    return torch.cat(read, 1).view(projected.shape[1], frames, -1).transpose(0, 1)
 
 
 @cache
@@ -146,25 +162,34 @@ def _compiled_step() -> Callable[..., Tensors]:
     return torch.compile(_step)
 
 
-def _step(at: Tensor, state: Tensors, weights: Tensors, attended: Tensors) -> Tensors:
-    """One frame: gates from the frame before (N, 4H), (h1, c1, h2, c2, context, cumulative weights) -> the next such state."""
+def _step(at: Tensor, b2: Tensor, state: Tensors, weights: dict[str, Tensor], shared: Tensors) -> Tensors:
+    """One frame with products as autograd differentiates them: LSTM 1 adds `at` (N, 4H), LSTM 2 its bias."""
+    biases = {"lstm1": at, "lstm2": b2, "query": at.new_zeros(())}
+    return _frame(state, {name: partial(_affine, weight, biases[name]) for name, weight in weights.items()}, shared)
+
+
+def _affine(weight: Tensor, added: Tensor, value: Tensor) -> Tensor:
+    return F.linear(value, weight) + added
+
+
+def _frame(state: Tensors, products: Mapping[str, Callable[[Tensor], Tensor]], shared: Tensors) -> Tensors:
+    """(h1, c1, h2, c2, context, cumulative weights) -> the next such state."""
     h1, c1, h2, c2, context, cumulative = state
-    of_context, w_hh1, w_ih2, w_hh2, b2, query, kernel, v = weights
-    memory, keys, mask = attended
-    h1, c1 = _lstm(torch.addmm(at, context, of_context.t()), h1 @ w_hh1.t(), c1)
-    h2, c2 = _lstm(torch.addmm(b2, h1, w_ih2.t()), h2 @ w_hh2.t(), c2)
+    memory, keys, mask, kernel, v = shared
+    h1, c1 = _lstm(products["lstm1"](torch.cat((context, h1), 1)), c1)
+    h2, c2 = _lstm(products["lstm2"](torch.cat((h1, h2), 1)), c2)
     half = kernel.shape[0] // 2
     location = F.pad(cumulative, (half, half)).unfold(1, kernel.shape[0], 1) @ kernel
-    energy = torch.tanh((h2 @ query.t())[:, None] + keys + location) @ v[0]
+    energy = torch.tanh(products["query"](h2)[:, None] + keys + location) @ v
     share = torch.softmax(energy + mask, dim=1)
     return h1, c1, h2, c2, (share[:, None] @ memory)[:, 0], cumulative + share
 
 
-def _lstm(of_input: Tensor, of_state: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
-    """Both summands of the gates (N, 4H) and the cell state -> hidden and cell state."""
-    if of_input.is_cuda:
-        return torch._thnn_fused_lstm_cell(of_input, of_state, c)[:2]  # noqa: SLF001 - what LSTMCell runs, input hoisted
-    i, f, g, o = (of_input + of_state).chunk(4, 1)
+def _lstm(gates: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
+    """Gates (N, 4H) and the cell state -> hidden and cell state."""
+    if gates.is_cuda:
+        return torch._thnn_fused_lstm_cell(gates, torch.zeros_like(gates), c)[:2]  # noqa: SLF001 - what LSTMCell runs
+    i, f, g, o = gates.chunk(4, 1)
     c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
     return torch.sigmoid(o) * torch.tanh(c), c
 

@@ -1,0 +1,45 @@
+"""Loops over time of a workload's own: products whose matrices get their gradients after the loop. `nn.LSTM` does so inside."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class Deferred:
+    """Step t of a loop is value (N, in) -> added[t] + value @ weight.T, (N, out); `added` is (T, N, out), `weight` (out, in).
+
+    Autograd would compute a product for the weight's gradient at every step and add it to those before: for many units and few
+    samples that is most of the work of the loop. Here it is one product over all steps. To be called once for every step,
+    in their order.
+    """
+
+    def __init__(self, weight: Tensor, added: Tensor) -> None:
+        self._taken: list[Tensor] = []
+        self._matrix = weight.detach().t()
+        self._added = iter(_Gradient.apply(weight, added, self._taken).unbind())
+
+    def __call__(self, value: Tensor) -> Tensor:
+        if torch.is_grad_enabled():
+            self._taken.append(value.detach())
+        return torch.addmm(next(self._added), value, self._matrix)
+
+
+class _Gradient(torch.autograd.Function):
+    """Hands `added` on; its gradient is that of the products, which with what they were products of gives the weight's."""
+
+    @staticmethod
+    def forward(ctx: Any, weight: Tensor, added: Tensor, taken: list[Tensor]) -> Tensor:
+        del weight
+        ctx.taken = taken
+        return added.view_as(added)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
+        (of_products,) = gradients
+        values = torch.cat(ctx.taken)
+        return of_products.flatten(0, 1).t() @ values, of_products, None
