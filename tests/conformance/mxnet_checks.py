@@ -45,6 +45,24 @@ def rule(name, **constants):
     return Optimizer(name, 0.1, epsilon=0.1, **constants)
 
 
+def check_clipping_keeps_to_the_norm_of_large_tensors():
+    """Why the norm is added up in parts. If the last line fails, Gluon's own will do again."""
+    named = {name: gluon.Parameter(name, shape=shape) for name, shape in (("large", (8192, 1024)), ("small", (3,)))}
+    for each in named.values():
+        each.initialize(mx.init.Zero())
+    rule = optimizers.update_rule(Optimizer("sgd", 1.0, clip=1.0), named)
+    drawn = {name: np.random.default_rng(0).standard_normal(each.shape, np.float32) for name, each in named.items()}
+    with autograd.record():
+        loss = nd.add_n(*((each.data() * nd.array(drawn[name])).sum() for name, each in named.items()))
+    loss.backward()
+    exact = np.sqrt(sum(np.square(array, dtype=np.float64).sum() for array in drawn.values()))
+    own = gluon.utils.clip_global_norm([nd.array(array) for array in drawn.values()], 1.0)
+    rule.step(1)
+    moved = np.sqrt(sum(np.square(each.data().asnumpy(), dtype=np.float64).sum() for each in named.values()))
+    assert abs(moved - 1) < 2e-6, moved
+    assert abs(own / exact - 1) > 1e-5, own / exact
+
+
 def check_strict_rules_give_the_golden_trajectories():
     decayed = {"weight_decay": 0.1, "decay": ("p",)}
     golden = [

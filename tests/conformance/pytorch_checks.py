@@ -1,5 +1,6 @@
 """What the PyTorch adapter relies on; run by the interpreter of its environment."""
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +52,21 @@ def check_both_flavours_give_the_golden_trajectories():
 def check_the_epsilon_hat_form_gives_its_golden_trajectory():
     found = trajectory(rule("adam", flavour="strict", form="epsilon-hat"))
     np.testing.assert_allclose(found, (0.9863474, 0.9813203, 0.9724438), rtol=2e-6)
+
+
+def check_clipping_keeps_to_the_norm_of_large_tensors():
+    """Why the norm is taken by rows. If the last line fails, PyTorch's own will do again."""
+    large, small = (torch.nn.Parameter(torch.zeros(shape)) for shape in ((8192, 1024), (3,)))
+    rule = optimizers.update_rule(Optimizer("sgd", 1.0, clip=1.0), {"large": large, "small": small})
+    torch.manual_seed(0)
+    for p in (large, small):
+        p.grad = torch.randn(p.shape)
+    own = torch.nn.utils.get_total_norm([large.grad, small.grad])
+    exact = math.sqrt(sum(float(p.grad.double().square().sum()) for p in (large, small)))
+    rule.step()
+    moved = math.sqrt(sum(float(p.detach().double().square().sum()) for p in (large, small)))
+    assert abs(moved - 1) < 2e-6, moved
+    assert abs(float(own) / exact - 1) > 2e-5, float(own) / exact
 
 
 def check_running_variance_is_unbiased():

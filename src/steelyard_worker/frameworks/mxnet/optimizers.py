@@ -12,6 +12,8 @@ from mxnet import gluon, nd
 from steelyard_worker.protocol import WRITTEN_OUT, Optimizer, Refusal
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from mxnet.gluon import Parameter
     from mxnet.nd import NDArray
 
@@ -22,8 +24,16 @@ def update_rule(spec: Optimizer, named: dict[str, Parameter]) -> Any:
     return Clipped(rule, spec.clip, list(named.values())) if spec.clip else rule
 
 
+# Squares that are added in one product: OpenBLAS adds one after the other, and loses a float32 rounding with many of them.
+ADDED = 2**18
+
+
 class Clipped:
-    """Scales all gradients together before the rule sees them, by Gluon's own `clip_global_norm`, left unread on the device."""
+    """Scales all gradients together before the rule sees them, as Gluon's own `clip_global_norm` does, unread on the device.
+
+    Its own is off by 2e-4 for an embedding of 33 million, as it adds all squares of a tensor in one product, and has no way for
+    float64. This one costs a product for every quarter of a million.
+    """
 
     def __init__(self, rule: Any, limit: float, parameters: list[Parameter]) -> None:
         self._rule, self._limit, self._parameters = rule, limit, parameters
@@ -31,19 +41,18 @@ class Clipped:
     def step(self, batch_size: int) -> None:
         """Clip, then update."""
         gradients = [parameter.grad() for parameter in self._parameters]
-        if gradients[0].dtype == np.float64:
-            _clip(gradients, self._limit)
-        else:
-            gluon.utils.clip_global_norm(gradients, self._limit, check_isfinite=False)
+        norm = nd.add_n(*(nd.dot(part, part) for gradient in gradients for part in _parts(gradient))).sqrt()
+        scale = nd.minimum(self._limit / (norm + 1e-8), 1)
+        for gradient in gradients:
+            gradient *= scale
         self._rule.step(batch_size)
 
 
-def _clip(gradients: list[NDArray], limit: float) -> None:
-    """Do what `clip_global_norm` does in float64, for which it has no way: it puts a float32 one beside the factor."""
-    norm = nd.add_n(*(nd.sum(g * g) for g in gradients)).sqrt()
-    scale = nd.minimum(limit / (norm + 1e-8), 1)
-    for gradient in gradients:
-        gradient *= scale
+def _parts(gradient: NDArray) -> Iterator[NDArray]:
+    """Give all elements as views of at most ADDED."""
+    flat = gradient.reshape(-1)
+    for start in range(0, flat.size, ADDED):
+        yield flat[start : start + ADDED]
 
 
 class Decayed:

@@ -24,9 +24,11 @@ def update_rule(spec: Optimizer, named: dict[str, Tensor]) -> Any:
 
 
 class Clipped:
-    """Scales all gradients together before the rule sees them, by PyTorch's own `clip_grad_norm_`.
+    """Scales all gradients together before the rule sees them, by PyTorch's own `clip_grads_with_norm_`.
 
-    That adds 1e-6 to the norm it divides by (P-44): a relative difference of at most 1e-6 over the limit.
+    That adds 1e-6 to the norm it divides by (P-44): a relative difference of at most 1e-6 over the limit. The norm is one of the
+    norms of rows: PyTorch's own on CPU adds all squares of a tensor in float32 one after the other (its issue 169237), which
+    for BERT's embedding is off by 3e-3.
     """
 
     def __init__(self, rule: Any, limit: float, tensors: list[Tensor]) -> None:
@@ -35,7 +37,10 @@ class Clipped:
 
     def step(self) -> None:
         """Clip, then update."""
-        torch.nn.utils.clip_grad_norm_(self._tensors, self._limit)
+        gradients = [tensor.grad for tensor in self._tensors]
+        rows = [torch.linalg.vector_norm(g.flatten(1) if g.ndim > 1 else g[None], dim=1) for g in gradients]
+        norm = torch.cat(rows).square().sum().sqrt()
+        torch.nn.utils.clip_grads_with_norm_(self._tensors, self._limit, norm)
         self._rule.step()
 
 
