@@ -77,6 +77,13 @@ def test_lamb_written_out_is_certified_in_every_framework(tmp_path: Path) -> Non
     assert {cell: certificate["sentence"] for cell, certificate in found.items() if not certificate["passed"]} == {}
 
 
+def test_references_agree_without_the_one_that_is_taken_first(tmp_path: Path) -> None:
+    """Adam with corrections in float32, and CTC: where a third framework's float64 is not to be taken for granted."""
+    found = certify(tmp_path, ("deepspeech2:tiny",), "-f", "jax", "-f", "tensorflow")
+    assert len(found) == 2
+    assert {cell: certificate["sentence"] for cell, certificate in found.items() if not certificate["passed"]} == {}
+
+
 def test_at_least_46_of_the_50_cells_are_there() -> None:
     groups = tuple(f"{name}:tiny" for name in workloads.find())
     assert len(groups) == 10
