@@ -145,6 +145,7 @@ class Network(nn.Cell):
         self.encoder = Encoder(width)
         self.prenet, self.taken = Prenet(mels, sizes["prenet"]), sizes["prenet"]
         self.decoder, self.attention = Decoder(sizes["prenet"] + width, hidden), Attention(sizes)
+        self.times = ops.MatMul(transpose_b=True)
         self.frame, self.gate = nn.Dense(hidden + width, mels), nn.Dense(hidden + width, 1)
         self.postnet = Convolutions((mels, *(sizes["postnet"],) * 4, mels), (*(nn.Tanh(),) * 4, nn.Identity()))
 
@@ -167,16 +168,16 @@ class Network(nn.Cell):
         """Run the loop over frames: (T, N, H + embedding), the second LSTM's states beside the contexts."""
         lstm1, lstm2 = self.decoder.lstm1, self.decoder.lstm2
         keys, kernel, mask = self.attention.prepare(memory, lengths)
-        weight1 = ops.concat((lstm1.w_ih[:, self.taken :], lstm1.w_hh), 1).T
-        weight2 = ops.concat((lstm2.w_ih, lstm2.w_hh), 1).T
+        weight1 = ops.concat((lstm1.w_ih[:, self.taken :], lstm1.w_hh), 1)
+        weight2 = ops.concat((lstm2.w_ih, lstm2.w_hh), 1)
         batch, hidden = mel.shape[0], lstm1.w_hh.shape[1]
         h1 = c1 = h2 = c2 = ops.zeros((batch, hidden), mel.dtype)
         context, seen = ops.zeros((batch, memory.shape[2]), mel.dtype), ops.zeros_like(mask)
         kept = []
         # Unstacked, because the gradient of one slice after the other would fill and add the whole array for every frame.
         for at in ops.unstack(self.projected(mel), 0):
-            h1, c1 = lstm1(at + ops.matmul(ops.concat((context, h1), 1), weight1), c1)
-            h2, c2 = lstm2(ops.matmul(ops.concat((h1, h2), 1), weight2) + lstm2.b, c2)
+            h1, c1 = lstm1(at + self.times(ops.concat((context, h1), 1), weight1), c1)
+            h2, c2 = lstm2(self.times(ops.concat((h1, h2), 1), weight2) + lstm2.b, c2)
             context, share = self.attention(h2, seen, memory, keys, kernel, mask)
             seen = seen + share
             kept.append(ops.concat((h2, context), 1))
