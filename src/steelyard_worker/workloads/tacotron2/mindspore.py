@@ -176,8 +176,8 @@ class Network(nn.Cell):
         context, seen = ops.zeros((batch, memory.shape[2]), mel.dtype), ops.zeros_like(mask)
         projected = self.projected(mel)
         kept, t = ops.zeros((projected.shape[0], batch, hidden + memory.shape[2]), mel.dtype), ops.zeros((), mindspore.int32)
-        # A condition on a tensor stays a loop in the graph. One over frames would be unrolled: a twentieth faster at 60 of them, and
-        # at the published 566 beyond MindSpore's depth of calls, and beyond 15 GB without that limit.
+        # A condition on a tensor stays a loop in the graph. One over frames would be unrolled: a twentieth faster at 60 of them,
+        # and at the published 566 beyond MindSpore's depth of calls, and beyond 15 GB without that limit.
         while t < projected.shape[0]:
             at = ops.gather(projected, t, 0)
             h1, c1 = lstm1(at + self.times(ops.concat((context, h1), 1), weight1), c1)
