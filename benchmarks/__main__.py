@@ -13,7 +13,10 @@ ALL = ("startup", "environments", "storage", "decisions", "preparation", "worker
 
 
 def main(names: list[str]) -> int:
-    """Print one table of ratios with their limits; the exit code is 1 when one is missed."""
+    """Print one table of ratios with their limits; the exit code is 1 when one is missed, and 2 when a name is not known."""
+    if unknown := [name for name in names if name not in ALL]:
+        print(f"There is no benchmark {unknown[0]}; there are {', '.join(ALL)}.", file=sys.stderr)
+        return 2
     console = Console()
     table = Table("", "measured", "limit", "", "how", box=None, pad_edge=False)
     missed = 0

@@ -24,16 +24,24 @@ BYTES = "tensors.bin"
 
 
 def turned(matrix: np.ndarray[Any, Any], dtype: str = "") -> np.ndarray[Any, Any]:
-    """Return the transpose of (rows, columns) as a contiguous copy, a tile at a time.
+    """Return the transpose of (rows, columns) as a contiguous copy, made a tile at a time and aligned for frameworks to take.
 
     NumPy walks a large matrix against the grain of its memory; a tile stays in the cache, and its rows in few pages.
     """
-    found = np.empty(matrix.shape[::-1], dtype or matrix.dtype)
+    found = aligned(matrix.shape[::-1], dtype or matrix.dtype)
     rows, columns = TILE
     for top in range(0, matrix.shape[0], rows):
         for left in range(0, matrix.shape[1], columns):
             found[left : left + columns, top : top + rows] = matrix[top : top + rows, left : left + columns].T
     return found
+
+
+def aligned(shape: tuple[int, ...], dtype: np.dtype[Any] | str) -> np.ndarray[Any, Any]:
+    """Return an unwritten array that begins at a multiple of `ALIGNMENT`; NumPy's own begin at any multiple of 16."""
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    memory = np.empty(size + ALIGNMENT, np.uint8)
+    begin = -memory.ctypes.data % ALIGNMENT
+    return memory[begin : begin + size].view(dtype).reshape(shape)
 
 
 class Writer:

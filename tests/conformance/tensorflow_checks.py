@@ -89,11 +89,11 @@ def check_bias_corrections_are_those_of_the_other_frameworks():
 
 
 def batch_norm(dtype):
-    """Return a fresh layer over two channels and the variables it created."""
+    """Return a fresh layer over two channels and the variables it created, which come with no values."""
     variables = layers.Variables(dtype)
     layer = layers.BatchNorm(variables, "bn", 2, epsilon=1e-5, momentum=0.1)
-    for name in ("bn.gamma", "bn.running_var"):
-        variables.named[name].assign(tf.ones(2, dtype))
+    for name, value in (("gamma", 1), ("beta", 0), ("running_mean", 0), ("running_var", 1)):
+        variables.named[f"bn.{name}"].assign(tf.fill(2, tf.constant(value, dtype)))
     return layer, variables.named
 
 

@@ -31,6 +31,16 @@ def test_what_is_written_is_read_back(tmp_path_factory, contents):
     assert tensors.read_meta(folder) == {"seed": 3}
 
 
+@given(shape=st.tuples(st.integers(0, 300), st.integers(0, 600)), dtype=st.sampled_from(["", "<f8"]))
+def test_a_matrix_is_turned_into_memory_that_frameworks_take_as_it_lies(shape, dtype):
+    matrix = np.arange(np.prod(shape), dtype="<f4").reshape(shape)
+    found = tensors.turned(matrix, dtype)
+    assert found.dtype == (dtype or "<f4")
+    assert found.flags.c_contiguous
+    assert found.ctypes.data % tensors.ALIGNMENT == 0
+    assert (found == matrix.T).all()
+
+
 def test_rows_can_be_streamed_without_holding_the_whole_array(tmp_path):
     writer = tensors.Writer(tmp_path)
     writer.begin("rows", "<i4", (4, 2))

@@ -29,8 +29,9 @@ class Variables:
     named: dict[str, tf.Variable] = field(default_factory=dict)
 
     def new(self, name: str, *shape: int) -> tf.Variable:
-        """Create a variable of zeros; the weights are loaded later."""
-        self.named[name] = tf.Variable(tf.zeros(shape, self.dtype), name=name.replace(".", "_"))
+        """Create a variable whose memory nobody has written; the weights are loaded later."""
+        empty = tf.raw_ops.Empty(shape=shape, dtype=self.dtype, init=False)
+        self.named[name] = tf.Variable(empty, name=name.replace(".", "_"))
         return self.named[name]
 
 

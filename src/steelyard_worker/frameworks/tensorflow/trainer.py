@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from steelyard_worker.frameworks.tensorflow import layouts, optimizers
 from steelyard_worker.protocol import Refusal
+from steelyard_worker.tensors import ALIGNMENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from steelyard_worker.protocol import Optimizer
 
     Wrap = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+# Bytes from which on a second copy of a tensor would be seen in a worker's start.
+LARGE = 2**20
 
 
 class Trainer:
@@ -109,5 +113,12 @@ def load(named: dict[str, tf.Variable], network: Network, weights: Mapping[str, 
         found = layouts.canonical_shape(parameter.kind, tuple(variable.shape))
         if found != parameter.shape:
             raise Refusal("implementation", f"Tensor {name} has shape {found}, expected {parameter.shape}.")
-        native = layouts.native(parameter.kind, np.asarray(weights[name]))
-        variable.assign(native.astype(variable.dtype.as_numpy_dtype, copy=False))
+        variable.assign(_copied(layouts.native(parameter.kind, np.asarray(weights[name])), variable.dtype))
+
+
+def _copied(array: Array, dtype: tf.DType) -> tf.Tensor:
+    """Return a tensor with memory of its own; a large array is copied once, where `tf.constant` would copy it twice."""
+    if array.nbytes < LARGE or array.ctypes.data % ALIGNMENT or not array.flags.writeable:
+        return tf.constant(array, dtype)
+    shared = tf.experimental.dlpack.from_dlpack(array.__dlpack__())
+    return tf.cast(shared, dtype) if shared.dtype != dtype else tf.raw_ops.DeepCopy(x=shared)
