@@ -3,6 +3,8 @@
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
 
 import mindspore
 import numpy as np
@@ -10,7 +12,7 @@ from mindspore import Parameter, Tensor, nn, ops
 
 import steelyard_worker
 from steelyard_worker import network
-from steelyard_worker.frameworks.mindspore import optimizers, pooling
+from steelyard_worker.frameworks.mindspore import onednn, optimizers, pooling
 from steelyard_worker.protocol import Optimizer
 
 HERE = Path(__file__).parent
@@ -103,3 +105,11 @@ def check_bins_that_do_not_divide_the_extent_overlap():
     x = np.arange(196, dtype="f4").reshape(1, 1, 14, 14)
     found = pooling.AdaptiveAveragePool(4)(Tensor(x)).asnumpy()
     np.testing.assert_allclose(found[0, 0, 0, 1], x[0, 0, 0:4, 3:7].mean(), rtol=1e-6)
+
+
+def check_networks_with_convolutions_of_either_kind_leave_avx512_alone():
+    for kind, leaves in (("conv", True), ("conv1d", True), ("dense", False)):
+        parameters = [network.Parameter(name, (2, 2), each, "zeros") for name, each in (("a", "dense"), ("b", kind))]
+        with mock.patch.object(onednn, "_leave_avx512_alone") as left, mock.patch.object(onednn, "_effective", return_value=0):
+            onednn.Instructions("auto").decide(SimpleNamespace(parameters=parameters))
+        assert left.called == leaves, kind

@@ -38,7 +38,7 @@ class Instructions:
         if self._decided:
             return
         self._decided = True
-        if any(parameter.kind == "conv" for parameter in network.parameters):
+        if any(parameter.kind in ("conv", "conv1d") for parameter in network.parameters):
             _leave_avx512_alone()
             if _effective() & AVX512:
                 raise Refusal("setting", "oneDNN was to leave AVX-512 alone, but its first kernel had been made already.")

@@ -1,4 +1,4 @@
-"""Tacotron 2 in MindSpore: what no frame needs from the one before it is computed outside the decoder's loop."""
+"""Tacotron 2 in MindSpore: what no frame needs from the one before it is computed outside the decoder's loop, either way."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ from mindspore import Parameter, Tensor, nn, ops
 from mindspore.common.initializer import initializer
 
 from steelyard_worker.frameworks.mindspore.recurrent import Bidirectional, named_by_cell_and_direction
+
+Tensors = tuple[Tensor, ...]
+# Frames in one iteration of the loop.
+AT_ONCE = 8
 
 
 class Weight(nn.Cell):
@@ -83,7 +87,7 @@ class Prenet(nn.Cell):
 
 
 class Lstm(nn.Cell):
-    """Weights of an LSTM with one bias, and what its gates make of its state."""
+    """Weights of an LSTM with one bias."""
 
     def __init__(self, width: int, hidden: int) -> None:
         super().__init__()
@@ -91,14 +95,9 @@ class Lstm(nn.Cell):
         self.w_hh = Parameter(initializer("zeros", (4 * hidden, hidden)))
         self.b = Parameter(initializer("zeros", (4 * hidden,)))
 
-    def construct(self, gates: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
-        i, f, g, o = ops.chunk(gates, 4, 1)
-        c = ops.sigmoid(f) * c + ops.sigmoid(i) * ops.tanh(g)
-        return ops.sigmoid(o) * ops.tanh(c), c
-
 
 class Attention(nn.Cell):
-    """Location-sensitive attention; what stays the same from frame to frame is made by `prepare`."""
+    """Location-sensitive attention's weights, and what of it stays the same from frame to frame."""
 
     def __init__(self, sizes: dict[str, Any]) -> None:
         super().__init__()
@@ -107,25 +106,15 @@ class Attention(nn.Cell):
         self.memory = nn.Dense(sizes["embedding"], units, has_bias=False)
         self.location_conv, self.location_dense = Weight(filters, 1, window), Weight(units, filters)
         self.v = Weight(1, units)
-        self.convolve = ops.Conv2D(units, (1, window), pad_mode="pad", pad=(0, 0, window // 2, window // 2))
 
-    def prepare(self, memory: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return keys (N, units, 1, L), the location kernel (units, 1, 1, window), and the mask (N, L) as a summand."""
-        keys = ops.expand_dims(ops.transpose(self.memory(memory), (0, 2, 1)), 2)
+    def construct(self, memory: Tensor, lengths: Tensor) -> Tensors:
+        """Return keys (N, L, units), the location kernel (units, window), its places (L, window) and the mask (N, L)."""
         # Nothing stands between the location convolution and its dense layer: their product is one narrow convolution.
         kernel = ops.matmul(self.location_dense.weight, ops.squeeze(self.location_conv.weight, 1))
-        outside = ops.arange(memory.shape[1]).reshape(1, -1) >= lengths.reshape(-1, 1)
-        return keys, kernel.reshape(kernel.shape[0], 1, 1, -1), ops.cast(outside, memory.dtype) * -1e9
-
-    def construct(
-        self, state: Tensor, seen: Tensor, memory: Tensor, keys: Tensor, kernel: Tensor, mask: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """One frame: state (N, H) and cumulative weights (N, L) -> context (N, embedding), the new weights."""
-        location = self.convolve(seen.reshape(seen.shape[0], 1, 1, -1), kernel)
-        query = self.query(state).reshape(keys.shape[0], keys.shape[1], 1, 1)
-        energy = ops.mul(ops.tanh(query + keys + location), self.v.weight.reshape(1, -1, 1, 1)).sum(axis=(1, 2))
-        share = ops.softmax(energy + mask, -1)
-        return ops.squeeze(ops.bmm(ops.expand_dims(share, 1), memory), 1), share
+        at = ops.arange(memory.shape[1])
+        places = at.reshape(-1, 1) + ops.arange(kernel.shape[1]).reshape(1, -1)
+        outside = at.reshape(1, -1) >= lengths.reshape(-1, 1)
+        return self.memory(memory), kernel, places, ops.cast(outside, memory.dtype) * -1e9
 
 
 class Decoder(nn.Cell):
@@ -134,6 +123,179 @@ class Decoder(nn.Cell):
     def __init__(self, width: int, hidden: int) -> None:
         super().__init__()
         self.lstm1, self.lstm2 = Lstm(width, hidden), Lstm(hidden, hidden)
+
+
+class Frames(nn.Cell):
+    """The decoder's loop, and its backward pass written out: the LSTMs' matrices are read once per frame, and never written.
+
+    Differentiated by MindSpore, every frame adds two products as large as those matrices to their gradients; here these are one
+    product over all frames. A condition on a tensor stays a loop in the graph: one over the frames alone would be unrolled,
+    which ends at MindSpore's depth of calls. An iteration takes `AT_ONCE` frames, because what it writes into the tensor of all
+    frames copies that tensor. The location's narrow convolution is a product too: of oneDNN's the way back is slow.
+    """
+
+    def __init__(self, hidden: int, width: int, window: int) -> None:
+        super().__init__()
+        self.hidden, self.width = hidden, width
+        self.times, self.summed = ops.MatMul(transpose_b=True), ops.MatMul(transpose_a=True)
+        # Operators, not functions: those that branch fail in a backward pass ("The func graph is empty, func graph: zeros_like").
+        self.zeros, self.each, half = ops.ZerosLike(), ops.Split(1, 4), window // 2
+        self.pad, self.pad_windows = ops.Pad(((0, 0), (half, half))), ops.Pad(((0, 0), (half, half), (0, 0)))
+
+    def construct(
+        self, projected: Tensor, weight1: Tensor, weight2: Tensor, bias2: Tensor, query: Tensor, v: Tensor, memory: Tensor,
+        keys: Tensor, kernel: Tensor, places: Tensor, mask: Tensor,
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        """Return h2 beside the context, (T, N, H + E), and for the way back h1, c1, c2, both LSTMs' gates and the shares."""
+        frames, batch, read = projected.shape[0], projected.shape[1], self.hidden + self.width
+        zeros, context = ops.zeros((batch, self.hidden), memory.dtype), ops.zeros((batch, self.width), memory.dtype)
+        state = (zeros, context, zeros, zeros, zeros, self.zeros(mask))
+        matrices = (weight1, weight2, bias2, query, v, memory, keys.reshape(-1, keys.shape[2]), kernel, places, mask)
+        rest, found = frames % AT_ONCE, ()
+        if rest:
+            state, first = self.some(state, projected[:rest], rest, matrices)
+            found += (first,)
+        if frames >= AT_ONCE:
+            grouped = projected[rest:].reshape(-1, AT_ONCE, batch, 4 * self.hidden)
+            kept = ops.zeros((grouped.shape[0], AT_ONCE, batch, read + 11 * self.hidden + mask.shape[1]), memory.dtype)
+            t = ops.zeros((), mindspore.int32)
+            while t < grouped.shape[0]:
+                state, some = self.some(state, ops.gather(grouped, t, 0), AT_ONCE, matrices)
+                kept = ops.tensor_scatter_update(kept, t.reshape(1, 1), ops.expand_dims(some, 0))
+                t = t + 1
+            found += (kept.reshape(frames - rest, batch, -1),)
+        every = ops.concat(found, 0)
+        return every[:, :, :read], every[:, :, read:]
+
+    def some(self, state: Tensors, projected: Tensor, count: int, matrices: Tensors) -> tuple[Tensors, Tensor]:
+        """Run `count` frames; return the state after them, and what there is to keep of each (count, N, ...)."""
+        weight1, weight2, bias2, query, v, memory, keys, kernel, places, mask = matrices
+        h2, context, h1, c1, c2, seen = state
+        found = ()
+        for t in range(count):
+            gates1 = projected[t] + self.times(ops.concat((context, h1), 1), weight1)
+            h1, c1, gates1 = self.cell(gates1, c1)
+            h2, c2, gates2 = self.cell(self.times(ops.concat((h1, h2), 1), weight2) + bias2, c2)
+            matched = self.matched(self.times(h2, query), keys, kernel, self.windows(seen, places))
+            share = ops.softmax(self.times(matched, v).reshape(mask.shape) + mask, -1)
+            context = ops.bmm(ops.expand_dims(share, 1), memory).reshape(context.shape)
+            seen = seen + share
+            found += (ops.concat((h2, context, h1, c1, c2, gates1, gates2, share), 1),)
+        return (h2, context, h1, c1, c2, seen), ops.stack(found, 0)
+
+    def cell(self, gates: Tensor, c: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """An LSTM's h and c after its gates (N, 4H), in the order i, f, g, o, and what they let through."""
+        i, f, g, o = self.each(gates)
+        i, f, g, o = ops.sigmoid(i), ops.sigmoid(f), ops.tanh(g), ops.sigmoid(o)
+        c = f * c + i * g
+        return o * ops.tanh(c), c, ops.concat((i, f, g, o), 1)
+
+    def matched(self, asked: Tensor, keys: Tensor, kernel: Tensor, windows: Tensor) -> Tensor:
+        """Return tanh(query (N, units) + keys (N * L, units) + kernel over windows (N * L, window)): (N * L, units)."""
+        asked = ops.expand_dims(asked, 1)
+        located = (keys + self.times(windows, kernel)).reshape(asked.shape[0], -1, asked.shape[2])
+        return ops.tanh(asked + located).reshape(keys.shape)
+
+    def windows(self, seen: Tensor, places: Tensor) -> Tensor:
+        """Return what the location kernel lies over at every position: (N, L) -> (N * L, window)."""
+        return ops.gather(self.pad(seen), places, 1).reshape(-1, places.shape[1])
+
+    def windows_back(self, of_windows: Tensor, places: Tensor) -> Tensor:
+        """Add up, for every position, the gradients of the windows it is in: (N * L, window) -> (N, L)."""
+        length, window = places.shape
+        padded = self.pad_windows(of_windows.reshape(-1, length, window))
+        inside = places - places[:, :1]
+        at = (places[:, :1] + window - 1 - inside) * window + inside
+        return ops.gather(padded.reshape(padded.shape[0], -1), at, 1).sum(axis=2)
+
+    def bprop(
+        self, projected: Tensor, weight1: Tensor, weight2: Tensor, bias2: Tensor, query: Tensor, v: Tensor, memory: Tensor,
+        keys: Tensor, kernel: Tensor, places: Tensor, mask: Tensor, out: tuple[Tensor, Tensor], dout: tuple[Tensor, Tensor],
+    ) -> Tensors:  # fmt: skip
+        """Return the gradients of all inputs."""
+        (read, saved), of_read, hidden, width = out, dout[0], self.hidden, self.width
+        frames, batch, units, rest = read.shape[0], read.shape[1], query.shape[0], read.shape[0] % AT_ONCE
+        h2, context = read[:, :, :hidden], read[:, :, hidden:]
+        h1, c1, c2 = saved[:, :, :hidden], saved[:, :, hidden : 2 * hidden], saved[:, :, 2 * hidden : 3 * hidden]
+        gates1, gates2 = saved[:, :, 3 * hidden : 7 * hidden], saved[:, :, 7 * hidden : 11 * hidden]
+        share = saved[:, :, 11 * hidden :]
+        asked = self.times(h2.reshape(-1, hidden), query).reshape(frames, batch, units)
+        seen = ops.cumsum(self.before(share), 0)
+        inputs = (gates1, gates2, c1, self.before(c1), c2, self.before(c2), asked, share, seen, of_read)
+        zeros, flat = self.zeros(c1[0]), keys.reshape(-1, units)
+        state = (zeros, zeros, zeros, zeros, self.zeros(context[0]), self.zeros(mask), self.zeros(flat), self.zeros(v))
+        state, found = (*state, self.zeros(kernel)), ()
+        matrices = (weight1, weight2, query, v, memory, flat, kernel, places)
+        if frames >= AT_ONCE:
+            grouped = ()
+            for each in inputs:
+                grouped += (each[rest:].reshape(-1, AT_ONCE, batch, each.shape[2]),)
+            kept = ops.zeros((frames // AT_ONCE, AT_ONCE, batch, 8 * hidden + units + width), memory.dtype)
+            t = ops.zeros((), mindspore.int32) + frames // AT_ONCE
+            while t > 0:
+                t, at = t - 1, ()
+                for each in grouped:
+                    at += (ops.gather(each, t, 0),)
+                state, some = self.some_back(state, at, AT_ONCE, matrices)
+                kept = ops.tensor_scatter_update(kept, t.reshape(1, 1), ops.expand_dims(some, 0))
+            found += (kept.reshape(frames - rest, batch, -1),)
+        if rest:
+            at = ()
+            for each in inputs:
+                at += (each[:rest],)
+            state, first = self.some_back(state, at, rest, matrices)
+            found = (first, *found)
+        every = ops.concat(found, 0)
+        of_gates1, of_gates2 = every[:, :, : 4 * hidden], every[:, :, 4 * hidden : 8 * hidden].reshape(-1, 4 * hidden)
+        of_asked, of_context = every[:, :, 8 * hidden : -width].reshape(-1, units), every[:, :, -width:]
+        taken1 = ops.concat((self.before(context), self.before(h1)), 2).reshape(frames * batch, -1)
+        taken2 = ops.concat((h1, self.before(h2)), 2).reshape(frames * batch, -1)
+        of_memory = ops.bmm(ops.transpose(share, (1, 2, 0)), ops.transpose(of_context, (1, 0, 2)))
+        return (
+            of_gates1, self.summed(of_gates1.reshape(-1, 4 * hidden), taken1), self.summed(of_gates2, taken2), of_gates2.sum(0),
+            self.summed(of_asked, h2.reshape(-1, hidden)), state[7], of_memory, state[6].reshape(keys.shape), state[8],
+            self.zeros(places), self.zeros(mask),
+        )  # fmt: skip
+
+    def before(self, values: Tensor) -> Tensor:
+        """Return what each frame (T, ...) found of the one before it; nothing is before the first."""
+        return ops.concat((self.zeros(values[:1]), values[:-1]), 0)
+
+    def some_back(self, state: Tensors, inputs: Tensors, count: int, matrices: Tensors) -> tuple[Tensors, Tensor]:
+        """Run back over `count` frames; return what goes on to those before and the gradients of each frame's own values."""
+        weight1, weight2, query, v, memory, keys, kernel, places = matrices
+        gates1, gates2, c1, c1_before, c2, c2_before, asked, share, seen, of_read = inputs
+        of_h1, of_c1, of_h2, of_c2, of_context, of_seen, of_keys, of_v, of_kernel = state
+        found = ()
+        for back in range(count):
+            t = count - 1 - back
+            of_context = of_context + of_read[t][:, self.hidden :]
+            windows = self.windows(seen[t], places)
+            matched = self.matched(asked[t], keys, kernel, windows)
+            of_share = ops.bmm(memory, ops.expand_dims(of_context, 2)).reshape(of_seen.shape) + of_seen
+            of_energy = (share[t] * (of_share - (share[t] * of_share).sum(axis=1, keepdims=True))).reshape(-1, 1)
+            of_v = of_v + self.summed(of_energy, matched)
+            of_matched = of_energy * v * (1 - matched * matched)
+            of_keys, of_kernel = of_keys + of_matched, of_kernel + self.summed(of_matched, windows)
+            of_seen = of_seen + self.windows_back(ops.matmul(of_matched, kernel), places)
+            of_asked = of_matched.reshape(asked[t].shape[0], -1, query.shape[0]).sum(axis=1)
+            of_h2 = of_h2 + of_read[t][:, : self.hidden] + ops.matmul(of_asked, query)
+            of_gates2, of_c2 = self.cell_back(gates2[t], c2[t], c2_before[t], of_h2, of_c2)
+            of_taken2 = ops.matmul(of_gates2, weight2)
+            of_h1, of_h2 = of_h1 + of_taken2[:, : self.hidden], of_taken2[:, self.hidden :]
+            of_gates1, of_c1 = self.cell_back(gates1[t], c1[t], c1_before[t], of_h1, of_c1)
+            found = (ops.concat((of_gates1, of_gates2, of_asked, of_context), 1), *found)
+            of_taken1 = ops.matmul(of_gates1, weight1)
+            of_context, of_h1 = of_taken1[:, : self.width], of_taken1[:, self.width :]
+        return (of_h1, of_c1, of_h2, of_c2, of_context, of_seen, of_keys, of_v, of_kernel), ops.stack(found, 0)
+
+    def cell_back(self, gates: Tensor, c: Tensor, c_before: Tensor, of_h: Tensor, of_c: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the gradients of an LSTM's gates (N, 4H), before they were activated, and of the c it came from."""
+        i, f, g, o = self.each(gates)
+        bent = ops.tanh(c)
+        of_c = of_c + of_h * o * (1 - bent * bent)
+        of_gates = (of_c * g * i * (1 - i), of_c * c_before * f * (1 - f), of_c * i * (1 - g * g), of_h * bent * o * (1 - o))
+        return ops.concat(of_gates, 1), of_c * f
 
 
 class Network(nn.Cell):
@@ -146,7 +308,7 @@ class Network(nn.Cell):
         self.encoder = Encoder(width)
         self.prenet, self.taken = Prenet(mels, sizes["prenet"]), sizes["prenet"]
         self.decoder, self.attention = Decoder(sizes["prenet"] + width, hidden), Attention(sizes)
-        self.times = ops.MatMul(transpose_b=True)
+        self.frames = Frames(hidden, width, sizes["window"])
         self.frame, self.gate = nn.Dense(hidden + width, mels), nn.Dense(hidden + width, 1)
         self.postnet = Convolutions((mels, *(sizes["postnet"],) * 4, mels), (*(nn.Tanh(),) * 4, nn.Identity()))
 
@@ -167,26 +329,15 @@ class Network(nn.Cell):
 
     def decode(self, mel: Tensor, memory: Tensor, lengths: Tensor) -> Tensor:
         """Run the loop over frames: (T, N, H + embedding), the second LSTM's states beside the contexts."""
-        lstm1, lstm2 = self.decoder.lstm1, self.decoder.lstm2
-        keys, kernel, mask = self.attention.prepare(memory, lengths)
+        lstm1, lstm2, attention = self.decoder.lstm1, self.decoder.lstm2, self.attention
+        keys, kernel, places, mask = attention(memory, lengths)
         weight1 = ops.concat((lstm1.w_ih[:, self.taken :], lstm1.w_hh), 1)
         weight2 = ops.concat((lstm2.w_ih, lstm2.w_hh), 1)
-        batch, hidden = mel.shape[0], lstm1.w_hh.shape[1]
-        h1 = c1 = h2 = c2 = ops.zeros((batch, hidden), mel.dtype)
-        context, seen = ops.zeros((batch, memory.shape[2]), mel.dtype), ops.zeros_like(mask)
-        projected = self.projected(mel)
-        kept, t = ops.zeros((projected.shape[0], batch, hidden + memory.shape[2]), mel.dtype), ops.zeros((), mindspore.int32)
-        # A condition on a tensor stays a loop in the graph. One over frames would be unrolled: a twentieth faster at 60 of them,
-        # and at the published 566 beyond MindSpore's depth of calls, and beyond 15 GB without that limit.
-        while t < projected.shape[0]:
-            at = ops.gather(projected, t, 0)
-            h1, c1 = lstm1(at + self.times(ops.concat((context, h1), 1), weight1), c1)
-            h2, c2 = lstm2(self.times(ops.concat((h1, h2), 1), weight2) + lstm2.b, c2)
-            context, share = self.attention(h2, seen, memory, keys, kernel, mask)
-            seen = seen + share
-            kept = ops.tensor_scatter_update(kept, t.reshape(1, 1), ops.expand_dims(ops.concat((h2, context), 1), 0))
-            t = t + 1
-        return kept
+        read, _ = self.frames(
+            self.projected(mel), weight1, weight2, lstm2.b, attention.query.weight, attention.v.weight, memory, keys,
+            kernel, places, mask,
+        )  # fmt: skip
+        return read
 
 
 INPUTS, TARGETS, OUTPUTS = ("text", "text_length", "mel"), ("mel", "mel_length"), ("mel", "mel_post", "gate")
