@@ -149,7 +149,10 @@ def _certify(certify: argparse.ArgumentParser) -> None:
     certify.add_argument("--fresh", action="store_true", help="ignore certificates that are kept")
     certify.add_argument("--runs", metavar="DIR", help="where run folders are kept")
     certify.add_argument(
-        "--silence", type=float, default=600, metavar="SECONDS", help="give up a worker that says nothing for so long"
+        "--silence",
+        type=float,
+        metavar="SECONDS",
+        help="give up a worker that says nothing for so long (default 600, with --full 3600)",
     )
     certify.add_argument("--json", action="store_true", help="print the certificates as JSON")
     certify.add_argument("--plain", action="store_true", help="plain lines instead of the live view")

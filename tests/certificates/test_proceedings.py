@@ -201,6 +201,15 @@ def test_a_missing_reference_is_said_with_the_reason(proceedings: Proceedings) -
         conclude(proceedings)
 
 
+def test_a_reference_that_stopped_half_way_is_said_with_the_reason(proceedings: Proceedings) -> None:
+    filled(proceedings, {})
+    first = Path(proceedings.references[0].job.folder)
+    shutil.rmtree(first / "variant2")
+    write_error(first, "hung", "The worker said nothing for 600 s and was stopped.")
+    with pytest.raises(UserError, match="said nothing for 600 s"):
+        conclude(proceedings)
+
+
 @pytest.mark.parametrize(("kind", "kept"), [("implementation", True), ("out-of-memory", False)])
 def test_a_refused_candidate_is_not_certified_and_only_its_own_fault_is_kept(
     proceedings: Proceedings, kind: str, kept: bool
@@ -284,6 +293,6 @@ def test_a_float64_run_does_not_excuse_more_than_long_sums_may_lose(proceedings:
 
 
 def write_error(folder: Path, kind: str, message: str) -> None:
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     event: dict[str, Any] = {"v": protocol.VERSION, "event": "error", "t_ns": 0, "kind": kind, "message": message}
     (folder / protocol.EVENTS).write_text(json.dumps(event) + "\n", encoding="utf-8")

@@ -141,7 +141,7 @@ def _read(folder: Path, variant: int) -> Tensors:
     try:
         return tensors.read(folder / f"variant{variant}")
     except (ValueError, OSError) as error:
-        refused = _refusal(folder)
+        refused = _refusal(folder, variant)
         reason = refused[1] if refused else f"{error}"
         raise UserError(f"The float64 reference in {folder} is not there, so nothing can be certified: {reason}") from None
 
@@ -205,9 +205,9 @@ def _scales(meta: dict[str, Any]) -> dict[str, judge.Scale]:
     return {key: judge.Scale(**scale) for key, scale in meta["scales"].items()}
 
 
-def _refusal(folder: Path) -> tuple[str, str] | None:
-    """Return (kind, message) of why a process left no tensors, None when they are there."""
-    if shelf.is_whole(folder / "variant0"):
+def _refusal(folder: Path, variant: int = 0) -> tuple[str, str] | None:
+    """Return (kind, message) of why a process left no tensors of a variant, None when they are there."""
+    if shelf.is_whole(folder / f"variant{variant}"):
         return None
     errors = [event for event in protocol.read_events(folder / protocol.EVENTS) if event["event"] == "error"]
     if errors:

@@ -13,15 +13,16 @@ from steelyard import plan, record, workloads
 from steelyard.certificates.method import FULL_BATCH, FULL_SIZE, Scope
 from steelyard.commands import selection
 from steelyard.errors import UserError
+from steelyard.options import Options
 
 if TYPE_CHECKING:
     import argparse
 
-    from steelyard.options import Options
-
 # Presets whose names begin so are small enough for every machine, and need no data.
 SMALL = "tiny"
 ALL = ("*",)
+# A published size in float64 computes for many minutes without a word: recurrent layers have no fused kernel there.
+FULL_SILENCE_S = 3600.0
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -48,6 +49,8 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _request(arguments: argparse.Namespace) -> tuple[Options, Scope]:
     """Return what to certify: what was named; with --all every small preset, with --full every published one."""
+    if arguments.silence is None:
+        arguments.silence = FULL_SILENCE_S if arguments.full else Options.silence_s
     options = selection.options_of(arguments)
     if (arguments.all or arguments.full) and not options.workloads:
         known = workloads.find(tuple(Path(folder) for folder in options.workload_folders))
