@@ -59,6 +59,14 @@ class Running:
         return code, "".join(self.lines)
 
 
+@pytest.fixture(autouse=True)
+def _interrupts_are_heeded() -> Iterator[None]:
+    """What a shell began in the background ignores SIGINT, and so does all that it begins: these tests send it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def _until(true: Callable[[], bool], what: str) -> None:
     limit = time.monotonic() + PATIENCE_S
     while not true():
