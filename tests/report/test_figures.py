@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -52,6 +53,16 @@ def test_loss_curves_lie_on_each_other_and_their_distance_is_drawn(recorded_view
     assert np.allclose(first["y"], second["y"], atol=1e-5)
     assert distance["yaxis"] == "y2"
     assert 0 < max(y for y in distance["y"] if y) < 1e-5
+
+
+def test_curves_that_part_because_update_rules_differ_say_so(recorded_view):
+    comparison = recorded_view.comparisons[0]
+    assert "update rules" not in losses.figure(comparison, styles(recorded_view.comparisons)).says
+    rule = "As the framework's own rule does: epsilon is added elsewhere."
+    first, second = comparison.contenders
+    declared = replace(second, proof=replace(second.proof, details={"declared": rule}))
+    said = losses.figure(replace(comparison, contenders=(first, declared)), styles(recorded_view.comparisons)).says
+    assert f"{second.title}, as the framework's own rule does: epsilon is added elsewhere. With --flavour strict" in said
 
 
 def test_the_band_of_practical_equality_is_the_verdicts_own(recorded_view):

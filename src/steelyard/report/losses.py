@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steelyard.report import figures
+from steelyard.report import figures, words
 from steelyard.report.figures import Figure, extremes
 
 if TYPE_CHECKING:
@@ -23,6 +23,10 @@ CURVES = (
 )
 DISTANCES = (
     " Below: how far each is from {first}'s. Rounding begins near one part in ten million, and training lets it grow."
+)
+PARTED = (
+    " They part after the first step, because the frameworks' own update rules differ. {rules} With --flavour strict all "
+    "follow one rule."
 )
 
 
@@ -49,8 +53,17 @@ def figure(comparison: Comparison, styles: dict[str, Style]) -> Figure | None:
         scale = {"type": "log", "range": _decades(data), "nticks": 4, "tickformat": ".0e"}
         layout["yaxis2"] = figures.axis("difference", domain=[0, 0.32], **scale)
     frame = figures.frame(360, showlegend=True, legend=figures.LEGEND, hovermode="closest", **layout)
-    says = CURVES + ("" if alone else DISTANCES.format(first=trained[0].title))
+    says = CURVES + _parted(trained) + ("" if alone else DISTANCES.format(first=trained[0].title))
     return Figure(f"losses/{comparison.group}", "Losses", says, data, frame)
+
+
+def _parted(trained: list[Contender]) -> str:
+    """Say whose update rule differs from the canonical formula, where not all of them do alike."""
+    titles: dict[str, list[str]] = {}
+    for contender in trained:
+        titles.setdefault(contender.proof.details.get("declared", ""), []).append(contender.title)
+    rules = " ".join(f"{words.listed(names)}, {rule[0].lower()}{rule[1:]}" for rule, names in titles.items() if rule)
+    return PARTED.format(rules=rules) if len(titles) > 1 else ""
 
 
 def _decades(data: list[dict[str, Any]]) -> list[int]:
