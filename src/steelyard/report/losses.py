@@ -25,8 +25,8 @@ DISTANCES = (
     " Below: how far each is from {first}'s. Rounding begins near one part in ten million, and training lets it grow."
 )
 PARTED = (
-    " They part after the first step, because the frameworks' own update rules differ. {rules} With --flavour strict all "
-    "follow one rule."
+    " They may part after the first step, because the frameworks' own update rules differ. {rules} With --flavour strict "
+    "all follow one rule."
 )
 
 
@@ -58,10 +58,10 @@ def figure(comparison: Comparison, styles: dict[str, Style]) -> Figure | None:
 
 
 def _parted(trained: list[Contender]) -> str:
-    """Say whose update rule differs from the canonical formula, where not all of them do alike."""
+    """Say whose certified update rule differs from the canonical formula, where not all of them do alike."""
     titles: dict[str, list[str]] = {}
-    for contender in trained:
-        titles.setdefault(contender.proof.details.get("declared", ""), []).append(contender.title)
+    for contender in (contender for contender in trained if "declared" in contender.proof.details):
+        titles.setdefault(contender.proof.details["declared"], []).append(contender.title)
     rules = " ".join(f"{words.listed(names)}, {rule[0].lower()}{rule[1:]}" for rule, names in titles.items() if rule)
     return PARTED.format(rules=rules) if len(titles) > 1 else ""
 
