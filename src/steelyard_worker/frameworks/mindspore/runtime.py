@@ -23,7 +23,6 @@ DEVICES = {"cpu": "CPU", "ascend": "Ascend"}
 
 def apply(settings: Settings) -> None:
     """Set device, mode, threads and determinism; what cannot be had is refused."""
-    mindspore.set_recursion_limit(20_000)
     if settings.device not in DEVICES:
         message = f"MindSpore {mindspore.__version__} has no back end for {settings.device!r}; devices: cpu, ascend."
         raise Refusal("unsupported", message)
