@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
 from dataclasses import asdict
 from pathlib import Path
+from threading import Lock, Semaphore
 from typing import TYPE_CHECKING, Any
 
 from steelyard import cells, frameworks, jobs, record, setup
@@ -24,7 +26,9 @@ if TYPE_CHECKING:
     from steelyard.session import Session
 
 REFERENCES = 2
-MOST_AT_ONCE = 4
+PROCESSES_AT_ONCE = 4
+# While the last processes of one group run, those of the next fill the other cores; more groups would fill the disk with dumps.
+GROUPS_AT_ONCE = 2
 
 
 def certify(session: Session, fresh: bool = False, scope: Scope | None = None) -> dict[str, dict[str, Any]]:
@@ -32,32 +36,43 @@ def certify(session: Session, fresh: bool = False, scope: Scope | None = None) -
     if not session.plan.options.certify:
         return {}
     session.screen.stage("Certificates")
+    scope = scope or Scope()
+    # At full size one process may need the whole memory.
+    gate = Semaphore(1 if scope.sample else min(PROCESSES_AT_ONCE, max(1, len(os.sched_getaffinity(0)))))
+    peers = {group: _peers(session, group) for group in session.plan.groups}
     certificates: dict[str, dict[str, Any]] = {}
-    for group, cells_ in session.plan.groups.items():
-        found = _certify_group(session, group, cells_, fresh, scope or Scope())
-        certificates |= found
-        (session.folder / record.CERTIFICATES).write_text(json.dumps(certificates, indent=1), encoding="utf-8")
-        for key, certificate in found.items():
-            if not certificate["passed"]:
-                session.screen.say(f"Not certified: {key}. {certificate['sentence']}")
-    return certificates
+    lock = Lock()
+
+    def work(group: str) -> None:
+        found = _certify_group(session, group, peers[group], fresh, scope, gate)
+        with lock:
+            certificates.update(found)
+            (session.folder / record.CERTIFICATES).write_text(json.dumps(certificates, indent=1), encoding="utf-8")
+            for key, certificate in found.items():
+                if not certificate["passed"]:
+                    session.screen.say(f"Not certified: {key}. {certificate['sentence']}")
+
+    session.side_by_side(work, session.plan.groups, 1 if scope.sample else GROUPS_AT_ONCE)
+    return {cell.key: certificates[cell.key] for cell in session.plan.cells}
 
 
 def _certify_group(
-    session: Session, group: str, members: list[Cell], fresh: bool, scope: Scope
+    session: Session, group: str, peers: list[Peer], fresh: bool, scope: Scope, gate: Semaphore
 ) -> dict[str, dict[str, Any]]:
-    """Certify the cells of one group; their dumps are gone when the next group begins."""
+    """Certify the cells of one group, of which nothing is concluded once the run is given up; its dumps go with its end."""
+    members = session.plan.groups[group]
     if alone := _alone(session, group):
         return {cell.key: {"passed": False, "sentence": alone} for cell in members}
-    peers = _peers(session, group)
     proceedings = {cell.key: _proceed(session, cell, peers, scope) for cell in members if peers}
     found: dict[str, Certificate | str] = {}
     if not fresh:
         found = {key: known for key, each in proceedings.items() if (known := kept.find(each.key))}
     open_ = {key: each for key, each in proceedings.items() if key not in found}
-    at_once = 1 if scope.sample else min(MOST_AT_ONCE, max(1, len(os.sched_getaffinity(0))))
-    _run(session, group, [task for each in open_.values() for task in _tasks(each)], at_once)
-    _run(session, group, [task for each in open_.values() for task in _further(each)], at_once)
+    _run(session, group, [task for each in open_.values() for task in _tasks(each)], gate)
+    while not session.stop.is_set() and (further := [task for each in open_.values() for task in _further(each)]):
+        _run(session, group, further, gate)
+    if session.stop.is_set():
+        return {}
     found |= {key: _conclude(each) for key, each in open_.items()}
     _clear(open_)
     return {cell.key: _as_dict(found.get(cell.key)) for cell in members}
@@ -137,22 +152,25 @@ def _further(proceedings: Proceedings) -> tuple[Task, ...]:
         return ()
 
 
-def _run(session: Session, group: str, wanted: list[Task], at_once: int) -> None:
-    """Run every process that is needed once, a few at a time: nothing is timed here."""
+def _run(session: Session, group: str, wanted: list[Task], gate: Semaphore) -> None:
+    """Run every process that is needed once, as many at a time as the gate lets through: nothing is timed here."""
     tasks = {task.job.folder: task for task in wanted}
     done = 0
 
     def run(task: Task) -> None:
         nonlocal done
-        shutil.rmtree(task.job.folder, ignore_errors=True)
-        session.run_aside(task.environment, task.job)
+        with gate:
+            if session.stop.is_set():
+                return
+            shutil.rmtree(task.job.folder, ignore_errors=True)
+            session.run_aside(task.environment, task.job)
         done += 1
         session.screen.progress(f"{group}: processes", done, len(tasks))
 
     if not tasks:
         return
     session.screen.progress(f"{group}: processes", 0, len(tasks))
-    session.side_by_side(run, tasks.values(), at_once)
+    session.side_by_side(run, tasks.values(), PROCESSES_AT_ONCE)
 
 
 def _conclude(proceedings: Proceedings) -> Certificate | str:
@@ -166,7 +184,7 @@ def _conclude(proceedings: Proceedings) -> Certificate | str:
 def _clear(open_: dict[str, Proceedings]) -> None:
     """Dumps are large; what they proved is in the certificates, and the references' summary is in the cache."""
     for each in open_.values():
-        for task in (*each.references, each.candidate, each.exact, each.sums, *each.draws):
+        for task in (*each.references, each.candidate, each.exact, each.sums, *itertools.chain(*each.draws)):
             for dump in Path(task.job.folder).glob("variant*"):
                 shutil.rmtree(dump, ignore_errors=True)
 

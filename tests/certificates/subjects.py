@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from steelyard_worker.network import Input, Network
 
-SEED = 7
+SEED = 8  # with it, no unit of a network here is so close to a tie that float32 takes another branch than float64
 STEPS = 5
 
 

@@ -238,15 +238,22 @@ def test_nothing_further_runs_for_a_candidate_within_rounding(proceedings: Proce
     assert drawn[0].job.certify.noise > 1000 * proceedings.candidate.job.certify.noise
 
 
-@pytest.mark.parametrize(("off", "passed"), [((1e-3, 0.0), True), ((0.0, 1e-3), True), ((1e-3, 1e-3), False)])
+@pytest.mark.parametrize(
+    ("off", "passed", "ran"), [((1e-3, 0.0), True, 2), ((0.0, 1e-3), True, 1), ((1e-3, 1e-3), False, 3)]
+)
 def test_without_float64_a_tie_of_one_draw_is_forgiven_and_a_mistake_of_all_is_not(
-    proceedings: Proceedings, off: tuple[float, float], passed: bool
+    proceedings: Proceedings, off: tuple[float, float], passed: bool, ran: int
 ) -> None:
     runs = synthetic.dumps(network=proceedings.subject.network)
     filled(proceedings, changed(runs, "grad/head.bias", 1e-3))
     for number, error in zip(DRAWS, (*off, 1e-3), strict=True):
-        for task, run in zip(proceedings.draws, (runs[0], runs[0] | changed(runs, "grad/head.bias", error)), strict=True):
-            tensors.write(Path(task.job.folder) / f"variant{number}", run)
+        pair = further_tasks(proceedings)
+        if pair:
+            assert [task.job.certify.variants for task in pair] == [(number,), (number,)]
+            for task, run in zip(pair, (runs[0], runs[0] | changed(runs, "grad/head.bias", error)), strict=True):
+                tensors.write(Path(task.job.folder) / f"variant{number}", run)
+    assert further_tasks(proceedings) == ()
+    assert sum(Path(reference.job.folder).is_dir() for reference, _ in proceedings.draws) == ran
     found = conclude(proceedings)
     assert found.passed is passed
     said = "At first the gradient of head.bias was off" if passed else "The gradient of head.bias is off by 1.0e-03"
@@ -256,7 +263,8 @@ def test_without_float64_a_tie_of_one_draw_is_forgiven_and_a_mistake_of_all_is_n
 def test_another_draw_that_breaks_down_is_told_and_decides_nothing_for_good(proceedings: Proceedings) -> None:
     runs = synthetic.dumps(network=proceedings.subject.network)
     filled(proceedings, changed(runs, "grad/head.bias", 1e-3))
-    write_error(Path(proceedings.draws[1].job.folder), "crash", "TypeError: the input type must be same.")
+    write_error(Path(proceedings.draws[0][1].job.folder), "crash", "TypeError: the input type must be same.")
+    assert further_tasks(proceedings) == ()
     found = conclude(proceedings)
     assert not found.passed
     assert found.sentence.endswith("What was to settle it broke down: TypeError: the input type must be same.")

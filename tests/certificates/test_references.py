@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,8 +16,11 @@ from steelyard.certificates.method import AGREEMENT
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from steelyard.trials import Trial
+
 pytestmark = pytest.mark.conformance
 
+AT_ONCE = 2
 PEERS = ("pytorch", "jax")
 
 
@@ -28,9 +32,13 @@ def test_two_frameworks_agree_in_float64(
 ) -> None:
     found = subjects.subject(PEERS[0], workload, preset, tmp_path)
     proceedings = reference.jobs_for(found, [subjects.peer(name) for name in PEERS], tmp_path / "references")
-    for task in (*proceedings.references, proceedings.candidate):
-        trial = launch.launch(task.job, interpreter(task.environment), lambda event: None, launch.Guard())
-        assert trial.done, trial.error
+
+    def run(task: reference.Task) -> Trial:
+        return launch.launch(task.job, interpreter(task.environment), lambda event: None, launch.Guard())
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        for trial in pool.map(run, (*proceedings.references, proceedings.candidate)):
+            assert trial.done, trial.error
     certificate = reference.conclude(proceedings)
     assert certificate.passed, certificate.sentence
     assert certificate.agreement is not None

@@ -5,16 +5,21 @@ from __future__ import annotations
 import ast
 import json
 import subprocess
-from functools import cache
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from steelyard.environments import clean_environ
 from steelyard.frameworks import WORKER
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
 HERE = Path(__file__).parent
 SUFFIX = "_checks.py"
+AT_ONCE = 2
 
 pytestmark = pytest.mark.conformance
 
@@ -31,7 +36,6 @@ def checks() -> list[tuple[str, str]]:
     return found
 
 
-@cache
 def results(framework: str, python: Path) -> dict[str, str]:
     """Run all checks of one framework in one process; returns what went wrong by name, empty when right."""
     script = HERE / f"{framework}{SUFFIX}"
@@ -44,8 +48,20 @@ def results(framework: str, python: Path) -> dict[str, str]:
     return found or {"": done.stderr[-2000:]}
 
 
+@pytest.fixture(scope="module")
+def checked(
+    request: pytest.FixtureRequest, environment: Callable[[str], Path]
+) -> Iterator[dict[str, Future[dict[str, str]]]]:
+    """What became of the checks of every framework that is asked for, two frameworks at a time."""
+    chosen = {item.callspec.params["framework"] for item in request.session.items if "checked" in getattr(item, "fixturenames", ())}
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        yield {name: pool.submit(results, name, environment(name)) for name in sorted(chosen)}
+
+
 @pytest.mark.parametrize(("framework", "check"), checks())
-def test_the_framework_behaves_as_its_adapter_relies_on(environment, framework, check):
-    found = results(framework, environment(framework))
+def test_the_framework_behaves_as_its_adapter_relies_on(
+    checked: dict[str, Future[dict[str, str]]], framework: str, check: str
+) -> None:
+    found = checked[framework].result()
     assert check in found, found.get("", "The process ended before this check.")
     assert found[check] == "", found[check]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import zipfile
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,9 @@ from steelyard.launch import Guard, launch
 from steelyard.options import Options
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from steelyard.cells import Cell
     from steelyard.trials import Trial
 
 DATA = os.environ.get("STEELYARD_TEST_DATA", "")
@@ -62,26 +65,41 @@ def planned(name: str, folder: Path) -> plan.RunPlan:
     return replace(found, cells=cells, study=study, workloads={**found.workloads, name: changed})
 
 
-@pytest.fixture(scope="module", params=TABLE)
-def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Trial]]:
-    """Train one workload in every framework; returns {framework: trial}."""
-    name = request.param
-    folder = tmp_path_factory.mktemp(name)
-    wanted = planned(name, folder / "workloads")
-    (shared,) = materials.prepare(wanted, lambda progress: None).values()
-    made = environments.ensure_all(environments.plan_environments(list(frameworks.contenders()), "cpu"))
+class School:
+    """Trains networks two processes at a time, of whatever workload: none waits for the slowest of another."""
 
-    def train(cell: Any) -> tuple[str, Trial]:
-        job = jobs.measuring(wanted, cell, shared, 1, 0, folder / cell.framework)
-        job = replace(job, plan=replace(job.plan, inputs=("pipeline",), evaluate=True, block_min_steps=1))
-        return cell.framework, launch(job, made[cell.environment].python, lambda event: None, Guard(300))
+    def __init__(self, folder: Path, pool: ThreadPoolExecutor) -> None:
+        self._folder, self._pool = folder, pool
 
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        return name, dict(pool.map(train, wanted.cells))
+    def submit(self, name: str) -> dict[str, Future[Trial]]:
+        """Prepare the data of one workload, then have it trained in every framework."""
+        folder = self._folder / name
+        wanted = planned(name, folder / "workloads")
+        (shared,) = materials.prepare(wanted, lambda progress: None).values()
+        made = environments.ensure_all(environments.plan_environments(list(frameworks.contenders()), "cpu"))
+
+        def train(cell: Cell) -> Trial:
+            job = jobs.measuring(wanted, cell, shared, 1, 0, folder / cell.framework)
+            job = replace(job, plan=replace(job.plan, inputs=("pipeline",), evaluate=True, block_min_steps=1))
+            return launch(job, made[cell.environment].python, lambda event: None, Guard(300))
+
+        return {cell.framework: self._pool.submit(train, cell) for cell in wanted.cells}
 
 
-def test_every_framework_learns_and_all_learn_the_same(trained: tuple[str, dict[str, Trial]]) -> None:
-    name, trials = trained
+@pytest.fixture(scope="module")
+def school(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, Future[dict[str, Future[Trial]]]]]:
+    """What becomes of every workload that is asked for; the data of the next is prepared while one is trained."""
+    chosen = [item.callspec.params["name"] for item in request.session.items if "school" in getattr(item, "fixturenames", ())]
+    with ThreadPoolExecutor(AT_ONCE) as pool, ThreadPoolExecutor(1) as preparing:
+        found = School(tmp_path_factory.mktemp("learning"), pool)
+        yield {name: preparing.submit(found.submit, name) for name in chosen}
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_every_framework_learns_and_all_learn_the_same(school: dict[str, Future[dict[str, Future[Trial]]]], name: str) -> None:
+    trials = {framework: trained.result() for framework, trained in school[name].result().items()}
     assert {framework: trial.error for framework, trial in trials.items() if trial.error} == {}
     wanted = TABLE[name]
     scores = {

@@ -82,7 +82,7 @@ class Proceedings:
 
     The others are wanted only where rounding alone cannot decide (see `further_tasks`): `exact`, the candidate in float64, and
     `sums`, the first reference with noise as large as the longest sum may lose; or `draws`, the first reference and the candidate
-    on other weights and batches.
+    on other weights and batches, one draw after the other until one decides.
     """
 
     subject: Subject
@@ -91,7 +91,7 @@ class Proceedings:
     candidate: Task
     exact: Task
     sums: Task
-    draws: tuple[Task, Task]
+    draws: tuple[tuple[Task, Task], ...]
     reference_key: str
     key: str
 
@@ -126,7 +126,7 @@ def jobs_for(subject: Subject, peers: Sequence[Peer], folder: Path) -> Proceedin
     task = Task(subject.peer.environment, candidate)
     return Proceedings(
         subject, tuple(peers), tasks, task, _exact_task(task), _sums_task(subject, tasks[0]),
-        (_draws_task(subject, tasks[0]), _draws_task(subject, task)), reference_key, key,
+        tuple((_drawn_task(subject, tasks[0], each), _drawn_task(subject, task, each)) for each in DRAWS), reference_key, key,
     )  # fmt: skip
 
 
@@ -143,10 +143,10 @@ def _sums_task(subject: Subject, reference: Task) -> Task:
     return replace(reference, job=replace(job, folder=str(Path(job.folder) / "sums"), certify=wanted))
 
 
-def _draws_task(subject: Subject, task: Task) -> Task:
+def _drawn_task(subject: Subject, task: Task, draw: int) -> Task:
     job = task.job
-    wanted = _certify(subject, DRAWS, DRAW_DISTANCE)
-    return replace(task, job=replace(job, folder=str(Path(job.folder) / "draws"), certify=wanted))
+    wanted = _certify(subject, (draw,), DRAW_DISTANCE)
+    return replace(task, job=replace(job, folder=str(Path(job.folder) / f"draw{draw}"), certify=wanted))
 
 
 def _reference_job(

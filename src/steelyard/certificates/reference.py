@@ -1,6 +1,7 @@
 """What is concluded from the folders that the processes of a certificate leave behind.
 
-`jobs_for` -> run the reference tasks (unless `has_reference`) and the candidate -> run `further_tasks`, if any -> `conclude`.
+`jobs_for` -> run the reference tasks (unless `has_reference`) and the candidate -> run `further_tasks` until there are none ->
+`conclude`.
 References are kept, and shared by all candidates with the same specification, materials and form of update rule.
 """
 
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steelyard.certificates import judge, record
-from steelyard.certificates.method import DRAWS, VARIANTS, VERSION, longest_sum, method
+from steelyard.certificates.method import VARIANTS, VERSION, longest_sum, method
 from steelyard.certificates.proceedings import (
     SUMS_VARIANT,
     Peer,
@@ -52,7 +53,7 @@ def has_reference(proceedings: Proceedings) -> bool:
 
 
 def further_tasks(proceedings: Proceedings) -> tuple[Task, ...]:
-    """Return what must run besides, once references and candidate have run: mostly nothing.
+    """Return what must run next, once references and candidate have run: mostly nothing, and nothing after a breakdown.
 
     A candidate beyond the limit may compute another function, or may sum without care, or a ReLU or a maximum near a tie fell
     to the other side and changed gradients by a finite amount. If the framework can compute in float64, its run there
@@ -67,7 +68,11 @@ def further_tasks(proceedings: Proceedings) -> tuple[Task, ...]:
     strict = _judged(proceedings, meta)
     if strict.passed or not strict.findings:
         return ()
-    return (proceedings.exact, proceedings.sums) if proceedings.subject.exact else proceedings.draws
+    if proceedings.subject.exact:
+        return () if _begun(proceedings) else (proceedings.exact, proceedings.sums)
+    if _broken(proceedings) or any(_drawn(proceedings, pair, meta).passed for pair in _finished(proceedings)):
+        return ()
+    return next((pair for pair in proceedings.draws if not all(map(_is_done, pair))), ())
 
 
 def conclude(proceedings: Proceedings) -> Certificate:
@@ -88,7 +93,7 @@ def conclude(proceedings: Proceedings) -> Certificate:
     if not strict.passed and (broken := _broken(proceedings)):
         said = f"{strict.sentence} What was to settle it broke down: {broken}"
         return _certificate(proceedings, replace(strict, sentence=said), meta)
-    if not strict.passed and all(_is_done(task) for task in proceedings.draws):
+    if not strict.passed and _finished(proceedings):
         return _kept(_certificate(proceedings, _redrawn(proceedings, strict, meta), meta))
     if strict.passed or not all(_is_done(task) for task in (proceedings.exact, proceedings.sums)):
         return _kept(_certificate(proceedings, strict, meta))
@@ -107,9 +112,17 @@ def _is_done(task: Task) -> bool:
 
 def _broken(proceedings: Proceedings) -> str:
     """Return why one of the further tasks left no tensors; nothing where all that were begun did."""
-    tasks = (proceedings.exact, proceedings.sums, *proceedings.draws)
-    begun = [task for task in tasks if Path(task.job.folder).is_dir() and not _is_done(task)]
+    begun = [task for task in _begun(proceedings) if not _is_done(task)]
     return next((refused[1] for task in begun if (refused := _refusal(Path(task.job.folder)))), "")
+
+
+def _begun(proceedings: Proceedings) -> list[Task]:
+    tasks = (proceedings.exact, proceedings.sums, *(task for pair in proceedings.draws for task in pair))
+    return [task for task in tasks if Path(task.job.folder).is_dir()]
+
+
+def _finished(proceedings: Proceedings) -> list[tuple[Task, Task]]:
+    return [pair for pair in proceedings.draws if all(map(_is_done, pair))]
 
 
 def _settle(proceedings: Proceedings) -> Path:
@@ -156,18 +169,20 @@ def _judged(proceedings: Proceedings, meta: dict[str, Any]) -> judge.Judgement:
 
 def _redrawn(proceedings: Proceedings, strict: judge.Judgement, meta: dict[str, Any]) -> judge.Judgement:
     """Judge the candidate on the other draws; the first that passes decides, else the plain one."""
-    wanted = method(proceedings.subject.job.settings.precision)
-    for number in DRAWS:
-        reference, candidate = (_read(Path(task.job.folder), number) for task in proceedings.draws)
-        found = judge.compare(
-            proceedings.subject.network, reference, _scales(meta), candidate, wanted, meta["agreement"]
-        )
+    for pair in _finished(proceedings):
+        found = _drawn(proceedings, pair, meta)
         if found.passed:
             said = strict.first.said if strict.first else "one"
             tie = f"At first {said} was off, as where a ReLU or a maximum near a tie falls to the other side."
             agrees = judge.continued(found.sentence)
             return replace(found, sentence=f"On another draw of weights and batch, {agrees} {tie}")
     return strict
+
+
+def _drawn(proceedings: Proceedings, pair: tuple[Task, Task], meta: dict[str, Any]) -> judge.Judgement:
+    reference, candidate = (_read(Path(task.job.folder), task.job.certify.variants[0]) for task in pair)
+    wanted = method(proceedings.subject.job.settings.precision)
+    return judge.compare(proceedings.subject.network, reference, _scales(meta), candidate, wanted, meta["agreement"])
 
 
 def _relaxed(

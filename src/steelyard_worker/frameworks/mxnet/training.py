@@ -51,8 +51,9 @@ class Trainer:
         self._context = mx.gpu() if settings.device == "cuda" else mx.cpu()
         self._dtype = np.dtype(settings.precision)
         self._order, self._names = (*implementation.INPUTS, *implementation.TARGETS), implementation.OUTPUTS
-        block = implementation.build(sizes)
+        block, loss = implementation.build(sizes), implementation.loss()
         block.cast(settings.precision)
+        loss.cast(settings.precision)
         self._named: dict[str, gluon.Parameter] = implementation.variables(block)
         layers.load(self._named, network, weights, self._context)
         for parameter in set(block.collect_params().values()) - set(self._named.values()):
@@ -62,7 +63,7 @@ class Trainer:
             self._named[name].grad_req = "null"
         shapes = {i.name: (sizes["batch"], *i.shape) for i in network.inputs if i.name in implementation.INPUTS}
         self._statistics = RunningStatistics(self._named, layers.batch_norms(block, shapes))
-        self.objective = Objective(block, implementation.loss(), len(implementation.INPUTS))
+        self.objective = Objective(block, loss, len(implementation.INPUTS))
         if settings.mode == "hybridized":
             self.objective.hybridize(static_alloc=True, static_shape=True)
         self.rule = optimizers.update_rule(optimizer, self._trained)

@@ -8,6 +8,7 @@ from mxnet import gluon
 from mxnet.gluon import HybridBlock, nn
 
 from steelyard_worker.frameworks.mxnet.attention import SelfAttention, gelu, masked_scores
+from steelyard_worker.frameworks.mxnet.precision import Precise
 
 EPSILON = 1e-12
 
@@ -42,12 +43,12 @@ class Layer(HybridBlock):
         return self.norm(x + self.output(gelu(F, self.intermediate(x), self._tanh)))
 
 
-class Network(HybridBlock):
+class Network(Precise):
     """Tokens of two sentences -> scores of the masked words, and of the second being the next (0) or a random one (1)."""
 
     def __init__(self, sizes: dict[str, Any]) -> None:
         super().__init__(prefix="")
-        hidden, self._sizes, self._dtype = sizes["hidden"], sizes, "float32"
+        hidden, self._sizes = sizes["hidden"], sizes
         for name, rows in (("word", sizes["vocabulary"]), ("position", sizes["positions"]), ("segment", 2)):
             setattr(self, name, self.params.get(f"embeddings.{name}.weight", shape=(rows, hidden)))
         self.embeddings_norm = layer_norm(hidden, "embeddings.norm.")
@@ -60,11 +61,6 @@ class Network(HybridBlock):
         self.words_bias = self.params.get("words.bias", shape=(sizes["vocabulary"],), init="zeros")
         self.next = dense(2, hidden, "next.")
 
-    def cast(self, dtype: str) -> None:
-        """Remember the precision of the run: the mask comes as integers."""
-        self._dtype = dtype
-        super().cast(dtype)
-
     def hybrid_forward(
         self, F: Any, ids: Any, mask: Any, segments: Any, places: Any, word: Any, position: Any, segment: Any, words_bias: Any
     ) -> tuple[Any, Any]:  # fmt: skip
@@ -72,7 +68,7 @@ class Network(HybridBlock):
         x = F.Embedding(ids, word, input_dim=self._sizes["vocabulary"], output_dim=hidden) + F.take(segment, segments)
         x = F.broadcast_add(x, F.slice_axis(position, axis=0, begin=0, end=length))
         x = self.embeddings_norm(F.reshape(x, (batch * length, hidden)))
-        masked = masked_scores(F, mask, self._dtype)
+        masked = masked_scores(F, mask, self.dtype)
         for layer in self.encoder:
             x = layer(x, masked)
         pooled = F.tanh(self.pooler(F.slice(F.reshape(x, (batch, length * hidden)), begin=(0, 0), end=(batch, hidden))))

@@ -7,6 +7,7 @@ from typing import Any
 from mxnet import gluon
 from mxnet.gluon import HybridBlock, nn
 
+from steelyard_worker.frameworks.mxnet.precision import Precise
 from steelyard_worker.frameworks.mxnet.recurrent import Bidirectional, named_by_prefix
 
 
@@ -45,7 +46,7 @@ def convolutions(part: str, widths: tuple[int, ...], activations: tuple[str, ...
     return found
 
 
-class Decoder(HybridBlock):
+class Decoder(Precise):
     """Prenet's frames (T, N, P), memory (N, L, E), lengths (N,) -> second LSTM's states beside the contexts, (T, N, H + E)."""
 
     def __init__(self, sizes: dict[str, Any]) -> None:
@@ -105,7 +106,7 @@ class Decoder(HybridBlock):
         # Nothing stands between the location convolution and its dense layer: their product is one narrow convolution.
         narrow = F.reshape(weights["location_conv_weight"], shape=(0, -3))
         kernel = F.dot(weights["location_dense_weight"], narrow)
-        places = F.reshape(F.arange(0, self.characters), shape=(1, -1))
+        places = F.reshape(F.arange(0, self.characters, dtype=self.dtype), shape=(1, -1))
         mask = -1e9 * F.broadcast_greater_equal(places, F.reshape(lengths, shape=(-1, 1)))
         return memory, keys, kernel, weights["v_weight"], mask
 
@@ -131,7 +132,7 @@ class Decoder(HybridBlock):
         return F.sigmoid(o) * F.tanh(c), c
 
 
-class Network(HybridBlock):
+class Network(Precise):
     """Text (N, L), its lengths, mel (N, M, T) -> mel, mel_post (N, M, T), gate (N, T)."""
 
     def __init__(self, sizes: dict[str, Any]) -> None:
@@ -151,7 +152,7 @@ class Network(HybridBlock):
         self.postnet = convolutions("postnet", (mels, *(sizes["postnet"],) * 4, mels), (*("tanh",) * 4, ""))
 
     def hybrid_forward(self, F: Any, text: Any, text_length: Any, mel: Any) -> tuple[Any, Any, Any]:
-        lengths = F.cast(text_length, "float32")
+        lengths = F.cast(text_length, self.dtype)
         x = self.encoder(F.transpose(self.embedding(text), axes=(0, 2, 1)))
         memory = F.transpose(F.concat(*self.lstm(F.transpose(x, axes=(2, 0, 1)), lengths), dim=2), axes=(1, 0, 2))
         frames = F.transpose(mel, axes=(2, 0, 1))
@@ -163,12 +164,12 @@ class Network(HybridBlock):
         return found, found + self.postnet(found), gate
 
 
-class Loss(HybridBlock):
+class Loss(Precise):
     """Squared errors of both spectrograms and the gate's cross-entropy, plain means: padding counts."""
 
     def hybrid_forward(self, F: Any, mel: Any, mel_post: Any, gate: Any, target: Any, length: Any) -> Any:
         places = F.expand_dims(F.contrib.arange_like(gate, axis=1), axis=0)
-        ended = F.broadcast_greater_equal(places, F.reshape(F.cast(length, "float32") - 1, shape=(-1, 1)))
+        ended = F.broadcast_greater_equal(places, F.reshape(F.cast(length, self.dtype) - 1, shape=(-1, 1)))
         squared = F.mean(F.square(mel - target)) + F.mean(F.square(mel_post - target))
         return squared + F.mean(F.Activation(gate, act_type="softrelu") - gate * ended)
 
