@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import synthetic
@@ -13,6 +15,7 @@ from steelyard.certificates import judge
 from steelyard.certificates.method import AGREEMENT, LIMIT, correction_roundings, longest_sum, method
 from steelyard.certificates.tensors import places
 from steelyard.errors import UserError
+from steelyard_worker.network import Parameter
 from steelyard_worker.protocol import Optimizer
 
 KEYS = list(places(dumps()[0], NETWORK))
@@ -204,6 +207,15 @@ def test_what_long_sums_may_lose_is_allowed_where_it_is_asked_for() -> None:
 
 def test_the_longest_sum_runs_over_samples_and_positions() -> None:
     assert longest_sum(NETWORK, 64) == 64 * 8 * 8
+
+
+@pytest.mark.parametrize(("kind", "shape", "terms"), [
+    ("dense", (3, 700), 700), ("dense", (900, 2), 900), ("conv", (4, 90, 3, 3), 810), ("bias", (800,), 800),
+    ("embedding", (5000, 700), 64),
+])  # fmt: skip
+def test_a_sum_over_a_parameters_columns_or_rows_may_be_the_longest(kind: str, shape: tuple[int, ...], terms: int) -> None:
+    wide = replace(NETWORK, parameters=(*NETWORK.parameters, Parameter("wide", shape, kind, "uniform:1")))
+    assert longest_sum(wide, 1) == terms
 
 
 def test_the_resolution_says_what_each_stage_could_have_seen() -> None:

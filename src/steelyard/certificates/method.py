@@ -107,7 +107,8 @@ def longest_sum(network: Network, batch: int) -> int:
     same limits, and in its own precision within what noise of n roundings does to the reference.
     """
     positions = (each.shape[1:] if len(each.shape) == 3 else each.shape for each in network.inputs)
-    extents = (max(each.shape[0], math.prod(each.shape[1:])) for each in network.parameters)
+    summed = (each.shape for each in network.parameters if each.kind != "embedding")  # rows are looked up there
+    extents = (max(shape[0], math.prod(shape[1:])) for shape in summed)
     return max(batch * max(math.prod(shape) for shape in positions), *extents)
 
 
