@@ -40,6 +40,7 @@ class Mutant:
     names: str
     optimizer: dict[str, Any] | None = field(hash=False)
     knobs: dict[str, Any] = field(hash=False)
+    seed: int = subjects.SEED
 
     @property
     def group(self) -> str:
@@ -52,6 +53,7 @@ def read_mutants() -> list[Mutant]:
         Mutant(
             raw["name"], table["workload"], raw.get("preset", table["preset"]), raw["framework"],
             tuple(tuple(edit) for edit in raw["edits"]), raw["names"], raw.get("optimizer"), raw.get("knobs", {}),
+            table.get("seed", subjects.SEED),
         )
         for table in (tomllib.loads(path.read_text(encoding="utf-8")) for path in TABLES)
         for raw in table["mutant"]
@@ -61,8 +63,8 @@ def read_mutants() -> list[Mutant]:
 MUTANTS = read_mutants()
 # What every mutant departs from: it must be the mistake that is rejected, not a ReLU at a tie.
 UNCHANGED = [
-    Mutant("unchanged", workload, preset, REFERENCE, (), "", None, {})
-    for workload, preset in sorted({(mutant.workload, mutant.preset) for mutant in MUTANTS})
+    Mutant("unchanged", workload, preset, REFERENCE, (), "", None, {}, seed)
+    for workload, preset, seed in sorted({(mutant.workload, mutant.preset, mutant.seed) for mutant in MUTANTS})
 ]
 
 
@@ -94,7 +96,9 @@ class Bench:
 
     def submit(self, mutant: Mutant) -> None:
         folder = self._folder / str(len(self.certificates))
-        found = subjects.subject(mutant.framework, mutant.workload, mutant.preset, folder, mutant.optimizer)
+        found = subjects.subject(
+            mutant.framework, mutant.workload, mutant.preset, folder, mutant.optimizer, seed=mutant.seed
+        )
         found = replace(found, job=replace(found.job, settings=replace(found.job.settings, knobs=mutant.knobs)))
         shared, ready = self._reference(f"{mutant.group} {sorted(found.declared.items())}", found)
         proceedings = reference.jobs_for(found, [subjects.peer(REFERENCE)], shared)
