@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import shutil
@@ -184,7 +183,7 @@ def _conclude(proceedings: Proceedings) -> Certificate | str:
 def _clear(open_: dict[str, Proceedings]) -> None:
     """Dumps are large; what they proved is in the certificates, and the references' summary is in the cache."""
     for each in open_.values():
-        for task in (*each.references, each.candidate, each.exact, each.sums, *itertools.chain(*each.draws)):
+        for task in (*each.references, each.candidate, *each.further):
             for dump in Path(task.job.folder).glob("variant*"):
                 shutil.rmtree(dump, ignore_errors=True)
 

@@ -67,6 +67,8 @@ class Network:
     """The whole: tensors in network order, inputs, and multiply-accumulates of one sample's forward pass.
 
     `activations`: scalars of one sample that are kept for the backward pass, roughly; 0 where nobody has counted.
+    `recursion`: steps of a recursion over log-probabilities of which the loss is the last and gradients are exponentials, as the
+    frames of CTC; 0 where there is none.
 
     `draw(generator, batch)` makes a synthetic batch where inputs depend on each other (lengths, masks); without it every input
     is drawn by itself. `answers(outputs, batch)` keeps what is judged of an evaluated batch, small arrays (N, ...) by name;
@@ -78,6 +80,7 @@ class Network:
     inputs: tuple[Input, ...]
     macs: int
     activations: int = 0
+    recursion: int = 0
     draw: Callable[[np.random.Generator, int], Batch] | None = None
     answers: Callable[[Batch, Batch], Batch] | None = None
     write: Callable[[Callable[[Batch], Batch], Batch], Batch] | None = None

@@ -271,6 +271,33 @@ def test_another_draw_that_breaks_down_is_told_and_decides_nothing_for_good(proc
     assert reference.record.find(proceedings.key) is None
 
 
+@pytest.mark.parametrize(("off", "passed"), [(1e-4, True), (1e-3, False)])
+def test_without_float64_a_likelihood_is_granted_what_its_precision_loses_and_no_more(
+    subject: Subject, tmp_path: Path, off: float, passed: bool
+) -> None:
+    over = replace(subject, network=replace(subject.network, recursion=900))
+    proceedings = jobs_for(over, PEERS, tmp_path / "references")
+    runs = filled(proceedings, changed(synthetic.dumps(network=over.network), "grad/head.bias", off))
+    (task,) = further_tasks(proceedings)
+    assert task.job.settings.precision == "float64"
+    assert task.job.certify.noise == pytest.approx(0.7 * 30 / 3 * 2.0**-24)
+    fill(task, [{key: array * (1 + 1e-4) for key, array in runs[0].items()}])
+    drawn = further_tasks(proceedings)
+    assert [each.job.certify.variants for each in drawn] == ([] if passed else [DRAWS[:1]] * 2)
+    found = conclude(proceedings)
+    assert found.passed is passed
+    said = "loses of a log-likelihood of 0.7 nats over 900 steps" if passed else "The gradient of head.bias is off by 1.0e-03"
+    assert said in found.sentence
+    assert found.exact is None
+
+
+def test_a_framework_with_float64_is_held_to_it_whatever_its_loss(subject: Subject, tmp_path: Path) -> None:
+    over = replace(subject, exact=True, network=replace(subject.network, recursion=900))
+    proceedings = jobs_for(over, PEERS, tmp_path / "references")
+    filled(proceedings, changed(synthetic.dumps(network=over.network), "grad/head.bias", 1e-4))
+    assert further_tasks(proceedings) == (proceedings.exact, proceedings.sums)
+
+
 def sloppy(proceedings: Proceedings, definition: float, sums: float) -> Proceedings:
     """Fill everything for a candidate off by 1e-4 in float32: by `definition` in float64, where long sums lose `sums`."""
     runs = synthetic.dumps(network=proceedings.subject.network)

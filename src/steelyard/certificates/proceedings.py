@@ -14,6 +14,7 @@ from steelyard.certificates.method import (
     VARIANTS,
     VERSION,
     Scope,
+    likelihood_roundings,
     longest_sum,
     method,
 )
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from steelyard_worker.protocol import Optimizer
 
 SUMS_VARIANT = 3
+LIKELIHOOD_VARIANT = 7
 
 FORMS = {
     "canonical": "",
@@ -81,8 +83,10 @@ class Proceedings:
     """All that one certificate needs. `references`: the first in three variants, the second unperturbed.
 
     The others are wanted only where rounding alone cannot decide (see `further_tasks`): `exact`, the candidate in float64, and
-    `sums`, the first reference with noise as large as the longest sum may lose; or `draws`, the first reference and the candidate
-    on other weights and batches, one draw after the other until one decides.
+    `sums`, the first reference with noise as large as the longest sum may lose. A candidate without float64 has `likelihood`,
+    where there is a recursion over log-probabilities: the first reference with noise as large as that may lose, which is known
+    with its loss. And it has `draws`, the first reference and the candidate on other weights and batches, one after the other
+    until one decides.
     """
 
     subject: Subject
@@ -91,9 +95,18 @@ class Proceedings:
     candidate: Task
     exact: Task
     sums: Task
+    likelihood: Task
     draws: tuple[tuple[Task, Task], ...]
     reference_key: str
     key: str
+
+    @property
+    def further(self) -> tuple[Task, ...]:
+        """All that may be wanted besides for this candidate."""
+        if self.subject.exact:
+            return self.exact, self.sums
+        drawn = tuple(task for pair in self.draws for task in pair)
+        return (self.likelihood, *drawn) if self.subject.network.recursion else drawn
 
 
 def reference_optimizer(optimizer: Optimizer, declared: Mapping[str, str]) -> Optimizer:
@@ -125,7 +138,7 @@ def jobs_for(subject: Subject, peers: Sequence[Peer], folder: Path) -> Proceedin
     )  # fmt: skip
     task = Task(subject.peer.environment, candidate)
     return Proceedings(
-        subject, tuple(peers), tasks, task, _exact_task(task), _sums_task(subject, tasks[0]),
+        subject, tuple(peers), tasks, task, _exact_task(task), _sums_task(subject, tasks[0]), _likelihood_task(subject, tasks[0]),
         tuple((_drawn_task(subject, tasks[0], each), _drawn_task(subject, task, each)) for each in DRAWS), reference_key, key,
     )  # fmt: skip
 
@@ -141,6 +154,18 @@ def _sums_task(subject: Subject, reference: Task) -> Task:
     noise = longest_sum(subject.network, job.batch) * UNIT_ROUNDOFFS[subject.job.settings.precision]
     wanted = _certify(subject, (SUMS_VARIANT,), noise)
     return replace(reference, job=replace(job, folder=str(Path(job.folder) / "sums"), certify=wanted))
+
+
+def _likelihood_task(subject: Subject, reference: Task) -> Task:
+    job = reference.job
+    return replace(reference, job=replace(job, folder=str(Path(job.folder) / "likelihood"), certify=_certify(subject, (), 0.0)))
+
+
+def likelihood_task(proceedings: Proceedings, loss: float) -> Task:
+    """Return the reference's run with as much noise as a recursion over log-probabilities loses of this loss."""
+    subject, task = proceedings.subject, proceedings.likelihood
+    noise = likelihood_roundings(subject.network, loss) * UNIT_ROUNDOFFS[subject.job.settings.precision]
+    return replace(task, job=replace(task.job, certify=_certify(subject, (LIKELIHOOD_VARIANT,), noise)))
 
 
 def _drawn_task(subject: Subject, task: Task, draw: int) -> Task:

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steelyard.certificates import judge, record
-from steelyard.certificates.method import VARIANTS, VERSION, longest_sum, method
+from steelyard.certificates.method import VARIANTS, VERSION, likelihood_roundings, longest_sum, method
 from steelyard.certificates.proceedings import (
+    LIKELIHOOD_VARIANT,
     SUMS_VARIANT,
     Peer,
     Proceedings,
@@ -22,6 +23,7 @@ from steelyard.certificates.proceedings import (
     Task,
     form_sentence,
     jobs_for,
+    likelihood_task,
     reference_optimizer,
 )
 from steelyard.certificates.record import Certificate
@@ -57,8 +59,9 @@ def further_tasks(proceedings: Proceedings) -> tuple[Task, ...]:
 
     A candidate beyond the limit may compute another function, or may sum without care, or a ReLU or a maximum near a tie fell
     to the other side and changed gradients by a finite amount. If the framework can compute in float64, its run there
-    tells: there sums lose nothing worth mentioning and ties are rare, so the same limits must hold. If it cannot, it is held
-    against the reference on other weights and batches: a tie of one draw is none of another, a mistake is one of all.
+    tells: there sums lose nothing worth mentioning and ties are rare, so the same limits must hold. If it cannot, it is granted
+    what its precision loses of a likelihood of whole sequences, where the loss is one, and held against the reference on other
+    weights and batches: a tie of one draw is none of another, a mistake is one of all.
     """
     if proceedings.candidate.job.settings.precision == "float64":
         return ()
@@ -70,8 +73,10 @@ def further_tasks(proceedings: Proceedings) -> tuple[Task, ...]:
         return ()
     if proceedings.subject.exact:
         return () if _begun(proceedings) else (proceedings.exact, proceedings.sums)
-    if _broken(proceedings) or any(_drawn(proceedings, pair, meta).passed for pair in _finished(proceedings)):
+    if _broken(proceedings) or _settled(proceedings, strict, meta).passed:
         return ()
+    if proceedings.subject.network.recursion and not _is_done(proceedings.likelihood):
+        return (likelihood_task(proceedings, _loss(proceedings)),)
     return next((pair for pair in proceedings.draws if not all(map(_is_done, pair))), ())
 
 
@@ -93,8 +98,8 @@ def conclude(proceedings: Proceedings) -> Certificate:
     if not strict.passed and (broken := _broken(proceedings)):
         said = f"{strict.sentence} What was to settle it broke down: {broken}"
         return _certificate(proceedings, replace(strict, sentence=said), meta)
-    if not strict.passed and _finished(proceedings):
-        return _kept(_certificate(proceedings, _redrawn(proceedings, strict, meta), meta))
+    if not proceedings.subject.exact:
+        return _kept(_certificate(proceedings, _settled(proceedings, strict, meta), meta))
     if strict.passed or not all(_is_done(task) for task in (proceedings.exact, proceedings.sums)):
         return _kept(_certificate(proceedings, strict, meta))
     exact, relaxed = _relaxed(proceedings, strict, meta)
@@ -107,7 +112,7 @@ def _kept(found: Certificate) -> Certificate:
 
 
 def _is_done(task: Task) -> bool:
-    return any(shelf.is_whole(Path(task.job.folder) / f"variant{variant}") for variant in task.job.certify.variants)
+    return any(map(shelf.is_whole, Path(task.job.folder).glob("variant*")))
 
 
 def _broken(proceedings: Proceedings) -> str:
@@ -117,12 +122,7 @@ def _broken(proceedings: Proceedings) -> str:
 
 
 def _begun(proceedings: Proceedings) -> list[Task]:
-    tasks = (proceedings.exact, proceedings.sums, *(task for pair in proceedings.draws for task in pair))
-    return [task for task in tasks if Path(task.job.folder).is_dir()]
-
-
-def _finished(proceedings: Proceedings) -> list[tuple[Task, Task]]:
-    return [pair for pair in proceedings.draws if all(map(_is_done, pair))]
+    return [task for task in proceedings.further if Path(task.job.folder).is_dir()]
 
 
 def _settle(proceedings: Proceedings) -> Path:
@@ -167,9 +167,17 @@ def _judged(proceedings: Proceedings, meta: dict[str, Any]) -> judge.Judgement:
     return judge.compare(proceedings.subject.network, reference, _scales(meta), candidate, wanted, meta["agreement"])
 
 
-def _redrawn(proceedings: Proceedings, strict: judge.Judgement, meta: dict[str, Any]) -> judge.Judgement:
-    """Judge the candidate on the other draws; the first that passes decides, else the plain one."""
-    for pair in _finished(proceedings):
+def _settled(proceedings: Proceedings, strict: judge.Judgement, meta: dict[str, Any]) -> judge.Judgement:
+    """Judge a candidate without float64 by what has run so far; the first judgement that passes decides, else the plain one."""
+    if strict.passed:
+        return strict
+    if proceedings.subject.network.recursion and _is_done(proceedings.likelihood):
+        found = _granted(proceedings, meta)
+        if found.passed:
+            return replace(found, sentence=_lost_likelihood(proceedings, strict, found))
+    for pair in proceedings.draws:
+        if not all(map(_is_done, pair)):
+            break
         found = _drawn(proceedings, pair, meta)
         if found.passed:
             said = strict.first.said if strict.first else "one"
@@ -177,6 +185,34 @@ def _redrawn(proceedings: Proceedings, strict: judge.Judgement, meta: dict[str, 
             agrees = judge.continued(found.sentence)
             return replace(found, sentence=f"On another draw of weights and batch, {agrees} {tie}")
     return strict
+
+
+def _loss(proceedings: Proceedings) -> float:
+    return float(tensors.read(_reference_folder(proceedings))["loss"])
+
+
+def _granted(proceedings: Proceedings, meta: dict[str, Any]) -> judge.Judgement:
+    """Judge the candidate's own precision by what that loses of the likelihood."""
+    network, scales = proceedings.subject.network, _scales(meta)
+    reference = tensors.read(_reference_folder(proceedings))
+    noisy = _read(Path(proceedings.likelihood.job.folder), LIKELIHOOD_VARIANT)
+    lost = judge.measure_sums(network, reference, scales, noisy)
+    candidate = tensors.read(Path(proceedings.candidate.job.folder) / "variant0")
+    wanted = method(proceedings.subject.job.settings.precision)
+    return judge.compare(network, reference, scales, candidate, wanted, meta["agreement"], lost)
+
+
+def _lost_likelihood(proceedings: Proceedings, strict: judge.Judgement, found: judge.Judgement) -> str:
+    settings, network = proceedings.subject.job.settings, proceedings.subject.network
+    loss, share = _loss(proceedings), found.resolution.get("gradients", 0.0)
+    noise = likelihood_roundings(network, loss) * method(settings.precision).unit_roundoff
+    first = f"; {strict.first.said} shows it first, at {judge.grouped(strict.first.units)} levels" if strict.first else ""
+    return (
+        f"{len(found.findings)} tensors agree with the float64 reference to what {settings.precision} loses of a log-likelihood "
+        f"of {judge.grouped(loss)} nats over {network.recursion} steps, {noise:.1e} of its exponential{first}. "
+        f"{proceedings.subject.peer.title} has no float64 that could show more: a mistake that changes gradients by less than "
+        f"{share:.1e} would not be seen here."
+    )
 
 
 def _drawn(proceedings: Proceedings, pair: tuple[Task, Task], meta: dict[str, Any]) -> judge.Judgement:

@@ -48,7 +48,7 @@ def describe(sizes: dict[str, Any]) -> Network:
     parameters += batch_norm("head.bn", hidden)
     parameters.append(Parameter("head.dense.weight", (sizes["classes"], hidden), "dense", "lecun_uniform_in"))
     macs += frames * sizes["classes"] * hidden
-    return Network(tuple(parameters), _inputs(sizes), macs, kept, draw=_draw(sizes), answers=answers)
+    return Network(tuple(parameters), _inputs(sizes), macs, kept, frames, draw=_draw(sizes), answers=answers)
 
 
 def output_length(frames: Any) -> Any:
