@@ -98,7 +98,7 @@ def _proceed(session: Session, cell: Cell, peers: list[Peer], scope: Scope) -> P
         peer=_peer(session, cell.environment, cell.settings.mode),
         materials=materials.identity,
         declared=declared,
-        exact="float64" in known.precisions,
+        exact="float64" in known.precisions and not workload.obstacle(known.name, "float64"),
         scope=scope,
     )
     form = "-".join([cell.optimizer.name, *map(str, declared.values())])
@@ -113,7 +113,10 @@ def _peers(session: Session, group: str) -> list[Peer]:
     able = [
         name
         for name, known in frameworks.all_frameworks().items()
-        if known.reference and known.scripted == scripted and workload.implemented_by(name)
+        if known.reference
+        and known.scripted == scripted
+        and workload.implemented_by(name)
+        and not workload.obstacle(name, "float64")
     ]
     # The first runs thrice; those that compile for long come last.
     able.sort(key=lambda name: (name not in session.environments, frameworks.framework(name).reference))

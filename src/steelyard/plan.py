@@ -137,8 +137,9 @@ def _check_addressed(options: Options, names: list[str]) -> None:
 
 def _gap(options: Options, workload: Workload, protocol: Protocol, preset: Preset, name: str) -> str:
     known = frameworks.framework(name.partition("@")[0])
-    if known.name in workload.unsupported:
-        return f"{known.title} cannot run {workload.name}: {workload.unsupported[known.name]}"
+    if obstacle := workload.obstacle(known.name, options.precision):
+        which = "" if known.name in workload.unsupported else f" in {options.precision}"
+        return f"{known.title} cannot run {workload.name}{which}: {obstacle}"
     if not workload.implemented_by(known.name):
         return f"{known.title} has no implementation of {workload.name} (no {known.name}.py in its folder)."
     for wanted in (options.device, options.precision):

@@ -41,7 +41,10 @@ class Preset:
 
 @dataclass(frozen=True)
 class Workload:
-    """One folder: spec.toml, network.py, and one file per framework."""
+    """One folder: spec.toml, network.py, and one file per framework.
+
+    `unsupported` gives reasons by framework, or by framework and precision as in `mxnet/float64`.
+    """
 
     name: str
     title: str
@@ -101,6 +104,10 @@ class Workload:
     def implemented_by(self, framework: str) -> bool:
         """Say whether a framework has a file here."""
         return (self.folder / f"{framework}.py").is_file()
+
+    def obstacle(self, framework: str, precision: str) -> str:
+        """Return why a framework cannot compute this workload, or not in this precision; nothing where it can."""
+        return self.unsupported.get(framework, "") or self.unsupported.get(f"{framework}/{precision}", "")
 
     def spec_hash(self, preset: Preset) -> str:
         """Hash of what defines the computation: the network's text and the preset."""

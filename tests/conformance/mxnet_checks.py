@@ -119,3 +119,16 @@ def check_ctc_agrees_with_counting_all_paths():
         return value.asscalar(), logits.grad.asnumpy()
 
     network.load(HERE, "ctc_golden").compare(found)
+
+
+def check_ctc_has_no_float64():
+    """Why Deep Speech 2 is not offered in float64. If this fails, it can be."""
+    logits = nd.zeros((4, 1, 3), dtype="float64")
+    for dtype in ("float32", "float64", "int32"):
+        labels, lengths, label_lengths = (nd.array(values, dtype=dtype) for values in ([[1, 2]], [4], [2]))
+        try:
+            nd.CTCLoss(logits, labels, lengths, label_lengths, use_data_lengths=True, use_label_lengths=True).wait_to_read()
+        except mx.MXNetError as error:
+            assert "data type do not match" in str(error), error
+        else:
+            raise AssertionError(f"CTC of float64 logits runs with {dtype} labels.")

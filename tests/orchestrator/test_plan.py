@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -124,3 +125,12 @@ def test_titles_and_file_names_tell_cells_apart() -> None:
     cells = plan.plan(asked).cells
     assert len({cell.slug for cell in cells}) == len({cell.title for cell in cells}) == 4
     assert all("/" not in cell.slug and ":" not in cell.slug for cell in cells)
+
+
+def test_a_precision_that_a_framework_lacks_for_one_workload_alone_is_a_gap_with_its_reason() -> None:
+    asked = Options(workloads=("deepspeech2:tiny",), frameworks=("pytorch", "mxnet"), protocol="fixed:1+1", synthetic=True)
+    assert plan.plan(asked).gaps == ()
+    exact = plan.plan(replace(asked, precision="float64"))
+    assert [cell.framework for cell in exact.cells] == ["pytorch"]
+    assert [gap.environment for gap in exact.gaps] == ["mxnet"]
+    assert exact.gaps[0].reason.startswith("MXNet cannot run deepspeech2 in float64: CTCLoss of MXNet")

@@ -210,8 +210,8 @@ def _lost_likelihood(proceedings: Proceedings, strict: judge.Judgement, found: j
     return (
         f"{len(found.findings)} tensors agree with the float64 reference to what {settings.precision} loses of a log-likelihood "
         f"of {judge.grouped(loss)} nats over {network.recursion} steps, {noise:.1e} of its exponential{first}. "
-        f"{proceedings.subject.peer.title} has no float64 that could show more: a mistake that changes gradients by less than "
-        f"{share:.1e} would not be seen here."
+        f"{proceedings.subject.peer.title} has no float64 here that could show more: a mistake that changes gradients by "
+        f"less than {share:.1e} would not be seen."
     )
 
 

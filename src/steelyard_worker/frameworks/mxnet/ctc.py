@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from steelyard_worker.frameworks.mxnet.precision import Precise
+from mxnet.gluon import HybridBlock
 
 
-class Ctc(Precise):
+class Ctc(HybridBlock):
     """Logits (T, N, K), lengths (N,), labels (N, L) padded with 0, label lengths (N,) -> negative log-likelihoods (N,); blank 0.
 
     Where the labels do not fit into the length the likelihood is zero: such a sample counts 0. The operator leaves its
-    gradient unwritten, so it is given one label in their place. It exists in float32 alone ("data type do not match specified
-    type", whatever the types of labels and lengths): in float64 the logits are rounded for it.
+    gradient unwritten, so it is given one label in their place.
     """
 
     def hybrid_forward(self, F: Any, logits: Any, lengths: Any, labels: Any, label_lengths: Any) -> Any:
         labels, label_lengths = F.cast(labels, "float32"), F.cast(label_lengths, "float32")
-        if self.dtype != "float32":
-            logits = F.cast(logits, "float32")
         after = F.slice_axis(labels, axis=1, begin=1, end=None)
         # Equal labels need a blank between them.
         doubled = F.broadcast_equal(after, F.slice_axis(labels, axis=1, begin=0, end=-1)) * (after > 0)
@@ -27,4 +24,4 @@ class Ctc(Precise):
         found = F.CTCLoss(
             logits, labels, lengths, taken, use_data_lengths=True, use_label_lengths=True, blank_label="first"
         )
-        return F.cast(found * F.cast(fits, "float32"), self.dtype)
+        return found * F.cast(fits, "float32")

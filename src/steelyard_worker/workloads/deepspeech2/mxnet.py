@@ -8,7 +8,6 @@ from mxnet import gluon
 from mxnet.gluon import HybridBlock, nn
 
 from steelyard_worker.frameworks.mxnet.ctc import Ctc
-from steelyard_worker.frameworks.mxnet.precision import Precise
 from steelyard_worker.frameworks.mxnet.recurrent import Bidirectional, named_by_prefix
 
 
@@ -17,9 +16,9 @@ def batch_norm(channels: int, prefix: str) -> nn.BatchNorm:
     return nn.BatchNorm(axis=1, momentum=0.9, epsilon=1e-5, center=True, scale=True, in_channels=channels, prefix=prefix)
 
 
-def output_lengths(F: Any, frames: Any, dtype: str) -> Any:
-    """Return how many output frames a number of input frames makes, as the floats that sequence operators want."""
-    return F.floor((F.cast(frames, dtype) + 1) / 2)
+def output_lengths(F: Any, frames: Any) -> Any:
+    """Return how many output frames a number of input frames makes, as the float32 that sequence operators want."""
+    return F.floor((F.cast(frames, "float32") + 1) / 2)
 
 
 class Convolution(HybridBlock):
@@ -61,7 +60,7 @@ class Recurrent(HybridBlock):
         return onward + backward
 
 
-class Network(Precise):
+class Network(HybridBlock):
     """Spectrograms (N, 1, F, T) and their lengths (N,) -> logits (N, T', classes)."""
 
     def __init__(self, sizes: dict[str, Any]) -> None:
@@ -79,8 +78,8 @@ class Network(Precise):
         self.dense = nn.Dense(sizes["classes"], use_bias=False, flatten=False, in_units=hidden, prefix="head.dense.")
 
     def hybrid_forward(self, F: Any, spectrogram: Any, frames: Any) -> Any:
-        lengths = output_lengths(F, frames, self.dtype)
-        places = F.reshape(F.arange(0, self.steps, dtype=self.dtype), shape=(1, 1, 1, -1))
+        lengths = output_lengths(F, frames)
+        places = F.reshape(F.arange(0, self.steps), shape=(1, 1, 1, -1))
         inside = F.broadcast_lesser(places, F.reshape(lengths, shape=(-1, 1, 1, 1)))
         x = self.conv2(self.conv1(spectrogram, inside), inside)
         x = F.reshape(F.transpose(x, axes=(3, 0, 1, 2)), shape=(0, 0, -3))  # features channel-major (P-18)
@@ -98,7 +97,7 @@ class Loss(HybridBlock):
 
     def hybrid_forward(self, F: Any, logits: Any, frames: Any, transcript: Any, letters: Any) -> Any:
         logits = F.transpose(logits, axes=(1, 0, 2))
-        return F.mean(self.ctc(logits, output_lengths(F, frames, "float32"), transcript, letters))
+        return F.mean(self.ctc(logits, output_lengths(F, frames), transcript, letters))
 
 
 INPUTS, TARGETS, OUTPUTS = ("spectrogram", "frames"), ("frames", "transcript", "transcript_length"), ("logits",)
