@@ -41,6 +41,7 @@ class Mutant:
     optimizer: dict[str, Any] | None = field(hash=False)
     knobs: dict[str, Any] = field(hash=False)
     seed: int = subjects.SEED
+    settled: bool = False
 
     @property
     def group(self) -> str:
@@ -53,7 +54,7 @@ def read_mutants() -> list[Mutant]:
         Mutant(
             raw["name"], table["workload"], raw.get("preset", table["preset"]), raw["framework"],
             tuple(tuple(edit) for edit in raw["edits"]), raw["names"], raw.get("optimizer"), raw.get("knobs", {}),
-            table.get("seed", subjects.SEED),
+            table.get("seed", subjects.SEED), raw.get("settled", False),
         )
         for table in (tomllib.loads(path.read_text(encoding="utf-8")) for path in TABLES)
         for raw in table["mutant"]
@@ -99,11 +100,12 @@ class Bench:
         found = subjects.subject(
             mutant.framework, mutant.workload, mutant.preset, folder, mutant.optimizer, seed=mutant.seed
         )
-        found = replace(found, job=replace(found.job, settings=replace(found.job.settings, knobs=mutant.knobs)))
+        job = replace(found.job, settings=replace(found.job.settings, knobs=mutant.knobs))
+        found = replace(found, job=job, exact="float64" in frameworks.framework(mutant.framework).precisions)
         shared, ready = self._reference(f"{mutant.group} {sorted(found.declared.items())}", found)
         proceedings = reference.jobs_for(found, [subjects.peer(REFERENCE)], shared)
         python = self._interpreter(mutant.framework)
-        self.certificates[mutant] = self._pool.submit(_certify, proceedings, mutant, python, folder, ready)
+        self.certificates[mutant] = self._pool.submit(self._certify, proceedings, mutant, python, folder, ready)
 
     def _reference(self, form: str, found: reference.Subject) -> tuple[Path, Future[None]]:
         if form not in self._references:
@@ -112,17 +114,26 @@ class Bench:
             self._references[form] = shared, self._pool.submit(run, task, self._interpreter(REFERENCE))
         return self._references[form]
 
+    def _certify(
+        self, proceedings: Proceedings, mutant: Mutant, python: Path, folder: Path, ready: Future[None]
+    ) -> Certificate:
+        """Run the mutated worker and conclude; the reference was submitted earlier, so that waiting for it ends."""
+        worker = copy_worker(folder)
+        mutate(worker, mutant)
 
-def _certify(
-    proceedings: Proceedings, mutant: Mutant, python: Path, folder: Path, ready: Future[None]
-) -> Certificate:
-    """Run the mutated worker and conclude; the reference was submitted earlier, so that waiting for it ends."""
-    worker = copy_worker(folder)
-    mutate(worker, mutant)
-    task = proceedings.candidate
-    run(replace(task, job=replace(task.job, workload_folder=str(worker / "workloads" / mutant.workload))), python, worker)
-    ready.result()
-    return reference.conclude(proceedings)
+        def run_mutated(task: reference.Task) -> None:
+            changed = replace(task.job, workload_folder=str(worker / "workloads" / mutant.workload))
+            run(replace(task, job=changed), python, worker)
+
+        run_mutated(proceedings.candidate)
+        ready.result()
+        while mutant.settled and (further := reference.further_tasks(proceedings)):
+            for task in further:
+                if Path(task.job.folder).is_relative_to(folder):
+                    run_mutated(task)
+                else:
+                    run(task, self._interpreter(REFERENCE))
+        return reference.conclude(proceedings)
 
 
 @pytest.fixture(scope="module")
