@@ -205,6 +205,22 @@ def test_what_long_sums_may_lose_is_allowed_where_it_is_asked_for() -> None:
     assert judge.compare(NETWORK, runs[0], scales, candidate, FLOAT32, sums=lost).passed
 
 
+def test_updates_that_turn_round_in_one_tensor_are_allowed_in_the_others_too() -> None:
+    runs = dumps()
+    scales = judge.measure_scales(NETWORK, runs, FLOAT32.noise)
+    key, other = "after1/stem.conv.weight", "after1/head.weight"
+    assert judge.measure_sums(NETWORK, runs[0], scales, runs[1])[other] < 1e-4
+    start = runs[0]["after0/stem.conv.weight"]
+    updates = runs[0][key] - start
+    updates.flat[:2] *= -1
+    granted = judge.measure_sums(NETWORK, runs[0], scales, runs[1] | {key: start + updates})
+    # Two of 126 updates turned: of the 8 of a small tensor, 3 and no more may have, each as large as those two were.
+    size = float(np.mean(np.square(2 * updates.flat[:2])) / np.mean(np.square(updates)))
+    assert granted[other] == pytest.approx((3 * size / 8) ** 0.5)
+    assert granted["after2/head.weight"] < 1e-4
+    assert granted["grad/head.weight"] < 1e-4
+
+
 def test_the_longest_sum_runs_over_samples_and_positions() -> None:
     assert longest_sum(NETWORK, 64) == 64 * 8 * 8
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from steelyard.certificates.method import AGREEMENT_SHARE, UNIT_ROUNDOFFS, correction_roundings, method
+from steelyard.certificates.method import AGREEMENT_SHARE, TURNED_CHANCE, UNIT_ROUNDOFFS, correction_roundings, method
 from steelyard.certificates.tensors import expected_shapes, places, state_step, trained_steps
 
 if TYPE_CHECKING:
@@ -196,11 +196,40 @@ def _norms(network: Network, ordered: Mapping[str, Place], reference: Tensors) -
 def measure_sums(network: Network, reference: Tensors, scales: Mapping[str, Scale], noisy: Tensors) -> dict[str, float]:
     """Return the relative change of every tensor in a run with noise as large as the longest sum may lose."""
     norms = {key: scale.norm for key, scale in scales.items()}
-    return _supported(places(reference, network), _changes(reference, noisy, norms))
+    changes = _supported(places(reference, network), _changes(reference, noisy, norms))
+    turned = _turned(network, reference, noisy)
+    return {key: max(change, turned.get(key, 0.0)) for key, change in changes.items()}
 
 
 def _changes(reference: Tensors, run: Tensors, norms: Mapping[str, float]) -> dict[str, float]:
     return {key: _distance(_moved(run, key), _moved(reference, key)) / norm for key, norm in norms.items()}
+
+
+def _turned(network: Network, reference: Tensors, noisy: Tensors) -> dict[str, float]:
+    """Return what elements that were updated the other way may change in the state of a trained tensor, relative to its update.
+
+    A rule that divides a gradient by its own size makes steps of full size out of gradients near zero, whose sign noise decides.
+    In a small tensor few elements turn, in one noisy run mostly none. So turned elements are counted over all tensors of a step,
+    and each tensor is allowed as many as the Poisson distribution of that rate exceeds once in TURNED_CHANCE tensors, of the size
+    that they had.
+    """
+    found: dict[str, float] = {}
+    trained = [parameter.name for parameter in network.parameters if parameter.trainable]
+    for step in {state_step(key) for key in reference} - {0}:
+        updates = {key: (_moved(reference, key), _moved(noisy, key)) for key in (f"after{step}/{name}" for name in trained)}
+        each = [np.square(off - right)[off * right < 0] / np.mean(np.square(right)) for right, off in updates.values()]
+        turned = np.concatenate(each)
+        rate = turned.size / sum(right.size for right, _ in updates.values())
+        for key, (right, _) in updates.items():
+            found[key] = math.sqrt(_at_most(rate * right.size) * float(turned.mean()) / right.size) if turned.size else 0.0
+    return found
+
+
+def _at_most(mean: float) -> int:
+    """Return the count that a Poisson distribution exceeds once in TURNED_CHANCE draws."""
+    from scipy.special import pdtrik
+
+    return math.ceil(max(0.0, float(pdtrik(1 - 1 / TURNED_CHANCE, mean))))
 
 
 def _moved(run: Tensors, key: str) -> Array:

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 #   3  it is judged on draws a thousandth away instead: what lies within a rounding of a tie lies within sixteen of it
 #   4  two references may also differ by a thousandth of a float32 rounding level, which no verdict can turn on
 #   5  the longest sum counts the columns and rows of parameters too: matrix products, and softmax over a vocabulary; without
-#      float64, a loss that is a likelihood of whole sequences is granted what the candidate's precision loses of it
+#      float64, a loss that is a likelihood of whole sequences is granted what the candidate's precision loses of it; where more
+#      than rounding is granted, elements whose update turns round are counted over all tensors
 VERSION = 5
 
 # Half a unit in the last place, relative: the size of one rounding (IEEE 754-2019, table 3.6; bfloat16 keeps 8 bits).
@@ -67,6 +68,10 @@ AGREEMENT = 1e-9
 # but for rounding, as of a batch norm's shift whose channel no ReLU clips, the step it takes differs between any two libraries,
 # and the rounding level says so.
 AGREEMENT_SHARE = 1e-3
+
+
+# How many tensors may hold more elements whose update turned round than noise turns, before one does by chance.
+TURNED_CHANCE = 1e5
 
 
 @dataclass(frozen=True)
