@@ -214,7 +214,7 @@ def _turned(network: Network, reference: Tensors, noisy: Tensors) -> dict[str, f
     that they had.
     """
     found: dict[str, float] = {}
-    trained = [parameter.name for parameter in network.parameters if parameter.trainable]
+    trained = [each.name for each in network.parameters if each.trainable and not each.idle]
     for step in {state_step(key) for key in reference} - {0}:
         updates = {key: (_moved(reference, key), _moved(noisy, key)) for key in (f"after{step}/{name}" for name in trained)}
         each = [np.square(off - right)[off * right < 0] / np.mean(np.square(right)) for right, off in updates.values()]
