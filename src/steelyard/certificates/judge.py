@@ -194,7 +194,7 @@ def _norms(network: Network, ordered: Mapping[str, Place], reference: Tensors) -
 
 
 def measure_sums(network: Network, reference: Tensors, scales: Mapping[str, Scale], noisy: Tensors) -> dict[str, float]:
-    """Return the relative change of every tensor in a run with noise as large as the longest sum may lose."""
+    """Return the relative change of every tensor in a run with noise as large as a long sum, or a likelihood, may lose."""
     norms = {key: scale.norm for key, scale in scales.items()}
     changes = _supported(places(reference, network), _changes(reference, noisy, norms))
     turned = _turned(network, reference, noisy)
