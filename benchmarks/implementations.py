@@ -12,18 +12,21 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.rows import Row
-from steelyard import environments, frameworks, materials, plan
-from steelyard.data.synthetic import synthesise
-from steelyard.frameworks import WORKER
-from steelyard.jobs import certifying
-from steelyard.materials import Materials
-from steelyard.options import Options
-from steelyard.weights import initialise
+from steelyard import environments
+from steelyard.catalog import frameworks
+from steelyard.catalog.frameworks import WORKER
+from steelyard.inputs import materials
+from steelyard.inputs.data.synthetic import synthesise
+from steelyard.inputs.materials import Materials
+from steelyard.inputs.weights import initialise
+from steelyard.measure.jobs import certifying
+from steelyard.plan import resolve as plan
+from steelyard.plan.options import Options
 from steelyard_worker.protocol import Data
 
 if TYPE_CHECKING:
-    from steelyard.cells import Cell
-    from steelyard.plan import RunPlan
+    from steelyard.plan.cells import Cell
+    from steelyard.plan.resolve import RunPlan
 
 HERE = Path(__file__).parent
 # Steps of about 1 ms and about 10 ms.

@@ -11,8 +11,8 @@ import tempfile
 import time
 
 from benchmarks.rows import Row
-from steelyard import workloads
-from steelyard.weights import initialise
+from steelyard.catalog import workloads
+from steelyard.inputs.weights import initialise
 
 VGG = ("vgg16", "imagenet")
 RUNS = 3

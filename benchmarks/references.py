@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.implementations import HERE, BenchmarkError, planned_for, row, run_inside
 from benchmarks.rows import Row
-from steelyard import environments, frameworks, paths
+from steelyard import environments
+from steelyard.catalog import frameworks
 from steelyard.environments.pip_settings import read_settings
 from steelyard.environments.tools import Uv, find_uv
+from steelyard.files import paths
 
 if TYPE_CHECKING:
-    from steelyard.plan import RunPlan
+    from steelyard.plan.resolve import RunPlan
 
 # The published sizes; where a step of the published batch takes minutes on a small machine, a smaller batch or shorter samples.
 CASES: dict[str, dict[str, int]] = {

@@ -18,18 +18,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks.rows import Row
-from steelyard import host, jobs, plan, record, trials
-from steelyard.materials import Materials
-from steelyard.options import Options
-from steelyard.store import Store
+from steelyard import host
+from steelyard.inputs.materials import Materials
+from steelyard.measure import jobs
+from steelyard.plan import resolve as plan
+from steelyard.plan.options import Options
+from steelyard.results import record, trials
+from steelyard.results.store import Store
 from steelyard_worker.measure import Block, Recorder
 from steelyard_worker.protocol import EVENTS, Data, EventWriter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from steelyard.cells import Cell
-    from steelyard.plan import RunPlan
+    from steelyard.plan.cells import Cell
+    from steelyard.plan.resolve import RunPlan
 
 WORKLOADS = Path(__file__).parents[1] / "tests" / "workloads"
 FRAMEWORKS = ("fake", "sham")

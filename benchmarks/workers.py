@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING
 
 from benchmarks.implementations import materials_of, planned_for, run_inside
 from benchmarks.rows import Row
-from steelyard import environments, frameworks, plan
-from steelyard.jobs import measuring
-from steelyard.launch import Guard, launch
-from steelyard.options import Options
+from steelyard import environments
+from steelyard.catalog import frameworks
+from steelyard.measure.jobs import measuring
+from steelyard.measure.launch import Guard, launch
+from steelyard.plan import resolve as plan
+from steelyard.plan.options import Options
 
 if TYPE_CHECKING:
-    from steelyard.trials import Trial
+    from steelyard.results.trials import Trial
 
 # The most parameters of all presets with convolutions, and a common one, whose activations make the memory.
 LARGEST, BATCH = "vgg16:imagenet", 1

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from steelyard.paths import cache_folder
+from steelyard.files.paths import cache_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable

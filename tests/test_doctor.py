@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from steelyard import doctor
-from steelyard.doctor import examine
 from steelyard.environments.complaint import Complaint
 from steelyard.environments.execution import InstallError
 from steelyard.host import describe
 from steelyard.host.noise import Quietness
+from steelyard.measure import doctor
+from steelyard.measure.doctor import examine
 
 
 @pytest.fixture(autouse=True)

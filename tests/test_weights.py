@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from steelyard import weights
 from steelyard.errors import UserError
-from steelyard.weights import initialise
+from steelyard.inputs import weights
+from steelyard.inputs.weights import initialise
 from steelyard_worker.network import Parameter
 from steelyard_worker.tensors import BYTES, read
 

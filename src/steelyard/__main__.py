@@ -2,7 +2,7 @@
 
 import sys
 
-from steelyard.cli import main
+from steelyard.cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -5,18 +5,27 @@ from __future__ import annotations
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from steelyard import calibration, certification, materials, memory, physics, plan, record, report, rounds, setup
+from steelyard import report
+from steelyard.certificates import certification
+from steelyard.environments import setup
 from steelyard.errors import UserError
-from steelyard.session import Session
-from steelyard.store import Store
+from steelyard.inputs import materials
+from steelyard.measure import noise_floor as calibration
+from steelyard.measure import peak as physics
+from steelyard.measure import rounds
+from steelyard.measure.session import Session
+from steelyard.plan import memory
+from steelyard.plan import resolve as plan
+from steelyard.results import record
+from steelyard.results.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from steelyard.certificates.method import Scope
-    from steelyard.options import Options
-    from steelyard.screen import Screen
+    from steelyard.console import Screen
+    from steelyard.plan.options import Options
 
 
 def run(options: Options, folder: Path, screen: Screen) -> Path:

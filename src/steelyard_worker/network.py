@@ -30,7 +30,7 @@ KINDS = (
 
 @dataclass(frozen=True)
 class Parameter:
-    """One named tensor. `initial` names a distribution of `steelyard.weights`; statistics are not trainable.
+    """One named tensor. `initial` names a distribution of `steelyard.inputs.weights`; statistics are not trainable.
 
     `idle`: outputs do not depend on it in exact arithmetic, as on the bias of attention's keys, so its gradient is zero and
     what a framework computes for it is rounding (P-51).

@@ -12,8 +12,9 @@ import pytest
 import subjects
 import tomllib
 
-from steelyard import frameworks, launch
+from steelyard.catalog import frameworks
 from steelyard.certificates import reference
+from steelyard.measure import launch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -13,7 +13,7 @@ import pytest
 import subjects
 import synthetic
 
-from steelyard import frameworks
+from steelyard.catalog import frameworks
 from steelyard.certificates import reference
 from steelyard.certificates.method import DRAWS
 from steelyard.certificates.reference import Proceedings, conclude, further_tasks, has_reference, jobs_for

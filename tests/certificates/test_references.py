@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import pytest
 import subjects
 
-from steelyard import launch
 from steelyard.certificates import reference
 from steelyard.certificates.method import AGREEMENT
+from steelyard.measure import launch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from steelyard.trials import Trial
+    from steelyard.results.trials import Trial
 
 pytestmark = pytest.mark.conformance
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from steelyard import frameworks, workloads
+from steelyard.catalog import frameworks, workloads
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from steelyard.catalog.frameworks import WORKER
 from steelyard.environments import clean_environ
-from steelyard.frameworks import WORKER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

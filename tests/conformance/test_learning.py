@@ -13,15 +13,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import tomllib
 
-from steelyard import environments, frameworks, jobs, materials, plan, workloads
-from steelyard.launch import Guard, launch
-from steelyard.options import Options
+from steelyard import environments
+from steelyard.catalog import frameworks, workloads
+from steelyard.inputs import materials
+from steelyard.measure import jobs
+from steelyard.measure.launch import Guard, launch
+from steelyard.plan import resolve as plan
+from steelyard.plan.options import Options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from steelyard.cells import Cell
-    from steelyard.trials import Trial
+    from steelyard.plan.cells import Cell
+    from steelyard.results.trials import Trial
 
 DATA = os.environ.get("STEELYARD_TEST_DATA", "")
 TABLE: dict[str, dict[str, Any]] = tomllib.loads((Path(__file__).parent / "learning.toml").read_text(encoding="utf-8"))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from steelyard import frameworks, scaffold
+from steelyard.catalog import frameworks, scaffold
 
 pytestmark = pytest.mark.conformance
 

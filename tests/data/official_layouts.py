@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from steelyard.data.catalogue import DataSet, find
+from steelyard.inputs.data.catalogue import DataSet, find
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,11 +8,11 @@ import pytest
 import soundfile
 from scipy import signal
 
-from steelyard import materials
-from steelyard.data import DataRequest, mel, prepare, symbols
-from steelyard.data.catalogue import find
-from steelyard.data.request import parse_options
 from steelyard.errors import UserError
+from steelyard.inputs import materials
+from steelyard.inputs.data import DataRequest, mel, prepare, symbols
+from steelyard.inputs.data.catalogue import find
+from steelyard.inputs.data.request import parse_options
 from steelyard_worker.tensors import read
 
 SMALL = {"characters": 12, "frames": 40, "mels": 16}

@@ -18,10 +18,10 @@ import pytest
 from PIL import Image
 
 import steelyard
-from steelyard.data import DataRequest, Prepared, folders, framing, preparation, prepare
-from steelyard.data.catalogue import find
-from steelyard.data.framing import random_box, resized
 from steelyard.errors import UserError
+from steelyard.inputs.data import DataRequest, Prepared, folders, framing, preparation, prepare
+from steelyard.inputs.data.catalogue import find
+from steelyard.inputs.data.framing import random_box, resized
 from steelyard_worker.tensors import read
 
 CLASSES = ("n02000000", "n01000000", "n03000000")

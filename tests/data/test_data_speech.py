@@ -9,11 +9,12 @@ import pytest
 import soundfile
 from scipy import signal
 
-from steelyard import materials, metrics
-from steelyard.data import DataRequest, prepare, recordings, speech
-from steelyard.data.catalogue import find
-from steelyard.data.request import parse_options
 from steelyard.errors import UserError
+from steelyard.inputs import materials
+from steelyard.inputs.data import DataRequest, prepare, recordings, speech
+from steelyard.inputs.data.catalogue import find
+from steelyard.inputs.data.request import parse_options
+from steelyard.statistics import metrics
 from steelyard_worker.tensors import read, read_meta
 
 SMALL = {"frames": 120, "transcript": 20}

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steelyard.data import DataRequest, prepare
-from steelyard.data.request import TextOptions
-from steelyard.data.text import encode, fit, split_words
 from steelyard.errors import UserError
+from steelyard.inputs.data import DataRequest, prepare
+from steelyard.inputs.data.request import TextOptions
+from steelyard.inputs.data.text import encode, fit, split_words
 from steelyard_worker.tensors import read
 
 SMALL = {"vocabulary": 10, "length": 6}

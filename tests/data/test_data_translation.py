@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from steelyard import data, metrics
-from steelyard.data.translation import BEGIN, END, MARKS, PAD, UNKNOWN
 from steelyard.errors import UserError
+from steelyard.inputs import data
+from steelyard.inputs.data.translation import BEGIN, END, MARKS, PAD, UNKNOWN
+from steelyard.statistics import metrics
 from steelyard_worker import tensors
 from steelyard_worker.protocol import ENCODING
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from steelyard import cli
+from steelyard.cli import main as cli
 
 Steelyard = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -15,8 +15,11 @@ import numpy as np
 import pytest
 from finished_runs import LINE, Finished, contender, finished
 
-from steelyard import jobs, launch, materials, plan, trials
-from steelyard.options import Options
+from steelyard.inputs import materials
+from steelyard.measure import jobs, launch
+from steelyard.plan import resolve as plan
+from steelyard.plan.options import Options
+from steelyard.results import trials
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

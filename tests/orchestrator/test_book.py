@@ -8,7 +8,8 @@ import invented_trials
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steelyard import rounds, trials
+from steelyard.measure import rounds
+from steelyard.results import trials
 
 # (arm, round, attempt) -> how it ended; every attempt of a round is there once.
 OUTCOMES = st.dictionaries(

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from steelyard import census, frameworks, workloads
+from steelyard.catalog import frameworks, workloads
+from steelyard.certificates import coverage as census
 from steelyard.certificates import record
 from steelyard.certificates.record import Certificate
 from steelyard.certificates.sources import implementation_of
@@ -61,5 +62,5 @@ def test_a_cell_that_cannot_be_says_why(tmp_path: Path) -> None:
 def test_the_readme_holds_the_table_that_is_generated(tmp_path: Path) -> None:
     copy = tmp_path / "README.md"
     copy.write_text(README.read_text(encoding="utf-8"), encoding="utf-8")
-    assert not census.renew(copy), "make it anew with: python -m steelyard.census README.md"
+    assert not census.renew(copy), "make it anew with: python -m steelyard.certificates.coverage README.md"
     assert len(frameworks.contenders()) == 5

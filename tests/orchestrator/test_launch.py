@@ -14,7 +14,8 @@ from typing import Any
 import invented_trials
 import pytest
 
-from steelyard import launch, trials
+from steelyard.measure import launch
+from steelyard.results import trials
 from steelyard_worker import protocol
 
 PYTHON = Path(sys.executable)

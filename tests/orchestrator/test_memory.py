@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from steelyard import memory, plan, workloads
+from steelyard.catalog import workloads
 from steelyard.errors import UserError
 from steelyard.host import proc
-from steelyard.options import Options
+from steelyard.plan import memory
+from steelyard.plan import resolve as plan
+from steelyard.plan.options import Options
 
 LINE = str(Path(__file__).parents[1] / "workloads")
 

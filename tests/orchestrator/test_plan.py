@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steelyard import plan, workloads
+from steelyard.catalog import workloads
 from steelyard.errors import UserError
-from steelyard.options import Options
+from steelyard.plan import resolve as plan
+from steelyard.plan.options import Options
 from steelyard.statistics.orders import round_order
 
 WORKLOADS = Path(__file__).resolve().parent.parent / "workloads"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import promises
 import pytest
 
-from steelyard import frameworks
+from steelyard.catalog import frameworks
 from steelyard.environments import read_locks
 
 if TYPE_CHECKING:

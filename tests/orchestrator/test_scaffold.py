@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from steelyard import frameworks, scaffold, workloads
+from steelyard.catalog import frameworks, scaffold, workloads
 from steelyard.errors import UserError
 
 if TYPE_CHECKING:

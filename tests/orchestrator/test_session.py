@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from steelyard.session import Session
+from steelyard.measure.session import Session
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from steelyard import settings_files, studies, workloads
+from steelyard.catalog import workloads
 from steelyard.errors import UserError
+from steelyard.files import settings_files
+from steelyard.plan import studies
 
 LINE = Path(__file__).resolve().parent.parent / "workloads" / "line"
 

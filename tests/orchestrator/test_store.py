@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from steelyard import record, trials
-from steelyard.options import Options
-from steelyard.store import Store
+from steelyard.plan.options import Options
+from steelyard.results import record, trials
+from steelyard.results.store import Store
 
 TRIALS = st.lists(
     st.tuples(
@@ -153,7 +153,7 @@ def test_an_index_that_another_process_holds_is_left_alone(tmp_path: Path, monke
     run = _begin(tmp_path)
     _trial(run, 1, 0, "fake/a", [1, 5, 10], "done")
     Store(tmp_path).close()
-    monkeypatch.setattr("steelyard.store.BUSY_S", 0.01)
+    monkeypatch.setattr("steelyard.results.store.BUSY_S", 0.01)
     holder = sqlite3.connect(tmp_path / "index.sqlite", isolation_level=None)
     holder.execute("BEGIN EXCLUSIVE")
     store = Store(tmp_path)

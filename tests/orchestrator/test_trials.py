@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steelyard import trials
 from steelyard.errors import UserError
+from steelyard.results import trials
 from steelyard_worker import protocol
 
 BLOCKS = st.lists(st.integers(1, 40), max_size=8).map(tuple)

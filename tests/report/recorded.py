@@ -10,11 +10,14 @@ from pathlib import Path
 
 import numpy as np
 
-from steelyard import jobs, plan, record, report, trials
-from steelyard.materials import Materials
-from steelyard.options import Options
-from steelyard.session import ROUNDS
-from steelyard.store import Store
+from steelyard import report
+from steelyard.inputs.materials import Materials
+from steelyard.measure import jobs
+from steelyard.measure.session import ROUNDS
+from steelyard.plan import resolve as plan
+from steelyard.plan.options import Options
+from steelyard.results import record, trials
+from steelyard.results.store import Store
 from steelyard_worker import tensors
 from steelyard_worker.measure import Block, Recorder
 from steelyard_worker.protocol import ANSWERS, EVENTS, METHOD, Data, EventWriter

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from recorded import Script, options, view_of, write_run
 
-from steelyard import plan
+from steelyard.plan import resolve as plan
 from steelyard.report import notation, notices, words
 from steelyard.report.titles import titles
-from steelyard.warnings import Caution
+from steelyard.report.warnings import Caution
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import tomllib
 
-from steelyard import metrics
-from steelyard.frameworks import WORKER
+from steelyard.catalog.frameworks import WORKER
+from steelyard.statistics import metrics
 from steelyard_worker.network import Network, describe
 
 FOLDER = WORKER / "workloads" / "bert"

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from steelyard import metrics, weights, workloads
-from steelyard.data.catalogue import find
-from steelyard.data.request import parse_options
+from steelyard.catalog import workloads
+from steelyard.inputs import weights
+from steelyard.inputs.data.catalogue import find
+from steelyard.inputs.data.request import parse_options
+from steelyard.statistics import metrics
 from steelyard_worker import tensors
 
 # Trainable scalars and forward multiply-accumulates of one utterance.

@@ -7,7 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from steelyard import metrics, weights, workloads
+from steelyard.catalog import workloads
+from steelyard.inputs import weights
+from steelyard.statistics import metrics
 from steelyard_worker import tensors
 from steelyard_worker.network import describe
 

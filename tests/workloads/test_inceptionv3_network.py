@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from steelyard import workloads
+from steelyard.catalog import workloads
 from steelyard.errors import UserError
 from steelyard_worker.network import Network
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from steelyard import workloads
+from steelyard.catalog import workloads
 from steelyard.errors import UserError
 from steelyard_worker import classification
 from steelyard_worker.network import Network

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.certificates import judge, record
 from steelyard.certificates.method import method
-from steelyard.data import shelf
 from steelyard.errors import UserError
+from steelyard.files import shelf
 from steelyard_worker import protocol, tensors
 
 if TYPE_CHECKING:

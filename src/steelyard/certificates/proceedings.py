@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from steelyard import frameworks
+from steelyard.catalog import frameworks
 from steelyard.certificates.method import (
     DRAW_DISTANCE,
     DRAWS,

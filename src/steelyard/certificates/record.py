@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from steelyard.paths import cache_folder
+from steelyard.files.paths import cache_folder
 
 if TYPE_CHECKING:
     from pathlib import Path

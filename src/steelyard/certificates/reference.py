@@ -26,7 +26,7 @@ from steelyard.certificates.proceedings import (
 )
 from steelyard.certificates.record import Certificate
 from steelyard.certificates.sources import implementation_hash, specification_hash
-from steelyard.data import shelf
+from steelyard.files import shelf
 from steelyard_worker import tensors
 
 __all__ = [

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steelyard.frameworks import WORKER
+from steelyard.catalog.frameworks import WORKER
 
 if TYPE_CHECKING:
     from steelyard_worker.protocol import Job

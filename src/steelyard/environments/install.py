@@ -11,7 +11,7 @@ from steelyard.environments.progress import Progress, Report
 from steelyard.environments.spec import EnvironmentSpec
 from steelyard.environments.tools import Tool, with_tools
 from steelyard.errors import UserError
-from steelyard.paths import cache_folder
+from steelyard.files.paths import cache_folder
 
 
 def environments_folder() -> Path:

@@ -8,7 +8,7 @@ name, import name and vendor live there as data, so that no code has to know the
 from dataclasses import dataclass
 from pathlib import Path
 
-LOCKS = Path(__file__).parent.parent / "locks"
+LOCKS = Path(__file__).parent / "locks"
 
 
 @dataclass(frozen=True)

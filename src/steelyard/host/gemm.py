@@ -14,7 +14,7 @@ from filelock import FileLock
 
 from steelyard.environments.interpreter import clean_environ
 from steelyard.errors import UserError
-from steelyard.paths import cache_folder
+from steelyard.files.paths import cache_folder
 
 SIZES = (512, 1024, 2048)
 SECONDS = 1.5

@@ -5,24 +5,25 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from steelyard import plan as plans
-from steelyard import record, rounds
 from steelyard.errors import UserError
+from steelyard.measure import rounds
+from steelyard.plan import resolve as plans
 from steelyard.report import model
+from steelyard.results import record
 from steelyard.statistics.calibration import UNCALIBRATED, NoiseFloor
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from steelyard.plan import RunPlan
+    from steelyard.plan.resolve import RunPlan
     from steelyard.report.model import View
-    from steelyard.store import Store
+    from steelyard.results.store import Store
 
 
 def view(folder: Path, store: Store) -> View:
     """Build what is to be shown of a run."""
-    from steelyard import warnings
-    from steelyard.session import ROUNDS
+    from steelyard.measure.session import ROUNDS
+    from steelyard.report import warnings
 
     known = record.read(folder)
     book = rounds.read_book(store.trials(folder.name))

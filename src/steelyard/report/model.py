@@ -6,8 +6,8 @@ import statistics as plain
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from steelyard import store
 from steelyard.report import titles
+from steelyard.results import store
 from steelyard.statistics import summaries
 from steelyard.statistics.decision import DecisionPlan, Ranking, decide
 from steelyard.statistics.intervals import Location, location_interval, ratio_interval
@@ -17,14 +17,14 @@ from steelyard.statistics.steadiness import SeriesLabel, series_label
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from steelyard.cells import Cell
-    from steelyard.plan import Gap, RunPlan
-    from steelyard.record import RunRecord
-    from steelyard.rounds import Book
+    from steelyard.measure.rounds import Book
+    from steelyard.plan.cells import Cell
+    from steelyard.plan.resolve import Gap, RunPlan
+    from steelyard.report.warnings import Caution
+    from steelyard.results.record import RunRecord
+    from steelyard.results.trials import Evaluation, Trial
     from steelyard.statistics.calibration import NoiseFloor
     from steelyard.statistics.intervals import Ratio
-    from steelyard.trials import Evaluation, Trial
-    from steelyard.warnings import Caution
 
 NO_CERTIFICATE = "none"
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from steelyard.warnings import Caution
+    from steelyard.report.warnings import Caution
 
 
 @dataclass(frozen=True)

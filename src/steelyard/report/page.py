@@ -8,8 +8,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steelyard import protocols
 from steelyard.errors import UserError
+from steelyard.plan import protocols
 from steelyard.report import details, notices, sections, stability, words
 from steelyard.report.styles import styles
 from steelyard.statistics.sentences import percent

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from steelyard import frameworks
+from steelyard.catalog import frameworks
 from steelyard.report import costs, forest, losses, series, stability, words
 from steelyard.report.columns import COLUMNS
 

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steelyard import store
 from steelyard.report import figures, notation, words
 from steelyard.report.figures import Figure, extremes
+from steelyard.results import store
 
 if TYPE_CHECKING:
     from steelyard.report.figures import Series
     from steelyard.report.model import Comparison, Contender
     from steelyard.report.styles import Style
-    from steelyard.trials import Trial
+    from steelyard.results.trials import Trial
 
 POINTS = 2000
 """Drawn per contender and input at most, about: the smallest and the largest step of every bin."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from steelyard import store
 from steelyard.report import figures, notation, words
 from steelyard.report.figures import Figure, plain
+from steelyard.results import store
 
 if TYPE_CHECKING:
     from steelyard.report.model import Comparison, Contender, View

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from steelyard import frameworks
+from steelyard.catalog import frameworks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from steelyard.cells import Cell
+    from steelyard.plan.cells import Cell
 
 
 def titles(cells: Sequence[Cell]) -> dict[str, str]:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from steelyard import metrics
 from steelyard.report.notation import HOPELESS, duration, interval, significant, time_unit
 from steelyard.report.titles import settings
+from steelyard.statistics import metrics
 from steelyard.statistics.sentences import factor_digits, percent
 
 if TYPE_CHECKING:

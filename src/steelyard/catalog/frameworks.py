@@ -1,0 +1,95 @@
+"""What is known about each framework without importing it: the data beside its adapter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import steelyard_worker
+from steelyard.errors import UserError, nearest
+from steelyard.files import settings_files
+
+WORKER = Path(steelyard_worker.__file__).resolve().parent
+
+
+@dataclass(frozen=True)
+class Framework:
+    """One framework as its `framework.toml` describes it.
+
+    Texts beside devices and precisions say what is untried; `unsupported` says why something cannot be done.
+    """
+
+    name: str
+    title: str
+    module: str
+    distribution: str
+    default_mode: str
+    modes: dict[str, str]
+    devices: dict[str, str]
+    precisions: dict[str, str]
+    knobs: dict[str, dict[str, Any]]
+    optimizers: dict[str, dict[str, str]]
+    unsupported: dict[str, str]
+    reference: int = 0  # choice as a float64 reference, 1 is the first; 0: none
+    maintained: bool = True
+    scripted: bool = False
+    note: str = ""
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    def mode(self, name: str) -> str:
+        """Return the mode, or refuse it."""
+        if name not in self.modes:
+            raise UserError(f"{self.title} has no mode '{name}'.{nearest(name, list(self.modes))}")
+        return name
+
+    def knob(self, name: str, text: str) -> Any:
+        """Return a knob's value from its text, as the type of its default; refuse what is not offered."""
+        if name not in self.knobs:
+            raise UserError(f"{self.title} has no knob '{name}'.{nearest(name, list(self.knobs))}")
+        value = _as_type_of(self.knobs[name]["default"], name, text)
+        values = self.knobs[name]["values"]
+        if values and value not in values:
+            raise UserError(f"{self.title}: knob {name} takes {', '.join(map(str, values))}, not '{text}'.")
+        return value
+
+
+@cache
+def all_frameworks() -> dict[str, Framework]:
+    """Return every framework that has a folder, by name."""
+    folders = sorted(path.parent for path in (WORKER / "frameworks").glob("*/framework.toml"))
+    return {folder.name: _read(folder) for folder in folders}
+
+
+def contenders() -> dict[str, Framework]:
+    """Return the real frameworks."""
+    return {name: found for name, found in all_frameworks().items() if not found.scripted}
+
+
+def framework(name: str) -> Framework:
+    """Return one framework by name, or refuse with the nearest."""
+    known = all_frameworks()
+    if name not in known:
+        raise UserError(f"There is no framework '{name}'.{nearest(name, list(contenders()))}")
+    return known[name]
+
+
+def _read(folder: Path) -> Framework:
+    raw = settings_files.read(folder / "framework.toml")
+    plain = {"title", "distribution", "default_mode", "reference", "maintained", "scripted", "note"}
+    tables = {key: raw.get(key, {}) for key in ("modes", "devices", "precisions", "knobs", "optimizers", "unsupported")}
+    known = {key: raw[key] for key in plain & raw.keys()}
+    extra = {key: value for key, value in raw.items() if key not in plain | tables.keys() | {"import"}}
+    return Framework(name=folder.name, module=raw["import"], extra=extra, **known, **tables)
+
+
+def _as_type_of(default: Any, name: str, text: str) -> Any:
+    if isinstance(default, bool):
+        if text.lower() not in ("true", "false"):
+            raise UserError(f"Knob {name} is true or false, not '{text}'.")
+        return text.lower() == "true"
+    try:
+        return type(default)(text)
+    except ValueError:
+        raise UserError(f"Knob {name} takes a value like {default!r}, not '{text}'.") from None

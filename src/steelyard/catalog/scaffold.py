@@ -1,0 +1,45 @@
+"""A folder with a workload of one's own: a small network that works, to be replaced piece by piece."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from typing import TYPE_CHECKING
+
+from steelyard.catalog import frameworks
+from steelyard.catalog.frameworks import WORKER
+from steelyard.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+TEMPLATE = WORKER / "template"
+
+
+def usual() -> tuple[str, ...]:
+    """Return the two frameworks that are taken where none is named: the first that can be references."""
+    able = [(known.reference, name) for name, known in frameworks.contenders().items() if known.reference]
+    return tuple(name for _, name in sorted(able)[:2])
+
+
+def write(name: str, parent: Path, implementations: Sequence[str]) -> Path:
+    """Write `parent/name` with spec.toml, network.py and one file per framework; returns the folder.
+
+    Refused with a UserError: a name that is no plain word, a framework without a template, a folder that is not empty.
+    """
+    if not re.fullmatch(r"[a-z][a-z0-9-]*", name):
+        raise UserError(f"'{name}' cannot name a workload: use small letters, digits and '-', beginning with a letter.")
+    for each in implementations:
+        frameworks.framework(each)
+        if not (TEMPLATE / f"{each}.py").is_file():
+            raise UserError(f"There is no template for '{each}'; write {name}/{each}.py after those that are there.")
+    folder = parent / name
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UserError(f"{folder} exists already; nothing was written. Choose another name, or another --into.")
+    folder.mkdir(parents=True, exist_ok=True)
+    spec = (TEMPLATE / "spec.toml").read_text(encoding="utf-8")
+    (folder / "spec.toml").write_text(spec.replace('"NAME"', f'"{name}"'), encoding="utf-8")
+    for file in ("network.py", *(f"{each}.py" for each in implementations)):
+        shutil.copyfile(TEMPLATE / file, folder / file)
+    return folder

@@ -1,0 +1,189 @@
+"""Workload folders -> specifications: presets, optimizers, data, and which frameworks implement them."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
+
+from steelyard.catalog.frameworks import WORKER
+from steelyard.errors import UserError, nearest
+from steelyard.files import settings_files
+from steelyard.statistics import metrics
+from steelyard_worker import network as networks
+from steelyard_worker.network import KINDS
+from steelyard_worker.protocol import Optimizer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from steelyard_worker.network import Network
+
+REQUIRED = {"name", "title", "family", "summary", "source", "unit", "metric", "optimizers", "presets"}
+PRESET_REQUIRED = {"summary", "optimizer", "sizes"}
+PRESET_ALLOWED = PRESET_REQUIRED | {"learning_rate", "data"}
+PRESET_TYPES: dict[str, tuple[tuple[type, ...], str]] = {
+    "summary": ((str,), "a text"), "optimizer": ((str,), "a text"), "sizes": ((dict,), "a table"),
+    "learning_rate": ((int, float), "a number"), "data": ((dict,), "a table"),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Preset:
+    """One set of sizes; `data` says which data set prepared how, and is empty where only synthetic batches exist."""
+
+    name: str
+    summary: str
+    sizes: dict[str, Any]
+    optimizer: str
+    learning_rate: float | None
+    data: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One folder: spec.toml, network.py, and one file per framework.
+
+    `unsupported` gives reasons by framework, or by framework and precision as in `mxnet/float64`.
+    """
+
+    name: str
+    title: str
+    family: str
+    summary: str
+    source: str
+    unit: str
+    metric: str
+    folder: Path
+    presets: dict[str, Preset]
+    optimizers: dict[str, Optimizer]
+    unsupported: dict[str, str]
+
+    def preset(self, name: str) -> Preset:
+        """Return a preset by name, or refuse with the nearest."""
+        if name not in self.presets:
+            raise UserError(f"Workload {self.name} has no preset '{name}'.{nearest(name, list(self.presets))}")
+        return self.presets[name]
+
+    def optimizer(self, preset: Preset, name: str | None = None) -> Optimizer:
+        """Return the update rule of a preset, or another one by name; the kinds under `decay` become tensors' names."""
+        chosen = name or preset.optimizer
+        if chosen not in self.optimizers:
+            raise UserError(
+                f"Workload {self.name} has no optimizer '{chosen}'.{nearest(chosen, list(self.optimizers))}"
+            )
+        rule = self.optimizers[chosen]
+        if rule.decay:
+            tensors = [each for each in self.network(preset).parameters if each.trainable and each.kind in rule.decay]
+            rule = replace(rule, decay=tuple(each.name for each in tensors))
+        own = preset.learning_rate is not None and chosen == preset.optimizer
+        return replace(rule, learning_rate=preset.learning_rate) if own and preset.learning_rate else rule
+
+    def network(self, preset: Preset) -> Network:
+        """Describe the network at the sizes of a preset; sizes that do not fit it are refused."""
+        spec, where = self.folder / "spec.toml", f"presets.{preset.name}.sizes"
+        try:
+            network = networks.describe(self.folder, preset.sizes)
+            shapes = {parameter.name: parameter.shape for parameter in network.parameters}
+            shapes |= {each.name: each.shape for each in network.inputs}
+        except KeyError as error:
+            line = settings_files.line_of(spec, "", where)
+            raise UserError(f"{spec}, line {line}: [{where}] lacks the key '{error.args[0]}'. Add it.") from None
+        except Exception as error:  # anybody's code: whatever is wrong with it is said in its own words
+            words = " ".join(str(error).split())
+            raise UserError(
+                f"{self.folder / 'network.py'} cannot describe [{where}]: {type(error).__name__}: {words}."
+            ) from None
+        for name, shape in shapes.items():
+            if not all(isinstance(extent, int) and extent > 0 for extent in shape):
+                line = settings_files.line_of(spec, "", where)
+                raise UserError(
+                    f"{spec}, line {line}: [{where}] gives '{name}' the shape {shape}; extents are numbers from 1."
+                )
+        return network
+
+    def implemented_by(self, framework: str) -> bool:
+        """Say whether a framework has a file here."""
+        return (self.folder / f"{framework}.py").is_file()
+
+    def obstacle(self, framework: str, precision: str) -> str:
+        """Return why a framework cannot compute this workload, or not in this precision; nothing where it can."""
+        return self.unsupported.get(framework, "") or self.unsupported.get(f"{framework}/{precision}", "")
+
+    def spec_hash(self, preset: Preset) -> str:
+        """Hash of what defines the computation: the network's text and the preset."""
+        text = (self.folder / "network.py").read_bytes() + repr(sorted(preset.sizes.items())).encode()
+        return hashlib.sha256(text).hexdigest()[:16]
+
+
+def find(folders: tuple[Path, ...] = ()) -> dict[str, Workload]:
+    """Return every workload: the ones that come with steelyard, then those of the folders given (which may replace them)."""
+    found: dict[str, Workload] = {}
+    for root in (WORKER / "workloads", *folders):
+        if not root.is_dir():
+            raise UserError(
+                f"{root} is not a folder, so it holds no workloads. Name a folder that holds NAME/spec.toml."
+            )
+        specs = sorted(root.glob("*/spec.toml")) + ([root / "spec.toml"] if (root / "spec.toml").is_file() else [])
+        if not specs:
+            raise UserError(f"{root} holds no workload: no spec.toml was found in it or one level below.")
+        found |= {workload.name: workload for workload in map(parse, specs)}
+    return found
+
+
+def parse(path: Path) -> Workload:
+    """Read one spec.toml."""
+    raw = settings_files.read(path)
+    settings_files.check_keys(path, raw, "", REQUIRED, REQUIRED | {"unsupported"})
+    for key in sorted(REQUIRED - {"optimizers", "presets"}):
+        settings_files.check_type(path, key, raw[key], (str,), "a text")
+    if raw["metric"] not in metrics.METRICS:
+        known = nearest(raw["metric"], list(metrics.METRICS))
+        line = settings_files.line_of(path, "metric")
+        raise UserError(f"{path}, line {line}: there is no metric '{raw['metric']}'.{known}")
+    for key in ("optimizers", "presets"):
+        settings_files.check_type(path, key, raw[key], (dict,), "a table of tables")
+        if not raw[key]:
+            raise UserError(f"{path}, line {settings_files.line_of(path, key)}: [{key}] is empty. Add at least one.")
+    settings_files.check_type(
+        path, "unsupported", raw.get("unsupported", {}), (dict,), "a table of reasons by framework"
+    )
+    for name, reason in raw.get("unsupported", {}).items():
+        settings_files.check_type(path, name, reason, (str,), "a reason", "unsupported")
+    optimizers = {name: _optimizer(path, name, table) for name, table in raw["optimizers"].items()}
+    presets = {name: _preset(path, name, table, optimizers) for name, table in raw["presets"].items()}
+    plain = {field.name: raw[field.name] for field in fields(Workload) if field.name in raw}
+    plain |= {"folder": path.parent, "presets": presets, "optimizers": optimizers}
+    return Workload(**{"unsupported": {}, **plain})
+
+
+def _optimizer(path: Path, name: str, table: Any) -> Optimizer:
+    settings_files.check_type(path, name, table, (dict,), "a table", "optimizers")
+    rule: Optimizer = settings_files.build(path, table, f"optimizers.{name}", Optimizer)
+    for kind in rule.decay:
+        if kind not in KINDS:
+            line = settings_files.line_of(path, "decay", f"optimizers.{name}")
+            raise UserError(f"{path}, line {line}: 'decay' lists kinds of tensors, not '{kind}'.{nearest(kind, list(KINDS))}")
+    return rule
+
+
+def _preset(path: Path, name: str, table: Any, optimizers: dict[str, Optimizer]) -> Preset:
+    where = f"presets.{name}"
+    settings_files.check_type(path, name, table, (dict,), "a table", "presets")
+    settings_files.check_keys(path, table, where, PRESET_REQUIRED, PRESET_ALLOWED)
+    for key, (kinds, meaning) in PRESET_TYPES.items():
+        if key in table:
+            settings_files.check_type(path, key, table[key], kinds, meaning, where)
+    if table["optimizer"] not in optimizers:
+        line = settings_files.line_of(path, "optimizer", where)
+        known = nearest(table["optimizer"], list(optimizers))
+        raise UserError(f"{path}, line {line}: [{where}] names optimizer '{table['optimizer']}'.{known}")
+    batch = table["sizes"].get("batch")
+    if not isinstance(batch, int) or isinstance(batch, bool) or batch < 1:
+        line = settings_files.line_of(path, "batch", f"{where}.sizes")
+        raise UserError(f"{path}, line {line}: [{where}.sizes] needs 'batch', a whole number of at least 1.")
+    data = table.get("data", {})
+    if data and not isinstance(data.get("name"), str):
+        line = settings_files.line_of(path, "name", f"{where}.data")
+        raise UserError(f"{path}, line {line}: [{where}.data] needs 'name', the name of a data set.")
+    return Preset(name, table["summary"], table["sizes"], table["optimizer"], table.get("learning_rate"), data)

@@ -1,0 +1,50 @@
+"""`steelyard compare A B`: two contenders of a run, or two runs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from steelyard.cli.commands import selection
+from steelyard.errors import UserError
+from steelyard.results import record
+
+if TYPE_CHECKING:
+    import argparse
+    from pathlib import Path
+
+    from steelyard.results.compare import Finding
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Print the comparison."""
+    found = _findings(selection.runs_of(arguments), arguments)
+    if arguments.json:
+        print(json.dumps([asdict(finding) for finding in found], indent=1))
+        return 0
+    from rich.console import Console
+    from rich.markup import escape
+
+    console = Console(highlight=False)
+    for finding in found:
+        console.print(f"[bold]{finding.group}[/] [dim]{finding.input}[/]  {escape(finding.sentence)}")
+    return 0
+
+
+def _findings(root: Path, arguments: argparse.Namespace) -> list[Finding]:
+    from steelyard import report
+    from steelyard.results import compare as against
+
+    before, after = _as_run(root, arguments.a), _as_run(root, arguments.b)
+    with selection.store_of(root) as store:
+        if before and after:
+            return against.runs(report.view(before, store), report.view(after, store))
+        return against.contenders(report.view(record.find(root, arguments.run), store), arguments.a, arguments.b)
+
+
+def _as_run(root: Path, name: str) -> Path | None:
+    try:
+        return record.find(root, name)
+    except UserError:
+        return None

@@ -1,0 +1,61 @@
+"""`steelyard env create|list|remove`."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from steelyard.catalog import frameworks
+from steelyard.cli.commands import selection
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Dispatch on the action."""
+    return {"create": _create, "list": _list, "remove": _remove}[arguments.action](arguments)
+
+
+def _create(arguments: argparse.Namespace) -> int:
+    from steelyard import environments
+
+    names = arguments.names or list(frameworks.contenders())
+    screen = selection.screen_of(arguments)
+    try:
+        with environments.watch_progress(screen) as report:
+            results = environments.ensure_all(environments.plan_environments(names, arguments.device), report)
+    finally:
+        screen.close()
+    failures = [found.sentence for found in results.values() if isinstance(found, environments.Failure)]
+    for found in results.values():
+        if isinstance(found, environments.Environment):
+            print(f"{found.name} {found.version}: {found.python}")
+    for sentence in failures:
+        print(f"steelyard: {sentence}")
+    return int(bool(failures))
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    from steelyard import environments
+
+    rows = environments.list_environments()
+    if arguments.json:
+        print(json.dumps([row.to_dict() for row in rows], indent=1))
+        return 0
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("environment", "version", "accelerator", "size", "state", "folder", box=None, pad_edge=False)
+    for row in rows:
+        table.add_row(row.name, row.version, row.accelerator, f"{row.size_bytes / 2**20:,.0f} MiB", row.state, str(row.folder))
+    Console().print(table if rows else "No environment exists yet; the next run makes what it needs.")
+    return 0
+
+
+def _remove(arguments: argparse.Namespace) -> int:
+    from steelyard import environments
+
+    for row in environments.remove(arguments.names):
+        print(f"Removed {row.name} {row.version} ({row.size_bytes / 2**20:,.0f} MiB).")
+    return 0

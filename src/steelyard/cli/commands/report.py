@@ -1,0 +1,28 @@
+"""`steelyard report`: the page and the table of a run, from its record."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from steelyard.cli.commands import selection
+from steelyard.results import record
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Write the page, print the table, and the page's path last."""
+    from steelyard import report
+    from steelyard.report import terminal
+
+    folder = record.find(selection.runs_of(arguments), arguments.run)
+    output = Path(arguments.output).expanduser().absolute() if arguments.output else None
+    with selection.store_of(folder.parent) as store:
+        found = report.view(folder, store)
+    page = report.write(found, output)
+    terminal.show(found, as_json=arguments.json)
+    if not arguments.json:
+        print(page)
+    return 0

@@ -1,0 +1,130 @@
+"""The live view of a run on a terminal: stage, progress, the running process, and the comparisons as they stand."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
+
+    from steelyard.plan.cells import Cell
+    from steelyard.results.trials import Trial
+    from steelyard.statistics.decision import Ranking
+
+# Redrawn seldom: the view must not take time from what it shows.
+REDRAWS_PER_SECOND = 2
+
+
+class LiveScreen:
+    """Keeps the last lines of the terminal; sentences scroll above it."""
+
+    def __init__(self) -> None:
+        self._console = Console(stderr=True, highlight=False)
+        self._live: Live | None = None
+        self._stage_progress: Progress | None = None
+        self._tasks: dict[str, TaskID] = {}
+        self._head = ""
+        self._running = Text("")
+        self._standings: dict[str, Table] = {}
+        self._began = time.monotonic()
+
+    def say(self, sentence: str) -> None:
+        """Print above the live part."""
+        self._console.print(escape(sentence))
+
+    def stage(self, title: str) -> None:
+        """Close what the stage before showed, and begin a new one."""
+        self._stop()
+        elapsed = time.monotonic() - self._began
+        self._console.print(f"[bold]{escape(title)}[/] [dim]{elapsed:.0f} s[/]")
+        self._running, self._tasks = Text(""), {}
+        self._stage_progress = Progress(
+            TextColumn("  {task.description}"), BarColumn(bar_width=24), TextColumn("{task.fields[count]}"), TimeElapsedColumn(),
+            console=self._console,
+        )  # fmt: skip
+        self._live = Live(self._body(), console=self._console, refresh_per_second=REDRAWS_PER_SECOND, transient=True)
+        self._live.start()
+
+    def progress(self, label: str, done: float, total: float, note: str = "") -> None:
+        """Show one bar per label."""
+        if self._stage_progress is None:
+            return
+        if label not in self._tasks:
+            self._tasks[label] = self._stage_progress.add_task(escape(label), total=total or None, count="")
+        count = escape(note) if note else f"{done:,.0f} of {total:,.0f}" if total else ""
+        self._stage_progress.update(self._tasks[label], completed=done, total=total or None, count=count)
+        self._redraw()
+
+    def trial(self, number: int, cell: Cell) -> None:
+        """Show which process runs."""
+        self._head = f"  round {number}, {cell.group}: [bold]{escape(cell.title)}[/]"
+        self._running = Text.from_markup(self._head + " [dim]starting[/]")
+        self._redraw()
+
+    def event(self, event: dict[str, Any]) -> None:
+        """Show what the running process does."""
+        if event["event"] == "samples":
+            step_ms = event["elapsed_ns"] / event["steps"] / 1e6
+            self._running = Text.from_markup(
+                f"{self._head} [dim]{event['input']}, {event['phase']}, {step_ms:.2f} ms a step[/]"
+            )
+        elif event["event"] == "phase":
+            self._running = Text.from_markup(f"{self._head} [dim]{event['name']} {event['elapsed_ns'] / 1e9:.1f} s[/]")
+        self._redraw()
+
+    def finished(self, trial: Trial) -> None:
+        """Say what failed."""
+        if trial.error:
+            self.say(f"{trial.job.framework} on {trial.job.workload}: {trial.error[1]}")
+
+    def ranking(self, group: str, ranking: Ranking, titles: dict[str, str]) -> None:
+        """Show the comparison with its current intervals."""
+        table = Table(
+            box=None,
+            pad_edge=False,
+            show_header=False,
+            title=f"{group}, {ranking.rounds_run} rounds",
+            title_justify="left",
+        )
+        for key in ranking.order:
+            table.add_row(
+                "  " + titles[key],
+                _standing(ranking, key),
+                "[yellow]undecided[/]" if key in ranking.still_undecided else "",
+            )
+        self._standings[group] = table
+        self._redraw()
+
+    def close(self) -> None:
+        """Leave the terminal as it was."""
+        self._stop()
+
+    def _body(self) -> Group:
+        parts: list[Any] = [self._stage_progress] if self._stage_progress and self._tasks else []
+        if self._running.plain:
+            parts += [self._running, *self._standings.values()]
+        return Group(*parts)
+
+    def _redraw(self) -> None:
+        if self._live:
+            self._live.update(self._body())
+
+    def _stop(self) -> None:
+        if self._live:
+            self._live.stop()
+            self._live = None
+
+
+def _standing(ranking: Ranking, key: str) -> str:
+    if key == ranking.leader:
+        return "fastest so far"
+    verdict = ranking.between(key, ranking.leader) if ranking.leader else None
+    return f"{verdict.ratio:.2f}x [{verdict.low:.2f}, {verdict.high:.2f}]" if verdict else "not measured yet"

@@ -1,0 +1,55 @@
+"""A table of digits, 784 pixel values and the label per line -> records of one label byte and the pixels."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from itertools import islice
+from typing import TYPE_CHECKING, TextIO
+
+import numpy as np
+
+from steelyard.errors import UserError
+from steelyard.inputs.data.tables import ImageSplit, Spool, Table
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from steelyard.inputs.data.request import Report
+    from steelyard.inputs.data.source import Source
+
+LINES = 1000
+
+
+def read_digits(source: Source, scratch: Path, report: Report) -> Table[ImageSplit]:  # noqa: ARG001
+    """Return the digits in the order of the table, sorted by label; there is no official division."""
+    columns = 1 + int(np.prod(source.data.shape))
+    try:
+        with Spool(scratch / "records.u8", np.uint8) as spool:
+            with gzip.open(source.path, "rt", encoding="ascii") as file:
+                while (block := _read_lines(file, columns)) is not None:
+                    spool.append(np.roll(block, 1, axis=1))  # the label is the last column
+            records = spool.finish().reshape(-1, columns)
+    except (OSError, EOFError, ValueError, zlib.error) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise UserError(f"{source.path} is not a table of {columns} columns of bytes ({error}).") from error
+    if not len(records):
+        raise UserError(f"{source.path} holds no digits.")
+    if records[:, 0].max() >= source.data.classes:
+        raise UserError(
+            f"{source.path} has label {records[:, 0].max()}; labels are 0 to {source.data.classes - 1}."
+        )
+    split = ImageSplit(records, np.arange(len(records)))
+    return Table(split, None, verified=source.verified, is_sorted=True)
+
+
+def _read_lines(file: TextIO, columns: int) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]] | None:
+    lines = list(islice(file, LINES))
+    if not lines:
+        return None
+    block = np.loadtxt(lines, dtype=np.uint8, delimiter=",", ndmin=2)
+    if block.shape[1] != columns:
+        message = f"a line has {block.shape[1]} columns"
+        raise ValueError(message)
+    return block

@@ -1,0 +1,127 @@
+"""Film reviews as text, from the official folders, archive, or a table -> token lists with their words."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import defaultdict
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from steelyard.errors import UserError
+from steelyard.inputs.data.archives import read_members
+from steelyard.inputs.data.request import Progress
+from steelyard.inputs.data.tables import Spool, Table, TextSplit
+from steelyard.inputs.data.text import split_words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from steelyard.inputs.data.request import Report
+    from steelyard.inputs.data.source import Source
+
+REPORT_REVIEWS = 2000
+
+
+class _Row(NamedTuple):
+    split: str
+    label: int
+    number: int  # of the review within split and label, as its file is named
+    start: int
+    length: int
+
+
+class _Collector:
+    """Spools the words of reviews as ids in order of first appearance."""
+
+    def __init__(self, source: Source, spool: Spool, report: Report) -> None:
+        self._source = source
+        self._report = report
+        self._spool = spool
+        self._ids: defaultdict[str, int] = defaultdict()
+        self._ids.default_factory = self._ids.__len__
+        self.rows: list[_Row] = []
+
+    def add(self, split: str, label: int, number: int, text: str) -> None:
+        words = split_words(text)
+        ids = np.fromiter(map(self._ids.__getitem__, words), np.int32, len(words))
+        self.rows.append(_Row(split, label, number, self._spool.count, len(words)))
+        self._spool.append(ids)
+        if not len(self.rows) % REPORT_REVIEWS:
+            total = self._source.data.train + self._source.data.test
+            self._report(Progress(f"Reading {self._source.data.name}", len(self.rows), total))
+
+    def finish(self, verified: str) -> Table[TextSplit]:
+        """Sort by (label, number), so that folder and archive give the same order."""
+        ids = self._spool.finish()
+        splits = {
+            name: _split(ids, sorted(row for row in self.rows if row.split == name))
+            for name in ("train", "test")
+        }
+        test = splits["test"] if self._source.data.test else None
+        for name, split in splits.items():
+            if not split.labels.size and (name == "train" or test is not None):
+                raise UserError(
+                    f"{self._source.path} holds no reviews under '{name}'; the split must not be empty."
+                )
+        return Table(splits["train"], test, verified=verified, is_sorted=True, words=tuple(self._ids))
+
+
+def _split(ids: np.ndarray[tuple[int], np.dtype[np.int32]], rows: list[_Row]) -> TextSplit:
+    starts = np.array([row.start for row in rows], np.int64)
+    lengths = np.array([row.length for row in rows], np.int64)
+    return TextSplit(ids, starts, lengths, np.array([row.label for row in rows], np.int32))
+
+
+def read_reviews(source: Source, scratch: Path, report: Report) -> Table[TextSplit]:
+    """Read `train|test/neg|pos/NUMBER_STARS.txt` of a folder or archive; UserError: a file is not UTF-8."""
+    review = re.compile(source.data.files)
+    with Spool(scratch / "words.i32", np.int32) as spool:
+        collector = _Collector(source, spool, report)
+        for name, content in read_members(source.path, review):
+            match = review.search(name)
+            if match:
+                text = _decode(content, f"{source.path}: {name}")
+                collector.add(match[2], int(match[3] == "pos"), int(match[4]), text)
+        return collector.finish(source.verified)
+
+
+def read_review_table(source: Source, scratch: Path, report: Report) -> Table[TextSplit]:
+    """Read the rows of `text,label,source` whose source is "imdb", numbered by their line in the table."""
+    try:
+        with Spool(scratch / "words.i32", np.int32) as spool:
+            collector = _Collector(source, spool, report)
+            for number, label, text in _table_rows(source.path):
+                collector.add("train", label, number, text)
+            return collector.finish(source.verified)
+    except UnicodeDecodeError as error:
+        raise UserError(f"{source.path} is not UTF-8 text (byte {error.start}); fetch it again.") from error
+    except csv.Error as error:
+        raise UserError(f"{source.path} is not a table of comma-separated values ({error}).") from error
+
+
+def _table_rows(path: Path) -> Iterator[tuple[int, int, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = csv.DictReader(file)
+        if rows.fieldnames != ["text", "label", "source"]:
+            raise UserError(f"{path} starts with {rows.fieldnames}, not with text,label,source.")
+        for number, row in enumerate(rows):
+            if row["source"] == "imdb":
+                yield number, _label(row["label"], path, rows.line_num), row["text"]
+
+
+def _label(text: str, path: Path, line: int) -> int:
+    if text not in ("0", "1"):
+        raise UserError(f"{path} has label '{text}' before line {line + 1}; it must be 0 or 1.")
+    return int(text)
+
+
+def _decode(content: bytes, where: str) -> str:
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise UserError(
+            f"{where} is not UTF-8 text (byte {error.start}); the official reviews are."
+        ) from error

@@ -1,0 +1,64 @@
+"""Cell + materials + plan -> the Job of one process. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from steelyard_worker.protocol import Certify, Job, Plan
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from steelyard.inputs.materials import Materials
+    from steelyard.plan.cells import Cell
+    from steelyard.plan.resolve import RunPlan
+    from steelyard_worker.protocol import Data
+
+
+def trial_name(number: int, attempt: int, cell: Cell) -> str:
+    """Return the name that ties a trial to its round, the attempt at that round, and its cell."""
+    return f"{number}.{attempt}/{cell.key}"
+
+
+def trial_folder(run: Path, number: int, attempt: int, cell: Cell) -> Path:
+    """Return where a measuring process leaves its record; sorted by name is sorted by round."""
+    return run / "trials" / f"r{number:02d}.{attempt}-{cell.slug}"
+
+
+def measuring(plan: RunPlan, cell: Cell, materials: Materials, number: int, attempt: int, folder: Path) -> Job:
+    """Return the job of one measuring process; only the first round trains to the evaluation."""
+    shape = plan.protocol.plan
+    inputs = tuple(name for name in shape.inputs if materials.data.prepared or name == "resident")
+    fixed = shape.warmup != "adaptive"
+    evaluate = bool(materials.data.prepared) and "pipeline" in inputs and (number == 1 or fixed)
+    shape = replace(
+        shape, inputs=inputs, evaluate=evaluate, train_steps=plan.study.train_steps if evaluate else 0,
+        loader_workers=plan.options.loader_workers,
+    )  # fmt: skip
+    return _job(plan, cell, materials.weights, materials.data, "measure", trial_name(number, attempt, cell), folder, shape)
+
+
+def resident_only(job: Job) -> Job:
+    """Return the job without data: one synthetic batch, no evaluation."""
+    shape = replace(job.plan, inputs=("resident",), evaluate=False, train_steps=0)
+    return replace(job, plan=shape)
+
+
+def certifying(
+    plan: RunPlan, cell: Cell, materials: Materials, folder: Path, variants: tuple[int, ...] = (0,)
+) -> Job:
+    """Return the job that dumps the tensors of a certificate: unperturbed (0) and perturbed variants."""
+    job = _job(plan, cell, materials.weights, materials.data, "certify", f"0.0/{cell.key}", folder, Plan())
+    return replace(job, certify=Certify(variants=variants))
+
+
+def _job(
+    plan: RunPlan, cell: Cell, weights: Path, data: Data, task: str, name: str, folder: Path, shape: Plan
+) -> Job:
+    workload, preset = plan.preset(cell.group)
+    return Job(
+        task=task, trial=name, framework=cell.framework, workload=cell.workload, workload_folder=str(workload.folder),
+        preset=cell.preset, sizes=preset.sizes, settings=cell.settings, optimizer=cell.optimizer, weights=str(weights),
+        data=data, folder=str(folder), seed=plan.options.seed, metric=workload.metric, plan=shape,
+    )  # fmt: skip

@@ -1,0 +1,176 @@
+"""Start one worker, guard it, and return what became of it; its events file stays behind whatever happens."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import signal
+import subprocess
+import time
+from dataclasses import asdict, dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from steelyard.catalog.frameworks import WORKER
+from steelyard.environments import clean_environ
+from steelyard.results import trials
+from steelyard_worker import protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from steelyard.results.trials import Trial
+    from steelyard_worker.protocol import Job
+
+    Watch = Callable[[dict[str, Any]], None]
+
+POLL_S = 0.05
+LAST_WORDS = 400
+# The worker's own code for a full disk, and Python's for output that could not be written: the log is on the same disk.
+FULL = (5, 120)
+
+
+@dataclass(frozen=True)
+class Guard:
+    """When a silent worker is given up; its longest silence is a compilation."""
+
+    silence_s: float = 600.0
+    stopped: Callable[[], bool] = lambda: False  # asked while the worker runs: has the run been given up?
+
+
+def launch(job: Job, python: Path, watch: Watch, guard: Guard, worker: Path = WORKER) -> Trial:
+    """Run one job in its own process group; returns the Trial, with `error` set when it did not finish."""
+    folder = _empty(Path(job.folder))
+    job = replace(job, spawned_ns=time.perf_counter_ns(), worker_hash=worker_hash(worker))
+    (folder / trials.JOB).write_text(json.dumps(asdict(job), indent=1), encoding="utf-8")
+    verdict = _run(job, python, worker, watch, guard)
+    trial = trials.read(folder)
+    return trial if trial.done or trial.error else _record(trial, *verdict)
+
+
+def worker_hash(worker: Path = WORKER) -> str:
+    """Hash of every source file of the worker: part of each row, as it is part of each measurement."""
+    digest = sha256()
+    for path in sorted(worker.rglob("*")):
+        if path.suffix in (".py", ".toml"):
+            digest.update(str(path.relative_to(worker)).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _empty(folder: Path) -> Path:
+    """Make a trial's folder; what an interrupted process left there is kept aside, as records are only ever added to."""
+    if (folder / protocol.EVENTS).exists():
+        earlier = (folder.with_name(f"{folder.name}.earlier{number}") for number in itertools.count(1))
+        folder.rename(next(path for path in earlier if not path.exists()))
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _run(job: Job, python: Path, worker: Path, watch: Watch, guard: Guard) -> tuple[str, str]:
+    """Start the process and see it end; returns what to record when it has not said itself how it ended."""
+    folder = Path(job.folder)
+    with (folder / protocol.LOG).open("ab") as log:
+        try:
+            process = _start(job, python, worker, log)
+        except OSError as error:
+            return (
+                "crash",
+                f"The interpreter {python} could not be started ({error.strerror}); --resume makes a missing environment anew.",
+            )
+        try:
+            return _wait(process, folder, watch, guard) or _last_words(process.returncode, folder)
+        finally:
+            _kill(process)
+
+
+def _start(job: Job, python: Path, worker: Path, log: BinaryIO) -> subprocess.Popen[bytes]:
+    environ = clean_environ(python)
+    process = subprocess.Popen(
+        [str(python), "-I", str(worker / "__main__.py")], stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT,
+        env=environ, cwd=job.folder, start_new_session=True,
+    )  # fmt: skip
+    assert process.stdin is not None
+    # A broken pipe: it died before it listened; its exit code and its log say why.
+    with contextlib.suppress(BrokenPipeError), process.stdin:
+        process.stdin.write(protocol.to_line(job).encode() + b"\n")
+    return process
+
+
+def _wait(process: subprocess.Popen[bytes], folder: Path, watch: Watch, guard: Guard) -> tuple[str, str] | None:
+    """Pass events on as they come; returns what the guard decided, or None when the process ended by itself."""
+    tail = _Tail(folder / protocol.EVENTS)
+    heard = time.monotonic()
+    while process.poll() is None:
+        for event in tail.new():
+            heard = time.monotonic()
+            watch(event)
+        if guard.stopped():
+            return "killed", "The worker was stopped with the run."
+        if time.monotonic() - heard > guard.silence_s:
+            return "hung", f"The worker said nothing for {guard.silence_s:.0f} s and was stopped."
+        time.sleep(POLL_S)
+    for event in tail.new():
+        watch(event)
+    return None
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End the whole group: loader processes of a framework must not outlive their trial."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _last_words(code: int, folder: Path) -> tuple[str, str]:
+    if code in FULL:
+        return "disk-full", f"The disk that holds {folder} is full. Free some space, then use --resume."
+    lines = (folder / protocol.LOG).read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    words = lines[-1][:LAST_WORDS] if lines else "it left no output"
+    if code == -signal.SIGKILL:
+        return "killed", "The worker was killed (signal 9); when nobody did it by hand, the machine ran out of memory."
+    if code < 0:
+        return "killed", f"The worker died of {signal.Signals(-code).name}: {words}"
+    return "crash", f"The worker ended with exit code {code}: {words}"
+
+
+def _record(trial: Trial, kind: str, message: str) -> Trial:
+    """Write the launcher's finding into the record, after cutting off a line that the worker could not finish."""
+    path = trial.folder / protocol.EVENTS
+    line = json.dumps(
+        {"v": protocol.VERSION, "event": "error", "t_ns": time.perf_counter_ns(), "kind": kind, "message": message}
+    )
+    # A full disk cannot take the line; the sentence still reaches the person, and no earlier event is touched.
+    with contextlib.suppress(OSError), path.open("a+b") as file:
+        file.seek(0)
+        file.truncate(file.read().rfind(b"\n") + 1)
+        file.write(line.encode() + b"\n")
+    return replace(trial, error=(kind, message))
+
+
+class _Tail:
+    """Read the lines that have been added to a growing file since last time."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._position = path, 0
+
+    def new(self) -> list[dict[str, Any]]:
+        if not self._path.exists():
+            return []
+        with self._path.open("rb") as file:
+            file.seek(self._position)
+            text = file.read()
+        whole = text[: text.rfind(b"\n") + 1]
+        self._position += len(whole)
+        return [event for line in whole.splitlines() if (event := _event(line))]
+
+
+def _event(line: bytes) -> dict[str, Any]:
+    """Return the event of a line; a damaged one shows nothing here, and is refused when the trial is read."""
+    try:
+        event = json.loads(line)
+    except ValueError:
+        return {}
+    return event if isinstance(event, dict) and "event" in event else {}

@@ -1,0 +1,67 @@
+"""Studies: named, versioned plans of cells, each answering one question."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from steelyard.errors import UserError, nearest
+from steelyard.files import settings_files
+
+FOLDER = Path(__file__).parent
+LONGEST_NAME = 40
+
+
+@dataclass(frozen=True)
+class Study:
+    """`workloads` are `name:preset`; `frameworks` are names or `*` for all."""
+
+    name: str
+    title: str
+    question: str
+    version: int
+    protocol: str
+    workloads: tuple[str, ...]
+    frameworks: tuple[str, ...]
+    train_steps: int = 0
+    evaluation_limit: int = 0
+    minutes: float = 0.0  # no round begins later than this after the first; 0: until every pair is decided
+
+
+def all_studies() -> dict[str, Study]:
+    """Return the studies that come with steelyard."""
+    return {study.name: study for study in map(read, sorted(FOLDER.glob("*.toml")))}
+
+
+def study(name: str) -> Study:
+    """Return a study by name, or from a file of one's own."""
+    if name.endswith(".toml"):
+        return read(Path(name).expanduser())
+    known = all_studies()
+    if name not in known:
+        raise UserError(f"There is no study '{name}'.{nearest(name, list(known))}")
+    return known[name]
+
+
+def chosen(study: Study, titles: list[str], names: list[str]) -> Study:
+    """Return a study with its workloads replaced by a person's own choice: what it is called and asks follows."""
+    once, short = list(dict.fromkeys(titles)), "-".join(dict.fromkeys(names))
+    name = short if len(short) <= LONGEST_NAME else f"{len(dict.fromkeys(names))}-workloads"
+    which = "it" if len(once) == 1 else "each of them"
+    return replace(
+        study, name=name, title=" and ".join([", ".join(once[:-1]), once[-1]] if once[1:] else once),
+        question=f"Which framework trains {which} fastest on this machine?",
+    )  # fmt: skip
+
+
+def read(path: Path) -> Study:
+    """Read one study file."""
+    raw = settings_files.read(path)
+    found: Study = settings_files.build(path, raw, "", Study)
+    for key in ("workloads", "frameworks"):
+        if not getattr(found, key):
+            line = settings_files.line_of(path, key)
+            raise UserError(
+                f"{path}, line {line}: '{key}' is empty, so there is nothing to measure. Name at least one."
+            )
+    return found

@@ -1,0 +1,218 @@
+"""The index of all runs: trials go in as they finish, come out as the same Trials; rebuilt from event files at will."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from steelyard.errors import UserError
+from steelyard.results import record, trials
+from steelyard.results.trials import Block, Evaluation, Trial
+from steelyard_worker import protocol
+
+FILE = "index.sqlite"
+RUN = record.FILE
+BUSY_S = 30
+TRIALS = "trials"
+SCHEMA_VERSION = 1
+
+
+class Store:
+    """One SQLite file beside the run folders."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._notices: list[str] = []
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._open(folder / FILE)
+        except (OSError, sqlite3.OperationalError) as error:
+            self._do_without(error)
+        except sqlite3.DatabaseError as error:
+            self._set_aside(error)
+
+    @property
+    def notice(self) -> str:
+        """What a person should know about the index; empty when all is well."""
+        return " ".join(dict.fromkeys(self._notices))
+
+    def _open(self, where: Path | str) -> None:
+        self._base = sqlite3.connect(where, timeout=BUSY_S, isolation_level=None)
+        self._base.row_factory = sqlite3.Row
+        self._base.execute("PRAGMA foreign_keys = ON")
+        # A power cut may lose the newest rows; they are read again from the event files.
+        self._base.execute("PRAGMA synchronous = NORMAL")
+        if self._base.execute("PRAGMA quick_check").fetchone()[0] != "ok":
+            raise sqlite3.DatabaseError("its check failed")
+        version = self._base.execute("PRAGMA user_version").fetchone()[0]
+        if version != SCHEMA_VERSION:
+            self._create()
+
+    def _create(self) -> None:
+        fresh = not self._base.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if not fresh:
+            raise sqlite3.DatabaseError("it was written by another version")
+        self._base.execute("PRAGMA journal_mode = WAL")
+        self._base.executescript((Path(__file__).parent / "schema.sql").read_text(encoding="utf-8"))
+        self._base.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        self._ingest_all()
+
+    def _do_without(self, error: Exception) -> None:
+        """Where the index can be neither read nor written (a read-only disk), read the event files into memory."""
+        self._open(":memory:")
+        self._notices.append(
+            f"The index {self.folder / FILE} cannot be used ({error}); the event files were read instead."
+        )
+
+    def _set_aside(self, error: sqlite3.DatabaseError) -> None:
+        """Keep the damaged file for whoever wants to look, and build a new one from the event files."""
+        path = self.folder / FILE
+        self._base.close()
+        for suffix in ("", "-wal", "-shm"):
+            old = path.with_name(path.name + suffix)
+            if old.exists():
+                old.replace(path.with_name(f"{path.name}.damaged{suffix}"))
+        self._notices.append(
+            f"The index {path} could not be used ({error}); it was rebuilt from the event files, nothing is lost."
+        )
+        self._open(path)
+
+    def rebuild(self) -> None:
+        """Forget everything and read every run folder again."""
+        self._base.execute("DELETE FROM runs")
+        self._ingest_all()
+
+    def _ingest_all(self) -> None:
+        for path in sorted(self.folder.glob(f"*/{RUN}")):
+            try:
+                self._catch_up(path.parent.name)
+            except UserError as error:
+                self._notices.append(str(error))
+
+    def _catch_up(self, run: str) -> None:
+        """Index what ended without being indexed: the process that should have done it was killed, or could not write."""
+        if not self._base.execute("SELECT count(*) FROM runs WHERE id = ?", (run,)).fetchone()[0]:
+            self.add_run(self.folder / run)
+        known = {row["id"] for row in self._base.execute("SELECT id FROM trials WHERE run = ?", (run,))}
+        for folder in sorted((self.folder / run / TRIALS).glob("*/")):
+            if folder.name not in known and (folder / trials.JOB).exists():
+                self._ingest(run, folder)
+
+    def _ingest(self, run: str, folder: Path) -> None:
+        try:
+            trial = trials.read(folder)
+        except UserError as error:
+            self._notices.append(str(error))
+            return
+        if trial.done or trial.error:
+            self.add_trial(run, trial)
+
+    def _change(self, *statements: tuple[str, list[Any]]) -> None:
+        """Run each statement for its rows, all or nothing.
+
+        An index that cannot be written stops nobody: it catches up from the event files.
+        """
+        try:
+            self._base.execute("BEGIN IMMEDIATE")
+            for text, rows in statements:
+                self._base.executemany(text, rows)
+            self._base.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._notices.append(
+                f"The index {self.folder / FILE} could not be written ({error}); the event files have everything."
+            )
+        finally:
+            if self._base.in_transaction:  # not so where SQLite has rolled back by itself, as on a full disk
+                self._base.execute("ROLLBACK")
+
+    def add_run(self, folder: Path) -> None:
+        """Index a run from its run.json; what it says now replaces what it said before. A damaged one is a UserError."""
+        known = record.read(folder)
+        row = {key: getattr(known, key) for key in ("study", "created", "state", "machine", "method")}
+        row |= {"id": folder.name, "folder": str(folder), "plan": json.dumps(known.plan)}
+        names = ", ".join(row)
+        updates = ", ".join(f"{name} = excluded.{name}" for name in row if name != "id")
+        marks = ", ".join(f":{name}" for name in row)
+        self._change((f"INSERT INTO runs ({names}) VALUES ({marks}) ON CONFLICT (id) DO UPDATE SET {updates}", [row]))
+
+    def add_trial(self, run: str, trial: Trial) -> None:
+        """Index one trial and its blocks."""
+        row, name = _row(run, trial), trial.folder.name
+        self._change(
+            ("DELETE FROM trials WHERE run = ? AND id = ?", [(run, name)]),
+            (f"INSERT INTO trials ({', '.join(row)}) VALUES ({', '.join(':' + key for key in row)})", [row]),
+            (
+                "INSERT INTO blocks VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                [(run, name, *vars(block).values()) for block in trial.blocks],
+            ),
+        )
+
+    def runs(self) -> list[dict[str, Any]]:
+        """Return every run, the newest first."""
+        rows = self._base.execute(
+            "SELECT runs.*, (SELECT count(*) FROM trials WHERE run = runs.id AND task = 'measure') AS processes"
+            " FROM runs ORDER BY created DESC, id DESC"
+        )
+        return [dict(row) for row in rows]
+
+    def trials(self, run: str) -> list[Trial]:
+        """Return the ended trials of a run in the order in which they were done."""
+        self._catch_up(run)
+        blocks: dict[str, list[Block]] = {}
+        for row in self._base.execute("SELECT * FROM blocks WHERE run = ? ORDER BY trial, first_step", (run,)):
+            blocks.setdefault(row["trial"], []).append(Block(*tuple(row)[2:]))
+        rows = self._base.execute("SELECT * FROM trials WHERE run = ? ORDER BY id", (run,))
+        known = [(self.folder / run / TRIALS / row["id"], row) for row in rows]
+        # A trial whose folder was deleted is left out; runs that were moved are found where they are now.
+        return [_trial(folder, row, blocks.get(row["id"], [])) for folder, row in known if folder.is_dir()]
+
+    def close(self) -> None:
+        """Close the file."""
+        self._base.close()
+
+
+def _row(run: str, trial: Trial) -> dict[str, Any]:
+    job = trial.job
+    return {
+        "run": run, "id": trial.folder.name, "task": job.task, "cell": cell_of(trial),
+        "round": round_of(trial)[0], "attempt": round_of(trial)[1],
+        "framework": job.framework, "workload": job.workload, "preset": job.preset, "mode": job.settings.mode,
+        "method": trial.method, "worker_hash": job.worker_hash, "job": json.dumps(asdict(job)),
+        "applied": json.dumps(trial.applied), "libraries": json.dumps(trial.libraries),
+        "phases_ns": json.dumps(trial.phases_ns), "to_first_step_ns": trial.first_step_since_spawn_ns,
+        "peak_resident_bytes": trial.peak_resident_bytes, "peak_device_bytes": trial.peak_device_bytes,
+        "evaluation": json.dumps(asdict(trial.evaluation)) if trial.evaluation else None,
+        "warnings": json.dumps(trial.warnings), "error_kind": trial.error[0] if trial.error else None,
+        "error_message": trial.error[1] if trial.error else None, "done": int(trial.done), "folder": str(trial.folder),
+    }  # fmt: skip
+
+
+def cell_of(trial: Trial) -> str:
+    """Return the cell's key: a trial is named `round.attempt/cell`."""
+    return trial.job.trial.partition("/")[2]
+
+
+def group_of(trial: Trial) -> str:
+    """Return the group of the trial's cell."""
+    return f"{trial.job.workload}:{trial.job.preset}"
+
+
+def round_of(trial: Trial) -> tuple[int, int]:
+    """Return (round, attempt); round 0 is outside the rounds."""
+    number, _, attempt = trial.job.trial.partition("/")[0].partition(".")
+    return int(number), int(attempt or 0)
+
+
+def _trial(folder: Path, row: sqlite3.Row, blocks: list[Block]) -> Trial:
+    evaluation = json.loads(row["evaluation"]) if row["evaluation"] else None
+    return Trial(
+        folder=folder, job=protocol.from_line(row["job"]), method=row["method"],
+        applied=json.loads(row["applied"]), libraries=json.loads(row["libraries"]), phases_ns=json.loads(row["phases_ns"]),
+        first_step_since_spawn_ns=row["to_first_step_ns"], blocks=tuple(blocks),
+        evaluation=Evaluation(**evaluation) if evaluation else None, peak_resident_bytes=row["peak_resident_bytes"],
+        peak_device_bytes=row["peak_device_bytes"], warnings=tuple(json.loads(row["warnings"])),
+        error=(row["error_kind"], row["error_message"]) if row["error_kind"] else None, done=bool(row["done"]),
+    )  # fmt: skip
