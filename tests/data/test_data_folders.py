@@ -315,7 +315,7 @@ def test_gray_digits_are_shifted_enlarged_and_padded(tmp_path: Path):
 PREPARE = """\
 import resource, sys
 from pathlib import Path
-from steelyard.data import DataRequest, prepare
+from steelyard.inputs.data import DataRequest, prepare
 prepare(DataRequest("imagenet", Path(sys.argv[1]), {"resize": 256, "crop": 224, "augment": True}))
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
