@@ -15,9 +15,9 @@ from benchmarks.rows import Row
 from steelyard import environments
 from steelyard.catalog import frameworks
 from steelyard.catalog.frameworks import WORKER
-from steelyard.inputs import materials
+from steelyard.inputs import group_inputs
 from steelyard.inputs.data.synthetic import synthesise
-from steelyard.inputs.materials import Materials
+from steelyard.inputs.group_inputs import GroupInputs
 from steelyard.inputs.weights import initialise
 from steelyard.measure.jobs import certifying
 from steelyard.plan import resolve as plan
@@ -94,9 +94,9 @@ class BenchmarkError(Exception):
     """A process of a benchmark ended badly."""
 
 
-def materials_of(planned: RunPlan, cell: Cell) -> Materials:
+def materials_of(planned: RunPlan, cell: Cell) -> GroupInputs:
     """Weights and a synthetic batch are all that is needed: no data set is fetched."""
     workload, preset = planned.preset(cell.group)
     network = workload.network(preset)
-    synthetic = synthesise(network, preset.sizes["batch"], materials.SYNTHETIC_SEED, workload.spec_hash(preset))
-    return Materials(initialise(network.parameters, 1), Data(str(synthetic)), "synthetic", {}, "")
+    synthetic = synthesise(network, preset.sizes["batch"], group_inputs.SYNTHETIC_SEED, workload.spec_hash(preset))
+    return GroupInputs(initialise(network.parameters, 1), Data(str(synthetic)), "synthetic", {}, "")

@@ -5,7 +5,7 @@ Standard input: one JSON line {"worker", "job", "against": "bare"|"reference"|"b
 framework. Standard output: one JSON line {"ratios": [...], "step_ms", "steps"}; a ratio is our time over the other's, block by
 block; against a reference also {"count", "our_count", "source", "differs", "more"}: trainable scalars, what it is, what it
 computes otherwise, and how many scalars it says that it trains more than ours (its MORE; without one, none). "bare alone" runs
-`pairs` steps of the bare loop and prints {"peak_bytes"}, the process's peak resident size.
+`pairs` steps of the bare loop and prints {"peak_bytes"}, the process's peak cached size.
 """
 
 import importlib.util

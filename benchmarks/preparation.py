@@ -51,7 +51,7 @@ def _inside() -> None:
 
 
 def _peak_bytes() -> int:
-    """Return the peak resident size of this process (Linux counts in KiB)."""
+    """Return the peak cached size of this process (Linux counts in KiB)."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks.rows import Row
 from steelyard import host
-from steelyard.inputs.materials import Materials
+from steelyard.inputs.group_inputs import GroupInputs
 from steelyard.measure import jobs
 from steelyard.plan import resolve as plan
 from steelyard.plan.options import Options
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from steelyard.plan.resolve import RunPlan
 
 WORKLOADS = Path(__file__).parents[1] / "tests" / "workloads"
-FRAMEWORKS = ("fake", "sham")
+FRAMEWORKS = ("fake", "dummy")
 ROUNDS, BLOCKS, STEPS = 5, 100, 1000
 STEP_NS = 10_000_000
 PAIRS = 15
@@ -76,7 +76,7 @@ def measure() -> list[Row]:
     return [
         Row("10^6 samples stored / same bytes raw", median(a / b for a, b in pairs), 2.0, "at most", how),
         Row("report of 10^6 samples, s", seconds, 2.0, "at most", f"page and table, best of {REPORTS}"),
-        Row("report of 10^6 samples, peak MB", megabytes, 500.0, "at most", "resident, interpreter included"),
+        Row("report of 10^6 samples, peak MB", megabytes, 500.0, "at most", "cached, interpreter included"),
     ]
 
 
@@ -124,7 +124,7 @@ def _store(folder: Path, store: Store, processes: list[Process]) -> None:
         events = EventWriter(home / EVENTS, time.perf_counter_ns)
         recorder = Recorder(home, events)
         for block in process.blocks:
-            recorder.keep(Losses(), block, "resident", "counted")
+            recorder.keep(Losses(), block, "cached", "counted")
         events.write("done")
         recorder.close()
         events.close()
@@ -165,7 +165,7 @@ def _run_folder(planned: RunPlan, root: Path, number: int) -> Path:
 def _prepare(planned: RunPlan, folder: Path, process: Process) -> None:
     home = jobs.trial_folder(folder, process.number, 0, process.cell)
     home.mkdir(parents=True)
-    nothing = Materials(Path("weights"), Data("synthetic"), "", {}, "")
+    nothing = GroupInputs(Path("weights"), Data("synthetic"), "", {}, "")
     job = jobs.measuring(planned, process.cell, nothing, process.number, 0, home)
     (home / trials.JOB).write_text(json.dumps(asdict(job)), encoding="utf-8")
 

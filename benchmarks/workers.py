@@ -42,7 +42,7 @@ def measure(names: list[str] | None = None) -> list[Row]:
 
 def _start(name: str, python: Path) -> Row:
     trial = _trial(name, python, LARGEST, BATCH)
-    steady_ns = trial.location_ns("resident") or 0.0
+    steady_ns = trial.location_ns("cached") or 0.0
     first_ns, import_ns = trial.phases_ns["first-step"], trial.phases_ns["import"]
     own_s = ((trial.first_step_since_spawn_ns or 0) - import_ns - first_ns + steady_ns) / 1e9
     how = f"import {import_ns / 1e9:.1f} s and first step {first_ns / 1e9:.1f} s left out, one steady step counted"
@@ -61,7 +61,7 @@ def _trial(name: str, python: Path, group: str, batch: int) -> Trial:
     planned = plan.plan(options)
     with TemporaryDirectory() as folder:
         job = measuring(planned, planned.cells[0], materials_of(planned, planned.cells[0]), 1, 0, Path(folder) / "trial")
-        job = replace(job, plan=replace(job.plan, inputs=("resident",), evaluate=False))
+        job = replace(job, plan=replace(job.plan, inputs=("cached",), evaluate=False))
         trial = launch(job, python, lambda _: None, Guard(600))
         if trial.error:
             raise SystemExit(f"{name} on {group} failed: {json.dumps(trial.error)}")

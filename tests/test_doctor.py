@@ -9,7 +9,7 @@ import pytest
 from steelyard.environments.complaint import Complaint
 from steelyard.environments.execution import InstallError
 from steelyard.host import describe
-from steelyard.host.noise import Quietness
+from steelyard.host.noise import HostNoise
 from steelyard.measure import doctor
 from steelyard.measure.doctor import examine
 
@@ -76,10 +76,10 @@ def test_little_memory_and_a_quota_and_powersave_are_warned_of() -> None:
 
 
 def test_steal_is_told_and_a_quiet_machine_praised() -> None:
-    loud = doctor.quietness_finding(Quietness(seconds=5, samples=6, steal_share=0.2))
+    loud = doctor.host_noise_finding(HostNoise(seconds=5, samples=6, steal_share=0.2))
     assert (loud.state, "20.0%" in loud.sentence) == ("warn", True)
-    assert doctor.quietness_finding(Quietness(seconds=5, samples=6)).state == "ok"
-    unknown = doctor.quietness_finding(Quietness(seconds=0, samples=0, unknown={"all": "no /proc"}))
+    assert doctor.host_noise_finding(HostNoise(seconds=5, samples=6)).state == "ok"
+    unknown = doctor.host_noise_finding(HostNoise(seconds=0, samples=0, unknown={"all": "no /proc"}))
     assert (unknown.state, unknown.sentence) == ("warn", "Not known: no /proc.")
 
 

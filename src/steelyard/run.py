@@ -9,7 +9,7 @@ from steelyard import report
 from steelyard.certificates import certification
 from steelyard.environments import setup
 from steelyard.errors import UserError
-from steelyard.inputs import materials
+from steelyard.inputs import group_inputs
 from steelyard.measure import noise_floor as calibration
 from steelyard.measure import peak as physics
 from steelyard.measure import rounds
@@ -78,7 +78,7 @@ def _prepare(options: Options, folder: Path, screen: Screen) -> Session:
     store = Store(folder.parent)
     environments, wanted = setup.environments(wanted, screen)
     screen.stage("Data and weights")
-    shared = materials.prepare(wanted, lambda p: screen.progress(p.sentence, p.done, p.total))
+    shared = group_inputs.prepare(wanted, lambda p: screen.progress(p.sentence, p.done, p.total))
     setup.note(folder, wanted, environments, shared)
     store.add_run(folder)
     return Session(wanted, folder, environments, shared, store, screen)

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 MANY_CLASSES = 100
 
 
-def answers(classes: int) -> Callable[[Batch, Batch], Batch] | None:
-    """Return what `Network.answers` of a classifier is: None, the default, where top-5 says nothing."""
+def predictions(classes: int) -> Callable[[Batch, Batch], Batch] | None:
+    """Return what `Network.predictions` of a classifier is: None, the default, where top-5 says nothing."""
     return with_five if classes >= MANY_CLASSES else None
 
 
 def with_five(outputs: Batch, batch: Batch) -> Batch:
-    """`logits` (N, classes) and `label` (N,) -> truth and answer int32 (N,), among_five int8 (N,).
+    """`logits` (N, classes) and `label` (N,) -> truth and predicted int32 (N,), among_five int8 (N,).
 
     A class counts among the five if fewer than five others score higher, or as high and come before it.
     """
@@ -33,6 +33,6 @@ def with_five(outputs: Batch, batch: Batch) -> Batch:
     five = (better < 5) & ~np.isnan(own[:, 0])
     return {
         "truth": truth.astype(np.int32),
-        "answer": np.argmax(logits, axis=1).astype(np.int32),
+        "predicted": np.argmax(logits, axis=1).astype(np.int32),
         "among_five": five.astype(np.int8),
     }

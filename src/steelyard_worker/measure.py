@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steelyard_worker import batches, steady, tensors
-from steelyard_worker.protocol import ANSWERS, ENCODING, LOSSES, SAMPLES, Refusal
+from steelyard_worker.protocol import ENCODING, LOSSES, PREDICTIONS, SAMPLES, Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 # Blocks of the warm-up are short, so that a compilation inside one is seen soon.
 WARMUP_BLOCK_STEPS = 5
-# A resident phase starts in a process that is warm already: only the change of input has to settle.
-RESIDENT_WARMUP_STEPS = 10
+# A cached phase starts in a process that is warm already: only the change of input has to settle.
+CACHED_WARMUP_STEPS = 10
 
 monotonic: Clock = time.perf_counter_ns
 
@@ -124,7 +124,7 @@ def measure(
             if alone:
                 session.first_step(feed, source, job.spawned_ns)
             settled = job.plan.warmup == "adaptive" and not alone
-            session.weigh(feed, source, f"steps:{RESIDENT_WARMUP_STEPS}" if settled else job.plan.warmup, 0)
+            session.weigh(feed, source, f"steps:{CACHED_WARMUP_STEPS}" if settled else job.plan.warmup, 0)
 
 
 @dataclass
@@ -214,18 +214,18 @@ class _Session:
             self.recorder.keep(self.trainer, block, "pipeline", "training")
 
     def evaluate(self, job: Job) -> None:
-        """Keep the answers on the test split, to be judged by the metric; steps trained so far are said with them."""
+        """Keep the predictions on the test split, to be judged by the metric; steps trained so far are said with them."""
         began = self.clock()
-        parts = [self._answers(batch) for batch in batches.evaluation_batches(job.data, job.batch)]
-        answers = {name: np.concatenate([part[name] for part in parts]) for name in (parts[0] if parts else ())}
+        parts = [self._predict(batch) for batch in batches.evaluation_batches(job.data, job.batch)]
+        predictions = {name: np.concatenate([part[name] for part in parts]) for name in (parts[0] if parts else ())}
         if self.network.write and parts:
-            answers["encoding"] = np.fromfile(Path(job.data.prepared) / ENCODING, np.uint8)
+            predictions["encoding"] = np.fromfile(Path(job.data.prepared) / ENCODING, np.uint8)
         elapsed_ns = self.clock() - began
-        tensors.write(Path(job.folder) / ANSWERS, answers, {"steps": self.recorder.steps})
+        tensors.write(Path(job.folder) / PREDICTIONS, predictions, {"steps": self.recorder.steps})
         self.events.write("evaluated", steps=self.recorder.steps, elapsed_ns=elapsed_ns, samples=len(parts) * job.batch)
 
-    def _answers(self, batch: Batch) -> Batch:
-        keep = self.network.answers or classified
+    def _predict(self, batch: Batch) -> Batch:
+        keep = self.network.predictions or classified
         found = keep(self._forward(batch), batch)
         return found | self.network.write(self._forward, batch) if self.network.write else found
 
@@ -235,7 +235,7 @@ class _Session:
 
 def classified(outputs: Batch, batch: Batch) -> Batch:
     """Return the true class and the one with the largest logit, int32 (N,)."""
-    return {"truth": batch["label"], "answer": outputs["logits"].argmax(axis=1).astype(np.int32)}
+    return {"truth": batch["label"], "predicted": outputs["logits"].argmax(axis=1).astype(np.int32)}
 
 
 def _typical(step_ns: list[int]) -> float:

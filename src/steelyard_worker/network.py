@@ -71,7 +71,7 @@ class Network:
     frames of CTC; 0 where there is none.
 
     `draw(generator, batch)` makes a synthetic batch where inputs depend on each other (lengths, masks); without it every input
-    is drawn by itself. `answers(outputs, batch)` keeps what is judged of an evaluated batch, small arrays (N, ...) by name;
+    is drawn by itself. `predictions(outputs, batch)` keeps what is judged of an evaluated batch, small arrays (N, ...) by name;
     without it the class with the largest of `logits`, beside `label`. `write(forward, batch)` adds what the network writes when
     nobody tells it the words before, where `forward(batch)` is its own pass in inference; the words are judged as text.
     """
@@ -82,7 +82,7 @@ class Network:
     activations: int = 0
     recursion: int = 0
     draw: Callable[[np.random.Generator, int], Batch] | None = None
-    answers: Callable[[Batch, Batch], Batch] | None = None
+    predictions: Callable[[Batch, Batch], Batch] | None = None
     write: Callable[[Callable[[Batch], Batch], Batch], Batch] | None = None
 
     @property

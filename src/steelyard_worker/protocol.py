@@ -27,8 +27,8 @@ EVENTS = "events.jsonl"
 SAMPLES = "samples.i64"
 LOSSES = "losses.f32"
 LOG = "output.log"
-# Tensors folder: what the network answered on the test split, small arrays (samples, ...), judged by the metric.
-ANSWERS = "answers"
+# Tensors folder: the predictions on the test split as small arrays (samples, ...); the metric scores them.
+PREDICTIONS = "predictions"
 # Beside prepared text: how it was cut into word pieces. The record must be readable when the prepared data are gone.
 ENCODING = "tokenizer.json"
 
@@ -42,7 +42,7 @@ class Refusal(Exception):
 
 
 # What follows the refusal of a native update rule that a framework does not have.
-WRITTEN_OUT = "With --flavour strict it is written out by hand."
+WRITTEN_OUT = "With --optimizer-implementation reference it is written out by hand."
 
 ERROR_KINDS = (
     "unsupported",  # the framework cannot do this; the message says how that was shown
@@ -74,7 +74,7 @@ class Optimizer:
     """An update rule with its constants; `decay` lists the tensors under weight decay.
 
     clip: largest global L2 norm of all gradients together, scaled down to it before anything else; 0: no clipping.
-    flavour: "native" (the framework's own) or "strict" (written out by hand, exactly the canonical formula).
+    implementation: "native" (the framework's own) or "reference" (written out by hand, exactly the canonical formula).
     form: "canonical" (epsilon outside the square root, after bias correction) or "epsilon-hat".
     correction: precision in which 1 - beta^t is computed: "float64" or "float32".
     """
@@ -89,7 +89,7 @@ class Optimizer:
     weight_decay: float = 0.0
     decay: tuple[str, ...] = ()
     clip: float = 0.0
-    flavour: str = "native"
+    implementation: str = "native"
     form: str = "canonical"
     correction: str = "float64"
 
@@ -123,7 +123,7 @@ class Data:
 class Plan:
     """How one process measures. Steps are optimizer steps; seconds are wall time."""
 
-    inputs: tuple[str, ...] = ("pipeline", "resident")
+    inputs: tuple[str, ...] = ("pipeline", "cached")
     warmup: str = "adaptive"  # "adaptive" | "steps:N" | "epochs:N"
     counted: str = "optimal"  # "optimal" | "steps:N" | "epochs:N"
     warmup_min_steps: int = 10

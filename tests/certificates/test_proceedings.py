@@ -66,7 +66,7 @@ def test_references_compute_in_float64_by_the_strict_rule_in_the_form_the_framew
     for job in (first, second):
         assert job.task == "certify"
         assert job.settings.precision == "float64"
-        assert (job.optimizer.flavour, job.optimizer.form) == ("strict", "epsilon-hat")
+        assert (job.optimizer.implementation, job.optimizer.form) == ("reference", "epsilon-hat")
         assert (job.weights, job.data) == (proceedings.candidate.job.weights, proceedings.candidate.job.data)
 
 
@@ -78,10 +78,10 @@ def test_the_candidate_runs_as_it_will_be_measured(subject: Subject, proceedings
 
 def test_a_strict_rule_is_held_against_the_canonical_form() -> None:
     declared = {"form": "epsilon-hat", "correction": "float32"}
-    strict = reference.reference_optimizer(Optimizer("adam", 1e-3, flavour="strict"), declared)
+    strict = reference.reference_optimizer(Optimizer("adam", 1e-3, implementation="reference"), declared)
     assert (strict.form, strict.correction) == ("canonical", "float64")
     native = reference.reference_optimizer(Optimizer("adam", 1e-3), declared)
-    assert (native.flavour, native.form, native.correction) == ("strict", "epsilon-hat", "float32")
+    assert (native.implementation, native.form, native.correction) == ("reference", "epsilon-hat", "float32")
 
 
 def test_the_difference_from_the_canonical_rule_is_stated() -> None:
@@ -110,7 +110,7 @@ def test_the_key_follows_everything_that_decides_and_nothing_else(subject: Subje
         subject,
     ]
     other = [
-        replace(subject, materials="other weights"),
+        replace(subject, inputs="other weights"),
         replace(subject, peer=replace(subject.peer, version="2")),
         replace(subject, peer=replace(subject.peer, packages={"numpy": "2"})),
         replace(subject, declared={}),

@@ -94,21 +94,21 @@ def check_both_flavours_give_the_golden_trajectories():
         (rule("adamw", **decayed), (0.9066667, 0.8702288, 0.8190265)),
     ]
     for spec, expected in golden:
-        for flavour in ("strict", "native"):
-            found = trajectory(replace(spec, flavour=flavour))
-            np.testing.assert_allclose(found, expected, rtol=2e-6, err_msg=f"{spec} {flavour}")
+        for implementation in ("reference", "native"):
+            found = trajectory(replace(spec, implementation=implementation))
+            np.testing.assert_allclose(found, expected, rtol=2e-6, err_msg=f"{spec} {implementation}")
 
 
 def check_the_epsilon_hat_form_gives_its_golden_trajectory():
-    found = trajectory(rule("adam", flavour="strict", form="epsilon-hat"))
+    found = trajectory(rule("adam", implementation="reference", form="epsilon-hat"))
     np.testing.assert_allclose(found, (0.9863474, 0.9813203, 0.9724438), rtol=2e-6)
 
 
 def check_optax_corrects_the_bias_in_float32():
     """P-41: a relative difference of 7e-6 in the first step of 0.1 (half of 1.4e-5 in the square root's argument)."""
     native, *_ = trajectory(Optimizer("adam", 0.1))
-    single, *_ = trajectory(Optimizer("adam", 0.1, flavour="strict", correction="float32"))
-    double, *_ = trajectory(Optimizer("adam", 0.1, flavour="strict", correction="float64"))
+    single, *_ = trajectory(Optimizer("adam", 0.1, implementation="reference", correction="float32"))
+    double, *_ = trajectory(Optimizer("adam", 0.1, implementation="reference", correction="float64"))
     assert abs(native - single) < 1e-7 < 5e-7 < abs(native - double), (native, single, double)
 
 

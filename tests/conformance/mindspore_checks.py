@@ -27,7 +27,7 @@ def trajectory(spec):
     path = []
     for number, gradient in enumerate(GRADIENTS, 1):
         gradients = (Tensor(np.full(1, gradient, np.float32)),)
-        if spec.flavour == "strict":
+        if spec.implementation == "reference":
             update(gradients, *(Tensor(value, mindspore.float32) for value in optimizers.scalars(spec, number)))
         else:
             update(gradients)
@@ -50,7 +50,7 @@ def check_strict_rules_give_the_golden_trajectories():
         (rule("adamw", **decayed), (0.9066667, 0.8702288, 0.8190265)),
     ]
     for spec, expected in golden:
-        found = trajectory(replace(spec, flavour="strict"))
+        found = trajectory(replace(spec, implementation="reference"))
         np.testing.assert_allclose(found, expected, rtol=3e-6, err_msg=str(spec))
 
 

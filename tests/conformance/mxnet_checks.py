@@ -74,7 +74,7 @@ def check_strict_rules_give_the_golden_trajectories():
         (rule("adamw", **decayed), (0.9066667, 0.8702288, 0.8190265)),
     ]
     for spec, expected in golden:
-        found = trajectory(replace(spec, flavour="strict"))
+        found = trajectory(replace(spec, implementation="reference"))
         np.testing.assert_allclose(found, expected, rtol=2e-6, err_msg=str(spec))
 
 

@@ -44,13 +44,13 @@ def check_both_flavours_give_the_golden_trajectories():
         (rule("adamw", **decayed), (0.9066667, 0.8702288, 0.8190265)),
     ]
     for spec, expected in golden:
-        for flavour in ("strict", "native"):
-            found = trajectory(Optimizer(**{**vars(spec), "flavour": flavour}))
-            np.testing.assert_allclose(found, expected, rtol=2e-6, err_msg=f"{spec} {flavour}")
+        for implementation in ("reference", "native"):
+            found = trajectory(Optimizer(**{**vars(spec), "implementation": implementation}))
+            np.testing.assert_allclose(found, expected, rtol=2e-6, err_msg=f"{spec} {implementation}")
 
 
 def check_the_epsilon_hat_form_gives_its_golden_trajectory():
-    found = trajectory(rule("adam", flavour="strict", form="epsilon-hat"))
+    found = trajectory(rule("adam", implementation="reference", form="epsilon-hat"))
     np.testing.assert_allclose(found, (0.9863474, 0.9813203, 0.9724438), rtol=2e-6)
 
 

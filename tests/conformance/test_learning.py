@@ -15,7 +15,7 @@ import tomllib
 
 from steelyard import environments
 from steelyard.catalog import frameworks, workloads
-from steelyard.inputs import materials
+from steelyard.inputs import group_inputs
 from steelyard.measure import jobs
 from steelyard.measure.launch import Guard, launch
 from steelyard.plan import resolve as plan
@@ -79,7 +79,7 @@ class School:
         """Prepare the data of one workload, then have it trained in every framework."""
         folder = self._folder / name
         wanted = planned(name, folder / "workloads")
-        (shared,) = materials.prepare(wanted, lambda progress: None).values()
+        (shared,) = group_inputs.prepare(wanted, lambda progress: None).values()
         made = environments.ensure_all(environments.plan_environments(list(frameworks.contenders()), "cpu"))
 
         def train(cell: Cell) -> Trial:

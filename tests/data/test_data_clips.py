@@ -9,7 +9,7 @@ import soundfile
 from scipy import signal
 
 from steelyard.errors import UserError
-from steelyard.inputs import materials
+from steelyard.inputs import group_inputs
 from steelyard.inputs.data import DataRequest, mel, prepare, symbols
 from steelyard.inputs.data.catalogue import find
 from steelyard.inputs.data.request import parse_options
@@ -139,7 +139,7 @@ def test_what_is_longer_than_the_arrays_is_left_out_counted_and_told(root: Path)
 
 
 def test_a_part_of_the_data_is_called_a_subset_of_which_the_layout_was_checked(root: Path):
-    assert materials._origin(prepared(root).meta) == (
+    assert group_inputs._origin(prepared(root).meta) == (
         "LJSpeech 1.1: 13,100 clips of one English reader with their text (Ito & Johnson 2017): a subset, 8 training and 2 "
         "test samples; only its layout could be checked."
     )

@@ -14,7 +14,7 @@ import official_layouts as layouts
 import pytest
 
 from steelyard.errors import UserError
-from steelyard.files import shelf
+from steelyard.files import atomic
 from steelyard.inputs.data import DataRequest, Progress, list_data, preparation, prepare, silent, speech
 from steelyard.inputs.data.catalogue import Layout, find
 from steelyard.inputs.data.download import download
@@ -95,7 +95,7 @@ def test_a_folder_is_whole_or_absent_when_filling_fails(tmp_path: Path):
         raise UserError("stop")
 
     with pytest.raises(UserError, match="stop"):
-        shelf.place(tmp_path / "thing", fail)
+        atomic.place(tmp_path / "thing", fail)
     assert not (tmp_path / "thing").exists()
     assert not (tmp_path / "thing.partial").exists()
 
@@ -103,19 +103,19 @@ def test_a_folder_is_whole_or_absent_when_filling_fails(tmp_path: Path):
 def test_what_a_killed_process_left_is_cleared_away(tmp_path: Path):
     (tmp_path / "thing.partial").mkdir()
     (tmp_path / "thing.partial" / "junk").write_text("half")
-    folder = shelf.place(tmp_path / "thing", lambda partial: _fill(partial))
+    folder = atomic.place(tmp_path / "thing", lambda partial: _fill(partial))
     assert sorted(path.name for path in folder.iterdir()) == [tensors.INDEX, tensors.BYTES]
 
 
 @pytest.mark.parametrize("damage", ["truncate", "index"])
 def test_a_damaged_folder_is_made_again(tmp_path: Path, damage: str):
-    folder = shelf.place(tmp_path / "thing", _fill)
+    folder = atomic.place(tmp_path / "thing", _fill)
     if damage == "truncate":
         (folder / tensors.BYTES).write_bytes(b"\0" * 8)
     else:
         (folder / tensors.INDEX).write_text('{"format": 1}')
-    assert not shelf.is_whole(folder)
-    shelf.place(folder, _fill)
+    assert not atomic.is_whole(folder)
+    atomic.place(folder, _fill)
     np.testing.assert_array_equal(tensors.read(folder)["x"], np.arange(3))
 
 
@@ -124,7 +124,7 @@ def test_a_full_disk_is_one_sentence(tmp_path: Path):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with pytest.raises(UserError, match=r"disk is full while writing .*thing.*STEELYARD_CACHE"):
-        shelf.place(tmp_path / "thing", fail)
+        atomic.place(tmp_path / "thing", fail)
 
 
 def _fill(partial: Path) -> None:

@@ -10,7 +10,7 @@ import soundfile
 from scipy import signal
 
 from steelyard.errors import UserError
-from steelyard.inputs import materials
+from steelyard.inputs import group_inputs
 from steelyard.inputs.data import DataRequest, prepare, recordings, speech
 from steelyard.inputs.data.catalogue import find
 from steelyard.inputs.data.request import parse_options
@@ -90,7 +90,7 @@ def test_what_is_longer_than_the_arrays_is_left_out_counted_and_told(root: Path)
 
 def test_a_part_of_the_data_is_called_a_subset_of_which_the_layout_was_checked(root: Path):
     found = prepared(root)
-    assert materials._origin(found.meta) == (
+    assert group_inputs._origin(found.meta) == (
         "LibriSpeech: read English with transcripts, 16 kHz (Panayotov et al. 2015): a subset, 3 training and 1 test samples; "
         "only its layout could be checked."
     )

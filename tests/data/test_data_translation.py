@@ -76,7 +76,7 @@ def test_pieces_spell_the_sentences_they_came_from(folder: Path) -> None:
     assert spelled(words(arrays["train/target"][1])) == GERMAN[1]
 
 
-def answers(prepared: data.Prepared, said: list[str], truth: list[str]) -> dict[str, np.ndarray[Any, Any]]:
+def predictions(prepared: data.Prepared, said: list[str], truth: list[str]) -> dict[str, np.ndarray[Any, Any]]:
     """What a worker keeps of an evaluation: pieces, ended and padded, and the file that says what they mean."""
 
     def cut(sentences: list[str]) -> np.ndarray[Any, Any]:
@@ -97,8 +97,8 @@ def test_translations_are_scored_as_text_by_sacrebleu(folder: Path) -> None:
 
     prepared, truth = prepare(folder), ["der Hund sieht ein rotes Haus", "zwei rote Häuser"]
     said = ["der Hund sieht ein rotes Haus", "zwei rotes Haus ein Hund sieht"]
-    assert metrics.score("translation", answers(prepared, truth, truth))["BLEU"] == pytest.approx(100)
-    found = metrics.score("translation", answers(prepared, said, truth))["BLEU"]
+    assert metrics.score("translation", predictions(prepared, truth, truth))["BLEU"] == pytest.approx(100)
+    found = metrics.score("translation", predictions(prepared, said, truth))["BLEU"]
     assert found == pytest.approx(sacrebleu.corpus_bleu(said, [truth]).score)
     assert 1 < found < 99
 

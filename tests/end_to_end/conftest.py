@@ -29,14 +29,14 @@ def quiet_machine(cache: Path) -> NoiseFloor:
 
 
 @pytest.fixture(scope="session")
-def weighed(
+def measured(
     tmp_path_factory: pytest.TempPathFactory, shared_steelyard: Steelyard, quiet_machine: NoiseFloor
 ) -> Finished:
-    """Three contenders without noise: Fake and Sham at 10 ms, and Sham at 12 ms; certified, three rounds. Only read it."""
-    home = tmp_path_factory.mktemp("weighed")
-    knobs = ("--knob", "fake.step_us=10000", "--knob", "sham.step_us=10000,12000")
+    """Three contenders without noise: Fake and Dummy at 10 ms, and Dummy at 12 ms; certified, three rounds. Only read it."""
+    home = tmp_path_factory.mktemp("measured")
+    knobs = ("--knob", "fake.step_us=10000", "--knob", "dummy.step_us=10000,12000")
     return finished(
-        home, shared_steelyard(home, "run", *LINE, "-f", "fake", "-f", "sham", *knobs, "--rounds", "3", "--json")
+        home, shared_steelyard(home, "run", *LINE, "-f", "fake", "-f", "dummy", *knobs, "--rounds", "3", "--json")
     )
 
 
@@ -46,16 +46,16 @@ def unproved(
 ) -> Finished:
     """Two contenders by a fixed protocol and without certificates. Only read it."""
     home = tmp_path_factory.mktemp("unproved")
-    knobs = ("--knob", "fake.step_us=1000", "--knob", "sham.step_us=2000")
+    knobs = ("--knob", "fake.step_us=1000", "--knob", "dummy.step_us=2000")
     options = ("--protocol", "fixed:10+200", "--no-certify", "--json")
-    return finished(home, shared_steelyard(home, "run", *LINE, "-f", "fake", "-f", "sham", *knobs, *options))
+    return finished(home, shared_steelyard(home, "run", *LINE, "-f", "fake", "-f", "dummy", *knobs, *options))
 
 
 @pytest.fixture
-def copied(weighed: Finished, home: Path) -> Finished:
+def copied(measured: Finished, home: Path) -> Finished:
     """A copy of the finished run that a test may damage; the `steelyard` fixture reads it."""
-    shutil.copytree(weighed.home, home)
-    return Finished(home, home / "runs" / weighed.folder.name, weighed.result, weighed.said)
+    shutil.copytree(measured.home, home)
+    return Finished(home, home / "runs" / measured.folder.name, measured.result, measured.said)
 
 
 @pytest.fixture

@@ -65,12 +65,12 @@ def test_a_workload_of_ones_own_is_listed(said: Said) -> None:
 
 
 def test_a_full_size_certificate_takes_one_step_of_a_small_batch(steelyard: Steelyard) -> None:
-    names = ("-f", "fake", "-f", "sham", "--plain", "--json")
+    names = ("-f", "fake", "-f", "dummy", "--plain", "--json")
     done = steelyard("certify", "--full", "--workloads", LINE[1], "-w", "line", *names)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert {key: (each["passed"], each["steps"]) for key, each in found.items()} == {
-        "line:small/fake/scripted": (True, 1), "line:small/sham/scripted": (True, 1),
+        "line:small/fake/scripted": (True, 1), "line:small/dummy/scripted": (True, 1),
     }  # fmt: skip
 
 
@@ -104,10 +104,10 @@ def test_a_dry_run_shows_the_plan_with_an_estimate_and_does_nothing(said: Said, 
 def test_the_default_study_weighs_every_framework_that_has_both_networks(said: Said) -> None:
     _, out, _ = said("run", "--dry-run", "--json")
     plan = json.loads(out)
-    weighed = {cell["framework"] for cell in plan["cells"]}
-    assert len(weighed) >= 3
+    measured = {cell["framework"] for cell in plan["cells"]}
+    assert len(measured) >= 3
     assert {cell["cell"].partition("/")[0] for cell in plan["cells"]} == {"resnet18:digits", "lstm-imdb:reviews"}
-    assert not {"fake", "sham"} & weighed
+    assert not {"fake", "dummy"} & measured
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_the_default_study_weighs_every_framework_that_has_both_networks(said: S
         ((*ASKED, "--knob", "fake.fault=hangs"), "Fake: knob fault takes none, hang"),
         ((*ASKED, "--knob", "fake.noise=much"), "Knob noise takes a value like 0.0, not 'much'."),
         ((*ASKED, "--knob", "noise"), "'noise' is no setting: write FRAMEWORK.KNOB=VALUE or KNOB=VALUE."),
-        ((*ASKED, "--knob", "sham.noise=0.1"), "'sham' takes no part in this run."),
+        ((*ASKED, "--knob", "dummy.noise=0.1"), "'dummy' takes no part in this run."),
         ((*ASKED, "--protocol", "secnd-epoch"), "There is no protocol 'secnd-epoch'. Did you mean 'second-epoch'?"),
         ((*ASKED, "--protocol", "fixed:10"), "There is no protocol 'fixed:10'. Known: epochs:N-first, fixed:WARMUP+COUNTED,"),
         ((*ASKED, "--protocol", "second-epoch"), "has synthetic batches only, and protocol second-epoch needs data."),
@@ -182,29 +182,29 @@ def test_nothing_at_all_is_answered_with_the_help(said: Said) -> None:
 def test_a_study_of_ones_own_runs(steelyard: Steelyard, tmp_path: Path) -> None:
     study = tmp_path / "mine.toml"
     study.write_text(
-        'name = "mine"\ntitle = "Mine"\nquestion = "Is Sham level with Fake?"\nversion = 1\nprotocol = "fixed:2+5"\n'
-        'workloads = ["line:small"]\nframeworks = ["fake", "sham"]\n'
+        'name = "mine"\ntitle = "Mine"\nquestion = "Is Dummy level with Fake?"\nversion = 1\nprotocol = "fixed:2+5"\n'
+        'workloads = ["line:small"]\nframeworks = ["fake", "dummy"]\n'
     )
     done = steelyard("run", "--study", str(study), "--workloads", LINE[1], "--no-certify", "--plain", "--json")
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     assert result["study"] == "mine"
-    assert [each["speeds"]["resident"]["counted_steps"] for each in result["comparisons"][0]["contenders"]] == [5, 5]
+    assert [each["speeds"]["cached"]["counted_steps"] for each in result["comparisons"][0]["contenders"]] == [5, 5]
 
 
 def test_two_contenders_are_compared_by_name_or_in_full(
-    weighed: Finished, said: Said, monkeypatch: pytest.MonkeyPatch
+    measured: Finished, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("STEELYARD_RUNS", str(weighed.home))
-    full = ("fake/scripted,step_us=10000", "sham/scripted,step_us=12000")
+    monkeypatch.setenv("STEELYARD_RUNS", str(measured.home))
+    full = ("fake/scripted,step_us=10000", "dummy/scripted,step_us=12000")
     code, out, _ = said("compare", *full)
     assert code == 0
     assert "1.20x" in out
     _, out, _ = said("compare", *full, "--json")
     (finding,) = json.loads(out)
     assert finding["ratio"] == pytest.approx(10 / 12, rel=1e-12)
-    assert "'sham' could be any of sham/scripted,step_us=10000, sham/scripted,step_us=12000" in said.refused(
-        "compare", "fake", "sham"
+    assert "'dummy' could be any of dummy/scripted,step_us=10000, dummy/scripted,step_us=12000" in said.refused(
+        "compare", "fake", "dummy"
     )
     assert "has both 'fake' and 'shame'" in said.refused("compare", "fake", "shame")
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from finished_runs import LINE, Finished, contender, finished
 
-from steelyard.inputs import materials
+from steelyard.inputs import group_inputs
 from steelyard.measure import jobs, launch
 from steelyard.plan import resolve as plan
 from steelyard.plan.options import Options
@@ -52,7 +52,7 @@ def stricken(tmp_path_factory: pytest.TempPathFactory, shared_steelyard: Steelya
     return finished(
         home,
         shared_steelyard(
-            home, "run", *LINE, "-f", "fake", "-f", "sham", *knobs, "--rounds", "2", "--no-certify", "--json"
+            home, "run", *LINE, "-f", "fake", "-f", "dummy", *knobs, "--rounds", "2", "--no-certify", "--json"
         ),
     )
 
@@ -75,14 +75,14 @@ def test_blocks_that_were_finished_before_a_fault_can_be_read(stricken: Finished
     (folder,) = stricken.folder.glob(f"trials/*fault={fault}*")
     trial = trials.read(folder)
     assert sum(block.steps for block in trial.blocks) >= 16
-    steps = trial.steps_ns("resident", ("first", "warm-up"))
+    steps = trial.steps_ns("cached", ("first", "warm-up"))
     assert len(steps) >= 16
     assert set(steps.tolist()) == {10e6}
-    assert np.isfinite(trial.losses("resident")[:16]).all()
+    assert np.isfinite(trial.losses("cached")[:16]).all()
 
 
 def test_the_others_go_on(stricken: Finished) -> None:
-    assert contender(stricken.result, "sham/scripted")["speeds"]["resident"]["processes"] == 2
+    assert contender(stricken.result, "dummy/scripted")["speeds"]["cached"]["processes"] == 2
 
 
 def test_going_on_gives_the_fallen_another_chance_and_repeats_nobody_else(
@@ -97,7 +97,7 @@ def test_going_on_gives_the_fallen_another_chance_and_repeats_nobody_else(
     added = {each.name for each in run.glob("trials/*")} - before
     assert len(added) == 2
     assert all(name.startswith("r01.1-line_small_fake") for name in added)
-    assert contender(done.result, "sham/scripted")["speeds"]["resident"]["processes"] == 2
+    assert contender(done.result, "dummy/scripted")["speeds"]["cached"]["processes"] == 2
 
 
 def test_an_interpreter_that_vanishes_in_the_middle_is_named(
@@ -119,7 +119,7 @@ def test_an_interpreter_that_vanishes_in_the_middle_is_named(
         "-f",
         "fake",
         "-f",
-        "sham",
+        "dummy",
         "--rounds",
         "2",
         "--no-certify",
@@ -130,7 +130,7 @@ def test_an_interpreter_that_vanishes_in_the_middle_is_named(
     errors = [trials.read(folder).error for folder in home.glob("runs/*/trials/*")]
     assert [error[0] for error in errors if error] == ["crash", "crash"]
     again = finished(home, steelyard("run", "--resume", "latest", "--plain", "--json"))
-    assert {each["speeds"]["resident"]["processes"] for each in again.result["comparisons"][0]["contenders"]} == {2}
+    assert {each["speeds"]["cached"]["processes"] for each in again.result["comparisons"][0]["contenders"]} == {2}
 
 
 def _interpreter_that_removes_itself(python: Path) -> None:
@@ -148,7 +148,7 @@ def _interpreter_that_removes_itself(python: Path) -> None:
 
 def test_a_full_disk_ends_the_run_in_one_sentence(steelyard: Steelyard, home: Path) -> None:
     done = steelyard(
-        "run", *LINE, "-f", "fake", "-f", "sham", "--knob", "fake.fault=disk", "--rounds", "2", "--no-certify"
+        "run", *LINE, "-f", "fake", "-f", "dummy", "--knob", "fake.fault=disk", "--rounds", "2", "--no-certify"
     )
     assert done.returncode == 2
     assert "is full. Free some space" in done.stderr.splitlines()[-1]
@@ -158,7 +158,7 @@ def test_a_full_disk_ends_the_run_in_one_sentence(steelyard: Steelyard, home: Pa
     trial = trials.read(fallen)
     assert trial.error is not None
     assert trial.error[0] == "disk-full"
-    assert len(trial.steps_ns("resident", ("first", "warm-up"))) >= 16
+    assert len(trial.steps_ns("cached", ("first", "warm-up"))) >= 16
 
 
 @pytest.fixture
@@ -186,19 +186,19 @@ def test_a_disk_that_is_nearly_full_is_seen_before_a_process_starts_and_the_run_
     disk: Callable[[str], Path], steelyard: Steelyard
 ) -> None:
     folder = disk("64m")
-    asked = ("run", *LINE, "-f", "fake", "-f", "sham", "--rounds", "2", "--no-certify")
+    asked = ("run", *LINE, "-f", "fake", "-f", "dummy", "--rounds", "2", "--no-certify")
     done = steelyard(*asked, STEELYARD_RUNS=str(folder))
     assert done.returncode == 2
     assert "MiB left. Free at least 200 MiB, then go on with: steelyard run --resume" in done.stderr
     disk("400m")
     again = finished(folder, steelyard("run", "--resume", "latest", "--plain", "--json", STEELYARD_RUNS=str(folder)))
-    assert {each["speeds"]["resident"]["processes"] for each in again.result["comparisons"][0]["contenders"]} == {2}
+    assert {each["speeds"]["cached"]["processes"] for each in again.result["comparisons"][0]["contenders"]} == {2}
 
 
 @MOUNTS
 def test_a_disk_that_fills_up_under_a_worker_costs_no_sample(disk: Callable[[str], Path], steelyard: Steelyard) -> None:
     folder = disk("210m")
-    asked = ("run", *LINE, "-f", "fake", "-f", "sham", "--knob", "fake.fault=fill", "--rounds", "2", "--no-certify")
+    asked = ("run", *LINE, "-f", "fake", "-f", "dummy", "--knob", "fake.fault=fill", "--rounds", "2", "--no-certify")
     done = steelyard(*asked, STEELYARD_RUNS=str(folder))
     assert done.returncode == 2
     assert "steelyard: " in done.stderr
@@ -210,11 +210,11 @@ def test_a_disk_that_fills_up_under_a_worker_costs_no_sample(disk: Callable[[str
     (filler,) = folder.glob("runs/*/trials/*fake*/filler")
     filler.unlink()
     trial = trials.read(filler.parent)
-    assert len(trial.steps_ns("resident", ("first", "warm-up"))) >= 16
+    assert len(trial.steps_ns("cached", ("first", "warm-up"))) >= 16
     (run,) = folder.glob("runs/*/run.json")
     run.write_text(run.read_text().replace("fault=fill", "fault=none"))
     again = finished(folder, steelyard("run", "--resume", "latest", "--plain", "--json", STEELYARD_RUNS=str(folder)))
-    assert contender(again.result, "fault=none")["speeds"]["resident"]["processes"] == 2
+    assert contender(again.result, "fault=none")["speeds"]["cached"]["processes"] == 2
 
 
 @MOUNTS
@@ -226,26 +226,26 @@ def test_a_worker_that_finds_the_disk_full_is_told_from_one_that_crashed(
     knobs = ("fault=fill", "step_us=1000")
     asked = Options(workloads=("line",), frameworks=("fake",), workload_folders=(LINE[1],), knobs=knobs)
     planned = plan.plan(asked)
-    shared = materials.prepare(planned, lambda progress: None)["line:small"]
+    shared = group_inputs.prepare(planned, lambda progress: None)["line:small"]
     job = jobs.measuring(planned, planned.cells[0], shared, 1, 0, disk("8m") / "trials" / "r01.0-fake")
     trial = launch.launch(job, Path(sys.executable), lambda event: None, launch.Guard(30))
     assert trial.error is not None
     assert trial.error[0] == "disk-full"
     assert f"The disk that holds {job.folder} is full." in trial.error[1]
-    assert len(trial.steps_ns("resident", ("first", "warm-up"))) >= 16
+    assert len(trial.steps_ns("cached", ("first", "warm-up"))) >= 16
 
 
 @MOUNTS
 def test_runs_on_a_read_only_disk_can_still_be_reported(
-    disk: Callable[[str], Path], weighed: Finished, steelyard: Steelyard, tmp_path: Path
+    disk: Callable[[str], Path], measured: Finished, steelyard: Steelyard, tmp_path: Path
 ) -> None:
     folder = disk("64m")
-    shutil.copytree(weighed.home / "runs", folder / "runs", ignore=shutil.ignore_patterns("index.sqlite*"))
+    shutil.copytree(measured.home / "runs", folder / "runs", ignore=shutil.ignore_patterns("index.sqlite*"))
     disk("ro")
     env = {"STEELYARD_RUNS": str(folder)}
     done = steelyard("report", "--output", str(tmp_path / "page.html"), "--json", **env)
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["comparisons"] == weighed.result["comparisons"]
+    assert json.loads(done.stdout)["comparisons"] == measured.result["comparisons"]
     assert "the event files were read instead" in done.stderr
     refused = steelyard("report", **env)
     assert refused.returncode == 2
@@ -310,8 +310,8 @@ def test_a_damaged_record_is_named_and_costs_no_other(name: str, copied: Finishe
     assert f"Trial {damaged.name} cannot be read" in err
     assert f"Delete {damaged} to leave it out." in err
     result = json.loads(out)
-    assert contender(result, "fake/scripted,step_us=10000")["speeds"]["resident"]["processes"] == 2
-    assert contender(result, "sham/scripted,step_us=12000")["speeds"]["resident"]["processes"] == 3
+    assert contender(result, "fake/scripted,step_us=10000")["speeds"]["cached"]["processes"] == 2
+    assert contender(result, "dummy/scripted,step_us=12000")["speeds"]["cached"]["processes"] == 3
 
 
 def test_a_damaged_record_that_no_index_knows_yet_is_named(copied: Finished, said: Said) -> None:

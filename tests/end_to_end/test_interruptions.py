@@ -32,7 +32,7 @@ PATIENCE_S = 60
 STOPPED = {130, -signal.SIGINT}
 # An interrupted `with` leaves files to the garbage collector, which is no error.
 QUIET = {"PYTHONWARNINGS": ""}
-TWO = (*LINE, "-f", "fake", "-f", "sham", "--rounds", "3", "--no-certify")
+TWO = (*LINE, "-f", "fake", "-f", "dummy", "--rounds", "3", "--no-certify")
 
 
 class Running:
@@ -124,7 +124,7 @@ def test_a_stopped_run_keeps_its_finished_processes_and_resume_does_only_the_res
     assert {name: after[name] for name in before} == before
     assert done.stderr.count("   round ") == 6 - len(before)
     assert {
-        each["speeds"]["resident"]["processes"] for each in json.loads(done.stdout)["comparisons"][0]["contenders"]
+        each["speeds"]["cached"]["processes"] for each in json.loads(done.stdout)["comparisons"][0]["contenders"]
     } == {3}
 
 
@@ -134,7 +134,7 @@ def test_an_interrupt_during_certificates_ends_their_workers_and_marks_the_run(
 ) -> None:
     hanging = ("--knob", "fake.fault=hang", "--knob", "fake.fault_step=2")
     line = [word for word in LINE if word not in {"--no-guard", "--no-calibrate"}]
-    running = start(command_, *line, "-f", "fake", "-f", "sham", *hanging)
+    running = start(command_, *line, "-f", "fake", "-f", "dummy", *hanging)
     _until(
         lambda: any(b'"applied"' in path.read_bytes() for path in home.glob("runs/*/**/events.jsonl")),
         "a certifying worker that has begun",
@@ -209,7 +209,7 @@ def test_a_worker_does_not_outlive_an_orchestrator_that_is_killed(
     assert done.returncode == 0
     assert "said nothing for 1 s" in done.stderr
     by_cell = {each["cell"]: each for each in json.loads(done.stdout)["comparisons"][0]["contenders"]}
-    assert by_cell["line:small/sham/scripted"]["speeds"]["resident"]["processes"] == 3
+    assert by_cell["line:small/dummy/scripted"]["speeds"]["cached"]["processes"] == 3
     assert events.read_bytes(), "what the killed process wrote must stay"
 
 

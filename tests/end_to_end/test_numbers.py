@@ -21,11 +21,11 @@ BATCH = 16
 
 
 @pytest.mark.parametrize(
-    ("arm", "step_ns"), [("fake/scripted,step_us=10000", 10e6), ("sham/scripted,step_us=12000", 12e6)]
+    ("arm", "step_ns"), [("fake/scripted,step_us=10000", 10e6), ("dummy/scripted,step_us=12000", 12e6)]
 )
-def test_times_and_throughput_are_exactly_what_the_script_says(weighed: Finished, arm: str, step_ns: float) -> None:
-    contender = weighed.contender(arm)
-    speed = contender["speeds"]["resident"]
+def test_times_and_throughput_are_exactly_what_the_script_says(measured: Finished, arm: str, step_ns: float) -> None:
+    contender = measured.contender(arm)
+    speed = contender["speeds"]["cached"]
     assert speed["median_ns"] == step_ns
     assert speed["location"]["value_ns"] == pytest.approx(step_ns, rel=1e-12)
     assert speed["throughput"] == pytest.approx(BATCH * 1e9 / step_ns, rel=1e-12)
@@ -33,41 +33,41 @@ def test_times_and_throughput_are_exactly_what_the_script_says(weighed: Finished
     assert speed["processes"] == 3
 
 
-def test_the_ratio_is_exact_and_its_interval_holds_it(weighed: Finished) -> None:
-    ratio = weighed.contender("sham/scripted,step_us=12000")["speeds"]["resident"]["ratio"]
+def test_the_ratio_is_exact_and_its_interval_holds_it(measured: Finished) -> None:
+    ratio = measured.contender("dummy/scripted,step_us=12000")["speeds"]["cached"]["ratio"]
     assert ratio["value"] == pytest.approx(1.2, rel=1e-12)
     assert ratio["low"] < 1.2 < ratio["high"]
     assert ratio["high"] / ratio["low"] < 1.05
 
 
-def test_the_sentence_calls_the_faster_one_and_the_equal_ones(weighed: Finished) -> None:
-    sentence = weighed.result["comparisons"][0]["sentences"]["resident"]
+def test_the_sentence_calls_the_faster_one_and_the_equal_ones(measured: Finished) -> None:
+    sentence = measured.result["comparisons"][0]["sentences"]["cached"]
     assert re.search(r"1\.20x \[1\.\d\d, 1\.\d\d\] faster than", sentence)
     assert "practically the same" in sentence
 
 
-def test_equal_speeds_are_practically_the_same(weighed: Finished) -> None:
-    verdicts = weighed.result["comparisons"][0]["verdicts"]["resident"]
+def test_equal_speeds_are_practically_the_same(measured: Finished) -> None:
+    verdicts = measured.result["comparisons"][0]["verdicts"]["cached"]
     (equal,) = [v for v in verdicts if v["a"].endswith("=10000") and v["b"].endswith("=10000")]
     assert equal["kind"] == "equal"
     assert equal["ratio"] == pytest.approx(1.0, rel=1e-12)
 
 
-def test_every_contender_of_the_default_run_is_certified(weighed: Finished) -> None:
-    assert {each["certificate"] for each in weighed.result["comparisons"][0]["contenders"]} == {"certified"}
+def test_every_contender_of_the_default_run_is_certified(measured: Finished) -> None:
+    assert {each["certificate"] for each in measured.result["comparisons"][0]["contenders"]} == {"certified"}
 
 
 def test_a_workload_that_one_framework_alone_implements_is_measured_and_the_page_says_what_is_missing(
     steelyard: Steelyard, home: Path, tmp_path: Path
 ) -> None:
     shutil.copytree(WORKLOADS / "line", tmp_path / "mine" / "line")
-    (tmp_path / "mine" / "line" / "sham.py").unlink()
+    (tmp_path / "mine" / "line" / "dummy.py").unlink()
     own = ("--workloads", str(tmp_path / "mine"), "-w", "line", "-f", "fake", "--rounds", "3", "--plain", "--json")
     done = steelyard("run", *own, "--no-guard", "--no-calibrate")
     assert done.returncode == 0, done.stderr
     (contender,) = json.loads(done.stdout)["comparisons"][0]["contenders"]
     assert contender["certificate"] == "none"
-    assert contender["speeds"]["resident"]["processes"] == 3
+    assert contender["speeds"]["cached"]["processes"] == 3
     (page,) = home.glob("runs/*/*.html")
     assert "Only Fake implements line, so there is nothing to certify against." in page.read_text(encoding="utf-8")
 
@@ -75,17 +75,17 @@ def test_a_workload_that_one_framework_alone_implements_is_measured_and_the_page
 def test_uncertified_numbers_are_marked_and_take_part_in_no_verdict(unproved: Finished, steelyard: Steelyard) -> None:
     (comparison,) = unproved.result["comparisons"]
     assert {each["certificate"] for each in comparison["contenders"]} == {"none"}
-    assert comparison["verdicts"].get("resident", []) == []
-    assert not re.search(r"faster|the same", comparison["sentences"].get("resident", ""))
+    assert comparison["verdicts"].get("cached", []) == []
+    assert not re.search(r"faster|the same", comparison["sentences"].get("cached", ""))
     warned = {each["subject"] for each in unproved.result["warnings"] if each["name"] == "NotCertified"}
-    assert warned == {"Fake on line:small", "Sham on line:small"}
-    shown = steelyard("compare", "fake", "sham", STEELYARD_RUNS=str(unproved.home))
-    assert "No verdict: Fake and Sham not certified." in shown.stdout
+    assert warned == {"Fake on line:small", "Dummy on line:small"}
+    shown = steelyard("compare", "fake", "dummy", STEELYARD_RUNS=str(unproved.home))
+    assert "No verdict: Fake and Dummy not certified." in shown.stdout
 
 
 def test_a_fixed_protocol_counts_exactly_the_published_steps(unproved: Finished) -> None:
     for contender in unproved.result["comparisons"][0]["contenders"]:
-        speed = contender["speeds"]["resident"]
+        speed = contender["speeds"]["cached"]
         assert (speed["processes"], speed["counted_steps"]) == (1, 200)
     (folder,) = unproved.folder.glob("trials/*fake*")
     events = [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
@@ -93,8 +93,8 @@ def test_a_fixed_protocol_counts_exactly_the_published_steps(unproved: Finished)
     assert steps == {"first": 1, "warm-up": 10, "counted": 200}
 
 
-def test_every_step_is_in_the_record_with_its_loss(weighed: Finished) -> None:
-    folder = min(weighed.folder.glob("trials/*"))
+def test_every_step_is_in_the_record_with_its_loss(measured: Finished) -> None:
+    folder = min(measured.folder.glob("trials/*"))
     events = [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
     steps = sum(event["steps"] for event in events if event["event"] == "samples")
     assert (folder / "samples.i64").stat().st_size == 8 * steps

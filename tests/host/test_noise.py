@@ -12,10 +12,10 @@ from recorded_proc import PRESSURE, PROCESS, STAT, VMSTAT
 
 from steelyard.host import noise, proc
 from steelyard.host.gpu import foreign_of, parse_apps, parse_throttles
-from steelyard.host.noise import Quietness, Sample, Sampler, judge, summarise, take_sample, unequal_frequencies
+from steelyard.host.noise import HostNoise, Sample, Sampler, judge, summarise, take_sample, unequal_frequencies
 
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
-QUIET = Quietness(seconds=10.0, samples=11, frequency_mhz=3000.0)
+QUIET = HostNoise(seconds=10.0, samples=11, frequency_mhz=3000.0)
 
 
 def sample(second: float, **values: object) -> Sample:
@@ -134,7 +134,7 @@ def test_contenders_of_unequal_frequency_cannot_be_compared() -> None:
 
 
 def test_too_short_an_interval_is_not_judged() -> None:
-    assert judge(Quietness(seconds=0.5, samples=2, steal_share=0.5)) == []
+    assert judge(HostNoise(seconds=0.5, samples=2, steal_share=0.5)) == []
 
 
 def test_what_is_not_told_has_a_reason() -> None:

@@ -22,7 +22,7 @@ def job(folder: Path, number: int = 1, attempt: int = 0, arm: str = "fake/script
         task="measure", trial=f"{number}.{attempt}/line:small/{arm}", framework=arm.partition("/")[0], workload="line",
         workload_folder="/workloads/line", preset="small", sizes={"features": 8, "classes": 3, "batch": 16},
         settings=Settings("scripted"), optimizer=Optimizer("sgd", 0.1), weights="/weights", data=Data("/synthetic"),
-        folder=str(folder), plan=plan or Plan(inputs=("resident",)),
+        folder=str(folder), plan=plan or Plan(inputs=("cached",)),
     )  # fmt: skip
 
 
@@ -48,7 +48,7 @@ def events(blocks: tuple[int, ...] = (1, 5, 10), ending: str = "done") -> list[d
 
 def _block(first: int, steps: int, phase: str) -> dict[str, Any]:
     return {
-        "event": "samples", "input": "resident", "phase": phase, "steps": steps, "start_ns": first * STEP_NS,
+        "event": "samples", "input": "cached", "phase": phase, "steps": steps, "start_ns": first * STEP_NS,
         "elapsed_ns": steps * STEP_NS, "first_step": first,
     }  # fmt: skip
 

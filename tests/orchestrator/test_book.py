@@ -13,7 +13,7 @@ from steelyard.results import trials
 
 # (arm, round, attempt) -> how it ended; every attempt of a round is there once.
 OUTCOMES = st.dictionaries(
-    st.tuples(st.sampled_from(["fake/a", "sham/b"]), st.integers(1, 4), st.integers(0, 11)),
+    st.tuples(st.sampled_from(["fake/a", "dummy/b"]), st.integers(1, 4), st.integers(0, 11)),
     st.sampled_from(["done", "error", "nothing"]),
     max_size=14,
 )

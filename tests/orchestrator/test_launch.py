@@ -55,7 +55,7 @@ def say(event, **values):
     events.write(json.dumps({"v": 1, "event": event, "t_ns": 0, **values}) + "\\n")
     events.flush()
 def block(first, steps):
-    say("samples", input="resident", phase="counted", steps=steps, start_ns=0, elapsed_ns=steps, first_step=first)
+    say("samples", input="cached", phase="counted", steps=steps, start_ns=0, elapsed_ns=steps, first_step=first)
 say("hello", method=1, pid=os.getpid())
 """
 

@@ -17,7 +17,7 @@ from steelyard.plan.options import Options
 from steelyard.statistics.orders import round_order
 
 WORKLOADS = Path(__file__).resolve().parent.parent / "workloads"
-FRAMEWORKS = ("fake", "sham", "pytorch", "tensorflow", "jax")
+FRAMEWORKS = ("fake", "dummy", "pytorch", "tensorflow", "jax")
 GROUPS = ("line:small", "resnet18:tiny", "lstm-imdb:tiny")
 
 CHOICES = st.builds(

@@ -17,7 +17,7 @@ from steelyard.environments import read_locks
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-SOURCES = Path(frameworks.__file__).resolve().parent.parent
+SOURCES = Path(frameworks.__file__).resolve().parents[2]
 ORCHESTRATOR, WORKER = SOURCES / "steelyard", SOURCES / "steelyard_worker"
 # What the orchestrator may use of the worker: the border's own language, and pure descriptions.
 SHARED = {"steelyard_worker", "steelyard_worker.protocol", "steelyard_worker.network", "steelyard_worker.tensors"}

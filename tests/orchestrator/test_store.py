@@ -20,7 +20,7 @@ from steelyard.results.store import Store
 
 TRIALS = st.lists(
     st.tuples(
-        st.integers(1, 12), st.integers(0, 3), st.sampled_from(["fake/a", "sham/b,step_us=1"]),
+        st.integers(1, 12), st.integers(0, 3), st.sampled_from(["fake/a", "dummy/b,step_us=1"]),
         st.lists(st.integers(1, 30), max_size=5), st.sampled_from(["done", "error", "nothing"]),
     ),
     max_size=6, unique_by=lambda each: each[:3],
@@ -80,7 +80,7 @@ def test_a_trial_comes_out_of_the_index_as_it_was_read(tmp_path: Path) -> None:
     store.add_trial(run.name, trial)
     (found,) = store.trials(run.name)
     assert found == trial
-    assert found.steps_ns("resident").tolist() == trial.steps_ns("resident").tolist()
+    assert found.steps_ns("cached").tolist() == trial.steps_ns("cached").tolist()
     store.close()
 
 
@@ -122,7 +122,7 @@ def test_runs_that_were_moved_or_thinned_out_are_read_where_they_are(tmp_path: P
     store = Store(tmp_path / "there")
     (found,) = store.trials(run.name)
     assert found.folder == tmp_path / "there" / run.name / "trials" / first.name
-    assert len(found.steps_ns("resident")) == 10
+    assert len(found.steps_ns("cached")) == 10
     store.close()
 
 

@@ -91,10 +91,10 @@ def test_steps_come_from_the_binary_file_block_by_block(tmp_path: Path) -> None:
         tmp_path / "t", invented_trials.job(tmp_path), invented_trials.events((1, 5, 10, 10))
     )
     trial = trials.read(folder)
-    assert trial.steps_ns("resident").tolist() == [invented_trials.STEP_NS] * 20
-    assert trial.steps_ns("resident", ("first", "warm-up")).tolist() == [invented_trials.STEP_NS] * 6
-    assert trial.location_ns("resident") == invented_trials.STEP_NS
-    assert trial.losses("resident")[:2].tolist() == [1.0, 0.5]
+    assert trial.steps_ns("cached").tolist() == [invented_trials.STEP_NS] * 20
+    assert trial.steps_ns("cached", ("first", "warm-up")).tolist() == [invented_trials.STEP_NS] * 6
+    assert trial.location_ns("cached") == invented_trials.STEP_NS
+    assert trial.losses("cached")[:2].tolist() == [1.0, 0.5]
     assert trial.location_ns("pipeline") is None
 
 
@@ -102,7 +102,7 @@ def test_steps_come_from_the_binary_file_block_by_block(tmp_path: Path) -> None:
 def test_a_binary_file_that_is_missing_or_short_is_named(name: str, tmp_path: Path) -> None:
     folder = invented_trials.write(tmp_path / "t", invented_trials.job(tmp_path), invented_trials.events())
     trial = trials.read(folder)
-    read = (lambda: trial.steps_ns("resident")) if name == "samples.i64" else (lambda: trial.losses("resident"))
+    read = (lambda: trial.steps_ns("cached")) if name == "samples.i64" else (lambda: trial.losses("cached"))
     (folder / name).write_bytes(b"1234")
     with pytest.raises(UserError, match=rf"{name} ends too early: .* Delete .* to leave this process out\."):
         read()

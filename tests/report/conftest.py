@@ -13,16 +13,16 @@ from steelyard.report import terminal
 
 @pytest.fixture(scope="session")
 def recorded_view(tmp_path_factory):
-    """Fake is faster than Sham by a fifth, on both inputs; both are certified."""
-    return view_of(write_run(tmp_path_factory.mktemp("runs"), {"fake": Script(10.0), "sham": Script(12.0, spike=4.0)}))
+    """Fake is faster than Dummy by a fifth, on both inputs; both are certified."""
+    return view_of(write_run(tmp_path_factory.mktemp("runs"), {"fake": Script(10.0), "dummy": Script(12.0, spike=4.0)}))
 
 
 @pytest.fixture(scope="session")
 def doubtful_view(tmp_path_factory):
-    """Sham is rejected, so that nobody is left to compare with Fake."""
+    """Dummy is rejected, so that nobody is left to compare with Fake."""
     scripts = {
         "fake": Script(10.0),
-        "sham": Script(8.0, passed=False, sentence="head.bias after 1 step is off by 3.1e-02."),
+        "dummy": Script(8.0, passed=False, sentence="head.bias after 1 step is off by 3.1e-02."),
     }
     return view_of(write_run(tmp_path_factory.mktemp("runs"), scripts))
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from steelyard import report
-from steelyard.inputs.materials import Materials
+from steelyard.inputs.group_inputs import GroupInputs
 from steelyard.measure import jobs
 from steelyard.measure.session import ROUNDS
 from steelyard.plan import resolve as plan
@@ -20,7 +20,7 @@ from steelyard.results import record, trials
 from steelyard.results.store import Store
 from steelyard_worker import tensors
 from steelyard_worker.measure import Block, Recorder
-from steelyard_worker.protocol import ANSWERS, EVENTS, METHOD, Data, EventWriter
+from steelyard_worker.protocol import EVENTS, METHOD, PREDICTIONS, Data, EventWriter
 
 WORKLOADS = Path(__file__).parents[1] / "workloads"
 MACHINE = {
@@ -53,16 +53,16 @@ class Script:
 
 def options(**more):
     """Two scripted contenders on the smallest workload, unless told otherwise."""
-    given = {"workloads": ("line",), "frameworks": ("fake", "sham"), "workload_folders": (str(WORKLOADS),)}
+    given = {"workloads": ("line",), "frameworks": ("fake", "dummy"), "workload_folders": (str(WORKLOADS),)}
     return Options(**{**given, **more})
 
 
-def write_run(root, scripts, wanted=None, sources=("pipeline", "resident"), **head):
+def write_run(root, scripts, wanted=None, sources=("pipeline", "cached"), **head):
     """Write a run of these scripts (environment name, or part of a cell's key -> Script); returns its folder."""
     planned = plan.plan(wanted or options(frameworks=tuple(scripts)))
     folder = root / "20260102-030405-test"
     folder.mkdir(parents=True)
-    record.write(folder, record.new(planned, "steelyard run -f fake -f sham"))
+    record.write(folder, record.new(planned, "steelyard run -f fake -f dummy"))
     made = {
         name: {
             "version": "1.2.3",
@@ -79,7 +79,7 @@ def write_run(root, scripts, wanted=None, sources=("pipeline", "resident"), **he
         "host": MACHINE,
         "environments": made,
         "peak": {"float32": {"numpy": 100.0}},
-        "materials": {
+        "inputs": {
             group: {"origin": "digits, checked.", "identity": "feed0123", "meta": {}} for group in planned.groups
         },
     }
@@ -131,8 +131,8 @@ def _process(planned, folder, cell, number, script, sources, place):
                     took[7] *= script.spike
                 recorder.keep(_Losses(), _block(now, took, recorder.steps, script, draw), source, phase)
     truth = np.repeat(np.array([0, 1], np.int32), 10)
-    answer = np.where(np.isin(np.arange(20), (3, 12, 15)), 1 - truth, truth)  # 17 of 20 are right
-    tensors.write(home / ANSWERS, {"truth": truth, "answer": answer})
+    predicted = np.where(np.isin(np.arange(20), (3, 12, 15)), 1 - truth, truth)  # 17 of 20 are right
+    tensors.write(home / PREDICTIONS, {"truth": truth, "predicted": predicted})
     events.write("evaluated", steps=20, elapsed_ns=10**8, samples=20)
     events.write("memory", peak_resident_bytes=(300 + 10 * place) * 2**20, peak_device_bytes=None)
     for name in script.warnings:
@@ -179,7 +179,7 @@ def _home(planned, folder, cell, number):
     home = jobs.trial_folder(folder, number, 0, cell)
     home.mkdir(parents=True)
     job = jobs.measuring(
-        planned, cell, Materials(Path("weights"), Data("synthetic", "prepared"), "", {}, ""), number, 0, home
+        planned, cell, GroupInputs(Path("weights"), Data("synthetic", "prepared"), "", {}, ""), number, 0, home
     )
     (home / trials.JOB).write_text(json.dumps(asdict(job)), encoding="utf-8")
     return home
@@ -193,7 +193,7 @@ def _write_rounds(folder, planned, rounds):
             "attempt": attempt,
             "kept": attempt == 1 or number != 2,
             "reasons": ["other processes used 0.60 cores"] if (number, attempt) == (2, 0) else [],
-            "quietness": {
+            "host_noise": {
                 "seconds": 20.0,
                 "samples": 20,
                 "own_cores": 1.7,

@@ -32,7 +32,7 @@ def test_short_series_are_drawn_whole():
 
 def test_a_step_beyond_the_scale_is_marked_with_its_true_value(recorded_view):
     comparison = recorded_view.comparisons[0]
-    figure = series.step_times(comparison, "resident", styles(recorded_view.comparisons))
+    figure = series.step_times(comparison, "cached", styles(recorded_view.comparisons))
     marks = [trace for trace in figure.data if trace["mode"] == "markers"]
     (longest,) = {round(value, 3) for trace in marks for value, _ in trace["customdata"]}
     assert 0.046 <= longest <= 0.050
@@ -40,7 +40,7 @@ def test_a_step_beyond_the_scale_is_marked_with_its_true_value(recorded_view):
 
 
 def test_rounds_are_not_joined_and_first_steps_are_left_out(recorded_view):
-    figure = series.step_times(recorded_view.comparisons[0], "resident", styles(recorded_view.comparisons))
+    figure = series.step_times(recorded_view.comparisons[0], "cached", styles(recorded_view.comparisons))
     counted = figure.data[1]
     assert counted["x"].count(None) == 5
     assert len([x for x in counted["x"] if x is not None]) == 5 * 100
@@ -65,37 +65,37 @@ def test_curves_that_part_because_update_rules_differ_say_so(recorded_view):
     assert "update rules" not in unproved, "what no certificate says of the other is not known"
     canonical = replace(first, proof=replace(first.proof, details={"declared": ""}))
     said = losses.figure(replace(comparison, contenders=(canonical, declared)), styles(recorded_view.comparisons)).says
-    assert f"{second.title}, as the framework's own rule does: epsilon is added elsewhere. With --flavour strict" in said
+    assert f"{second.title}, as the framework's own rule does: epsilon is added elsewhere. With --implementation strict" in said
 
 
 def test_the_band_of_practical_equality_is_the_verdicts_own(recorded_view):
     comparison = recorded_view.comparisons[0]
-    figure = forest.figure(comparison, "resident", styles(recorded_view.comparisons))
-    delta = comparison.rankings["resident"].delta_used
+    figure = forest.figure(comparison, "cached", styles(recorded_view.comparisons))
+    delta = comparison.rankings["cached"].delta_used
     assert figure.layout["shapes"][0]["x1"] == pytest.approx(1 + delta)
     assert figure.layout["shapes"][0]["x0"] == pytest.approx(1 / (1 + delta))
 
 
 def test_an_interval_without_end_leaves_the_plot_but_does_not_flatten_it(tmp_path):
-    scripts = {"fake": Script(rounds=1, passed=None), "sham": Script(11.0, rounds=1, passed=None)}
+    scripts = {"fake": Script(rounds=1, passed=None), "dummy": Script(11.0, rounds=1, passed=None)}
     view = view_of(write_run(tmp_path, scripts))
-    figure = forest.figure(view.comparisons[0], "resident", styles(view.comparisons))
+    figure = forest.figure(view.comparisons[0], "cached", styles(view.comparisons))
     drawn = [x for trace in figure.data for x in trace["x"]]
     assert None not in drawn
     assert max(drawn) < 40 * min(drawn)
 
 
 def test_a_wide_axis_names_its_ticks_in_full(tmp_path):
-    scripts = {"fake": Script(rounds=1, passed=None), "sham": Script(41.0, rounds=1, passed=None)}
+    scripts = {"fake": Script(rounds=1, passed=None), "dummy": Script(41.0, rounds=1, passed=None)}
     view = view_of(write_run(tmp_path, scripts))
-    axis = forest.figure(view.comparisons[0], "resident", styles(view.comparisons)).layout["xaxis"]
+    axis = forest.figure(view.comparisons[0], "cached", styles(view.comparisons)).layout["xaxis"]
     assert axis["type"] == "log"
     assert {(0.002, "2.00 ms"), (0.05, "50.0 ms")} <= set(zip(axis["tickvals"], axis["ticktext"], strict=True))
     assert all(np.log10(axis["tickvals"]) >= axis["range"][0]) and all(np.log10(axis["tickvals"]) <= axis["range"][1])
 
 
 def test_deviations_of_rounds_are_around_their_own_mean(recorded_view):
-    figure = stability.rounds(recorded_view.comparisons[0], "resident", styles(recorded_view.comparisons))
+    figure = stability.rounds(recorded_view.comparisons[0], "cached", styles(recorded_view.comparisons))
     for trace in figure.data:
         assert sum(trace["y"]) == pytest.approx(0, abs=1e-3)
 

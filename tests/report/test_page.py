@@ -24,7 +24,7 @@ def rendered(recorded_view):
 def test_every_contender_stands_in_the_table_of_every_input(rendered):
     rows = [row.words for row in rendered.all("th", scope="row") if "small" not in row.parents]
     assert sum(row.startswith("● Fake") for row in rows) == 2
-    assert sum(row.startswith("■ Sham") for row in rows) == 2
+    assert sum(row.startswith("■ Dummy") for row in rows) == 2
     assert rendered.text().count("1.2.3, scripted") >= 4
 
 
@@ -32,7 +32,7 @@ def test_the_verdict_is_the_first_thing_said(rendered):
     (headline,) = rendered.all("p", class_="headline")
     assert headline.words == "Fake is the fastest."
     (clauses,) = rendered.all("ul", class_="clauses")
-    assert re.fullmatch(r"Fake is 1\.\d\dx \[1\.\d\d, 1\.\d\d\] faster than Sham\.", clauses.words)
+    assert re.fullmatch(r"Fake is 1\.\d\dx \[1\.\d\d, 1\.\d\d\] faster than Dummy\.", clauses.words)
 
 
 def test_the_page_needs_no_network(rendered):
@@ -76,7 +76,7 @@ def test_headings_do_not_skip_a_level(rendered):
 
 def test_what_is_needed_to_repeat_it_is_there(rendered, recorded_view):
     text = rendered.text()
-    assert rendered.all("pre")[0].words == "steelyard run -f fake -f sham"
+    assert rendered.all("pre")[0].words == "steelyard run -f fake -f dummy"
     for wanted in (
         recorded_view.record.worker_hash,
         recorded_view.name,
@@ -88,7 +88,7 @@ def test_what_is_needed_to_repeat_it_is_there(rendered, recorded_view):
 
 
 def test_settings_are_shown_as_the_framework_reported_them(tmp_path):
-    scripts = {"fake": Script(applied={"layout": "channels_last", "nested": {"depth": 3}}), "sham": Script()}
+    scripts = {"fake": Script(applied={"layout": "channels_last", "nested": {"depth": 3}}), "dummy": Script()}
     text = Page(page.render(view_of(write_run(tmp_path, scripts)))).text()
     assert "layout channels_last" in text
     assert "nested.depth 3" in text
@@ -111,27 +111,27 @@ def test_a_rejected_contender_is_marked_and_takes_part_in_no_verdict(doubtful_vi
     assert "head.bias after 1 step is off by 3.1e-02." in found.text()
     traces = {
         str(t.get("hovertemplate")).partition("<")[0]: t
-        for t in found.figures()["ratios/line:small/resident"]["data"]
+        for t in found.figures()["ratios/line:small/cached"]["data"]
         if t["mode"] == "markers"
     }
-    assert traces["Sham"]["marker"]["symbol"] == "square-open"
+    assert traces["Dummy"]["marker"]["symbol"] == "square-open"
     assert traces["Fake"]["marker"]["symbol"] == "circle"
-    lines = [t["line"]["dash"] for t in found.figures()["ratios/line:small/resident"]["data"] if t["mode"] == "lines"]
+    lines = [t["line"]["dash"] for t in found.figures()["ratios/line:small/cached"]["data"] if t["mode"] == "lines"]
     assert sorted(lines) == ["dot", "solid"]
 
 
 def test_without_certificates_nobody_leads(tmp_path):
-    folder = write_run(tmp_path, {"fake": Script(passed=None), "sham": Script(12.0, passed=None)})
+    folder = write_run(tmp_path, {"fake": Script(passed=None), "dummy": Script(12.0, passed=None)})
     (folder / "certificates.json").unlink()
     found = Page(page.render(view_of(folder)))
     assert found.all("p", class_="headline")[0].words == "No verdict: nobody here is certified and measured."
     assert len(found.all("tr", class_="none")) == 4
-    traces = found.figures()["ratios/line:small/resident"]["data"]
+    traces = found.figures()["ratios/line:small/cached"]["data"]
     assert {t["marker"]["symbol"] for t in traces if t["mode"] == "markers"} == {"circle-open", "square-open"}
 
 
 def test_one_process_each_gives_no_verdict(tmp_path):
-    found = Page(page.render(view_of(write_run(tmp_path, {"fake": Script(rounds=1), "sham": Script(12.0, rounds=1)}))))
+    found = Page(page.render(view_of(write_run(tmp_path, {"fake": Script(rounds=1), "dummy": Script(12.0, rounds=1)}))))
     assert found.all("p", class_="headline")[0].words == "No verdict from one process each."
     assert "--rounds 5" in found.text()
     assert "[one process]" in found.text()
@@ -140,10 +140,10 @@ def test_one_process_each_gives_no_verdict(tmp_path):
 def test_a_failure_and_a_gap_are_told_with_their_reasons(tmp_path):
     scripts = {
         "fake": Script(),
-        "sham": Script(rounds=2, failure=("out-of-memory", "The worker ran out of memory.")),
+        "dummy": Script(rounds=2, failure=("out-of-memory", "The worker ran out of memory.")),
         "pytorch": Script(),
     }
-    found = Page(page.render(view_of(write_run(tmp_path, scripts, options(frameworks=("fake", "sham", "pytorch"))))))
+    found = Page(page.render(view_of(write_run(tmp_path, scripts, options(frameworks=("fake", "dummy", "pytorch"))))))
     (reasons,) = found.all("dl", class_="reasons")
     assert "Failed. The worker ran out of memory." in reasons.words
     assert "Its 2 finished processes are shown and take part in no verdict." in reasons.words
@@ -151,14 +151,14 @@ def test_a_failure_and_a_gap_are_told_with_their_reasons(tmp_path):
 
 
 def test_a_contender_that_failed_at_once_is_no_row_of_dashes(tmp_path):
-    scripts = {"fake": Script(), "sham": Script(rounds=0, failure=("crash", "It fell over."))}
+    scripts = {"fake": Script(), "dummy": Script(rounds=0, failure=("crash", "It fell over."))}
     found = Page(page.render(view_of(write_run(tmp_path, scripts))))
-    assert not [row for row in found.all("th", role="rowheader") if "Sham" in row.words]
+    assert not [row for row in found.all("th", role="rowheader") if "Dummy" in row.words]
     assert "It fell over." in found.text()
 
 
 def test_a_run_in_which_nothing_was_measured_still_gives_a_page(tmp_path):
-    scripts = {"fake": Script(rounds=0, failure=("crash", "One.")), "sham": Script(rounds=0, failure=("crash", "Two."))}
+    scripts = {"fake": Script(rounds=0, failure=("crash", "One.")), "dummy": Script(rounds=0, failure=("crash", "Two."))}
     assert "Nothing was measured." in Page(page.render(view_of(write_run(tmp_path, scripts)))).text()
 
 
@@ -213,7 +213,7 @@ def test_nothing_from_the_record_becomes_markup(recorded_view):
                 "brought": True,
             }
         },
-        materials={HOSTILE: {"origin": HOSTILE, "identity": HOSTILE}},
+        inputs={HOSTILE: {"origin": HOSTILE, "identity": HOSTILE}},
     )
     disturbed = tuple({**line, "group": HOSTILE} for line in recorded_view.disturbances)
     found = Page(
@@ -239,10 +239,10 @@ def test_nothing_from_the_record_becomes_markup(recorded_view):
 
 
 def test_a_number_that_cannot_be_is_void(tmp_path):
-    scripts = {"fake": Script(10.0), "sham": Script(12.0)}
+    scripts = {"fake": Script(10.0), "dummy": Script(12.0)}
     void = {"line:small/fake/scripted": "It would need 9 times the arithmetic peak."}
     view = view_of(write_run(tmp_path, scripts, impossible=void))
     found = Page(page.render(view))
     assert "9 times the arithmetic peak" in found.all("p", class_="alarm")[0].words
-    assert found.all("p", class_="headline")[0].words == "No verdict: only Sham is certified and measured."
+    assert found.all("p", class_="headline")[0].words == "No verdict: only Dummy is certified and measured."
     assert "impossible" in found.text()

@@ -14,7 +14,7 @@ from steelyard.report import columns, page, terminal
 @pytest.fixture(scope="module")
 def crowd(tmp_path_factory):
     """Four contenders, two of them with many knobs; none is certified."""
-    knobs = ("noise=0.01", "process_noise=0.004", "fake.step_us=10000,10500", "sham.step_us=12000,15000")
+    knobs = ("noise=0.01", "process_noise=0.004", "fake.step_us=10000,10500", "dummy.step_us=12000,15000")
     scripts = {
         "step_us=10000": Script(10.0, passed=None),
         "step_us=10500": Script(10.5, passed=None),
@@ -46,18 +46,18 @@ def test_a_title_and_its_mode_take_two_lines(recorded_view, printed):
     lines = printed(recorded_view, 80).splitlines()
     first = next(place for place, line in enumerate(lines) if line.startswith("Fake  "))
     assert lines[first + 1].startswith("1.2.3, scripted")
-    assert lines[first + 2].startswith("Sham")
+    assert lines[first + 2].startswith("Dummy")
 
 
 def test_the_same_warning_for_many_contenders_is_one_sentence(crowd, printed):
     text = " ".join(printed(crowd, 120).split())
     assert text.count("No certificate: this number is not proved") == 1
     assert text.count("Its numbers are shown but take part in no verdict") == 1
-    assert "Fake, step_us 10000 on line:small; Fake, step_us 10500 on line:small; Sham, step_us 12000" in text
+    assert "Fake, step_us 10000 on line:small; Fake, step_us 10500 on line:small; Dummy, step_us 12000" in text
 
 
 def test_an_uncertified_number_is_marked(doubtful_view, printed):
-    rows = [line for line in printed(doubtful_view, 80).splitlines() if line.startswith("Sham  ")]
+    rows = [line for line in printed(doubtful_view, 80).splitlines() if line.startswith("Dummy  ")]
     assert len(rows) == 2
     assert all("not certified" in row and "REJECTED" in row for row in rows)
 
@@ -84,20 +84,20 @@ def test_json_is_strict_and_holds_the_same_numbers(recorded_view):
 
 
 def test_json_has_no_infinity_where_one_process_has_no_interval(tmp_path, capsys):
-    folder = write_run(tmp_path, {"fake": Script(rounds=1), "sham": Script(rounds=1)})
+    folder = write_run(tmp_path, {"fake": Script(rounds=1), "dummy": Script(rounds=1)})
     terminal.show(view_of(folder), as_json=True)
     read = json.loads(capsys.readouterr().out, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
-    assert read["comparisons"][0]["contenders"][0]["speeds"]["resident"]["location"]["high_ns"] is None
+    assert read["comparisons"][0]["contenders"][0]["speeds"]["cached"]["location"]["high_ns"] is None
 
 
 def test_a_failure_is_told_with_its_reason(tmp_path, printed):
-    scripts = {"fake": Script(), "sham": Script(rounds=0, failure=("hung", "It said nothing for 600 s."))}
+    scripts = {"fake": Script(), "dummy": Script(rounds=0, failure=("hung", "It said nothing for 600 s."))}
     text = " ".join(printed(view_of(write_run(tmp_path, scripts)), 80).split())
-    assert "Sham: Failed. It said nothing for 600 s." in text
+    assert "Dummy: Failed. It said nothing for 600 s." in text
 
 
 def test_square_brackets_from_the_record_are_printed_as_they_are(tmp_path, printed):
-    scripts = {"fake": Script(), "sham": Script(passed=False, sentence="[bold]off[/] by [3]")}
+    scripts = {"fake": Script(), "dummy": Script(passed=False, sentence="[bold]off[/] by [3]")}
     assert "[bold]off[/] by [3]" in printed(view_of(write_run(tmp_path, scripts)), 120)
 
 

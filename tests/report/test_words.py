@@ -45,7 +45,7 @@ def test_value_and_interval_have_equal_decimals(value, low, high, said):
 
 def test_ratio_digits_are_those_of_the_sentence(recorded_view):
     comparison = recorded_view.comparisons[0]
-    slower = next(c for c in comparison.contenders if c.title == "Sham")
+    slower = next(c for c in comparison.contenders if c.title == "Dummy")
     for source in comparison.rankings:
         assert str(words.ratio(comparison, slower, source)) in comparison.sentences[source]
 
@@ -68,25 +68,25 @@ def test_a_moment_is_written_out():
 
 
 def test_equals_at_the_top_are_named_together(tmp_path):
-    scripts = {"fake": Script(10.0), "sham": Script(10.0)}
+    scripts = {"fake": Script(10.0), "dummy": Script(10.0)}
     comparison = view_of(
         write_run(tmp_path, scripts, noise={"s_d0": 0.004, "degrees_of_freedom": 8, "rounds": 9})
     ).comparisons[0]
-    assert words.headline(comparison, "resident") == "Fake and Sham are the fastest, practically level."
+    assert words.headline(comparison, "cached") == "Fake and Dummy are the fastest, practically level."
 
 
 def test_an_open_race_has_no_winner(tmp_path):
-    scripts = {"fake": Script(10.0, process_scatter=0.03), "sham": Script(10.1, process_scatter=0.03)}
+    scripts = {"fake": Script(10.0, process_scatter=0.03), "dummy": Script(10.1, process_scatter=0.03)}
     comparison = view_of(write_run(tmp_path, scripts)).comparisons[0]
-    assert words.headline(comparison, "resident") in (
-        "No winner yet: Fake leads, undecided against Sham.",
-        "No winner yet: Sham leads, undecided against Fake.",
+    assert words.headline(comparison, "cached") in (
+        "No winner yet: Fake leads, undecided against Dummy.",
+        "No winner yet: Dummy leads, undecided against Fake.",
     )
 
 
 def test_titles_are_as_short_as_they_can_be():
-    cells = plan.plan(options(knobs=("noise=0.01", "sham.step_us=10000,12000"))).cells
-    assert sorted(titles(cells).values()) == ["Fake", "Sham, step_us 10000", "Sham, step_us 12000"]
+    cells = plan.plan(options(knobs=("noise=0.01", "dummy.step_us=10000,12000"))).cells
+    assert sorted(titles(cells).values()) == ["Fake", "Dummy, step_us 10000", "Dummy, step_us 12000"]
 
 
 def test_a_mode_that_is_not_the_default_is_part_of_the_title():

@@ -26,7 +26,7 @@ def job(**changes):
 @given(
     trial=NAMES,
     rate=st.floats(1e-9, 1),
-    inputs=st.sampled_from([("pipeline",), ("resident",), ("pipeline", "resident")]),
+    inputs=st.sampled_from([("pipeline",), ("cached",), ("pipeline", "cached")]),
 )
 def test_a_job_survives_its_line(trial, rate, inputs):
     sent = job(trial=trial, optimizer=Optimizer("sgd", rate), plan=Plan(inputs=inputs))

@@ -75,7 +75,7 @@ def test_answers_count_used_places_only_and_give_the_metric_what_it_reads():
         "masked_lm_weights": np.array([[1, 1], [1, 0]], np.float32),
         "next_sentence_label": np.array([0, 1], np.int32),
     }
-    found = network("tiny").answers(outputs, batch)
+    found = network("tiny").predictions(outputs, batch)
     assert found["words"].tolist() == [2, 1]
     assert found["right"].tolist() == [1, 0]
     assert found["next_right"].tolist() == [1, 0]
@@ -91,4 +91,4 @@ def test_large_logits_leave_no_overflow_in_the_answers():
     outputs = {"words": np.full((1, 1, 4), 1e4, np.float32), "next": np.zeros((1, 2), np.float32)}
     batch = {"masked_lm_ids": np.zeros((1, 1), np.int32), "masked_lm_weights": np.ones((1, 1), np.float32),
              "next_sentence_label": np.zeros(1, np.int32)}  # fmt: skip
-    assert network("tiny").answers(outputs, batch)["nll"].tolist() == pytest.approx([math.log(4)], rel=1e-5)
+    assert network("tiny").predictions(outputs, batch)["nll"].tolist() == pytest.approx([math.log(4)], rel=1e-5)

@@ -1,4 +1,4 @@
-"""Deep Speech 2 as data: its published counts, its synthetic batches, its answers."""
+"""Deep Speech 2 as data: its published counts, its synthetic batches, its predictions."""
 
 from __future__ import annotations
 
@@ -99,8 +99,8 @@ def test_every_drawn_transcript_can_be_aligned(batch):
 def test_the_nominal_utterance_has_180_letters_in_635_output_frames(workload):
     network = workload.network(workload.preset("librispeech"))
     drawn = network.draw(np.random.default_rng(1), 1)
-    answered = network.answers({"logits": np.zeros((1, 635, 29), np.float32)}, drawn)
-    assert (drawn["transcript_length"].item(), answered["lengths"].item()) == (180, 635)
+    predictions = network.predictions({"logits": np.zeros((1, 635, 29), np.float32)}, drawn)
+    assert (drawn["transcript_length"].item(), predictions["lengths"].item()) == (180, 635)
 
 
 def test_answers_are_the_best_class_of_every_frame_and_are_judged_up_to_the_end(workload):
@@ -108,9 +108,9 @@ def test_answers_are_the_best_class_of_every_frame_and_are_judged_up_to_the_end(
     # "HI", the frames in between blank; what stands beyond the fourth output frame is not heard.
     heard = np.array([[9, 9, 0, 10, 5]])
     batch = {"frames": np.array([7], np.int32), "transcript": np.array([[9, 10, 0]], np.int32)}
-    answers = network.answers({"logits": np.eye(29, dtype=np.float32)[heard]}, batch)
-    assert answers["frames"].dtype == np.int8
-    assert metrics.score("speech", answers) == {"WER": 0.0, "CER": 0.0}
+    predictions = network.predictions({"logits": np.eye(29, dtype=np.float32)[heard]}, batch)
+    assert predictions["frames"].dtype == np.int8
+    assert metrics.score("speech", predictions) == {"WER": 0.0, "CER": 0.0}
 
 
 @pytest.mark.parametrize("preset", ["librispeech", "librispeech-800"])

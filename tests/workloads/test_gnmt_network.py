@@ -1,4 +1,4 @@
-"""GNMT as data: its published counts, its synthetic batches, its answers."""
+"""GNMT as data: its published counts, its synthetic batches, its predictions."""
 
 from __future__ import annotations
 
@@ -103,19 +103,19 @@ def test_answers_count_the_words_after_the_first_and_leave_padding_out(workload)
     network = workload.network(workload.preset("tiny"))
     target = np.array([[BEGIN, 7, END, PAD], [BEGIN, 9, 8, END]], np.int32)
     logits = np.random.default_rng(1).standard_normal((2, 3, 200)).astype(np.float32)
-    answers = network.answers({"logits": logits}, {"target": target})
+    predictions = network.predictions({"logits": logits}, {"target": target})
     shares = np.exp(logits.astype(np.float64))
     shares /= shares.sum(axis=2, keepdims=True)
     expected = [math.log(shares[0, 0, 7] * shares[0, 1, END]), math.log(shares[1, 0, 9] * shares[1, 1, 8] * shares[1, 2, END])]
-    assert answers["words"].tolist() == [2, 3]
-    assert answers["nll"] == pytest.approx(-np.array(expected), rel=1e-12)
+    assert predictions["words"].tolist() == [2, 3]
+    assert predictions["nll"] == pytest.approx(-np.array(expected), rel=1e-12)
 
 
 def test_a_network_that_knows_nothing_is_as_perplexed_as_its_vocabulary_is_large(workload):
     network = workload.network(workload.preset("tiny"))
     drawn = network.draw(np.random.default_rng(1), 4)
-    answers = network.answers({"logits": np.zeros((4, 11, 200), np.float32)}, drawn)
-    assert metrics.score("translation", answers)["perplexity"] == pytest.approx(200)
+    predictions = network.predictions({"logits": np.zeros((4, 11, 200), np.float32)}, drawn)
+    assert metrics.score("translation", predictions)["perplexity"] == pytest.approx(200)
 
 
 def test_translations_are_looked_for_word_by_word_from_what_was_written_so_far(workload):

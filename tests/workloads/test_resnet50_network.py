@@ -1,4 +1,4 @@
-"""ResNet-50, and the parts it shares with ResNet-18: published counts, strides, frozen tensors, top-5 answers."""
+"""ResNet-50, and the parts it shares with ResNet-18: published counts, strides, frozen tensors, top-5 predictions."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ def test_an_unknown_variant_is_refused() -> None:
 
 
 def test_only_networks_of_many_classes_answer_with_five() -> None:
-    assert described("resnet50", "imagenet").answers is classification.with_five
-    assert described("resnet50", "tiny").answers is None
+    assert described("resnet50", "imagenet").predictions is classification.with_five
+    assert described("resnet50", "tiny").predictions is None
 
 
 def test_the_true_class_is_among_five_if_fewer_than_five_score_better() -> None:
@@ -82,5 +82,5 @@ def test_the_true_class_is_among_five_if_fewer_than_five_score_better() -> None:
     logits[3] = np.nan
     found = classification.with_five({"logits": logits}, {"label": np.array([3, 2, 4, 0], np.int32)})
     assert found["among_five"].tolist() == [1, 0, 1, 0]
-    assert found["answer"].tolist()[:3] == [7, 7, 0]
+    assert found["predicted"].tolist()[:3] == [7, 7, 0]
     assert found["truth"].tolist() == [3, 2, 4, 0]

@@ -70,7 +70,7 @@ def test_answers_are_the_losses_of_each_utterance_written_out():
     generator = np.random.default_rng(2)
     outputs = {name: generator.standard_normal((3, 16, 24), dtype=np.float32) for name in ("mel", "mel_post")}
     outputs["gate"] = 30 * generator.standard_normal((3, 24), dtype=np.float32)
-    found = load(FOLDER, "network").answers(outputs, batch)
+    found = load(FOLDER, "network").predictions(outputs, batch)
     for n in range(3):
         squares = [((outputs[name][n].astype(float) - batch["mel"][n]) ** 2).mean() for name in ("mel", "mel_post")]
         entropy = 0.0

@@ -78,5 +78,5 @@ def test_an_image_too_small_for_five_pools_is_refused() -> None:
 
 
 def test_only_networks_of_many_classes_answer_with_five() -> None:
-    assert described("imagenet").answers is classification.with_five
-    assert described("tiny").answers is None
+    assert described("imagenet").predictions is classification.with_five
+    assert described("tiny").predictions is None

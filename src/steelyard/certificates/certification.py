@@ -93,13 +93,13 @@ def _proceed(session: Session, cell: Cell, peers: list[Peer], scope: Scope) -> P
     workload, preset = session.plan.preset(cell.group)
     known = frameworks.framework(cell.framework)
     folder = session.folder / "certificates"
-    materials = session.materials[cell.group]
+    inputs = session.inputs[cell.group]
     declared = cells.declared_form(known, cell.optimizer)
     subject = Subject(
-        job=jobs.certifying(session.plan, cell, materials, folder / cell.slug),
+        job=jobs.certifying(session.plan, cell, inputs, folder / cell.slug),
         network=workload.network(preset),
         peer=_peer(session, cell.environment, cell.settings.mode),
-        materials=materials.identity,
+        inputs=inputs.identity,
         declared=declared,
         exact="float64" in known.precisions and not workload.obstacle(known.name, "float64"),
         scope=scope,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from steelyard.certificates import judge, record
 from steelyard.certificates.method import method
 from steelyard.errors import UserError
-from steelyard.files import shelf
+from steelyard.files import atomic
 from steelyard_worker import protocol, tensors
 
 if TYPE_CHECKING:
@@ -83,12 +83,12 @@ def read(task: Task, variant: int | None = None) -> Tensors:
 
 def is_done(task: Task) -> bool:
     """Say whether a task of one variant has left its tensors."""
-    return any(map(shelf.is_whole, Path(task.job.folder).glob("variant*")))
+    return any(map(atomic.is_whole, Path(task.job.folder).glob("variant*")))
 
 
 def refusal(dump: Path) -> tuple[str, str] | None:
     """Return (kind, message) of why a process left no such dump, None when it is there."""
-    if shelf.is_whole(dump):
+    if atomic.is_whole(dump):
         return None
     errors = [event for event in protocol.read_events(dump.parent / protocol.EVENTS) if event["event"] == "error"]
     if errors:

@@ -56,7 +56,7 @@ class Peer:
 class Subject:
     """What is to be certified.
 
-    `job`: a certify job of the candidate, its folder set; `materials`: hash of weights, data and order; `declared`: what
+    `job`: a certify job of the candidate, its folder set; `inputs`: hash of weights, data and order; `declared`: what
     the framework's native update rule does differently (form, correction); `exact`: whether it can compute in float64;
     `scope`: how many steps, and how much of each tensor.
     """
@@ -64,7 +64,7 @@ class Subject:
     job: Job
     network: Network
     peer: Peer
-    materials: str
+    inputs: str
     declared: Mapping[str, str]
     exact: bool = False
     scope: Scope = field(default_factory=Scope)
@@ -110,10 +110,10 @@ class Proceedings:
 
 
 def reference_optimizer(optimizer: Optimizer, declared: Mapping[str, str]) -> Optimizer:
-    """Return the update rule written out by hand, in the form that a native rule declares; a strict one is canonical."""
-    form = declared if optimizer.flavour == "native" else {}
+    """Return the update rule written out by hand, in the form that a native rule declares."""
+    form = declared if optimizer.implementation == "native" else {}
     return replace(
-        optimizer, flavour="strict", form=form.get("form", "canonical"), correction=form.get("correction", "float64")
+        optimizer, implementation="reference", form=form.get("form", "canonical"), correction=form.get("correction", "float64")
     )
 
 
@@ -131,7 +131,7 @@ def jobs_for(subject: Subject, peers: Sequence[Peer], folder: Path) -> Proceedin
         (peer.framework, peer.mode, dict(peer.packages), implementation_hash(task.job))
         for peer, task in zip(peers, tasks, strict=True)
     ]
-    reference_key = digest(VERSION, wanted.noise, asdict(subject.scope), VARIANTS, subject.materials, specification, computing)
+    reference_key = digest(VERSION, wanted.noise, asdict(subject.scope), VARIANTS, subject.inputs, specification, computing)
     key = digest(
         reference_key, asdict(wanted), implementation_hash(candidate), asdict(candidate.settings),
         asdict(candidate.optimizer), subject.peer.version, dict(subject.peer.packages),

@@ -49,7 +49,7 @@ class Certificate:
     resolution: dict[str, float]
     steps: int
     method: int
-    materials: str
+    inputs: str
     specification: str
     implementation: str
     created: str

@@ -2,7 +2,7 @@
 
 `jobs_for` -> run the reference tasks (unless `has_reference`) and the candidate -> run `further_tasks` until there are none ->
 `conclude`.
-References are kept, and shared by all candidates with the same specification, materials and form of update rule.
+References are kept, and shared by all candidates with the same specification, inputs and form of update rule.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from steelyard.certificates.proceedings import (
 )
 from steelyard.certificates.record import Certificate
 from steelyard.certificates.sources import implementation_hash, specification_hash
-from steelyard.files import shelf
+from steelyard.files import atomic
 from steelyard_worker import tensors
 
 __all__ = [
@@ -45,7 +45,7 @@ __all__ = [
 
 def has_reference(proceedings: Proceedings) -> bool:
     """Say whether the references are in the cache, so that their tasks need not run."""
-    return shelf.is_whole(reference_folder(proceedings))
+    return atomic.is_whole(reference_folder(proceedings))
 
 
 def further_tasks(proceedings: Proceedings) -> tuple[Task, ...]:
@@ -105,7 +105,7 @@ def _settle(proceedings: Proceedings) -> Path:
             meta |= {"agreement": agreed.agreement, "passed": agreed.passed, "sentence": agreed.sentence}
         tensors.write(partial, variants[0], meta)
 
-    return shelf.place(reference_folder(proceedings), fill)
+    return atomic.place(reference_folder(proceedings), fill)
 
 
 def _refused(proceedings: Proceedings) -> tuple[str, str] | None:
@@ -127,6 +127,6 @@ def _certificate(
         limit=method(job.settings.precision).limit, first=first.said if first else "",
         stage=first.stage if first else "", tensors=len(found.findings),
         trainable_scalars=subject.network.trainable_count, resolution=found.resolution, steps=subject.scope.steps, method=VERSION,
-        materials=subject.materials, specification=specification_hash(job), implementation=implementation_hash(job),
+        inputs=subject.inputs, specification=specification_hash(job), implementation=implementation_hash(job),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
     )  # fmt: skip

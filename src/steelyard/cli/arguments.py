@@ -196,8 +196,8 @@ def _selection(command: argparse.ArgumentParser) -> None:
     )
     chosen.add_argument("--optimizer", default="", metavar="NAME", help="another update rule of the workload")
     chosen.add_argument(
-        "--flavour",
-        choices=("native", "strict"),
+        "--optimizer-implementation",
+        choices=("native", "reference"),
         default="native",
         help="the framework's own optimizer (default), or the canonical formula by hand",
     )

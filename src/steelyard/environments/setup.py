@@ -18,7 +18,7 @@ from steelyard.results import record
 if TYPE_CHECKING:
     from steelyard.console import Screen
     from steelyard.environments import Environment, Failure
-    from steelyard.inputs.materials import Materials
+    from steelyard.inputs.group_inputs import GroupInputs
     from steelyard.plan.resolve import RunPlan
 
 ACCELERATORS = {"cpu": "cpu", "cuda": "cuda", "ascend": "ascend"}
@@ -64,7 +64,7 @@ def _own(name: str) -> Environment:
     return made.Environment(name, framework, numpy, "", Path(sys.executable), python, {"numpy": numpy}, brought=True)
 
 
-def note(folder: Path, plan: RunPlan, ready: dict[str, Environment], shared: dict[str, Materials]) -> None:
+def note(folder: Path, plan: RunPlan, ready: dict[str, Environment], shared: dict[str, GroupInputs]) -> None:
     """Write machine, environments, data and gaps into run.json."""
     machine = host.describe()
     record.update(
@@ -81,6 +81,6 @@ def note(folder: Path, plan: RunPlan, ready: dict[str, Environment], shared: dic
             }
             for name, e in ready.items()
         },
-        materials={group: {"origin": m.origin, "identity": m.identity, "meta": m.meta} for group, m in shared.items()},
+        inputs={group: {"origin": m.origin, "identity": m.identity, "meta": m.meta} for group, m in shared.items()},
         gaps=tuple(asdict(gap) for gap in plan.gaps),
     )

@@ -1,4 +1,4 @@
-"""The machine under the measurement: its facts, its quietness, its arithmetic peak."""
+"""The machine that measures: its hardware, load from other programs, and its arithmetic peak."""
 
 from steelyard.host.machine import Machine, describe
 

@@ -36,7 +36,7 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Quietness:
+class HostNoise:
     """An interval in figures. Cores are CPU seconds per second; None where the system does not tell.
 
     `foreign_cores` is work of others (kernel threads included), `foreign_cores_worst` that of the worst
@@ -80,15 +80,15 @@ def take_sample(root: Path = Path("/"), pid: int | None = None) -> Sample:
 
 def summarise(
     samples: list[Sample], gpu_foreign: tuple[str, ...] = (), gpu_throttles: tuple[str, ...] = ()
-) -> Quietness:
+) -> HostNoise:
     """The interval from the first to the last sample."""
     if len(samples) < 2:
-        return Quietness(0.0, len(samples), unknown={"all": _why_nothing()})
+        return HostNoise(0.0, len(samples), unknown={"all": _why_nothing()})
     first, last = samples[0], samples[-1]
     seconds = max((last.at_ns - first.at_ns) / 1e9, 1e-9)
     machine_s = max(last.cpu.total_s - first.cpu.total_s, 1e-9)
     frequencies = [sample.frequency_mhz for sample in samples if sample.frequency_mhz]
-    return Quietness(
+    return HostNoise(
         seconds=seconds,
         samples=len(samples),
         steal_share=(last.cpu.steal_s - first.cpu.steal_s) / machine_s,
@@ -107,19 +107,19 @@ def summarise(
     )
 
 
-def judge(quietness: Quietness) -> list[str]:
+def judge(host_noise: HostNoise) -> list[str]:
     """Why the interval is not to be trusted; empty when it is."""
-    if quietness.seconds < SHORTEST_S:
+    if host_noise.seconds < SHORTEST_S:
         return []
-    reasons = _processor_reasons(quietness)
-    if quietness.gpu_foreign:
-        reasons.append(f"others used the GPU: {', '.join(quietness.gpu_foreign)}")
-    if quietness.gpu_throttles:
-        reasons.append(f"the GPU was slowed: {', '.join(quietness.gpu_throttles)}")
+    reasons = _processor_reasons(host_noise)
+    if host_noise.gpu_foreign:
+        reasons.append(f"others used the GPU: {', '.join(host_noise.gpu_foreign)}")
+    if host_noise.gpu_throttles:
+        reasons.append(f"the GPU was slowed: {', '.join(host_noise.gpu_throttles)}")
     return reasons
 
 
-def unequal_frequencies(arms: list[Quietness]) -> list[str]:
+def unequal_frequencies(arms: list[HostNoise]) -> list[str]:
     """Why intervals under the same kind of load cannot be compared: an idle machine's frequency would say nothing."""
     known = [arm.frequency_mhz for arm in arms if arm.frequency_mhz and arm.seconds >= SHORTEST_S]
     if len(known) < 2 or max(known) <= (1 + FREQUENCY_CHANGE) * min(known):
@@ -127,16 +127,16 @@ def unequal_frequencies(arms: list[Quietness]) -> list[str]:
     return [f"the processors' mean frequency differed by {max(known) / min(known) - 1:.1%} between contenders"]
 
 
-def _processor_reasons(quietness: Quietness) -> list[str]:
+def _processor_reasons(host_noise: HostNoise) -> list[str]:
     reasons = []
-    if quietness.steal_share > STEAL_SHARE:
-        reasons.append(f"the host took {quietness.steal_share:.1%} of the processors away (steal)")
-    if quietness.foreign_cores > FOREIGN_CORES:
-        reasons.append(f"other processes used {quietness.foreign_cores:.2f} cores")
-    if quietness.throttles:
-        reasons.append(f"the processors were slowed {quietness.throttles} times for their heat")
-    if quietness.swapped_pages > SWAPPED_PAGES:
-        reasons.append(f"{quietness.swapped_pages} pages of memory were swapped")
+    if host_noise.steal_share > STEAL_SHARE:
+        reasons.append(f"the host took {host_noise.steal_share:.1%} of the processors away (steal)")
+    if host_noise.foreign_cores > FOREIGN_CORES:
+        reasons.append(f"other processes used {host_noise.foreign_cores:.2f} cores")
+    if host_noise.throttles:
+        reasons.append(f"the processors were slowed {host_noise.throttles} times for their heat")
+    if host_noise.swapped_pages > SWAPPED_PAGES:
+        reasons.append(f"{host_noise.swapped_pages} pages of memory were swapped")
     return reasons
 
 
@@ -166,7 +166,7 @@ class Sampler:
         self._thread.join()
         self._take()
 
-    def summary(self, since_ns: int = 0, until_ns: int | None = None) -> Quietness:
+    def summary(self, since_ns: int = 0, until_ns: int | None = None) -> HostNoise:
         """The interval between two readings of `time.monotonic_ns()`, the whole by default."""
         until_ns = sys.maxsize if until_ns is None else until_ns
         chosen = [sample for sample in list(self._samples) if since_ns <= sample.at_ns <= until_ns]

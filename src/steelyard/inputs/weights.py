@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steelyard.errors import UserError, nearest
-from steelyard.files import shelf
+from steelyard.files import atomic
 from steelyard.files.paths import cache_folder
 from steelyard_worker.tensors import Writer
 
@@ -42,7 +42,7 @@ def initialise(parameters: Sequence[Parameter], seed: int) -> Path:
             f"The parameter '{min(twice)}' is declared twice; every canonical name must be unique."
         )
     draws = [(name, shape, _recipe(name, shape, initial)) for name, shape, initial in recipes]
-    folder = cache_folder() / "weights" / shelf.key("weights", METHOD, seed, recipes)
+    folder = cache_folder() / "weights" / atomic.key("weights", METHOD, seed, recipes)
 
     def fill(partial: Path) -> None:
         writer = Writer(partial, {"seed": seed, "method": METHOD, "numpy": np.__version__})
@@ -52,7 +52,7 @@ def initialise(parameters: Sequence[Parameter], seed: int) -> Path:
                 writer.extend(block)
         writer.close()
 
-    return shelf.place(folder, fill)
+    return atomic.place(folder, fill)
 
 
 def child_generator(seed: int, name: str) -> np.random.Generator:

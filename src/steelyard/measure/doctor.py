@@ -18,7 +18,7 @@ from steelyard.environments.tools import Uv, find_uv
 from steelyard.errors import UserError
 from steelyard.files.paths import cache_folder
 from steelyard.host.machine import Machine, describe
-from steelyard.host.noise import Quietness, Sampler, judge
+from steelyard.host.noise import HostNoise, Sampler, judge
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,17 +54,17 @@ def examine() -> list[Finding]:
         lambda: memory(machine),
         lambda: cores(machine),
         lambda: governor(machine),
-        quietness,
+        host_noise,
         compiler,
         lambda: accelerators(machine),
         lambda: environments(kept),
         data,
     )
     with ThreadPoolExecutor(len(questions)) as pool:
-        # Quietness last: the other questions must not disturb it.
-        answers = {ask: pool.submit(ask) for ask in questions if ask is not quietness}
+        # Host noise comes last, as the other checks would disturb it.
+        answers = {ask: pool.submit(ask) for ask in questions if ask is not host_noise}
         found = {ask: answer.result() for ask, answer in answers.items()}
-    found[quietness] = quietness()
+    found[host_noise] = host_noise()
     return [found[ask] for ask in questions]
 
 
@@ -196,21 +196,21 @@ def governor(machine: Machine) -> Finding:
     return Finding("frequency", "warn", sentence, "As root: cpupower frequency-set -g performance")
 
 
-def quietness() -> Finding:
+def host_noise() -> Finding:
     """Two seconds of listening."""
     with Sampler(period_s=0.5) as sampler:
         time.sleep(QUIET_SAMPLE_S)
-    return quietness_finding(sampler.summary())
+    return host_noise_finding(sampler.summary())
 
 
-def quietness_finding(found: Quietness) -> Finding:
+def host_noise_finding(found: HostNoise) -> Finding:
     """What the noise guard would say of this interval."""
     if "all" in found.unknown:
-        return Finding("quietness", "warn", f"Not known: {found.unknown['all']}.")
+        return Finding("host noise", "warn", f"Not known: {found.unknown['all']}.")
     if reasons := judge(found):
         advice = "Stop other work, or expect rounds to be repeated and intervals to be wide."
-        return Finding("quietness", "warn", f"Not quiet: {'; '.join(reasons)}.", advice)
-    return Finding("quietness", "ok", f"Quiet: others used {found.foreign_cores:.2f} cores, no steal.")
+        return Finding("host noise", "warn", f"Not quiet: {'; '.join(reasons)}.", advice)
+    return Finding("host noise", "ok", f"Quiet: others used {found.foreign_cores:.2f} cores, no steal.")
 
 
 def compiler() -> Finding:

@@ -1,4 +1,4 @@
-"""Cell + materials + plan -> the Job of one process. Pure."""
+"""Cell + inputs + plan -> the Job of one process. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from steelyard_worker.protocol import Certify, Job, Plan
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from steelyard.inputs.materials import Materials
+    from steelyard.inputs.group_inputs import GroupInputs
     from steelyard.plan.cells import Cell
     from steelyard.plan.resolve import RunPlan
     from steelyard_worker.protocol import Data
@@ -26,30 +26,30 @@ def trial_folder(run: Path, number: int, attempt: int, cell: Cell) -> Path:
     return run / "trials" / f"r{number:02d}.{attempt}-{cell.slug}"
 
 
-def measuring(plan: RunPlan, cell: Cell, materials: Materials, number: int, attempt: int, folder: Path) -> Job:
+def measuring(plan: RunPlan, cell: Cell, inputs: GroupInputs, number: int, attempt: int, folder: Path) -> Job:
     """Return the job of one measuring process; only the first round trains to the evaluation."""
     shape = plan.protocol.plan
-    inputs = tuple(name for name in shape.inputs if materials.data.prepared or name == "resident")
+    sources = tuple(name for name in shape.inputs if inputs.data.prepared or name == "cached")
     fixed = shape.warmup != "adaptive"
-    evaluate = bool(materials.data.prepared) and "pipeline" in inputs and (number == 1 or fixed)
+    evaluate = bool(inputs.data.prepared) and "pipeline" in sources and (number == 1 or fixed)
     shape = replace(
-        shape, inputs=inputs, evaluate=evaluate, train_steps=plan.study.train_steps if evaluate else 0,
+        shape, inputs=sources, evaluate=evaluate, train_steps=plan.study.train_steps if evaluate else 0,
         loader_workers=plan.options.loader_workers,
     )  # fmt: skip
-    return _job(plan, cell, materials.weights, materials.data, "measure", trial_name(number, attempt, cell), folder, shape)
+    return _job(plan, cell, inputs.weights, inputs.data, "measure", trial_name(number, attempt, cell), folder, shape)
 
 
-def resident_only(job: Job) -> Job:
+def cached_only(job: Job) -> Job:
     """Return the job without data: one synthetic batch, no evaluation."""
-    shape = replace(job.plan, inputs=("resident",), evaluate=False, train_steps=0)
+    shape = replace(job.plan, inputs=("cached",), evaluate=False, train_steps=0)
     return replace(job, plan=shape)
 
 
 def certifying(
-    plan: RunPlan, cell: Cell, materials: Materials, folder: Path, variants: tuple[int, ...] = (0,)
+    plan: RunPlan, cell: Cell, inputs: GroupInputs, folder: Path, variants: tuple[int, ...] = (0,)
 ) -> Job:
     """Return the job that dumps the tensors of a certificate: unperturbed (0) and perturbed variants."""
-    job = _job(plan, cell, materials.weights, materials.data, "certify", f"0.0/{cell.key}", folder, Plan())
+    job = _job(plan, cell, inputs.weights, inputs.data, "certify", f"0.0/{cell.key}", folder, Plan())
     return replace(job, certify=Certify(variants=variants))
 
 

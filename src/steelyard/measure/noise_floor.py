@@ -64,10 +64,10 @@ def _measure(session: Session) -> NoiseFloor | None:
 
 def _one(session: Session, cell: Cell, number: int, arm: int) -> float | None:
     folder = session.folder / "calibration" / f"r{number:02d}.{arm}"
-    materials = session.materials[cell.group]
-    job = jobs.measuring(session.plan, cell, materials, number + 1, arm, folder)
-    trial = session.run_aside(cell.environment, jobs.resident_only(job))
-    return trial.location_ns("resident") if trial.done else None
+    inputs = session.inputs[cell.group]
+    job = jobs.measuring(session.plan, cell, inputs, number + 1, arm, folder)
+    trial = session.run_aside(cell.environment, jobs.cached_only(job))
+    return trial.location_ns("cached") if trial.done else None
 
 
 def _cheapest(session: Session) -> Cell:

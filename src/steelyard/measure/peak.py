@@ -45,5 +45,5 @@ def _fastest_gflops(session: Session, cell: Cell, book: Book) -> float:
     workload, preset = session.plan.preset(cell.group)
     flops = workload.network(preset).training_flops * int(preset.sizes["batch"])
     trials = book.kept.get(cell.key, {}).values()
-    located = [ns for trial in trials for source in ("pipeline", "resident") if (ns := trial.location_ns(source))]
+    located = [ns for trial in trials for source in ("pipeline", "cached") if (ns := trial.location_ns(source))]
     return flops / min(located) if located else 0.0

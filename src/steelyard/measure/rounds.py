@@ -88,7 +88,7 @@ def read_book(trials: list[Trial]) -> Book:
 def primary_input(session: Session, group: str) -> str:
     """Return the input that decides: the framework's own pipeline where there is data, as that is what users pay."""
     shape = session.plan.protocol.plan
-    return "pipeline" if session.materials[group].data.prepared and "pipeline" in shape.inputs else "resident"
+    return "pipeline" if session.inputs[group].data.prepared and "pipeline" in shape.inputs else "cached"
 
 
 def measure(session: Session, noise: NoiseFloor, book: Book) -> dict[str, Ranking]:
@@ -161,7 +161,7 @@ def _run_round(session: Session, number: int, group: str, cells: list[Cell], boo
             attempt=attempt,
             kept=not again,
             reasons=reasons,
-            quietness=sampler.summary().to_dict(),
+            host_noise=sampler.summary().to_dict(),
         )
         if not again:
             break
@@ -193,6 +193,6 @@ def _run_once(session: Session, number: int, attempt: int, group: str, cells: li
         cell = by_key[key]
         session.screen.trial(number, cell)
         folder = jobs.trial_folder(session.folder, number, attempt, cell)
-        job = jobs.measuring(session.plan, cell, session.materials[group], number, attempt, folder)
+        job = jobs.measuring(session.plan, cell, session.inputs[group], number, attempt, folder)
         trials.append(session.run_trial(cell, job))
     return trials

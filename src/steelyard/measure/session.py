@@ -1,4 +1,4 @@
-"""What every station of a run shares once environments and materials exist, and how one process is run for it."""
+"""What every station of a run shares once environments and inputs exist, and how one process is run for it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from steelyard.console import Screen
     from steelyard.environments import Environment
-    from steelyard.inputs.materials import Materials
+    from steelyard.inputs.group_inputs import GroupInputs
     from steelyard.plan.cells import Cell
     from steelyard.plan.resolve import RunPlan
     from steelyard.results.store import Store
@@ -38,7 +38,7 @@ class Session:
     plan: RunPlan
     folder: Path
     environments: dict[str, Environment]
-    materials: dict[str, Materials]
+    inputs: dict[str, GroupInputs]
     store: Store
     screen: Screen
     stop: Event = field(default_factory=Event)

@@ -63,5 +63,5 @@ class Cell:
 
 
 def declared_form(known: Framework, rule: Optimizer) -> dict[str, Any]:
-    """Return what a framework's own optimizer is known to do differently; a strict one is canonical."""
-    return dict(known.optimizers.get(rule.name, {})) if rule.flavour == "native" else {}
+    """Return what a framework's own optimizer is known to do differently; the reference implementation is canonical."""
+    return dict(known.optimizers.get(rule.name, {})) if rule.implementation == "native" else {}

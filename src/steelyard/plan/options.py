@@ -20,7 +20,7 @@ class Options:
     optimizer: str = ""
     batch: int = 0  # samples per step; 0: as the preset says
     synthetic: bool = False  # made-up batches even where a preset names data
-    flavour: str = "native"
+    optimizer_implementation: str = "native"
     device: str = "cpu"
     precision: str = "float32"
     threads: int | None = None  # None: one per core in every framework; 0: as each framework comes

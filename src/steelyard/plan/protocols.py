@@ -42,7 +42,7 @@ ERROR_FROM_ROUND_2 = 0.011
 
 KNOWN = {
     "sequential": "Interleaved rounds of fresh processes until every pair is decided (3 to 12 rounds)",
-    "fixed:WARMUP+COUNTED": "A fixed number of steps on a resident synthetic batch, e.g. fixed:10+200 (Dai et al. 2022)",
+    "fixed:WARMUP+COUNTED": "A fixed number of steps on a cached synthetic batch, e.g. fixed:10+200 (Dai et al. 2022)",
     "second-epoch": "The second pass over the training data, for inputs of varying length (Dai et al. 2022)",
     "epochs:N-first": "N epochs without the first, e.g. epochs:20-first (Borealis AI 2018) or epochs:200-first (Tian)",
 }
@@ -64,7 +64,7 @@ def _by_name(name: str) -> Protocol:
         return Protocol(name, KNOWN[name], Plan(), 3, 12, sequential=True)
     if match := re.fullmatch(r"fixed:(\d+)\+(\d+)", name):
         warmup, counted = map(int, match.groups())
-        plan = Plan(inputs=("resident",), warmup=f"steps:{warmup}", counted=f"steps:{max(1, counted)}")
+        plan = Plan(inputs=("cached",), warmup=f"steps:{warmup}", counted=f"steps:{max(1, counted)}")
         return Protocol(name, KNOWN["fixed:WARMUP+COUNTED"], plan, 1, 1, sequential=False)
     if name == "second-epoch":
         plan = Plan(inputs=("pipeline",), warmup="epochs:1", counted="epochs:1")

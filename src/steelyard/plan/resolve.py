@@ -150,7 +150,7 @@ def _gap(options: Options, workload: Workload, protocol: Protocol, preset: Prese
         return f"{known.title} has no device '{options.device}' (it has {', '.join(known.devices)})."
     if options.precision not in known.precisions:
         return f"{known.title} has no precision '{options.precision}' (it has {', '.join(known.precisions)})."
-    if not preset.data and "resident" not in protocol.plan.inputs:
+    if not preset.data and "cached" not in protocol.plan.inputs:
         return (
             f"Preset {workload.name}:{preset.name} has synthetic batches only, and protocol {protocol.name} needs data."
         )
@@ -159,7 +159,7 @@ def _gap(options: Options, workload: Workload, protocol: Protocol, preset: Prese
 
 def _cells(options: Options, workload: Workload, preset: Preset, name: str) -> list[Cell]:
     known = frameworks.framework(name.partition("@")[0])
-    rule = replace(workload.optimizer(preset, options.optimizer or None), flavour=options.flavour)
+    rule = replace(workload.optimizer(preset, options.optimizer or None), implementation=options.optimizer_implementation)
     settings = Settings(
         mode=known.default_mode, device=options.device, threads=threads_of(options), precision=options.precision,
         deterministic=options.deterministic,

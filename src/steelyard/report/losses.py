@@ -25,7 +25,8 @@ DISTANCES = (
     " Below: how far each is from {first}'s. Rounding begins near one part in ten million, and training lets it grow."
 )
 PARTED = (
-    " They may part after the first step, because the frameworks' own update rules differ. {rules} With --flavour strict "
+    " They may part after the first step, because the frameworks' own update rules differ. {rules} "
+    "With --optimizer-implementation reference "
     "all follow one rule."
 )
 

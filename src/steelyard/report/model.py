@@ -131,7 +131,7 @@ def compare(material: Material, group: str) -> Comparison:
     network = workload.network(preset)
     cells = material.plan.groups[group]
     inputs = _inputs(material, cells)
-    primary = "pipeline" if "pipeline" in inputs else "resident"
+    primary = "pipeline" if "pipeline" in inputs else "cached"
     rankings = {source: _rank(material, cells, source) for source in inputs}
     named = titles.titles(cells)
     flops = network.training_flops * preset.sizes["batch"]
@@ -140,7 +140,7 @@ def compare(material: Material, group: str) -> Comparison:
     contenders.sort(key=lambda c: (order.get(c.cell.key, len(order)), _mean_ns(c, primary)))
     return Comparison(
         group=group, title=workload.title, unit=workload.unit, metric=workload.metric, preset=preset.summary,
-        origin=material.record.materials.get(group, {}).get("origin", ""), batch=preset.sizes["batch"],
+        origin=material.record.inputs.get(group, {}).get("origin", ""), batch=preset.sizes["batch"],
         parameters=network.trainable_count, training_flops=network.training_flops, primary=primary,
         contenders=tuple(contenders), rankings=rankings,
         sentences={source: ranking_sentence(ranking, named) for source, ranking in rankings.items()},
@@ -161,7 +161,7 @@ def certified(material: Material, cell: Cell) -> bool:
 
 def _inputs(material: Material, cells: list[Cell]) -> list[str]:
     found = {block.input for cell in cells for trial in material.book.kept.get(cell.key, {}).values() for block in trial.blocks}
-    return [source for source in ("pipeline", "resident") if source in found]
+    return [source for source in ("pipeline", "cached") if source in found]
 
 
 def _rank(material: Material, cells: list[Cell], source: str) -> Ranking:
@@ -255,11 +255,11 @@ def _proof(material: Material, cell: Cell) -> Proof:
 
 
 def _losses(trial: Trial | None) -> tuple[float, ...]:
-    """Return the losses of the training steps in order: of the pipeline, or of the resident batch without one."""
+    """Return the losses of the training steps in order: of the pipeline, or of the cached batch without one."""
     if trial is None:
         return ()
     pipeline = trial.losses("pipeline")
-    return tuple((pipeline if len(pipeline) else trial.losses("resident")).tolist())
+    return tuple((pipeline if len(pipeline) else trial.losses("cached")).tolist())
 
 
 def _median(values: Any) -> float | None:

@@ -28,7 +28,7 @@ STEPS = (
     "long series the shortest and the longest step of each stretch are drawn; triangles mark steps beyond the scale. "
     "Flat stretches are blocks of which only the mean is known."
 )
-STEPS_AGAIN = "The same for the resident batch: what is left when no input has to be fetched."
+STEPS_AGAIN = "The same for the cached batch: what is left when no input has to be fetched."
 
 
 def step_times(comparison: Comparison, source: str, styles: dict[str, Style]) -> Figure | None:

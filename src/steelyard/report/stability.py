@@ -24,7 +24,7 @@ SCATTERING = (
     "Each round is a fresh process. Its mean step, as a distance from the mean of all its contender's rounds: the "
     "scatter is what the intervals are made of, and what moves all contenders at once is the machine."
 )
-SCATTERING_AGAIN = "The same for the resident batch."
+SCATTERING_AGAIN = "The same for the cached batch."
 USING = (
     "Processors in use during each round, of {cores}. Work of other programs, and time that the host of a virtual "
     "machine took away, disturb a round; a round marked with a cross was measured again."
@@ -53,7 +53,7 @@ def rounds(comparison: Comparison, source: str, styles: dict[str, Style]) -> Fig
 
 def machine(view: View) -> Figure | None:
     """Return how busy the machine was in each round, and with whose work."""
-    lines = [line for line in view.disturbances if line["quietness"].get("seconds", 0) > 0]
+    lines = [line for line in view.disturbances if line["host_noise"].get("seconds", 0) > 0]
     if not lines:
         return None
     cores = view.record.host.get("cores_logical") or 0
@@ -94,7 +94,7 @@ def _deviations(contender: Contender, values: dict[int, float], style: Style) ->
 
 def _use(lines: list[dict[str, Any]], cores: int, key: str, said: str, colour: str, hatch: str) -> dict[str, Any]:
     """Return one part of the stack; stolen time is recorded as a share of all processors."""
-    quiet = [line["quietness"] for line in lines]
+    quiet = [line["host_noise"] for line in lines]
     used = [cores * each.get("steal_share", 0.0) if key == "steal" else each.get(key, 0.0) for each in quiet]
     return {
         "type": "bar",

@@ -137,13 +137,13 @@ def _of_speed(comparison: Comparison, contender: Contender, source: str, speed: 
             f"Its counted steps are not level ({speed.label.label}): they shift the mean by {speed.label.shift:+.1%}.",
             "Look at the step times; a longer warm-up or a quieter machine may mend it.",
         )
-    resident = contender.speeds.get("resident")
-    if source == "pipeline" and resident and resident.location.value_ns / speed.location.value_ns < INPUT_BOUND:
-        share = 1 - resident.location.value_ns / speed.location.value_ns
+    cached = contender.speeds.get("cached")
+    if source == "pipeline" and cached and cached.location.value_ns / speed.location.value_ns < INPUT_BOUND:
+        share = 1 - cached.location.value_ns / speed.location.value_ns
         yield Caution(
             "InputBound",
             "note",
             subject,
             f"{share:.0%} of a step is spent waiting for its input pipeline.",
-            "Compare the resident rows for the framework alone, or give the loader workers (--loader-workers).",
+            "Compare the cached rows for the framework alone, or give the loader workers (--loader-workers).",
         )

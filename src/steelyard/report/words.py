@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 INPUTS = {
     "pipeline": "Training from the framework's own input pipeline",
-    "resident": "One synthetic batch that stays on the device: the framework alone",
+    "cached": "One synthetic batch that stays on the device: the framework alone",
 }
-SHORT_INPUTS = {"pipeline": "own input pipeline", "resident": "resident batch"}
+SHORT_INPUTS = {"pipeline": "own input pipeline", "cached": "cached batch"}
 CERTIFICATES = {"certified": "yes", "rejected": "REJECTED", "none": "none"}
 INTERVALS = (
     "A range in brackets is where the true value lies with 95 % confidence, judged by how much fresh processes differed; "

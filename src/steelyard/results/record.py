@@ -41,7 +41,7 @@ class RunRecord:
     machine: str = ""
     host: dict[str, Any] = field(default_factory=dict)
     environments: dict[str, Any] = field(default_factory=dict)
-    materials: dict[str, Any] = field(default_factory=dict)
+    inputs: dict[str, Any] = field(default_factory=dict)
     gaps: tuple[dict[str, str], ...] = ()
     noise: dict[str, Any] = field(default_factory=dict)
     peak: dict[str, Any] = field(default_factory=dict)

@@ -37,7 +37,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What the metric made of the answers on the test split, after a number of training steps; `scores` by name."""
+    """What the metric made of the predictions on the test split, after a number of training steps; `scores` by name."""
 
     steps: int
     scores: dict[str, float]
@@ -156,8 +156,8 @@ def replay(folder: Path, job: Job, events: Iterable[dict[str, Any]]) -> Trial:
             case "samples":
                 blocks.append(_block(event))
             case "evaluated":
-                answers = tensors.read(folder / protocol.ANSWERS)
-                scores = metrics.score(job.metric, answers) if event["samples"] else {}
+                predictions = tensors.read(folder / protocol.PREDICTIONS)
+                scores = metrics.score(job.metric, predictions) if event["samples"] else {}
                 found["evaluation"] = Evaluation(event["steps"], scores, event["elapsed_ns"])
             case "tensors":
                 found["tensors"][event["variant"]] = event["folder"]

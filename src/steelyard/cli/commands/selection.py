@@ -27,7 +27,7 @@ def options_of(arguments: argparse.Namespace, **more: Any) -> Options:
     return Options(
         study=arguments.study, workloads=tuple(arguments.workload), frameworks=tuple(arguments.framework),
         modes=tuple(arguments.mode), knobs=tuple(arguments.knob), optimizer=arguments.optimizer,
-        flavour=arguments.flavour, device=arguments.device, precision=arguments.precision,
+        optimizer_implementation=arguments.optimizer_implementation, device=arguments.device, precision=arguments.precision,
         threads=_threads(arguments.threads), deterministic=arguments.deterministic,
         data=str(Path(arguments.data).expanduser().absolute()) if arguments.data else "",
         batch=_batch(arguments.batch), synthetic=arguments.synthetic,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steelyard.errors import UserError
-from steelyard.files import shelf
+from steelyard.files import atomic
 from steelyard.files.paths import cache_folder
 from steelyard_worker import tensors
 
@@ -38,9 +38,9 @@ def batch_order(count: int, batch: int, steps: int, seed: int) -> np.ndarray[Any
 
 def write_order(count: int, batch: int, steps: int, seed: int) -> Path:
     """Return the tensors folder that holds `order`, written on the first call."""
-    folder = cache_folder() / "data" / "orders" / shelf.key("order", METHOD, count, batch, steps, seed)
+    folder = cache_folder() / "data" / "orders" / atomic.key("order", METHOD, count, batch, steps, seed)
     meta = {"count": count, "batch": batch, "steps": steps, "seed": seed, "method": METHOD}
-    return shelf.place(folder, lambda partial: _write(partial, batch_order(count, batch, steps, seed), meta))
+    return atomic.place(folder, lambda partial: _write(partial, batch_order(count, batch, steps, seed), meta))
 
 
 def _write(partial: Path, order: np.ndarray[Any, Any], meta: dict[str, int]) -> None:

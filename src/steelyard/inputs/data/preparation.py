@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steelyard.errors import UserError
-from steelyard.files import shelf
+from steelyard.files import atomic
 from steelyard.files.paths import cache_folder
 from steelyard.inputs.data.catalogue import find
 from steelyard.inputs.data.cifar import read_cifar
@@ -77,13 +77,13 @@ def prepare(request: DataRequest, report: Report = silent) -> Prepared:
         known = narrowed(known, options)
     if request.folder is None:
         for source in expected(known):
-            if shelf.is_whole(place := _place(source, options)):
+            if atomic.is_whole(place := _place(source, options)):
                 return Prepared(place, read_meta(place))
         source = fetch(known, report)
     else:
         source = find_in_folder(known, request.folder, _vectors(options))
     report(Progress(f"Using {source.data.name}, {source.layout.name}, from {source.path} ({source.origin})"))
-    place = shelf.place(_place(source, options), lambda partial: _write(partial, source, options, report))
+    place = atomic.place(_place(source, options), lambda partial: _write(partial, source, options, report))
     return Prepared(place, read_meta(place))
 
 
@@ -97,7 +97,7 @@ def _vectors(options: Options) -> str:
 def _place(source: Source, options: Options) -> Path:
     beside = (source.vectors, source.path.parent / WORD_INDEX) if source.vectors else ()
     extras = [digest_file(each, "sha256") for each in beside if each.is_file()]
-    name = shelf.key("data", METHOD, source.layout.name, source.identity, extras, as_json(options))
+    name = atomic.key("data", METHOD, source.layout.name, source.identity, extras, as_json(options))
     return cache_folder() / "data" / "prepared" / f"{source.data.name}-{name}"
 
 

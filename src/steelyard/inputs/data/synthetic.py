@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steelyard.errors import UserError
-from steelyard.files import shelf
+from steelyard.files import atomic
 from steelyard.files.paths import cache_folder
 from steelyard.inputs.weights import child_generator
 from steelyard_worker import tensors
@@ -31,9 +31,9 @@ def synthesise(network: Network, batch: int, seed: int, specification: str = "")
         raise UserError(f"A synthetic batch of {batch} samples cannot be made; the batch must be at least 1.")
     recipe: list[Any] = [(each.name, list(each.shape), each.dtype, each.high) for each in network.inputs]
     recipe += [specification] if network.draw else []
-    folder = cache_folder() / "data" / "synthetic" / shelf.key("synthetic", METHOD, recipe, batch, seed)
+    folder = cache_folder() / "data" / "synthetic" / atomic.key("synthetic", METHOD, recipe, batch, seed)
     meta = {"batch": batch, "seed": seed, "method": METHOD}
-    return shelf.place(folder, lambda partial: _write(partial, _batch(network, batch, seed), meta))
+    return atomic.place(folder, lambda partial: _write(partial, _batch(network, batch, seed), meta))
 
 
 def _batch(network: Network, batch: int, seed: int) -> dict[str, np.ndarray[Any, Any]]:

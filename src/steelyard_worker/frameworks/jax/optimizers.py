@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def update_rule(spec: Optimizer, names: list[str]) -> Native | Strict:
     """Return the rule for the trainable tensors of these names."""
-    return Strict(spec) if spec.flavour == "strict" else Native(spec, names)
+    return Strict(spec) if spec.implementation == "reference" else Native(spec, names)
 
 
 class Native:

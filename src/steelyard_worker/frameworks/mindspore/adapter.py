@@ -100,7 +100,7 @@ class Trainer:
         rule, self._order = optimizers.update_rule(optimizer, trained)
         parameters = tuple(trained[name] for name in self._order)
         parts = self._cell, implementation.loss(), len(implementation.INPUTS)
-        step = cells.StrictStep if optimizer.flavour == "strict" else cells.Step
+        step = cells.StrictStep if optimizer.implementation == "reference" else cells.Step
         self._train = step(cells.Loss(*parts), rule, parameters, optimizer.clip).set_train()
         self._differentiate = cells.Gradients(cells.LossAndOutputs(*parts), parameters).set_train()
         self._infer = cells.Inference(self._cell)
@@ -114,7 +114,7 @@ class Trainer:
 
     def step(self, batch: Tensors) -> Tensor:
         """Forward, backward, update; the loss is not read."""
-        if self._optimizer.flavour == "strict":
+        if self._optimizer.implementation == "reference":
             self._steps += 1
             scalars = optimizers.scalars(self._optimizer, self._steps)
             self._last_loss = self._train(*(Tensor(value, mindspore.float32) for value in scalars), *batch)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def update_rule(spec: Optimizer, named: dict[str, Parameter]) -> tuple[nn.Cell, tuple[str, ...]]:
     """Return a cell that takes the gradients, and the names of the tensors in the order in which it takes them."""
-    if spec.flavour == "strict":
+    if spec.implementation == "reference":
         return Strict(spec, named), tuple(named)
     if spec.name == "adamw":
         return AdamW(spec, named), tuple(named)

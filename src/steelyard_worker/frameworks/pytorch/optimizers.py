@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def update_rule(spec: Optimizer, named: dict[str, Tensor]) -> Any:
     """Return an object with `zero_grad(set_to_none)` and `step()` over the trainable tensors."""
-    if spec.flavour == "strict":
+    if spec.implementation == "reference":
         return Strict(spec, named)
     rule = _native(spec, named)
     return Clipped(rule, spec.clip, list(named.values())) if spec.clip else rule

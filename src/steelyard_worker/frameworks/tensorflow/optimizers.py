@@ -22,10 +22,10 @@ def update_rule(spec: Optimizer, named: Named, kernel: str) -> Update:
     Native rules come as `kernel` says: "fused", TensorFlow's own one-pass operators, or "keras", `keras.optimizers`.
     """
     native = ("sgd", "adam", "adamw")
-    if spec.flavour != "strict" and spec.name not in native:
+    if spec.implementation != "reference" and spec.name not in native:
         known = ", ".join(native)
         raise Refusal("unsupported", f"No native {spec.name} is known for TensorFlow; known: {known}. {WRITTEN_OUT}")
-    if spec.flavour == "strict":
+    if spec.implementation == "reference":
         rule: Update = Strict(spec, named)
     else:
         rule = Fused(spec, named) if kernel == "fused" else _keras_rule(spec, named)

@@ -47,7 +47,7 @@ def describe(sizes: dict[str, Any]) -> Network:
     def draw(generator: np.random.Generator, batch: int) -> Batch:
         return draw_batch(generator, batch, sizes)
 
-    return Network(tuple(parameters), _inputs(sizes), macs, kept, draw=draw, answers=answers)
+    return Network(tuple(parameters), _inputs(sizes), macs, kept, draw=draw, predictions=predictions)
 
 
 def layer_norm(name: str, width: int) -> tuple[Parameter, Parameter]:
@@ -127,7 +127,7 @@ def _places(generator: np.random.Generator, end: int, count: int) -> np.ndarray[
     return np.sort(generator.choice(np.arange(1, end - 1), count, replace=False))
 
 
-def answers(outputs: Batch, batch: Batch) -> Batch:
+def predictions(outputs: Batch, batch: Batch) -> Batch:
     """Return per sample: nll (natural log, summed over its masked words), words, right ones; next_right."""
     logits, truth = outputs["words"], batch["masked_lm_ids"][..., None].astype(np.int64)
     counted = batch["masked_lm_weights"] > 0

@@ -48,7 +48,7 @@ def describe(sizes: dict[str, Any]) -> Network:
     parameters += batch_norm("head.bn", hidden)
     parameters.append(Parameter("head.dense.weight", (sizes["classes"], hidden), "dense", "lecun_uniform_in"))
     macs += frames * sizes["classes"] * hidden
-    return Network(tuple(parameters), _inputs(sizes), macs, kept, frames, draw=_draw(sizes), answers=answers)
+    return Network(tuple(parameters), _inputs(sizes), macs, kept, frames, draw=_draw(sizes), predictions=predictions)
 
 
 def output_length(frames: Any) -> Any:
@@ -56,7 +56,7 @@ def output_length(frames: Any) -> Any:
     return (frames + 10 - 11) // 2 + 1
 
 
-def answers(outputs: Batch, batch: Batch) -> Batch:
+def predictions(outputs: Batch, batch: Batch) -> Batch:
     """Return frames int8 (N, T'), the best class of every output frame; lengths (N,); transcript (N, L), 0 after its end."""
     return {
         "frames": outputs["logits"].argmax(axis=-1).astype(np.int8),

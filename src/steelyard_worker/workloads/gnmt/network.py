@@ -56,7 +56,7 @@ def describe(sizes: dict[str, Any]) -> Network:
     def write(forward: Callable[[Batch], Batch], batch: Batch) -> Batch:
         return translations(forward, batch, beam)
 
-    return Network(tuple(parameters), inputs, macs, kept, draw=draw, answers=answers, write=write)
+    return Network(tuple(parameters), inputs, macs, kept, draw=draw, predictions=predictions, write=write)
 
 
 def _encoder(sizes: dict[str, Any]) -> list[Parameter]:
@@ -131,7 +131,7 @@ def _sentences(
     return words, lengths
 
 
-def answers(outputs: Batch, batch: Batch) -> Batch:
+def predictions(outputs: Batch, batch: Batch) -> Batch:
     """Return nll float64 (N,), natural logarithm, no smoothing, summed over a sentence's words, and words int32 (N,)."""
     labels = batch["target"][:, 1:]
     inside = labels != PAD

@@ -49,8 +49,8 @@ def describe(sizes: dict[str, Any]) -> Network:
     layers.dense("head", x.channels, sizes["classes"], INITIAL)
     image = Input("image", (sizes["channels"], sizes["image"], sizes["image"]), "float32")
     label = Input("label", (), "int32", high=sizes["classes"])
-    answers = classification.answers(sizes["classes"])
-    return Network(tuple(layers.parameters), (image, label), layers.macs, layers.activations, answers=answers)
+    predictions = classification.predictions(sizes["classes"])
+    return Network(tuple(layers.parameters), (image, label), layers.macs, layers.activations, predictions=predictions)
 
 
 def _inception(layers: Layers, name: str, x: Extent, counts: list[int], five_by_five: bool) -> Extent:

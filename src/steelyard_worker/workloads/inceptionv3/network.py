@@ -38,8 +38,8 @@ def describe(sizes: dict[str, Any]) -> Network:
         blocks.head("aux", x, sizes["classes"])
     x = blocks.e("e2", blocks.e("e1", blocks.d("d", x)))
     blocks.layers.dense("head", x.channels, sizes["classes"], DENSE)
-    found, answers = blocks.layers, classification.answers(sizes["classes"])
-    return Network(tuple(found.parameters), (image, label), found.macs, found.activations, answers=answers)
+    found, predictions = blocks.layers, classification.predictions(sizes["classes"])
+    return Network(tuple(found.parameters), (image, label), found.macs, found.activations, predictions=predictions)
 
 
 class _Blocks:

@@ -29,8 +29,8 @@ def describe(sizes: dict[str, Any]) -> Network:
         x = _block(layers, name, x, within, strides(sizes["variant"], stride))
     layers.head(x.channels, sizes["classes"])
     label = Input("label", (), "int32", high=sizes["classes"])
-    answers = classification.answers(sizes["classes"])
-    return Network(tuple(layers.parameters), (image, label), layers.macs, layers.activations, answers=answers)
+    predictions = classification.predictions(sizes["classes"])
+    return Network(tuple(layers.parameters), (image, label), layers.macs, layers.activations, predictions=predictions)
 
 
 def strides(variant: str, stride: int) -> tuple[int, int]:

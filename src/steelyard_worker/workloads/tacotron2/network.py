@@ -47,10 +47,10 @@ def describe(sizes: dict[str, Any]) -> Network:
     def draw(generator: np.random.Generator, batch: int) -> Batch:
         return _draw(generator, batch, sizes)
 
-    return Network(tuple(layers.parameters), inputs, layers.macs, layers.activations, draw=draw, answers=answers)
+    return Network(tuple(layers.parameters), inputs, layers.macs, layers.activations, draw=draw, predictions=predictions)
 
 
-def answers(outputs: Batch, batch: Batch) -> Batch:
+def predictions(outputs: Batch, batch: Batch) -> Batch:
     """Return the two mean squared errors together, and the gate's cross-entropy, of every utterance: float64 (N,)."""
     target = batch["mel"].astype(np.float64)
     errors = sum(np.mean(np.square(outputs[name] - target), axis=(1, 2)) for name in ("mel", "mel_post"))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steelyard.files import shelf
+from steelyard.files import atomic
 from steelyard.files.paths import cache_folder
 from steelyard.inputs import data, weights
 from steelyard.inputs.data.order import write_order
@@ -25,7 +25,7 @@ CERTIFIED_STEPS = 5
 
 
 @dataclass(frozen=True)
-class Materials:
+class GroupInputs:
     """Folders that jobs name. `origin` says which data this is, in words; `identity` hashes everything."""
 
     weights: Path
@@ -35,12 +35,12 @@ class Materials:
     identity: str
 
 
-def prepare(plan: RunPlan, report: Callable[[data.Progress], None]) -> dict[str, Materials]:
-    """Make or reuse the materials of every group."""
+def prepare(plan: RunPlan, report: Callable[[data.Progress], None]) -> dict[str, GroupInputs]:
+    """Make or reuse the inputs of every group."""
     return {group: _prepare(plan, group, report) for group in plan.groups}
 
 
-def _prepare(plan: RunPlan, group: str, report: Callable[[data.Progress], None]) -> Materials:
+def _prepare(plan: RunPlan, group: str, report: Callable[[data.Progress], None]) -> GroupInputs:
     workload, preset = plan.preset(group)
     network = workload.network(preset)
     batch, seed = preset.sizes["batch"], plan.options.seed
@@ -48,7 +48,7 @@ def _prepare(plan: RunPlan, group: str, report: Callable[[data.Progress], None])
     synthetic = synthesise(network, batch, SYNTHETIC_SEED, workload.spec_hash(preset))
     if not preset.data:
         found = Data(synthetic=str(synthetic))
-        return Materials(initial, found, "synthetic batches", {}, _identity(initial, found))
+        return GroupInputs(initial, found, "synthetic batches", {}, _identity(initial, found))
     options = {key: value for key, value in preset.data.items() if key != "name"}
     folder = Path(plan.options.data).expanduser() if plan.options.data else None
     prepared = data.prepare(data.DataRequest(preset.data["name"], folder, options), report)
@@ -56,7 +56,7 @@ def _prepare(plan: RunPlan, group: str, report: Callable[[data.Progress], None])
     order = write_order(_train_count(prepared.folder), batch, _steps(plan), seed)
     limit = plan.study.evaluation_limit
     found = Data(str(synthetic), str(prepared.folder), str(order), limit)
-    return Materials(initial, found, _origin(prepared.meta), prepared.meta, _identity(initial, found))
+    return GroupInputs(initial, found, _origin(prepared.meta), prepared.meta, _identity(initial, found))
 
 
 def _with_embedding(initial: Path, prepared: Path) -> Path:
@@ -68,7 +68,7 @@ def _with_embedding(initial: Path, prepared: Path) -> Path:
     def fill(folder: Path) -> None:
         tensors.write(folder, {**tensors.read(initial), "embedding.weight": vectors}, tensors.read_meta(initial))
 
-    return shelf.place(cache_folder() / "weights" / shelf.key("embedded", initial.name, prepared.name), fill)
+    return atomic.place(cache_folder() / "weights" / atomic.key("embedded", initial.name, prepared.name), fill)
 
 
 def _origin(meta: dict[str, Any]) -> str:
