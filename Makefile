@@ -9,6 +9,7 @@ run: .venv/.ready
 
 test: .venv/.ready
 	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/pytest
 
@@ -18,6 +19,7 @@ fast: .venv/.ready
 
 check: .venv/.ready
 	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 
 bench: .venv/.ready

@@ -60,7 +60,9 @@ def row(title: str, found: dict[str, Any], limit: float, sense: str) -> Row:
     middle = median(logs)
     spread = 1.4826 * median(abs(each - middle) for each in logs)
     error = 1.2533 * spread / math.sqrt(len(logs))
-    detail = f"{found['step_ms']:.2f} ms a step, {len(logs)} pairs of {found['steps']} steps, standard error {error:.2%}"
+    detail = (
+        f"{found['step_ms']:.2f} ms a step, {len(logs)} pairs of {found['steps']} steps, standard error {error:.2%}"
+    )
     return Row(title, math.exp(middle), limit, sense, detail)
 
 

@@ -70,7 +70,9 @@ def compare(names: list[str], groups: list[str]) -> list[Comparison]:
         for group in groups:
             try:
                 found.append(_compare(name, environment.python, group, packages))
-                print(f"{found[-1].row.value:.3f}  {name}, {group}: {found[-1].row.detail}", file=sys.stderr, flush=True)
+                print(
+                    f"{found[-1].row.value:.3f}  {name}, {group}: {found[-1].row.detail}", file=sys.stderr, flush=True
+                )
             except BenchmarkError as error:
                 print(error, file=sys.stderr, flush=True)
     return found
@@ -116,7 +118,14 @@ def _mean(compared: list[Comparison]) -> Row:
 
 def table(compared: list[Comparison]) -> str:
     """Return the comparisons as Markdown, by workload."""
-    heads = ("workload, changed sizes", "framework", "our speed / its", "our step", "reference", "what it computes otherwise")
+    heads = (
+        "workload, changed sizes",
+        "framework",
+        "our speed / its",
+        "our step",
+        "reference",
+        "what it computes otherwise",
+    )
     lines = [_line(heads), "|---|---|---:|---:|---|---|"]
     for group, sizes in CASES.items():
         said = f"`{group}`" + "".join(f", {name} {value}" for name, value in sizes.items())

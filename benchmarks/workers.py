@@ -60,7 +60,9 @@ def _trial(name: str, python: Path, group: str, batch: int) -> Trial:
     options = Options(workloads=(group,), frameworks=(name,), protocol=f"fixed:1+{STEPS}", batch=batch, synthetic=True)
     planned = plan.plan(options)
     with TemporaryDirectory() as folder:
-        job = measuring(planned, planned.cells[0], materials_of(planned, planned.cells[0]), 1, 0, Path(folder) / "trial")
+        job = measuring(
+            planned, planned.cells[0], materials_of(planned, planned.cells[0]), 1, 0, Path(folder) / "trial"
+        )
         job = replace(job, plan=replace(job.plan, inputs=("cached",), evaluate=False))
         trial = launch(job, python, lambda _: None, Guard(600))
         if trial.error:

@@ -23,7 +23,9 @@ class Block(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         normed = self.norm1(x)
-        split = (part(normed).unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in (self.query, self.key, self.value))
+        split = (
+            part(normed).unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in (self.query, self.key, self.value)
+        )
         x = x + self.out(F.scaled_dot_product_attention(*split).transpose(1, 2).flatten(2))
         return x + self.down(F.gelu(self.up(self.norm2(x))))
 

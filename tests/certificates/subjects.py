@@ -30,7 +30,9 @@ def subject(
     known, driver = workloads.find()[workload], frameworks.framework(framework)
     wanted = known.preset(preset)
     network = known.network(wanted)
-    optimizer = known.optimizer(wanted) if rule is None else Optimizer(**{**rule, "decay": tuple(rule.get("decay", ()))})
+    optimizer = (
+        known.optimizer(wanted) if rule is None else Optimizer(**{**rule, "decay": tuple(rule.get("decay", ()))})
+    )
     initial = weights.initialise(network.parameters, seed)
     job = Job(
         task="certify", trial=f"{workload}/{framework}", framework=framework, workload=workload,

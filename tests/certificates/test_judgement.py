@@ -143,7 +143,10 @@ def test_storing_a_state_in_float32_is_not_charged_and_a_lost_update_is() -> Non
 
 def test_a_loss_whose_noise_cancelled_by_accident_keeps_the_level_of_the_outputs() -> None:
     runs = dumps()
-    quiet = [run | {f"loss{step}": runs[0][f"loss{step}"] for step in range(1, 6)} | {"loss": runs[0]["loss"]} for run in runs]
+    quiet = [
+        run | {f"loss{step}": runs[0][f"loss{step}"] for step in range(1, 6)} | {"loss": runs[0]["loss"]}
+        for run in runs
+    ]
     candidate = runs[0] | {"loss": runs[0]["loss"] * (1 + 2 * LIMIT * FLOAT32.unit_roundoff)}
     assert judged(quiet, candidate).passed
 
@@ -153,7 +156,9 @@ def test_references_that_disagree_certify_nothing() -> None:
     second = runs[0] | {"loss": runs[0]["loss"] * (1 + 3 * AGREEMENT)}
     found = judged(runs, runs[0], second=second)
     assert not found.passed
-    assert found.sentence.startswith("One reference and the other disagree in float64, so nothing can be certified: the loss is off")
+    assert found.sentence.startswith(
+        "One reference and the other disagree in float64, so nothing can be certified: the loss is off"
+    )
 
 
 def test_references_may_differ_by_what_no_rounding_level_can_tell() -> None:
@@ -229,7 +234,9 @@ def test_the_longest_sum_runs_over_samples_and_positions() -> None:
     ("dense", (3, 700), 700), ("dense", (900, 2), 900), ("conv", (4, 90, 3, 3), 810), ("bias", (800,), 800),
     ("embedding", (5000, 700), 64),
 ])  # fmt: skip
-def test_a_sum_over_a_parameters_columns_or_rows_may_be_the_longest(kind: str, shape: tuple[int, ...], terms: int) -> None:
+def test_a_sum_over_a_parameters_columns_or_rows_may_be_the_longest(
+    kind: str, shape: tuple[int, ...], terms: int
+) -> None:
     wide = replace(NETWORK, parameters=(*NETWORK.parameters, Parameter("wide", shape, kind, "uniform:1")))
     assert longest_sum(wide, 1) == terms
 

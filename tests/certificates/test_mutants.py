@@ -80,7 +80,9 @@ def mutate(worker: Path, mutant: Mutant) -> None:
     for name, text, replacement in mutant.edits:
         path = worker / name
         source = path.read_text(encoding="utf-8")
-        assert source.count(text) == 1, f"{mutant.name}: {name} holds {text!r} {source.count(text)} times; mend the mutant"
+        assert source.count(text) == 1, (
+            f"{mutant.name}: {name} holds {text!r} {source.count(text)} times; mend the mutant"
+        )
         path.write_text(source.replace(text, replacement), encoding="utf-8")
 
 
@@ -141,7 +143,9 @@ class Bench:
 def bench(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, interpreter: Callable[[str], Path]
 ) -> Iterator[Bench]:
-    chosen = [item.callspec.params["mutant"] for item in request.session.items if "bench" in getattr(item, "fixturenames", ())]
+    chosen = [
+        item.callspec.params["mutant"] for item in request.session.items if "bench" in getattr(item, "fixturenames", ())
+    ]
     with ThreadPoolExecutor(AT_ONCE) as pool:
         found = Bench(tmp_path_factory.mktemp("mutants"), interpreter, pool)
         for mutant in chosen:
@@ -155,7 +159,9 @@ def test_a_mistake_is_rejected_and_its_place_is_named(
 ) -> None:
     found = bench.certificates[mutant].result()
     record_property("sentence", found.sentence)
-    print(f"{mutant.workload}, {mutant.framework}: {mutant.name}: {found.sentence} Worst: {found.worst_units:.0f} units.")
+    print(
+        f"{mutant.workload}, {mutant.framework}: {mutant.name}: {found.sentence} Worst: {found.worst_units:.0f} units."
+    )
     assert not found.passed
     assert mutant.names.lower() in found.sentence.lower()
 

@@ -59,7 +59,9 @@ def changed(runs: list[synthetic.Dump], key: str, relative: float) -> synthetic.
     return {key: runs[0][key] + synthetic.shift(runs[0][key], relative, np.random.default_rng(0))}
 
 
-def test_references_compute_in_float64_by_the_strict_rule_in_the_form_the_framework_declares(proceedings: Proceedings) -> None:
+def test_references_compute_in_float64_by_the_strict_rule_in_the_form_the_framework_declares(
+    proceedings: Proceedings,
+) -> None:
     first, second = (task.job for task in proceedings.references)
     assert (first.framework, first.certify.variants) == ("pytorch", (0, 1, 2))
     assert (second.framework, second.certify.variants) == ("jax", (0,))
@@ -94,7 +96,9 @@ def test_the_difference_from_the_canonical_rule_is_stated() -> None:
 
 def test_candidates_of_the_same_form_share_a_reference_and_others_do_not(tmp_path: Path) -> None:
     def key(framework: str, folder: str) -> str:
-        return jobs_for(subjects.subject(framework, "lstm-imdb", "tiny", tmp_path / folder), PEERS, tmp_path).reference_key
+        return jobs_for(
+            subjects.subject(framework, "lstm-imdb", "tiny", tmp_path / folder), PEERS, tmp_path
+        ).reference_key
 
     assert key("mxnet", "once") == key("mxnet", "again")
     assert key("mxnet", "once") != key("pytorch", "once")
@@ -130,7 +134,9 @@ def test_the_key_follows_everything_that_decides_and_nothing_else(subject: Subje
         "frameworks/mxnet/optimizers.py", "workloads/lstm-imdb/mxnet.py", "workloads/lstm-imdb/network.py",
     ],
 )  # fmt: skip
-def test_the_hash_of_an_implementation_follows_every_file_that_takes_part(part: str, subject: Subject, tmp_path: Path) -> None:
+def test_the_hash_of_an_implementation_follows_every_file_that_takes_part(
+    part: str, subject: Subject, tmp_path: Path
+) -> None:
     worker = tmp_path / "worker"
     shutil.copytree(frameworks.WORKER, worker, ignore=shutil.ignore_patterns("__pycache__"))
     job = replace(subject.job, workload_folder=str(worker / "workloads" / "lstm-imdb"))
@@ -286,7 +292,11 @@ def test_without_float64_a_likelihood_is_granted_what_its_precision_loses_and_no
     assert [each.job.certify.variants for each in drawn] == ([] if passed else [DRAWS[:1]] * 2)
     found = conclude(proceedings)
     assert found.passed is passed
-    said = "loses of a log-likelihood of 0.7 nats over 900 steps" if passed else "The gradient of head.bias is off by 1.0e-03"
+    said = (
+        "loses of a log-likelihood of 0.7 nats over 900 steps"
+        if passed
+        else "The gradient of head.bias is off by 1.0e-03"
+    )
     assert said in found.sentence
     assert found.exact is None
 

@@ -110,6 +110,9 @@ def check_bins_that_do_not_divide_the_extent_overlap():
 def check_networks_with_convolutions_of_either_kind_leave_avx512_alone():
     for kind, leaves in (("conv", True), ("conv1d", True), ("dense", False)):
         parameters = [network.Parameter(name, (2, 2), each, "zeros") for name, each in (("a", "dense"), ("b", kind))]
-        with mock.patch.object(onednn, "_leave_avx512_alone") as left, mock.patch.object(onednn, "_effective", return_value=0):
+        with (
+            mock.patch.object(onednn, "_leave_avx512_alone") as left,
+            mock.patch.object(onednn, "_effective", return_value=0),
+        ):
             onednn.Instructions("auto").decide(SimpleNamespace(parameters=parameters))
         assert left.called == leaves, kind

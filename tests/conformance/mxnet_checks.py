@@ -127,7 +127,9 @@ def check_ctc_has_no_float64():
     for dtype in ("float32", "float64", "int32"):
         labels, lengths, label_lengths = (nd.array(values, dtype=dtype) for values in ([[1, 2]], [4], [2]))
         try:
-            nd.CTCLoss(logits, labels, lengths, label_lengths, use_data_lengths=True, use_label_lengths=True).wait_to_read()
+            nd.CTCLoss(
+                logits, labels, lengths, label_lengths, use_data_lengths=True, use_label_lengths=True
+            ).wait_to_read()
         except mx.MXNetError as error:
             assert "data type do not match" in str(error), error
         else:

@@ -53,7 +53,11 @@ def checked(
     request: pytest.FixtureRequest, environment: Callable[[str], Path]
 ) -> Iterator[dict[str, Future[dict[str, str]]]]:
     """What became of the checks of every framework that is asked for, two frameworks at a time."""
-    chosen = {item.callspec.params["framework"] for item in request.session.items if "checked" in getattr(item, "fixturenames", ())}
+    chosen = {
+        item.callspec.params["framework"]
+        for item in request.session.items
+        if "checked" in getattr(item, "fixturenames", ())
+    }
     with ThreadPoolExecutor(AT_ONCE) as pool:
         yield {name: pool.submit(results, name, environment(name)) for name in sorted(chosen)}
 

@@ -63,7 +63,11 @@ def planned(name: str, folder: Path) -> plan.RunPlan:
     preset = workload.presets[wanted.get("preset", "tiny")]
     real = replace(preset, sizes=preset.sizes | wanted.get("sizes", {}), data=wanted["data"])
     rate = wanted.get("learning_rate")
-    cells = tuple(replace(c, optimizer=replace(c.optimizer, learning_rate=rate)) for c in found.cells) if rate else found.cells
+    cells = (
+        tuple(replace(c, optimizer=replace(c.optimizer, learning_rate=rate)) for c in found.cells)
+        if rate
+        else found.cells
+    )
     changed = replace(workload, presets={**workload.presets, preset.name: real})
     study = replace(found.study, evaluation_limit=TEST_SAMPLES)
     return replace(found, cells=cells, study=study, workloads={**found.workloads, name: changed})
@@ -95,14 +99,18 @@ def school(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, Future[dict[str, Future[Trial]]]]]:
     """What becomes of every workload that is asked for; the data of the next is prepared while one is trained."""
-    chosen = [item.callspec.params["name"] for item in request.session.items if "school" in getattr(item, "fixturenames", ())]
+    chosen = [
+        item.callspec.params["name"] for item in request.session.items if "school" in getattr(item, "fixturenames", ())
+    ]
     with ThreadPoolExecutor(AT_ONCE) as pool, ThreadPoolExecutor(1) as preparing:
         found = School(tmp_path_factory.mktemp("learning"), pool)
         yield {name: preparing.submit(found.submit, name) for name in chosen}
 
 
 @pytest.mark.parametrize("name", TABLE)
-def test_every_framework_learns_and_all_learn_the_same(school: dict[str, Future[dict[str, Future[Trial]]]], name: str) -> None:
+def test_every_framework_learns_and_all_learn_the_same(
+    school: dict[str, Future[dict[str, Future[Trial]]]], name: str
+) -> None:
     trials = {framework: trained.result() for framework, trained in school[name].result().items()}
     assert {framework: trial.error for framework, trial in trials.items() if trial.error} == {}
     wanted = TABLE[name]

@@ -20,9 +20,7 @@ DOCUMENTATION = Path(__file__).parents[2] / "docs" / "own-workload.md"
 def certify(runs: Path, folder: Path, *chosen: str) -> dict[str, dict]:
     """Certify by the command a user would call; returns {cell key: certificate}."""
     command = [sys.executable, "-m", "steelyard", "certify", "--json", "--plain", "--runs", str(runs)]
-    done = subprocess.run(
-        [*command, "--workloads", str(folder), *chosen], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([*command, "--workloads", str(folder), *chosen], capture_output=True, text=True, check=False)
     assert done.stdout.startswith("{"), done.stderr[-3000:]
     return json.loads(done.stdout)
 
@@ -44,9 +42,14 @@ def test_the_mistake_that_the_documentation_makes_is_told_as_it_says(tmp_path: P
     folder = tmp_path / "own" / "vit"
     folder.mkdir(parents=True)
     for path in (EXAMPLES / "vit").glob("*.*"):
-        (folder / path.name).write_text(path.read_text(encoding="utf-8").replace(", approximate=False", ""), encoding="utf-8")
+        (folder / path.name).write_text(
+            path.read_text(encoding="utf-8").replace(", approximate=False", ""), encoding="utf-8"
+        )
     found = certify(tmp_path / "runs", folder.parent, "-w", "vit:tiny", "-f", "jax")
     (certificate,) = found.values()
     assert not certificate["passed"]
-    assert "disagree in float64, so nothing can be certified: the output logits is off by 1.8e-04" in certificate["sentence"]
+    assert (
+        "disagree in float64, so nothing can be certified: the output logits is off by 1.8e-04"
+        in certificate["sentence"]
+    )
     assert "the output logits is off by 1.8e-04" in DOCUMENTATION.read_text(encoding="utf-8")

@@ -18,7 +18,9 @@ from steelyard_worker.tensors import read
 SMALL = {"characters": 12, "frames": 40, "mels": 16}
 
 
-def write_clip(root: Path, name: str, line: str | None, samples: int = 8_000, rate: int = 22_050, seed: int = 0) -> Path:
+def write_clip(
+    root: Path, name: str, line: str | None, samples: int = 8_000, rate: int = 22_050, seed: int = 0
+) -> Path:
     """Write one recording of noise in its place, and its line of the metadata."""
     (root / "wavs").mkdir(parents=True, exist_ok=True)
     noise = 0.1 * np.random.default_rng(seed).standard_normal(samples)
@@ -33,7 +35,13 @@ def root(tmp_path: Path) -> Path:
     """Return a small LJSpeech of ten clips that fit, one with too long a text and one with too many frames."""
     folder = tmp_path / "LJSpeech-1.1"
     for number in range(10):
-        write_clip(folder, f"LJ001-{number:04}", f"No. {number}|Number {'abcdefghij'[number]}", 6_000 + 300 * number, seed=number)
+        write_clip(
+            folder,
+            f"LJ001-{number:04}",
+            f"No. {number}|Number {'abcdefghij'[number]}",
+            6_000 + 300 * number,
+            seed=number,
+        )
     write_clip(folder, "LJ001-0010", "13 letters ab|thirteen abcd")
     write_clip(folder, "LJ001-0011", "long|long", 40 * 256)
     return folder
@@ -235,7 +243,9 @@ def test_a_folder_without_recordings_is_refused(root: Path):
 
 
 def test_a_split_of_which_nothing_fits_is_named(root: Path):
-    assert refused(root, frames=5).startswith(f"The train split is empty: {root} holds 0 clip(s) of at most 12 characters")
+    assert refused(root, frames=5).startswith(
+        f"The train split is empty: {root} holds 0 clip(s) of at most 12 characters"
+    )
 
 
 def test_without_a_folder_the_official_source_is_told():
@@ -273,7 +283,9 @@ def test_real_clips_are_read(real_data: Path):
 
 def test_real_recordings_of_16_kilohertz_are_read_where_they_are_asked_for(real_data: Path):
     # 337 prompts in LJSpeech's layout, as FLAC.
-    found = prepare(DataRequest("ljspeech", real_data / "allison-16k", {"rate": 16_000, "characters": 190, "frames": 560}))
+    found = prepare(
+        DataRequest("ljspeech", real_data / "allison-16k", {"rate": 16_000, "characters": 190, "frames": 560})
+    )
     assert (found.meta["held"], found.meta["dropped"]) == (337, 0)
     assert "one channel at 22050 Hz is needed" in refused_real(real_data / "allison-16k")
 

@@ -202,7 +202,9 @@ def test_validation_images_outside_class_folders_are_explained(tmp_path: Path, a
     (root / "val").mkdir()
     photograph(0).save(root / "val" / "ILSVRC2012_val_00000001.JPEG")
     home = write_zip(root, tmp_path / "imagenet.zip") if archived else root
-    with pytest.raises(UserError, match=r"val/ILSVRC2012_val_00000001\.JPEG lies in no class folder\. Sort .* val/<class>/<image>"):
+    with pytest.raises(
+        UserError, match=r"val/ILSVRC2012_val_00000001\.JPEG lies in no class folder\. Sort .* val/<class>/<image>"
+    ):
         prepare(DataRequest("imagenet", home, OPTIONS))
 
 
@@ -259,7 +261,9 @@ def test_a_member_that_claims_to_be_huge_is_not_read(tmp_path: Path, monkeypatch
 def test_a_disk_without_room_is_named_before_anything_is_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(preparation.shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(2e9, 1e9, 1e9))
     monkeypatch.setattr(framing, "decode", None)
-    with pytest.raises(UserError, match=r"takes 3\.5 GB when it is prepared, and .* has 1\.0 GB free; set STEELYARD_CACHE"):
+    with pytest.raises(
+        UserError, match=r"takes 3\.5 GB when it is prepared, and .* has 1\.0 GB free; set STEELYARD_CACHE"
+    ):
         prepare(DataRequest("imagenet", write_folders(tmp_path), {"resize": 8000, "crop": 8000}))
 
 

@@ -101,9 +101,7 @@ def test_an_archive_of_official_size_with_another_checksum_is_refused_and_named(
         (b"\x0a" + b"\0" * 3072, r"label 10 in record 0; labels are 0 to 9"),
     ],
 )
-def test_a_batch_that_is_not_whole_records_is_refused_and_named(
-    tmp_path: Path, content: bytes, sentence: str
-):
+def test_a_batch_that_is_not_whole_records_is_refused_and_named(tmp_path: Path, content: bytes, sentence: str):
     folder = layouts.write_cifar_binary(tmp_path / "cifar-10-batches-bin")
     (folder / "data_batch_2.bin").write_bytes(content)
     with pytest.raises(UserError, match=r"data_batch_2\.bin has " + sentence):

@@ -140,7 +140,8 @@ def test_a_vocabulary_learned_twice_is_the_same_whatever_the_process_hashes(tmp_
         f"text = open({str(tmp_path / 'text')!r}).read().split(); print(learn_vocabulary(text, text, 120))"
     )
     learned = {
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout for _ in range(3)
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+        for _ in range(3)
     }
     assert len(learned) == 1
     assert learned.pop().count("'") == 240
@@ -178,7 +179,9 @@ def test_wikipedia_comes_as_lines_or_as_extracted_folders(tmp_path: Path):
     folder = tmp_path / "text" / "AA"
     folder.mkdir(parents=True)
     for number, line in enumerate(lines):
-        (folder / f"wiki_{number:02}").write_text(f'<doc id="1" url="" title="题">\n题\n\n{line}\n</doc>\n', encoding="utf-8")
+        (folder / f"wiki_{number:02}").write_text(
+            f'<doc id="1" url="" title="题">\n题\n\n{line}\n</doc>\n', encoding="utf-8"
+        )
     extracted = articles("cn-wiki", tmp_path)
     assert extracted["train"][0] == ["题", "第0。", "「好。」", "是！"]
     assert len(extracted["train"]) + len(extracted["test"]) == 40
@@ -190,14 +193,19 @@ def test_wikipedia_comes_as_lines_or_as_extracted_folders(tmp_path: Path):
         (lambda f: (f / "wiki.train.raw").unlink(), "wiki.train.raw is missing; the split 'train'"),
         (lambda f: (f / "wiki.train.raw").write_bytes(b""), "wiki.train.raw holds no text; a split must not be empty"),
         (lambda f: (f / "wiki.test.raw").write_text(" = One = \n a b . \n"), "wiki.test.raw holds a single article"),
-        (lambda f: (f / "wiki.test.raw").write_bytes(b" = A = \n abc \xff . \n"), "wiki.test.raw is not UTF-8 text (byte 13)"),
+        (
+            lambda f: (f / "wiki.test.raw").write_bytes(b" = A = \n abc \xff . \n"),
+            "wiki.test.raw is not UTF-8 text (byte 13)",
+        ),
         (lambda f: (f / "vocab.txt").write_bytes(b"[PAD]\n\xe9\n"), "vocab.txt is not UTF-8 text (byte 6)"),
         (lambda f: (f / "vocab.txt").write_text("[PAD]\n"), "has 1 word pieces, but this preset is made for 4,101"),
         (lambda f: (f / "vocab.txt").write_text("\n".join(map(str, range(4101)))), "'[PAD]' breaks that"),
         (lambda f: (f / "vocab.txt").write_text("\n".join([*SPECIAL, *["a"] * 4096])), "'a' breaks that"),
     ],
 )
-def test_what_is_missing_empty_or_wrong_is_named_and_nothing_is_left(tmp_path: Path, cache: Path, break_it, sentence: str):
+def test_what_is_missing_empty_or_wrong_is_named_and_nothing_is_left(
+    tmp_path: Path, cache: Path, break_it, sentence: str
+):
     folder = write_wikitext(tmp_path / "wikitext-103-raw")
     break_it(folder)
     with pytest.raises(UserError) as error:
@@ -211,7 +219,9 @@ def test_a_folder_without_text_is_refused(tmp_path: Path):
         prepare(DataRequest("cn-wiki", tmp_path, {"vocabulary": 100, "length": 16, "masked": 2}))
 
 
-@pytest.mark.parametrize("options", [{"length": 7}, {"masked": 0}, {"masked": 126}, {"copies": 0}, {"short_share": 1.5}])
+@pytest.mark.parametrize(
+    "options", [{"length": 7}, {"masked": 0}, {"masked": 126}, {"copies": 0}, {"short_share": 1.5}]
+)
 def test_impossible_options_are_refused(tmp_path: Path, options: dict[str, float]):
     with pytest.raises(UserError, match=next(iter(options))):
         prepare(DataRequest("wikitext-103-raw", tmp_path, options))
@@ -224,7 +234,9 @@ def test_impossible_options_are_refused(tmp_path: Path, options: dict[str, float
         ("cn-wiki", "zhwiki-paragraphs.txt", {}),
     ],
 )
-def test_real_text_becomes_samples_whose_words_are_mostly_known(real_data: Path, name: str, place: str, options: dict[str, str]):
+def test_real_text_becomes_samples_whose_words_are_mostly_known(
+    real_data: Path, name: str, place: str, options: dict[str, str]
+):
     sizes = {"vocabulary": 4000, "length": 64, "masked": 10, "train_limit": 400, "test_limit": 100}
     found = prepare(DataRequest(name, real_data / place, sizes | options))
     arrays = read(found.folder)

@@ -131,9 +131,7 @@ def _fill(partial: Path) -> None:
     tensors.write(partial, {"x": np.arange(3)})
 
 
-def test_an_embedded_data_set_comes_out_of_its_package_and_is_found_again_without_it(
-    tmp_path: Path, monkeypatch
-):
+def test_an_embedded_data_set_comes_out_of_its_package_and_is_found_again_without_it(tmp_path: Path, monkeypatch):
     table = layouts.write_digits(tmp_path / "mnist_5k.csv.gz")
     small = _embedded(table)
     asked = []
@@ -153,9 +151,7 @@ def test_an_embedded_data_set_comes_out_of_its_package_and_is_found_again_withou
     assert (first.meta["origin"], first.meta["verified"]) == ("package", "pinned")
 
 
-def test_a_package_with_another_file_is_refused_and_the_user_told_what_to_do(
-    tmp_path: Path, cache: Path, monkeypatch
-):
+def test_a_package_with_another_file_is_refused_and_the_user_told_what_to_do(tmp_path: Path, cache: Path, monkeypatch):
     small = _embedded(layouts.write_digits(tmp_path / "mnist_5k.csv.gz"))
 
     def fetch_package(requirement: str, destination: Path) -> Path:

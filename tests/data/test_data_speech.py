@@ -191,7 +191,9 @@ def test_a_folder_without_the_training_split_is_refused(root: Path):
 
 
 def test_without_a_folder_the_official_source_is_told():
-    with pytest.raises(UserError, match=r"too large to be fetched unasked. Put 'LibriSpeech' \(https://www.openslr.org/12\)"):
+    with pytest.raises(
+        UserError, match=r"too large to be fetched unasked. Put 'LibriSpeech' \(https://www.openslr.org/12\)"
+    ):
         prepare(DataRequest("librispeech"))
 
 
@@ -234,7 +236,9 @@ def clips(tmp_path: Path) -> Path:
     for seed, word in enumerate(words):
         noise = 0.1 * np.random.default_rng(seed).standard_normal(16_000)
         soundfile.write(folder / "flac" / f"{word}.flac", noise, 16_000)
-    (folder / "metadata.csv").write_text("".join(f"{word}|{word}.|{word.upper()}\n" for word in words), encoding="utf-8")
+    (folder / "metadata.csv").write_text(
+        "".join(f"{word}|{word}.|{word.upper()}\n" for word in words), encoding="utf-8"
+    )
     return folder
 
 
@@ -259,7 +263,10 @@ def test_fewer_than_five_clips_are_refused(clips: Path):
 
 def test_real_clips_are_read(real_data: Path):
     found = prepare(DataRequest("clips-16k", real_data / "allison-16k", {"frames": 560, "transcript": 80}))
-    assert found.meta["train_count"] + found.meta["test_count"] + found.meta["train_dropped"] + found.meta["test_dropped"] == 337
+    assert (
+        found.meta["train_count"] + found.meta["test_count"] + found.meta["train_dropped"] + found.meta["test_dropped"]
+        == 337
+    )
 
 
 def test_only_a_few_utterances_are_under_way_at_a_time():

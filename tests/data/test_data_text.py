@@ -71,8 +71,7 @@ def test_folder_and_archive_of_the_same_reviews_give_the_same_arrays(tmp_path: P
     (tmp_path / "home").mkdir()
     layouts.write_archive(folder, tmp_path / "home" / "aclImdb_v1.tar.gz")
     first, second, third = (
-        read(prepare(DataRequest("aclimdb", each, SMALL)).folder)
-        for each in (tmp_path, folder, tmp_path / "home")
+        read(prepare(DataRequest("aclimdb", each, SMALL)).folder) for each in (tmp_path, folder, tmp_path / "home")
     )
     for name, array in first.items():
         np.testing.assert_array_equal(array, second[name])

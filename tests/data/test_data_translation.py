@@ -121,7 +121,11 @@ def test_pairs_that_are_too_long_or_have_an_empty_side_are_left_out_and_counted(
     write_split(folder, "test", ["a dog", "", "a red house " * 20, "the dog"], ["ein Hund", "nichts", "x", "der Hund"])
     prepared = prepare(folder)
     assert tensors.read(prepared.folder)["position/test"].tolist() == [0, 3]
-    assert {name: prepared.meta[f"test_{name}"] for name in ("count", "held", "dropped")} == {"count": 2, "held": 4, "dropped": 2}
+    assert {name: prepared.meta[f"test_{name}"] for name in ("count", "held", "dropped")} == {
+        "count": 2,
+        "held": 4,
+        "dropped": 2,
+    }
 
 
 def test_the_words_that_are_counted_are_those_to_be_foretold(folder: Path) -> None:
@@ -222,9 +226,16 @@ def test_options_that_make_no_sense_are_refused(folder: Path, options: dict[str,
 def test_image_captions_in_two_languages_are_prepared_whole(real_data: Path) -> None:
     prepared = prepare(real_data / "wmt-style-en-de", vocabulary=8000, source=50, target=50)
     arrays, pieces = tensors.read(prepared.folder), encoding(prepared)
-    assert (prepared.meta["train_count"], prepared.meta["train_dropped"], prepared.meta["test_count"]) == (28_993, 7, 1_000)
+    assert (prepared.meta["train_count"], prepared.meta["train_dropped"], prepared.meta["test_count"]) == (
+        28_993,
+        7,
+        1_000,
+    )
     assert prepared.meta["subset"]
     assert prepared.meta["pieces"] == 8000
     assert pieces.decode(words(arrays["train/source"][0])) == "Two young, White males are outside near many bushes."
-    assert pieces.decode(words(arrays["train/target"][0])) == "Zwei junge weiße Männer sind im Freien in der Nähe vieler Büsche."
+    assert (
+        pieces.decode(words(arrays["train/target"][0]))
+        == "Zwei junge weiße Männer sind im Freien in der Nähe vieler Büsche."
+    )
     assert (arrays["test/source"] == UNKNOWN).sum() < 5

@@ -27,7 +27,9 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> plan.RunPlan:
 
 def test_the_largest_batch_that_fits_is_named_and_fits(planned: plan.RunPlan) -> None:
     room = memory.PROCESS_BYTES + 50 * 10**6
-    with pytest.raises(UserError, match=r"line:small needs about 0\.6 GiB of memory at a batch of 16.*--batch 8 would fit"):
+    with pytest.raises(
+        UserError, match=r"line:small needs about 0\.6 GiB of memory at a batch of 16.*--batch 8 would fit"
+    ):
         memory.check(planned, room)
     memory.check(replace(planned, options=replace(planned.options, batch=8)), room)
     with pytest.raises(UserError):

@@ -129,7 +129,9 @@ def test_titles_and_file_names_tell_cells_apart() -> None:
 
 
 def test_a_precision_that_a_framework_lacks_for_one_workload_alone_is_a_gap_with_its_reason() -> None:
-    asked = Options(workloads=("deepspeech2:tiny",), frameworks=("pytorch", "mxnet"), protocol="fixed:1+1", synthetic=True)
+    asked = Options(
+        workloads=("deepspeech2:tiny",), frameworks=("pytorch", "mxnet"), protocol="fixed:1+1", synthetic=True
+    )
     assert plan.plan(asked).gaps == ()
     exact = plan.plan(replace(asked, precision="float64"))
     assert [cell.framework for cell in exact.cells] == ["pytorch"]

@@ -127,7 +127,13 @@ def test_the_orchestrator_uses_only_the_border_of_the_worker() -> None:
 def _allowed(path: Path) -> frozenset[str]:
     """Return what a worker's file may import: NumPy, and in a framework's own files what its lock files install."""
     parts = path.relative_to(WORKER).parts
-    name = parts[1] if parts[0] == "frameworks" and len(parts) > 2 else path.stem if parts[0] in ("workloads", "template") else ""
+    name = (
+        parts[1]
+        if parts[0] == "frameworks" and len(parts) > 2
+        else path.stem
+        if parts[0] in ("workloads", "template")
+        else ""
+    )
     known = frameworks.all_frameworks().get(name)
     modules = {known.module.partition(".")[0]} if known else set()
     locks = " ".join(lock.text for lock in read_locks() if lock.framework == name)
@@ -179,7 +185,9 @@ def test_starting_up_and_parsing_arguments_import_only_the_standard_library() ->
 
 
 def test_the_help_parses_no_arguments_as_that_takes_longer_than_all_else() -> None:
-    script = "import sys; from steelyard.cli import main as cli; cli.main(['--help']); sys.exit('argparse' in sys.modules)"
+    script = (
+        "import sys; from steelyard.cli import main as cli; cli.main(['--help']); sys.exit('argparse' in sys.modules)"
+    )
     assert (
         subprocess.run(
             [sys.executable, "-c", script], capture_output=True, env={"PYTHONPATH": str(SOURCES)}, check=False

@@ -44,7 +44,9 @@ def test_a_name_that_cannot_be_a_folder_and_a_word_is_refused(name: str, tmp_pat
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(("name", "sentence"), [("pytorhc", "Did you mean 'pytorch'"), ("fake", "no template for 'fake'")])
+@pytest.mark.parametrize(
+    ("name", "sentence"), [("pytorhc", "Did you mean 'pytorch'"), ("fake", "no template for 'fake'")]
+)
 def test_a_framework_without_a_template_is_refused(name: str, sentence: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=sentence):
         scaffold.write("mine", tmp_path, [name])

@@ -92,7 +92,8 @@ def write_run(root, scripts, wanted=None, sources=("pipeline", "cached"), **head
             script = next(script for name, script in scripts.items() if name in cell.key)
             if script.passed is not None:
                 proofs[cell.key] = {
-                    "key": "recorded", "passed": script.passed,
+                    "key": "recorded",
+                    "passed": script.passed,
                     "sentence": script.sentence,
                     "worst_units": 9.0,
                     "checks": [{"name": "logits", "error": 1e-7}],

@@ -65,7 +65,10 @@ def test_curves_that_part_because_update_rules_differ_say_so(recorded_view):
     assert "update rules" not in unproved, "what no certificate says of the other is not known"
     canonical = replace(first, proof=replace(first.proof, details={"declared": ""}))
     said = losses.figure(replace(comparison, contenders=(canonical, declared)), styles(recorded_view.comparisons)).says
-    assert f"{second.title}, as the framework's own rule does: epsilon is added elsewhere. With --implementation strict" in said
+    assert (
+        f"{second.title}, as the framework's own rule does: epsilon is added elsewhere. With --optimizer-implementation reference"
+        in said
+    )
 
 
 def test_the_band_of_practical_equality_is_the_verdicts_own(recorded_view):

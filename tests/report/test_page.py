@@ -158,7 +158,10 @@ def test_a_contender_that_failed_at_once_is_no_row_of_dashes(tmp_path):
 
 
 def test_a_run_in_which_nothing_was_measured_still_gives_a_page(tmp_path):
-    scripts = {"fake": Script(rounds=0, failure=("crash", "One.")), "dummy": Script(rounds=0, failure=("crash", "Two."))}
+    scripts = {
+        "fake": Script(rounds=0, failure=("crash", "One.")),
+        "dummy": Script(rounds=0, failure=("crash", "Two.")),
+    }
     assert "Nothing was measured." in Page(page.render(view_of(write_run(tmp_path, scripts)))).text()
 
 

@@ -40,9 +40,7 @@ def test_the_check_bites_when_the_error_is_not_corrected_for_looking_often() -> 
 
 
 @pytest.mark.parametrize(("noise", "families"), [(0.008, 200), (0.03, 800)])
-def test_five_equal_frameworks_give_any_difference_in_at_most_one_of_twenty(
-    noise: float, families: int
-) -> None:
+def test_five_equal_frameworks_give_any_difference_in_at_most_one_of_twenty(noise: float, families: int) -> None:
     # Simulated with 7000 families at 3 % noise: 3.8 %; fewer scatter more.
     assert share_wrong(FIVE, lognormal_noise(noise, seed=1), families, DecisionPlan()) <= 0.05
 

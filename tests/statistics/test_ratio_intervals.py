@@ -102,9 +102,7 @@ def test_the_ratio_of_b_to_a_is_the_inverse(a: dict[int, float], b: dict[int, fl
     one, other = ratio_interval(a, b, noise=FLOOR), ratio_interval(b, a, noise=FLOOR)
     assert (one is None) == (other is None)
     if one and other:
-        assert (other.value, other.low, other.high) == pytest.approx(
-            (1 / one.value, 1 / one.high, 1 / one.low)
-        )
+        assert (other.value, other.low, other.high) == pytest.approx((1 / one.value, 1 / one.high, 1 / one.low))
 
 
 @given(rounds)

@@ -54,9 +54,7 @@ def test_drawn_samples_are_padded_at_the_end_and_masked_within_their_length(pres
     assert (batch["segment_ids"][batch["input_mask"] == 0] == 0).all()
     assert batch["input_ids"].max() < sizes["vocabulary"]
     assert 0 < batch["segment_ids"].mean() < 1
-    for places, weights, length in zip(
-        batch["masked_lm_positions"], batch["masked_lm_weights"], lengths, strict=True
-    ):
+    for places, weights, length in zip(batch["masked_lm_positions"], batch["masked_lm_weights"], lengths, strict=True):
         used = places[weights > 0]
         assert used.size >= 1
         assert (np.diff(used) > 0).all()

@@ -106,7 +106,10 @@ def test_answers_count_the_words_after_the_first_and_leave_padding_out(workload)
     predictions = network.predictions({"logits": logits}, {"target": target})
     shares = np.exp(logits.astype(np.float64))
     shares /= shares.sum(axis=2, keepdims=True)
-    expected = [math.log(shares[0, 0, 7] * shares[0, 1, END]), math.log(shares[1, 0, 9] * shares[1, 1, 8] * shares[1, 2, END])]
+    expected = [
+        math.log(shares[0, 0, 7] * shares[0, 1, END]),
+        math.log(shares[1, 0, 9] * shares[1, 1, 8] * shares[1, 2, END]),
+    ]
     assert predictions["words"].tolist() == [2, 3]
     assert predictions["nll"] == pytest.approx(-np.array(expected), rel=1e-12)
 

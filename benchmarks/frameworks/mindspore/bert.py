@@ -18,7 +18,10 @@ class Layer(nn.Cell):
         super().__init__()
         self.heads, self.width = heads, hidden // heads
         self.query, self.key, self.value, self.out = (nn.Dense(hidden, hidden) for _ in range(4))
-        self.up, self.down = nn.Dense(hidden, intermediate, activation=nn.GELU(approximate=False)), nn.Dense(intermediate, hidden)
+        self.up, self.down = (
+            nn.Dense(hidden, intermediate, activation=nn.GELU(approximate=False)),
+            nn.Dense(intermediate, hidden),
+        )
         self.norm, self.last_norm = (nn.LayerNorm((hidden,), epsilon=1e-12) for _ in range(2))
 
     def split(self, x):

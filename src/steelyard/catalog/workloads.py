@@ -163,7 +163,9 @@ def _optimizer(path: Path, name: str, table: Any) -> Optimizer:
     for kind in rule.decay:
         if kind not in KINDS:
             line = settings_files.line_of(path, "decay", f"optimizers.{name}")
-            raise UserError(f"{path}, line {line}: 'decay' lists kinds of tensors, not '{kind}'.{nearest(kind, list(KINDS))}")
+            raise UserError(
+                f"{path}, line {line}: 'decay' lists kinds of tensors, not '{kind}'.{nearest(kind, list(KINDS))}"
+            )
     return rule
 
 

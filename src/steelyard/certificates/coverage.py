@@ -42,7 +42,9 @@ class Standing:
 
 def take(found: Iterable[Workload]) -> dict[str, dict[str, Standing]]:
     """Return {workload: {framework: standing}}."""
-    proved = {(each.workload, each.framework, each.preset, each.implementation) for each in record.kept() if each.passed}
+    proved = {
+        (each.workload, each.framework, each.preset, each.implementation) for each in record.kept() if each.passed
+    }
     return {
         workload.name: {name: _standing(workload, known, proved) for name, known in frameworks.contenders().items()}
         for workload in found

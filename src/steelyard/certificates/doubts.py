@@ -70,7 +70,9 @@ def _by_float64(evidence: Evidence, strict: judge.Judgement) -> tuple[judge.Judg
     relaxed = evidence.hold(evidence.candidate, granted=evidence.changes(evidence.proceedings.sums))
     if relaxed.passed:
         return replace(relaxed, sentence=_long_sums(evidence, strict, exact)), exact.largest
-    differs = f"The same function in float64, but not in {evidence.wanted.precision}: {judge.continued(relaxed.sentence)}"
+    differs = (
+        f"The same function in float64, but not in {evidence.wanted.precision}: {judge.continued(relaxed.sentence)}"
+    )
     return replace(relaxed, sentence=differs), exact.largest
 
 

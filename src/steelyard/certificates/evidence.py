@@ -53,7 +53,9 @@ class Evidence:
     ) -> judge.Judgement:
         """Hold tensors against the references, or against another run of theirs, with relative errors granted besides."""
         against = self.reference if reference is None else reference
-        return judge.compare(self.network, against, self._scales, candidate, self.wanted, self.meta["agreement"], granted)
+        return judge.compare(
+            self.network, against, self._scales, candidate, self.wanted, self.meta["agreement"], granted
+        )
 
     def changes(self, task: Task) -> dict[str, float]:
         """Return the relative change of every tensor in a noisy run of the reference."""
@@ -78,7 +80,9 @@ def read(task: Task, variant: int | None = None) -> Tensors:
     except (ValueError, OSError) as error:
         refused = refusal(path)
         reason = refused[1] if refused else f"{error}"
-        raise UserError(f"The float64 reference in {folder} is not there, so nothing can be certified: {reason}") from None
+        raise UserError(
+            f"The float64 reference in {folder} is not there, so nothing can be certified: {reason}"
+        ) from None
 
 
 def is_done(task: Task) -> bool:

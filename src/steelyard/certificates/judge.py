@@ -216,12 +216,16 @@ def _turned(network: Network, reference: Tensors, noisy: Tensors) -> dict[str, f
     found: dict[str, float] = {}
     trained = [each.name for each in network.parameters if each.trainable and not each.idle]
     for step in {state_step(key) for key in reference} - {0}:
-        updates = {key: (_moved(reference, key), _moved(noisy, key)) for key in (f"after{step}/{name}" for name in trained)}
+        updates = {
+            key: (_moved(reference, key), _moved(noisy, key)) for key in (f"after{step}/{name}" for name in trained)
+        }
         each = [np.square(off - right)[off * right < 0] / np.mean(np.square(right)) for right, off in updates.values()]
         turned = np.concatenate(each)
         rate = turned.size / sum(right.size for right, _ in updates.values())
         for key, (right, _) in updates.items():
-            found[key] = math.sqrt(_at_most(rate * right.size) * float(turned.mean()) / right.size) if turned.size else 0.0
+            found[key] = (
+                math.sqrt(_at_most(rate * right.size) * float(turned.mean()) / right.size) if turned.size else 0.0
+            )
     return found
 
 
@@ -268,7 +272,9 @@ def _finding(key: str, place: Place, scale: Scale, distance: float, wanted: Meth
     granted = wanted.unit_roundoff * scale.roundings / scale.norm
     error = distance / scale.norm
     beyond = 0.0 if error <= granted else error - granted
-    return Finding(key, place.said, place.heading, beyond, level, max(wanted.limit * level, wanted.allowance, sums), granted)
+    return Finding(
+        key, place.said, place.heading, beyond, level, max(wanted.limit * level, wanted.allowance, sums), granted
+    )
 
 
 def _complaint(expected: Mapping[str, tuple[int, ...]], candidate: Tensors, ordered: Mapping[str, Place]) -> str:

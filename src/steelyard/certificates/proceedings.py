@@ -113,7 +113,10 @@ def reference_optimizer(optimizer: Optimizer, declared: Mapping[str, str]) -> Op
     """Return the update rule written out by hand, in the form that a native rule declares."""
     form = declared if optimizer.implementation == "native" else {}
     return replace(
-        optimizer, implementation="reference", form=form.get("form", "canonical"), correction=form.get("correction", "float64")
+        optimizer,
+        implementation="reference",
+        form=form.get("form", "canonical"),
+        correction=form.get("correction", "float64"),
     )
 
 
@@ -122,7 +125,9 @@ def jobs_for(subject: Subject, peers: Sequence[Peer], folder: Path) -> Proceedin
     wanted = method(subject.job.settings.precision)
     rule = reference_optimizer(subject.job.optimizer, subject.declared)
     tasks = tuple(
-        Task(peer.environment, _reference_job(subject, peer, rule, folder, VARIANTS if not rank else (0,), wanted.noise))
+        Task(
+            peer.environment, _reference_job(subject, peer, rule, folder, VARIANTS if not rank else (0,), wanted.noise)
+        )
         for rank, peer in enumerate(peers)
     )
     candidate = replace(subject.job, task="certify", certify=_certify(subject, (0,), wanted.noise))
@@ -131,7 +136,9 @@ def jobs_for(subject: Subject, peers: Sequence[Peer], folder: Path) -> Proceedin
         (peer.framework, peer.mode, dict(peer.packages), implementation_hash(task.job))
         for peer, task in zip(peers, tasks, strict=True)
     ]
-    reference_key = digest(VERSION, wanted.noise, asdict(subject.scope), VARIANTS, subject.inputs, specification, computing)
+    reference_key = digest(
+        VERSION, wanted.noise, asdict(subject.scope), VARIANTS, subject.inputs, specification, computing
+    )
     key = digest(
         reference_key, asdict(wanted), implementation_hash(candidate), asdict(candidate.settings),
         asdict(candidate.optimizer), subject.peer.version, dict(subject.peer.packages),
@@ -158,7 +165,9 @@ def _sums_task(subject: Subject, reference: Task) -> Task:
 
 def _likelihood_task(subject: Subject, reference: Task) -> Task:
     job = reference.job
-    return replace(reference, job=replace(job, folder=str(Path(job.folder) / "likelihood"), certify=_certify(subject, (), 0.0)))
+    return replace(
+        reference, job=replace(job, folder=str(Path(job.folder) / "likelihood"), certify=_certify(subject, (), 0.0))
+    )
 
 
 def likelihood_task(proceedings: Proceedings, loss: float) -> Task:

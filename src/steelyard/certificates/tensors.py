@@ -107,7 +107,9 @@ def expected_shapes(network: Network, reference: Tensors) -> dict[str, tuple[int
     """
     shapes = {parameter.name: parameter.shape for parameter in network.parameters}
     starts = {name: np.shape(reference.get(f"after0/{name}", ())) for name in shapes}
-    shapes |= {p.name: starts[p.name] for p in network.parameters if len(starts[p.name]) == 1 < p.count > starts[p.name][0]}
+    shapes |= {
+        p.name: starts[p.name] for p in network.parameters if len(starts[p.name]) == 1 < p.count > starts[p.name][0]
+    }
     steps = {key.partition("/")[0] for key in reference if key.startswith("after")}
     others = {key: np.shape(array) for key, array in reference.items() if not key.startswith(("after", "grad/"))}
     trained = {f"grad/{p.name}": shapes[p.name] for p in network.parameters if p.trainable}

@@ -69,7 +69,5 @@ def _explained(error: OSError, folder: Path) -> Exception:
             "on a larger disk."
         )
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return UserError(
-            f"{error.filename or folder} is not accessible ({error.strerror}); check its permissions."
-        )
+        return UserError(f"{error.filename or folder} is not accessible ({error.strerror}); check its permissions.")
     return error

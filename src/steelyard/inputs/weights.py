@@ -38,9 +38,7 @@ def initialise(parameters: Sequence[Parameter], seed: int) -> Path:
     recipes = [(each.name, tuple(each.shape), each.initial) for each in parameters]
     twice = {name for name, _, _ in recipes if sum(name == other for other, _, _ in recipes) > 1}
     if twice:
-        raise UserError(
-            f"The parameter '{min(twice)}' is declared twice; every canonical name must be unique."
-        )
+        raise UserError(f"The parameter '{min(twice)}' is declared twice; every canonical name must be unique.")
     draws = [(name, shape, _recipe(name, shape, initial)) for name, shape, initial in recipes]
     folder = cache_folder() / "weights" / atomic.key("weights", METHOD, seed, recipes)
 
@@ -98,9 +96,7 @@ def _recipe(name: str, shape: tuple[int, ...], initial: str) -> Draw | None:
     """Return the function that fills the next block; None for a matrix that must be drawn whole."""
     kind, _, text = initial.partition(":")
     if kind not in _RECIPES:
-        raise UserError(
-            f"Parameter '{name}' has unknown initial value '{initial}'.{nearest(kind, list(_RECIPES))}"
-        )
+        raise UserError(f"Parameter '{name}' has unknown initial value '{initial}'.{nearest(kind, list(_RECIPES))}")
     try:
         return _RECIPES[kind](shape, float(text) if text else None)
     except (ValueError, TypeError, IndexError, ZeroDivisionError) as error:

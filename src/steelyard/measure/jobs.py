@@ -45,17 +45,13 @@ def cached_only(job: Job) -> Job:
     return replace(job, plan=shape)
 
 
-def certifying(
-    plan: RunPlan, cell: Cell, inputs: GroupInputs, folder: Path, variants: tuple[int, ...] = (0,)
-) -> Job:
+def certifying(plan: RunPlan, cell: Cell, inputs: GroupInputs, folder: Path, variants: tuple[int, ...] = (0,)) -> Job:
     """Return the job that dumps the tensors of a certificate: unperturbed (0) and perturbed variants."""
     job = _job(plan, cell, inputs.weights, inputs.data, "certify", f"0.0/{cell.key}", folder, Plan())
     return replace(job, certify=Certify(variants=variants))
 
 
-def _job(
-    plan: RunPlan, cell: Cell, weights: Path, data: Data, task: str, name: str, folder: Path, shape: Plan
-) -> Job:
+def _job(plan: RunPlan, cell: Cell, weights: Path, data: Data, task: str, name: str, folder: Path, shape: Plan) -> Job:
     workload, preset = plan.preset(cell.group)
     return Job(
         task=task, trial=name, framework=cell.framework, workload=cell.workload, workload_folder=str(workload.folder),

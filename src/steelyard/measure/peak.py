@@ -24,7 +24,9 @@ def check(session: Session, book: Book) -> dict[str, str]:
         if cell.settings.device != "cpu":
             continue
         gflops = _fastest_gflops(session, cell, book)
-        sentence = gemm.impossible(known.machine, threads_of(session, cell), cell.settings.precision, gflops) if gflops else ""
+        sentence = (
+            gemm.impossible(known.machine, threads_of(session, cell), cell.settings.precision, gflops) if gflops else ""
+        )
         if sentence:
             found[cell.key] = sentence[:1].upper() + sentence[1:] + "."
     peak = {

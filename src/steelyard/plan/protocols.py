@@ -55,7 +55,9 @@ def protocol(name: str, rounds: tuple[int, int] | None = None) -> Protocol:
     if low < 1 or high < low:
         raise UserError(f"Rounds must be at least 1 and not fall: got {low} to {high}.")
     if found.sequential and high > MOST_ROUNDS:
-        raise UserError(f"The error of a sequential decision is calibrated for at most {MOST_ROUNDS} rounds, not {high}.")
+        raise UserError(
+            f"The error of a sequential decision is calibrated for at most {MOST_ROUNDS} rounds, not {high}."
+        )
     return Protocol(found.name, found.summary, found.plan, low, high, found.sequential, found.aggregate)
 
 

@@ -86,7 +86,9 @@ def plan(options: Options) -> RunPlan:
     if not cells:
         raise UserError("Nothing is left to measure: " + " ".join(gap.reason for gap in gaps))
     if options.workloads:
-        study = studies.chosen(study, [workload.title for workload, _ in groups], [workload.name for workload, _ in groups])
+        study = studies.chosen(
+            study, [workload.title for workload, _ in groups], [workload.name for workload, _ in groups]
+        )
     once = tuple({cell.key: cell for cell in cells}.values())  # what is named twice is measured once
     return RunPlan(options, study, protocol, once, tuple(dict.fromkeys(gaps)), known)
 
@@ -159,7 +161,9 @@ def _gap(options: Options, workload: Workload, protocol: Protocol, preset: Prese
 
 def _cells(options: Options, workload: Workload, preset: Preset, name: str) -> list[Cell]:
     known = frameworks.framework(name.partition("@")[0])
-    rule = replace(workload.optimizer(preset, options.optimizer or None), implementation=options.optimizer_implementation)
+    rule = replace(
+        workload.optimizer(preset, options.optimizer or None), implementation=options.optimizer_implementation
+    )
     settings = Settings(
         mode=known.default_mode, device=options.device, threads=threads_of(options), precision=options.precision,
         deterministic=options.deterministic,

@@ -160,7 +160,12 @@ def certified(material: Material, cell: Cell) -> bool:
 
 
 def _inputs(material: Material, cells: list[Cell]) -> list[str]:
-    found = {block.input for cell in cells for trial in material.book.kept.get(cell.key, {}).values() for block in trial.blocks}
+    found = {
+        block.input
+        for cell in cells
+        for trial in material.book.kept.get(cell.key, {}).values()
+        for block in trial.blocks
+    }
     return [source for source in ("pipeline", "cached") if source in found]
 
 

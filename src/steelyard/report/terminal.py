@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from steelyard.report import columns, notices, sections, titles, words
 
 if TYPE_CHECKING:
-
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text

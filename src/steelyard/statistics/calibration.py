@@ -41,8 +41,7 @@ class NoiseFloor:
                 if isfinite(s_d0) and s_d0 >= 0 and freedom >= 1 and rounds >= 0:
                     return cls(float(s_d0), freedom, rounds)
         raise UserError(
-            f"The stored noise floor of this machine cannot be read ({dict(stored)!r}): "
-            "delete it and calibrate again."
+            f"The stored noise floor of this machine cannot be read ({dict(stored)!r}): delete it and calibrate again."
         )
 
 

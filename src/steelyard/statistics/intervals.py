@@ -105,9 +105,7 @@ def estimate_log_ratio(log_ratios: Sequence[float], noise: NoiseFloor | None) ->
     return LogRatio(mean, sqrt(variance / rounds), freedom, rounds)
 
 
-def ratio_interval(
-    a: Rounds, b: Rounds, error: float = 0.05, noise: NoiseFloor | None = None
-) -> Ratio | None:
+def ratio_interval(a: Rounds, b: Rounds, error: float = 0.05, noise: NoiseFloor | None = None) -> Ratio | None:
     """Return the ratio of two frameworks' times from their common rounds, for one look at `error`.
 
     None for fewer than two common rounds (one is enough with a noise floor).

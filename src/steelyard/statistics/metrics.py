@@ -68,7 +68,9 @@ def _translation(predictions: Predictions) -> dict[str, float]:
         from tokenizers import Tokenizer
 
         pieces = Tokenizer.from_buffer(predictions["encoding"].tobytes())
-        said, truth = (pieces.decode_batch([_until_end(row) for row in predictions[name].tolist()]) for name in ("said", "truth"))
+        said, truth = (
+            pieces.decode_batch([_until_end(row) for row in predictions[name].tolist()]) for name in ("said", "truth")
+        )
         scores["BLEU"] = float(sacrebleu.corpus_bleu(said, [truth]).score)
     return scores
 
@@ -84,7 +86,9 @@ def _speech(predictions: Predictions) -> dict[str, float]:
     """Predictions: frames int8 (N, T), the best class of every frame; lengths (N,); transcript int (N, L), 0 after its end."""
     import jiwer
 
-    said = [_collapse(frames[:length]) for frames, length in zip(predictions["frames"], predictions["lengths"], strict=True)]
+    said = [
+        _collapse(frames[:length]) for frames, length in zip(predictions["frames"], predictions["lengths"], strict=True)
+    ]
     truth = [_spell(codes[codes > 0]) for codes in predictions["transcript"]]
     return {"WER": float(jiwer.wer(truth, said)), "CER": float(jiwer.cer(truth, said))}
 

@@ -6,9 +6,7 @@ FEWEST_STEPS = 10
 MOST_STEPS = 200
 
 
-def steps_per_process(
-    start_seconds: float, step_seconds: float, step_noise: float, process_noise: float
-) -> int:
+def steps_per_process(start_seconds: float, step_seconds: float, step_noise: float, process_noise: float) -> int:
     """Return n* = ceil(sqrt(c_start / c_step * s_step^2 / s_proc^2)), within [10, 200].
 
     `start_seconds`: import, build, compile and warm-up; `step_seconds`: one step. `step_noise`: relative sd

@@ -96,9 +96,7 @@ class Judge:
     plan: DecisionPlan
 
     @classmethod
-    def of(
-        cls, estimates: Mapping[Pair, LogRatio], frameworks: int, delta: float, plan: DecisionPlan
-    ) -> "Judge":
+    def of(cls, estimates: Mapping[Pair, LogRatio], frameworks: int, delta: float, plan: DecisionPlan) -> "Judge":
         """Share the plan's error over the pairs of `frameworks` frameworks, those without data included."""
         log_delta = log1p(delta)
         ripe = {frozenset(pair): e for pair, e in estimates.items() if e.rounds >= plan.least_rounds}
@@ -146,9 +144,7 @@ class Judge:
         return max(more, self.plan.least_rounds - estimate.rounds)
 
 
-def holm_levels(
-    p_values: Mapping[frozenset[str], float], error: float, family: int
-) -> dict[frozenset[str], float]:
+def holm_levels(p_values: Mapping[frozenset[str], float], error: float, family: int) -> dict[frozenset[str], float]:
     """Return pair -> level at which Holm's step-down procedure rejects it; pairs not rejected are left out.
 
     `family` counts all planned hypotheses, those without data too. Source: Holm 1979, "A simple sequentially

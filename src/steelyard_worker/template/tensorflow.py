@@ -19,7 +19,9 @@ class Network:
 
     def __call__(self, image: tf.Tensor, training: bool) -> dict[str, tf.Tensor]:
         del training  # nothing in this network differs
-        flat = tf.reshape(tf.transpose(image, (0, 3, 1, 2)), (-1, self.pixels))  # channel, row, column, as the kernel expects
+        flat = tf.reshape(
+            tf.transpose(image, (0, 3, 1, 2)), (-1, self.pixels)
+        )  # channel, row, column, as the kernel expects
         return {"logits": self.head(tf.nn.relu(self.first(flat)))}
 
 

@@ -48,7 +48,9 @@ def _list(arguments: argparse.Namespace) -> int:
 
     table = Table("environment", "version", "accelerator", "size", "state", "folder", box=None, pad_edge=False)
     for row in rows:
-        table.add_row(row.name, row.version, row.accelerator, f"{row.size_bytes / 2**20:,.0f} MiB", row.state, str(row.folder))
+        table.add_row(
+            row.name, row.version, row.accelerator, f"{row.size_bytes / 2**20:,.0f} MiB", row.state, str(row.folder)
+        )
     Console().print(table if rows else "No environment exists yet; the next run makes what it needs.")
     return 0
 

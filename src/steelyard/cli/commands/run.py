@@ -86,9 +86,7 @@ def _request(arguments: argparse.Namespace, root: Path) -> tuple[Options, Path |
 def _check_nothing_else(arguments: argparse.Namespace) -> None:
     """Refuse options that a run which goes on would not heed."""
     usual = vars(parser(["run"]).parse_args(["run"]))
-    said = [
-        name for name, value in vars(arguments).items() if name not in BESIDE_RESUME and value != usual.get(name)
-    ]
+    said = [name for name, value in vars(arguments).items() if name not in BESIDE_RESUME and value != usual.get(name)]
     if said:
         options = ", ".join("--" + name.replace("_", "-") for name in said)
         raise UserError(

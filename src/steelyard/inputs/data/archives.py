@@ -53,9 +53,7 @@ def walk_files(folder: Path, wanted: re.Pattern[str]) -> Iterator[str]:
         yield from (name for name in names if wanted.search(name))
 
 
-def _archive_members(
-    path: Path, archive: tarfile.TarFile, wanted: re.Pattern[str]
-) -> Iterator[tuple[str, bytes]]:
+def _archive_members(path: Path, archive: tarfile.TarFile, wanted: re.Pattern[str]) -> Iterator[tuple[str, bytes]]:
     for member in archive:
         _check_member(path, member)
         if member.isfile() and wanted.search(member.name):

@@ -47,7 +47,9 @@ def split_articles(source: Source, options: LanguageOptions) -> dict[str, Split]
         files = {split: _wikitext_file(source, name) for split, name in names.items()}
         return {split: Split(str(path), partial(_wikitext, path)) for split, path in files.items()}
     if options.train_split != "train" or options.test_split != "test":
-        raise UserError(f"'{source.data.name}' has no splits of its own, so train_split and test_split stay as they are.")
+        raise UserError(
+            f"'{source.data.name}' has no splits of its own, so train_split and test_split stay as they are."
+        )
     paths = _wikipedia_files(source)
 
     def read(test: bool) -> Articles:

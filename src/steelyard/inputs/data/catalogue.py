@@ -50,7 +50,9 @@ class DataSet:
     ranks: int = 0  # the largest word rank there can be, where the data comes as ranks
     files: str = "$"  # pattern of the names that count in an unpacked folder or an archive
     batches: dict[str, str] = field(default_factory=dict)  # file -> SHA-1 of its records, label byte first
-    fingerprint: str = "content"  # of a folder, or a file without a checksum: its bytes, or the "listing" of names, sizes, times
+    fingerprint: str = (
+        "content"  # of a folder, or a file without a checksum: its bytes, or the "listing" of names, sizes, times
+    )
     package: dict[str, str] = field(default_factory=dict)  # requirement, and the file inside the package
     mirror: dict[str, str] = field(default_factory=dict)  # npm package, and the layout it is in
 

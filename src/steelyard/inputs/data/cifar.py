@@ -53,9 +53,7 @@ def read_cifar(source: Source, scratch: Path, report: Report) -> Table[ImageSpli
     splits = _divide(source, spans)
     whole = agreed == set(source.data.batches)
     if source.origin == "mirror" and not whole:
-        raise UserError(
-            f"The mirror {source.path} is not CIFAR-10's six official batches, so it is not used."
-        )
+        raise UserError(f"The mirror {source.path} is not CIFAR-10's six official batches, so it is not used.")
     train, test = (ImageSplit(spooled, rows) for rows in splits.values())
     return Table(train, test, "official" if whole else source.verified, is_sorted=False)
 
@@ -67,9 +65,7 @@ def _divide(source: Source, spans: dict[str, range]) -> dict[str, np.ndarray[Any
     splits = {"training": np.concatenate(training), "test": test}
     for name, each in splits.items():
         if not each.size:
-            raise UserError(
-                f"{source.path} holds no {name} images; a 'data_batch' and the 'test_batch' are needed."
-            )
+            raise UserError(f"{source.path} holds no {name} images; a 'data_batch' and the 'test_batch' are needed.")
     return splits
 
 
@@ -90,8 +86,7 @@ def _check(source: Source, batch: str, where: str, records: Records) -> bool:
     wrong = np.flatnonzero(records[:, 0] >= source.data.classes)
     if wrong.size:
         raise UserError(
-            f"{where} has label {records[wrong[0], 0]} in record {wrong[0]}; "
-            f"labels are 0 to {source.data.classes - 1}."
+            f"{where} has label {records[wrong[0], 0]} in record {wrong[0]}; labels are 0 to {source.data.classes - 1}."
         )
     digest = hashlib.sha1(np.ascontiguousarray(records).data, usedforsecurity=False).hexdigest()
     if digest == source.data.batches[batch]:
@@ -125,9 +120,7 @@ def _from_pickle(content: bytes, where: str) -> Records:
 def _from_sheet(content: bytes, labels: list[int], where: str) -> Records:
     pixels = decode_rgb(content, where)
     if pixels.shape[1] != 1024 or len(labels) != len(pixels):
-        raise UserError(
-            f"{where} is {pixels.shape} with {len(labels)} labels, not one image of 1,024 pixels a line."
-        )
+        raise UserError(f"{where} is {pixels.shape} with {len(labels)} labels, not one image of 1,024 pixels a line.")
     return _join(np.asarray(labels), pixels.transpose(0, 2, 1).reshape(len(pixels), 3072))
 
 
@@ -140,9 +133,7 @@ def _join(labels: np.ndarray[Any, Any], pixels: Records) -> Records:
 
 def _sheet_labels(source: Source) -> dict[str, list[int]]:
     """Return the labels of each batch out of the mirror's two lists."""
-    lists = {
-        PurePosixPath(name).stem: json.loads(content) for name, content in read_members(source.path, LABELS)
-    }
+    lists = {PurePosixPath(name).stem: json.loads(content) for name, content in read_members(source.path, LABELS)}
     train, test = lists.get("train_lables", []), lists.get("test_lables", [])
     pieces = {
         f"data_batch_{n + 1}": train[n * BATCH_RECORDS : (n + 1) * BATCH_RECORDS]

@@ -94,13 +94,17 @@ def _scan(pool: ThreadPoolExecutor, root: Path, options: ClipOptions, report: Re
     def measured(numbered: tuple[int, str]) -> Clip:
         position, name = numbered
         if name not in recordings:
-            raise UserError(f"{root / METADATA} names '{name}', but there is no {root / HOMES[0][0] / name}{HOMES[0][1]}.")
+            raise UserError(
+                f"{root / METADATA} names '{name}', but there is no {root / HOMES[0][0] / name}{HOMES[0][1]}."
+            )
         ids = symbols.encode(texts[name])
         if not len(ids):
             raise UserError(f"The clip '{name}' has no text in {root / METADATA}, line {position + 1}.")
         samples = count_samples(recordings[name], options.rate)
         if samples <= options.window // 2:
-            raise UserError(f"{recordings[name]} is shorter than half a window of {options.window} samples; fetch it again.")
+            raise UserError(
+                f"{recordings[name]} is shorter than half a window of {options.window} samples; fetch it again."
+            )
         return Clip(recordings[name], frame_count(samples, options.hop), ids, position)
 
     return list(ahead(pool, measured, enumerate(texts)))
@@ -116,7 +120,9 @@ def _texts(path: Path) -> dict[str, str]:
     for number, line in enumerate(lines, 1):
         name, *texts = line.split("|")
         if not texts or not name or name in found:
-            raise UserError(f"{path}, line {number}: {line[:40]!r} is not 'id|text|text in words' of a clip of its own.")
+            raise UserError(
+                f"{path}, line {number}: {line[:40]!r} is not 'id|text|text in words' of a clip of its own."
+            )
         found[name] = texts[-1].strip() or texts[0]
     return found
 

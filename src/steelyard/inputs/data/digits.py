@@ -37,9 +37,7 @@ def read_digits(source: Source, scratch: Path, report: Report) -> Table[ImageSpl
     if not len(records):
         raise UserError(f"{source.path} holds no digits.")
     if records[:, 0].max() >= source.data.classes:
-        raise UserError(
-            f"{source.path} has label {records[:, 0].max()}; labels are 0 to {source.data.classes - 1}."
-        )
+        raise UserError(f"{source.path} has label {records[:, 0].max()}; labels are 0 to {source.data.classes - 1}.")
     split = ImageSplit(records, np.arange(len(records)))
     return Table(split, None, verified=source.verified, is_sorted=True)
 

@@ -60,9 +60,7 @@ def build_embedding(
     }
 
 
-def _read_vectors(
-    path: Path, wanted: dict[str, int], options: TextOptions, report: Report
-) -> tuple[Rows, int]:
+def _read_vectors(path: Path, wanted: dict[str, int], options: TextOptions, report: Report) -> tuple[Rows, int]:
     rows = np.zeros((options.vocabulary, options.embedding), np.float32)
     found = 0
     with path.open("rb") as file:

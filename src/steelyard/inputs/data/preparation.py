@@ -167,9 +167,7 @@ def _write_text(folder: Path, scratch: Path, source: Source, options: TextOption
     _close(writer, train, test, **extra)
 
 
-def _describe(
-    source: Source, table: Table[Any], options: Options, positions: tuple[Ints, Ints]
-) -> dict[str, Any]:
+def _describe(source: Source, table: Table[Any], options: Options, positions: tuple[Ints, Ints]) -> dict[str, Any]:
     known = source.data
     held = len(table.train.labels) + (len(table.test.labels) if table.test else 0)
     return _describe_source(source, options) | {

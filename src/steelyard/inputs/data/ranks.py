@@ -56,9 +56,7 @@ def _split(source: Source, name: str, arrays: dict[str, np.ndarray[Any, Any]], s
     reviews, labels = arrays[f"x_{name}"], arrays[f"y_{name}"]
     where = f"{source.path} (x_{name})"
     if not len(reviews) or len(reviews) != len(labels):
-        raise UserError(
-            f"{where} has {len(reviews)} reviews and {len(labels)} labels; it is not the official file."
-        )
+        raise UserError(f"{where} has {len(reviews)} reviews and {len(labels)} labels; it is not the official file.")
     if not np.isin(labels, (0, 1)).all():
         raise UserError(f"{source.path} (y_{name}) has labels other than 0 and 1.")
     starts, lengths = np.zeros(len(reviews), np.int64), np.zeros(len(reviews), np.int64)

@@ -193,9 +193,7 @@ def _check_types(known: DataSet, kind: type[Options], values: dict[str, Any]) ->
         numbers = value if isinstance(value, tuple) else ()
         whole = all(isinstance(each, int | float) for each in numbers)
         if isinstance(value, bool) != (wanted is bool) or not isinstance(value, wanted) or not whole:
-            raise UserError(
-                f"The data set '{known.name}' got {name} = {value!r}; it must be like {defaults[name]!r}."
-            )
+            raise UserError(f"The data set '{known.name}' got {name} = {value!r}; it must be like {defaults[name]!r}.")
 
 
 def _checks(known: DataSet, options: Options) -> list[tuple[bool, str]]:
@@ -212,9 +210,7 @@ def _checks(known: DataSet, options: Options) -> list[tuple[bool, str]]:
         return limits + _clip_checks(options)
     if isinstance(options, LanguageOptions):
         return limits + _language_checks(options)
-    return limits + (
-        _image_checks(known, options) if isinstance(options, ImageOptions) else _text_checks(options)
-    )
+    return limits + (_image_checks(known, options) if isinstance(options, ImageOptions) else _text_checks(options))
 
 
 def _image_checks(known: DataSet, options: ImageOptions) -> list[tuple[bool, str]]:

@@ -57,15 +57,12 @@ class _Collector:
         """Sort by (label, number), so that folder and archive give the same order."""
         ids = self._spool.finish()
         splits = {
-            name: _split(ids, sorted(row for row in self.rows if row.split == name))
-            for name in ("train", "test")
+            name: _split(ids, sorted(row for row in self.rows if row.split == name)) for name in ("train", "test")
         }
         test = splits["test"] if self._source.data.test else None
         for name, split in splits.items():
             if not split.labels.size and (name == "train" or test is not None):
-                raise UserError(
-                    f"{self._source.path} holds no reviews under '{name}'; the split must not be empty."
-                )
+                raise UserError(f"{self._source.path} holds no reviews under '{name}'; the split must not be empty.")
         return Table(splits["train"], test, verified=verified, is_sorted=True, words=tuple(self._ids))
 
 
@@ -122,6 +119,4 @@ def _decode(content: bytes, where: str) -> str:
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise UserError(
-            f"{where} is not UTF-8 text (byte {error.start}); the official reviews are."
-        ) from error
+        raise UserError(f"{where} is not UTF-8 text (byte {error.start}); the official reviews are.") from error

@@ -41,9 +41,7 @@ def find_in_folder(known: DataSet, folder: Path, vectors: str = "") -> Source:
     UserError when there is none, or when a file of the official size does not have the official checksum.
     """
     if not folder.exists():
-        raise UserError(
-            f"The data folder {folder} does not exist; name the folder that holds {_names(known)}."
-        )
+        raise UserError(f"The data folder {folder} does not exist; name the folder that holds {_names(known)}.")
     for layout in known.layouts:
         path = _locate(layout, folder)
         if path:

@@ -45,7 +45,10 @@ class Utterance:
     position: int
 
 
-READERS: dict[str, Callable[[Path, SpeechOptions], dict[str, list[Spoken]]]] = {"chapters": in_chapters, "clips": in_table}
+READERS: dict[str, Callable[[Path, SpeechOptions], dict[str, list[Spoken]]]] = {
+    "chapters": in_chapters,
+    "clips": in_table,
+}
 
 
 def narrowed(known: DataSet, options: SpeechOptions) -> DataSet:

@@ -17,7 +17,12 @@ COUNT = len(MARKS) + len(LETTERS) + PHONES
 _IDS = {symbol: number for number, symbol in enumerate(MARKS + LETTERS) if number}
 # What accents' removal leaves alone, as it is typed on a keyboard.
 _TYPED = str.maketrans(
-    {**dict.fromkeys("\u2018\u2019", "'"), **dict.fromkeys("\u2010\u2011\u2013\u2014", "-"), "\u00e6": "ae", "\u0153": "oe"}
+    {
+        **dict.fromkeys("\u2018\u2019", "'"),
+        **dict.fromkeys("\u2010\u2011\u2013\u2014", "-"),
+        "\u00e6": "ae",
+        "\u0153": "oe",
+    }
 )
 
 

@@ -84,7 +84,5 @@ def write_tokens(
         chunk = [split.review(each) for each in positions[start : start + CHUNK_REVIEWS]]
         encoded = [encode(each if ranks is None else ranks[each], options) for each in chunk]
         writer.extend(np.stack([fit(each, options.length, options.padding) for each in encoded]))
-        report(
-            Progress(f"Writing {name} reviews", min(start + CHUNK_REVIEWS, len(positions)), len(positions))
-        )
+        report(Progress(f"Writing {name} reviews", min(start + CHUNK_REVIEWS, len(positions)), len(positions)))
     writer.add(f"{name}/label", split.labels[positions])

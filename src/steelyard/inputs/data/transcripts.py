@@ -43,7 +43,8 @@ def in_table(root: Path, options: SpeechOptions) -> dict[str, list[Spoken]]:
         raise UserError(f"{root / TABLE} names {len(spoken)} clips; at least {TEST_SHARE} are needed.")
     tested = [each.position % TEST_SHARE == TEST_SHARE - 1 for each in spoken]
     return {
-        name: [each for each, test in zip(spoken, tested, strict=True) if test == (name == "test")] for name in ("train", "test")
+        name: [each for each, test in zip(spoken, tested, strict=True) if test == (name == "test")]
+        for name in ("train", "test")
     }
 
 

@@ -112,7 +112,11 @@ def learn_pieces(split: Split, vocabulary: int, raw: bool, report: Report) -> To
     found.pre_tokenizer = pre_tokenizers.Sequence([blanks, pre_tokenizers.Punctuation()] if raw else [blanks])
     found.decoder = decoders.Metaspace()
     trainer = trainers.BpeTrainer(
-        vocab_size=vocabulary, min_frequency=RARE, limit_alphabet=ALPHABET, special_tokens=list(MARKS), show_progress=False
+        vocab_size=vocabulary,
+        min_frequency=RARE,
+        limit_alphabet=ALPHABET,
+        special_tokens=list(MARKS),
+        show_progress=False,
     )
     found.train_from_iterator((text for pair in split.pairs() for text in pair), trainer)
     if found.get_vocab_size() > vocabulary:
@@ -129,7 +133,9 @@ def _split(source: Source, stems: tuple[str, ...]) -> Split:
     paths = (folder / f"{stem}.{LANGUAGES[0]}", folder / f"{stem}.{LANGUAGES[1]}")
     for path in paths:
         if not path.is_file():
-            raise UserError(f"{folder} does not hold '{path.name}', which belongs to the layout '{source.layout.name}'.")
+            raise UserError(
+                f"{folder} does not hold '{path.name}', which belongs to the layout '{source.layout.name}'."
+            )
     return Split(paths, source.layout.name == "word pieces")
 
 
@@ -141,7 +147,9 @@ class _Rows:
         self._width = {"source": options.source, "target": options.target}
         kinds = dict.fromkeys(self._width, np.uint16 if options.vocabulary <= 1 << 16 else np.int32)
         kinds |= dict.fromkeys(("lengths", "positions"), np.int32)
-        self._spools = {what: spools.enter_context(Spool(scratch / f"{name}.{what}", kind)) for what, kind in kinds.items()}
+        self._spools = {
+            what: spools.enter_context(Spool(scratch / f"{name}.{what}", kind)) for what, kind in kinds.items()
+        }
         self.held = self.kept = self._words = 0
 
     def read(self, tokenizer: Tokenizer, limit: int, report: Report) -> _Rows:

@@ -47,9 +47,13 @@ def read_vocabulary(path: Path, size: int) -> list[str]:
             f"{path} has {len(pieces):,} word pieces, but this preset is made for {size:,}; put the vocabulary of that size "
             "there, or take the file away to have one learned."
         )
-    wrong = [piece for piece in SPECIAL if piece not in pieces] or [piece for piece, n in Counter(pieces).items() if n > 1]
+    wrong = [piece for piece in SPECIAL if piece not in pieces] or [
+        piece for piece, n in Counter(pieces).items() if n > 1
+    ]
     if wrong:
-        raise UserError(f"{path} must hold every piece once, {', '.join(SPECIAL)} among them; '{wrong[0]}' breaks that.")
+        raise UserError(
+            f"{path} must hold every piece once, {', '.join(SPECIAL)} among them; '{wrong[0]}' breaks that."
+        )
     return pieces
 
 

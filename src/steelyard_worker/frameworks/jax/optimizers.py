@@ -53,7 +53,9 @@ def _optax(spec: Optimizer, decayed: dict[str, bool]) -> optax.GradientTransform
         ),
     }
     if spec.name not in makers:
-        raise Refusal("unsupported", f"No native {spec.name} is known for JAX; known: {', '.join(makers)}. {WRITTEN_OUT}")
+        raise Refusal(
+            "unsupported", f"No native {spec.name} is known for JAX; known: {', '.join(makers)}. {WRITTEN_OUT}"
+        )
     transform = makers[spec.name]()
     before = [optax.clip_by_global_norm(spec.clip)] if spec.clip else []
     if spec.weight_decay and any(decayed.values()) and spec.name in ("sgd", "adam"):

@@ -54,7 +54,9 @@ class Recurrence:
         chosen = self.resolved(w_hh.shape[0], x.shape[1])
         early = chosen.formulation in ("hoisted", "deferred")
 
-        def step(affine: Affine, w_ih: jax.Array, carry: Any, at: tuple[jax.Array, jax.Array | None]) -> tuple[Any, jax.Array]:
+        def step(
+            affine: Affine, w_ih: jax.Array, carry: Any, at: tuple[jax.Array, jax.Array | None]
+        ) -> tuple[Any, jax.Array]:
             (h, c), (given, kept) = carry, at
             z = affine("gates", h)
             h, c = cell(z if early else z + given @ w_ih, c)

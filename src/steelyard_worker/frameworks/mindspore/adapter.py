@@ -151,7 +151,9 @@ class Trainer:
         return self._canonical(outputs)
 
     def _canonical(self, outputs: Tensors) -> dict[str, Array]:
-        names = self._implementation.OUTPUTS[: len(outputs)]  # the last ones may be of heads that only some presets have
+        names = self._implementation.OUTPUTS[
+            : len(outputs)
+        ]  # the last ones may be of heads that only some presets have
         return dict(zip(names, map(_numpy, outputs), strict=True))
 
     def state(self) -> dict[str, Array]:
@@ -163,7 +165,9 @@ def load(named: dict[str, Parameter], network: Network, weights: Mapping[str, Ar
     """Copy canonical weights and names into the parameters; a tensor missing on either side, or of another shape, is refused."""
     expected = {parameter.name: parameter.shape for parameter in network.parameters}
     for name in sorted(expected.keys() ^ named.keys()):
-        raise Refusal("implementation", f"Tensor {name} is {'missing from' if name in expected else 'only in'} the cell.")
+        raise Refusal(
+            "implementation", f"Tensor {name} is {'missing from' if name in expected else 'only in'} the cell."
+        )
     for name, shape in expected.items():
         if tuple(named[name].shape) != shape:
             raise Refusal("implementation", f"Tensor {name} has shape {tuple(named[name].shape)}, expected {shape}.")

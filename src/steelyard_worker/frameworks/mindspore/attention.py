@@ -21,7 +21,11 @@ class SelfAttention(nn.Cell):
         self.softmax = ops.Softmax()
 
     def construct(self, x: Tensor, masked: Tensor) -> Tensor:
-        query, key, value = self.split(self.query(x), masked), self.split(self.key(x), masked), self.split(self.value(x), masked)
+        query, key, value = (
+            self.split(self.query(x), masked),
+            self.split(self.key(x), masked),
+            self.split(self.value(x), masked),
+        )
         shares = self.softmax(self.scores(query * self.scale, key) + masked)
         return ops.reshape(ops.transpose(self.context(shares, value), (0, 2, 1, 3)), x.shape)
 

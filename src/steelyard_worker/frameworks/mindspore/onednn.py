@@ -41,7 +41,9 @@ class Instructions:
         if any(parameter.kind in ("conv", "conv1d") for parameter in network.parameters):
             _leave_avx512_alone()
             if _effective() & AVX512:
-                raise Refusal("setting", "oneDNN was to leave AVX-512 alone, but its first kernel had been made already.")
+                raise Refusal(
+                    "setting", "oneDNN was to leave AVX-512 alone, but its first kernel had been made already."
+                )
 
     def applied(self) -> dict[str, Any]:
         """Read back from oneDNN; asking is deciding, so "auto" is not asked for before the network is known."""

@@ -38,9 +38,7 @@ def _native(spec: Optimizer, named: dict[str, Parameter]) -> tuple[nn.Cell, tupl
         parameters += [named[name] for name in decayed]
     makers: dict[str, Callable[..., nn.Cell]] = {
         "sgd": lambda p: _descent(spec, p),
-        "adam": lambda p: nn.Adam(
-            p, spec.learning_rate, beta1=spec.beta1, beta2=spec.beta2, eps=spec.epsilon
-        ),
+        "adam": lambda p: nn.Adam(p, spec.learning_rate, beta1=spec.beta1, beta2=spec.beta2, eps=spec.epsilon),
     }
     if spec.name not in makers:
         known = ", ".join([*makers, "adamw"])
@@ -87,7 +85,16 @@ class AdamW(nn.Cell):
             if self.kept[i] < 1:
                 ops.assign(p, p * self.kept[i])
             self.update(
-                p, self.first[i], self.second[i], 0.0, 0.0, rate, self.first_beta, self.second_beta, self.epsilon, gradients[i]
+                p,
+                self.first[i],
+                self.second[i],
+                0.0,
+                0.0,
+                rate,
+                self.first_beta,
+                self.second_beta,
+                self.epsilon,
+                gradients[i],
             )
         return True
 

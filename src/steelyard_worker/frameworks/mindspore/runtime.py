@@ -29,7 +29,9 @@ def apply(settings: Settings) -> None:
     if settings.mode not in MODES:
         raise Refusal("unsupported", f"MindSpore has no mode {settings.mode!r}; modes: graph, pynative.")
     if settings.precision != "float32":
-        raise Refusal("unsupported", "MindSpore has no float64 kernels for convolution, batch norm, SGD and Adam on CPU.")
+        raise Refusal(
+            "unsupported", "MindSpore has no float64 kernels for convolution, batch norm, SGD and Adam on CPU."
+        )
     mindspore.set_context(mode=MODES[settings.mode])
     _set_device(DEVICES[settings.device])
     if settings.threads:
@@ -42,7 +44,9 @@ def _set_device(name: str) -> None:
     try:
         mindspore.set_device(name)
     except (RuntimeError, ValueError) as error:
-        raise Refusal("unsupported", f"MindSpore cannot use {name} here: {' '.join(str(error).split())[:200]}") from error
+        raise Refusal(
+            "unsupported", f"MindSpore cannot use {name} here: {' '.join(str(error).split())[:200]}"
+        ) from error
 
 
 def _set_threads(threads: int) -> None:

@@ -38,7 +38,9 @@ def load(named: dict[str, Parameter], network: Network, weights: Mapping[str, Ar
     """
     expected = {parameter.name: parameter.shape for parameter in network.parameters}
     for name in sorted(expected.keys() ^ named.keys()):
-        raise Refusal("implementation", f"Tensor {name} is {'missing from' if name in expected else 'only in'} the block.")
+        raise Refusal(
+            "implementation", f"Tensor {name} is {'missing from' if name in expected else 'only in'} the block."
+        )
     for name, shape in expected.items():
         if tuple(named[name].shape) != shape:
             raise Refusal("implementation", f"Tensor {name} has shape {tuple(named[name].shape)}, expected {shape}.")
@@ -62,7 +64,9 @@ def batch_norms(network: HybridBlock, inputs: dict[str, tuple[int, ...]]) -> dic
     outputs = network(*(mx.sym.var(name) for name in inputs))
     graph = (mx.sym.Group(list(outputs)) if isinstance(outputs, (tuple, list)) else outputs).get_internals()
     attributes = graph.attr_dict()
-    norms = {node for node, found in attributes.items() if "momentum" in found and found.get("use_global_stats") != "True"}
+    norms = {
+        node for node, found in attributes.items() if "momentum" in found and found.get("use_global_stats") != "True"
+    }
     names = [name for name in graph.list_outputs() if name.removesuffix("_output") in norms]
     found = {}
     for name in names:

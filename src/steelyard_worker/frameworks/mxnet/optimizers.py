@@ -82,12 +82,16 @@ def _native(spec: Optimizer, named: dict[str, Parameter]) -> Any:
     elif spec.name in ("adam", "adamw"):
         made = _adam(spec, coupled=spec.weight_decay if spec.name == "adam" else 0.0)
     else:
-        raise Refusal("unsupported", f"No native {spec.name} is known for MXNet; known: sgd, adam, adamw. {WRITTEN_OUT}")
+        raise Refusal(
+            "unsupported", f"No native {spec.name} is known for MXNet; known: sgd, adam, adamw. {WRITTEN_OUT}"
+        )
     # kvstore=None: there is one device, so nothing has to be summed.
     trainer = gluon.Trainer(list(named.values()), made, kvstore=None)
     if spec.name != "adamw":
         return trainer
-    return Decayed(trainer, 1 - spec.learning_rate * spec.weight_decay, [named[name] for name in named if name in spec.decay])
+    return Decayed(
+        trainer, 1 - spec.learning_rate * spec.weight_decay, [named[name] for name in named if name in spec.decay]
+    )
 
 
 def _adam(spec: Optimizer, coupled: float) -> mx.optimizer.Adam:

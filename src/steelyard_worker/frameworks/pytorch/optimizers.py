@@ -56,7 +56,9 @@ def _native(spec: Optimizer, named: dict[str, Tensor]) -> torch.optim.Optimizer:
         "adamw": lambda g: torch.optim.AdamW(g, spec.learning_rate, (spec.beta1, spec.beta2), spec.epsilon, fused=True),
     }
     if spec.name not in makers:
-        raise Refusal("unsupported", f"No native {spec.name} is known for PyTorch; known: {', '.join(makers)}. {WRITTEN_OUT}")
+        raise Refusal(
+            "unsupported", f"No native {spec.name} is known for PyTorch; known: {', '.join(makers)}. {WRITTEN_OUT}"
+        )
     return makers[spec.name](groups)
 
 

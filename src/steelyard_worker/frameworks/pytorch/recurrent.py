@@ -40,7 +40,9 @@ class Bidirectional(nn.Module):
     def forward(self, steps: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         time = torch.arange(len(steps), device=steps.device)[:, None]
         inside = time < lengths
-        rows = torch.where(inside, lengths - 1 - time, time) * len(lengths) + torch.arange(len(lengths), device=steps.device)
+        rows = torch.where(inside, lengths - 1 - time, time) * len(lengths) + torch.arange(
+            len(lengths), device=steps.device
+        )
         kept = inside.to(steps.dtype)[..., None]
         back = _taken(self.back(_taken(steps, rows)), rows)
         return self.onward(steps) * kept, back * kept

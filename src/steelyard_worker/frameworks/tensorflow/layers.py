@@ -71,9 +71,7 @@ class BatchNorm:
 
     def __call__(self, x: tf.Tensor, training: bool) -> tf.Tensor:
         if not training:
-            return tf.nn.batch_normalization(
-                x, self._mean, self._variance, self._beta, self._gamma, self._epsilon
-            )
+            return tf.nn.batch_normalization(x, self._mean, self._variance, self._beta, self._gamma, self._epsilon)
         y, mean, variance = self._statistics(x)
         self._mean.assign(mean)
         self._variance.assign(variance)

@@ -24,7 +24,13 @@ class MaxPool:
     def __init__(
         self, variables: Variables, window: int, stride: int, padding: int = 0, *, ceil: bool = False
     ) -> None:  # fmt: skip
-        self._fuse, self._window, self._stride, self._padding, self._ceil = variables.fuse, window, stride, padding, ceil
+        self._fuse, self._window, self._stride, self._padding, self._ceil = (
+            variables.fuse,
+            window,
+            stride,
+            padding,
+            ceil,
+        )
 
     def __call__(self, x: tf.Tensor) -> tf.Tensor:
         edges = [self._edge(extent) for extent in x.shape[1:3]]
@@ -63,7 +69,11 @@ class AveragePool:
     def __call__(self, x: tf.Tensor) -> tf.Tensor:
         if not self._fuse and self._self_adjoint:
             return tf.custom_gradient(lambda x: (self._summed(x), self._summed))(x)
-        return self._summed(x) if not self._fuse else tf.nn.avg_pool2d(self._padded(x), self._window, self._stride, "VALID")
+        return (
+            self._summed(x)
+            if not self._fuse
+            else tf.nn.avg_pool2d(self._padded(x), self._window, self._stride, "VALID")
+        )
 
     def _summed(self, x: tf.Tensor) -> tf.Tensor:
         x = self._padded(x)

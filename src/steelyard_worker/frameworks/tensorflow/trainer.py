@@ -107,7 +107,9 @@ def load(named: dict[str, tf.Variable], network: Network, weights: Mapping[str, 
     """Copy canonical weights into the variables; one missing on either side, or of another shape, is refused."""
     expected = {parameter.name for parameter in network.parameters}
     for name in sorted(expected ^ named.keys()):
-        raise Refusal("implementation", f"Tensor {name} is {'missing from' if name in expected else 'only in'} the network.")
+        raise Refusal(
+            "implementation", f"Tensor {name} is {'missing from' if name in expected else 'only in'} the network."
+        )
     for parameter in network.parameters:
         variable, name = named[parameter.name], parameter.name
         found = layouts.canonical_shape(parameter.kind, tuple(variable.shape))

@@ -68,7 +68,9 @@ def _dense(name: str, out: int, features: int, initial: str, idle_bias: bool = F
 def _embeddings(sizes: dict[str, Any]) -> list[Parameter]:
     rows = {"word": sizes["vocabulary"], "position": sizes["positions"], "segment": SEGMENTS}
     tables = [
-        Parameter(f"embeddings.{name}.weight", (count, sizes["hidden"]), "embedding", f"trunc_normal:{sizes['initial']}")
+        Parameter(
+            f"embeddings.{name}.weight", (count, sizes["hidden"]), "embedding", f"trunc_normal:{sizes['initial']}"
+        )
         for name, count in rows.items()
     ]
     return [*tables, *layer_norm("embeddings.norm", sizes["hidden"])]
@@ -116,7 +118,9 @@ def draw_batch(generator: np.random.Generator, batch: int, sizes: dict[str, Any]
         "input_mask": inside.astype(np.int32),
         "segment_ids": (inside & (place >= seconds[:, None])).astype(np.int32),
         "masked_lm_positions": np.where(used, chosen, 0).astype(np.int32),
-        "masked_lm_ids": np.where(used, generator.integers(SPECIAL, sizes["vocabulary"], used.shape), 0).astype(np.int32),
+        "masked_lm_ids": np.where(used, generator.integers(SPECIAL, sizes["vocabulary"], used.shape), 0).astype(
+            np.int32
+        ),
         "masked_lm_weights": used.astype(np.float32),
         "next_sentence_label": generator.integers(0, 2, batch, dtype=np.int32),
     }

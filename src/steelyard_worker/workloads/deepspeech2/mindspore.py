@@ -19,7 +19,12 @@ class Convolution(nn.Cell):
     """
 
     def __init__(
-        self, channels: int, out: int, kernel: tuple[int, int], stride: tuple[int, int], padding: tuple[int, int, int, int]
+        self,
+        channels: int,
+        out: int,
+        kernel: tuple[int, int],
+        stride: tuple[int, int],
+        padding: tuple[int, int, int, int],
     ) -> None:
         super().__init__()
         self.conv = nn.Conv2d(channels, out, kernel, stride, pad_mode="pad", padding=padding, has_bias=False)

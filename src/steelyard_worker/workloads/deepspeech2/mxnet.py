@@ -13,7 +13,9 @@ from steelyard_worker.frameworks.mxnet.recurrent import Bidirectional, named_by_
 
 def batch_norm(channels: int, prefix: str) -> nn.BatchNorm:
     """Return a batch norm; Gluon's momentum is the weight of the old statistic (P-01)."""
-    return nn.BatchNorm(axis=1, momentum=0.9, epsilon=1e-5, center=True, scale=True, in_channels=channels, prefix=prefix)
+    return nn.BatchNorm(
+        axis=1, momentum=0.9, epsilon=1e-5, center=True, scale=True, in_channels=channels, prefix=prefix
+    )
 
 
 def output_lengths(F: Any, frames: Any) -> Any:

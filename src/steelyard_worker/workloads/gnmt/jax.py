@@ -49,6 +49,8 @@ def loss(outputs: Mapping[str, jax.Array], batch: Mapping[str, jax.Array]) -> ja
     """Cross-entropy with smoothed labels, summed over words that are no padding, divided by sentences."""
     logits, labels = outputs["logits"], batch["target"][:, 1:]
     # Comparing with the label instead of looking its logit up keeps a scatter out of the gradient.
-    smoothed = (1 - SMOOTHING) * jax.nn.one_hot(labels, logits.shape[-1], dtype=logits.dtype) + SMOOTHING / logits.shape[-1]
+    smoothed = (1 - SMOOTHING) * jax.nn.one_hot(
+        labels, logits.shape[-1], dtype=logits.dtype
+    ) + SMOOTHING / logits.shape[-1]
     each = -jnp.sum(smoothed * jax.nn.log_softmax(logits), axis=-1)
     return jnp.sum(jnp.where(labels != PAD, each, 0)) / len(labels)

@@ -72,7 +72,9 @@ class Loss(nn.Cell):
         labels = target[:, 1:].reshape(-1)
         vocabulary = logits.shape[2]
         rest = SMOOTHING / vocabulary
-        smoothed = ops.one_hot(labels, vocabulary, Tensor(1 - SMOOTHING + rest, logits.dtype), Tensor(rest, logits.dtype))
+        smoothed = ops.one_hot(
+            labels, vocabulary, Tensor(1 - SMOOTHING + rest, logits.dtype), Tensor(rest, logits.dtype)
+        )
         each = self.each(logits.reshape(-1, vocabulary), smoothed)
         return ops.sum(each * ops.cast(labels != PAD, logits.dtype)) / logits.shape[0]
 
@@ -89,7 +91,9 @@ def variables(network: nn.Cell) -> dict[str, Parameter]:
     """Map canonical names to parameters."""
     named = named_by_cell_and_direction(network)
     found = {re.sub(r"^(encoder|decoder)\.(\d)", r"\1.layer\2", name): parameter for name, parameter in named.items()}
-    return {name.replace("embedding.embedding_table", "embedding.weight"): parameter for name, parameter in found.items()}
+    return {
+        name.replace("embedding.embedding_table", "embedding.weight"): parameter for name, parameter in found.items()
+    }
 
 
 def loss() -> nn.Cell:

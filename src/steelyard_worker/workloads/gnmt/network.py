@@ -100,7 +100,9 @@ def _lstm(name: str, width: int, hidden: int) -> list[Parameter]:
 
 def _macs(sizes: dict[str, Any], encoder: list[Parameter], decoder: list[Parameter]) -> int:
     source, steps, hidden = sizes["source"], sizes["target"] - 1, sizes["hidden"]
-    lstm = sum(length * p.count for length, layers in ((source, encoder), (steps, decoder)) for p in layers if p.shape[1:])
+    lstm = sum(
+        length * p.count for length, layers in ((source, encoder), (steps, decoder)) for p in layers if p.shape[1:]
+    )
     projections = (source + steps) * hidden**2
     return lstm + projections + 2 * steps * source * hidden + steps * sizes["vocabulary"] * hidden
 

@@ -107,7 +107,9 @@ class Network(HybridBlock):
             *(make.c(f"c{i}", count(768), inner) for i, inner in enumerate((128, 160, 160, 192), 1)),
         )
         self.aux = Head(count, sizes["classes"]) if sizes["aux"] else None
-        self.last.add(make.d("d", count(768)), make.e("e1", count(1280)), make.e("e2", count(2048)), nn.GlobalAvgPool2D())
+        self.last.add(
+            make.d("d", count(768)), make.e("e1", count(1280)), make.e("e2", count(2048)), nn.GlobalAvgPool2D()
+        )
         self.head = nn.Dense(sizes["classes"], in_units=count(2048), prefix="head.")
 
     def hybrid_forward(self, F: Any, image: Any) -> Any:

@@ -19,7 +19,11 @@ class Network(nn.Cell):
         super().__init__()
         self.embedding = nn.Embedding(sizes["vocabulary"], sizes["embedding"])
         self.lstm = nn.LSTM(
-            sizes["embedding"], sizes["hidden"], sizes["layers"], batch_first=False, bidirectional=sizes["bidirectional"]
+            sizes["embedding"],
+            sizes["hidden"],
+            sizes["layers"],
+            batch_first=False,
+            bidirectional=sizes["bidirectional"],
         )
         self.both_ends = sizes["readout"] == "first+last"
         features = sizes["hidden"] * (2 if sizes["bidirectional"] else 1) * (2 if self.both_ends else 1)

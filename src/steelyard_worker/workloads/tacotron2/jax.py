@@ -55,7 +55,10 @@ def _decode(layers: Layers, taken: int, mel: jax.Array, memory: jax.Array, lengt
         x = jax.nn.relu(x @ layers.weight(f"prenet.dense{number}.weight"))
     w_ih, w_hh = layers.weight("decoder.lstm1.w_ih"), layers.weight("decoder.lstm1.w_hh")
     hidden, width, (batch, characters) = w_hh.shape[0], memory.shape[2], memory.shape[:2]
-    recurrence, (attend, shared) = layers.choices.recurrence.resolved(hidden, batch), _attention(layers, memory, lengths)
+    recurrence, (attend, shared) = (
+        layers.choices.recurrence.resolved(hidden, batch),
+        _attention(layers, memory, lengths),
+    )
     weights = {
         "lstm1": jnp.concatenate((w_ih[taken:], w_hh)),
         "lstm2": jnp.concatenate((layers.weight("decoder.lstm2.w_ih"), layers.weight("decoder.lstm2.w_hh"))),

@@ -289,12 +289,19 @@ class Frames(nn.Cell):
             of_context, of_h1 = of_taken1[:, : self.width], of_taken1[:, self.width :]
         return (of_h1, of_c1, of_h2, of_c2, of_context, of_seen, of_keys, of_v, of_kernel), ops.stack(found, 0)
 
-    def cell_back(self, gates: Tensor, c: Tensor, c_before: Tensor, of_h: Tensor, of_c: Tensor) -> tuple[Tensor, Tensor]:
+    def cell_back(
+        self, gates: Tensor, c: Tensor, c_before: Tensor, of_h: Tensor, of_c: Tensor
+    ) -> tuple[Tensor, Tensor]:
         """Return the gradients of an LSTM's gates (N, 4H), before they were activated, and of the c it came from."""
         i, f, g, o = self.each(gates)
         bent = ops.tanh(c)
         of_c = of_c + of_h * o * (1 - bent * bent)
-        of_gates = (of_c * g * i * (1 - i), of_c * c_before * f * (1 - f), of_c * i * (1 - g * g), of_h * bent * o * (1 - o))
+        of_gates = (
+            of_c * g * i * (1 - i),
+            of_c * c_before * f * (1 - f),
+            of_c * i * (1 - g * g),
+            of_h * bent * o * (1 - o),
+        )
         return ops.concat(of_gates, 1), of_c * f
 
 

@@ -110,7 +110,9 @@ class Decoder(Precise):
         mask = -1e9 * F.broadcast_greater_equal(places, F.reshape(lengths, shape=(-1, 1)))
         return memory, keys, kernel, weights["v_weight"], mask
 
-    def attend(self, F: Any, query: Any, seen: Any, memory: Any, keys: Any, kernel: Any, v: Any, mask: Any) -> tuple[Any, Any]:
+    def attend(
+        self, F: Any, query: Any, seen: Any, memory: Any, keys: Any, kernel: Any, v: Any, mask: Any
+    ) -> tuple[Any, Any]:
         """One frame: query (N, units), cumulative weights (N, L) -> context (N, E), the new weights.
 
         The convolution of the weights is a matrix product over their windows.

@@ -47,7 +47,9 @@ def describe(sizes: dict[str, Any]) -> Network:
     def draw(generator: np.random.Generator, batch: int) -> Batch:
         return _draw(generator, batch, sizes)
 
-    return Network(tuple(layers.parameters), inputs, layers.macs, layers.activations, draw=draw, predictions=predictions)
+    return Network(
+        tuple(layers.parameters), inputs, layers.macs, layers.activations, draw=draw, predictions=predictions
+    )
 
 
 def predictions(outputs: Batch, batch: Batch) -> Batch:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     Tensors = tuple[Tensor, ...]
 
+
 class Convolutions(nn.Module):
     """Convolutions of width 5, each with batch norm and activation: (N, C, T) -> (N, out, T)."""
 

@@ -47,7 +47,8 @@ class Prenet:
 
     def __init__(self, variables: Variables, mels: int, width: int) -> None:
         self._weights = [
-            variables.new(f"prenet.dense{number}.weight", features, width) for number, features in enumerate((mels, width))
+            variables.new(f"prenet.dense{number}.weight", features, width)
+            for number, features in enumerate((mels, width))
         ]
 
     def __call__(self, x: tf.Tensor) -> tf.Tensor:
@@ -88,7 +89,9 @@ class Attention:
 
         def attend(query: tf.Tensor, cumulative: tf.Tensor, shared: Tensors) -> Tensors:
             memory, keys, kernel, v = shared
-            location = tf.nn.conv1d(cumulative[..., None], kernel, 1, "SAME")  # the window is odd: as much on either side
+            location = tf.nn.conv1d(
+                cumulative[..., None], kernel, 1, "SAME"
+            )  # the window is odd: as much on either side
             energy = tf.matmul(tf.tanh(query[:, None] + keys + location), v)[..., 0]
             share = tf.nn.softmax(energy + mask)
             return tf.matmul(share[:, None], memory)[:, 0], share
@@ -107,7 +110,10 @@ class Network:
         self._lstm1 = Cell(variables, "decoder.lstm1", prenet + width, hidden)
         self._lstm2 = Cell(variables, "decoder.lstm2", hidden, hidden)
         self._attention, self._recurrence = Attention(variables, sizes), variables.recurrence
-        self._frame, self._gate = Dense(variables, "frame", hidden + width, mels), Dense(variables, "gate", hidden + width, 1)
+        self._frame, self._gate = (
+            Dense(variables, "frame", hidden + width, mels),
+            Dense(variables, "gate", hidden + width, 1),
+        )
         widths = (mels, *(sizes["postnet"],) * 4, mels)
         self._postnet = [Convolution(variables, "postnet", n, widths[n], widths[n + 1]) for n in range(5)]
 
@@ -126,7 +132,10 @@ class Network:
         before = tf.pad(tf.transpose(mel, (2, 0, 1))[:-1], ((1, 0), (0, 0), (0, 0)))
         w_ih, w_hh = self._lstm1.w_ih.value(), self._lstm1.w_hh.value()
         hidden, width, (batch, characters) = w_hh.shape[0], memory.shape[2], memory.shape[:2]
-        recurrence, (attend, shared) = self._recurrence.resolved(hidden, batch), self._attention.prepare(memory, lengths)
+        recurrence, (attend, shared) = (
+            self._recurrence.resolved(hidden, batch),
+            self._attention.prepare(memory, lengths),
+        )
         weights = {
             "lstm1": tf.concat((w_ih[self._taken :], w_hh), 0),
             "lstm2": tf.concat((self._lstm2.w_ih, self._lstm2.w_hh), 0),
@@ -146,7 +155,9 @@ class Network:
             context, share = attend(affine("query", h2), seen, shared)
             return (h1, c1, h2, c2, context, seen + share), (h2, context)
 
-        start = tuple(tf.zeros((batch, size), mel.dtype) for size in (hidden, hidden, hidden, hidden, width, characters))
+        start = tuple(
+            tf.zeros((batch, size), mel.dtype) for size in (hidden, hidden, hidden, hidden, width, characters)
+        )
         _, kept = recurrence.loop(step, weights, added, None, shared, start, (hidden, width))
         return tf.transpose(tf.concat(kept, 2), (1, 0, 2))
 
