@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from steelyard.plan.cells import Cell
+    from steelyard.plan.run_plan import Variant
     from steelyard.results.trials import Trial
     from steelyard.statistics.decision import Ranking
 
@@ -23,7 +23,7 @@ class Screen(Protocol):
     def progress(self, label: str, done: float, total: float, note: str = "") -> None:
         """Show how far one thing of the stage has come; total 0: unknown. `note` says what it is at. Any thread."""
 
-    def trial(self, number: int, cell: Cell) -> None:
+    def trial(self, number: int, variant: Variant) -> None:
         """A process starts."""
 
     def event(self, event: dict[str, Any]) -> None:
@@ -60,9 +60,9 @@ class PlainScreen:
             self._last[label] = state
             self.say(f"   {label}{': ' if state else ''}{state}")
 
-    def trial(self, number: int, cell: Cell) -> None:
+    def trial(self, number: int, variant: Variant) -> None:
         """Print which process starts."""
-        self.say(f"   round {number}: {cell.group}, {cell.title}")
+        self.say(f"   round {number}: {variant.group}, {variant.title}")
 
     def event(self, event: dict[str, Any]) -> None:
         """Too many to print."""

@@ -1,22 +1,20 @@
-"""One run from request to page: every station, in order."""
+"""A run from its plan to its page: every stage, in order."""
 
 from __future__ import annotations
 
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from steelyard import report
+from steelyard import host, report
 from steelyard.certificates import certification
 from steelyard.environments import setup
 from steelyard.errors import UserError
-from steelyard.inputs import group_inputs
-from steelyard.measure import noise_floor as calibration
-from steelyard.measure import peak as physics
-from steelyard.measure import rounds
+from steelyard.inputs import case_inputs
+from steelyard.measure import noise_floor, peak, rounds
 from steelyard.measure.session import Session
 from steelyard.plan import memory
-from steelyard.plan import resolve as plan
-from steelyard.results import record
+from steelyard.results import record, round_results
 from steelyard.results.store import Store
 
 if TYPE_CHECKING:
@@ -25,60 +23,94 @@ if TYPE_CHECKING:
 
     from steelyard.certificates.method import Scope
     from steelyard.console import Screen
-    from steelyard.plan.options import Options
+    from steelyard.environments import Environment
+    from steelyard.inputs.case_inputs import CaseInputs
+    from steelyard.plan.run_plan import RunPlan
 
 
-def run(options: Options, folder: Path, screen: Screen) -> Path:
+def run(plan: RunPlan, folder: Path, screen: Screen) -> Path:
     """Do everything that is still missing in a run folder; returns the page.
 
-    An interrupted run keeps all finished processes; the same call on the same folder goes on with the rest.
+    An interrupted run keeps all finished processes; the same call on the same folder continues with the rest.
     """
     with record.claim(folder):
         with _working(folder):
-            session = _measure(options, folder, screen)
+            session = _measure(plan, folder, screen)
         screen.stage("Report")
         return report.write(report.view(folder, session.store))
 
 
 def certify(
-    options: Options, folder: Path, screen: Screen, fresh: bool = False, scope: Scope | None = None
+    plan: RunPlan, folder: Path, screen: Screen, fresh: bool = False, scope: Scope | None = None
 ) -> dict[str, dict[str, Any]]:
-    """Certify only: returns the certificates by cell."""
+    """Certify without measuring; returns the certificates by case id."""
     with record.claim(folder), _working(folder):
-        return certification.certify(_prepare(options, folder, screen), fresh, scope)
+        return certification.certify(_prepare(plan, folder, screen), fresh, scope)
 
 
 @contextmanager
 def _working(folder: Path) -> Iterator[None]:
-    """Keep the state of a run folder true to what happens."""
+    """Keep the state in run.json up to date."""
     record.update(folder, state="running")
     try:
         yield
     except BaseException:
-        with suppress(UserError):  # a full disk must not hide the sentence that says so
+        with suppress(UserError):  # a full disk must not hide the message that says so
             record.update(folder, state="interrupted")
         raise
     record.update(folder, state="complete")
 
 
-def _measure(options: Options, folder: Path, screen: Screen) -> Session:
-    session = _prepare(options, folder, screen)
+def _measure(plan: RunPlan, folder: Path, screen: Screen) -> Session:
+    session = _prepare(plan, folder, screen)
     certification.certify(session)
-    noise = calibration.noise_floor(session)
+    noise = noise_floor.noise_floor(session)
     screen.stage("Rounds")
-    book = rounds.read_book(session.store.trials(folder.name))
-    rounds.measure(session, noise, book)
-    physics.check(session, book)
+    results = round_results.collect(session.store.trials(folder.name))
+    rounds.measure(session, noise, results)
+    peak.check(session, results)
     return session
 
 
-def _prepare(options: Options, folder: Path, screen: Screen) -> Session:
-    wanted = plan.plan(options)
-    memory.check(wanted)
+def _prepare(plan: RunPlan, folder: Path, screen: Screen) -> Session:
+    memory.check(plan)
     store = Store(folder.parent)
-    environments, wanted = setup.environments(wanted, screen)
+    environments, unavailable = setup.environments(plan, screen)
     screen.stage("Data and weights")
-    shared = group_inputs.prepare(wanted, lambda p: screen.progress(p.sentence, p.done, p.total))
-    setup.note(folder, wanted, environments, shared)
+    inputs = case_inputs.prepare(plan.without(unavailable), lambda p: screen.progress(p.sentence, p.done, p.total))
+    ready = plan.with_inputs(lambda case: _identity(inputs, case))
+    _note(folder, ready, environments, unavailable, inputs)
     store.add_run(folder)
-    return Session(wanted, folder, environments, shared, store, screen)
+    return Session(ready.without(unavailable), folder, environments, inputs, store, screen)
+
+
+def _identity(inputs: dict[str, CaseInputs], case: Any) -> str:
+    """Return the identity of a case's inputs; what it was where they were not prepared, as its environment is missing."""
+    found = inputs.get(case_inputs.recipe(case))
+    return found.identity if found else case.inputs
+
+
+def _note(
+    folder: Path,
+    plan: RunPlan,
+    environments: dict[str, Environment],
+    unavailable: dict[str, str],
+    inputs: dict[str, CaseInputs],
+) -> None:
+    """Write machine, environments, data and the cases' inputs into run.json."""
+    machine = host.describe()
+    described = {
+        variant.group: inputs[key] for variant in plan.variants if (key := case_inputs.recipe(variant.case)) in inputs
+    }
+    record.update(
+        folder,
+        plan=plan,
+        machine=machine.fingerprint(),
+        host=asdict(machine),
+        environments={name: setup.facts(each) for name, each in environments.items()},
+        unavailable=unavailable,
+        inputs={
+            group: {"origin": each.origin, "identity": each.identity, "meta": each.meta}
+            for group, each in described.items()
+        },
+    )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steelyard_worker import batches, steady, tensors
-from steelyard_worker.protocol import ENCODING, LOSSES, PREDICTIONS, SAMPLES, Refusal
+from steelyard_worker.protocol import ENCODING, LOSSES, PREDICTIONS, SAMPLES, Length, Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from steelyard_worker.batches import Batch
     from steelyard_worker.frameworks.base import Adapter, Array, Trainer
     from steelyard_worker.network import Network
-    from steelyard_worker.protocol import EventWriter, Job, Plan
+    from steelyard_worker.protocol import EventWriter, Job, Schedule
 
     Clock = Callable[[], int]
 
@@ -103,35 +103,35 @@ class Recorder:
 def measure(
     job: Job, network: Network, adapter: Adapter, trainer: Trainer, events: EventWriter, recorder: Recorder
 ) -> None:  # fmt: skip
-    """Run the plan of one process: first step, evaluation after equal training, each input's warm-up and counted blocks."""
-    session = _Session(job.plan, network, adapter, trainer, events, recorder)
-    for source in job.plan.inputs:
+    """Follow the schedule of one process: first step, training and evaluation, then warm-up and counted blocks per input."""
+    session = _Session(job.schedule, network, adapter, trainer, events, recorder)
+    for source in job.schedule.inputs:
         if source == "pipeline":
             opened = batches.open_source(job.data)
-            feed = adapter.pipeline(trainer, opened, job.plan.loader_workers)
+            feed = adapter.pipeline(trainer, opened, job.case.loader_workers)
             session.first_step(feed, source, job.spawned_ns)
             # An adaptive process takes as many steps as it needs, so it is evaluated first, after a fixed number.
-            adaptive = job.plan.warmup == "adaptive"
-            if adaptive and job.plan.evaluate:
+            adaptive = job.schedule.warmup.unit == "adaptive"
+            if adaptive and job.schedule.evaluate:
                 session.train(feed)
                 session.evaluate(job)
-            session.weigh(feed, source, job.plan.warmup, opened.steps_per_epoch)
-            if job.plan.evaluate and not adaptive:
+            session.measure_input(feed, source, job.schedule.warmup, opened.steps_per_epoch)
+            if job.schedule.evaluate and not adaptive:
                 session.evaluate(job)
         else:
             feed = _forever(trainer.put(batches.synthetic_batch(job.data)))
             alone = recorder.steps == 0
             if alone:
                 session.first_step(feed, source, job.spawned_ns)
-            settled = job.plan.warmup == "adaptive" and not alone
-            session.weigh(feed, source, f"steps:{CACHED_WARMUP_STEPS}" if settled else job.plan.warmup, 0)
+            settled = job.schedule.warmup.unit == "adaptive" and not alone
+            session.measure_input(feed, source, Length("steps", CACHED_WARMUP_STEPS) if settled else job.schedule.warmup, 0)
 
 
 @dataclass
 class _Session:
     """What the phases of one process share."""
 
-    plan: Plan
+    schedule: Schedule
     network: Network
     adapter: Adapter
     trainer: Trainer
@@ -151,7 +151,7 @@ class _Session:
         )
         self.recorder.keep(self.trainer, block, source, "first")
 
-    def weigh(self, feed: Iterator[Any], source: str, warmup: str, epoch: int) -> None:
+    def measure_input(self, feed: Iterator[Any], source: str, warmup: Length, epoch: int) -> None:
         """Warm up, then take the counted blocks of one input."""
         began = self.clock()
         steps = self._warm_up(feed, source, warmup, epoch)
@@ -165,12 +165,12 @@ class _Session:
         if recompiled:
             self.events.write("warning", name="compiled-while-counted", count=recompiled, input=source)
 
-    def _warm_up(self, feed: Iterator[Any], source: str, warmup: str, epoch: int) -> list[int]:
-        kind, _, number = warmup.partition(":")
-        if kind != "adaptive":
-            steps = int(number) * (epoch if kind == "epochs" else 1)
-            return self._warm_up_steps(feed, source, max(0, steps - self.recorder.steps if kind == "epochs" else steps))
-        return self._warm_up_until_steady(feed, source)
+    def _warm_up(self, feed: Iterator[Any], source: str, warmup: Length, epoch: int) -> list[int]:
+        if warmup.unit == "adaptive":
+            return self._warm_up_until_steady(feed, source)
+        if warmup.unit == "epochs":  # steps that were trained before count: an epoch is one pass over the data
+            return self._warm_up_steps(feed, source, warmup.count * epoch - self.recorder.steps)
+        return self._warm_up_steps(feed, source, warmup.count)
 
     def _warm_up_steps(self, feed: Iterator[Any], source: str, steps: int) -> list[int]:
         if steps <= 0:
@@ -180,7 +180,7 @@ class _Session:
         return [block.elapsed_ns // steps] * steps
 
     def _warm_up_until_steady(self, feed: Iterator[Any], source: str) -> list[int]:
-        plan, taken = self.plan, list[int]()
+        schedule, taken = self.schedule, list[int]()
         began = self.clock()
         while True:
             compiled = self.adapter.compilations()
@@ -188,27 +188,26 @@ class _Session:
             self.recorder.keep(self.trainer, block, source, "warm-up")
             taken += [block.elapsed_ns // WARMUP_BLOCK_STEPS] * WARMUP_BLOCK_STEPS
             elapsed_s = (self.clock() - began) / 1e9
-            long_enough = len(taken) >= plan.warmup_min_steps and elapsed_s >= plan.warmup_min_s
+            long_enough = len(taken) >= schedule.warmup_min_steps and elapsed_s >= schedule.warmup_min_s
             if long_enough and self.adapter.compilations() == compiled and steady.is_steady(taken):
                 return taken
-            if len(taken) >= plan.warmup_cap_steps or elapsed_s >= plan.warmup_cap_s:
+            if len(taken) >= schedule.warmup_cap_steps or elapsed_s >= schedule.warmup_cap_s:
                 self.events.write("warning", name="no-steady-state", steps=len(taken), input=source)
                 return taken
 
     def _block_sizes(self, step_s: float, epoch: int) -> list[int]:
-        kind, _, number = self.plan.counted.partition(":")
-        if kind == "steps":
-            return [int(number)]
-        if kind == "epochs":
-            return [epoch] * int(number)
-        plan = self.plan
-        total = steady.counted_steps(self.start_s, step_s, plan.noise_ratio, plan.counted_min, plan.counted_max)
-        size = steady.block_steps(step_s, plan.block_min_s, plan.block_min_steps)
+        schedule = self.schedule
+        if schedule.counted.unit == "steps":
+            return [schedule.counted.count]
+        if schedule.counted.unit == "epochs":
+            return [epoch] * schedule.counted.count
+        total = steady.counted_steps(self.start_s, step_s, schedule.noise_ratio, schedule.counted_min, schedule.counted_max)
+        size = steady.block_steps(step_s, schedule.block_min_s, schedule.block_min_steps)
         return [size] * max(1, math.ceil(total / size))
 
     def train(self, feed: Iterator[Any]) -> None:
         """Train to the step count at which every framework is evaluated; untimed as far as the result goes."""
-        missing = self.plan.train_steps - self.recorder.steps
+        missing = self.schedule.train_steps - self.recorder.steps
         if missing > 0:
             block = time_block(self.trainer, feed, missing, self.clock)
             self.recorder.keep(self.trainer, block, "pipeline", "training")
@@ -216,13 +215,13 @@ class _Session:
     def evaluate(self, job: Job) -> None:
         """Keep the predictions on the test split, to be judged by the metric; steps trained so far are said with them."""
         began = self.clock()
-        parts = [self._predict(batch) for batch in batches.evaluation_batches(job.data, job.batch)]
+        parts = [self._predict(batch) for batch in batches.evaluation_batches(job.data, job.case.batch)]
         predictions = {name: np.concatenate([part[name] for part in parts]) for name in (parts[0] if parts else ())}
         if self.network.write and parts:
             predictions["encoding"] = np.fromfile(Path(job.data.prepared) / ENCODING, np.uint8)
         elapsed_ns = self.clock() - began
         tensors.write(Path(job.folder) / PREDICTIONS, predictions, {"steps": self.recorder.steps})
-        self.events.write("evaluated", steps=self.recorder.steps, elapsed_ns=elapsed_ns, samples=len(parts) * job.batch)
+        self.events.write("evaluated", steps=self.recorder.steps, elapsed_ns=elapsed_ns, samples=len(parts) * job.case.batch)
 
     def _predict(self, batch: Batch) -> Batch:
         keep = self.network.predictions or classified

@@ -6,10 +6,11 @@ The events file is the record: the live view, the store and its rebuild read it 
 from __future__ import annotations
 
 import json
-import struct
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
-from functools import cache
-from typing import TYPE_CHECKING, Any, TextIO, get_type_hints
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TextIO
+
+from steelyard_worker import records
+from steelyard_worker.case import Case, Optimizer, Settings  # noqa: F401, TC001
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 
 # Protocol history
 # 1  hello, applied, phase, samples, losses, evaluated, tensors, memory, error, done
-VERSION = 1
+# 2  a job carries its case, round and attempt as fields; the cached batch and the folder `predictions` got their names
+VERSION = 2
 
 # Bumped by every change that can move a number; listed in the changelog under "Measurement".
 METHOD = 1
@@ -58,58 +60,6 @@ ERROR_KINDS = (
 
 
 @dataclass(frozen=True)
-class Settings:
-    """What the adapter applies and then reads back from the framework."""
-
-    mode: str
-    device: str = "cpu"
-    threads: int = 0  # 0: as the framework comes
-    precision: str = "float32"
-    deterministic: bool = False
-    knobs: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Optimizer:
-    """An update rule with its constants; `decay` lists the tensors under weight decay.
-
-    clip: largest global L2 norm of all gradients together, scaled down to it before anything else; 0: no clipping.
-    implementation: "native" (the framework's own) or "reference" (written out by hand, exactly the canonical formula).
-    form: "canonical" (epsilon outside the square root, after bias correction) or "epsilon-hat".
-    correction: precision in which 1 - beta^t is computed: "float64" or "float32".
-    """
-
-    name: str
-    learning_rate: float
-    momentum: float = 0.0
-    nesterov: bool = False
-    beta1: float = 0.9
-    beta2: float = 0.999
-    epsilon: float = 1e-8
-    weight_decay: float = 0.0
-    decay: tuple[str, ...] = ()
-    clip: float = 0.0
-    implementation: str = "native"
-    form: str = "canonical"
-    correction: str = "float64"
-
-    def corrections(self, t: int) -> tuple[float, float]:
-        """Return 1 - beta1^t and 1 - beta2^t, computed in the precision that the rule declares.
-
-        In float32 every power is rounded once: libraries' own are off by a unit in the last place at times, no two alike.
-        """
-        if self.correction == "float64":
-            return 1 - self.beta1**t, 1 - self.beta2**t
-        first, second = (_single(1 - _single(_single(beta) ** t)) for beta in (self.beta1, self.beta2))
-        return first, second
-
-
-def _single(value: float) -> float:
-    """Round to float32."""
-    return float(struct.unpack("f", struct.pack("f", value))[0])
-
-
-@dataclass(frozen=True)
 class Data:
     """Where batches come from: prepared arrays with an order, or one seeded synthetic batch; all memory-mapped."""
 
@@ -120,12 +70,20 @@ class Data:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Length:
+    """How long a phase lasts: `count` steps or epochs, or "adaptive": until a criterion is met."""
+
+    unit: str = "adaptive"  # "adaptive" | "steps" | "epochs"
+    count: int = 0
+
+
+@dataclass(frozen=True)
+class Schedule:
     """How one process measures. Steps are optimizer steps; seconds are wall time."""
 
     inputs: tuple[str, ...] = ("pipeline", "cached")
-    warmup: str = "adaptive"  # "adaptive" | "steps:N" | "epochs:N"
-    counted: str = "optimal"  # "optimal" | "steps:N" | "epochs:N"
+    warmup: Length = Length()
+    counted: Length = Length()
     warmup_min_steps: int = 10
     warmup_min_s: float = 0.5
     warmup_cap_steps: int = 300
@@ -135,9 +93,8 @@ class Plan:
     noise_ratio: float = 4.0  # s_step / s_process, for the optimal number of steps per process
     block_min_s: float = 0.5
     block_min_steps: int = 5
-    train_steps: int = 0  # before an adaptive warm-up, train this many steps in all, so that evaluations are comparable
+    train_steps: int = 0  # before an adaptive warm-up, train this many steps, so that test metrics are comparable
     evaluate: bool = False
-    loader_workers: int = 0
 
 
 @dataclass(frozen=True)
@@ -155,64 +112,41 @@ class Certify:
 
 @dataclass(frozen=True)
 class Job:
-    """One process, one cell, once. Paths are absolute."""
+    """One process that runs one case once. Paths are absolute.
 
-    task: str  # "measure" | "certify"
-    trial: str
-    framework: str
-    workload: str
+    kind: "measure" or "certify". round: 0 outside the rounds. attempt: a disturbed round is repeated under the next number.
+    """
+
+    kind: str
+    case: Case
     workload_folder: str
-    preset: str
-    sizes: dict[str, Any]
-    settings: Settings
-    optimizer: Optimizer
     weights: str
     data: Data
     folder: str
-    seed: int = 0
+    round: int = 0
+    attempt: int = 0
     metric: str = "accuracy"
-    plan: Plan = field(default_factory=Plan)
+    schedule: Schedule = field(default_factory=Schedule)
     certify: Certify = field(default_factory=Certify)
     spawned_ns: int = 0  # monotonic clock of the launcher, for the time to the first step
     worker_hash: str = ""
     version: int = VERSION
 
-    @property
-    def batch(self) -> int:
-        """Samples per step."""
-        return int(self.sizes["batch"])
-
 
 def to_line(job: Job) -> str:
     """Return the job as one JSON line."""
-    return json.dumps(asdict(job))
+    return records.to_line(job)
 
 
 def from_line(line: str) -> Job:
-    """Read a job; unknown keys are ignored, an unknown version is refused with ValueError."""
+    """Read a job; unknown keys are ignored, an unknown version or a malformed job is refused with ValueError."""
     raw = json.loads(line)
-    if raw.get("version") != VERSION:
-        message = f"This worker speaks protocol {VERSION}, the job is written in {raw.get('version')!r}."
+    version = raw.get("version") if isinstance(raw, dict) else None
+    if version != VERSION:
+        message = f"the job has protocol version {version!r}; this version of steelyard reads {VERSION}"
         raise ValueError(message)
-    job: Job = _build(Job, raw)
+    job: Job = records.build(Job, raw)
     return job
-
-
-@cache
-def _hints(kind: Any) -> dict[str, Any]:
-    return get_type_hints(kind)
-
-
-def _build(kind: Any, raw: dict[str, Any]) -> Any:
-    hints = _hints(kind)
-    known = {f.name: hints[f.name] for f in fields(kind) if f.name in raw}
-    return kind(**{name: _convert(hint, raw[name]) for name, hint in known.items()})
-
-
-def _convert(hint: Any, value: Any) -> Any:
-    if is_dataclass(hint):
-        return _build(hint, value)
-    return tuple(value) if isinstance(value, list) and str(hint).startswith("tuple") else value
 
 
 class EventWriter:

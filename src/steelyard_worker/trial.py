@@ -82,15 +82,15 @@ def _run(job: Job, events: EventWriter) -> None:
         worker_hash=job.worker_hash,
     )  # fmt: skip
     with _Phase(events, "import"):
-        adapter = base.load(job.framework, job.settings)
+        adapter = base.load(job.case.framework, job.case.settings)
     _check_applied(job, adapter, events)
-    described = network.describe(job.workload_folder, job.sizes)
-    implementation = network.load(job.workload_folder, job.framework)
+    described = network.describe(job.workload_folder, job.case.sizes)
+    implementation = network.load(job.workload_folder, job.case.framework)
 
     def build(weights: Mapping[str, Any]) -> Any:
-        return adapter.trainer(implementation, job.sizes, described, weights, job.optimizer)
+        return adapter.trainer(implementation, job.case.sizes, described, weights, job.case.optimizer)
 
-    if job.task == "certify":
+    if job.kind == "certify":
         certify.dump(job, tensors.read(Path(job.weights)), build, events)
         return
     with _Phase(events, "build"):
@@ -106,13 +106,14 @@ def _check_applied(job: Job, adapter: Adapter, events: EventWriter) -> None:
     """Write what the framework reports, then refuse the trial if a setting that was asked for did not take effect."""
     applied = adapter.applied()
     events.write("applied", applied=applied, libraries=adapter.libraries())
-    wanted = {"mode": job.settings.mode, "device": job.settings.device, "precision": job.settings.precision,
-              "deterministic": job.settings.deterministic, **job.settings.knobs}  # fmt: skip
-    if job.settings.threads:
-        wanted["threads"] = job.settings.threads
+    settings = job.case.settings
+    wanted = {"mode": settings.mode, "device": settings.device, "precision": settings.precision,
+              "deterministic": settings.deterministic, **settings.knobs}  # fmt: skip
+    if settings.threads:
+        wanted["threads"] = settings.threads
     for name, value in wanted.items():
         if applied.get(name, "nothing") != value:
-            raise Refusal("setting", f"{name} was set to {value!r}, but {job.framework} reports {applied.get(name)!r}.")
+            raise Refusal("setting", f"{name} was set to {value!r}, but {job.case.framework} reports {applied.get(name)!r}.")
 
 
 class _Phase:

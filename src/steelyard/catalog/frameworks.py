@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import steelyard_worker
 from steelyard.errors import UserError, nearest
 from steelyard.files import settings_files
+
+if TYPE_CHECKING:
+    from steelyard_worker.case import Optimizer
 
 WORKER = Path(steelyard_worker.__file__).resolve().parent
 
@@ -53,6 +56,11 @@ class Framework:
         if values and value not in values:
             raise UserError(f"{self.title}: knob {name} takes {', '.join(map(str, values))}, not '{text}'.")
         return value
+
+
+def declared_form(known: Framework, rule: Optimizer) -> dict[str, str]:
+    """Return how a framework's own optimizer differs from the canonical formula; the reference implementation does not."""
+    return dict(known.optimizers.get(rule.name, {})) if rule.implementation == "native" else {}
 
 
 @cache

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from steelyard.catalog.frameworks import WORKER
@@ -11,8 +13,8 @@ from steelyard.errors import UserError, nearest
 from steelyard.files import settings_files
 from steelyard.statistics import metrics
 from steelyard_worker import network as networks
+from steelyard_worker.case import Optimizer
 from steelyard_worker.network import KINDS
-from steelyard_worker.protocol import Optimizer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -83,7 +85,7 @@ class Workload:
         """Describe the network at the sizes of a preset; sizes that do not fit it are refused."""
         spec, where = self.folder / "spec.toml", f"presets.{preset.name}.sizes"
         try:
-            network = networks.describe(self.folder, preset.sizes)
+            network = described(self.folder, preset.sizes)
             shapes = {parameter.name: parameter.shape for parameter in network.parameters}
             shapes |= {each.name: each.shape for each in network.inputs}
         except KeyError as error:
@@ -110,10 +112,33 @@ class Workload:
         """Return why a framework cannot compute this workload, or not in this precision; nothing where it can."""
         return self.unsupported.get(framework, "") or self.unsupported.get(f"{framework}/{precision}", "")
 
-    def spec_hash(self, preset: Preset) -> str:
-        """Hash of what defines the computation: the network's text and the preset."""
-        text = (self.folder / "network.py").read_bytes() + repr(sorted(preset.sizes.items())).encode()
-        return hashlib.sha256(text).hexdigest()[:16]
+    def specification(self, preset: Preset) -> str:
+        """Return the hash of what defines the computation: the network's source text and the sizes."""
+        return specification(self.folder, preset.sizes)
+
+
+def described(folder: Path, sizes: dict[str, Any]) -> Network:
+    """Return the network of a workload folder at the given sizes; each is described once per process."""
+    return _described(folder, specification(folder, sizes), json.dumps(sizes))
+
+
+@cache
+def _described(folder: Path, specification: str, sizes: str) -> Network:  # noqa: ARG001 - part of the cache's key
+    return networks.describe(folder, json.loads(sizes))
+
+
+def specification(folder: Path, sizes: dict[str, Any]) -> str:
+    """Return the hash of a network's source text and its sizes (16 hexadecimal digits)."""
+    text = (folder / "network.py").read_bytes() + repr(sorted(sizes.items())).encode()
+    return hashlib.sha256(text).hexdigest()[:16]
+
+
+def files_hash(folder: Path) -> str:
+    """Return a hash of a workload's source files (16 hexadecimal digits); of nothing where the folder is gone."""
+    digest = hashlib.sha256()
+    for path in sorted(path for path in folder.glob("*") if path.suffix in (".py", ".toml")):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
 
 
 def find(folders: tuple[Path, ...] = ()) -> dict[str, Workload]:

@@ -10,22 +10,22 @@ from pathlib import Path
 from threading import Lock, Semaphore
 from typing import TYPE_CHECKING, Any
 
-from steelyard.catalog import frameworks
+from steelyard.catalog import frameworks, workloads
 from steelyard.certificates import record as kept
 from steelyard.certificates.method import Scope
 from steelyard.certificates.proceedings import Peer, Subject, jobs_for
 from steelyard.certificates.reference import conclude, further_tasks, has_reference
 from steelyard.environments import Environment, setup
 from steelyard.errors import UserError
+from steelyard.inputs.case_inputs import recipe
 from steelyard.measure import jobs
-from steelyard.plan import cells
 from steelyard.results import record
 
 if TYPE_CHECKING:
     from steelyard.certificates.proceedings import Proceedings, Task
     from steelyard.certificates.record import Certificate
     from steelyard.measure.session import Session
-    from steelyard.plan.cells import Cell
+    from steelyard.plan.run_plan import Group, Variant
 
 REFERENCES = 2
 PROCESSES_AT_ONCE = 4
@@ -34,94 +34,87 @@ GROUPS_AT_ONCE = 2
 
 
 def certify(session: Session, fresh: bool = False, scope: Scope | None = None) -> dict[str, dict[str, Any]]:
-    """Certify every cell; returns {cell key: certificate}, which is also written into the run's folder."""
+    """Certify every case; returns {case id: certificate}, which is also written into the run's folder."""
     if not session.plan.options.certify:
         return {}
     session.screen.stage("Certificates")
     scope = scope or Scope()
     # At full size one process may need the whole memory.
     gate = Semaphore(1 if scope.sample else min(PROCESSES_AT_ONCE, max(1, len(os.sched_getaffinity(0)))))
-    peers = {group: _peers(session, group) for group in session.plan.groups}
+    peers = {group.name: _peers(session, group) for group in session.plan.groups}
     certificates: dict[str, dict[str, Any]] = {}
     lock = Lock()
 
-    def work(group: str) -> None:
-        found = _certify_group(session, group, peers[group], fresh, scope, gate)
+    def work(group: Group) -> None:
+        found = _certify_group(session, group, peers[group.name], fresh, scope, gate)
         with lock:
             certificates.update(found)
             (session.folder / record.CERTIFICATES).write_text(json.dumps(certificates, indent=1), encoding="utf-8")
-            for key, certificate in found.items():
+            for case_id, certificate in found.items():
                 if not certificate["passed"]:
-                    session.screen.say(f"Not certified: {key}. {certificate['sentence']}")
+                    session.screen.say(f"Not certified: {session.plan.by_id[case_id].key}. {certificate['sentence']}")
 
     session.side_by_side(work, session.plan.groups, 1 if scope.sample else GROUPS_AT_ONCE)
-    return {cell.key: certificates[cell.key] for cell in session.plan.cells}
+    return {variant.case.id: certificates[variant.case.id] for variant in session.plan.variants}
 
 
 def _certify_group(
-    session: Session, group: str, peers: list[Peer], fresh: bool, scope: Scope, gate: Semaphore
+    session: Session, group: Group, peers: list[Peer], fresh: bool, scope: Scope, gate: Semaphore
 ) -> dict[str, dict[str, Any]]:
-    """Certify the cells of one group, of which nothing is concluded once the run is given up; its dumps go with its end."""
-    members = session.plan.groups[group]
-    if alone := _alone(session, group):
-        return {cell.key: {"passed": False, "sentence": alone} for cell in members}
-    proceedings = {cell.key: _proceed(session, cell, peers, scope) for cell in members if peers}
+    """Certify the cases of one group; an interrupted run concludes nothing. The dumps are removed at the end."""
+    if alone := _alone(group):
+        return {case.id: {"passed": False, "sentence": alone} for case in group.cases}
+    proceedings = {each.case.id: _proceed(session, group, each, peers, scope) for each in group.variants if peers}
     found: dict[str, Certificate | str] = {}
     if not fresh:
         found = {key: known for key, each in proceedings.items() if (known := kept.find(each.key))}
     open_ = {key: each for key, each in proceedings.items() if key not in found}
-    _run(session, group, [task for each in open_.values() for task in _tasks(each)], gate)
+    _run(session, group.name, [task for each in open_.values() for task in _tasks(each)], gate)
     while not session.stop.is_set() and (further := [task for each in open_.values() for task in _further(each)]):
-        _run(session, group, further, gate)
+        _run(session, group.name, further, gate)
     if session.stop.is_set():
         return {}
     found |= {key: _conclude(each) for key, each in open_.items()}
     _clear(open_)
-    return {cell.key: _as_dict(found.get(cell.key)) for cell in members}
+    return {case.id: _as_dict(found.get(case.id)) for case in group.cases}
 
 
-def _alone(session: Session, group: str) -> str:
-    """Say that there is nothing to certify against where one framework alone implements a workload; else nothing."""
-    workload, _ = session.plan.preset(group)
-    able = [known for name, known in frameworks.all_frameworks().items() if workload.implemented_by(name)]
-    if len(able) > 1:
+def _alone(group: Group) -> str:
+    """Return a sentence where only one framework implements the workload, so that there is no reference; else nothing."""
+    if len(group.implemented_by) > 1:
         return ""
-    return f"Only {able[0].title} implements {workload.name}, so there is nothing to certify against."
+    (only,) = group.implemented_by
+    return f"Only {frameworks.framework(only).title} implements {group.name}, so there is nothing to certify against."
 
 
-def _proceed(session: Session, cell: Cell, peers: list[Peer], scope: Scope) -> Proceedings:
-    workload, preset = session.plan.preset(cell.group)
-    known = frameworks.framework(cell.framework)
+def _proceed(session: Session, group: Group, variant: Variant, peers: list[Peer], scope: Scope) -> Proceedings:
+    case, inputs = variant.case, session.inputs_of(variant.case)
+    known = frameworks.framework(case.framework)
     folder = session.folder / "certificates"
-    inputs = session.inputs[cell.group]
-    declared = cells.declared_form(known, cell.optimizer)
+    declared = frameworks.declared_form(known, case.optimizer)
     subject = Subject(
-        job=jobs.certifying(session.plan, cell, inputs, folder / cell.slug),
-        network=workload.network(preset),
-        peer=_peer(session, cell.environment, cell.settings.mode),
+        job=jobs.certifying(session.plan, variant, inputs, folder / variant.file_name),
+        network=workloads.described(Path(session.plan.workload_folders[case.workload]), case.sizes),
+        peer=_peer(session, case.environment, case.settings.mode),
         inputs=inputs.identity,
         declared=declared,
-        exact="float64" in known.precisions and not workload.obstacle(known.name, "float64"),
+        exact="float64" in known.precisions and case.framework in group.float64,
         scope=scope,
     )
-    form = "-".join([cell.optimizer.name, *map(str, declared.values())])
-    reference = folder / f"reference-{cell.workload}.{cell.preset}-{form}"
+    form = "-".join([case.optimizer.name, *map(str, declared.values())])
+    reference = folder / f"reference-{case.workload}.{case.preset}-{recipe(case)[:8]}-{form}"
     return jobs_for(subject, peers, reference)
 
 
-def _peers(session: Session, group: str) -> list[Peer]:
+def _peers(session: Session, group: Group) -> list[Peer]:
     """Return the frameworks whose float64 is the reference: of this run where it has any, else made for the purpose."""
-    workload, _ = session.plan.preset(group)
-    scripted = frameworks.framework(session.plan.groups[group][0].framework).scripted
+    scripted = frameworks.framework(group.cases[0].framework).scripted
     able = [
         name
         for name, known in frameworks.all_frameworks().items()
-        if known.reference
-        and known.scripted == scripted
-        and workload.implemented_by(name)
-        and not workload.obstacle(name, "float64")
+        if known.reference and known.scripted == scripted and name in group.float64
     ]
-    # The first runs thrice; those that compile for long come last.
+    # The first runs three times, so those that take long to compile come last.
     able.sort(key=lambda name: (name not in session.environments, frameworks.framework(name).reference))
     chosen: list[Peer] = []
     for name in able:
@@ -168,7 +161,7 @@ def _run(session: Session, group: str, wanted: list[Task], gate: Semaphore) -> N
             if session.stop.is_set():
                 return
             shutil.rmtree(task.job.folder, ignore_errors=True)
-            session.run_aside(task.environment, task.job)
+            session.run_aside(task.job)
         done += 1
         session.screen.progress(f"{group}: processes", done, len(tasks))
 

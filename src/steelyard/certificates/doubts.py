@@ -96,7 +96,7 @@ def _loss(evidence: Evidence) -> float:
 
 
 def _long_sums(evidence: Evidence, strict: judge.Judgement, exact: judge.Judgement) -> str:
-    count, first = longest_sum(evidence.network, evidence.proceedings.candidate.job.batch), strict.first
+    count, first = longest_sum(evidence.network, evidence.proceedings.candidate.job.case.batch), strict.first
     said = f"; its sums show first in {first.said}, at {judge.grouped(first.units)} rounding levels" if first else ""
     return (
         f"{len(exact.findings)} tensors agree with the float64 reference to {exact.largest:.1e} in float64, and in "

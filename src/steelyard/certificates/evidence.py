@@ -36,7 +36,7 @@ class Evidence:
     @property
     def wanted(self) -> Method:
         """How the candidate's precision is judged."""
-        return method(self.proceedings.subject.job.settings.precision)
+        return method(self.proceedings.subject.job.case.settings.precision)
 
     @property
     def reference(self) -> Tensors:

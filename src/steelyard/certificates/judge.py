@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from steelyard.certificates.method import Method
     from steelyard.certificates.tensors import Array, Place, Tensors
+    from steelyard_worker.case import Optimizer
     from steelyard_worker.network import Network
-    from steelyard_worker.protocol import Optimizer
 
 
 # From here on, digits tell a person nothing.

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from steelyard.errors import UserError, nearest
 
 if TYPE_CHECKING:
+    from steelyard_worker.case import Optimizer
     from steelyard_worker.network import Network
-    from steelyard_worker.protocol import Optimizer
 
 # Raised by every change that can turn a certificate; part of every certificate's key.
 #   1  rounding levels from two noisy runs, one limit for every tensor

@@ -19,13 +19,14 @@ from steelyard.certificates.method import (
     method,
 )
 from steelyard.certificates.sources import digest, implementation_hash, specification_hash
-from steelyard_worker.protocol import Certify, Job, Settings
+from steelyard_worker.case import Settings
+from steelyard_worker.protocol import Certify, Job
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from steelyard_worker.case import Optimizer
     from steelyard_worker.network import Network
-    from steelyard_worker.protocol import Optimizer
 
 SUMS_VARIANT = 3
 LIKELIHOOD_VARIANT = 7
@@ -122,16 +123,16 @@ def reference_optimizer(optimizer: Optimizer, declared: Mapping[str, str]) -> Op
 
 def jobs_for(subject: Subject, peers: Sequence[Peer], folder: Path) -> Proceedings:
     """Return the processes of a certificate; `folder` takes the references, `peers` are one or two frameworks."""
-    wanted = method(subject.job.settings.precision)
-    rule = reference_optimizer(subject.job.optimizer, subject.declared)
+    wanted = method(subject.job.case.settings.precision)
+    rule = reference_optimizer(subject.job.case.optimizer, subject.declared)
     tasks = tuple(
         Task(
             peer.environment, _reference_job(subject, peer, rule, folder, VARIANTS if not rank else (0,), wanted.noise)
         )
         for rank, peer in enumerate(peers)
     )
-    candidate = replace(subject.job, task="certify", certify=_certify(subject, (0,), wanted.noise))
-    specification = specification_hash(replace(candidate, optimizer=rule))
+    candidate = replace(subject.job, kind="certify", certify=_certify(subject, (0,), wanted.noise))
+    specification = specification_hash(replace(candidate, case=replace(candidate.case, optimizer=rule)))
     computing = [
         (peer.framework, peer.mode, dict(peer.packages), implementation_hash(task.job))
         for peer, task in zip(peers, tasks, strict=True)
@@ -140,8 +141,8 @@ def jobs_for(subject: Subject, peers: Sequence[Peer], folder: Path) -> Proceedin
         VERSION, wanted.noise, asdict(subject.scope), VARIANTS, subject.inputs, specification, computing
     )
     key = digest(
-        reference_key, asdict(wanted), implementation_hash(candidate), asdict(candidate.settings),
-        asdict(candidate.optimizer), subject.peer.version, dict(subject.peer.packages),
+        reference_key, asdict(wanted), implementation_hash(candidate), asdict(candidate.case.settings),
+        asdict(candidate.case.optimizer), subject.peer.version, dict(subject.peer.packages),
     )  # fmt: skip
     task = Task(subject.peer.environment, candidate)
     return Proceedings(
@@ -152,13 +153,13 @@ def jobs_for(subject: Subject, peers: Sequence[Peer], folder: Path) -> Proceedin
 
 def _exact_task(candidate: Task) -> Task:
     job = candidate.job
-    settings = replace(job.settings, precision="float64")
-    return replace(candidate, job=replace(job, settings=settings, folder=str(Path(job.folder) / "float64")))
+    case = replace(job.case, settings=replace(job.case.settings, precision="float64"))
+    return replace(candidate, job=replace(job, case=case, folder=str(Path(job.folder) / "float64")))
 
 
 def _sums_task(subject: Subject, reference: Task) -> Task:
     job = reference.job
-    noise = longest_sum(subject.network, job.batch) * UNIT_ROUNDOFFS[subject.job.settings.precision]
+    noise = longest_sum(subject.network, job.case.batch) * UNIT_ROUNDOFFS[subject.job.case.settings.precision]
     wanted = _certify(subject, (SUMS_VARIANT,), noise)
     return replace(reference, job=replace(job, folder=str(Path(job.folder) / "sums"), certify=wanted))
 
@@ -173,7 +174,7 @@ def _likelihood_task(subject: Subject, reference: Task) -> Task:
 def likelihood_task(proceedings: Proceedings, loss: float) -> Task:
     """Return the reference's run with as much noise as a recursion over log-probabilities loses of this loss."""
     subject, task = proceedings.subject, proceedings.likelihood
-    noise = likelihood_roundings(subject.network, loss) * UNIT_ROUNDOFFS[subject.job.settings.precision]
+    noise = likelihood_roundings(subject.network, loss) * UNIT_ROUNDOFFS[subject.job.case.settings.precision]
     return replace(task, job=replace(task.job, certify=_certify(subject, (LIKELIHOOD_VARIANT,), noise)))
 
 
@@ -186,10 +187,11 @@ def _drawn_task(subject: Subject, task: Task, draw: int) -> Task:
 def _reference_job(
     subject: Subject, peer: Peer, rule: Optimizer, folder: Path, variants: tuple[int, ...], noise: float
 ) -> Job:
-    settings = Settings(peer.mode, threads=subject.job.settings.threads, precision="float64")
+    settings = Settings(peer.mode, threads=subject.job.case.settings.threads, precision="float64")
+    case = replace(subject.job.case, framework=peer.framework, version="", settings=settings, optimizer=rule)
     return replace(
-        subject.job, task="certify", trial=f"reference/{peer.framework}", framework=peer.framework, settings=settings,
-        optimizer=rule, folder=str(folder / peer.framework), certify=_certify(subject, variants, noise),
+        subject.job, kind="certify", case=case, folder=str(folder / peer.framework),
+        certify=_certify(subject, variants, noise),
     )  # fmt: skip
 
 

@@ -50,7 +50,7 @@ def has_reference(proceedings: Proceedings) -> bool:
 
 def further_tasks(proceedings: Proceedings) -> tuple[Task, ...]:
     """Return what must run next, once references and candidate have run: mostly nothing (see `doubts`)."""
-    if proceedings.candidate.job.settings.precision == "float64":
+    if proceedings.candidate.job.case.settings.precision == "float64":
         return ()
     evidence = Evidence(proceedings, tensors.read_meta(_settle(proceedings)))
     if not evidence.meta["passed"] or _refused(proceedings):
@@ -95,7 +95,7 @@ def _settle(proceedings: Proceedings) -> Path:
         variants = [read(first, variant) for variant in VARIANTS]
         subject = proceedings.subject
         noise = proceedings.references[0].job.certify.noise
-        rule = proceedings.references[0].job.optimizer
+        rule = proceedings.references[0].job.case.optimizer
         scales = judge.measure_scales(subject.network, variants, noise, rule)
         meta: dict[str, Any] = {"scales": {key: asdict(scale) for key, scale in scales.items()}, "agreement": None}
         meta |= {"passed": True, "sentence": "", "references": [peer.title for peer in proceedings.peers]}
@@ -116,15 +116,15 @@ def _certificate(
     proceedings: Proceedings, found: judge.Judgement, meta: dict[str, Any], exact: float | None = None
 ) -> Certificate:
     subject, job = proceedings.subject, proceedings.candidate.job
-    rule = proceedings.references[0].job.optimizer
+    rule = proceedings.references[0].job.case.optimizer
     worst, first = found.worst, found.first
     return Certificate(
-        key=proceedings.key, passed=found.passed, sentence=found.sentence, framework=job.framework,
-        version=subject.peer.version, workload=job.workload, preset=job.preset, settings=asdict(job.settings),
-        optimizer=asdict(job.optimizer) | {"decay": list(job.optimizer.decay)}, declared=form_sentence(rule),
+        key=proceedings.key, passed=found.passed, sentence=found.sentence, framework=job.case.framework,
+        version=subject.peer.version, workload=job.case.workload, preset=job.case.preset, settings=asdict(job.case.settings),
+        optimizer=asdict(job.case.optimizer) | {"decay": list(job.case.optimizer.decay)}, declared=form_sentence(rule),
         references=tuple(meta["references"]),
         agreement=meta["agreement"], exact=exact, worst=worst.said if worst else "", worst_units=worst.units if worst else 0.0,
-        limit=method(job.settings.precision).limit, first=first.said if first else "",
+        limit=method(job.case.settings.precision).limit, first=first.said if first else "",
         stage=first.stage if first else "", tensors=len(found.findings),
         trainable_scalars=subject.network.trainable_count, resolution=found.resolution, steps=subject.scope.steps, method=VERSION,
         inputs=subject.inputs, specification=specification_hash(job), implementation=implementation_hash(job),

@@ -24,7 +24,7 @@ def digest(*parts: Any) -> str:
 
 def implementation_hash(job: Job, worker: Path = WORKER) -> str:
     """Hash of every file that decides what a job computes."""
-    return implementation_of(job.framework, Path(job.workload_folder), worker)
+    return implementation_of(job.case.framework, Path(job.workload_folder), worker)
 
 
 def implementation_of(framework: str, workload: Path, worker: Path = WORKER) -> str:
@@ -42,7 +42,7 @@ def specification_hash(job: Job) -> str:
     from dataclasses import asdict
 
     network = _text_hash(Path(job.workload_folder) / "network.py")
-    return digest(network, job.workload, job.sizes, asdict(job.optimizer))
+    return digest(network, job.case.workload, job.case.sizes, asdict(job.case.optimizer))
 
 
 def _text_hash(path: Path) -> str:

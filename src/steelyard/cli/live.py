@@ -15,7 +15,7 @@ from rich.text import Text
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-    from steelyard.plan.cells import Cell
+    from steelyard.plan.run_plan import Variant
     from steelyard.results.trials import Trial
     from steelyard.statistics.decision import Ranking
 
@@ -63,9 +63,9 @@ class LiveScreen:
         self._stage_progress.update(self._tasks[label], completed=done, total=total or None, count=count)
         self._redraw()
 
-    def trial(self, number: int, cell: Cell) -> None:
+    def trial(self, number: int, variant: Variant) -> None:
         """Show which process runs."""
-        self._head = f"  round {number}, {cell.group}: [bold]{escape(cell.title)}[/]"
+        self._head = f"  round {number}, {variant.group}: [bold]{escape(variant.title)}[/]"
         self._running = Text.from_markup(self._head + " [dim]starting[/]")
         self._redraw()
 
@@ -83,7 +83,7 @@ class LiveScreen:
     def finished(self, trial: Trial) -> None:
         """Say what failed."""
         if trial.error:
-            self.say(f"{trial.job.framework} on {trial.job.workload}: {trial.error[1]}")
+            self.say(f"{trial.job.case.framework} on {trial.job.case.workload}: {trial.error[1]}")
 
     def ranking(self, group: str, ranking: Ranking, titles: dict[str, str]) -> None:
         """Show the comparison with its current intervals."""

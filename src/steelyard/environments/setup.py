@@ -3,45 +3,40 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from steelyard import environments as made
-from steelyard import host
 from steelyard.catalog import frameworks
 from steelyard.environments.progress import described
 from steelyard.errors import UserError
-from steelyard.results import record
 
 if TYPE_CHECKING:
     from steelyard.console import Screen
     from steelyard.environments import Environment, Failure
-    from steelyard.inputs.group_inputs import GroupInputs
-    from steelyard.plan.resolve import RunPlan
+    from steelyard.plan.run_plan import RunPlan
 
 ACCELERATORS = {"cpu": "cpu", "cuda": "cuda", "ascend": "ascend"}
 
 
-def environments(plan: RunPlan, screen: Screen) -> tuple[dict[str, Environment], RunPlan]:
-    """Return ready environments by name, and the plan without the cells of those that could not be made."""
+def environments(plan: RunPlan, screen: Screen) -> tuple[dict[str, Environment], dict[str, str]]:
+    """Return ready environments by name, and a reason for each that could not be made."""
     screen.stage("Environments")
-    found = make(plan.environments, plan.options.device, plan.options.brought, screen)
-    failed = {name: each.sentence for name, each in found.items() if isinstance(each, made.Failure)}
+    device = plan.variants[0].case.settings.device
+    found = make(plan.environments, device, plan.options.external, screen)
+    unavailable = {name: each.sentence for name, each in found.items() if isinstance(each, made.Failure)}
     ready = {name: each for name, each in found.items() if isinstance(each, made.Environment)}
-    if failed:
-        plan = plan.without(failed)
-    if not plan.cells:
-        raise UserError("No environment could be made: " + " ".join(failed.values()))
-    return ready, plan
+    if not ready:
+        raise UserError("No environment could be made: " + " ".join(unavailable.values()))
+    return ready, unavailable
 
 
-def make(names: list[str], device: str, brought: dict[str, str], screen: Screen) -> dict[str, Environment | Failure]:
+def make(names: list[str], device: str, external: dict[str, str], screen: Screen) -> dict[str, Environment | Failure]:
     """Make, reuse or examine the environments of these names, in parallel."""
     found: dict[str, Environment | Failure] = {}
-    for name in brought.keys() & set(names):
-        found[name] = made.bring(name, Path(brought[name]))
+    for name in external.keys() & set(names):
+        found[name] = made.bring(name, Path(external[name]))
     scripted = [name for name in names if frameworks.framework(name.partition("@")[0]).scripted]
     found |= {name: _own(name) for name in scripted}
     wanted = made.plan_environments([name for name in names if name not in found], ACCELERATORS[device])
@@ -64,23 +59,12 @@ def _own(name: str) -> Environment:
     return made.Environment(name, framework, numpy, "", Path(sys.executable), python, {"numpy": numpy}, brought=True)
 
 
-def note(folder: Path, plan: RunPlan, ready: dict[str, Environment], shared: dict[str, GroupInputs]) -> None:
-    """Write machine, environments, data and gaps into run.json."""
-    machine = host.describe()
-    record.update(
-        folder,
-        machine=machine.fingerprint(),
-        host=asdict(machine),
-        environments={
-            name: {
-                "version": e.version,
-                "python": str(e.python),
-                "python_version": e.python_version,
-                "packages": e.packages,
-                "brought": e.brought,
-            }
-            for name, e in ready.items()
-        },
-        inputs={group: {"origin": m.origin, "identity": m.identity, "meta": m.meta} for group, m in shared.items()},
-        gaps=tuple(asdict(gap) for gap in plan.gaps),
-    )
+def facts(environment: Environment) -> dict[str, Any]:
+    """Return what run.json holds of an environment."""
+    return {
+        "version": environment.version,
+        "python": str(environment.python),
+        "python_version": environment.python_version,
+        "packages": environment.packages,
+        "brought": environment.brought,
+    }

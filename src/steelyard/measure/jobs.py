@@ -1,60 +1,51 @@
-"""Cell + inputs + plan -> the Job of one process. Pure."""
+"""Case + inputs + plan -> the Job of one process. Nothing is run here."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from steelyard_worker.protocol import Certify, Job, Plan
+from steelyard_worker.protocol import Certify, Job
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from steelyard.inputs.group_inputs import GroupInputs
-    from steelyard.plan.cells import Cell
-    from steelyard.plan.resolve import RunPlan
-    from steelyard_worker.protocol import Data
+    from steelyard.inputs.case_inputs import CaseInputs
+    from steelyard.plan.run_plan import RunPlan, Variant
 
 
-def trial_name(number: int, attempt: int, cell: Cell) -> str:
-    """Return the name that ties a trial to its round, the attempt at that round, and its cell."""
-    return f"{number}.{attempt}/{cell.key}"
+def trial_folder(run: Path, number: int, attempt: int, variant: Variant) -> Path:
+    """Return where a measuring process leaves its record; folders sort by round."""
+    return run / "trials" / f"r{number:02d}.{attempt}-{variant.file_name}"
 
 
-def trial_folder(run: Path, number: int, attempt: int, cell: Cell) -> Path:
-    """Return where a measuring process leaves its record; sorted by name is sorted by round."""
-    return run / "trials" / f"r{number:02d}.{attempt}-{cell.slug}"
-
-
-def measuring(plan: RunPlan, cell: Cell, inputs: GroupInputs, number: int, attempt: int, folder: Path) -> Job:
+def measuring(plan: RunPlan, variant: Variant, inputs: CaseInputs, number: int, attempt: int, folder: Path) -> Job:
     """Return the job of one measuring process; only the first round trains to the evaluation."""
-    shape = plan.protocol.plan
-    sources = tuple(name for name in shape.inputs if inputs.data.prepared or name == "cached")
-    fixed = shape.warmup != "adaptive"
+    schedule = plan.protocol.schedule
+    sources = tuple(name for name in schedule.inputs if inputs.data.prepared or name == "cached")
+    fixed = schedule.warmup.unit != "adaptive"
     evaluate = bool(inputs.data.prepared) and "pipeline" in sources and (number == 1 or fixed)
-    shape = replace(
-        shape, inputs=sources, evaluate=evaluate, train_steps=plan.study.train_steps if evaluate else 0,
-        loader_workers=plan.options.loader_workers,
-    )  # fmt: skip
-    return _job(plan, cell, inputs.weights, inputs.data, "measure", trial_name(number, attempt, cell), folder, shape)
+    schedule = replace(
+        schedule, inputs=sources, evaluate=evaluate, train_steps=plan.study.train_steps if evaluate else 0
+    )
+    job = _job("measure", plan, variant, inputs, folder)
+    return replace(job, schedule=schedule, round=number, attempt=attempt)
 
 
 def cached_only(job: Job) -> Job:
     """Return the job without data: one synthetic batch, no evaluation."""
-    shape = replace(job.plan, inputs=("cached",), evaluate=False, train_steps=0)
-    return replace(job, plan=shape)
+    return replace(job, schedule=replace(job.schedule, inputs=("cached",), evaluate=False, train_steps=0))
 
 
-def certifying(plan: RunPlan, cell: Cell, inputs: GroupInputs, folder: Path, variants: tuple[int, ...] = (0,)) -> Job:
-    """Return the job that dumps the tensors of a certificate: unperturbed (0) and perturbed variants."""
-    job = _job(plan, cell, inputs.weights, inputs.data, "certify", f"0.0/{cell.key}", folder, Plan())
-    return replace(job, certify=Certify(variants=variants))
+def certifying(
+    plan: RunPlan, variant: Variant, inputs: CaseInputs, folder: Path, variants: tuple[int, ...] = (0,)
+) -> Job:
+    """Return the job that dumps the tensors of a certificate: unperturbed (0) and perturbed runs."""
+    return replace(_job("certify", plan, variant, inputs, folder), certify=Certify(variants=variants))
 
 
-def _job(plan: RunPlan, cell: Cell, weights: Path, data: Data, task: str, name: str, folder: Path, shape: Plan) -> Job:
-    workload, preset = plan.preset(cell.group)
+def _job(kind: str, plan: RunPlan, variant: Variant, inputs: CaseInputs, folder: Path) -> Job:
     return Job(
-        task=task, trial=name, framework=cell.framework, workload=cell.workload, workload_folder=str(workload.folder),
-        preset=cell.preset, sizes=preset.sizes, settings=cell.settings, optimizer=cell.optimizer, weights=str(weights),
-        data=data, folder=str(folder), seed=plan.options.seed, metric=workload.metric, plan=shape,
+        kind=kind, case=variant.case, workload_folder=plan.workload_folders[variant.case.workload],
+        weights=str(inputs.weights), data=inputs.data, folder=str(folder), metric=plan.group(variant.group).metric,
     )  # fmt: skip

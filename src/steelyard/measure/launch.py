@@ -1,4 +1,4 @@
-"""Start one worker, guard it, and return what became of it; its events file stays behind whatever happens."""
+"""Start one worker process, watch it, and return its trial; its events file stays, however the process ends."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from steelyard.catalog.frameworks import WORKER
 from steelyard.environments import clean_environ
+from steelyard.files import json_lines
 from steelyard.results import trials
 from steelyard_worker import protocol
 
@@ -28,21 +29,21 @@ if TYPE_CHECKING:
     Watch = Callable[[dict[str, Any]], None]
 
 POLL_S = 0.05
-LAST_WORDS = 400
-# The worker's own code for a full disk, and Python's for output that could not be written: the log is on the same disk.
+LONGEST_MESSAGE = 400
+# The worker's exit code for a full disk, and Python's for output that could not be written (the log is on the same disk).
 FULL = (5, 120)
 
 
 @dataclass(frozen=True)
 class Guard:
-    """When a silent worker is given up; its longest silence is a compilation."""
+    """When a worker without events is stopped. The longest legitimate silence is a compilation."""
 
     silence_s: float = 600.0
-    stopped: Callable[[], bool] = lambda: False  # asked while the worker runs: has the run been given up?
+    stopped: Callable[[], bool] = lambda: False  # polled while the worker runs: was the run interrupted?
 
 
 def launch(job: Job, python: Path, watch: Watch, guard: Guard, worker: Path = WORKER) -> Trial:
-    """Run one job in its own process group; returns the Trial, with `error` set when it did not finish."""
+    """Run one job in a process group of its own; the returned Trial has `error` set when it did not finish."""
     folder = _empty(Path(job.folder))
     job = replace(job, spawned_ns=time.perf_counter_ns(), worker_hash=worker_hash(worker))
     (folder / trials.JOB).write_text(json.dumps(asdict(job), indent=1), encoding="utf-8")
@@ -52,7 +53,7 @@ def launch(job: Job, python: Path, watch: Watch, guard: Guard, worker: Path = WO
 
 
 def worker_hash(worker: Path = WORKER) -> str:
-    """Hash of every source file of the worker: part of each row, as it is part of each measurement."""
+    """Return a hash of every source file of the worker; it is stored with each trial, as it can move a measurement."""
     digest = sha256()
     for path in sorted(worker.rglob("*")):
         if path.suffix in (".py", ".toml"):
@@ -61,7 +62,7 @@ def worker_hash(worker: Path = WORKER) -> str:
 
 
 def _empty(folder: Path) -> Path:
-    """Make a trial's folder; what an interrupted process left there is kept aside, as records are only ever added to."""
+    """Make a trial's folder; the record of an interrupted process is renamed, never overwritten."""
     if (folder / protocol.EVENTS).exists():
         earlier = (folder.with_name(f"{folder.name}.earlier{number}") for number in itertools.count(1))
         folder.rename(next(path for path in earlier if not path.exists()))
@@ -70,7 +71,7 @@ def _empty(folder: Path) -> Path:
 
 
 def _run(job: Job, python: Path, worker: Path, watch: Watch, guard: Guard) -> tuple[str, str]:
-    """Start the process and see it end; returns what to record when it has not said itself how it ended."""
+    """Run the process to its end; returns the error to record if the worker did not record one itself."""
     folder = Path(job.folder)
     with (folder / protocol.LOG).open("ab") as log:
         try:
@@ -81,7 +82,7 @@ def _run(job: Job, python: Path, worker: Path, watch: Watch, guard: Guard) -> tu
                 f"The interpreter {python} could not be started ({error.strerror}); --resume makes a missing environment anew.",
             )
         try:
-            return _wait(process, folder, watch, guard) or _last_words(process.returncode, folder)
+            return _wait(process, folder, watch, guard) or _final_error(process.returncode, folder)
         finally:
             _kill(process)
 
@@ -93,14 +94,14 @@ def _start(job: Job, python: Path, worker: Path, log: BinaryIO) -> subprocess.Po
         env=environ, cwd=job.folder, start_new_session=True,
     )  # fmt: skip
     assert process.stdin is not None
-    # A broken pipe: it died before it listened; its exit code and its log say why.
+    # A broken pipe means that the process died before it read its job; exit code and log tell why.
     with contextlib.suppress(BrokenPipeError), process.stdin:
         process.stdin.write(protocol.to_line(job).encode() + b"\n")
     return process
 
 
 def _wait(process: subprocess.Popen[bytes], folder: Path, watch: Watch, guard: Guard) -> tuple[str, str] | None:
-    """Pass events on as they come; returns what the guard decided, or None when the process ended by itself."""
+    """Forward events as they arrive; returns the error of a process that was stopped, None if it ended by itself."""
     tail = _Tail(folder / protocol.EVENTS)
     heard = time.monotonic()
     while process.poll() is None:
@@ -110,7 +111,7 @@ def _wait(process: subprocess.Popen[bytes], folder: Path, watch: Watch, guard: G
         if guard.stopped():
             return "killed", "The worker was stopped with the run."
         if time.monotonic() - heard > guard.silence_s:
-            return "hung", f"The worker said nothing for {guard.silence_s:.0f} s and was stopped."
+            return "hung", f"The worker wrote no event for {guard.silence_s:.0f} s and was stopped."
         time.sleep(POLL_S)
     for event in tail.new():
         watch(event)
@@ -118,40 +119,35 @@ def _wait(process: subprocess.Popen[bytes], folder: Path, watch: Watch, guard: G
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End the whole group: loader processes of a framework must not outlive their trial."""
+    """Kill the whole process group: loader processes of a framework must not outlive their trial."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
 
-def _last_words(code: int, folder: Path) -> tuple[str, str]:
+def _final_error(code: int, folder: Path) -> tuple[str, str]:
     if code in FULL:
         return "disk-full", f"The disk that holds {folder} is full. Free some space, then use --resume."
     lines = (folder / protocol.LOG).read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    words = lines[-1][:LAST_WORDS] if lines else "it left no output"
+    last = lines[-1][:LONGEST_MESSAGE] if lines else "it left no output"
     if code == -signal.SIGKILL:
-        return "killed", "The worker was killed (signal 9); when nobody did it by hand, the machine ran out of memory."
+        return "killed", "The worker was killed (signal 9); unless it was killed by hand, the machine ran out of memory."
     if code < 0:
-        return "killed", f"The worker died of {signal.Signals(-code).name}: {words}"
-    return "crash", f"The worker ended with exit code {code}: {words}"
+        return "killed", f"The worker died of {signal.Signals(-code).name}: {last}"
+    return "crash", f"The worker ended with exit code {code}: {last}"
 
 
 def _record(trial: Trial, kind: str, message: str) -> Trial:
-    """Write the launcher's finding into the record, after cutting off a line that the worker could not finish."""
-    path = trial.folder / protocol.EVENTS
-    line = json.dumps(
-        {"v": protocol.VERSION, "event": "error", "t_ns": time.perf_counter_ns(), "kind": kind, "message": message}
-    )
-    # A full disk cannot take the line; the sentence still reaches the person, and no earlier event is touched.
-    with contextlib.suppress(OSError), path.open("a+b") as file:
-        file.seek(0)
-        file.truncate(file.read().rfind(b"\n") + 1)
-        file.write(line.encode() + b"\n")
+    """Append the launcher's error to the events, after removing a line that the worker could not finish."""
+    event = {"v": protocol.VERSION, "event": "error", "t_ns": time.perf_counter_ns(), "kind": kind, "message": message}
+    # A full disk cannot take the line; the message still reaches the user, and earlier events stay as they are.
+    with contextlib.suppress(OSError):
+        json_lines.append(trial.folder / protocol.EVENTS, **event)
     return replace(trial, error=(kind, message))
 
 
 class _Tail:
-    """Read the lines that have been added to a growing file since last time."""
+    """Read the lines that were added to a growing file since the last call."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._position = path, 0
@@ -168,7 +164,7 @@ class _Tail:
 
 
 def _event(line: bytes) -> dict[str, Any]:
-    """Return the event of a line; a damaged one shows nothing here, and is refused when the trial is read."""
+    """Return the event of a line; a damaged one is ignored here and refused when the trial is read."""
     try:
         event = json.loads(line)
     except ValueError:

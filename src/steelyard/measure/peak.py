@@ -1,4 +1,4 @@
-"""The physical guard: nothing computes faster than this machine's measured matrix product, so a speed above it is an error."""
+"""The peak check: a speed above this machine's measured matrix product is an error, not a result."""
 
 from __future__ import annotations
 
@@ -6,46 +6,45 @@ from typing import TYPE_CHECKING
 
 from steelyard.host import gemm
 from steelyard.results import record
+from steelyard.results.quantities import STEP_TIME
 
 if TYPE_CHECKING:
-    from steelyard.measure.rounds import Book
     from steelyard.measure.session import Session
-    from steelyard.plan.cells import Cell
+    from steelyard.plan.run_plan import Variant
+    from steelyard.results.round_results import RoundResults
 
 
-def check(session: Session, book: Book) -> dict[str, str]:
-    """Hold every cell's achieved FLOP/s against the peak, which is measured again before anything is accused.
+def check(session: Session, results: RoundResults) -> dict[str, str]:
+    """Compare the FLOP/s of every case with the peak, which is measured again before a speed is called an error.
 
-    Returns {cell key: sentence} of what is impossible; it is written into run.json together with the peak.
+    Returns {case id: sentence} of the speeds above the peak; it is written into run.json together with the peak. CPU only.
     """
     known = record.read(session.folder)
+    on_cpu = [variant for variant in session.plan.variants if variant.case.settings.device == "cpu"]
     found: dict[str, str] = {}
-    for cell in session.plan.cells:
-        if cell.settings.device != "cpu":
-            continue
-        gflops = _fastest_gflops(session, cell, book)
-        sentence = (
-            gemm.impossible(known.machine, threads_of(session, cell), cell.settings.precision, gflops) if gflops else ""
-        )
+    for variant in on_cpu:
+        gflops, precision = _fastest_gflops(session, variant, results), variant.case.settings.precision
+        sentence = gemm.impossible(known.machine, threads_of(session, variant), precision, gflops) if gflops else ""
         if sentence:
-            found[cell.key] = sentence[:1].upper() + sentence[1:] + "."
+            found[variant.case.id] = sentence[:1].upper() + sentence[1:] + "."
     peak = {
-        cell.settings.precision: gemm.peaks(known.machine, threads_of(session, cell), cell.settings.precision)
-        for cell in session.plan.cells
-        if cell.settings.device == "cpu"
+        variant.case.settings.precision: gemm.peaks(
+            known.machine, threads_of(session, variant), variant.case.settings.precision
+        )
+        for variant in on_cpu
     }
-    record.update(session.folder, peak=peak, impossible=found)
+    record.update(session.folder, peak=peak, above_peak=found)
     return found
 
 
-def threads_of(session: Session, cell: Cell) -> int:
-    """Return the threads a cell may use: as set, or every core that processes of this machine may use."""
-    return cell.settings.threads or int(record.read(session.folder).host["cores_usable"])
+def threads_of(session: Session, variant: Variant) -> int:
+    """Return the threads a case may use: as set, or every core that processes of this machine may use."""
+    return variant.case.settings.threads or int(record.read(session.folder).host["cores_usable"])
 
 
-def _fastest_gflops(session: Session, cell: Cell, book: Book) -> float:
-    workload, preset = session.plan.preset(cell.group)
-    flops = workload.network(preset).training_flops * int(preset.sizes["batch"])
-    trials = book.kept.get(cell.key, {}).values()
-    located = [ns for trial in trials for source in ("pipeline", "cached") if (ns := trial.location_ns(source))]
-    return flops / min(located) if located else 0.0
+def _fastest_gflops(session: Session, variant: Variant, results: RoundResults) -> float:
+    """Return the highest GFLOP/s of any trial and input; 0 without finished trials."""
+    trials = results.finished.get(variant.case.id, {})
+    times = [ns for source in ("pipeline", "cached") for ns in STEP_TIME.of_rounds(trials, source).values()]
+    flops = session.plan.group(variant.group).training_flops * variant.case.batch
+    return flops / min(times) if times else 0.0

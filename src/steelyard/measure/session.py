@@ -1,8 +1,7 @@
-"""What every station of a run shares once environments and inputs exist, and how one process is run for it."""
+"""What all stages of a run share once environments and inputs exist, and how one process is run for them."""
 
 from __future__ import annotations
 
-import json
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -10,7 +9,10 @@ from threading import Event
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from steelyard.errors import UserError
+from steelyard.files import json_lines
+from steelyard.inputs.case_inputs import recipe
 from steelyard.measure import launch
+from steelyard.results.record import ROUNDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -18,33 +20,36 @@ if TYPE_CHECKING:
 
     from steelyard.console import Screen
     from steelyard.environments import Environment
-    from steelyard.inputs.group_inputs import GroupInputs
-    from steelyard.plan.cells import Cell
-    from steelyard.plan.resolve import RunPlan
+    from steelyard.inputs.case_inputs import CaseInputs
+    from steelyard.plan.run_plan import RunPlan
     from steelyard.results.store import Store
     from steelyard.results.trials import Trial
+    from steelyard_worker.case import Case
     from steelyard_worker.protocol import Job
 
 Item = TypeVar("Item")
 
-ROUNDS = "rounds.jsonl"
 SPARE_BYTES = 200 * 2**20
 
 
 @dataclass(frozen=True)
 class Session:
-    """One run in progress. `folder` is the run's folder; trials live below it."""
+    """One run in progress. `folder` is the run's folder, which holds the trials; `inputs` are by their recipe."""
 
     plan: RunPlan
     folder: Path
     environments: dict[str, Environment]
-    inputs: dict[str, GroupInputs]
+    inputs: dict[str, CaseInputs]
     store: Store
     screen: Screen
     stop: Event = field(default_factory=Event)
 
+    def inputs_of(self, case: Case) -> CaseInputs:
+        """Return what was prepared for a case."""
+        return self.inputs[recipe(case)]
+
     def side_by_side(self, work: Callable[[Item], object], items: Iterable[Item], most: int) -> None:
-        """Do the same for several things, `most` at a time; an interrupt ends running processes and starts no other."""
+        """Do the work for several items, at most `most` at a time; an interrupt stops running processes and starts no others."""
         with ThreadPoolExecutor(most) as pool:
             try:
                 list(pool.map(work, items))
@@ -53,25 +58,25 @@ class Session:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
 
-    def run_trial(self, cell: Cell, job: Job) -> Trial:
-        """Run one process and index what it left; a full disk ends the run, as everything after would fail too."""
+    def run_trial(self, job: Job) -> Trial:
+        """Run one process and index its record; a full disk ends the run, as every later process would fail too."""
         self.check_disk()
         guard = launch.Guard(self.plan.options.silence_s)
-        trial = launch.launch(job, self.environments[cell.environment].python, self.screen.event, guard)
+        trial = launch.launch(job, self.environments[job.case.environment].python, self.screen.event, guard)
         if trial.error and trial.error[0] == "disk-full":
             raise UserError(trial.error[1])
         self.store.add_trial(self.folder.name, trial)
         self.screen.finished(trial)
         return trial
 
-    def run_aside(self, environment: str, job: Job) -> Trial:
-        """Run a process that is no result of the run (certificates, calibration): recorded in its folder, not indexed."""
+    def run_aside(self, job: Job) -> Trial:
+        """Run a process whose result is not part of the run (certificates, calibration): it is not indexed."""
         self.check_disk()
         guard = launch.Guard(self.plan.options.silence_s, self.stop.is_set)
-        return launch.launch(job, self.environments[environment].python, _nobody, guard)
+        return launch.launch(job, self.environments[job.case.environment].python, _ignore, guard)
 
     def check_disk(self) -> None:
-        """Stop before a process whose record would not fit."""
+        """Stop the run before a process whose record would not fit on the disk."""
         free = shutil.disk_usage(self.folder).free
         if free < SPARE_BYTES:
             raise UserError(
@@ -80,18 +85,13 @@ class Session:
             )
 
     def note_round(self, **values: Any) -> None:
-        """Append what the machine was like during a round."""
-        with (self.folder / ROUNDS).open("a+b") as file:
-            file.seek(0)
-            file.truncate(file.read().rfind(b"\n") + 1)  # a kill may have cut the last line short
-            file.write(json.dumps(values).encode() + b"\n")
+        """Append to rounds.jsonl whether a round counts, and the host noise during it."""
+        json_lines.append(self.folder / ROUNDS, **values)
 
     def noted_rounds(self) -> list[dict[str, Any]]:
         """Return what `note_round` has written so far."""
-        path = self.folder / ROUNDS
-        lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
-        return [json.loads(line) for line in lines if line.endswith("\n")]
+        return json_lines.read(self.folder / ROUNDS)
 
 
-def _nobody(event: dict[str, Any]) -> None:
-    """Processes beside the rounds are not watched."""
+def _ignore(event: dict[str, Any]) -> None:
+    """Processes outside the rounds are not shown in the live view."""

@@ -1,16 +1,18 @@
-"""Does a preset fit this machine? Estimated before anything is made, from what the network says of itself."""
+"""Whether a case fits this machine's memory, estimated from the network's description before anything is made."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from steelyard.catalog import workloads
 from steelyard.errors import UserError
 from steelyard.host import proc
 
 if TYPE_CHECKING:
-    from steelyard.plan.resolve import RunPlan
+    from steelyard.plan.run_plan import RunPlan
+    from steelyard_worker.case import Optimizer
     from steelyard_worker.network import Network
-    from steelyard_worker.protocol import Optimizer
 
 # A framework with its libraries and an input pipeline, measured: 250 to 700 MiB.
 PROCESS_BYTES = 500 * 2**20
@@ -28,21 +30,21 @@ def needed_bytes(network: Network, rule: Optimizer, batch: int) -> int:
 
 
 def check(plan: RunPlan, free_bytes: int | None = None) -> None:
-    """Refuse a preset that this machine's free memory cannot hold, with the largest batch that it could.
+    """Refuse a case that does not fit this machine's free memory, with the largest batch that would.
 
-    Networks that do not say what they keep are let pass, as are devices with a memory of their own.
+    Networks that do not count their activations are not checked, and neither are devices with a memory of their own.
     """
     free = proc.available_bytes() if free_bytes is None else free_bytes
-    for group, cells in plan.groups.items():
-        workload, preset = plan.preset(group)
-        network, batch = workload.network(preset), preset.sizes["batch"]
-        needed = needed_bytes(network, cells[0].optimizer, batch)
-        if not free or not network.activations or cells[0].settings.device != "cpu" or needed <= free:
+    for variant in plan.variants:
+        case = variant.case
+        network = workloads.described(Path(plan.workload_folders[case.workload]), case.sizes)
+        needed = needed_bytes(network, case.optimizer, case.batch)
+        if not free or not network.activations or case.settings.device != "cpu" or needed <= free:
             continue
-        fixed = needed_bytes(network, cells[0].optimizer, 0)
-        most = max(0, int((free - fixed) / ((needed - fixed) / batch)))
+        fixed = needed_bytes(network, case.optimizer, 0)
+        most = max(0, int((free - fixed) / ((needed - fixed) / case.batch)))
         advice = f"--batch {most} would fit" if most else "no batch would fit; choose another preset"
         raise UserError(
-            f"{group} needs about {needed / 2**30:.1f} GiB of memory at a batch of {batch}, but {free / 2**30:.1f} GiB "
-            f"are free here: {advice}."
+            f"{variant.group} needs about {needed / 2**30:.1f} GiB of memory at a batch of {case.batch}, but "
+            f"{free / 2**30:.1f} GiB are free here: {advice}."
         )

@@ -1,9 +1,8 @@
-"""What a person asked for: one frozen record from the command line, stored with the run so that it can be resumed."""
+"""What the user requested: one frozen record of the command line, stored with the run."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 
 @dataclass(frozen=True)
@@ -19,16 +18,16 @@ class Options:
     rounds: tuple[int, int] | None = None
     optimizer: str = ""
     batch: int = 0  # samples per step; 0: as the preset says
-    synthetic: bool = False  # made-up batches even where a preset names data
+    synthetic: bool = False  # synthetic batches even where a preset names data
     optimizer_implementation: str = "native"
     device: str = "cpu"
     precision: str = "float32"
-    threads: int | None = None  # None: one per core in every framework; 0: as each framework comes
+    threads: int | None = None  # None: one per core in every framework; 0: each framework's own default
     deterministic: bool = False
     loader_workers: int = 0
-    data: str = ""  # folder that holds the official data
+    data: str = ""  # folder with data sets in their official layouts
     workload_folders: tuple[str, ...] = ()
-    brought: dict[str, str] = field(default_factory=dict)  # environment name -> interpreter
+    external: dict[str, str] = field(default_factory=dict)  # environment name -> interpreter of the user's own
     seed: int = 1
     delta: float = 0.02
     minutes: float | None = None  # None: as the study says; 0: no limit
@@ -36,9 +35,3 @@ class Options:
     calibrate: bool = True
     guard: bool = True  # repeat rounds that the machine disturbed
     silence_s: float = 600.0
-
-
-def from_dict(raw: dict[str, Any]) -> Options:
-    """Read what `asdict` wrote; lists become tuples again."""
-    values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in raw.items()}
-    return Options(**values)

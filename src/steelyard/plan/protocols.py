@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from steelyard.errors import UserError, nearest
-from steelyard_worker.protocol import Plan
+from steelyard_worker.protocol import Length, Schedule
 
 if TYPE_CHECKING:
     from steelyard.statistics.decision import DecisionPlan
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Protocol:
-    """`rounds_min..rounds_max` processes per framework; sequential ones stop as soon as every pair is decided."""
+    """`rounds_min..rounds_max` processes per framework; a sequential protocol stops once every pair is decided."""
 
     name: str
     summary: str
-    plan: Plan
+    schedule: Schedule
     rounds_min: int
     rounds_max: int
     sequential: bool
@@ -58,21 +58,21 @@ def protocol(name: str, rounds: tuple[int, int] | None = None) -> Protocol:
         raise UserError(
             f"The error of a sequential decision is calibrated for at most {MOST_ROUNDS} rounds, not {high}."
         )
-    return Protocol(found.name, found.summary, found.plan, low, high, found.sequential, found.aggregate)
+    return replace(found, rounds_min=low, rounds_max=high)
 
 
 def _by_name(name: str) -> Protocol:
     if name == "sequential":
-        return Protocol(name, KNOWN[name], Plan(), 3, 12, sequential=True)
+        return Protocol(name, KNOWN[name], Schedule(), 3, 12, sequential=True)
     if match := re.fullmatch(r"fixed:(\d+)\+(\d+)", name):
         warmup, counted = map(int, match.groups())
-        plan = Plan(inputs=("cached",), warmup=f"steps:{warmup}", counted=f"steps:{max(1, counted)}")
-        return Protocol(name, KNOWN["fixed:WARMUP+COUNTED"], plan, 1, 1, sequential=False)
+        schedule = Schedule(("cached",), Length("steps", warmup), Length("steps", max(1, counted)))
+        return Protocol(name, KNOWN["fixed:WARMUP+COUNTED"], schedule, 1, 1, sequential=False)
     if name == "second-epoch":
-        plan = Plan(inputs=("pipeline",), warmup="epochs:1", counted="epochs:1")
-        return Protocol(name, KNOWN[name], plan, 1, 1, sequential=False, aggregate="the second epoch")
+        schedule = Schedule(("pipeline",), Length("epochs", 1), Length("epochs", 1))
+        return Protocol(name, KNOWN[name], schedule, 1, 1, sequential=False, aggregate="the second epoch")
     if (match := re.fullmatch(r"epochs:(\d+)-first", name)) and int(match[1]) >= 2:
-        plan = Plan(inputs=("pipeline",), warmup="epochs:1", counted=f"epochs:{int(match[1]) - 1}")
+        schedule = Schedule(("pipeline",), Length("epochs", 1), Length("epochs", int(match[1]) - 1))
         aggregate = f"mean of epochs 2 to {match[1]}"
-        return Protocol(name, KNOWN["epochs:N-first"], plan, 1, 1, sequential=False, aggregate=aggregate)
+        return Protocol(name, KNOWN["epochs:N-first"], schedule, 1, 1, sequential=False, aggregate=aggregate)
     raise UserError(f"There is no protocol '{name}'.{nearest(name, list(KNOWN))}")

@@ -1,145 +1,148 @@
-"""Options -> plan: which cells, in which groups, by which protocol. Pure: nothing is created, nothing is run."""
+"""Options -> plan: which cases, in which groups, by which protocol. Nothing is created and nothing is run."""
 
 from __future__ import annotations
 
 import itertools
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steelyard.catalog import frameworks, workloads
 from steelyard.errors import UserError, nearest
-from steelyard.plan import protocols, studies
-from steelyard.plan.cells import Cell
-from steelyard_worker.protocol import Settings
+from steelyard.plan import names, protocols, studies
+from steelyard.plan.run_plan import FrameworkFacts, Group, RunPlan, Skipped
+from steelyard_worker.case import Case, Settings
 
 if TYPE_CHECKING:
     from steelyard.catalog.frameworks import Framework
     from steelyard.catalog.workloads import Preset, Workload
     from steelyard.plan.options import Options
     from steelyard.plan.protocols import Protocol
-    from steelyard.plan.studies import Study
-
-
-@dataclass(frozen=True)
-class Gap:
-    """A cell that cannot be measured, and why."""
-
-    group: str
-    environment: str
-    reason: str
-
-
-@dataclass(frozen=True)
-class RunPlan:
-    """Everything a run will do, before it does anything."""
-
-    options: Options
-    study: Study
-    protocol: Protocol
-    cells: tuple[Cell, ...]
-    gaps: tuple[Gap, ...]
-    workloads: dict[str, Workload]
-
-    @property
-    def groups(self) -> dict[str, list[Cell]]:
-        """Cells by group, in the order asked for."""
-        found: dict[str, list[Cell]] = {}
-        for cell in self.cells:
-            found.setdefault(cell.group, []).append(cell)
-        return found
-
-    @property
-    def environments(self) -> list[str]:
-        """Names of the environments that the cells need."""
-        return list(dict.fromkeys(cell.environment for cell in self.cells))
-
-    def preset(self, group: str) -> tuple[Workload, Preset]:
-        """Return the workload and preset of a group."""
-        name, _, preset = group.partition(":")
-        return self.workloads[name], _adapted(self.workloads[name].preset(preset), self.options)
-
-    def without(self, failed: dict[str, str]) -> RunPlan:
-        """Leave out the cells of environments that could not be made; each becomes a gap with its reason."""
-        gaps = tuple(Gap(c.group, c.environment, failed[c.environment]) for c in self.cells if c.environment in failed)
-        cells = tuple(cell for cell in self.cells if cell.environment not in failed)
-        return replace(self, cells=cells, gaps=self.gaps + gaps)
 
 
 def plan(options: Options) -> RunPlan:
-    """Resolve names, refuse what is unknown, and cross workloads with environments, modes and knobs."""
+    """Resolve names, refuse unknown ones, and cross workloads with environments, modes and knobs."""
     study = studies.study(options.study)
     protocol = protocols.protocol(options.protocol or study.protocol, options.rounds)
     known = workloads.find(tuple(Path(folder) for folder in options.workload_folders))
-    groups = [_group(known, text, options) for text in options.workloads or study.workloads]
-    names = _environment_names(options.frameworks or study.frameworks)
-    _check_addressed(options, names)
-    cells: list[Cell] = []
-    gaps: list[Gap] = []
-    for (workload, preset), name in itertools.product(groups, names):
-        reason = _gap(options, workload, protocol, preset, name)
-        if reason:
-            gaps.append(Gap(f"{workload.name}:{preset.name}", name, reason))
-        else:
-            cells += _cells(options, workload, preset, name)
-    if not cells:
-        raise UserError("Nothing is left to measure: " + " ".join(gap.reason for gap in gaps))
+    chosen = [_chosen(known, text, options) for text in options.workloads or study.workloads]
+    environments = _environments(options.frameworks or study.frameworks)
+    _check_addressed(options, environments)
+    facts = {name: _facts(frameworks.framework(name)) for name in dict.fromkeys(name for name, _ in environments)}
+    groups: dict[str, Group] = {}
+    skipped: list[Skipped] = []
+    for workload, preset in chosen:
+        group, left_out = _group(options, workload, preset, environments, protocol, facts)
+        skipped += left_out
+        if group.variants:
+            groups[group.name] = group
+    if not groups:
+        raise UserError("Nothing is left to measure: " + " ".join(each.reason for each in skipped))
     if options.workloads:
         study = studies.chosen(
-            study, [workload.title for workload, _ in groups], [workload.name for workload, _ in groups]
+            study, [workload.title for workload, _ in chosen], [workload.name for workload, _ in chosen]
         )
-    once = tuple({cell.key: cell for cell in cells}.values())  # what is named twice is measured once
-    return RunPlan(options, study, protocol, once, tuple(dict.fromkeys(gaps)), known)
+    folders = {workload.name: str(workload.folder) for workload, _ in chosen}
+    hashes = {name: workloads.files_hash(Path(folder)) for name, folder in folders.items()}
+    return RunPlan(
+        options, study, protocol, tuple(groups.values()), tuple(dict.fromkeys(skipped)), facts, folders, hashes
+    )  # fmt: skip
+
+
+def changed_workloads(plan: RunPlan) -> list[str]:
+    """Return the workloads of a stored plan whose files are not what they were."""
+    hashes = plan.workload_hashes
+    return [name for name, folder in plan.workload_folders.items() if workloads.files_hash(Path(folder)) != hashes[name]]
 
 
 def threads_of(options: Options) -> int:
-    """Return the threads each framework is given: one per core that this process may use, unless told otherwise."""
+    """Return the threads of each framework: one per core that this process may use, unless requested otherwise."""
     return len(os.sched_getaffinity(0)) if options.threads is None else options.threads
 
 
-def _group(known: dict[str, Workload], text: str, options: Options) -> tuple[Workload, Preset]:
-    name, _, preset = text.partition(":")
+def _chosen(known: dict[str, Workload], text: str, options: Options) -> tuple[Workload, Preset]:
+    """Read `workload` or `workload:preset`, at the requested batch and with or without its data."""
+    name, _, asked = text.partition(":")
     if name not in known:
         raise UserError(f"There is no workload '{name}'.{nearest(name, list(known))}")
-    return known[name], _adapted(known[name].preset(preset or next(iter(known[name].presets))), options)
-
-
-def _adapted(preset: Preset, options: Options) -> Preset:
-    """Return the preset at the batch asked for, and without its data where made-up batches were."""
+    preset = known[name].preset(asked or next(iter(known[name].presets)))
     sizes = {**preset.sizes, "batch": options.batch} if options.batch else preset.sizes
-    return replace(preset, sizes=sizes, data={} if options.synthetic else preset.data)
+    return known[name], replace(preset, sizes=sizes, data={} if options.synthetic else preset.data)
 
 
-def _environment_names(asked: tuple[str, ...]) -> list[str]:
-    names = [name for text in asked for name in (list(frameworks.contenders()) if text == "*" else [text])]
-    for name in names:
-        frameworks.framework(name.partition("@")[0])
-    return list(dict.fromkeys(names))
+def _environments(asked: tuple[str, ...]) -> list[tuple[str, str]]:
+    """Read `framework`, `framework@version` or `*` for all; returns (framework, version) pairs."""
+    texts = [each for text in asked for each in (list(frameworks.contenders()) if text == "*" else [text])]
+    found = [(framework, version) for framework, _, version in (text.partition("@") for text in texts)]
+    for framework, _ in found:
+        frameworks.framework(framework)
+    return list(dict.fromkeys(found))
 
 
-def _check_addressed(options: Options, names: list[str]) -> None:
-    """Refuse a mode, knob or interpreter that is meant for nobody who takes part."""
+def _check_addressed(options: Options, environments: list[tuple[str, str]]) -> None:
+    """Refuse a mode, knob or interpreter for a framework that is not in this run."""
+    present = {name for pair in environments for name in (pair[0], _joined(pair))}
+    own = [_joined(pair) for pair in environments]
     for text in options.modes:
         if "=" not in text:
-            raise UserError(f"'{text}' names no mode: write FRAMEWORK=MODE, such as {names[0]}={text}.")
+            raise UserError(f"'{text}' names no mode: write FRAMEWORK=MODE, such as {own[0]}={text}.")
     knobs = [text.partition("=")[0].rpartition(".") for text in options.knobs]
     addressed = [text.partition("=")[0] for text in options.modes] + [name for name, dot, _ in knobs if dot]
-    taking_part = {*names, *(name.partition("@")[0] for name in names)}
     for name in addressed:
-        if name not in taking_part:
-            raise UserError(f"'{name}' takes no part in this run.{nearest(name, names)}")
-    for name in options.brought:
-        if name not in names:
-            raise UserError(f"--env {name}: '{name}' takes no part in this run.{nearest(name, names)}")
-    offered = {knob for name in taking_part if "@" not in name for knob in frameworks.framework(name).knobs}
+        if name not in present:
+            raise UserError(f"'{name}' is not in this run.{nearest(name, own)}")
+    for name in options.external:
+        if name not in own:
+            raise UserError(f"--env {name}: '{name}' is not in this run.{nearest(name, own)}")
+    offered = {knob for framework, _ in environments for knob in frameworks.framework(framework).knobs}
     for _, dot, knob in knobs:
         if not dot and knob not in offered:
             raise UserError(f"No framework of this run has a knob '{knob}'.{nearest(knob, sorted(offered))}")
 
 
-def _gap(options: Options, workload: Workload, protocol: Protocol, preset: Preset, name: str) -> str:
-    known = frameworks.framework(name.partition("@")[0])
+def _joined(environment: tuple[str, str]) -> str:
+    framework, version = environment
+    return f"{framework}@{version}" if version else framework
+
+
+def _facts(known: Framework) -> FrameworkFacts:
+    return FrameworkFacts(known.title, known.default_mode, known.maintained, known.note)
+
+
+def _group(
+    options: Options,
+    workload: Workload,
+    preset: Preset,
+    environments: list[tuple[str, str]],
+    protocol: Protocol,
+    facts: dict[str, FrameworkFacts],
+) -> tuple[Group, list[Skipped]]:
+    """Return a group with a case for every environment that can run it, and the environments that cannot."""
+    name, network = f"{workload.name}:{preset.name}", workload.network(preset)
+    specification = workload.specification(preset)
+    cases: list[Case] = []
+    skipped: list[Skipped] = []
+    for framework, version in environments:
+        if reason := _obstacle(options, workload, protocol, preset, framework):
+            title = f"{facts[framework].title} {version}".strip()
+            skipped.append(Skipped(name, _joined((framework, version)), title, reason))
+        else:
+            cases += _cases(options, workload, preset, specification, framework, version)
+    able = [each for each in frameworks.all_frameworks() if workload.implemented_by(each)]
+    distinct = list({case.id: case for case in cases}.values())  # a case that is requested twice is measured once
+    group = Group(
+        name=name, title=workload.title, unit=workload.unit, metric=workload.metric, summary=preset.summary,
+        parameters=network.trainable_count, training_flops=network.training_flops, implemented_by=tuple(able),
+        float64=tuple(each for each in able if not workload.obstacle(each, "float64")),
+        variants=names.variants(name, distinct, facts),
+    )  # fmt: skip
+    return group, skipped
+
+
+def _obstacle(options: Options, workload: Workload, protocol: Protocol, preset: Preset, framework: str) -> str:
+    """Return why a framework cannot run a preset as requested; empty where it can."""
+    known = frameworks.framework(framework)
     if obstacle := workload.obstacle(known.name, options.precision):
         which = "" if known.name in workload.unsupported else f" in {options.precision}"
         return f"{known.title} cannot run {workload.name}{which}: {obstacle}"
@@ -152,45 +155,51 @@ def _gap(options: Options, workload: Workload, protocol: Protocol, preset: Prese
         return f"{known.title} has no device '{options.device}' (it has {', '.join(known.devices)})."
     if options.precision not in known.precisions:
         return f"{known.title} has no precision '{options.precision}' (it has {', '.join(known.precisions)})."
-    if not preset.data and "cached" not in protocol.plan.inputs:
+    if not preset.data and "cached" not in protocol.schedule.inputs:
         return (
             f"Preset {workload.name}:{preset.name} has synthetic batches only, and protocol {protocol.name} needs data."
         )
     return ""
 
 
-def _cells(options: Options, workload: Workload, preset: Preset, name: str) -> list[Cell]:
-    known = frameworks.framework(name.partition("@")[0])
-    rule = replace(
-        workload.optimizer(preset, options.optimizer or None), implementation=options.optimizer_implementation
-    )
+def _cases(
+    options: Options, workload: Workload, preset: Preset, specification: str, framework: str, version: str
+) -> list[Case]:
+    known = frameworks.framework(framework)
+    optimizer = workload.optimizer(preset, options.optimizer or None)
     settings = Settings(
         mode=known.default_mode, device=options.device, threads=threads_of(options), precision=options.precision,
         deterministic=options.deterministic,
     )  # fmt: skip
+    first = Case(
+        workload=workload.name, preset=preset.name, sizes=preset.sizes, specification=specification, data=preset.data,
+        optimizer=replace(optimizer, implementation=options.optimizer_implementation), framework=framework,
+        version=version, settings=settings, seed=options.seed, loader_workers=options.loader_workers,
+    )  # fmt: skip
+    addressed = {framework, _joined((framework, version))}
     return [
-        Cell(workload.name, preset.name, name, replace(settings, mode=mode, knobs=knobs), rule)
-        for mode, knobs in itertools.product(_modes(options, known, name), _knobs(options, known, name))
+        replace(first, settings=replace(settings, mode=mode, knobs=knobs))
+        for mode, knobs in itertools.product(_modes(options, known, addressed), _knobs(options, known, addressed))
     ]
 
 
-def _modes(options: Options, known: Framework, name: str) -> list[str]:
+def _modes(options: Options, known: Framework, addressed: set[str]) -> list[str]:
     wanted: list[str] = []
     for text in options.modes:
-        addressed, _, listed = text.partition("=")
-        if addressed in (name, known.name):
+        name, _, listed = text.partition("=")
+        if name in addressed:
             wanted += [known.mode(mode) for mode in listed.split(",")]
     return wanted or [known.default_mode]
 
 
-def _knobs(options: Options, known: Framework, name: str) -> list[dict[str, Any]]:
-    """Return every combination of the values given; knobs that are not mentioned stay at their defaults."""
+def _knobs(options: Options, known: Framework, addressed: set[str]) -> list[dict[str, Any]]:
+    """Return every combination of the given values; knobs that are not mentioned stay at their defaults."""
     values: dict[str, list[Any]] = {}
     for text in options.knobs:
         path, equals, listed = text.partition("=")
         if not equals:
             raise UserError(f"'{text}' is no setting: write FRAMEWORK.KNOB=VALUE or KNOB=VALUE.")
-        addressed, _, knob = path.rpartition(".")
-        if addressed in ("", name, known.name) and (addressed or knob in known.knobs):
+        name, _, knob = path.rpartition(".")
+        if name in addressed or (not name and knob in known.knobs):
             values[knob] = [known.knob(knob, value) for value in listed.split(",")]
     return [dict(zip(values, combination, strict=True)) for combination in itertools.product(*values.values())]

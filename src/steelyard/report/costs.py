@@ -47,7 +47,7 @@ def memory(comparison: Comparison, styles: dict[str, Style]) -> Figure | None:
     if not sized:
         return None
     bar = _bar([size / 2**20 for _, size in sized])
-    bar |= {"marker": {"color": [styles[contender.cell.arm].colour for contender, _ in sized]}}
+    bar |= {"marker": {"color": [styles[contender.variant].colour for contender, _ in sized]}}
     bar |= {"hovertemplate": "%{x:,.0f} MiB<extra></extra>"}
     held = [contender for contender, _ in sized]
     layout = _bars(held, [words.memory(contender) for contender in held], figures.axis("MiB", nticks=6))

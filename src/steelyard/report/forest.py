@@ -63,7 +63,7 @@ def _equality(delta: float) -> list[dict[str, Any]]:
 
 
 def _ratio(contender: Contender, source: str, leader: str) -> Span | None:
-    if contender.cell.key == leader:
+    if contender.case.id == leader:
         return 1.0, 1.0, 1.0
     found = contender.speeds[source].ratio
     return (found.value, found.low, found.high) if found else None
@@ -81,7 +81,7 @@ def _rows(
         notes.append(figures.note(told, x=1, y=row, yshift=8, xanchor="right"))
         if span:
             certified = contender.proof.state == "certified"
-            data += _interval(row, span, edges, styles[contender.cell.arm], certified, f"{title}<br>{told}")
+            data += _interval(row, span, edges, styles[contender.variant], certified, f"{title}<br>{told}")
     return data, notes
 
 

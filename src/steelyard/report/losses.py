@@ -77,7 +77,7 @@ def _decades(data: list[dict[str, Any]]) -> list[int]:
 def _curve(
     contender: Contender, values: Series, styles: dict[str, Style], down: str, legend: bool = True
 ) -> dict[str, Any]:
-    style = styles[contender.cell.arm]
+    style = styles[contender.variant]
     places, kept = extremes(np.nan_to_num(values, nan=0.0), BINS)
     shown = np.where(kept == 0, np.nan, kept) if down == "y2" else kept
     title = figures.plain(contender.title)
@@ -87,7 +87,7 @@ def _curve(
         "yaxis": down,
         "mode": "lines",
         "name": title,
-        "legendgroup": contender.cell.arm,
+        "legendgroup": contender.variant,
         "showlegend": legend,
         "line": {"color": style.colour, "width": 1.5, "dash": style.dash},
         "hovertemplate": f"{title}<br>step %{{x}}: %{{y:.6g}}<extra></extra>",

@@ -1,4 +1,4 @@
-"""The store's rows and the run's record -> what a page or a table shows: every number once, with its unit and its doubt."""
+"""A run's record and trials -> what a page or a table shows: every number once, with its unit and its interval."""
 
 from __future__ import annotations
 
@@ -6,25 +6,23 @@ import statistics as plain
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from steelyard.report import titles
-from steelyard.results import store
+from steelyard.results.quantities import STEP_TIME
 from steelyard.statistics import summaries
 from steelyard.statistics.decision import DecisionPlan, Ranking, decide
-from steelyard.statistics.intervals import Location, location_interval, ratio_interval
+from steelyard.statistics.intervals import Location, Ratio, location_interval, ratio_interval
 from steelyard.statistics.sentences import ranking_sentence
 from steelyard.statistics.steadiness import SeriesLabel, series_label
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from steelyard.measure.rounds import Book
-    from steelyard.plan.cells import Cell
-    from steelyard.plan.resolve import Gap, RunPlan
     from steelyard.report.warnings import Caution
-    from steelyard.results.record import RunRecord
+    from steelyard.results.quantities import Quantity
+    from steelyard.results.record import Group, RunPlan, RunRecord, Skipped, Variant
+    from steelyard.results.round_results import RoundResults
     from steelyard.results.trials import Evaluation, Trial
     from steelyard.statistics.calibration import NoiseFloor
-    from steelyard.statistics.intervals import Ratio
+    from steelyard_worker.case import Case
 
 NO_CERTIFICATE = "none"
 
@@ -57,9 +55,14 @@ class Proof:
 
 @dataclass(frozen=True)
 class Contender:
-    """One cell with everything measured of it; `title` is the shortest that tells it from the others of its group."""
+    """One case with everything that was measured of it.
 
-    cell: Cell
+    `variant` is its name in the group, `title` what tables show. `above_peak` says why its speed is an error; empty where it
+    is none.
+    """
+
+    case: Case
+    variant: str
     title: str
     version: str
     mode: str
@@ -76,13 +79,15 @@ class Contender:
     libraries: dict[str, Any]
     trials: tuple[Trial, ...]
     failure: str
-    impossible: str = ""
-    """Why its speed is an error and no record; empty for everything a machine can do."""
+    above_peak: str = ""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One group: contenders fastest first on the deciding input, with verdicts for each input."""
+    """One group: contenders best first on the primary input, with verdicts for each input.
+
+    `quantity` is what they are ranked by; `remarks` are (framework, note) pairs, such as that a framework is retired.
+    """
 
     group: str
     title: str
@@ -94,10 +99,12 @@ class Comparison:
     parameters: int
     training_flops: int
     primary: str
+    quantity: Quantity
     contenders: tuple[Contender, ...]
     rankings: dict[str, Ranking]
     sentences: dict[str, str]
-    gaps: tuple[Gap, ...]
+    skipped: tuple[Skipped, ...]
+    remarks: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
@@ -108,43 +115,53 @@ class View:
     folder: Path
     record: RunRecord
     noise: NoiseFloor
+    quantity: Quantity
     comparisons: tuple[Comparison, ...]
     disturbances: tuple[dict[str, Any], ...]
     warnings: tuple[Caution, ...]
 
 
 @dataclass(frozen=True)
-class Material:
-    """What the view is made from: the plan again, and what was recorded."""
+class Source:
+    """What a view is made from: all of it was read from the run folder. `certificates` are by case id."""
 
     plan: RunPlan
     record: RunRecord
-    book: Book
+    results: RoundResults
     noise: NoiseFloor
     certificates: dict[str, dict[str, Any]]
     decision: DecisionPlan
+    quantity: Quantity
+
+    def rank(self, cases: list[Case], source: str) -> Ranking:
+        """Rank cases on one input by the quantity."""
+        quantity = self.quantity
+        values = self.results.values(cases, quantity, source)
+        costs = {
+            key: {number: quantity.cost(value) for number, value in rounds.items()} for key, rounds in values.items()
+        }
+        return decide(costs, self.noise, self.decision)
 
 
-def compare(material: Material, group: str) -> Comparison:
+def compare(source: Source, group: Group) -> Comparison:
     """Build one comparison."""
-    workload, preset = material.plan.preset(group)
-    network = workload.network(preset)
-    cells = material.plan.groups[group]
-    inputs = _inputs(material, cells)
+    inputs = _inputs(source, group)
     primary = "pipeline" if "pipeline" in inputs else "cached"
-    rankings = {source: _rank(material, cells, source) for source in inputs}
-    named = titles.titles(cells)
-    flops = network.training_flops * preset.sizes["batch"]
-    contenders = [_contender(material, cell, named[cell.key], rankings, flops) for cell in cells]
+    # Cases that are not certified, or faster than possible, are shown, but they are in no ranking.
+    able = [case for case in group.cases if certified(source, case)]
+    rankings = {name: source.rank(able, name) for name in inputs}
+    contenders = [_contender(source, group, variant, rankings) for variant in group.variants]
     order = {key: place for place, key in enumerate(rankings[primary].order)} if primary in rankings else {}
-    contenders.sort(key=lambda c: (order.get(c.cell.key, len(order)), _mean_ns(c, primary)))
+    contenders.sort(key=lambda c: (order.get(c.case.id, len(order)), _mean_ns(c, primary)))
+    facts = {case.framework: source.plan.frameworks[case.framework] for case in group.cases}
     return Comparison(
-        group=group, title=workload.title, unit=workload.unit, metric=workload.metric, preset=preset.summary,
-        origin=material.record.inputs.get(group, {}).get("origin", ""), batch=preset.sizes["batch"],
-        parameters=network.trainable_count, training_flops=network.training_flops, primary=primary,
+        group=group.name, title=group.title, unit=group.unit, metric=group.metric, preset=group.summary,
+        origin=source.record.inputs.get(group.name, {}).get("origin", ""), batch=group.cases[0].batch,
+        parameters=group.parameters, training_flops=group.training_flops, primary=primary, quantity=source.quantity,
         contenders=tuple(contenders), rankings=rankings,
-        sentences={source: ranking_sentence(ranking, named) for source, ranking in rankings.items()},
-        gaps=tuple(gap for gap in material.plan.gaps if gap.group == group),
+        sentences={name: ranking_sentence(ranking, group.titles) for name, ranking in rankings.items()},
+        skipped=tuple(each for each in source.plan.skipped if each.group == group.name),
+        remarks=tuple((each.title, each.note) for each in facts.values() if each.note),
     )  # fmt: skip
 
 
@@ -153,105 +170,86 @@ def _mean_ns(contender: Contender, source: str) -> float:
     return speed.location.value_ns if speed else float("inf")
 
 
-def certified(material: Material, cell: Cell) -> bool:
-    """Say whether a cell may take part in verdicts: proved to be the same computation, and not impossibly fast."""
-    proved = bool(material.certificates.get(cell.key, {}).get("passed"))
-    return proved and cell.key not in material.record.impossible
+def certified(source: Source, case: Case) -> bool:
+    """Return whether a case may be ranked: certified, and not above the machine's peak."""
+    return bool(source.certificates.get(case.id, {}).get("passed")) and case.id not in source.record.above_peak
 
 
-def _inputs(material: Material, cells: list[Cell]) -> list[str]:
-    found = {
-        block.input
-        for cell in cells
-        for trial in material.book.kept.get(cell.key, {}).values()
-        for block in trial.blocks
-    }
-    return [source for source in ("pipeline", "cached") if source in found]
+def _inputs(source: Source, group: Group) -> list[str]:
+    finished = source.results.finished
+    found = {block.input for case in group.cases for trial in finished.get(case.id, {}).values() for block in trial.blocks}
+    return [name for name in ("pipeline", "cached") if name in found]
 
 
-def _rank(material: Material, cells: list[Cell], source: str) -> Ranking:
-    """Judge cells that are certified and physically possible; the others are shown, but no verdict rests on them."""
-    able = [cell for cell in cells if certified(material, cell)]
-    return decide(material.book.locations(able, source), material.noise, material.decision)
-
-
-def _share_of_peak(material: Material, cell: Cell, flops: int, step_ns: float) -> float | None:
-    peak = peak_flops(material.record, cell)
-    return flops / (step_ns / 1e9) / peak if peak else None
-
-
-def _contender(material: Material, cell: Cell, title: str, rankings: dict[str, Ranking], flops: int) -> Contender:
-    trials = tuple(trial for _, trial in sorted(material.book.kept.get(cell.key, {}).items()))
-    failed = material.book.failed.get(cell.key)
+def _contender(source: Source, group: Group, variant: Variant, rankings: dict[str, Ranking]) -> Contender:
+    case = variant.case
+    trials = tuple(trial for _, trial in sorted(source.results.finished.get(case.id, {}).items()))
+    failed = source.results.failed.get(case.id)
     first = trials[0] if trials else failed
-    environment = material.record.environments.get(cell.environment, {})
+    environment = source.record.environments.get(case.environment, {})
     evaluated = next((trial for trial in trials if trial.evaluation), None)
-    speeds = {source: _speed(material, cell, trials, source, ranking, flops) for source, ranking in rankings.items()}
+    speeds = {name: _speed(source, group, case, trials, name, ranking) for name, ranking in rankings.items()}
     return Contender(
-        cell=cell, title=title, version=environment.get("version", ""), mode=cell.settings.mode,
-        speeds={source: speed for source, speed in speeds.items() if speed},
+        case=case, variant=variant.name, title=variant.title, version=environment.get("version", ""),
+        mode=case.settings.mode, speeds={name: speed for name, speed in speeds.items() if speed},
         first_step_ns=_median(t.phases_ns.get("first-step") for t in trials),
         to_first_step_ns=_median(t.first_step_since_spawn_ns for t in trials),
         phases_ns={name: _median(t.phases_ns.get(name) for t in trials) or 0.0 for name in ("import", "build", "first-step")},
         peak_resident_bytes=max((t.peak_resident_bytes or 0 for t in trials), default=0) or None,
         peak_device_bytes=max((t.peak_device_bytes or 0 for t in trials), default=0) or None,
         evaluation=evaluated.evaluation if evaluated else None,
-        losses=_losses(evaluated or first), proof=_proof(material, cell),
+        losses=_losses(evaluated or first), proof=_proof(source, case),
         applied=first.applied if first else {}, libraries=first.libraries if first else {}, trials=trials,
         failure=f"{failed.error[1]} ({failed.error[0]}; see {failed.folder / 'output.log'})" if failed and failed.error else "",
-        impossible=material.record.impossible.get(cell.key, ""),
+        above_peak=source.record.above_peak.get(case.id, ""),
     )  # fmt: skip
 
 
 def _speed(
-    material: Material, cell: Cell, trials: tuple[Trial, ...], source: str, ranking: Ranking, flops: int
+    source: Source, group: Group, case: Case, trials: tuple[Trial, ...], name: str, ranking: Ranking
 ) -> Speed | None:
-    located = {store.round_of(t)[0]: value for t in trials if (value := t.location_ns(source))}
-    if not located:
+    values = list(STEP_TIME.of_rounds({t.job.round: t for t in trials}, name).values())
+    if not values:
         return None
-    values = list(located.values())
     location = location_interval(values) or Location(values[0], 0.0, float("inf"), 1)
-    steps = [t.steps_ns(source) for t in trials]
-    leader = ranking.leader
-    ratio = None
-    if leader and leader != cell.key:
-        ratio = _ratio(material, cell, leader, source, ranking)
-    batch = material.plan.preset(cell.group)[1].sizes["batch"]
-    pooled = max(steps, key=len)
+    steps = [t.steps_ns(name) for t in trials]
+    longest = max(steps, key=len)
+    peak, flops = peak_flops(source.record, case), group.training_flops * case.batch
     return Speed(
         median_ns=plain.median(summaries.summarise(s).median_ns for s in steps if len(s)), location=location,
-        throughput=batch * 1e9 / location.value_ns, throughput_low=batch * 1e9 / location.high_ns,
-        throughput_high=batch * 1e9 / location.low_ns if location.low_ns else float("inf"), ratio=ratio,
-        processes=len(values), counted_steps=sum(len(s) for s in steps),
-        share_of_peak=_share_of_peak(material, cell, flops, location.value_ns),
-        host_share=_median(t.host_share(source) for t in trials),
-        label=series_label(pooled) if len(pooled) >= 20 else None,
+        throughput=case.batch * 1e9 / location.value_ns, throughput_low=case.batch * 1e9 / location.high_ns,
+        throughput_high=case.batch * 1e9 / location.low_ns if location.low_ns else float("inf"),
+        ratio=_ratio(source, case, name, ranking), processes=len(values), counted_steps=sum(len(s) for s in steps),
+        share_of_peak=flops / (location.value_ns / 1e9) / peak if peak else None,
+        host_share=_median(t.host_share(name) for t in trials),
+        label=series_label(longest) if len(longest) >= 20 else None,
     )  # fmt: skip
 
 
-def _ratio(material: Material, cell: Cell, leader: str, source: str, ranking: Ranking) -> Ratio | None:
-    verdict = ranking.between(cell.key, leader)
+def _ratio(source: Source, case: Case, name: str, ranking: Ranking) -> Ratio | None:
+    """Return the quantity's value over the best contender's; None for the best itself and where they share no round."""
+    leader = ranking.leader
+    if not leader or leader == case.id:
+        return None
+    verdict = ranking.between(case.id, leader)
     if verdict:
-        from steelyard.statistics.intervals import Ratio
-
         return Ratio(verdict.ratio, verdict.low, verdict.high, verdict.rounds)
-    cells = [each for each in material.plan.cells if each.key in (cell.key, leader)]
-    located = material.book.locations(cells, source)
-    if cell.key not in located or leader not in located:
+    values = source.results.values([case, source.plan.by_id[leader].case], source.quantity, name)
+    if case.id not in values or leader not in values:
         return None
-    return ratio_interval(located[cell.key], located[leader], noise=material.noise)
+    return ratio_interval(values[case.id], values[leader], noise=source.noise)
 
 
-def peak_flops(record: RunRecord, cell: Cell) -> float | None:
-    """Return the measured matrix-product peak in FLOP/s for a cell's precision; CPU only."""
-    if cell.settings.device != "cpu":
+def peak_flops(record: RunRecord, case: Case) -> float | None:
+    """Return the measured matrix-product peak in FLOP/s for a case's precision; CPU only."""
+    if case.settings.device != "cpu":
         return None
-    values = [float(value) for value in record.peak.get(cell.settings.precision, {}).values()]
+    values = [float(value) for value in record.peak.get(case.settings.precision, {}).values()]
     return max(values) * 1e9 if values else None
 
 
-def _proof(material: Material, cell: Cell) -> Proof:
-    found = material.certificates.get(cell.key)
+def _proof(source: Source, case: Case) -> Proof:
+    found = source.certificates.get(case.id)
     if not found:
         return Proof(NO_CERTIFICATE, "No certificate: this number is not proved to be the same computation.")
     if not found["passed"] and "key" not in found:  # nothing was judged: there was no reference, or it broke down

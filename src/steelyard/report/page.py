@@ -5,11 +5,10 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steelyard.errors import UserError
-from steelyard.plan import protocols
 from steelyard.report import details, notices, sections, stability, words
 from steelyard.report.styles import styles
 from steelyard.statistics.sentences import percent
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from steelyard.report.figures import Figure
     from steelyard.report.model import View
     from steelyard.report.sections import Workload
+    from steelyard.results.record import Protocol
 
 TEMPLATES = Path(__file__).parent / "templates"
 PAGE = "page.html.jinja"
@@ -39,13 +39,15 @@ def render(view: View) -> str:
         .render(
             view=view,
             record=view.record,
+            study=view.record.plan.study,
+            options=details.untabled(asdict(view.record.plan.options)),
             workloads=workloads,
             machine=machine,
             notices=notices.gather(view.warnings),
             when=words.moment(view.record.created),
             machine_line=words.machine(view.record.host),
             noise=noise(view),
-            protocol=protocol(view.record.protocol),
+            protocol=protocol(view.record.plan.protocol),
             intervals=words.INTERVALS,
             figures=embedded([figure.as_dict() for figure in drawn]),
             library=library() if drawn else "",
@@ -65,12 +67,9 @@ def noise(view: View) -> str:
     return f"{percent(floor.s_d0)} from round to round, measured by comparing one framework with itself {floor.rounds} times."
 
 
-def protocol(name: str) -> str:
+def protocol(used: Protocol) -> str:
     """Return a protocol's name and what it does."""
-    try:
-        return f"{name}: {protocols.protocol(name).summary}."
-    except UserError:
-        return name or "not recorded"
+    return f"{used.name}: {used.summary}."
 
 
 def embedded(values: Any) -> str:

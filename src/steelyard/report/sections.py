@@ -7,7 +7,6 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from steelyard.catalog import frameworks
 from steelyard.report import costs, forest, losses, series, stability, words
 from steelyard.report.columns import COLUMNS
 
@@ -72,22 +71,14 @@ def workload(comparison: Comparison, styles: dict[str, Style]) -> Workload:
         inputs=list(inputs.values()),
         figures=[figure for figure in drawn if figure],
         missing=missing(comparison),
-        remarks=remarks(comparison),
+        remarks=list(comparison.remarks),
     )
 
 
 def missing(comparison: Comparison) -> list[tuple[str, str]]:
-    """Return (who, why) of gaps and of processes that failed."""
-    found = [(frameworks.framework(gap.environment.partition("@")[0]).title, gap.reason) for gap in comparison.gaps]
+    """Return (framework, reason) of what was skipped, and of processes that failed."""
+    found = [(each.title, each.reason) for each in comparison.skipped]
     return found + [(contender.title, _failure(contender)) for contender in comparison.contenders if contender.failure]
-
-
-def remarks(comparison: Comparison) -> list[tuple[str, str]]:
-    """Return (framework, what is known against it), such as that it is retired."""
-    known = {
-        contender.cell.framework: frameworks.framework(contender.cell.framework) for contender in comparison.contenders
-    }
-    return [(framework.title, framework.note) for framework in known.values() if framework.note]
 
 
 def _failure(contender: Contender) -> str:
@@ -98,7 +89,7 @@ def _failure(contender: Contender) -> str:
 
 def _input(comparison: Comparison, source: str, styles: dict[str, Style]) -> Input:
     measured = [contender for contender in comparison.contenders if source in contender.speeds]
-    rows = [_row(comparison, contender, source, styles[contender.cell.arm]) for contender in measured]
+    rows = [_row(comparison, contender, source, styles[contender.variant]) for contender in measured]
     clauses = [clause.rstrip(".") for clause in words.verdict(comparison, source).split("; ")]
     return Input(
         words.INPUTS[source],

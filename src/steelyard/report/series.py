@@ -8,7 +8,6 @@ import numpy as np
 
 from steelyard.report import figures, notation, words
 from steelyard.report.figures import Figure, extremes
-from steelyard.results import store
 
 if TYPE_CHECKING:
     from steelyard.report.figures import Series
@@ -39,7 +38,7 @@ def step_times(comparison: Comparison, source: str, styles: dict[str, Style]) ->
     layout: dict[str, Any] = {"xaxis": figures.axis("steps, one round after the other", nticks=6, rangemode="tozero")}
     data, notes, shapes = [], [], []
     for row, contender in enumerate(measured):
-        strip = _Strip(row, len(measured), styles[contender.cell.arm])
+        strip = _Strip(row, len(measured), styles[contender.variant])
         data += strip.traces(contender, source)
         layout[strip.axis_key] = strip.axis()
         notes.append(strip.note(contender.title))
@@ -71,7 +70,7 @@ class _Strip:
         for trial, before, after in parts:
             self.starts.append(position)
             for line, values in ((grey, before), (bright, after)):
-                line.add(values, position, max(1, round(POINTS / 2 * len(values) / total)), store.round_of(trial)[0])
+                line.add(values, position, max(1, round(POINTS / 2 * len(values) / total)), trial.job.round)
                 position += len(values)
         return [
             self._trace(grey, {"color": figures.QUIET, "width": 1}, "not counted"),

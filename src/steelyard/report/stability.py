@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.report import figures, notation, words
 from steelyard.report.figures import Figure, plain
-from steelyard.results import store
 
 if TYPE_CHECKING:
     from steelyard.report.model import Comparison, Contender, View
@@ -34,7 +33,7 @@ USING = (
 def rounds(comparison: Comparison, source: str, styles: dict[str, Style]) -> Figure | None:
     """Return each process's distance from its contender's mean; None before there are two rounds."""
     located = [(contender, _located(contender, source)) for contender in comparison.contenders]
-    data = [_deviations(each, values, styles[each.cell.arm]) for each, values in located if len(values) > 1]
+    data = [_deviations(each, values, styles[each.variant]) for each, values in located if len(values) > 1]
     if not data:
         return None
     reach = 1.15 * max(LEAST_REACH, *(abs(y) for trace in data for y in trace["y"]))
@@ -73,7 +72,7 @@ def machine(view: View) -> Figure | None:
 
 
 def _located(contender: Contender, source: str) -> dict[int, float]:
-    found = {store.round_of(trial)[0]: trial.location_ns(source) for trial in contender.trials}
+    found = {trial.job.round: trial.location_ns(source) for trial in contender.trials}
     return {number: value for number, value in found.items() if value}
 
 

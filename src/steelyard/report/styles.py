@@ -37,7 +37,7 @@ class Style:
 
 def styles(comparisons: Iterable[Comparison]) -> dict[str, Style]:
     """Return arm -> style: the same contender looks the same in every workload of a page."""
-    arms = sorted({contender.cell.arm for comparison in comparisons for contender in comparison.contenders})
+    arms = sorted({contender.variant for comparison in comparisons for contender in comparison.contenders})
     return {arm: style(place) for place, arm in enumerate(arms)}
 
 

@@ -7,7 +7,7 @@ import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from steelyard.report import columns, notices, sections, titles, words
+from steelyard.report import columns, notices, sections, words
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from steelyard.report.columns import Column
     from steelyard.report.model import Comparison, Contender, View
+    from steelyard.statistics.verdicts import Verdict
 
 COLOURS = {"certified": "green", "rejected": "bold red", "none": "yellow"}
 SEVERITIES = {"error": "bold red", "warning": "yellow", "note": "dim"}
@@ -59,12 +60,12 @@ def _print_comparison(console: Console, comparison: Comparison) -> None:
 def _print_remarks(console: Console, comparison: Comparison) -> None:
     from rich.text import Text
 
-    known = [(contender.title, titles.settings(contender.cell)) for contender in comparison.contenders]
+    known = [(contender.title, words.settings(contender.case)) for contender in comparison.contenders]
     settings = [(title, f"set to {knobs}.") for title, knobs in known if knobs]
     missing = [
         (who, why if why.startswith("Failed") else f"Not measured. {why}") for who, why in sections.missing(comparison)
     ]
-    remarks = [*missing, *settings, *sections.remarks(comparison)]
+    remarks = [*missing, *settings, *comparison.remarks]
     if remarks:
         console.print()
     for who, said in remarks:
@@ -153,16 +154,23 @@ def _comparison_dict(comparison: Comparison) -> dict[str, Any]:
         "headlines": {source: words.headline(comparison, source) for source in comparison.rankings},
         "sentences": {source: words.verdict(comparison, source) for source in comparison.rankings},
         "verdicts": {
-            source: [asdict(verdict) for verdict in ranking.verdicts] for source, ranking in comparison.rankings.items()
+            source: [_verdict_dict(comparison, verdict) for verdict in ranking.verdicts]
+            for source, ranking in comparison.rankings.items()
         },
-        "contenders": [_contender_dict(contender) for contender in comparison.contenders],
-        "gaps": [asdict(gap) for gap in comparison.gaps],
+        "contenders": [_contender_dict(comparison.group, contender) for contender in comparison.contenders],
+        "skipped": [asdict(each) for each in comparison.skipped],
     }
 
 
-def _contender_dict(contender: Contender) -> dict[str, Any]:
+def _verdict_dict(comparison: Comparison, verdict: Verdict) -> dict[str, Any]:
+    names = {contender.case.id: f"{comparison.group}/{contender.variant}" for contender in comparison.contenders}
+    return asdict(verdict) | {"a": names[verdict.a], "b": names[verdict.b]}
+
+
+def _contender_dict(group: str, contender: Contender) -> dict[str, Any]:
     return {
-        "cell": contender.cell.key,
+        "case": f"{group}/{contender.variant}",
+        "id": contender.case.id,
         "title": contender.title,
         "version": contender.version,
         "mode": contender.mode,

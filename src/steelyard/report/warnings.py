@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from steelyard.report.model import Comparison, Contender, Material, Speed
+    from steelyard.report.model import Comparison, Contender, Source, Speed
 
 INPUT_BOUND = 0.95
 SLOW_FIRST_STEPS = 20
@@ -26,20 +26,20 @@ class Caution:
 
 
 def find(
-    comparisons: tuple[Comparison, ...], disturbances: tuple[dict[str, Any], ...], material: Material
+    comparisons: tuple[Comparison, ...], disturbances: tuple[dict[str, Any], ...], source: Source
 ) -> tuple[Caution, ...]:
     """Look for every kind of warning."""
-    found = list(_of_machine(disturbances, material))
+    found = list(_of_machine(disturbances, source))
     for comparison in comparisons:
         for contender in comparison.contenders:
-            found += _of_contender(comparison, contender, material)
-            for source, speed in contender.speeds.items():
-                found += _of_speed(comparison, contender, source, speed)
+            found += _of_contender(comparison, contender, source)
+            for name, speed in contender.speeds.items():
+                found += _of_speed(comparison, contender, name, speed)
     order = {"error": 0, "warning": 1, "note": 2}
     return tuple(sorted(found, key=lambda warning: order[warning.severity]))
 
 
-def _of_machine(disturbances: tuple[dict[str, Any], ...], material: Material) -> Iterator[Caution]:
+def _of_machine(disturbances: tuple[dict[str, Any], ...], source: Source) -> Iterator[Caution]:
     kept = [line for line in disturbances if line["kept"] and line["reasons"]]
     repeated = sum(not line["kept"] for line in disturbances)
     if kept:
@@ -59,7 +59,7 @@ def _of_machine(disturbances: tuple[dict[str, Any], ...], material: Material) ->
             f"{repeated} rounds were measured again because the machine was disturbed.",
             "Nothing to do: a whole round is repeated, never one contender, and never because of its times.",
         )
-    if not material.noise.measured and material.plan.protocol.sequential:
+    if not source.noise.measured and source.plan.protocol.sequential:
         yield Caution(
             "UnknownNoise",
             "warning",
@@ -67,26 +67,26 @@ def _of_machine(disturbances: tuple[dict[str, Any], ...], material: Material) ->
             "The noise floor of this machine was assumed, not measured.",
             "Leave out --no-calibrate once; the floor is then kept for this machine.",
         )
-    feasible = 1.4 * material.noise.s_d0
-    if feasible > material.plan.options.delta:
+    feasible = 1.4 * source.noise.s_d0
+    if feasible > source.plan.options.delta:
         yield Caution(
             "NoisyMachine",
             "warning",
             "this machine",
-            f"The noise floor is {material.noise.s_d0:.1%}, so 'practically the same' means within {feasible:.1%}, "
-            f"not {material.plan.options.delta:.0%}.",
+            f"The noise floor is {source.noise.s_d0:.1%}, so 'practically the same' means within {feasible:.1%}, "
+            f"not {source.plan.options.delta:.0%}.",
             "A quieter machine would tell smaller differences apart.",
         )
 
 
-def _of_contender(comparison: Comparison, contender: Contender, material: Material) -> Iterator[Caution]:
+def _of_contender(comparison: Comparison, contender: Contender, source: Source) -> Iterator[Caution]:
     subject = f"{contender.title} on {comparison.group}"
-    if contender.cell.key in material.record.impossible:
+    if contender.case.id in source.record.above_peak:
         yield Caution(
             "FasterThanPossible",
             "error",
             subject,
-            material.record.impossible[contender.cell.key],
+            source.record.above_peak[contender.case.id],
             "A synchronisation is missing or work was left out: this is an error, not a record.",
         )
     if contender.failure:

@@ -7,13 +7,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from steelyard.report.notation import HOPELESS, duration, interval, significant, time_unit
-from steelyard.report.titles import settings
 from steelyard.statistics import metrics
 from steelyard.statistics.sentences import factor_digits, percent
 
 if TYPE_CHECKING:
     from steelyard.report.model import Comparison, Contender
     from steelyard.statistics.decision import Ranking
+    from steelyard_worker.case import Case
 
 INPUTS = {
     "pipeline": "Training from the framework's own input pipeline",
@@ -50,7 +50,7 @@ def describe(comparison: Comparison) -> str:
 def headline(comparison: Comparison, source: str) -> str:
     """Return who is the fastest, in as few words as it takes."""
     ranking = comparison.rankings[source]
-    names = {contender.cell.key: contender.title for contender in comparison.contenders}
+    names = {contender.case.id: contender.title for contender in comparison.contenders}
     if len(ranking.order) < 2:
         certified = [names[key] for key in ranking.order]
         return f"No verdict: {'only ' + certified[0] if certified else 'nobody here'} is certified and measured."
@@ -123,9 +123,9 @@ def ratio(comparison: Comparison, contender: Contender, source: str) -> Told:
         return Told(NOTHING)
     if contender.proof.state != "certified":
         return Told("not certified")
-    if contender.impossible:
+    if contender.above_peak:
         return Told("impossible")
-    if contender.cell.key == comparison.rankings[source].leader:
+    if contender.case.id == comparison.rankings[source].leader:
         return Told("fastest")
     if not speed.ratio:
         return Told(NOTHING)
@@ -162,8 +162,13 @@ def share(contender: Contender, source: str) -> str:
 
 def build(contender: Contender) -> str:
     """Return version, mode and the settings that are not the framework's own."""
-    knobs = settings(contender.cell)
+    knobs = settings(contender.case)
     return ", ".join(part for part in (contender.version, contender.mode, knobs) if part)
+
+
+def settings(case: Case) -> str:
+    """Return the knobs of a case in words; empty where all are at their defaults."""
+    return ", ".join(f"{name} {value}" for name, value in sorted(case.settings.knobs.items()))
 
 
 def machine(host: dict[str, Any]) -> str:

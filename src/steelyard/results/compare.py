@@ -38,7 +38,7 @@ def contenders(view: View, a: str, b: str) -> list[Finding]:
         if left and right and left is not right:
             found += [_pair(comparison, source, left, right) for source in comparison.rankings]
     if not found:
-        arms = sorted({contender.cell.arm for comparison in view.comparisons for contender in comparison.contenders})
+        arms = sorted({contender.variant for comparison in view.comparisons for contender in comparison.contenders})
         known = nearest(a if not _anywhere(view, a) else b, arms)
         raise UserError(f"No workload of run {view.name} has both '{a}' and '{b}'.{known}")
     return found
@@ -47,14 +47,14 @@ def contenders(view: View, a: str, b: str) -> list[Finding]:
 def runs(before: View, after: View) -> list[Finding]:
     """Compare every contender that both runs certified, on the same computation and the same machine."""
     _same_terms(before, after)
-    older = {(c.group, x.cell.key): (c, x) for c in before.comparisons for x in c.contenders}
+    older = {(c.group, x.case.id): (c, x) for c in before.comparisons for x in c.contenders}
     found = []
     for comparison in after.comparisons:
         for contender in comparison.contenders:
-            if (comparison.group, contender.cell.key) in older:
+            if (comparison.group, contender.case.id) in older:
                 found += _moved(
                     comparison,
-                    older[comparison.group, contender.cell.key][1],
+                    older[comparison.group, contender.case.id][1],
                     contender,
                     before.name,
                     after.name,
@@ -77,10 +77,10 @@ def _same_terms(before: View, after: View) -> None:
 
 
 def _pick(comparison: Comparison, name: str) -> Contender | None:
-    exact = [c for c in comparison.contenders if c.cell.arm == name]
-    loose = [c for c in comparison.contenders if name in (c.cell.environment, c.cell.framework)]
+    exact = [c for c in comparison.contenders if c.variant == name]
+    loose = [c for c in comparison.contenders if name in (c.case.environment, c.case.framework)]
     if len(exact or loose) > 1:
-        arms = ", ".join(c.cell.arm for c in loose)
+        arms = ", ".join(c.variant for c in loose)
         raise UserError(f"'{name}' could be any of {arms} in {comparison.group}. Name one of them in full.")
     return next(iter(exact or loose), None)
 
@@ -90,8 +90,8 @@ def _anywhere(view: View, name: str) -> bool:
 
 
 def _pair(comparison: Comparison, source: str, left: Contender, right: Contender) -> Finding:
-    titles = {c.cell.key: f"{c.title} {c.version}".strip() for c in (left, right)}
-    verdict = comparison.rankings[source].between(left.cell.key, right.cell.key)
+    titles = {c.case.id: f"{c.title} {c.version}".strip() for c in (left, right)}
+    verdict = comparison.rankings[source].between(left.case.id, right.case.id)
     if verdict is None:
         doubtful = [c.title for c in (left, right) if c.proof.state != "certified"]
         reason = f"{' and '.join(doubtful)} not certified" if doubtful else "they share no round"

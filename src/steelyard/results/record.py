@@ -1,4 +1,4 @@
-"""run.json: what a run set out to do, on which machine, with what; written whole each time it changes."""
+"""run.json: what a run is to do, on which machine, with what; rewritten as a whole each time it changes."""
 
 from __future__ import annotations
 
@@ -6,72 +6,73 @@ import json
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steelyard.errors import UserError, nearest
-from steelyard.plan import options as asked
+from steelyard.plan.protocols import Protocol
+from steelyard.plan.run_plan import Group, RunPlan, Skipped, Variant
+from steelyard_worker import records
 from steelyard_worker.protocol import METHOD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from steelyard.plan.options import Options
-    from steelyard.plan.resolve import RunPlan
+__all__ = ["Group", "Protocol", "RunPlan", "RunRecord", "Skipped", "Variant"]
 
-# Format 1: first.
-FORMAT = 1
+# Format 1: the options alone; reports planned again from the workloads as they were at the time of the report.
+# Format 2: the whole plan with every case.
+FORMAT = 2
 FILE = "run.json"
 CERTIFICATES = "certificates.json"
+ROUNDS = "rounds.jsonl"
 PAGE = "report.html"
 
 
 @dataclass(frozen=True)
 class RunRecord:
-    """The head of a run folder. `state`: running, interrupted, complete."""
+    """The head of a run folder. `state`: running, interrupted, complete.
 
-    study: str
-    title: str
-    question: str
+    `plan` holds every case that was requested; `unavailable` gives a reason for each environment that could not be made.
+    `inputs` describes the data by group, `above_peak` says by case id why a speed is an error.
+    """
+
+    plan: RunPlan
     created: str
     state: str
     command: str
-    plan: dict[str, Any]
-    protocol: str = ""
     machine: str = ""
     host: dict[str, Any] = field(default_factory=dict)
     environments: dict[str, Any] = field(default_factory=dict)
+    unavailable: dict[str, str] = field(default_factory=dict)
     inputs: dict[str, Any] = field(default_factory=dict)
-    gaps: tuple[dict[str, str], ...] = ()
     noise: dict[str, Any] = field(default_factory=dict)
     peak: dict[str, Any] = field(default_factory=dict)
-    impossible: dict[str, str] = field(default_factory=dict)
+    above_peak: dict[str, str] = field(default_factory=dict)
     worker_hash: str = ""
     method: int = METHOD
     steelyard: str = ""
     format: int = FORMAT
 
     @property
-    def options(self) -> Options:
-        """Return what was asked for."""
-        try:
-            return asked.from_dict(self.plan["options"])
-        except (KeyError, TypeError) as error:
-            raise UserError(
-                f"The request of this run is written in a way that this version does not know ({error})."
-            ) from None
+    def study(self) -> str:
+        """Name of the study."""
+        return self.plan.study.name
+
+    @cached_property
+    def available(self) -> RunPlan:
+        """The plan without the cases whose environments could not be made."""
+        return self.plan.without(self.unavailable)
 
 
-def new(plan: RunPlan, command: str) -> RunRecord:
-    """Return the record of a run about to begin."""
+def new(plan: RunPlan, command: str, worker_hash: str) -> RunRecord:
+    """Return the record of a run that is about to begin."""
     from steelyard import __version__
-    from steelyard.measure.launch import worker_hash
 
     return RunRecord(
-        study=plan.study.name, title=plan.study.title, question=plan.study.question,
-        created=datetime.now().astimezone().isoformat(timespec="seconds"), state="running", command=command,
-        plan={"options": asdict(plan.options)}, protocol=plan.protocol.name, worker_hash=worker_hash(),
-        gaps=tuple(asdict(gap) for gap in plan.gaps), steelyard=__version__,
+        plan=plan, created=datetime.now().astimezone().isoformat(timespec="seconds"), state="running",
+        command=command, worker_hash=worker_hash, steelyard=__version__,
     )  # fmt: skip
 
 
@@ -95,7 +96,7 @@ def update(folder: Path, **changes: Any) -> RunRecord:
 
 
 def read(folder: Path) -> RunRecord:
-    """Read run.json; a damaged or unknown one is a UserError that names it."""
+    """Read run.json; UserError names a file that is damaged or of another format."""
     path = folder / FILE
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
@@ -104,12 +105,15 @@ def read(folder: Path) -> RunRecord:
     if not isinstance(raw, dict) or not {"format", "plan", "created", "state"} <= raw.keys():
         raise UserError(f"{path} is not the record of a run, so this run cannot be used.")
     if raw["format"] != FORMAT:
-        raise UserError(f"{path} has format {raw['format']!r}; this version of steelyard reads format {FORMAT}.")
-    known = {name: raw[name] for name in RunRecord.__dataclass_fields__ if name in raw}
+        raise UserError(
+            f"{path} has format {raw['format']!r}, which another version of steelyard wrote; this version reads format "
+            f"{FORMAT}. Read it with that version, or measure again."
+        )
     try:
-        return RunRecord(**{**known, "gaps": tuple(known.get("gaps", ()))})
-    except TypeError as error:
-        raise UserError(f"{path} is not whole ({error}), so this run cannot be used.") from None
+        found: RunRecord = records.build(RunRecord, raw, "run")
+    except ValueError as error:
+        raise UserError(f"{path} is damaged ({error}), so this run cannot be used.") from None
+    return found
 
 
 def new_folder(runs: Path, study: str) -> Path:

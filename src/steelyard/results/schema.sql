@@ -12,10 +12,10 @@ CREATE TABLE runs (
 CREATE TABLE trials (
     run            TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
     id             TEXT NOT NULL,
-    task           TEXT NOT NULL,
-    cell           TEXT NOT NULL,
+    kind           TEXT NOT NULL,    -- measure
+    case_id        TEXT NOT NULL,
     round          INTEGER NOT NULL,
-    attempt        INTEGER NOT NULL, -- a disturbed round is tried again; the last attempt counts
+    attempt        INTEGER NOT NULL, -- a disturbed round is repeated; the last attempt counts
     framework      TEXT NOT NULL,
     workload       TEXT NOT NULL,
     preset         TEXT NOT NULL,
@@ -40,7 +40,7 @@ CREATE TABLE trials (
 CREATE TABLE blocks (
     run        TEXT NOT NULL,
     trial      TEXT NOT NULL,
-    input      TEXT NOT NULL,        -- pipeline, resident
+    input      TEXT NOT NULL,        -- pipeline, cached
     phase      TEXT NOT NULL,        -- first, training, warm-up, counted
     steps      INTEGER NOT NULL,
     start_ns   INTEGER NOT NULL,     -- the worker's monotonic clock

@@ -17,7 +17,7 @@ FILE = "index.sqlite"
 RUN = record.FILE
 BUSY_S = 30
 TRIALS = "trials"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 class Store:
@@ -80,11 +80,6 @@ class Store:
         )
         self._open(path)
 
-    def rebuild(self) -> None:
-        """Forget everything and read every run folder again."""
-        self._base.execute("DELETE FROM runs")
-        self._ingest_all()
-
     def _ingest_all(self) -> None:
         for path in sorted(self.folder.glob(f"*/{RUN}")):
             try:
@@ -113,7 +108,7 @@ class Store:
     def _change(self, *statements: tuple[str, list[Any]]) -> None:
         """Run each statement for its rows, all or nothing.
 
-        An index that cannot be written stops nobody: it catches up from the event files.
+        If the index cannot be written, the run continues; the index is rebuilt later from the event files.
         """
         try:
             self._base.execute("BEGIN IMMEDIATE")
@@ -132,7 +127,7 @@ class Store:
         """Index a run from its run.json; what it says now replaces what it said before. A damaged one is a UserError."""
         known = record.read(folder)
         row = {key: getattr(known, key) for key in ("study", "created", "state", "machine", "method")}
-        row |= {"id": folder.name, "folder": str(folder), "plan": json.dumps(known.plan)}
+        row |= {"id": folder.name, "folder": str(folder), "plan": json.dumps(known.plan.to_dict())}
         names = ", ".join(row)
         updates = ", ".join(f"{name} = excluded.{name}" for name in row if name != "id")
         marks = ", ".join(f":{name}" for name in row)
@@ -153,7 +148,7 @@ class Store:
     def runs(self) -> list[dict[str, Any]]:
         """Return every run, the newest first."""
         rows = self._base.execute(
-            "SELECT runs.*, (SELECT count(*) FROM trials WHERE run = runs.id AND task = 'measure') AS processes"
+            "SELECT runs.*, (SELECT count(*) FROM trials WHERE run = runs.id AND kind = 'measure') AS processes"
             " FROM runs ORDER BY created DESC, id DESC"
         )
         return [dict(row) for row in rows]
@@ -175,11 +170,11 @@ class Store:
 
 
 def _row(run: str, trial: Trial) -> dict[str, Any]:
-    job = trial.job
+    job, case = trial.job, trial.job.case
     return {
-        "run": run, "id": trial.folder.name, "task": job.task, "cell": cell_of(trial),
-        "round": round_of(trial)[0], "attempt": round_of(trial)[1],
-        "framework": job.framework, "workload": job.workload, "preset": job.preset, "mode": job.settings.mode,
+        "run": run, "id": trial.folder.name, "kind": job.kind, "case_id": case.id,
+        "round": job.round, "attempt": job.attempt,
+        "framework": case.framework, "workload": case.workload, "preset": case.preset, "mode": case.settings.mode,
         "method": trial.method, "worker_hash": job.worker_hash, "job": json.dumps(asdict(job)),
         "applied": json.dumps(trial.applied), "libraries": json.dumps(trial.libraries),
         "phases_ns": json.dumps(trial.phases_ns), "to_first_step_ns": trial.first_step_since_spawn_ns,
@@ -188,22 +183,6 @@ def _row(run: str, trial: Trial) -> dict[str, Any]:
         "warnings": json.dumps(trial.warnings), "error_kind": trial.error[0] if trial.error else None,
         "error_message": trial.error[1] if trial.error else None, "done": int(trial.done), "folder": str(trial.folder),
     }  # fmt: skip
-
-
-def cell_of(trial: Trial) -> str:
-    """Return the cell's key: a trial is named `round.attempt/cell`."""
-    return trial.job.trial.partition("/")[2]
-
-
-def group_of(trial: Trial) -> str:
-    """Return the group of the trial's cell."""
-    return f"{trial.job.workload}:{trial.job.preset}"
-
-
-def round_of(trial: Trial) -> tuple[int, int]:
-    """Return (round, attempt); round 0 is outside the rounds."""
-    number, _, attempt = trial.job.trial.partition("/")[0].partition(".")
-    return int(number), int(attempt or 0)
 
 
 def _trial(folder: Path, row: sqlite3.Row, blocks: list[Block]) -> Trial:

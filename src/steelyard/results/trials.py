@@ -1,4 +1,4 @@
-"""A trial folder -> one Trial: the live view, the store and its rebuild all go through `read`."""
+"""A trial folder -> one Trial. The launcher and the index both use `read`."""
 
 from __future__ import annotations
 

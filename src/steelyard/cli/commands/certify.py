@@ -13,7 +13,7 @@ from steelyard.catalog import workloads
 from steelyard.certificates.method import FULL_BATCH, FULL_SIZE, Scope
 from steelyard.cli.commands import selection
 from steelyard.errors import UserError
-from steelyard.plan import resolve as plan
+from steelyard.plan import resolve
 from steelyard.plan.options import Options
 from steelyard.results import record
 
@@ -28,20 +28,23 @@ FULL_SILENCE_S = 3600.0
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Certify every cell of the selection; the exit code is 1 when one is rejected or could not be tried."""
+    """Certify every selected case; the exit code is 1 when one is rejected or could not be run."""
     from steelyard import run as runs
+    from steelyard.measure.launch import worker_hash
 
     options, scope = _request(arguments)
     root = selection.runs_of(arguments)
-    wanted = plan.plan(options)
+    plan = resolve.plan(options)
     selection.check_cache()
-    folder = record.new_folder(root, f"{wanted.study.name}-certificates")
-    record.write(folder, record.new(wanted, shlex.join(["steelyard", *sys.argv[1:]])))
+    folder = record.new_folder(root, f"{plan.study.name}-certificates")
+    record.write(folder, record.new(plan, shlex.join(["steelyard", *sys.argv[1:]]), worker_hash()))
     screen = selection.screen_of(arguments)
     try:
-        found = runs.certify(options, folder, screen, fresh=arguments.fresh, scope=scope)
+        by_id = runs.certify(plan, folder, screen, fresh=arguments.fresh, scope=scope)
     finally:
         screen.close()
+    names = record.read(folder).plan.by_id
+    found = {names[case_id].key: certificate for case_id, certificate in by_id.items()}
     if arguments.json:
         print(json.dumps(found, indent=1))
     else:
@@ -50,7 +53,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _request(arguments: argparse.Namespace) -> tuple[Options, Scope]:
-    """Return what to certify: what was named; with --all every small preset, with --full every published one."""
+    """Return what to certify: the named workloads; with --all every small preset, with --full every published one."""
     if arguments.silence is None:
         arguments.silence = FULL_SILENCE_S if arguments.full else Options.silence_s
     options = selection.options_of(arguments)
@@ -71,7 +74,7 @@ def _print(found: dict[str, dict[str, Any]]) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    table = Table("", "cell", "finding", box=None, pad_edge=False)
+    table = Table("", "case", "finding", box=None, pad_edge=False)
     for key, certificate in found.items():
         mark = "[green]certified[/]" if certificate.get("passed") else "[red]REJECTED[/]"
         table.add_row(mark, escape(key), escape(certificate["sentence"]))

@@ -119,7 +119,7 @@ def _run_row(folder: Path) -> dict[str, Any]:
     try:
         known = record.read(folder)
     except UserError:
-        return {"run": folder.name, "study": "", "state": "damaged", "processes": 0, "page": ""}
+        return {"run": folder.name, "study": "", "state": "unreadable", "processes": 0, "page": ""}
     page = folder / record.PAGE
     processes = sum(1 for _ in folder.glob("trials/*/"))
     return {

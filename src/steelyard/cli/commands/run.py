@@ -1,4 +1,4 @@
-"""`steelyard run`: plan, do, report."""
+"""`steelyard run`: plan, measure, report."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from steelyard.cli.arguments import parser
 from steelyard.cli.commands import selection
 from steelyard.errors import UserError
-from steelyard.plan import estimate
-from steelyard.plan import resolve as plan
+from steelyard.plan import resolve
 from steelyard.results import record
 
 if TYPE_CHECKING:
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from steelyard.plan.options import Options
+    from steelyard.plan.run_plan import RunPlan
     from steelyard.results.record import RunRecord
 
 
@@ -29,22 +29,25 @@ def execute(arguments: argparse.Namespace) -> int:
     from steelyard.report import terminal
 
     root = selection.runs_of(arguments)
-    options, folder = _request(arguments, root)
+    folder, plan = _resumed(arguments, root) if arguments.resume else (None, resolve.plan(_options(arguments)))
     if arguments.dry_run:
-        estimate.show(plan.plan(options), as_json=arguments.json)
+        from steelyard.cli import dry_run
+
+        dry_run.show(plan, as_json=arguments.json)
         return 0
     selection.check_cache()
-    folder = folder or _begin(options, root)
+    folder = folder or _begin(plan, root)
     with selection.store_of(folder.parent):
-        pass  # a damaged index is mended, and spoken of, before anything is measured
+        pass  # a damaged index is rebuilt, and reported, before anything is measured
     screen = selection.screen_of(arguments)
     try:
-        page = runs.run(options, folder, screen)
+        page = runs.run(plan, folder, screen)
     except KeyboardInterrupt:
         screen.close()
         where = f" --runs {shlex.quote(arguments.runs)}" if arguments.runs else ""
         print(
-            f"steelyard: stopped. Everything finished so far is kept; go on with: steelyard run --resume {folder.name}{where}",
+            "steelyard: stopped. Every finished process is kept; continue with: "
+            f"steelyard run --resume {folder.name}{where}",
             file=sys.stderr,
         )
         return 130
@@ -57,64 +60,77 @@ def execute(arguments: argparse.Namespace) -> int:
     return 0
 
 
-# What may be said anew when a run goes on: nothing that decides what is measured.
-BESIDE_RESUME = {"resume", "silence", "minutes", "runs", "json", "plain", "dry_run"}
+# Options that may be given again when a run continues: none of them decides what is measured.
+ALLOWED_WITH_RESUME = {"resume", "silence", "minutes", "runs", "json", "plain", "dry_run"}
 
 
-def _request(arguments: argparse.Namespace, root: Path) -> tuple[Options, Path | None]:
-    if not arguments.resume:
-        more = {
-            "protocol": arguments.protocol,
-            "rounds": selection.rounds_of(arguments.rounds),
-            "delta": _delta(arguments.delta),
-            "minutes": arguments.minutes,
-        }
-        more |= {
-            "certify": not arguments.no_certify,
-            "calibrate": not arguments.no_calibrate,
-            "guard": not arguments.no_guard,
-        }
-        return selection.options_of(arguments, loader_workers=arguments.loader_workers, **more), None
+def _options(arguments: argparse.Namespace) -> Options:
+    return selection.options_of(
+        arguments,
+        loader_workers=arguments.loader_workers,
+        protocol=arguments.protocol,
+        rounds=selection.rounds_of(arguments.rounds),
+        delta=_delta(arguments.delta),
+        minutes=arguments.minutes,
+        certify=not arguments.no_certify,
+        calibrate=not arguments.no_calibrate,
+        guard=not arguments.no_guard,
+    )
+
+
+def _resumed(arguments: argparse.Namespace, root: Path) -> tuple[Path, RunPlan]:
+    """Return the folder of the run to continue and its plan as recorded, with the options that may change."""
     _check_nothing_else(arguments)
     folder = record.find(root, arguments.resume)
     known = record.read(folder)
     _check_same(folder, known)
-    minutes = known.options.minutes if arguments.minutes is None else arguments.minutes
-    return replace(known.options, silence_s=arguments.silence, minutes=minutes), folder
+    options = known.plan.options
+    minutes = options.minutes if arguments.minutes is None else arguments.minutes
+    return folder, replace(known.plan, options=replace(options, silence_s=arguments.silence, minutes=minutes))
 
 
 def _check_nothing_else(arguments: argparse.Namespace) -> None:
-    """Refuse options that a run which goes on would not heed."""
-    usual = vars(parser(["run"]).parse_args(["run"]))
-    said = [name for name, value in vars(arguments).items() if name not in BESIDE_RESUME and value != usual.get(name)]
-    if said:
-        options = ", ".join("--" + name.replace("_", "-") for name in said)
+    """Refuse options that a continued run would ignore."""
+    defaults = vars(parser(["run"]).parse_args(["run"]))
+    given = [
+        name
+        for name, value in vars(arguments).items()
+        if name not in ALLOWED_WITH_RESUME and value != defaults.get(name)
+    ]
+    if given:
+        options = ", ".join("--" + name.replace("_", "-") for name in given)
         raise UserError(
-            f"--resume goes on with a run as it was begun, so {options} cannot be given beside it; "
+            f"--resume continues a run with the options it was started with, so {options} cannot be given with it; "
             "--minutes and --silence can."
         )
 
 
 def _check_same(folder: Path, known: RunRecord) -> None:
-    """Rounds of one run must come from one way of measuring and one machine."""
+    """Refuse to mix rounds of different measuring code, workloads or machines."""
     from steelyard import host
     from steelyard.measure.launch import worker_hash
 
     if known.worker_hash != worker_hash():
         raise UserError(
-            f"Run {folder.name} was begun with other measuring code, so its rounds cannot be continued. Start a new run."
+            f"Run {folder.name} was started with different measuring code, so it cannot be continued. Start a new run."
+        )
+    if changed := resolve.changed_workloads(known.plan):
+        raise UserError(
+            f"The files of {', '.join(changed)} have changed since run {folder.name} was started, so it cannot be "
+            "continued. Start a new run."
         )
     if known.machine and known.machine != host.describe().fingerprint():
         raise UserError(
-            f"Run {folder.name} was begun on another machine (or this one has changed), so it cannot be continued. "
+            f"Run {folder.name} was started on another machine, or this machine has changed, so it cannot be continued. "
             "Start a new run."
         )
 
 
-def _begin(options: Options, root: Path) -> Path:
-    wanted = plan.plan(options)
-    folder = record.new_folder(root, wanted.study.name)
-    record.write(folder, record.new(wanted, shlex.join(["steelyard", *sys.argv[1:]])))
+def _begin(plan: RunPlan, root: Path) -> Path:
+    from steelyard.measure.launch import worker_hash
+
+    folder = record.new_folder(root, plan.study.name)
+    record.write(folder, record.new(plan, shlex.join(["steelyard", *sys.argv[1:]]), worker_hash()))
     return folder
 
 

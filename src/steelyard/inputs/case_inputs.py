@@ -1,0 +1,122 @@
+"""What cases compute on, made once and shared: initial weights, prepared data and its order, a synthetic batch."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from steelyard.catalog import workloads
+from steelyard.errors import UserError
+from steelyard.files import atomic
+from steelyard.files.paths import cache_folder
+from steelyard.inputs import data, weights
+from steelyard.inputs.data.order import write_order
+from steelyard.inputs.data.synthetic import synthesise
+from steelyard_worker import tensors
+from steelyard_worker.protocol import Data
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from steelyard.plan.run_plan import RunPlan
+    from steelyard_worker.case import Case
+
+SYNTHETIC_SEED = 20
+FEWEST_ORDERED_STEPS = 2000
+
+
+@dataclass(frozen=True)
+class CaseInputs:
+    """Folders that jobs name. `origin` describes the data in words; `identity` is a hash of everything."""
+
+    weights: Path
+    data: Data
+    origin: str
+    meta: dict[str, Any]
+    identity: str
+
+
+def prepare(plan: RunPlan, report: Callable[[data.Progress], None]) -> dict[str, CaseInputs]:
+    """Make or reuse the inputs of every case; returns {recipe: inputs}, as cases with the same recipe share theirs.
+
+    UserError when the inputs of a case differ from those that a run began with.
+    """
+    found: dict[str, CaseInputs] = {}
+    for variant in plan.variants:
+        key = recipe(variant.case)
+        if key not in found:
+            found[key] = _prepare(plan, variant.case, report)
+        if variant.case.inputs not in ("", found[key].identity):
+            raise UserError(
+                f"The data or the initial weights of {variant.group} have changed since this run began, so it cannot be "
+                "continued. Start a new run."
+            )
+    return found
+
+
+def recipe(case: Case) -> str:
+    """Return a key of everything in a case that decides its inputs."""
+    return atomic.key("inputs", case.specification, sorted(case.sizes.items()), case.data, case.seed)
+
+
+def _prepare(plan: RunPlan, case: Case, report: Callable[[data.Progress], None]) -> CaseInputs:
+    network = workloads.described(Path(plan.workload_folders[case.workload]), case.sizes)
+    initial = weights.initialise(network.parameters, case.seed)
+    synthetic = synthesise(network, case.batch, SYNTHETIC_SEED, case.specification)
+    if not case.data:
+        found = Data(synthetic=str(synthetic))
+        return CaseInputs(initial, found, "synthetic batches", {}, _identity(initial, found))
+    options = {key: value for key, value in case.data.items() if key != "name"}
+    folder = Path(plan.options.data).expanduser() if plan.options.data else None
+    prepared = data.prepare(data.DataRequest(case.data["name"], folder, options), report)
+    initial = _with_embedding(initial, prepared.folder)
+    order = write_order(_train_count(prepared.folder), case.batch, _steps(plan), case.seed)
+    found = Data(str(synthetic), str(prepared.folder), str(order), plan.study.evaluation_limit)
+    return CaseInputs(initial, found, _origin(prepared.meta), prepared.meta, _identity(initial, found))
+
+
+def _with_embedding(initial: Path, prepared: Path) -> Path:
+    """Replace the random word vectors by those that come with the data, where there are any."""
+    vectors = tensors.read(prepared).get("embedding")
+    if vectors is None:
+        return initial
+
+    def fill(folder: Path) -> None:
+        tensors.write(folder, {**tensors.read(initial), "embedding.weight": vectors}, tensors.read_meta(initial))
+
+    return atomic.place(cache_folder() / "weights" / atomic.key("embedded", initial.name, prepared.name), fill)
+
+
+def _origin(meta: dict[str, Any]) -> str:
+    """Describe the data: which, how much of it, and how it was checked."""
+    checked = {
+        "official": "checksums agree with the official data",
+        "pinned": "checksums agree with the known files",
+    }
+    part = "a subset, " if meta.get("subset") else ""
+    verified = checked.get(meta["verified"], "only its layout could be checked")
+    return (
+        f"{meta['title']}: {part}{meta['train_count']:,} training and {meta['test_count']:,} test samples; {verified}."
+    )
+
+
+def _train_count(folder: Path) -> int:
+    entries = tensors.read_index(folder)["tensors"]
+    return int(entries["position/train"]["shape"][0])
+
+
+def _steps(plan: RunPlan) -> int:
+    """Return the steps that the order covers; after them it repeats, so this only limits how soon batches recur."""
+    schedule = plan.protocol.schedule
+    return max(plan.study.train_steps + schedule.warmup_cap_steps + schedule.counted_max, FEWEST_ORDERED_STEPS)
+
+
+def _identity(initial: Path, found: Data) -> str:
+    """Return a hash of the folders' names, each of which is a hash of the folder's content or recipe."""
+    names = [
+        initial.name,
+        *(Path(path).name for path in (found.synthetic, found.prepared, found.order) if path),
+    ]
+    return hashlib.sha256("\0".join(names).encode()).hexdigest()[:16]

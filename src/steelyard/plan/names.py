@@ -1,0 +1,67 @@
+"""Cases of a group -> names that tell them apart: one to type, one to show."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from steelyard.plan.run_plan import Variant
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from steelyard.plan.run_plan import FrameworkFacts
+    from steelyard_worker.case import Case
+
+
+def variants(group: str, cases: Sequence[Case], frameworks: Mapping[str, FrameworkFacts]) -> tuple[Variant, ...]:
+    """Name every case of a group.
+
+    A name has the environment, the mode, every knob that was set, and every other field in which cases of the group
+    differ. A title has the framework, a requested version, a mode that is not the default, and of the rest only what
+    distinguishes cases of one environment and mode.
+    """
+    return tuple(Variant(group, _name(case, cases), _title(case, cases, frameworks), case) for case in cases)
+
+
+def _name(case: Case, cases: Sequence[Case]) -> str:
+    knobs = [f"{name}={value}" for name, value in sorted(case.settings.knobs.items())]
+    others = [f"{name}={value}" for name, value in _fields(case).items() if _differs(name, case, cases)]
+    return ",".join([f"{case.environment}/{case.settings.mode}", *knobs, *others])
+
+
+def _title(case: Case, cases: Sequence[Case], frameworks: Mapping[str, FrameworkFacts]) -> str:
+    known = frameworks[case.framework]
+    parts = [f"{known.title} {case.version}".strip()]
+    if case.settings.mode != known.default_mode:
+        parts.append(case.settings.mode)
+    relatives = [each for each in cases if (each.environment, each.settings.mode) == (case.environment, case.settings.mode)]
+    knobs = sorted(case.settings.knobs)
+    parts += [f"{name} {case.settings.knobs[name]}" for name in knobs if _knob_differs(name, case, relatives)]
+    parts += [f"{name} {value}" for name, value in _fields(case).items() if _differs(name, case, relatives)]
+    return ", ".join(parts)
+
+
+def _fields(case: Case) -> dict[str, Any]:
+    """Return what may vary inside a group beside environment, mode and knobs, by the name that is shown."""
+    settings = case.settings
+    return {
+        "task": case.task,
+        "batch": case.batch,
+        "device": settings.device,
+        "precision": settings.precision,
+        "threads": settings.threads,
+        "deterministic": settings.deterministic,
+        "optimizer": case.optimizer.name,
+        "implementation": case.optimizer.implementation,
+        "strategy": case.strategy,
+        "workers": case.loader_workers,
+        "seed": case.seed,
+    }
+
+
+def _differs(name: str, case: Case, cases: Sequence[Case]) -> bool:
+    return any(_fields(each)[name] != _fields(case)[name] for each in cases)
+
+
+def _knob_differs(name: str, case: Case, cases: Sequence[Case]) -> bool:
+    return any(each.settings.knobs.get(name) != case.settings.knobs[name] for each in cases)

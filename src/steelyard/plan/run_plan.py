@@ -1,0 +1,162 @@
+"""Everything a run will do, as plain data: stored whole in run.json, so that reports and resumed runs need nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from steelyard.plan.options import Options  # noqa: TC001 - annotations are read when a plan is built from JSON
+from steelyard.plan.protocols import Protocol  # noqa: TC001 - annotations are read when a plan is built from JSON
+from steelyard.plan.studies import Study  # noqa: TC001 - annotations are read when a plan is built from JSON
+from steelyard_worker import records
+from steelyard_worker.case import Case  # noqa: TC001 - annotations are read when a plan is built from JSON
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+LONGEST_FILE_NAME = 120
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A case of a group. `name` is unique in the group, as typed on the command line; `title` is what tables show."""
+
+    group: str
+    name: str
+    title: str
+    case: Case
+
+    @property
+    def key(self) -> str:
+        """Unique in a run, for people and file names; programs use the case's id."""
+        return f"{self.group}/{self.name}"
+
+    @property
+    def file_name(self) -> str:
+        """The key with only those characters that every file system takes."""
+        plain = "".join(letter if letter.isalnum() or letter in ".-=@" else "_" for letter in self.key)
+        return plain if len(plain) <= LONGEST_FILE_NAME else f"{plain[:LONGEST_FILE_NAME]}-{self.case.id}"
+
+
+@dataclass(frozen=True)
+class Group:
+    """Variants that are compared with each other, and the facts of their workload that reports show.
+
+    `metric` names the scores of the predictions; `summary` describes the preset; `training_flops` are per sample.
+    `implemented_by` and `float64` list the frameworks that implement the workload, and those that can do so in float64.
+    """
+
+    name: str
+    title: str
+    unit: str
+    metric: str
+    summary: str
+    parameters: int
+    training_flops: int
+    implemented_by: tuple[str, ...]
+    float64: tuple[str, ...]
+    variants: tuple[Variant, ...]
+
+    @property
+    def cases(self) -> list[Case]:
+        """The variants' cases."""
+        return [variant.case for variant in self.variants]
+
+    @property
+    def titles(self) -> dict[str, str]:
+        """Case id -> title."""
+        return {variant.case.id: variant.title for variant in self.variants}
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A framework that cannot run a group, and why. `title` is its name as shown, with a requested version."""
+
+    group: str
+    environment: str
+    title: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class FrameworkFacts:
+    """What reports show of a framework; `note` is empty where there is nothing to say, such as that it is retired."""
+
+    title: str
+    default_mode: str
+    maintained: bool = True
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """The cases of a run in their groups, the protocol they are measured by, and what was requested."""
+
+    options: Options
+    study: Study
+    protocol: Protocol
+    groups: tuple[Group, ...]
+    skipped: tuple[Skipped, ...]
+    frameworks: dict[str, FrameworkFacts]
+    workload_folders: dict[str, str]  # workload -> folder with its network.py and implementations
+    workload_hashes: dict[str, str]  # workload -> hash of the files in that folder
+
+    @property
+    def variants(self) -> list[Variant]:
+        """Every variant of every group, in the order requested."""
+        return [variant for group in self.groups for variant in group.variants]
+
+    @cached_property
+    def by_id(self) -> dict[str, Variant]:
+        """Case id -> variant."""
+        return {variant.case.id: variant for variant in self.variants}
+
+    def group(self, name: str) -> Group:
+        """Return a group by name; KeyError when there is none."""
+        return {group.name: group for group in self.groups}[name]
+
+    @property
+    def environments(self) -> list[str]:
+        """Names of the environments that the cases need."""
+        return list(dict.fromkeys(variant.case.environment for variant in self.variants))
+
+    def title(self, case: Case) -> str:
+        """Return the title of a case's framework, with the version where one was requested."""
+        return f"{self.frameworks[case.framework].title} {case.version}".strip()
+
+    def without(self, unavailable: Mapping[str, str]) -> RunPlan:
+        """Leave out the cases of environments that could not be made ({name: reason}); they become skipped."""
+        gone = [each for each in self.variants if each.case.environment in unavailable]
+        skipped = [
+            Skipped(each.group, name, self.title(each.case), unavailable[name])
+            for each in gone
+            for name in [each.case.environment]
+        ]
+        kept = self._filtered(lambda case: case.environment not in unavailable)
+        return replace(kept, skipped=(*self.skipped, *dict.fromkeys(skipped)))
+
+    def with_inputs(self, identity: Callable[[Case], str]) -> RunPlan:
+        """Return the plan whose cases name the inputs that were prepared for them; ids follow."""
+
+        def ready(variant: Variant) -> Variant:
+            return replace(variant, case=replace(variant.case, inputs=identity(variant.case)))
+
+        groups = (replace(group, variants=tuple(map(ready, group.variants))) for group in self.groups)
+        return replace(self, groups=tuple(groups))
+
+    def _filtered(self, wanted: Callable[[Case], bool]) -> RunPlan:
+        groups = (
+            replace(group, variants=tuple(each for each in group.variants if wanted(each.case))) for group in self.groups
+        )
+        return replace(self, groups=tuple(group for group in groups if group.variants))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for run.json."""
+        return asdict(self)
+
+    @staticmethod
+    def from_dict(raw: Any) -> RunPlan:
+        """Read what `to_dict` wrote; ValueError names the field that is missing or malformed."""
+        found: RunPlan = records.build(RunPlan, raw, "plan")
+        return found

@@ -1,0 +1,74 @@
+"""Trials of a run by case and round: the latest attempt of each round counts."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from steelyard.results.quantities import Quantity
+    from steelyard.results.trials import Trial
+    from steelyard_worker.case import Case
+
+
+@dataclass
+class RoundResults:
+    """Trials by case id and round; a later attempt at a round replaces an earlier one, in whatever order they are added."""
+
+    latest: dict[str, dict[int, Trial]] = field(default_factory=lambda: defaultdict(dict))
+
+    def add(self, trial: Trial) -> None:
+        """Add an ended trial."""
+        rounds, job = self.latest[trial.job.case.id], trial.job
+        if job.round not in rounds or rounds[job.round].job.attempt <= job.attempt:
+            rounds[job.round] = trial
+
+    @property
+    def finished(self) -> dict[str, dict[int, Trial]]:
+        """Finished trials: case id -> {round: trial}."""
+        return {
+            key: {number: trial for number, trial in rounds.items() if trial.done}
+            for key, rounds in self.latest.items()
+        }
+
+    @property
+    def failed(self) -> dict[str, Trial]:
+        """The latest failure of each case that failed; such a case is not run again."""
+        failures = {
+            key: [rounds[n] for n in sorted(rounds) if not rounds[n].done] for key, rounds in self.latest.items()
+        }
+        return {key: found[-1] for key, found in failures.items() if found}
+
+    def has(self, case_id: str, number: int) -> bool:
+        """Return whether a case has finished a round."""
+        return number in self.latest[case_id] and self.latest[case_id][number].done
+
+    def discard(self, rejected: Callable[[Trial], bool]) -> None:
+        """Remove trials, so that their rounds are run again."""
+        for rounds in self.latest.values():
+            for number in [number for number, trial in rounds.items() if rejected(trial)]:
+                del rounds[number]
+
+    def values(self, cases: Iterable[Case], quantity: Quantity, source: str) -> dict[str, dict[int, float]]:
+        """Return case id -> {round: value} of one quantity on one input.
+
+        Cases that failed are left out, and so are cases that finished rounds without this quantity; a case without any
+        finished round yet is there with no values.
+        """
+        finished, failed = self.finished, self.failed
+        found = {
+            case.id: quantity.of_rounds(finished.get(case.id, {}), source) for case in cases if case.id not in failed
+        }
+        return {key: rounds for key, rounds in found.items() if rounds or not finished.get(key)}
+
+
+def collect(trials: Iterable[Trial]) -> RoundResults:
+    """Return the measuring trials of a run that ended."""
+    results = RoundResults()
+    for trial in trials:
+        if trial.job.kind == "measure" and (trial.done or trial.error):
+            results.add(trial)
+    return results

@@ -1,0 +1,131 @@
+"""A case: everything that decides one measured computation and the settings it runs with."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any
+
+ID_LENGTH = 16
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the adapter applies and then reads back from the framework."""
+
+    mode: str
+    device: str = "cpu"
+    threads: int = 0  # 0: the framework's own default
+    precision: str = "float32"
+    deterministic: bool = False
+    knobs: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Optimizer:
+    """An update rule with its constants; `decay` lists the tensors under weight decay.
+
+    clip: largest global L2 norm of all gradients together; larger gradients are scaled down first. 0: no clipping.
+    implementation: "native" (the framework's own) or "reference" (the canonical formula, written out).
+    form: "canonical" (epsilon outside the square root, after bias correction) or "epsilon-hat".
+    correction: precision in which 1 - beta^t is computed: "float64" or "float32".
+    """
+
+    name: str
+    learning_rate: float
+    momentum: float = 0.0
+    nesterov: bool = False
+    beta1: float = 0.9
+    beta2: float = 0.999
+    epsilon: float = 1e-8
+    weight_decay: float = 0.0
+    decay: tuple[str, ...] = ()
+    clip: float = 0.0
+    implementation: str = "native"
+    form: str = "canonical"
+    correction: str = "float64"
+
+    def corrections(self, t: int) -> tuple[float, float]:
+        """Return 1 - beta1^t and 1 - beta2^t, computed in the precision that the rule declares.
+
+        In float32 every power is rounded once. Libraries' own float32 powers differ from this, and from each other, by
+        one unit in the last place at times.
+        """
+        if self.correction == "float64":
+            return 1 - self.beta1**t, 1 - self.beta2**t
+        first, second = (_single(1 - _single(_single(beta) ** t)) for beta in (self.beta1, self.beta2))
+        return first, second
+
+
+def _single(value: float) -> float:
+    """Round to float32."""
+    return float(struct.unpack("f", struct.pack("f", value))[0])
+
+
+@dataclass(frozen=True)
+class Case:
+    """One computation in one framework with all its settings. Two results are comparable where their cases are equal,
+    except for what is being compared.
+
+    task: what the process does with the network: "training".
+    sizes: the preset's sizes after every override; "batch" is the number of samples per step.
+    specification: hash of the network's description and its sizes.
+    data: the data set and how it is prepared; empty: synthetic batches only.
+    version: the framework version that was requested; empty: the locked default.
+    strategy: how the computation is spread over devices: "single".
+    loader_workers: processes of the framework's own data loader.
+    inputs: hash of initial weights, prepared data, order of batches and synthetic batch; empty until these are prepared.
+    """
+
+    workload: str
+    preset: str
+    sizes: dict[str, Any]
+    specification: str
+    data: dict[str, Any]
+    optimizer: Optimizer
+    framework: str
+    settings: Settings
+    version: str = ""
+    task: str = "training"
+    strategy: str = "single"
+    seed: int = 0
+    loader_workers: int = 0
+    inputs: str = ""
+
+    @cached_property
+    def id(self) -> str:
+        """Digest of every field: equal for equal cases, in every run and on every machine."""
+        text = json.dumps(asdict(self), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        return hashlib.sha256(text.encode()).hexdigest()[:ID_LENGTH]
+
+    @property
+    def batch(self) -> int:
+        """Samples per step."""
+        return int(self.sizes["batch"])
+
+    @property
+    def environment(self) -> str:
+        """Name of the environment that the case runs in: the framework, and its version where one was requested."""
+        return f"{self.framework}@{self.version}" if self.version else self.framework
+
+
+def differences(a: Case, b: Case) -> dict[str, tuple[Any, Any]]:
+    """Return {dotted field: (value in a, value in b)} for every field in which two cases differ."""
+    left, right = _flat(asdict(a)), _flat(asdict(b))
+    missing = "not set"
+    return {
+        name: (left.get(name, missing), right.get(name, missing))
+        for name in dict.fromkeys([*left, *right])
+        if left.get(name, missing) != right.get(name, missing)
+    }
+
+
+def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        path = f"{prefix}{name}"
+        found |= _flat(value, f"{path}.") if isinstance(value, dict) and value else {path: value}
+    return found
