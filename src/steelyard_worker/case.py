@@ -127,5 +127,5 @@ def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in values.items():
         path = f"{prefix}{name}"
-        found |= _flat(value, f"{path}.") if isinstance(value, dict) and value else {path: value}
+        found |= _flat(value, f"{path}.") if isinstance(value, dict) else {path: value}
     return found

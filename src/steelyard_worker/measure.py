@@ -124,7 +124,9 @@ def measure(
             if alone:
                 session.first_step(feed, source, job.spawned_ns)
             settled = job.schedule.warmup.unit == "adaptive" and not alone
-            session.measure_input(feed, source, Length("steps", CACHED_WARMUP_STEPS) if settled else job.schedule.warmup, 0)
+            session.measure_input(
+                feed, source, Length("steps", CACHED_WARMUP_STEPS) if settled else job.schedule.warmup, 0
+            )
 
 
 @dataclass
@@ -201,7 +203,9 @@ class _Session:
             return [schedule.counted.count]
         if schedule.counted.unit == "epochs":
             return [epoch] * schedule.counted.count
-        total = steady.counted_steps(self.start_s, step_s, schedule.noise_ratio, schedule.counted_min, schedule.counted_max)
+        total = steady.counted_steps(
+            self.start_s, step_s, schedule.noise_ratio, schedule.counted_min, schedule.counted_max
+        )
         size = steady.block_steps(step_s, schedule.block_min_s, schedule.block_min_steps)
         return [size] * max(1, math.ceil(total / size))
 
@@ -221,7 +225,9 @@ class _Session:
             predictions["encoding"] = np.fromfile(Path(job.data.prepared) / ENCODING, np.uint8)
         elapsed_ns = self.clock() - began
         tensors.write(Path(job.folder) / PREDICTIONS, predictions, {"steps": self.recorder.steps})
-        self.events.write("evaluated", steps=self.recorder.steps, elapsed_ns=elapsed_ns, samples=len(parts) * job.case.batch)
+        self.events.write(
+            "evaluated", steps=self.recorder.steps, elapsed_ns=elapsed_ns, samples=len(parts) * job.case.batch
+        )
 
     def _predict(self, batch: Batch) -> Batch:
         keep = self.network.predictions or classified

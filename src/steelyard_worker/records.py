@@ -71,7 +71,9 @@ def _plain(kind: Any, value: Any, where: str) -> Any:
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise _wrong(where, {str: "a string", int: "a whole number", float: "a number", bool: "true or false"}[kind], value)
+        raise _wrong(
+            where, {str: "a string", int: "a whole number", float: "a number", bool: "true or false"}[kind], value
+        )
     return value
 
 

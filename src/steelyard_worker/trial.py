@@ -113,7 +113,9 @@ def _check_applied(job: Job, adapter: Adapter, events: EventWriter) -> None:
         wanted["threads"] = settings.threads
     for name, value in wanted.items():
         if applied.get(name, "nothing") != value:
-            raise Refusal("setting", f"{name} was set to {value!r}, but {job.case.framework} reports {applied.get(name)!r}.")
+            raise Refusal(
+                "setting", f"{name} was set to {value!r}, but {job.case.framework} reports {applied.get(name)!r}."
+            )
 
 
 class _Phase:

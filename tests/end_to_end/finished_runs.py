@@ -28,14 +28,14 @@ class Finished:
     result: dict[str, Any]
     said: str
 
-    def contender(self, arm: str) -> dict[str, Any]:
-        """Return one contender of the only comparison by the end of its cell's key."""
-        return contender(self.result, arm)
+    def contender(self, variant: str) -> dict[str, Any]:
+        """Return one contender of the only comparison by the end of its key."""
+        return contender(self.result, variant)
 
 
-def contender(result: dict[str, Any], arm: str) -> dict[str, Any]:
-    """Return one contender of the only comparison by the end of its cell's key."""
-    (found,) = [each for each in result["comparisons"][0]["contenders"] if each["cell"].endswith(arm)]
+def contender(result: dict[str, Any], variant: str) -> dict[str, Any]:
+    """Return one contender of the only comparison by the end of its key."""
+    (found,) = [each for each in result["comparisons"][0]["contenders"] if each["case"].endswith(variant)]
     return found
 
 

@@ -97,16 +97,16 @@ def test_a_dry_run_shows_the_plan_with_an_estimate_and_does_nothing(said: Said, 
     assert "step_us=2" in out
     assert "minutes" in out
     code, out, _ = said(*ASKED, "--json")
-    assert [cell["cell"] for cell in json.loads(out)["cells"]] == ["line:small/fake/scripted"]
+    assert [case["case"] for case in json.loads(out)["cases"]] == ["line:small/fake/scripted"]
     assert not home.exists()
 
 
 def test_the_default_study_weighs_every_framework_that_has_both_networks(said: Said) -> None:
     _, out, _ = said("run", "--dry-run", "--json")
     plan = json.loads(out)
-    measured = {cell["framework"] for cell in plan["cells"]}
+    measured = {case["framework"] for case in plan["cases"]}
     assert len(measured) >= 3
-    assert {cell["cell"].partition("/")[0] for cell in plan["cells"]} == {"resnet18:digits", "lstm-imdb:reviews"}
+    assert {case["case"].partition("/")[0] for case in plan["cases"]} == {"resnet18:digits", "lstm-imdb:reviews"}
     assert not {"fake", "dummy"} & measured
 
 

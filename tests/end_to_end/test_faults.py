@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 from finished_runs import LINE, Finished, contender, finished
 
-from steelyard.inputs import group_inputs
+from steelyard.inputs import case_inputs
 from steelyard.measure import jobs, launch
-from steelyard.plan import resolve as plan
+from steelyard.plan import resolve
 from steelyard.plan.options import Options
 from steelyard.results import trials
 
@@ -212,7 +212,8 @@ def test_a_disk_that_fills_up_under_a_worker_costs_no_sample(disk: Callable[[str
     trial = trials.read(filler.parent)
     assert len(trial.steps_ns("cached", ("first", "warm-up"))) >= 16
     (run,) = folder.glob("runs/*/run.json")
-    run.write_text(run.read_text().replace("fault=fill", "fault=none"))
+    text = run.read_text().replace("fault=fill", "fault=none")
+    run.write_text(text.replace('"fault": "fill"', '"fault": "none"'))
     again = finished(folder, steelyard("run", "--resume", "latest", "--plain", "--json", STEELYARD_RUNS=str(folder)))
     assert contender(again.result, "fault=none")["speeds"]["cached"]["processes"] == 2
 
@@ -225,9 +226,10 @@ def test_a_worker_that_finds_the_disk_full_is_told_from_one_that_crashed(
     # Short steps, so that the events after the fault need more than what is left of their file's last page.
     knobs = ("fault=fill", "step_us=1000")
     asked = Options(workloads=("line",), frameworks=("fake",), workload_folders=(LINE[1],), knobs=knobs)
-    planned = plan.plan(asked)
-    shared = group_inputs.prepare(planned, lambda progress: None)["line:small"]
-    job = jobs.measuring(planned, planned.cells[0], shared, 1, 0, disk("8m") / "trials" / "r01.0-fake")
+    plan = resolve.plan(asked)
+    (variant,) = plan.variants
+    (shared,) = case_inputs.prepare(plan, lambda progress: None).values()
+    job = jobs.measuring(plan, variant, shared, 1, 0, disk("8m") / "trials" / "r01.0-fake")
     trial = launch.launch(job, Path(sys.executable), lambda event: None, launch.Guard(30))
     assert trial.error is not None
     assert trial.error[0] == "disk-full"

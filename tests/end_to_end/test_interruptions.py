@@ -208,7 +208,7 @@ def test_a_worker_does_not_outlive_an_orchestrator_that_is_killed(
     done = steelyard("run", "--resume", row["run"], "--silence", "1", "--plain", "--json")
     assert done.returncode == 0
     assert "said nothing for 1 s" in done.stderr
-    by_cell = {each["cell"]: each for each in json.loads(done.stdout)["comparisons"][0]["contenders"]}
+    by_cell = {each["case"]: each for each in json.loads(done.stdout)["comparisons"][0]["contenders"]}
     assert by_cell["line:small/dummy/scripted"]["speeds"]["cached"]["processes"] == 3
     assert events.read_bytes(), "what the killed process wrote must stay"
 

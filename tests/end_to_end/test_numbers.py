@@ -21,10 +21,12 @@ BATCH = 16
 
 
 @pytest.mark.parametrize(
-    ("arm", "step_ns"), [("fake/scripted,step_us=10000", 10e6), ("dummy/scripted,step_us=12000", 12e6)]
+    ("variant", "step_ns"), [("fake/scripted,step_us=10000", 10e6), ("dummy/scripted,step_us=12000", 12e6)]
 )
-def test_times_and_throughput_are_exactly_what_the_script_says(measured: Finished, arm: str, step_ns: float) -> None:
-    contender = measured.contender(arm)
+def test_times_and_throughput_are_exactly_what_the_script_says(
+    measured: Finished, variant: str, step_ns: float
+) -> None:
+    contender = measured.contender(variant)
     speed = contender["speeds"]["cached"]
     assert speed["median_ns"] == step_ns
     assert speed["location"]["value_ns"] == pytest.approx(step_ns, rel=1e-12)

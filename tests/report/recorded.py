@@ -11,10 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from steelyard import report
-from steelyard.inputs.group_inputs import GroupInputs
+from steelyard.inputs.case_inputs import CaseInputs
 from steelyard.measure import jobs
-from steelyard.measure.session import ROUNDS
-from steelyard.plan import resolve as plan
+from steelyard.plan import resolve
 from steelyard.plan.options import Options
 from steelyard.results import record, trials
 from steelyard.results.store import Store
@@ -58,11 +57,11 @@ def options(**more):
 
 
 def write_run(root, scripts, wanted=None, sources=("pipeline", "cached"), **head):
-    """Write a run of these scripts (environment name, or part of a cell's key -> Script); returns its folder."""
-    planned = plan.plan(wanted or options(frameworks=tuple(scripts)))
+    """Write a run of these scripts (environment name, or part of a variant's key -> Script); returns its folder."""
+    planned = resolve.plan(wanted or options(frameworks=tuple(scripts))).with_inputs(lambda case: "feed0123")
     folder = root / "20260102-030405-test"
     folder.mkdir(parents=True)
-    record.write(folder, record.new(planned, "steelyard run -f fake -f dummy"))
+    record.write(folder, record.new(planned, "steelyard run -f fake -f dummy", "00112233"))
     made = {
         name: {
             "version": "1.2.3",
@@ -80,18 +79,20 @@ def write_run(root, scripts, wanted=None, sources=("pipeline", "cached"), **head
         "environments": made,
         "peak": {"float32": {"numpy": 100.0}},
         "inputs": {
-            group: {"origin": "digits, checked.", "identity": "feed0123", "meta": {}} for group in planned.groups
+            group.name: {"origin": "digits, checked.", "identity": "feed0123", "meta": {}} for group in planned.groups
         },
     }
+    ids = {variant.key: variant.case.id for variant in planned.variants}
+    head["above_peak"] = {ids[key]: reason for key, reason in head.get("above_peak", {}).items()}
     record.update(folder, **{**known, **head})
     store = Store(root)
     with closing(store):
         store.add_run(folder)
         proofs = {}
-        for place, cell in enumerate(planned.cells):
-            script = next(script for name, script in scripts.items() if name in cell.key)
+        for place, variant in enumerate(planned.variants):
+            script = next(script for name, script in scripts.items() if name in variant.key)
             if script.passed is not None:
-                proofs[cell.key] = {
+                proofs[variant.case.id] = {
                     "key": "recorded",
                     "passed": script.passed,
                     "sentence": script.sentence,
@@ -99,9 +100,9 @@ def write_run(root, scripts, wanted=None, sources=("pipeline", "cached"), **head
                     "checks": [{"name": "logits", "error": 1e-7}],
                 }
             for number in range(1, script.rounds + 1):
-                store.add_trial(folder.name, _process(planned, folder, cell, number, script, sources, place))
+                store.add_trial(folder.name, _process(planned, folder, variant, number, script, sources, place))
             if script.failure:
-                store.add_trial(folder.name, _failed(planned, folder, cell, script))
+                store.add_trial(folder.name, _failed(planned, folder, variant, script))
     (folder / record.CERTIFICATES).write_text(json.dumps(proofs), encoding="utf-8")
     _write_rounds(folder, planned, max(script.rounds for script in scripts.values()))
     return folder
@@ -114,8 +115,8 @@ def view_of(folder):
         return report.view(folder, store)
 
 
-def _process(planned, folder, cell, number, script, sources, place):
-    home = _home(planned, folder, cell, number)
+def _process(planned, folder, variant, number, script, sources, place):
+    home = _home(planned, folder, variant, number)
     draw = np.random.default_rng([place, number])
     now = [1_000_000_000 * number]
     events = EventWriter(home / EVENTS, lambda: now[0])
@@ -167,8 +168,8 @@ def _block(now, took, taken, script, draw):
     return Block(start, int(ends[-1]) - start, array("q", stamps.tobytes()), losses.tolist())
 
 
-def _failed(planned, folder, cell, script):
-    home = _home(planned, folder, cell, script.rounds + 1)
+def _failed(planned, folder, variant, script):
+    home = _home(planned, folder, variant, script.rounds + 1)
     events = EventWriter(home / EVENTS, lambda: 0)
     events.write("hello", method=METHOD)
     events.write("error", kind=script.failure[0], message=script.failure[1])
@@ -176,11 +177,11 @@ def _failed(planned, folder, cell, script):
     return trials.read(home)
 
 
-def _home(planned, folder, cell, number):
-    home = jobs.trial_folder(folder, number, 0, cell)
+def _home(planned, folder, variant, number):
+    home = jobs.trial_folder(folder, number, 0, variant)
     home.mkdir(parents=True)
     job = jobs.measuring(
-        planned, cell, GroupInputs(Path("weights"), Data("synthetic", "prepared"), "", {}, ""), number, 0, home
+        planned, variant, CaseInputs(Path("weights"), Data("synthetic", "prepared"), "", {}, ""), number, 0, home
     )
     (home / trials.JOB).write_text(json.dumps(asdict(job)), encoding="utf-8")
     return home
@@ -189,7 +190,7 @@ def _home(planned, folder, cell, number):
 def _write_rounds(folder, planned, rounds):
     lines = [
         {
-            "group": group,
+            "group": group.name,
             "round": number,
             "attempt": attempt,
             "kept": attempt == 1 or number != 2,
@@ -206,7 +207,7 @@ def _write_rounds(folder, planned, rounds):
         for group in planned.groups
         for attempt in ((0, 1) if number == 2 else (0,))
     ]
-    (folder / ROUNDS).write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    (folder / record.ROUNDS).write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
 
 
 class _Losses:

@@ -23,8 +23,8 @@ def rendered(recorded_view):
 
 def test_every_contender_stands_in_the_table_of_every_input(rendered):
     rows = [row.words for row in rendered.all("th", scope="row") if "small" not in row.parents]
-    assert sum(row.startswith("● Fake") for row in rows) == 2
-    assert sum(row.startswith("■ Dummy") for row in rows) == 2
+    assert sum(row.startswith("■ Fake") for row in rows) == 2
+    assert sum(row.startswith("● Dummy") for row in rows) == 2
     assert rendered.text().count("1.2.3, scripted") >= 4
 
 
@@ -114,8 +114,8 @@ def test_a_rejected_contender_is_marked_and_takes_part_in_no_verdict(doubtful_vi
         for t in found.figures()["ratios/line:small/cached"]["data"]
         if t["mode"] == "markers"
     }
-    assert traces["Dummy"]["marker"]["symbol"] == "square-open"
-    assert traces["Fake"]["marker"]["symbol"] == "circle"
+    assert traces["Dummy"]["marker"]["symbol"] == "circle-open"
+    assert traces["Fake"]["marker"]["symbol"] == "square"
     lines = [t["line"]["dash"] for t in found.figures()["ratios/line:small/cached"]["data"] if t["mode"] == "lines"]
     assert sorted(lines) == ["dot", "solid"]
 
@@ -197,16 +197,14 @@ def test_nothing_from_the_record_becomes_markup(recorded_view):
         sentences=sentences,
     )
     warnings = tuple(replace(w, subject=HOSTILE, sentence=HOSTILE, advice=HOSTILE) for w in recorded_view.warnings)
+    plan = recorded_view.record.plan
+    study = replace(plan.study, name=HOSTILE, title=HOSTILE, question=HOSTILE)
     known = replace(
         recorded_view.record,
-        title=HOSTILE,
-        question=HOSTILE,
+        plan=replace(plan, study=study, protocol=replace(plan.protocol, name=HOSTILE, summary=HOSTILE)),
         command=HOSTILE,
-        study=HOSTILE,
         steelyard=HOSTILE,
-        protocol=HOSTILE,
         host={"cpu_model": HOSTILE, "unknown": {HOSTILE: HOSTILE}},
-        gaps=(),
         environments={
             HOSTILE: {
                 "version": HOSTILE,
@@ -244,7 +242,7 @@ def test_nothing_from_the_record_becomes_markup(recorded_view):
 def test_a_number_that_cannot_be_is_void(tmp_path):
     scripts = {"fake": Script(10.0), "dummy": Script(12.0)}
     void = {"line:small/fake/scripted": "It would need 9 times the arithmetic peak."}
-    view = view_of(write_run(tmp_path, scripts, impossible=void))
+    view = view_of(write_run(tmp_path, scripts, above_peak=void))
     found = Page(page.render(view))
     assert "9 times the arithmetic peak" in found.all("p", class_="alarm")[0].words
     assert found.all("p", class_="headline")[0].words == "No verdict: only Dummy is certified and measured."

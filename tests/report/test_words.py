@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
-from recorded import Script, options, view_of, write_run
+from recorded import Script, view_of, write_run
 
-from steelyard.plan import resolve as plan
 from steelyard.report import notation, notices, words
-from steelyard.report.titles import titles
 from steelyard.report.warnings import Caution
 
 
@@ -82,17 +78,6 @@ def test_an_open_race_has_no_winner(tmp_path):
         "No winner yet: Fake leads, undecided against Dummy.",
         "No winner yet: Dummy leads, undecided against Fake.",
     )
-
-
-def test_titles_are_as_short_as_they_can_be():
-    cells = plan.plan(options(knobs=("noise=0.01", "dummy.step_us=10000,12000"))).cells
-    assert sorted(titles(cells).values()) == ["Fake", "Dummy, step_us 10000", "Dummy, step_us 12000"]
-
-
-def test_a_mode_that_is_not_the_default_is_part_of_the_title():
-    cells = plan.plan(options()).cells
-    other = replace(cells[0], settings=replace(cells[0].settings, mode="other"))
-    assert titles([cells[0], other])[other.key] == "Fake, other"
 
 
 def test_equal_warnings_are_said_once():

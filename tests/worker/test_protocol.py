@@ -1,6 +1,7 @@
 """The process border: jobs and events survive it, damage and unknown versions are named."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,39 +9,44 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steelyard_worker import protocol
-from steelyard_worker.protocol import Data, Job, Optimizer, Plan, Settings
+from steelyard_worker.case import Case, Optimizer, Settings
+from steelyard_worker.protocol import Data, Job, Length, Schedule
 
 NAMES = st.text(min_size=1, max_size=12)
 
 
 def job(**changes):
     settings = Settings(mode="graph", threads=2, knobs={"layout": "channels-last"})
+    case = Case(
+        workload="line", preset="p", sizes={"batch": 4}, specification="0", data={}, framework="fake", settings=settings,
+        optimizer=Optimizer("adam", 1e-3, decay=("a", "b")),
+    )  # fmt: skip
     values = {
-        "task": "measure", "trial": "1.0/a", "framework": "fake", "workload": "line", "workload_folder": "/w", "preset": "p",
-        "sizes": {"batch": 4}, "settings": settings, "optimizer": Optimizer("adam", 1e-3, decay=("a", "b")),
-        "weights": "/weights", "data": Data("/synthetic"), "folder": "/f",
+        "kind": "measure", "case": case, "workload_folder": "/w", "weights": "/weights", "data": Data("/synthetic"),
+        "folder": "/f",
     }  # fmt: skip
     return Job(**{**values, **changes})
 
 
 @given(
-    trial=NAMES,
+    name=NAMES,
     rate=st.floats(1e-9, 1),
     inputs=st.sampled_from([("pipeline",), ("cached",), ("pipeline", "cached")]),
 )
-def test_a_job_survives_its_line(trial, rate, inputs):
-    sent = job(trial=trial, optimizer=Optimizer("sgd", rate), plan=Plan(inputs=inputs))
+def test_a_job_survives_its_line(name, rate, inputs):
+    case = replace(job().case, workload=name, optimizer=Optimizer("sgd", rate))
+    sent = job(case=case, schedule=Schedule(inputs=inputs, warmup=Length("steps", 3)))
     assert protocol.from_line(protocol.to_line(sent)) == sent
 
 
 def test_unknown_keys_of_a_job_are_ignored():
     raw = json.loads(protocol.to_line(job()))
-    raw["tomorrow"] = raw["settings"]["later"] = 1
+    raw["tomorrow"] = raw["case"]["settings"]["later"] = 1
     assert protocol.from_line(json.dumps(raw)) == job()
 
 
 def test_a_job_of_another_version_is_refused():
-    with pytest.raises(ValueError, match="protocol 1, the job is written in 7"):
+    with pytest.raises(ValueError, match="protocol version 7; this version of steelyard reads 2"):
         protocol.from_line(protocol.to_line(job(version=7)))
 
 
@@ -55,13 +61,13 @@ def test_events_come_back_in_order(tmp_path):
 
 def test_a_last_line_cut_short_by_a_kill_is_left_out(tmp_path):
     path = tmp_path / protocol.EVENTS
-    path.write_text('{"v": 1, "event": "hello", "t_ns": 0}\n{"v": 1, "eve')
+    path.write_text('{"v": 2, "event": "hello", "t_ns": 0}\n{"v": 2, "eve')
     assert [e["event"] for e in protocol.read_events(path)] == ["hello"]
 
 
 def test_a_damaged_line_in_the_middle_is_named(tmp_path):
     path = tmp_path / protocol.EVENTS
-    path.write_text('garbage\n{"v": 1, "event": "done", "t_ns": 0}\n')
+    path.write_text('garbage\n{"v": 2, "event": "done", "t_ns": 0}\n')
     with pytest.raises(ValueError, match="line 1"):
         list(protocol.read_events(path))
 

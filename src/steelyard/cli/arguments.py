@@ -232,6 +232,15 @@ def _report(report: argparse.ArgumentParser) -> None:
 def _compare(compare: argparse.ArgumentParser) -> None:
     compare.add_argument("a", metavar="A")
     compare.add_argument("b", metavar="B")
+    compare.add_argument(
+        "--quantity",
+        default="step time",
+        metavar="NAME",
+        help="what is compared: step time (default), throughput, first step, time to first step, peak memory",
+    )
+    compare.add_argument(
+        "--anyway", action="store_true", help="show two runs that did not measure the same thing, without a verdict"
+    )
     compare.add_argument("--run", default="latest", help="the run that holds both contenders (default: the latest)")
     compare.add_argument("--runs", metavar="DIR", help="where run folders are kept")
     compare.add_argument("--json", action="store_true", help="print the comparison as JSON")

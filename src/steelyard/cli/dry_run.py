@@ -25,10 +25,7 @@ def show(plan: RunPlan, as_json: bool = False) -> None:
     console = Console(highlight=False)
     threads = plan.variants[0].case.settings.threads or "the framework's own default"
     console.print(f"[bold]{plan.study.title}[/]: {plan.study.question}")
-    console.print(
-        f"Protocol {plan.protocol.name}: {plan.protocol.summary}. "
-        f"Threads per framework: {threads}."
-    )
+    console.print(f"Protocol {plan.protocol.name}: {plan.protocol.summary}. Threads per framework: {threads}.")
     table = Table(*COLUMNS, box=None, pad_edge=False)
     for variant in plan.variants:
         case = variant.case

@@ -131,7 +131,10 @@ def _final_error(code: int, folder: Path) -> tuple[str, str]:
     lines = (folder / protocol.LOG).read_text(encoding="utf-8", errors="replace").strip().splitlines()
     last = lines[-1][:LONGEST_MESSAGE] if lines else "it left no output"
     if code == -signal.SIGKILL:
-        return "killed", "The worker was killed (signal 9); unless it was killed by hand, the machine ran out of memory."
+        return (
+            "killed",
+            "The worker was killed (signal 9); unless it was killed by hand, the machine ran out of memory.",
+        )
     if code < 0:
         return "killed", f"The worker died of {signal.Signals(-code).name}: {last}"
     return "crash", f"The worker ended with exit code {code}: {last}"

@@ -34,7 +34,9 @@ def _title(case: Case, cases: Sequence[Case], frameworks: Mapping[str, Framework
     parts = [f"{known.title} {case.version}".strip()]
     if case.settings.mode != known.default_mode:
         parts.append(case.settings.mode)
-    relatives = [each for each in cases if (each.environment, each.settings.mode) == (case.environment, case.settings.mode)]
+    relatives = [
+        each for each in cases if (each.environment, each.settings.mode) == (case.environment, case.settings.mode)
+    ]
     knobs = sorted(case.settings.knobs)
     parts += [f"{name} {case.settings.knobs[name]}" for name in knobs if _knob_differs(name, case, relatives)]
     parts += [f"{name} {value}" for name, value in _fields(case).items() if _differs(name, case, relatives)]

@@ -53,7 +53,9 @@ def plan(options: Options) -> RunPlan:
 def changed_workloads(plan: RunPlan) -> list[str]:
     """Return the workloads of a stored plan whose files are not what they were."""
     hashes = plan.workload_hashes
-    return [name for name, folder in plan.workload_folders.items() if workloads.files_hash(Path(folder)) != hashes[name]]
+    return [
+        name for name, folder in plan.workload_folders.items() if workloads.files_hash(Path(folder)) != hashes[name]
+    ]
 
 
 def threads_of(options: Options) -> int:

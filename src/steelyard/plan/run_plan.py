@@ -147,7 +147,8 @@ class RunPlan:
 
     def _filtered(self, wanted: Callable[[Case], bool]) -> RunPlan:
         groups = (
-            replace(group, variants=tuple(each for each in group.variants if wanted(each.case))) for group in self.groups
+            replace(group, variants=tuple(each for each in group.variants if wanted(each.case)))
+            for group in self.groups
         )
         return replace(self, groups=tuple(group for group in groups if group.variants))
 

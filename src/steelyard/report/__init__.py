@@ -56,9 +56,7 @@ def read_certificates(folder: Path) -> dict[str, Any]:
     try:
         found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise UserError(
-            f"{path} is damaged ({error}). Restore it with: steelyard run --resume {folder.name}"
-        ) from None
+        raise UserError(f"{path} is damaged ({error}). Restore it with: steelyard run --resume {folder.name}") from None
     return found
 
 

@@ -177,7 +177,9 @@ def certified(source: Source, case: Case) -> bool:
 
 def _inputs(source: Source, group: Group) -> list[str]:
     finished = source.results.finished
-    found = {block.input for case in group.cases for trial in finished.get(case.id, {}).values() for block in trial.blocks}
+    found = {
+        block.input for case in group.cases for trial in finished.get(case.id, {}).values() for block in trial.blocks
+    }
     return [name for name in ("pipeline", "cached") if name in found]
 
 

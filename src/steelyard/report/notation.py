@@ -42,3 +42,12 @@ def time_unit(nanoseconds: float) -> tuple[float, str]:
 def _decimals(value: float, digits: int) -> int:
     exponent = int(f"{value:.{digits - 1}e}".partition("e")[2]) if value and math.isfinite(value) else digits - 1
     return max(0, digits - 1 - exponent)
+
+
+def quantity_text(unit: str, value: float) -> str:
+    """Return a value in its unit as a person reads it: times and sizes scaled, everything else with three digits."""
+    if unit == "ns":
+        return duration(value)
+    if unit == "bytes":
+        return f"{value / 2**20:,.0f} MiB"
+    return f"{significant(value)} {unit}"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import argparse
     from pathlib import Path
 
-    from steelyard.results.compare import Finding
+    from steelyard.report.compare import Finding
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -34,13 +34,17 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _findings(root: Path, arguments: argparse.Namespace) -> list[Finding]:
     from steelyard import report
-    from steelyard.results import compare as against
+    from steelyard.report import compare
+    from steelyard.results.quantities import quantity
 
+    ranked_by = quantity(arguments.quantity)
     before, after = _as_run(root, arguments.a), _as_run(root, arguments.b)
     with selection.store_of(root) as store:
         if before and after:
-            return against.runs(report.view(before, store), report.view(after, store))
-        return against.contenders(report.view(record.find(root, arguments.run), store), arguments.a, arguments.b)
+            older, newer = (report.view(folder, store, ranked_by) for folder in (before, after))
+            return compare.runs(older, newer, arguments.anyway)
+        view = report.view(record.find(root, arguments.run), store, ranked_by)
+        return compare.contenders(view, arguments.a, arguments.b)
 
 
 def _as_run(root: Path, name: str) -> Path | None:

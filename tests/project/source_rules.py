@@ -98,3 +98,35 @@ def _docstrings(tree: ast.AST) -> Iterator[ast.AST]:
 
 def _name_of(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def names_imported(path: Path, line: int) -> set[str]:
+    """Return the names that the `from ... import` statement of a line imports."""
+    return {
+        alias.name
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and node.lineno == line
+        for alias in node.names
+    }
+
+
+def runtime_imports(path: Path, module: str) -> set[str]:
+    """Return what a module imports when it is imported: nothing for type checking, nothing inside functions."""
+    found: set[str] = set()
+    for node in _top_level(ast.parse(path.read_text(encoding="utf-8")).body):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+    # Importing a module imports its packages; a package's own submodules are no circle.
+    return {each for each in found if not module.startswith(f"{each}.")}
+
+
+def _top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    for node in body:
+        if isinstance(node, ast.If) and _name_of(node.test) != "TYPE_CHECKING":
+            yield from _top_level([*node.body, *node.orelse])
+        elif isinstance(node, ast.Try):
+            yield from _top_level([*node.body, *node.orelse, *node.finalbody])
+        else:
+            yield node

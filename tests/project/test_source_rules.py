@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import promises
 import pytest
+import source_rules
 
 from steelyard.catalog import frameworks
 from steelyard.environments import read_locks
@@ -20,7 +20,14 @@ if TYPE_CHECKING:
 SOURCES = Path(frameworks.__file__).resolve().parents[2]
 ORCHESTRATOR, WORKER = SOURCES / "steelyard", SOURCES / "steelyard_worker"
 # What the orchestrator may use of the worker: the border's own language, and pure descriptions.
-SHARED = {"steelyard_worker", "steelyard_worker.protocol", "steelyard_worker.network", "steelyard_worker.tensors"}
+SHARED = {
+    "steelyard_worker",
+    "steelyard_worker.case",
+    "steelyard_worker.network",
+    "steelyard_worker.protocol",
+    "steelyard_worker.records",
+    "steelyard_worker.tensors",
+}
 # Where a framework's name is no knowledge about it. An entry that is no longer needed fails the test.
 SPOKEN = {
     "arguments.py": "the examples of the help",
@@ -34,7 +41,7 @@ package = importlib.import_module(sys.argv[1])
 for found in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
     if not found.name.endswith("__main__"):
         importlib.import_module(found.name)
-print(*sorted({set(promises.FRAMEWORK_MODULES)!r} & sys.modules.keys()))
+print(*sorted({set(source_rules.FRAMEWORK_MODULES)!r} & sys.modules.keys()))
 """
 
 
@@ -60,7 +67,7 @@ def test_a_framework_that_is_imported_anywhere_is_seen_when_it_runs(tmp_path: Pa
 
 
 def test_the_orchestrator_names_no_framework_in_an_import() -> None:
-    assert [found for path in ORCHESTRATOR.rglob("*.py") for found in promises.framework_imports(path)] == []
+    assert [found for path in ORCHESTRATOR.rglob("*.py") for found in source_rules.framework_imports(path)] == []
 
 
 @pytest.mark.parametrize(
@@ -73,11 +80,11 @@ def test_the_orchestrator_names_no_framework_in_an_import() -> None:
 )  # fmt: skip
 def test_an_import_of_a_framework_is_found_wherever_it_hides(planted: str, tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text(planted)
-    assert len(promises.framework_imports(tmp_path / "a.py")) == 1
+    assert len(source_rules.framework_imports(tmp_path / "a.py")) == 1
 
 
 def _names() -> frozenset[str]:
-    return frozenset(frameworks.contenders()) | promises.FRAMEWORK_MODULES
+    return frozenset(frameworks.contenders()) | source_rules.FRAMEWORK_MODULES
 
 
 def _neutral_files() -> Iterator[Path]:
@@ -88,7 +95,7 @@ def _neutral_files() -> Iterator[Path]:
 
 
 def test_no_framework_is_named_in_code_outside_its_own_files() -> None:
-    found = {path: promises.names_in_code(path, _names()) for path in _neutral_files()}
+    found = {path: source_rules.names_in_code(path, _names()) for path in _neutral_files()}
     assert [each for path, each in found.items() if each and path.name not in SPOKEN] == []
     assert {path.name for path, each in found.items() if each} == SPOKEN.keys(), "an exception that is no longer needed"
 
@@ -102,7 +109,7 @@ def test_no_framework_is_named_in_code_outside_its_own_files() -> None:
 )  # fmt: skip
 def test_a_frameworks_name_is_found_in_identifiers_and_strings(planted: str, tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text(planted)
-    assert promises.names_in_code(tmp_path / "a.py", _names())
+    assert source_rules.names_in_code(tmp_path / "a.py", _names())
 
 
 @pytest.mark.parametrize(
@@ -111,14 +118,14 @@ def test_a_frameworks_name_is_found_in_identifiers_and_strings(planted: str, tmp
 )
 def test_comments_and_docstrings_and_longer_words_may_hold_a_name(innocent: str, tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text(innocent)
-    assert promises.names_in_code(tmp_path / "a.py", _names()) == []
+    assert source_rules.names_in_code(tmp_path / "a.py", _names()) == []
 
 
 def test_the_orchestrator_uses_only_the_border_of_the_worker() -> None:
     used = {
         module
         for path in ORCHESTRATOR.rglob("*.py")
-        for _, module in promises.imported(path.read_text(encoding="utf-8"))
+        for _, module in source_rules.imported(path.read_text(encoding="utf-8"))
         if module.startswith("steelyard_worker")
     }
     assert used <= SHARED
@@ -140,12 +147,14 @@ def _allowed(path: Path) -> frozenset[str]:
     return frozenset(
         {"numpy", "steelyard_worker"}
         | modules
-        | {module for module in promises.FRAMEWORK_MODULES if f"\n{module}==" in locks}
+        | {module for module in source_rules.FRAMEWORK_MODULES if f"\n{module}==" in locks}
     )
 
 
 def test_a_workers_file_imports_only_the_standard_library_numpy_and_its_own_framework() -> None:
-    assert [found for path in WORKER.rglob("*.py") for found in promises.foreign_imports(path, _allowed(path))] == []
+    assert [
+        found for path in WORKER.rglob("*.py") for found in source_rules.foreign_imports(path, _allowed(path))
+    ] == []
 
 
 @pytest.mark.parametrize(
@@ -153,13 +162,13 @@ def test_a_workers_file_imports_only_the_standard_library_numpy_and_its_own_fram
 )
 def test_a_foreign_import_in_the_worker_is_found(planted: str, tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text(planted)
-    assert len(promises.foreign_imports(tmp_path / "a.py", frozenset({"numpy", "steelyard_worker"}))) == 1
+    assert len(source_rules.foreign_imports(tmp_path / "a.py", frozenset({"numpy", "steelyard_worker"}))) == 1
 
 
 def test_the_worker_is_written_for_python_3_10() -> None:
     for path in WORKER.rglob("*.py"):
         ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 10))
-        modules = {module for _, module in promises.imported(path.read_text(encoding="utf-8"))}
+        modules = {module for _, module in source_rules.imported(path.read_text(encoding="utf-8"))}
         assert "tomllib" not in modules, f"{path}: Python 3.10 has no tomllib"
 
 

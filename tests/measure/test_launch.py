@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import invented_trials
 import pytest
+import recorded_trials
 
 from steelyard.measure import launch
 from steelyard.results import trials
@@ -33,7 +33,7 @@ class Stage:
         worker = self.root / "worker"
         worker.mkdir(exist_ok=True)
         (worker / "__main__.py").write_text(OPENING + script)
-        job = invented_trials.job(self.folder)
+        job = recorded_trials.job(self.folder)
         return launch.launch(job, python, self.heard.append, launch.Guard(silence_s), worker)
 
     @property
@@ -52,7 +52,7 @@ import json, os, signal, sys, time
 job = json.loads(sys.stdin.readline() or "{}")
 events = open("events.jsonl", "a")
 def say(event, **values):
-    events.write(json.dumps({"v": 1, "event": event, "t_ns": 0, **values}) + "\\n")
+    events.write(json.dumps({"v": 2, "event": event, "t_ns": 0, **values}) + "\\n")
     events.flush()
 def block(first, steps):
     say("samples", input="cached", phase="counted", steps=steps, start_ns=0, elapsed_ns=steps, first_step=first)
@@ -60,7 +60,7 @@ say("hello", method=1, pid=os.getpid())
 """
 
 # A line that the worker could not finish.
-TORN = """events.write('{"v": 1, "ev'); events.flush()"""
+TORN = """events.write('{"v": 2, "ev'); events.flush()"""
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_the_job_goes_down_as_it_is_kept(stage: Stage) -> None:
         ("raise RuntimeError('broken gear')", "crash", "RuntimeError: broken gear"),
         ("sys.exit(0)", "crash", "exit code 0"),
         ("sys.exit(5)", "disk-full", "is full. Free some space"),
-        ("time.sleep(60)", "hung", "said nothing for 0 s"),
+        ("time.sleep(60)", "hung", "wrote no event for 0 s"),
         ("say('error', kind='out-of-memory', message='No room.'); sys.exit(4)", "out-of-memory", "No room."),
     ],
 )  # fmt: skip
@@ -191,7 +191,7 @@ def test_an_interrupt_while_a_worker_runs_ends_the_worker(stage: Stage) -> None:
     worker.mkdir()
     (worker / "__main__.py").write_text(OPENING + "time.sleep(60)")
     with pytest.raises(KeyboardInterrupt):
-        launch.launch(invented_trials.job(stage.folder), PYTHON, interrupted, launch.Guard(), worker)
+        launch.launch(recorded_trials.job(stage.folder), PYTHON, interrupted, launch.Guard(), worker)
     assert not _alive(stage.heard[0]["pid"])
 
 
@@ -214,6 +214,6 @@ def test_a_run_that_is_given_up_ends_the_worker_at_once(stage: Stage) -> None:
     worker.mkdir()
     (worker / "__main__.py").write_text(OPENING + "time.sleep(60)")
     guard = launch.Guard(60, lambda: bool(stage.heard))
-    trial = launch.launch(invented_trials.job(stage.folder), PYTHON, stage.heard.append, guard, worker)
+    trial = launch.launch(recorded_trials.job(stage.folder), PYTHON, stage.heard.append, guard, worker)
     assert trial.error == ("killed", "The worker was stopped with the run.")
     assert not _alive(stage.heard[0]["pid"])

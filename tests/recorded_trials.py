@@ -1,4 +1,4 @@
-"""Jobs and trial folders made up for tests: what a worker would have left, without a worker."""
+"""Cases, jobs and trial folders made up for tests: what a worker would have left, without a worker."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from steelyard_worker import protocol
-from steelyard_worker.protocol import Data, Job, Optimizer, Plan, Settings
+from steelyard_worker.case import Case, Optimizer, Settings
+from steelyard_worker.protocol import Data, Job, Schedule
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,19 +17,33 @@ if TYPE_CHECKING:
 STEP_NS = 10_000_000
 
 
-def job(folder: Path, number: int = 1, attempt: int = 0, arm: str = "fake/scripted", plan: Plan | None = None) -> Job:
-    """Return the job of one attempt of one cell at one round."""
+def case(framework: str = "fake", **more: Any) -> Case:
+    """Return a case of the smallest workload; `more` replaces its fields."""
+    values: dict[str, Any] = {
+        "workload": "line",
+        "preset": "small",
+        "sizes": {"features": 8, "classes": 3, "batch": 16},
+        "specification": "0123456789abcdef",
+        "data": {},
+        "optimizer": Optimizer("sgd", 0.1),
+        "framework": framework,
+        "settings": Settings("scripted"),
+    }
+    return Case(**{**values, **more})
+
+
+def job(folder: Path, number: int = 1, attempt: int = 0, framework: str = "fake", **more: Any) -> Job:
+    """Return the job of one attempt of one case at one round."""
     return Job(
-        task="measure", trial=f"{number}.{attempt}/line:small/{arm}", framework=arm.partition("/")[0], workload="line",
-        workload_folder="/workloads/line", preset="small", sizes={"features": 8, "classes": 3, "batch": 16},
-        settings=Settings("scripted"), optimizer=Optimizer("sgd", 0.1), weights="/weights", data=Data("/synthetic"),
-        folder=str(folder), plan=plan or Plan(inputs=("cached",)),
+        kind="measure", case=case(framework), workload_folder="/workloads/line", weights="/weights",
+        data=Data("/synthetic"), folder=str(folder), round=number, attempt=attempt,
+        schedule=Schedule(inputs=("cached",)), **more,
     )  # fmt: skip
 
 
 def events(blocks: tuple[int, ...] = (1, 5, 10), ending: str = "done") -> list[dict[str, Any]]:
-    """Return what a process with blocks of so many steps says; `ending`: done, error, or nothing."""
-    said = [
+    """Return the events of a process with blocks of so many steps; `ending`: done, error, or nothing."""
+    found = [
         {"event": "hello", "python": "3.11.0", "pid": 1, "executable": "python", "method": 1, "worker_hash": "0"},
         {"event": "phase", "name": "import", "elapsed_ns": 5},
         {"event": "applied", "applied": {"mode": "scripted"}, "libraries": {"numpy": "2"}},
@@ -36,14 +51,14 @@ def events(blocks: tuple[int, ...] = (1, 5, 10), ending: str = "done") -> list[d
     first = 0
     for place, steps in enumerate(blocks):
         phase = ("first", "warm-up")[place] if place < 2 else "counted"
-        said.append(_block(first, steps, phase))
+        found.append(_block(first, steps, phase))
         first += steps
-    said.append({"event": "memory", "peak_resident_bytes": 1000, "peak_device_bytes": None})
+    found.append({"event": "memory", "peak_resident_bytes": 1000, "peak_device_bytes": None})
     if ending == "error":
-        said.append({"event": "error", "kind": "crash", "message": "It broke."})
+        found.append({"event": "error", "kind": "crash", "message": "It broke."})
     elif ending == "done":
-        said.append({"event": "done"})
-    return [{"v": protocol.VERSION, "t_ns": place, **event} for place, event in enumerate(said)]
+        found.append({"event": "done"})
+    return [{"v": protocol.VERSION, "t_ns": place, **event} for place, event in enumerate(found)]
 
 
 def _block(first: int, steps: int, phase: str) -> dict[str, Any]:

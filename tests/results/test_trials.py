@@ -7,8 +7,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import invented_trials
 import pytest
+import recorded_trials
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,7 +20,7 @@ BLOCKS = st.lists(st.integers(1, 40), max_size=8).map(tuple)
 ENDINGS = st.sampled_from(["done", "error", "nothing"])
 WEIRD = st.sampled_from(
     [
-        b"\n", b"123\n", b"[]\n", b"null\n", b'"text"\n', b"{}\n", b'{"v": 1}\n', b'{"v": 1, "event": "samples"}\n',
+        b"\n", b"123\n", b"[]\n", b"null\n", b'"text"\n', b"{}\n", b'{"v": 2}\n', b'{"v": 2, "event": "samples"}\n',
         b'{"v": 7, "event": "done"}\n', b"\xff\xfe\n", b"\x00" * 40,
     ]
 )  # fmt: skip
@@ -28,7 +28,7 @@ WEIRD = st.sampled_from(
 
 def _read(text: bytes) -> trials.Trial:
     with tempfile.TemporaryDirectory() as name:
-        folder = invented_trials.write(Path(name) / "t", invented_trials.job(Path(name)), [])
+        folder = recorded_trials.write(Path(name) / "t", recorded_trials.job(Path(name)), [])
         (folder / protocol.EVENTS).write_bytes(text)
         return trials.read(folder)
 
@@ -41,7 +41,7 @@ def _text(events: list[dict[str, Any]]) -> bytes:
 def test_a_record_that_was_cut_short_holds_a_beginning_of_the_whole_one(
     blocks: tuple[int, ...], ending: str, cut: float
 ) -> None:
-    text = _text(invented_trials.events(blocks, ending))
+    text = _text(recorded_trials.events(blocks, ending))
     whole, part = _read(text), _read(text[: round(cut * len(text))])
     assert part.blocks == whole.blocks[: len(part.blocks)]
     assert sum(block.steps for block in part.blocks) <= sum(blocks)
@@ -53,8 +53,8 @@ def test_a_record_that_was_cut_short_holds_a_beginning_of_the_whole_one(
 def test_replaying_a_beginning_of_the_events_finds_exactly_the_blocks_that_were_said(
     blocks: tuple[int, ...], cut: int
 ) -> None:
-    events = invented_trials.events(blocks)[:cut]
-    trial = trials.replay(Path("/t"), invented_trials.job(Path("/t")), events)
+    events = recorded_trials.events(blocks)[:cut]
+    trial = trials.replay(Path("/t"), recorded_trials.job(Path("/t")), events)
     said = [event for event in events if event["event"] == "samples"]
     assert [(b.first_step, b.steps, b.elapsed_ns) for b in trial.blocks] == [
         (e["first_step"], e["steps"], e["elapsed_ns"]) for e in said
@@ -66,7 +66,7 @@ def test_replaying_a_beginning_of_the_events_finds_exactly_the_blocks_that_were_
 def test_a_damaged_line_is_refused_by_name_or_changes_nothing(
     blocks: tuple[int, ...], weird: bytes, place: int
 ) -> None:
-    lines = _text(invented_trials.events(blocks)).splitlines(keepends=True)
+    lines = _text(recorded_trials.events(blocks)).splitlines(keepends=True)
     try:
         trial = _read(b"".join([*lines[:place], weird, *lines[place:]]))
     except UserError as error:
@@ -77,30 +77,30 @@ def test_a_damaged_line_is_refused_by_name_or_changes_nothing(
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", "null", "{}", '{"version": 1}', '{"version": 99}', '{"version": 1, "sizes": 3}', "\x00"]
+    "text", ["", "{", "[]", "null", "{}", '{"version": 2}', '{"version": 99}', '{"version": 2, "case": 3}', "\x00"]
 )
 def test_a_damaged_job_is_refused_by_name(text: str, tmp_path: Path) -> None:
-    folder = invented_trials.write(tmp_path / "t", invented_trials.job(tmp_path), invented_trials.events())
+    folder = recorded_trials.write(tmp_path / "t", recorded_trials.job(tmp_path), recorded_trials.events())
     (folder / "job.json").write_text(text)
     with pytest.raises(UserError, match=r"Trial t cannot be read: .* Delete .*t to leave it out\."):
         trials.read(folder)
 
 
 def test_steps_come_from_the_binary_file_block_by_block(tmp_path: Path) -> None:
-    folder = invented_trials.write(
-        tmp_path / "t", invented_trials.job(tmp_path), invented_trials.events((1, 5, 10, 10))
+    folder = recorded_trials.write(
+        tmp_path / "t", recorded_trials.job(tmp_path), recorded_trials.events((1, 5, 10, 10))
     )
     trial = trials.read(folder)
-    assert trial.steps_ns("cached").tolist() == [invented_trials.STEP_NS] * 20
-    assert trial.steps_ns("cached", ("first", "warm-up")).tolist() == [invented_trials.STEP_NS] * 6
-    assert trial.location_ns("cached") == invented_trials.STEP_NS
+    assert trial.steps_ns("cached").tolist() == [recorded_trials.STEP_NS] * 20
+    assert trial.steps_ns("cached", ("first", "warm-up")).tolist() == [recorded_trials.STEP_NS] * 6
+    assert trial.location_ns("cached") == recorded_trials.STEP_NS
     assert trial.losses("cached")[:2].tolist() == [1.0, 0.5]
     assert trial.location_ns("pipeline") is None
 
 
 @pytest.mark.parametrize("name", ["samples.i64", "losses.f32"])
 def test_a_binary_file_that_is_missing_or_short_is_named(name: str, tmp_path: Path) -> None:
-    folder = invented_trials.write(tmp_path / "t", invented_trials.job(tmp_path), invented_trials.events())
+    folder = recorded_trials.write(tmp_path / "t", recorded_trials.job(tmp_path), recorded_trials.events())
     trial = trials.read(folder)
     read = (lambda: trial.steps_ns("cached")) if name == "samples.i64" else (lambda: trial.losses("cached"))
     (folder / name).write_bytes(b"1234")

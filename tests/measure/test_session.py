@@ -1,4 +1,4 @@
-"""What the stations of a run share: work side by side, and the notes on every round."""
+"""What the stages of a run share: parallel work, and the notes on every round."""
 
 from __future__ import annotations
 

@@ -1,0 +1,213 @@
+"""Two contenders of one run, or the same contenders in two runs: sentences and numbers for `steelyard compare`."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from steelyard.errors import UserError, nearest
+from steelyard.report.notation import quantity_text
+from steelyard.statistics.sentences import percent, verdict_sentence
+from steelyard.statistics.unpaired import welch
+from steelyard_worker.case import differences
+
+if TYPE_CHECKING:
+    from steelyard.report.model import Comparison, Contender, View
+
+ERROR = 0.05
+# What a field of a case is called where it differs between two runs.
+FIELDS = {
+    "inputs": "data or initial weights",
+    "specification": "network",
+    "settings": "",
+    "sizes": "",
+    "loader_workers": "loader workers",
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One comparison: `ratio` is the value of A over the value of B, None where there is no interval."""
+
+    group: str
+    input: str
+    a: str
+    b: str
+    ratio: float | None
+    low: float | None
+    high: float | None
+    sentence: str
+
+
+def contenders(view: View, a: str, b: str) -> list[Finding]:
+    """Compare two contenders in every group that has both."""
+    found = []
+    for comparison in view.comparisons:
+        left, right = _pick(comparison, a), _pick(comparison, b)
+        if left and right and left is not right:
+            found += [_pair(comparison, source, left, right) for source in comparison.rankings]
+    if not found:
+        names = sorted({contender.variant for comparison in view.comparisons for contender in comparison.contenders})
+        known = nearest(a if not _anywhere(view, a) else b, names)
+        raise UserError(f"No workload of run {view.name} has both '{a}' and '{b}'.{known}")
+    return found
+
+
+def runs(before: View, after: View, anyway: bool = False) -> list[Finding]:
+    """Compare every contender that two runs have in common.
+
+    Two results are comparable only where everything that decides the computation and its settings is equal; versions may
+    differ. Otherwise the differing fields are named in a UserError, or, with `anyway`, beside both values without a verdict.
+    """
+    pairs = [
+        (comparison, _contender(older, contender.variant), contender)
+        for comparison in after.comparisons
+        for older in before.comparisons
+        if older.group == comparison.group
+        for contender in comparison.contenders
+    ]
+    known = [(comparison, old, new) for comparison, old, new in pairs if old]
+    if not known:
+        raise UserError(f"Runs {before.name} and {after.name} have no contender in common.")
+    common = _differing_terms(before, after)
+    found, differing = [], list(common)
+    for comparison, old, new in known:
+        changes = [*common, *_differing_case(old, new)]
+        differing += changes
+        measure = _side_by_side if changes else _moved
+        found += measure(comparison, old, new, (before.name, after.name), changes)
+    if differing and not anyway:
+        raise UserError(
+            f"Runs {before.name} and {after.name} did not measure the same thing; they differ in: "
+            f"{'; '.join(dict.fromkeys(differing))}. With --anyway both are shown without a verdict."
+        )
+    return found
+
+
+def _differing_terms(before: View, after: View) -> list[str]:
+    """Return in what two runs differ as a whole: machine, way of measuring, schedule."""
+    found = []
+    if before.record.machine != after.record.machine:
+        found.append("the machine")
+    if before.record.method != after.record.method:
+        found.append(
+            f"the method of measuring ({before.record.method} before, {after.record.method} after; see the changelog's "
+            "section Measurement)"
+        )
+    schedules = [asdict(view.record.plan.protocol.schedule) for view in (before, after)]
+    found += [f"schedule {name} ({_plain(a)} before, {_plain(b)} after)" for name, a, b in _unequal(*schedules)]
+    steps = [view.record.plan.study.train_steps for view in (before, after)]
+    if steps[0] != steps[1]:
+        found.append(f"training steps before the warm-up ({steps[0]} before, {steps[1]} after)")
+    return found
+
+
+def _unequal(a: dict[str, Any], b: dict[str, Any]) -> list[tuple[str, Any, Any]]:
+    return [(name.replace("_", " "), a[name], b[name]) for name in a if a[name] != b[name]]
+
+
+def _differing_case(old: Contender, new: Contender) -> list[str]:
+    found = differences(old.case, new.case)
+    # Inputs follow from sizes, data and seed: they are worth a word only where they alone have changed.
+    explained = {"sizes", "data", "seed", "specification"} & {name.partition(".")[0] for name in found}
+    return [
+        f"{_field(name)} ({_plain(a)} before, {_plain(b)} after)"
+        for name, (a, b) in found.items()
+        if not (explained and name in ("inputs", "specification" if "sizes" in explained else ""))
+    ]
+
+
+def _field(name: str) -> str:
+    first, dot, rest = name.partition(".")
+    label = FIELDS.get(first, first)
+    return " ".join(filter(None, (label, rest.replace(".", " ")))) if dot else label
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, dict):  # a length: {"unit": "steps", "count": 10}
+        return " ".join(str(each) for each in reversed(value.values()) if each)
+    return str(value)
+
+
+def _contender(comparison: Comparison, variant: str) -> Contender | None:
+    return next((each for each in comparison.contenders if each.variant == variant), None)
+
+
+def _pick(comparison: Comparison, name: str) -> Contender | None:
+    exact = [c for c in comparison.contenders if c.variant == name]
+    loose = [c for c in comparison.contenders if name in (c.case.environment, c.case.framework)]
+    if len(exact or loose) > 1:
+        names = ", ".join(c.variant for c in loose)
+        raise UserError(f"'{name}' could be any of {names} in {comparison.group}. Name one of them in full.")
+    return next(iter(exact or loose), None)
+
+
+def _anywhere(view: View, name: str) -> bool:
+    return any(_pick(comparison, name) for comparison in view.comparisons)
+
+
+def _pair(comparison: Comparison, source: str, left: Contender, right: Contender) -> Finding:
+    titles = {c.case.id: f"{c.title} {c.version}".strip() for c in (left, right)}
+    verdict = comparison.rankings[source].between(left.case.id, right.case.id)
+    if verdict is None:
+        uncertified = [c.title for c in (left, right) if c.proof.state != "certified"]
+        reason = f"{' and '.join(uncertified)} not certified" if uncertified else "they share no round"
+        return Finding(comparison.group, source, left.title, right.title, None, None, None, f"No verdict: {reason}.")
+    sentence = verdict_sentence(verdict, titles) + "."
+    ratio, low, high = verdict.ratio, verdict.low, verdict.high
+    if comparison.quantity.more_is_better:  # verdicts are about costs, the inverse of such a quantity
+        ratio, low, high = 1 / ratio, 1 / high, 1 / low
+    return Finding(comparison.group, source, left.title, right.title, ratio, low, high, sentence)
+
+
+def _values(comparison: Comparison, contender: Contender, source: str) -> list[float]:
+    quantity = comparison.quantity
+    return list(quantity.of_rounds({t.job.round: t for t in contender.trials}, source).values())
+
+
+def _side_by_side(
+    comparison: Comparison, old: Contender, new: Contender, names: tuple[str, str], changes: list[str]
+) -> list[Finding]:
+    """Show both values of what is not comparable, and why it is not."""
+    found = []
+    for source in comparison.rankings:
+        means = [
+            quantity_text(comparison.quantity.unit, sum(values) / len(values)) if values else "nothing"
+            for values in (_values(comparison, each, source) for each in (old, new))
+        ]
+        sentence = f"{new.title}: {means[0]} before, {means[1]} after. Not comparable: {'; '.join(changes)}."
+        found.append(Finding(comparison.group, source, names[1], names[0], None, None, None, sentence))
+    return found
+
+
+def _moved(
+    comparison: Comparison, old: Contender, new: Contender, names: tuple[str, str], _: list[str]
+) -> list[Finding]:
+    """Say how much a quantity has changed between two runs."""
+    found = []
+    for source in comparison.rankings:
+        estimate = welch(_values(comparison, new, source), _values(comparison, old, source))
+        if estimate is None or {old.proof.state, new.proof.state} != {"certified"}:
+            sentence = f"{new.title}: too few certified processes to compare."
+            found.append(Finding(comparison.group, source, names[1], names[0], None, None, None, sentence))
+            continue
+        ratio = estimate.ratio(ERROR)
+        sentence = _change(comparison, old, new, ratio.low, ratio.high)
+        found.append(
+            Finding(comparison.group, source, names[1], names[0], ratio.value, ratio.low, ratio.high, sentence)
+        )
+    return found
+
+
+def _change(comparison: Comparison, old: Contender, new: Contender, low: float, high: float) -> str:
+    versions = new.version if new.version == old.version else f"{old.version} -> {new.version}"
+    quantity = comparison.quantity
+    name = "the time" if quantity.name == "step time" else f"the {quantity.name}"
+    span = f"[{low:.3f}, {high:.3f}] of {name} before"
+    if low <= 1 <= high:
+        bound = percent(max(high, 1 / low) - 1)
+        return f"{new.title} ({versions}): no change detected, {span} (a change above {bound} is ruled out)."
+    improved = (high < 1) is not quantity.more_is_better
+    word = quantity.better if improved else quantity.worse
+    return f"{new.title} ({versions}): {percent(abs(1 - math.sqrt(low * high)))} {word}, {span}."

@@ -1,0 +1,217 @@
+"""A plan holds every requested case once, in order; what cannot be measured is skipped with a reason."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import recorded_trials
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steelyard.catalog import frameworks, workloads
+from steelyard.errors import UserError
+from steelyard.plan import names, resolve
+from steelyard.plan.options import Options
+from steelyard.plan.run_plan import FrameworkFacts, RunPlan, Variant
+from steelyard.statistics.orders import round_order
+from steelyard_worker.case import Optimizer
+
+WORKLOADS = Path(__file__).resolve().parent.parent / "workloads"
+FRAMEWORKS = ("fake", "dummy", "pytorch", "tensorflow", "jax")
+GROUPS = ("line:small", "resnet18:tiny", "lstm-imdb:tiny")
+
+CHOICES = st.builds(
+    lambda groups, names, steps, noises: Options(
+        workloads=tuple(groups), frameworks=tuple(names), workload_folders=(str(WORKLOADS),),
+        knobs=(f"fake.step_us={','.join(map(str, steps))}", f"fake.noise={','.join(map(str, noises))}"),
+    ),
+    st.lists(st.sampled_from(GROUPS), min_size=1, max_size=4),
+    st.lists(st.sampled_from(FRAMEWORKS), min_size=0, max_size=4).map(lambda names: ["fake", *names]),
+    st.lists(st.integers(1, 3), min_size=1, max_size=3),
+    st.lists(st.sampled_from([0.0, 0.1]), min_size=1, max_size=2),
+)  # fmt: skip
+
+
+def _planned(options: Options) -> RunPlan | None:
+    try:
+        return resolve.plan(options)
+    except UserError as error:
+        assert str(error).startswith("Nothing is left to measure")
+        return None
+
+
+@given(options=CHOICES)
+def test_cases_and_skipped_cover_every_requested_pair_and_no_case_comes_twice(options: Options) -> None:
+    plan = _planned(options)
+    if plan is None:
+        return
+    keys = [variant.key for variant in plan.variants]
+    assert len(keys) == len(set(keys)) == len(plan.by_id)
+    measured = {(variant.group, variant.case.environment) for variant in plan.variants}
+    skipped = {(each.group, each.environment) for each in plan.skipped}
+    assert measured | skipped == set(itertools.product(options.workloads, options.frameworks))
+    assert not measured & skipped
+    assert len(set(plan.skipped)) == len(plan.skipped)
+    assert all(each.reason and each.title for each in plan.skipped)
+
+
+@given(options=CHOICES)
+def test_every_combination_of_knobs_is_there_once(options: Options) -> None:
+    plan = _planned(options)
+    if plan is None:
+        return
+    steps, noises = ({*text.partition("=")[2].split(",")} for text in options.knobs)
+    for group in plan.groups:
+        found = [tuple(case.settings.knobs.values()) for case in group.cases if case.framework == "fake"]
+        assert not found or sorted(found) == sorted(itertools.product(map(int, steps), map(float, noises)))
+
+
+@given(options=CHOICES)
+def test_planning_twice_gives_the_same_plan_in_the_same_order(options: Options) -> None:
+    first, second = _planned(options), _planned(options)
+    assert first == second
+    if first:
+        asked = list(dict.fromkeys(options.frameworks))
+        for group in first.groups:
+            places = [asked.index(case.environment) for case in group.cases]
+            assert places == sorted(places)
+
+
+@given(options=CHOICES)
+def test_a_plan_survives_its_json(options: Options) -> None:
+    plan = _planned(options)
+    if plan is not None:
+        assert RunPlan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
+
+
+@given(options=CHOICES, gone=st.sets(st.sampled_from(FRAMEWORKS)))
+def test_cases_without_an_environment_are_skipped(options: Options, gone: set[str]) -> None:
+    plan = _planned(options)
+    if plan is None:
+        return
+    rest = plan.without(dict.fromkeys(gone, "It could not be made."))
+    assert rest.variants == [each for each in plan.variants if each.case.environment not in gone]
+    lost = {(each.group, each.case.environment) for each in plan.variants if each.case.environment in gone}
+    assert {(each.group, each.environment) for each in rest.skipped} >= lost
+
+
+def test_inputs_become_part_of_the_cases_and_their_ids() -> None:
+    plan = resolve.plan(Options(workloads=("resnet18:tiny", "lstm-imdb:tiny"), frameworks=("pytorch", "jax")))
+    ready = plan.with_inputs(lambda case: f"inputs of {case.workload}")
+    assert {case.inputs for case in ready.group("resnet18:tiny").cases} == {"inputs of resnet18"}
+    assert not plan.by_id.keys() & ready.by_id.keys()
+    assert [each.key for each in ready.variants] == [each.key for each in plan.variants]
+
+
+def test_a_workload_whose_files_change_after_planning_is_found(tmp_path: Path) -> None:
+    shutil.copytree(WORKLOADS / "line", tmp_path / "line")
+    plan = resolve.plan(Options(workloads=("line",), frameworks=("fake",), workload_folders=(str(tmp_path),)))
+    assert resolve.changed_workloads(plan) == []
+    with (tmp_path / "line" / "fake.py").open("a") as file:
+        file.write("# another line\n")
+    assert resolve.changed_workloads(plan) == ["line"]
+    shutil.rmtree(tmp_path / "line")
+    assert resolve.changed_workloads(plan) == ["line"]
+
+
+@given(count=st.integers(1, 8), number=st.integers(1, 12), seed=st.integers(0, 99))
+def test_every_round_runs_every_contender_once_in_an_order_that_its_seed_decides(
+    count: int, number: int, seed: int
+) -> None:
+    keys = [f"cell{place}" for place in range(count)]
+    order = list(round_order(keys, number, seed))
+    assert sorted(order) == keys
+    assert order == list(round_order(keys, number, seed))
+
+
+def test_all_modes_that_are_named_take_part() -> None:
+    known = workloads.find()
+    assert known
+    asked = Options(
+        workloads=("resnet18:tiny",), frameworks=("pytorch",), modes=("pytorch=eager", "pytorch=compiled,eager")
+    )
+    assert [each.case.settings.mode for each in resolve.plan(asked).variants] == ["eager", "compiled"]
+
+
+@pytest.mark.parametrize("name", ["tensorflow@2.20.0", "pytorch@2.9"])
+def test_a_version_may_be_addressed_though_it_holds_dots(name: str) -> None:
+    framework = name.partition("@")[0]
+    mode = next(iter(frameworks.framework(framework).modes))
+    asked = Options(workloads=("resnet18:tiny",), frameworks=(framework, name), modes=(f"{name}={mode}",))
+    assert {each.case.environment for each in resolve.plan(asked).variants} == {framework, name}
+
+
+def test_titles_and_file_names_tell_cells_apart() -> None:
+    asked = Options(
+        workloads=("line",),
+        frameworks=("fake",),
+        workload_folders=(str(WORKLOADS),),
+        knobs=("fake.step_us=1,2", "fake.noise=0.1,0.2"),
+    )
+    variants = resolve.plan(asked).variants
+    assert len({each.file_name for each in variants}) == len({each.title for each in variants}) == 4
+    assert all("/" not in each.file_name and ":" not in each.file_name for each in variants)
+
+
+def test_a_long_name_of_many_knobs_is_cut_and_stays_unique() -> None:
+    case = recorded_trials.case()
+    pair = [Variant("g:p", "fake/" + "x" * 300 + end, "Fake", replace(case, seed=int(end))) for end in ("1", "2")]
+    names = {each.file_name for each in pair}
+    assert len(names) == 2
+    assert all(len(name) < 150 for name in names)
+
+
+def test_whatever_varies_inside_a_group_is_in_names_and_titles() -> None:
+    facts = {"fake": FrameworkFacts("Fake", "scripted")}
+    case = recorded_trials.case()
+    changes = {
+        "batch 32": replace(case, sizes={**case.sizes, "batch": 32}),
+        "threads 4": replace(case, settings=replace(case.settings, threads=4)),
+        "precision float64": replace(case, settings=replace(case.settings, precision="float64")),
+        "seed 7": replace(case, seed=7),
+        "task inference": replace(case, task="inference"),
+        "strategy ddp": replace(case, strategy="ddp"),
+        "workers 2": replace(case, loader_workers=2),
+        "optimizer adam": replace(case, optimizer=Optimizer("adam", 0.1)),
+    }
+    for title, changed in changes.items():
+        first, second = names.variants("g", [case, changed], facts)
+        assert second.title == f"Fake, {title}"
+        assert first.name != second.name
+    assert len({each.name for each in names.variants("g", [case, *changes.values()], facts)}) == 1 + len(changes)
+    (alone,) = names.variants("g", [changes["batch 32"]], facts)
+    assert (alone.name, alone.title) == ("fake/scripted", "Fake")
+
+
+def test_a_precision_that_a_framework_lacks_for_one_workload_alone_is_skipped_with_its_reason() -> None:
+    asked = Options(
+        workloads=("deepspeech2:tiny",), frameworks=("pytorch", "mxnet"), protocol="fixed:1+1", synthetic=True
+    )
+    assert resolve.plan(asked).skipped == ()
+    exact = resolve.plan(replace(asked, precision="float64"))
+    assert [each.case.framework for each in exact.variants] == ["pytorch"]
+    assert [each.environment for each in exact.skipped] == ["mxnet"]
+    assert exact.skipped[0].reason.startswith("MXNet cannot run deepspeech2 in float64: CTCLoss of MXNet")
+
+
+def test_titles_are_as_short_as_they_can_be() -> None:
+    options = Options(
+        workloads=("line",),
+        frameworks=("fake", "dummy"),
+        workload_folders=(str(WORKLOADS),),
+        knobs=("noise=0.01", "dummy.step_us=10000,12000"),
+    )
+    (group,) = resolve.plan(options).groups
+    assert sorted(group.titles.values()) == ["Dummy, step_us 10000", "Dummy, step_us 12000", "Fake"]
+
+
+def test_a_mode_that_is_not_the_default_is_part_of_the_title() -> None:
+    case = recorded_trials.case()
+    other = replace(case, settings=replace(case.settings, mode="other"))
+    found = names.variants("g", [case, other], {"fake": FrameworkFacts("Fake", "scripted")})
+    assert [each.title for each in found] == ["Fake", "Fake, other"]

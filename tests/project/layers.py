@@ -1,0 +1,90 @@
+"""The order of the rooms: which may import which, and where a file breaks it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import source_rules
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# From the bottom to the top: a room may import the rooms above it in this list, and itself.
+ORDER = (
+    "errors",
+    "files",
+    "host",
+    "statistics",
+    "catalog",
+    "plan",
+    "results",
+    "report",
+    "console",
+    "environments",
+    "inputs",
+    "measure",
+    "certificates",
+    "run",
+    "cli",
+    "__main__",
+)
+# A report shows what was recorded: it must not be able to ask what there is today.
+REPORT_READS = {"errors", "files", "statistics", "results", "report"}
+
+
+def allowed(room: str) -> set[str]:
+    """Return the rooms that a room may import."""
+    return REPORT_READS if room == "report" else set(ORDER[: ORDER.index(room) + 1])
+
+
+def violations(package: Path) -> list[str]:
+    """Return a sentence for every import against the order, type-checking imports included."""
+    found = []
+    for path in sorted(package.rglob("*.py")):
+        room = path.relative_to(package).parts[0].removesuffix(".py")
+        if room == "__init__":
+            continue
+        for line, module in source_rules.imported(path.read_text(encoding="utf-8")):
+            wrong = sorted(_rooms(module, path, line) - allowed(room))
+            found += [f"{path.relative_to(package)}:{line} imports {other}" for other in wrong]
+    return found
+
+
+def _rooms(module: str, path: Path, line: int) -> set[str]:
+    """Return the rooms that an import of a module reaches; `from steelyard import x` reaches x."""
+    first, _, rest = module.partition(".")
+    if first != "steelyard":
+        return set()
+    if rest:
+        return {rest.partition(".")[0]}
+    return source_rules.names_imported(path, line) & set(ORDER)
+
+
+def circles(package: Path) -> list[str]:
+    """Return the import circles among modules, ignoring imports for type checking alone."""
+    graph = {name: source_rules.runtime_imports(path, name) for name, path in _modules(package).items()}
+    known = set(graph)
+    edges = {name: {each for each in targets if each in known and each != name} for name, targets in graph.items()}
+    found, done = [], set[str]()
+
+    def visit(name: str, trail: list[str]) -> None:
+        if name in trail:
+            found.append(" -> ".join([*trail[trail.index(name) :], name]))
+            return
+        if name in done:
+            return
+        for target in sorted(edges[name]):
+            visit(target, [*trail, name])
+        done.add(name)
+
+    for name in sorted(edges):
+        visit(name, [])
+    return found
+
+
+def _modules(package: Path) -> dict[str, Path]:
+    paths = package.rglob("*.py")
+    return {
+        ".".join((package.name, *path.relative_to(package).with_suffix("").parts)).removesuffix(".__init__"): path
+        for path in paths
+    }

@@ -1,0 +1,83 @@
+"""The last attempt at a round counts, in whatever order the attempts are read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import recorded_trials
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steelyard.results import round_results, trials
+from steelyard.results.quantities import FIRST_STEP, PEAK_MEMORY, QUANTITIES, STEP_TIME, THROUGHPUT
+
+# (framework, round, attempt) -> how it ended; every attempt of a round is there once.
+OUTCOMES = st.dictionaries(
+    st.tuples(st.sampled_from(["fake", "dummy"]), st.integers(1, 4), st.integers(0, 11)),
+    st.sampled_from(["done", "error", "nothing"]),
+    max_size=14,
+)
+IDS = {name: recorded_trials.case(name).id for name in ("fake", "dummy")}
+
+
+def _trial(framework: str, number: int, attempt: int, ending: str) -> trials.Trial:
+    folder = Path(f"/run/trials/r{number:02d}.{attempt}-{framework}")
+    job = recorded_trials.job(folder, number, attempt, framework)
+    return trials.replay(folder, job, recorded_trials.events(ending=ending))
+
+
+@given(outcomes=OUTCOMES, data=st.data())
+def test_the_last_ended_attempt_at_a_round_counts_in_any_order(
+    outcomes: dict[tuple[str, int, int], str], data: st.DataObject
+) -> None:
+    made = [_trial(*key, ending) for key, ending in outcomes.items()]
+    results = round_results.collect(data.draw(st.permutations(made)))
+    ended = {key: ending for key, ending in outcomes.items() if ending != "nothing"}
+    last = {(name, number): attempt for name, number, attempt in sorted(ended)}
+    for (name, number), attempt in last.items():
+        done = ended[name, number, attempt] == "done"
+        finished = results.finished.get(IDS[name], {}).get(number)
+        assert results.has(IDS[name], number) == done
+        assert (finished is not None) == done
+        if finished:
+            assert (finished.job.round, finished.job.attempt) == (number, attempt)
+    assert sum(map(len, results.finished.values())) == sum(
+        ended[name, number, attempt] == "done" for (name, number), attempt in last.items()
+    )
+    failing = {IDS[name] for (name, number), attempt in last.items() if ended[name, number, attempt] == "error"}
+    assert results.failed.keys() == failing
+
+
+def test_discarded_trials_are_neither_finished_nor_failed() -> None:
+    results = round_results.collect([_trial("fake", 1, 0, "done"), _trial("fake", 2, 0, "error")])
+    assert results.failed
+    results.discard(lambda trial: not trial.done)
+    assert not results.failed
+    assert results.has(IDS["fake"], 1)
+    assert not results.has(IDS["fake"], 2)
+
+
+def test_trials_that_certified_are_in_no_round() -> None:
+    trial = _trial("fake", 0, 0, "done")
+    results = round_results.collect([replace(trial, job=replace(trial.job, kind="certify"))])
+    assert not results.finished.get(IDS["fake"])
+
+
+def test_values_leave_out_failed_cases_and_keep_those_without_rounds_yet(tmp_path: Path) -> None:
+    folder = tmp_path / "r01.0-fake"
+    recorded_trials.write(folder, recorded_trials.job(folder), recorded_trials.events())
+    other = recorded_trials.case("other")
+    results = round_results.collect([trials.read(folder), _trial("dummy", 1, 0, "error")])
+    cases = [recorded_trials.case("fake"), recorded_trials.case("dummy"), other]
+    assert results.values(cases, STEP_TIME, "cached") == {IDS["fake"]: {1: recorded_trials.STEP_NS}, other.id: {}}
+    assert results.values(cases, THROUGHPUT, "cached")[IDS["fake"]][1] == 16 / (recorded_trials.STEP_NS / 1e9)
+    assert results.values(cases, PEAK_MEMORY, "cached")[IDS["fake"]][1] == 1000
+    # The trial has finished, and it recorded no first step: it cannot be ranked by it.
+    assert results.values(cases, FIRST_STEP, "cached") == {other.id: {}}
+
+
+def test_of_a_quantity_of_which_more_is_better_the_inverse_is_a_cost() -> None:
+    for quantity in QUANTITIES.values():
+        better, worse = (4.0, 2.0) if quantity.more_is_better else (2.0, 4.0)
+        assert quantity.cost(better) < quantity.cost(worse)

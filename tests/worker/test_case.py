@@ -1,0 +1,84 @@
+"""A case's id changes with everything that decides a measurement, and with nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import pytest
+import recorded_trials
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steelyard_worker import records
+from steelyard_worker.case import Case, Optimizer, Settings, differences
+
+CASE = recorded_trials.case()
+CHANGES = {
+    "workload": "other",
+    "preset": "large",
+    "sizes": {**CASE.sizes, "batch": 17},
+    "specification": "fedcba9876543210",
+    "data": {"name": "digits"},
+    "optimizer": replace(CASE.optimizer, learning_rate=0.2),
+    "framework": "dummy",
+    "settings": replace(CASE.settings, threads=2),
+    "version": "1.0",
+    "task": "inference",
+    "strategy": "ddp",
+    "seed": 5,
+    "loader_workers": 1,
+    "inputs": "0011",
+}
+
+
+def test_there_is_a_change_for_every_field() -> None:
+    assert CHANGES.keys() == {field.name for field in fields(Case)}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_every_field_is_part_of_the_id(name: str) -> None:
+    changed = replace(CASE, **{name: CHANGES[name]})
+    assert changed.id != CASE.id
+    assert {each.partition(".")[0] for each in differences(CASE, changed)} == {name}
+
+
+@pytest.mark.parametrize("part", ["settings", "optimizer"])
+def test_every_setting_and_every_constant_is_part_of_the_id(part: str) -> None:
+    other = {str: "x", int: 7, float: 0.7, bool: True, tuple: ("x",), dict: {"x": 1}}
+    record = getattr(CASE, part)
+    for field in fields(record):
+        changed = replace(CASE, **{part: replace(record, **{field.name: other[type(getattr(record, field.name))]})})
+        assert changed.id != CASE.id, field.name
+        assert all(name.startswith(f"{part}.{field.name}") for name in differences(CASE, changed))
+
+
+def test_equal_cases_have_no_differences_and_equal_ids() -> None:
+    again = records.build(Case, {**_plain(CASE)})
+    assert again == CASE
+    assert again.id == CASE.id
+    assert differences(CASE, again) == {}
+
+
+def test_the_order_of_keys_does_not_matter() -> None:
+    turned = replace(CASE, sizes=dict(reversed(CASE.sizes.items())))
+    assert turned.id == CASE.id
+
+
+@given(batch=st.integers(1, 9), threads=st.integers(0, 3), rate=st.floats(1e-6, 1), knob=st.text(max_size=5))
+def test_a_case_survives_its_json(batch: int, threads: int, rate: float, knob: str) -> None:
+    case = replace(
+        CASE,
+        sizes={"batch": batch},
+        settings=Settings("m", threads=threads, knobs={"k": knob}),
+        optimizer=Optimizer("adam", rate, decay=("a",)),
+    )
+    again = records.build(Case, _plain(case))
+    assert again == case
+    assert again.id == case.id
+
+
+def _plain(case: Case) -> dict[str, object]:
+    import json
+
+    found: dict[str, object] = json.loads(records.to_line(case))
+    return found
