@@ -148,7 +148,7 @@ def test_an_interrupt_during_certificates_ends_their_workers_and_marks_the_run(
 
 def test_options_that_a_resumed_run_would_not_heed_are_refused(said: Said, copied: Finished) -> None:
     sentence = said.refused("run", "--resume", "latest", "-f", "fake", "--rounds", "9", "--minutes", "1")
-    assert "so --framework, --rounds cannot be given beside it" in sentence
+    assert "so --framework, --rounds cannot be given with it" in sentence
 
 
 def test_a_kill_or_a_closed_terminal_ends_a_run_as_an_interrupt_does(start: Start, home: Path) -> None:
@@ -157,7 +157,7 @@ def test_a_kill_or_a_closed_terminal_ends_a_run_as_an_interrupt_does(start: Star
     running.process.send_signal(signal.SIGTERM)
     code, told = running.end()
     assert code in STOPPED
-    assert "Everything finished so far is kept" in told
+    assert "Every finished process is kept" in told
     assert json.loads((only_run(home) / "run.json").read_text())["state"] == "interrupted"
 
 
@@ -185,7 +185,7 @@ def test_the_live_view_leaves_the_terminal_as_it_was(
     assert process.returncode in STOPPED
     assert b"Traceback" not in shown, shown.decode()
     assert shown.rindex(b"\x1b[?25h") > shown.rindex(b"\x1b[?25l"), "the cursor must be shown again"
-    assert b"go on with: steelyard run --resume" in shown
+    assert b"continue with: steelyard run --resume" in shown
 
 
 def test_a_worker_does_not_outlive_an_orchestrator_that_is_killed(
@@ -207,7 +207,7 @@ def test_a_worker_does_not_outlive_an_orchestrator_that_is_killed(
 
     done = steelyard("run", "--resume", row["run"], "--silence", "1", "--plain", "--json")
     assert done.returncode == 0
-    assert "said nothing for 1 s" in done.stderr
+    assert "wrote no event for 1 s" in done.stderr
     by_cell = {each["case"]: each for each in json.loads(done.stdout)["comparisons"][0]["contenders"]}
     assert by_cell["line:small/dummy/scripted"]["speeds"]["cached"]["processes"] == 3
     assert events.read_bytes(), "what the killed process wrote must stay"
@@ -250,7 +250,7 @@ def test_a_round_that_was_to_be_repeated_when_the_run_was_stopped_is_measured_ag
 def test_a_run_of_other_measuring_code_is_not_continued(copied: Finished, said: Said) -> None:
     _change(copied.folder, worker_hash="0123456789abcdef")
     sentence = said.refused("run", "--resume", "latest")
-    assert f"Run {copied.folder.name} was begun with other measuring code" in sentence
+    assert f"Run {copied.folder.name} was started with different measuring code" in sentence
 
 
 def test_a_run_of_another_machine_is_not_continued(copied: Finished, said: Said) -> None:

@@ -83,8 +83,8 @@ def _alone(group: Group) -> str:
     """Return a sentence where only one framework implements the workload, so that there is no reference; else nothing."""
     if len(group.implemented_by) > 1:
         return ""
-    (only,) = group.implemented_by
-    return f"Only {frameworks.framework(only).title} implements {group.name}, so there is nothing to certify against."
+    (only,), workload = group.implemented_by, group.cases[0].workload
+    return f"Only {frameworks.framework(only).title} implements {workload}, so there is nothing to certify against."
 
 
 def _proceed(session: Session, group: Group, variant: Variant, peers: list[Peer], scope: Scope) -> Proceedings:

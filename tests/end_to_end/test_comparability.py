@@ -1,0 +1,128 @@
+"""Two runs are compared only where everything that decides their numbers is equal; a run is planned once."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+from finished_runs import LINE, WORKLOADS, Finished, finished
+
+from steelyard.catalog import workloads
+from steelyard.plan import resolve
+from steelyard.results import record
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from finished_runs import Said, Steelyard
+
+pytestmark = pytest.mark.end_to_end
+
+QUICK = ("-f", "fake", "--knob", "fake.step_us=1000", "--rounds", "3", "--json")
+
+
+@pytest.fixture(scope="module")
+def runs(
+    tmp_path_factory: pytest.TempPathFactory, shared_steelyard: Steelyard, quiet_machine: object
+) -> dict[str, Finished]:
+    """Runs in one folder: twice the same request, and one with another batch and thread count. Only read them."""
+    home = tmp_path_factory.mktemp("comparable")
+    wanted = {"first": (), "again": (), "other": ("--batch", "64", "--threads", "1")}
+    return {name: finished(home, shared_steelyard(home, "run", *LINE, *QUICK, *more)) for name, more in wanted.items()}
+
+
+def _compare(said: Said, runs: dict[str, Finished], a: str, b: str, *more: str) -> tuple[int, str, str]:
+    folders = (runs[name].folder for name in (a, b))
+    return said("compare", *map(str, folders), "--runs", str(runs[a].folder.parent), *more)
+
+
+def test_equal_requests_are_compared(said: Said, runs: dict[str, Finished]) -> None:
+    code, out, err = _compare(said, runs, "first", "again", "--json")
+    assert code == 0, err
+    found = json.loads(out)
+    assert found
+    assert all(each["ratio"] == pytest.approx(1, rel=1e-3) for each in found)
+
+
+def test_another_batch_and_thread_count_are_refused_by_name(said: Said, runs: dict[str, Finished]) -> None:
+    code, out, err = _compare(said, runs, "first", "other")
+    assert (code, out) == (2, "")
+    assert "batch (16 before, 64 after)" in err
+    assert "threads (" in err
+    assert "With --anyway both are shown without a verdict." in err
+
+
+def test_anyway_shows_both_values_and_no_verdict(said: Said, runs: dict[str, Finished]) -> None:
+    code, out, _ = _compare(said, runs, "first", "other", "--anyway", "--json")
+    assert code == 0
+    for each in json.loads(out):
+        assert each["ratio"] is None
+        assert "1.00 ms before, 1.00 ms after. Not comparable: batch (16 before, 64 after)" in each["sentence"]
+
+
+def test_another_protocol_is_refused(said: Said, runs: dict[str, Finished], shared_steelyard: Steelyard) -> None:
+    home = runs["first"].home
+    fixed = finished(home, shared_steelyard(home, "run", *LINE, *QUICK[:4], "--protocol", "fixed:5+20", "--json"))
+    code, _, err = said("compare", str(runs["first"].folder), str(fixed.folder), "--runs", str(home / "runs"))
+    assert code == 2
+    assert "schedule warmup (adaptive before, 5 steps after)" in err
+
+
+def test_another_quantity_can_be_compared(said: Said, runs: dict[str, Finished]) -> None:
+    code, out, _ = _compare(said, runs, "first", "again", "--quantity", "peak memory", "--json")
+    assert code == 0
+    assert all("of the peak memory before" in each["sentence"] for each in json.loads(out))
+    sentence = said.refused("compare", "a", "b", "--quantity", "weight")
+    assert "There is no quantity 'weight'." in sentence
+
+
+def test_a_run_whose_workload_has_changed_is_not_continued(steelyard: Steelyard, home: Path, tmp_path: Path) -> None:
+    shutil.copytree(WORKLOADS / "line", tmp_path / "mine" / "line")
+    own = ("--workloads", str(tmp_path / "mine"), "-w", "line", "-f", "fake", "--no-guard", "--no-calibrate", "--plain")
+    done = finished(home, steelyard("run", *own, "--rounds", "2", "--no-certify", "--json"))
+    spec = tmp_path / "mine" / "line" / "spec.toml"
+    spec.write_text(spec.read_text().replace("batch = 16", "batch = 32"))
+    again = steelyard("run", "--resume", done.folder.name, "--plain")
+    assert again.returncode == 2
+    assert "The files of line have changed since run" in again.stderr
+
+
+def test_every_job_holds_the_case_of_the_plan(measured: Finished) -> None:
+    cases = record.read(measured.folder).plan.by_id
+    jobs = [json.loads(path.read_text()) for path in measured.folder.glob("trials/*/job.json")]
+    assert len(jobs) == 9
+    stored = {json.dumps(json.loads(json.dumps(_plain(variant.case))), sort_keys=True) for variant in cases.values()}
+    assert {json.dumps(job["case"], sort_keys=True) for job in jobs} == stored
+    assert all(job["case"]["inputs"] for job in jobs)
+
+
+def _plain(case: object) -> dict[str, object]:
+    from dataclasses import asdict
+
+    return asdict(case)  # type: ignore[call-overload, no-any-return]
+
+
+def test_a_run_is_planned_once_and_each_specification_is_read_once(
+    said: Said, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: dict[str, int] = {}
+
+    def counted(module: object, name: str) -> None:
+        original = getattr(module, name)
+
+        def call(*args: object) -> object:
+            key = f"{name} {args[0]}" if name == "parse" else name
+            calls[key] = calls.get(key, 0) + 1
+            return original(*args)
+
+        monkeypatch.setattr(module, name, call)
+
+    counted(resolve, "plan")
+    counted(workloads, "parse")
+    code, _, err = said("run", *LINE, *QUICK, "--no-certify")
+    assert code == 0, err
+    assert calls.pop("plan") == 1
+    assert calls
+    assert set(calls.values()) == {1}
