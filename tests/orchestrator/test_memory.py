@@ -9,7 +9,6 @@ import pytest
 
 from steelyard.catalog import workloads
 from steelyard.errors import UserError
-from steelyard.host import proc
 from steelyard.plan import memory
 from steelyard.plan import resolve as plan
 from steelyard.plan.options import Options
@@ -43,10 +42,3 @@ def test_where_not_even_one_sample_fits_another_preset_is_asked_for(planned: pla
 
 def test_a_machine_that_does_not_tell_is_not_judged(planned: plan.RunPlan) -> None:
     memory.check(planned, 0)
-
-
-def test_free_memory_is_read_in_bytes(tmp_path: Path) -> None:
-    assert proc.available_bytes(tmp_path) == 0
-    (tmp_path / "proc").mkdir()
-    (tmp_path / "proc" / "meminfo").write_text("MemTotal:  16 kB\nMemAvailable:     12 kB\n")
-    assert proc.available_bytes(tmp_path) == 12 * 1024

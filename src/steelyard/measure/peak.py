@@ -25,7 +25,7 @@ def check(session: Session, book: Book) -> dict[str, str]:
             continue
         gflops = _fastest_gflops(session, cell, book)
         sentence = (
-            gemm.impossible(known.machine, threads_of(session, cell), cell.settings.precision, gflops) if gflops else ""
+            gemm.peak_check(known.machine, threads_of(session, cell), cell.settings.precision, gflops) if gflops else ""
         )
         if sentence:
             found[cell.key] = sentence[:1].upper() + sentence[1:] + "."

@@ -8,7 +8,8 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from steelyard.host.noise import Sampler, judge, unequal_frequencies
+from steelyard.host.noise import judge, unequal_frequencies
+from steelyard.host.sampler import Sampler
 from steelyard.measure import jobs
 from steelyard.report.titles import titles
 from steelyard.results import store

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from steelyard.errors import UserError
-from steelyard.host import proc
+from steelyard.host import available_memory_bytes
 
 if TYPE_CHECKING:
     from steelyard.plan.resolve import RunPlan
@@ -32,7 +32,7 @@ def check(plan: RunPlan, free_bytes: int | None = None) -> None:
 
     Networks that do not say what they keep are let pass, as are devices with a memory of their own.
     """
-    free = proc.available_bytes() if free_bytes is None else free_bytes
+    free = available_memory_bytes() if free_bytes is None else free_bytes
     for group, cells in plan.groups.items():
         workload, preset = plan.preset(group)
         network, batch = workload.network(preset), preset.sizes["batch"]

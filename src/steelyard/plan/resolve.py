@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steelyard.catalog import frameworks, workloads
 from steelyard.errors import UserError, nearest
+from steelyard.host import usable_cores
 from steelyard.plan import protocols, studies
 from steelyard.plan.cells import Cell
 from steelyard_worker.protocol import Settings
@@ -95,7 +95,7 @@ def plan(options: Options) -> RunPlan:
 
 def threads_of(options: Options) -> int:
     """Return the threads each framework is given: one per core that this process may use, unless told otherwise."""
-    return len(os.sched_getaffinity(0)) if options.threads is None else options.threads
+    return usable_cores() if options.threads is None else options.threads
 
 
 def _group(known: dict[str, Workload], text: str, options: Options) -> tuple[Workload, Preset]:
