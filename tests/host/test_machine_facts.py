@@ -46,9 +46,10 @@ def test_a_version_2_group_limits_cores_and_memory_and_the_tightest_parent_count
         tmp_path,
         proc__self__cgroup="0::/slice/job\n",
         sys__fs__cgroup__slice__cpu_dot_max="150000 100000\n",
-        sys__fs__cgroup__slice__job__cpu_dot_max="max 100000\n",
+        sys__fs__cgroup__slice__job__cpu_dot_max="200000 100000\n",
         sys__fs__cgroup__slice__job__memory_dot_max="1048576\n",
-        sys__fs__cgroup__slice__memory_dot_max="max\n",
+        sys__fs__cgroup__slice__memory_dot_max="4194304\n",
+        sys__fs__cgroup__memory_dot_max="max\n",
     )
     assert control_group_limits(root) == (1.5, 1048576)
 
