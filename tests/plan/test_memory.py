@@ -10,7 +10,6 @@ import pytest
 
 from steelyard.catalog import workloads
 from steelyard.errors import UserError
-from steelyard.host import proc
 from steelyard.plan import memory, resolve
 from steelyard.plan.options import Options
 
@@ -46,14 +45,3 @@ def test_the_largest_batch_that_fits_is_named_and_fits(plan_of: Callable[[int], 
 def test_where_not_even_one_sample_fits_another_preset_is_asked_for(plan_of: Callable[[int], RunPlan]) -> None:
     with pytest.raises(UserError, match="no batch would fit; choose another preset"):
         memory.check(plan_of(16), 10**6)
-
-
-def test_a_machine_that_does_not_tell_is_not_judged(plan_of: Callable[[int], RunPlan]) -> None:
-    memory.check(plan_of(16), 0)
-
-
-def test_free_memory_is_read_in_bytes(tmp_path: Path) -> None:
-    assert proc.available_bytes(tmp_path) == 0
-    (tmp_path / "proc").mkdir()
-    (tmp_path / "proc" / "meminfo").write_text("MemTotal:  16 kB\nMemAvailable:     12 kB\n")
-    assert proc.available_bytes(tmp_path) == 12 * 1024

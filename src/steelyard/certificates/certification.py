@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from dataclasses import asdict
 from pathlib import Path
@@ -17,6 +16,7 @@ from steelyard.certificates.proceedings import Peer, Subject, jobs_for
 from steelyard.certificates.reference import conclude, further_tasks, has_reference
 from steelyard.environments import Environment, setup
 from steelyard.errors import UserError
+from steelyard.host import usable_cores
 from steelyard.inputs.case_inputs import recipe
 from steelyard.measure import jobs
 from steelyard.results import record
@@ -40,7 +40,7 @@ def certify(session: Session, fresh: bool = False, scope: Scope | None = None) -
     session.screen.stage("Certificates")
     scope = scope or Scope()
     # At full size one process may need the whole memory.
-    gate = Semaphore(1 if scope.sample else min(PROCESSES_AT_ONCE, max(1, len(os.sched_getaffinity(0)))))
+    gate = Semaphore(1 if scope.sample else min(PROCESSES_AT_ONCE, usable_cores()))
     peers = {group.name: _peers(session, group) for group in session.plan.groups}
     certificates: dict[str, dict[str, Any]] = {}
     lock = Lock()

@@ -1,7 +1,7 @@
-"""The machine's arithmetic peak: the fastest matrix product, for the guard against impossible speeds.
+"""The machine's arithmetic peak: the speed of the fastest matrix product, and the check that nothing exceeds it.
 
-A framework that seems to do more floating-point operations per second than any matrix product reached
-here is not fast but wrongly measured. Run as `python -m steelyard.host.gemm float32 1.5`, it measures.
+A framework that seems to do more floating-point operations per second than the fastest matrix product on this
+machine has been measured wrongly. `python -m steelyard.host.gemm float32 1.5` measures the peak for 1.5 s.
 """
 
 import json
@@ -19,11 +19,11 @@ from steelyard.files.paths import cache_folder
 SIZES = (512, 1024, 2048)
 SECONDS = 1.5
 OWN_SOURCE = "numpy"
-# Other precisions NumPy multiplies without a library, or not at all: there the guard has only what
-# frameworks' own products have reached.
+# NumPy multiplies other precisions without an optimised library, or not at all. For them, only the peaks that
+# frameworks have reached are used.
 OWN_DTYPES = ("float32", "float64")
-# The record is the best of several products, yet clocks move, a framework's library may be better than
-# NumPy's, and Winograd convolutions do with fewer operations than are counted (Lavin & Gray 2016).
+# Speeds up to this multiple of the peak are plausible: clocks vary, a framework's library may be faster than
+# NumPy's, and Winograd convolutions need fewer operations than are counted (Lavin & Gray 2016).
 MARGIN = 1.25
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
@@ -36,13 +36,13 @@ THREAD_VARIABLES = (
 
 
 def peaks(machine: str, threads: int, dtype: str = "float32") -> dict[str, float]:
-    """GFLOP/s by source (`numpy`, or an environment's name) known for a machine's fingerprint."""
-    told = _read(machine).get(_key(dtype, threads), {})
-    return {source: float(value) for source, value in told.items()}
+    """Return the stored peaks of a machine's fingerprint: {source: GFLOP/s}, with `numpy` or an environment as source."""
+    known = _read(machine).get(_key(dtype, threads), {})
+    return {source: float(value) for source, value in known.items()}
 
 
 def add_peak(machine: str, threads: int, dtype: str, source: str, gflops: float) -> None:
-    """Remember what a source reached; only a better figure replaces its earlier one."""
+    """Store the GFLOP/s that a source reached, unless a higher figure of the same source is stored."""
     path = _path(machine)
     path.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(path.with_suffix(".lock")):
@@ -55,51 +55,56 @@ def add_peak(machine: str, threads: int, dtype: str, source: str, gflops: float)
 
 
 def ensure_peak(machine: str, threads: int, dtype: str = "float32") -> dict[str, float]:
-    """As `peaks`; measures NumPy's product first when that is not known yet (about 3 s)."""
+    """Return `peaks`, after measuring NumPy's product if it is not stored yet (about 3 s).
+
+    UserError: the product could not be measured.
+    """
     if dtype in OWN_DTYPES and OWN_SOURCE not in peaks(machine, threads, dtype):
         add_peak(machine, threads, dtype, OWN_SOURCE, measure_peak(threads, dtype))
     return peaks(machine, threads, dtype)
 
 
-def guard_limit(known: dict[str, float]) -> float | None:
-    """GFLOP/s that no honest measurement passes: the best source's figure times `MARGIN`."""
+def plausible_limit(known: dict[str, float]) -> float | None:
+    """Return the highest plausible GFLOP/s, which is the best source's peak times `MARGIN`; None without a peak."""
     return max(known.values()) * MARGIN if known else None
 
 
-def impossible(machine: str, threads: int, dtype: str, gflops: float) -> str:
-    """One sentence when a speed is above what this machine's arithmetic allows, else nothing.
+def peak_check(machine: str, threads: int, dtype: str, gflops: float) -> str:
+    """Return a sentence if a speed exceeds what is plausible on this machine, otherwise an empty text.
 
-    A peak that was measured while others used the machine is too low, so a suspicion is checked by
-    measuring it again.
+    A peak measured while other programs used the machine is too low, so it is measured again before a speed is
+    rejected. UserError: the peak could not be measured.
     """
-    limit = guard_limit(ensure_peak(machine, threads, dtype))
+    limit = plausible_limit(ensure_peak(machine, threads, dtype))
     if limit is not None and gflops > limit and dtype in OWN_DTYPES:
         add_peak(machine, threads, dtype, OWN_SOURCE, measure_peak(threads, dtype))
-        limit = guard_limit(peaks(machine, threads, dtype))
+        limit = plausible_limit(peaks(machine, threads, dtype))
     if limit is None or gflops <= limit:
         return ""
     best = max(peaks(machine, threads, dtype).values())
     return (
         f"{gflops:.0f} GFLOP/s is more than this machine can do (its best {dtype} matrix product reaches "
-        f"{best:.0f}), so the time or the count of operations is wrong"
+        f"{best:.0f}), so the measured time or the number of operations is wrong"
     )
 
 
 def measure_peak(threads: int, dtype: str = "float32", seconds: float = SECONDS) -> float:
-    """GFLOP/s of NumPy's best square product, in a process of its own with so many threads."""
+    """Return the GFLOP/s of NumPy's best square product, measured in a new process with `threads` threads.
+
+    UserError: the process failed.
+    """
     environ = {**clean_environ(), **dict.fromkeys(THREAD_VARIABLES, str(threads))}
-    source = str(Path(__file__).parents[2])
-    environ["PYTHONPATH"] = source
+    environ["PYTHONPATH"] = str(Path(__file__).parents[2])
     command = [sys.executable, "-m", "steelyard.host.gemm", dtype, str(seconds)]
     done = subprocess.run(command, capture_output=True, text=True, env=environ, timeout=120, check=False)
     if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["nothing"])[-1]
-        raise UserError(f"The machine's arithmetic peak could not be measured; the process said: {last}")
+        last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        raise UserError(f"The machine's arithmetic peak could not be measured with NumPy: {last}")
     return float(done.stdout)
 
 
 def best_product(dtype: str, seconds: float, sizes: tuple[int, ...] = SIZES) -> float:
-    """GFLOP/s: the best single product of any size, after trying each size for its share of `seconds`."""
+    """Return the GFLOP/s of the fastest single product; each size is tried for an equal share of `seconds`."""
     import numpy as np
 
     random = np.random.default_rng(0)
@@ -125,10 +130,10 @@ def _path(machine: str) -> Path:
 
 def _read(machine: str) -> dict[str, dict[str, float]]:
     try:
-        told = json.loads(_path(machine).read_text("utf-8"))
+        stored = json.loads(_path(machine).read_text("utf-8"))
     except (OSError, ValueError):
         return {}
-    return told if isinstance(told, dict) else {}
+    return stored if isinstance(stored, dict) else {}
 
 
 if __name__ == "__main__":

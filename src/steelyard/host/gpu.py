@@ -1,66 +1,96 @@
-"""What nvidia-smi tells about other users of the GPUs and about throttling."""
+"""NVIDIA GPUs: what they are, which other processes use them, and whether they are throttled."""
 
-import re
-import shutil
-import subprocess
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
 
-from steelyard.host import proc
+import psutil
+import pynvml
 
-# Bits of the active clock event reasons (NVML API reference, nvmlClocksEventReasons); the power cap (0x4) is
-# a card's normal state under load, idle (0x1) and application clocks (0x2) are nobody's fault.
+# The power cap is a GPU's normal state under load, and low clocks when idle or as set by the user are no disturbance.
 THROTTLES = {
-    0x8: "hardware slowdown",
-    0x20: "software thermal slowdown",
-    0x40: "hardware thermal slowdown",
-    0x80: "power brake",
+    pynvml.nvmlClocksEventReasonHwSlowdown: "hardware slowdown",
+    pynvml.nvmlClocksEventReasonSwThermalSlowdown: "software thermal slowdown",
+    pynvml.nvmlClocksEventReasonHwThermalSlowdown: "hardware thermal slowdown",
+    pynvml.nvmlClocksEventReasonHwPowerBrakeSlowdown: "power brake",
 }
 
 
-def has_gpu() -> bool:
-    """Whether nvidia-smi is there to be asked."""
-    return shutil.which("nvidia-smi") is not None
+@dataclass(frozen=True)
+class GpuLoad:
+    """`foreign`: `name (pid)` of processes of others on any GPU; `throttles`: why the clocks of any GPU are reduced."""
+
+    foreign: list[str]
+    throttles: list[str]
 
 
-def foreign_gpu_processes(own_pid: int, root: Path = Path("/")) -> list[str]:
-    """`name (pid)` of each process on a GPU that this process did not start."""
-    text = _smi("--query-compute-apps=pid,process_name")
-    return foreign_of(parse_apps(text), proc.descendants(own_pid, root), root)
+def names() -> tuple[str, ...]:
+    """Return `name, memory, driver` of each GPU; empty without the NVIDIA driver."""
+    with _devices() as devices:
+        driver = _query(pynvml.nvmlSystemGetDriverVersion) if devices else None
+        return tuple(f"{_query(pynvml.nvmlDeviceGetName, each)}, {_memory(each)}, {driver}" for each in devices)
 
 
-def parse_apps(text: str) -> dict[int, str]:
-    """Process ids and names, from nvidia-smi's lines `pid, name`."""
-    return {int(pid): name for pid, name in re.findall(r"^\s*(\d+),\s*(.*?)\s*$", text, re.MULTILINE)}
+def load(own: set[int]) -> GpuLoad:
+    """Return the present load of all GPUs; `own` are the process ids that are not foreign."""
+    with _devices() as devices:
+        pids = {
+            int(process.pid)
+            for device in devices
+            for process in _query(pynvml.nvmlDeviceGetComputeRunningProcesses, device) or ()
+        }
+        active = [_active_reasons(device) for device in devices]
+    throttles = [reason for bit, reason in THROTTLES.items() if any(reasons & bit for reasons in active)]
+    return GpuLoad(_named(pids - own), throttles)
 
 
-def foreign_of(apps: dict[int, str], own: set[int], root: Path = Path("/")) -> list[str]:
-    """The processes that are not ours. One that is not in /proc is of another name space, where a
-    container cannot tell its own processes from foreign ones, and is left out.
-    """
-    here = {pid: name for pid, name in apps.items() if (root / f"proc/{pid}").exists()}
-    return [f"{Path(name).name} ({pid})" for pid, name in sorted(here.items()) if pid not in own]
-
-
-def throttle_reasons() -> list[str]:
-    """Why a GPU is being slowed at this moment, the ordinary power cap aside."""
-    return parse_throttles(_smi("--query-gpu=clocks_throttle_reasons.active"))
-
-
-def parse_throttles(text: str) -> list[str]:
-    """Read nvidia-smi's bit masks, one line for each GPU."""
-    masks = [int(mask, 16) for mask in re.findall(r"0x[0-9a-fA-F]+", text)]
-    return [reason for bit, reason in THROTTLES.items() if any(mask & bit for mask in masks)]
-
-
-def _smi(query: str) -> str:
+@contextmanager
+def _devices() -> Iterator[list[Any]]:
+    """Yield NVML's handles of the GPUs; none without the NVIDIA driver."""
     try:
-        done = subprocess.run(
-            ["nvidia-smi", query, "--format=csv,noheader"],
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=False,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return done.stdout if done.returncode == 0 else ""
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        yield []
+        return
+    try:
+        count = _query(pynvml.nvmlDeviceGetCount) or 0
+        handles = (_query(pynvml.nvmlDeviceGetHandleByIndex, index) for index in range(count))
+        yield [handle for handle in handles if handle is not None]
+    finally:
+        _query(pynvml.nvmlShutdown)
+
+
+def _query(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call NVML; None where a GPU or its driver does not answer this query."""
+    try:
+        return function(*arguments)
+    except pynvml.NVMLError:
+        return None
+
+
+def _memory(device: Any) -> str:
+    memory = _query(pynvml.nvmlDeviceGetMemoryInfo, device)
+    return f"{memory.total // 2**20} MiB" if memory else "memory unknown"
+
+
+def _active_reasons(device: Any) -> int:
+    """Return the bits of the reasons that reduce a GPU's clocks now (NVML API reference, nvmlClocksEventReasons)."""
+    reasons = _query(pynvml.nvmlDeviceGetCurrentClocksEventReasons, device)
+    if reasons is None:  # drivers before 535 have the query under its former name
+        reasons = _query(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons, device)
+    return int(reasons or 0)
+
+
+def _named(pids: set[int]) -> list[str]:
+    """Return `name (pid)` of the processes that exist here.
+
+    Others belong to another PID namespace: inside a container its own processes cannot be told from foreign ones.
+    """
+    found = []
+    for pid in sorted(pids):
+        try:
+            found.append(f"{psutil.Process(pid).name()} ({pid})")
+        except psutil.NoSuchProcess:
+            continue
+    return found

@@ -1,4 +1,4 @@
-"""Is this machine fit to measure on? One finding per question, each with what to do about it."""
+"""Checks whether this machine is fit to measure on; each check gives one finding, with advice if something is wrong."""
 
 import shutil
 import sys
@@ -18,22 +18,24 @@ from steelyard.environments.tools import Uv, find_uv
 from steelyard.errors import UserError
 from steelyard.files.paths import cache_folder
 from steelyard.host.machine import Machine, describe
-from steelyard.host.noise import HostNoise, Sampler, judge
+from steelyard.host.noise import HostNoise, judge
+from steelyard.host.sampler import Sampler
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-QUIET_SAMPLE_S = 2.2
+NOISE_SAMPLE_S = 2.2
 REGISTRY_LIMIT_S = 8.0
-# One framework with its weights, batch and gradients at full size took up to 3 GB on two cores.
-ENOUGH_MEMORY_BYTES = 4e9
+# A process of one framework with weights, batch and gradients of a full-size preset took up to 3 GB on two cores.
+RECOMMENDED_MEMORY_BYTES = 4e9
 COMPILERS = ("g++", "clang++")
-GOOD_GOVERNORS = ("performance", "schedutil", "")
+GOOD_GOVERNORS = ("performance", "schedutil")
+PIP_ADVICE = "Correct or remove that setting or file."
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One answer. `bad` prevents measuring, `warn` makes it poorer; `advice` is empty when all is well."""
+    """Result of one check. `bad` prevents measuring, `warn` makes it less reliable; `ok` has no advice."""
 
     name: str
     state: Literal["ok", "warn", "bad"]
@@ -42,86 +44,88 @@ class Finding:
 
 
 def examine() -> list[Finding]:
-    """All findings, in the order in which a person would ask; takes about 5 s and at most 15."""
+    """Return all findings; takes about 5 s and at most 15 s."""
     machine = describe()
-    kept = list_environments()
-    questions: tuple[Callable[[], Finding], ...] = (
+    installed = list_environments()
+    checks: tuple[Callable[[], Finding], ...] = (
         python,
         uv,
         pip_settings,
         registry,
-        lambda: disk(kept),
+        lambda: disk(installed),
         lambda: memory(machine),
         lambda: cores(machine),
         lambda: governor(machine),
         host_noise,
         compiler,
         lambda: accelerators(machine),
-        lambda: environments(kept),
+        lambda: environments(installed),
         data,
     )
-    with ThreadPoolExecutor(len(questions)) as pool:
-        # Host noise comes last, as the other checks would disturb it.
-        answers = {ask: pool.submit(ask) for ask in questions if ask is not host_noise}
-        found = {ask: answer.result() for ask, answer in answers.items()}
+    with ThreadPoolExecutor(len(checks)) as pool:
+        pending = {check: pool.submit(check) for check in checks if check is not host_noise}
+        found = {check: future.result() for check, future in pending.items()}
+    # Host noise is measured after all other checks, because they would add to the load.
     found[host_noise] = host_noise()
-    return [found[ask] for ask in questions]
+    return [found[check] for check in checks]
 
 
 def python() -> Finding:
-    """The interpreter that runs this tool, and the locks that it cannot serve."""
+    """Check whether the interpreter that runs steelyard can create the environments of all lock files."""
     version = sys.version_info[:2]
     name = f"Python {version[0]}.{version[1]} ({sys.executable})"
-    left_out = sorted({lock.framework for lock in read_locks() if not _serves(lock, version)})
-    if not left_out:
-        return Finding("Python", "ok", f"{name} can make every environment.")
+    unsupported = sorted({lock.framework for lock in read_locks() if not _supports(lock, version)})
+    if not unsupported:
+        return Finding("Python", "ok", f"{name} can create every environment.")
     return Finding(
         "Python",
         "warn",
-        f"{name} is outside the range of {', '.join(left_out)}.",
-        "Install Python 3.11 as well; it is found by itself when it is in PATH.",
+        f"{name} is not a version supported by {', '.join(unsupported)}.",
+        "Install Python 3.11 as well; steelyard uses it if it is in PATH.",
     )
 
 
-def _serves(lock: Lock, version: tuple[int, int]) -> bool:
+def _supports(lock: Lock, version: tuple[int, int]) -> bool:
     oldest, newest = lock.pythons
     return oldest <= version <= newest
 
 
 def uv() -> Finding:
-    """The fast installer."""
+    """Check for uv, the fast installer."""
     program = find_uv()
     if program is None:
-        return Finding("uv", "warn", "uv is missing; venv and pip do its work, but slowly.", "pip install uv")
-    return Finding("uv", "ok", f"uv makes the environments ({program}).")
+        return Finding(
+            "uv", "warn", "uv is not installed; venv and pip are used instead, which is slower.", "pip install uv"
+        )
+    return Finding("uv", "ok", f"uv creates the environments ({program}).")
 
 
 def pip_settings() -> Finding:
-    """What pip is told here, since all of it is handed on to uv."""
+    """Check the settings of pip, which are passed on to uv."""
     try:
-        told = read_settings().described()
+        settings = read_settings().described()
     except UserError as error:
-        return Finding("pip settings", "bad", str(error), "Mend or remove that file.")
-    return Finding("pip settings", "ok", f"Found: {told}." if told else "None; the public registry is used.")
+        return Finding("pip settings", "bad", str(error), PIP_ADVICE)
+    return Finding("pip settings", "ok", f"Found: {settings}." if settings else "None; the public registry is used.")
 
 
 def registry() -> Finding:
-    """Whether packages can be had, by asking for one small package's versions."""
+    """Check whether packages can be downloaded, by looking up the versions of one small package."""
     program = find_uv()
     if program is None:
-        return Finding("registry", "warn", "Not asked, because uv is missing.", "pip install uv")
+        return Finding("registry", "warn", "Not checked, because uv is not installed.", "pip install uv")
     try:
         settings = read_settings()
     except UserError as error:
-        return Finding("registry", "bad", str(error), "Mend or remove that file.")
+        return Finding("registry", "bad", str(error), PIP_ADVICE)
     with tempfile.TemporaryDirectory() as folder:
-        return _registry_answer(Uv(program, settings), settings, Path(folder))
+        return _query_registry(Uv(program, settings), settings, Path(folder))
 
 
-def _registry_answer(tool: Uv, settings: PipSettings, folder: Path) -> Finding:
-    wanted = folder / "wanted.txt"
-    wanted.write_text("pip\n", "utf-8")
-    command: list[str | Path] = [tool.program, "pip", "compile", "--no-deps", "--no-cache", wanted]
+def _query_registry(tool: Uv, settings: PipSettings, folder: Path) -> Finding:
+    requirements = folder / "requirements.txt"
+    requirements.write_text("pip\n", "utf-8")
+    command: list[str | Path] = [tool.program, "pip", "compile", "--no-deps", "--no-cache", requirements]
     if settings.no_index:
         command.append("--no-index")
     environ = {**tool.environ(), "UV_HTTP_TIMEOUT": "5", "UV_HTTP_RETRIES": "0"}
@@ -131,28 +135,28 @@ def _registry_answer(tool: Uv, settings: PipSettings, folder: Path) -> Finding:
         execute(command, environ, log, limit_s=REGISTRY_LIMIT_S)
     except InstallError as error:
         reason = error.complaint.sentence
-        advice = "Environments that exist keep working; new ones need a registry or a find-links folder."
-        return Finding("registry", "warn", f"Packages cannot be had now: {reason}.", advice)
-    return Finding("registry", "ok", "The package registry answers.")
+        advice = "Existing environments keep working; new ones need a registry or a find-links folder."
+        return Finding("registry", "warn", f"Packages cannot be downloaded now: {reason}.", advice)
+    return Finding("registry", "ok", "The package registry can be reached.")
 
 
-def disk(kept: list[Kept]) -> Finding:
-    """Room for the environments that are not there yet."""
+def disk(installed: list[Kept]) -> Finding:
+    """Check the disk space for the environments that are still to be created."""
     folder = cache_folder()
     existing = next(path for path in (folder, *folder.parents) if path.exists())
     free = shutil.disk_usage(existing).free
-    made = {(one.framework, one.version, one.accelerator) for one in kept}
+    present = {(each.framework, each.version, each.accelerator) for each in installed}
     needed = sum(
-        lock.installed_bytes for lock in _defaults() if (lock.framework, lock.version, lock.accelerator) not in made
+        lock.installed_bytes for lock in _defaults() if (lock.framework, lock.version, lock.accelerator) not in present
     )
-    sentence = f"{free / 1e9:.0f} GB free for {folder}; environments not made yet need {needed / 1e9:.1f} GB."
+    sentence = f"{free / 1e9:.0f} GB free for {folder}; environments still to be created need {needed / 1e9:.1f} GB."
     if free < needed * 1.5:
-        return Finding("disk", "bad", sentence, "Free some space, or set STEELYARD_CACHE to a larger disk.")
+        return Finding("disk", "bad", sentence, "Free some space, or set STEELYARD_CACHE to a folder on a larger disk.")
     return Finding("disk", "ok", sentence)
 
 
 def _defaults() -> list[Lock]:
-    """The newest CPU lock of each framework: what a run without arguments makes."""
+    """Return the newest CPU lock of each framework, which a run without arguments uses."""
     found: dict[str, Lock] = {}
     for lock in read_locks():
         if lock.accelerator == "cpu":
@@ -161,18 +165,16 @@ def _defaults() -> list[Lock]:
 
 
 def memory(machine: Machine) -> Finding:
-    """Memory this process may use."""
-    known = [value for value in (machine.memory_bytes, machine.memory_limit_bytes) if value]
-    if not known:
-        return Finding("memory", "warn", "The system does not tell how much memory there is.")
-    sentence = f"{min(known) / 1e9:.0f} GB of memory."
-    if min(known) < ENOUGH_MEMORY_BYTES:
-        return Finding("memory", "warn", sentence, "Choose presets named `tiny`.")
+    """Check the memory that processes may use."""
+    usable = min(machine.memory_bytes, machine.memory_limit_bytes or machine.memory_bytes)
+    sentence = f"{usable / 1e9:.0f} GB of memory."
+    if usable < RECOMMENDED_MEMORY_BYTES:
+        return Finding("memory", "warn", sentence, "Use the `tiny` presets.")
     return Finding("memory", "ok", sentence)
 
 
 def cores(machine: Machine) -> Finding:
-    """Processor cores this process may use."""
+    """Check the processors that processes may use."""
     sentence = f"{machine.cpu_model}: {machine.cores_usable} of {machine.cores_logical} logical processors"
     if machine.cores_physical:
         sentence += f" on {machine.cores_physical} cores"
@@ -180,16 +182,17 @@ def cores(machine: Machine) -> Finding:
         return Finding(
             "cores",
             "warn",
-            f"{sentence}, limited to {machine.cpu_limit_cores:g} cores' time by a control group.",
-            "A quota stops processes in mid-step; give whole processors (`--cpuset-cpus`) instead.",
+            f"{sentence}, limited to the time of {machine.cpu_limit_cores:g} cores by a control group.",
+            "Such a quota pauses processes within a step; assign whole processors (`--cpuset-cpus`) instead.",
         )
     return Finding("cores", "ok", sentence + ".")
 
 
 def governor(machine: Machine) -> Finding:
-    """Frequency control."""
+    """Check the governor that controls the processors' frequency."""
     if not machine.governor:
-        return Finding("frequency", "ok", "No frequency control here, as in any virtual machine.")
+        reason = machine.unknown.get("governor", "the system has no frequency control")
+        return Finding("frequency", "ok", f"No governor: {reason}.")
     sentence = f"The frequency governor is `{machine.governor}`."
     if machine.governor in GOOD_GOVERNORS:
         return Finding("frequency", "ok", sentence)
@@ -197,57 +200,60 @@ def governor(machine: Machine) -> Finding:
 
 
 def host_noise() -> Finding:
-    """Two seconds of listening."""
+    """Check for two seconds whether other programs use the machine."""
     with Sampler(period_s=0.5) as sampler:
-        time.sleep(QUIET_SAMPLE_S)
+        time.sleep(NOISE_SAMPLE_S)
     return host_noise_finding(sampler.summary())
 
 
 def host_noise_finding(found: HostNoise) -> Finding:
-    """What the noise guard would say of this interval."""
+    """Judge an interval by the limits that rounds must meet."""
     if "all" in found.unknown:
-        return Finding("host noise", "warn", f"Not known: {found.unknown['all']}.")
+        advice = "Close other programs before measuring: disturbed rounds cannot be detected here."
+        return Finding("host noise", "warn", f"Unknown: {found.unknown['all']}.", advice)
     if reasons := judge(found):
-        advice = "Stop other work, or expect rounds to be repeated and intervals to be wide."
-        return Finding("host noise", "warn", f"Not quiet: {'; '.join(reasons)}.", advice)
-    return Finding("host noise", "ok", f"Quiet: others used {found.foreign_cores:.2f} cores, no steal.")
+        advice = "Close other programs, or expect rounds to be repeated and intervals to be wide."
+        return Finding("host noise", "warn", f"High: {'; '.join(reasons)}.", advice)
+    sentence = f"Low: other processes used {found.foreign_cores:.2f} cores, steal was {found.steal_share:.1%}."
+    return Finding("host noise", "ok", sentence)
 
 
 def compiler() -> Finding:
-    """A C++ compiler, which modes that compile at run time call."""
+    """Check for a C++ compiler, which some modes call at run time."""
     found = next((path for name in COMPILERS if (path := shutil.which(name))), None)
     if found:
-        return Finding("compiler", "ok", f"Compiled modes find a C++ compiler ({found}).")
+        return Finding("compiler", "ok", f"C++ compiler found ({found}).")
     return Finding(
         "compiler",
         "warn",
-        "There is no C++ compiler, so modes that compile at run time will fail.",
+        "No C++ compiler was found, so modes that compile at run time will fail.",
         "Install g++ (Debian, Ubuntu: apt install g++; macOS: xcode-select --install).",
     )
 
 
 def accelerators(machine: Machine) -> Finding:
-    """GPUs and NPUs."""
+    """List the GPUs and NPUs."""
     found = [*machine.gpus, *machine.npus]
-    return Finding("accelerators", "ok", "; ".join(found) + "." if found else "None; the CPU is measured.")
+    sentence = "; ".join(found) + "." if found else "No GPU or NPU was found; the CPU is measured."
+    return Finding("accelerators", "ok", sentence)
 
 
-def environments(kept: list[Kept]) -> Finding:
-    """What is made already."""
-    if not kept:
-        return Finding("environments", "ok", "None yet; the first run makes them.")
-    told = ", ".join(f"{one.name} {one.state}" if one.state != "ready" else one.name for one in kept)
-    size = sum(one.size_bytes for one in kept)
-    sentence = f"{told} in {environments_folder()} ({size / 1e9:.1f} GB)."
-    if all(one.state == "ready" for one in kept):
+def environments(installed: list[Kept]) -> Finding:
+    """List the environments on disk."""
+    if not installed:
+        return Finding("environments", "ok", "None yet; the first run creates them.")
+    names = ", ".join(each.name if each.state == "ready" else f"{each.name} ({each.state})" for each in installed)
+    size = sum(each.size_bytes for each in installed)
+    sentence = f"{names} in {environments_folder()} ({size / 1e9:.1f} GB)."
+    if all(each.state == "ready" for each in installed):
         return Finding("environments", "ok", sentence)
-    return Finding("environments", "warn", sentence, "The next run examines and, if need be, remakes them.")
+    return Finding("environments", "warn", sentence, "The next run checks them and rebuilds those that are damaged.")
 
 
 def data() -> Finding:
-    """What is prepared already."""
+    """List the data sets that are prepared."""
     folder = cache_folder() / "data" / "prepared"
     prepared = sorted(path.name for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
     if not prepared:
-        return Finding("data", "ok", "Nothing prepared yet; the first run prepares it.")
+        return Finding("data", "ok", "No data set is prepared yet; the first run prepares it.")
     return Finding("data", "ok", f"Prepared: {', '.join(prepared)} in {folder}.")

@@ -24,7 +24,7 @@ def check(session: Session, results: RoundResults) -> dict[str, str]:
     found: dict[str, str] = {}
     for variant in on_cpu:
         gflops, precision = _fastest_gflops(session, variant, results), variant.case.settings.precision
-        sentence = gemm.impossible(known.machine, threads_of(session, variant), precision, gflops) if gflops else ""
+        sentence = gemm.peak_check(known.machine, threads_of(session, variant), precision, gflops) if gflops else ""
         if sentence:
             found[variant.case.id] = sentence[:1].upper() + sentence[1:] + "."
     peak = {

@@ -6,7 +6,8 @@ import math
 import time
 from typing import TYPE_CHECKING
 
-from steelyard.host.noise import Sampler, judge, unequal_frequencies
+from steelyard.host.noise import judge, unequal_frequencies
+from steelyard.host.sampler import Sampler
 from steelyard.measure import jobs
 from steelyard.results.quantities import STEP_TIME
 from steelyard.statistics.decision import Ranking, decide, rounds_wanted

@@ -34,12 +34,12 @@ def check(plan: RunPlan, free_bytes: int | None = None) -> None:
 
     Networks that do not count their activations are not checked, and neither are devices with a memory of their own.
     """
-    free = proc.available_bytes() if free_bytes is None else free_bytes
+    free = available_memory_bytes() if free_bytes is None else free_bytes
     for variant in plan.variants:
         case = variant.case
         network = workloads.described(Path(plan.workload_folders[case.workload]), case.sizes)
         needed = needed_bytes(network, case.optimizer, case.batch)
-        if not free or not network.activations or case.settings.device != "cpu" or needed <= free:
+        if not network.activations or case.settings.device != "cpu" or needed <= free:
             continue
         fixed = needed_bytes(network, case.optimizer, 0)
         most = max(0, int((free - fixed) / ((needed - fixed) / case.batch)))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steelyard.catalog import frameworks, workloads
 from steelyard.errors import UserError, nearest
+from steelyard.host import usable_cores
 from steelyard.plan import names, protocols, studies
 from steelyard.plan.run_plan import FrameworkFacts, Group, RunPlan, Skipped
 from steelyard_worker.case import Case, Settings
@@ -60,7 +60,7 @@ def changed_workloads(plan: RunPlan) -> list[str]:
 
 def threads_of(options: Options) -> int:
     """Return the threads of each framework: one per core that this process may use, unless requested otherwise."""
-    return len(os.sched_getaffinity(0)) if options.threads is None else options.threads
+    return usable_cores() if options.threads is None else options.threads
 
 
 def _chosen(known: dict[str, Workload], text: str, options: Options) -> tuple[Workload, Preset]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import io
 import math
-import os
 import zlib
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +20,7 @@ import numpy as np
 from PIL import Image, UnidentifiedImageError
 
 from steelyard.errors import UserError
+from steelyard.host import usable_cores
 from steelyard.inputs.data.tables import FileSplit
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Framing:
 
     def frame_all(self, split: ImageSplit | FileSplit, positions: Ints, training: bool) -> Iterator[Pixels]:
         """Yield the pixels at positions of the official order, one image after the other, decoded on every core."""
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        cores = usable_cores()
         waiting: deque[Any] = deque()
         with ThreadPoolExecutor(cores) as pool:
             for position in positions:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from concurrent.futures import ProcessPoolExecutor
 from itertools import islice
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steelyard.errors import UserError
+from steelyard.host import usable_cores
 from steelyard.inputs.data.articles import split_articles
 from steelyard.inputs.data.masking import Corpus, Recipe, article_samples
 from steelyard.inputs.data.request import Progress
@@ -145,7 +145,7 @@ def _sample_blocks(folder: Path, recipe: Recipe, seed: int, copies: int) -> Iter
     if count * copies < POOL_ARTICLES:
         yield from (_samples(*task) for task in tasks)
         return
-    processes = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    processes = usable_cores()
     with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
         yield from _ahead(lambda task: pool.submit(_samples, *task), tasks, 2 * processes)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from steelyard.errors import UserError
+from steelyard.host import usable_cores
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -22,7 +22,7 @@ AHEAD = 4  # recordings under way per thread: what bounds the memory
 
 def threads() -> int:
     """Libsndfile and NumPy's transforms let go of the interpreter, so threads use every processor."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return usable_cores()
 
 
 def ahead(pool: ThreadPoolExecutor, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
