@@ -24,7 +24,7 @@ check: .venv/.ready
 
 # The documentation as a website in site/. Warnings are errors; nothing is fetched from the network.
 docs: .venv/.docs
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 bench: .venv/.ready
 	@$(BIN)/python -m benchmarks
