@@ -2,7 +2,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN = .venv/bin
 
-.PHONY: run test fast check bench clean
+.PHONY: run test fast check docs bench clean
 
 run: .venv/.ready
 	@$(BIN)/steelyard run
@@ -22,6 +22,10 @@ check: .venv/.ready
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 
+# The documentation as a website in site/. Warnings are errors; nothing is fetched from the network.
+docs: .venv/.docs
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
 bench: .venv/.ready
 	@$(BIN)/python -m benchmarks
 
@@ -31,5 +35,9 @@ bench: .venv/.ready
 	@$(BIN)/python -m pip install --quiet --editable ".[test]"
 	@touch $@
 
+.venv/.docs: .venv/.ready
+	@$(BIN)/python -m pip install --quiet --editable ".[docs]"
+	@touch $@
+
 clean:
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv site .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -51,7 +51,7 @@ class Source:
     @property
     def steps_per_epoch(self) -> int:
         """Whole batches in one pass over the training split."""
-        return len(self.split) // self.order.shape[1]
+        return len(self.split) // int(self.order.shape[1])
 
     def batch(self, step: int) -> Batch:
         """Return the batch of step `step`, counted from 0."""

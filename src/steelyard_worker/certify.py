@@ -51,7 +51,7 @@ def _tensors(job: Job, weights: Mapping[str, Array], build: Build, change: Any) 
     trainer = build(weights)
     outputs, loss, gradients = trainer.gradients(trainer.put(feed[0]))
     found: dict[str, Array] = {f"output/{name}": sampled(array, most) for name, array in outputs.items()}
-    found["loss"] = np.float64(loss)
+    found["loss"] = np.array(loss, np.float64)
     found |= {f"grad/{name}": sampled(array, most) for name, array in gradients.items()}
     del trainer, outputs, gradients  # the next one would find little room beside them
     gc.collect()  # parts of a trainer that know each other go with the collector alone, which counts objects, not bytes
@@ -60,7 +60,7 @@ def _tensors(job: Job, weights: Mapping[str, Array], build: Build, change: Any) 
     for number, batch in enumerate(feed, 1):
         handle = trainer.step(trainer.put(batch))
         trainer.synchronise()
-        found[f"loss{number}"] = np.float64(trainer.losses([handle])[0])
+        found[f"loss{number}"] = np.array(trainer.losses([handle])[0], np.float64)
         if number in (1, 2, len(feed)):
             found |= _state(trainer, number, most)
     outputs = trainer.outputs(trainer.put(feed[0]))

@@ -79,7 +79,7 @@ class Recorder:
         """Store one block outside the timed region, its losses read back now; a loss that is no number ends the trial."""
         losses = trainer.losses(block.handles)
         for file, values in ((self._samples, block.stamps_ns), (self._losses, losses)):
-            file.write(values)
+            file.write(values.tobytes())
             file.flush()
         self._events.write(
             "samples", input=source, phase=phase, steps=len(losses), start_ns=block.start_ns, elapsed_ns=block.elapsed_ns,

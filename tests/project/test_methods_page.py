@@ -1,0 +1,59 @@
+"""The constants on the methods page are those of the code."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from steelyard.certificates import method
+from steelyard.host import gemm, noise
+from steelyard.measure import noise_floor, rounds
+from steelyard.plan import protocols
+from steelyard.statistics import calibration, summaries, verdicts
+from steelyard_worker import measure
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "methods.md"
+SEQUENTIAL = protocols.protocol("sequential")
+TIMING = SEQUENTIAL.plan
+DECISION = SEQUENTIAL.decision(verdicts.DecisionPlan.delta)
+
+STATEMENTS = [
+    f"A block lasts at least {TIMING.block_min_s} s and has at least {TIMING.block_min_steps} steps.",
+    f"at least {TIMING.warmup_min_steps} steps and {TIMING.warmup_min_s} s",
+    f"After {TIMING.warmup_cap_steps} steps or {TIMING.warmup_cap_s:.0f} s",
+    f"limited to {TIMING.counted_min} ... {TIMING.counted_max}",
+    f"Their ratio is set to {TIMING.noise_ratio:.0f}.",
+    f"{measure.CACHED_WARMUP_STEPS} warm-up steps are enough",
+    f"more than {summaries.GAP_WORTH_A_FLAG:.0%} between".replace("%", " %"),
+    f"more than {100 * noise.STEAL_SHARE:.0f} % of the processor time",
+    f"more than {noise.FOREIGN_CORES} cores on average",
+    f"more than {noise.SWAPPED_PAGES} pages were swapped",
+    f"by more than {100 * noise.FREQUENCY_CHANGE:.0f} % between contenders",
+    f"at most {['', 'once', 'twice'][rounds.MOST_ATTEMPTS - 1]}, if",
+    f"`nu = {noise_floor.ROUNDS - 1}` degrees of freedom",
+    f"a floor of {100 * calibration.UNCALIBRATED.s_d0:.1f} % with {calibration.UNCALIBRATED.degrees_of_freedom} degrees",
+    f"It is {100 * DECISION.delta:.0f} %, or {verdicts.DELTA_OVER_NOISE} times the noise floor",
+    f"after each of rounds {DECISION.least_rounds} to {DECISION.most_rounds}",
+    f"With `c = {DECISION.error}` per look",
+    f"`c = {protocols.ERROR_FROM_ROUND_2}`",
+    f"More than {protocols.MOST_ROUNDS} rounds are not allowed",
+    f"A speed above {gemm.MARGIN} times the fastest matrix product",
+    f"They must agree to `1e-{-round(math.log10(method.AGREEMENT))}`",
+    f"`u = 2^-24` is the unit roundoff of float32 (IEEE 754-2019) and `p = {method.PROBE:.0f}`",
+    f"error(x) <= {method.LIMIT:.0f} * level(x)",
+    f"more than {method.FULL_SAMPLE:,} elements",
+    f"exceeds once in {method.TURNED_CHANCE:,.0f} tensors",
+]
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_the_methods_page_states_the_constants_of_the_code(statement: str) -> None:
+    assert statement in " ".join(PAGE.read_text(encoding="utf-8").split())
+
+
+def test_rounding_and_steps_are_those_of_the_methods_page() -> None:
+    assert method.UNIT_ROUNDOFFS["float32"] == 2.0**-24
+    assert method.DRAW_DISTANCE == 2.0**-10
+    assert (method.STEPS, len(method.VARIANTS), len(method.DRAWS)) == (5, 3, 3)

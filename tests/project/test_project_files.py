@@ -1,0 +1,70 @@
+"""The files that a project has beside its code: licence, citation, and links that lead somewhere."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomllib
+
+from steelyard import __version__
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+# The text of https://www.apache.org/licenses/LICENSE-2.0.txt without its first, empty line.
+APACHE_2 = "c71d239df91726fc519c6eb72d318ec65820627232b2f796219e87dcf35d0ab4"
+
+
+def project() -> dict[str, Any]:
+    found: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return found
+
+
+def broken_links(page: Path, within: Path) -> list[str]:
+    """Return the relative links of a page whose target is missing or lies outside a folder."""
+    found = []
+    for target in LINK.findall(page.read_text(encoding="utf-8")):
+        path = (page.parent / target.partition("#")[0]).resolve()
+        if "://" not in target and not target.startswith("#") and not (path.exists() and path.is_relative_to(within)):
+            found.append(f"{page.name}: {target}")
+    return found
+
+
+def test_the_licence_is_the_unchanged_text_that_the_metadata_name() -> None:
+    assert project()["license"] == "Apache-2.0"
+    assert hashlib.sha256((ROOT / "LICENSE").read_bytes()).hexdigest() == APACHE_2
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    cited = re.search(r'^version: "(.+)"$', (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)
+    assert cited
+    assert project()["version"] == cited[1] == __version__
+
+
+@pytest.mark.parametrize("name", ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"])
+def test_links_of_the_projects_files_lead_somewhere(name: str) -> None:
+    assert broken_links(ROOT / name, ROOT) == []
+
+
+def test_links_of_the_documentation_stay_in_the_documentation() -> None:
+    # A link out of docs/ works in the repository, but not on the website.
+    assert [link for page in sorted(DOCS.rglob("*.md")) for link in broken_links(page, DOCS)] == []
+
+
+def test_a_broken_link_is_found(tmp_path: Path) -> None:
+    page = tmp_path / "docs" / "page.md"
+    page.parent.mkdir()
+    (tmp_path / "outside.md").touch()
+    page.write_text("[a](missing.md) [b](../outside.md) [c](page.md#part) [d](#part) [e](https://example.org)")
+    assert broken_links(page, page.parent) == ["page.md: missing.md", "page.md: ../outside.md"]
+    assert broken_links(page, tmp_path) == ["page.md: missing.md"]
+
+
+def test_every_page_of_the_documentation_is_in_the_navigation() -> None:
+    listed = re.findall(r": ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
+    there = {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")}
+    assert there <= set(listed)
