@@ -11,13 +11,14 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from steelyard.inputs.group_inputs import GroupInputs
+
 from benchmarks.rows import Row
 from steelyard import environments
 from steelyard.catalog import frameworks
 from steelyard.catalog.frameworks import WORKER
 from steelyard.inputs import group_inputs
 from steelyard.inputs.data.synthetic import synthesise
-from steelyard.inputs.group_inputs import GroupInputs
 from steelyard.inputs.weights import initialise
 from steelyard.measure.jobs import certifying
 from steelyard.plan import resolve as plan
@@ -26,6 +27,7 @@ from steelyard_worker.protocol import Data
 
 if TYPE_CHECKING:
     from steelyard.plan.cells import Cell
+
     from steelyard.plan.resolve import RunPlan
 
 HERE = Path(__file__).parent

@@ -16,10 +16,10 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from steelyard.inputs.group_inputs import GroupInputs
 
 from benchmarks.rows import Row
 from steelyard import host
-from steelyard.inputs.group_inputs import GroupInputs
 from steelyard.measure import jobs
 from steelyard.plan import resolve as plan
 from steelyard.plan.options import Options
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from steelyard.plan.cells import Cell
+
     from steelyard.plan.resolve import RunPlan
 
 WORKLOADS = Path(__file__).parents[1] / "tests" / "workloads"

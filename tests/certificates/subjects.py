@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from steelyard.plan.cells import declared_form
 
 from steelyard.catalog import frameworks, workloads
 from steelyard.certificates.reference import Peer, Subject
 from steelyard.inputs import weights
-from steelyard.plan.cells import declared_form
 from steelyard_worker import tensors
 from steelyard_worker.protocol import Data, Job, Optimizer, Settings
 

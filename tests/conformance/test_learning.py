@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from steelyard.plan.cells import Cell
+
     from steelyard.results.trials import Trial
 
 DATA = os.environ.get("STEELYARD_TEST_DATA", "")

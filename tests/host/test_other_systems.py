@@ -73,7 +73,7 @@ def test_a_machine_is_described_with_reasons_for_what_is_not_read(macos: Path) -
 @pytest.mark.usefixtures("macos")
 def test_a_run_is_planned_with_one_thread_per_core() -> None:
     planned = resolve.plan(Options(workloads=("line",), frameworks=("fake",), workload_folders=(LINE,)))
-    assert {cell.settings.threads for cell in planned.cells} == {os.cpu_count()}
+    assert {case.settings.threads for group in planned.groups for case in group.cases} == {os.cpu_count()}
     memory.check(planned)
 
 

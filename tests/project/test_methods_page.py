@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from steelyard.certificates import method
-from steelyard.host import gemm, noise
-from steelyard.measure import noise_floor, rounds
+from steelyard.host import noise
+from steelyard.measure import gemm, noise_floor, rounds
 from steelyard.plan import protocols
 from steelyard.statistics import calibration, summaries, verdicts
 from steelyard_worker import measure
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "methods.md"
 SEQUENTIAL = protocols.protocol("sequential")
-TIMING = SEQUENTIAL.plan
+TIMING = SEQUENTIAL.schedule
 DECISION = SEQUENTIAL.decision(verdicts.DecisionPlan.delta)
 
 STATEMENTS = [
@@ -29,7 +29,7 @@ STATEMENTS = [
     f"more than {summaries.GAP_WORTH_A_FLAG:.0%} between".replace("%", " %"),
     f"more than {100 * noise.STEAL_SHARE:.0f} % of the processor time",
     f"more than {noise.FOREIGN_CORES} cores on average",
-    f"more than {noise.SWAPPED_PAGES} pages were swapped",
+    f"more than {noise.SWAPPED_BYTES // 2**20} MiB was swapped",
     f"by more than {100 * noise.FREQUENCY_CHANGE:.0f} % between contenders",
     f"at most {['', 'once', 'twice'][rounds.MOST_ATTEMPTS - 1]}, if",
     f"`nu = {noise_floor.ROUNDS - 1}` degrees of freedom",

@@ -15,11 +15,12 @@ from steelyard.catalog import frameworks
 from steelyard.certificates.record import Certificate
 from steelyard.environments.lock import LOCKS, parse_lock
 from steelyard.host.noise import HostNoise
-from steelyard.measure import session
 from steelyard.plan import studies
 from steelyard.results import record, store, trials
+from steelyard.results.record import Group, RunPlan, RunRecord
 from steelyard_worker import protocol, tensors
-from steelyard_worker.protocol import EventWriter, Optimizer
+from steelyard_worker.case import Case, Optimizer
+from steelyard_worker.protocol import EventWriter
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -113,8 +114,15 @@ def test_every_field_of_a_certificate_is_documented() -> None:
     assert set(pages.keys("run-folder.md", record.CERTIFICATES)) == names_of(Certificate)
 
 
+@pytest.mark.parametrize(
+    ("heading", "kind"), [("run.json", RunRecord), ("Plan", RunPlan), ("Group", Group), ("Case", Case)]
+)
+def test_every_field_of_the_record_of_a_run_is_documented(heading: str, kind: Any) -> None:
+    assert set(pages.keys("run-folder.md", heading)) == names_of(kind)
+
+
 def test_every_field_of_a_round_is_documented() -> None:
-    assert set(pages.keys("run-folder.md", session.ROUNDS)) == pages.keywords_of(SRC, "note_round")
+    assert set(pages.keys("run-folder.md", record.ROUNDS)) == pages.keywords_of(SRC, "note_round")
     assert set(pages.keys("run-folder.md", "host_noise")) == names_of(HostNoise)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from steelyard.host import gemm
+from steelyard.measure import gemm
 from steelyard.results import record
 from steelyard.results.quantities import STEP_TIME
 

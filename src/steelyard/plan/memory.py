@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from steelyard.catalog import workloads
 from steelyard.errors import UserError
-from steelyard.host import proc
+from steelyard.host import available_memory_bytes
 
 if TYPE_CHECKING:
     from steelyard.plan.run_plan import RunPlan

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.host import gemm
-from steelyard.host.gemm import MARGIN, add_peak, best_product, ensure_peak, peak_check, peaks, plausible_limit
+from steelyard.measure import gemm
+from steelyard.measure.gemm import MARGIN, add_peak, best_product, ensure_peak, peak_check, peaks, plausible_limit
 
 
 @pytest.fixture(autouse=True)

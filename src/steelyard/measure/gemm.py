@@ -1,7 +1,7 @@
 """The machine's arithmetic peak: the speed of the fastest matrix product, and the check that nothing exceeds it.
 
 A framework that seems to do more floating-point operations per second than the fastest matrix product on this
-machine has been measured wrongly. `python -m steelyard.host.gemm float32 1.5` measures the peak for 1.5 s.
+machine has been measured wrongly. `python -m steelyard.measure.gemm float32 1.5` measures the peak for 1.5 s.
 """
 
 import json
@@ -95,7 +95,7 @@ def measure_peak(threads: int, dtype: str = "float32", seconds: float = SECONDS)
     """
     environ = {**clean_environ(), **dict.fromkeys(THREAD_VARIABLES, str(threads))}
     environ["PYTHONPATH"] = str(Path(__file__).parents[2])
-    command = [sys.executable, "-m", "steelyard.host.gemm", dtype, str(seconds)]
+    command = [sys.executable, "-m", "steelyard.measure.gemm", dtype, str(seconds)]
     done = subprocess.run(command, capture_output=True, text=True, env=environ, timeout=120, check=False)
     if done.returncode:
         last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
