@@ -1,0 +1,248 @@
+"""Rounds: disturbed ones are repeated as a whole, decided contenders drop out, the pipeline decides, time limits end them."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import pytest
+
+from measure.scripted_session import LOUD, QUIET, Sampler, ScriptedSession, session
+from steelyard.measure import noise_floor, peak, rounds
+from steelyard.results import record, round_results
+from steelyard.results.quantities import THROUGHPUT
+from steelyard.statistics.calibration import UNCALIBRATED, NoiseFloor, calibrate
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from steelyard.results.round_results import RoundResults
+
+QUIET_FLOOR = NoiseFloor(0.002, 8, 9)
+SPEED = {"fake": 10.0, "dummy": 12.0}
+
+
+def steady(framework: str, number: int, attempt: int, source: str) -> float:
+    """Fake takes 10 ms and Dummy 12, with a little scatter from round to round."""
+    return SPEED[framework] * (1 + 0.0005 * ((7 * number) % 5 - 2))
+
+
+def measure(run: ScriptedSession, monkeypatch: pytest.MonkeyPatch, *noise: object) -> RoundResults:
+    monkeypatch.setattr(rounds, "Sampler", Sampler(*noise))  # type: ignore[arg-type]
+    results = round_results.RoundResults()
+    rounds.measure(run, QUIET_FLOOR, results)
+    return results
+
+
+def test_a_disturbed_round_is_repeated_as_a_whole_and_its_first_attempt_does_not_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = session(tmp_path / "run", steady, rounds=(3, 3))
+    results = measure(run, monkeypatch, QUIET, LOUD)
+    for framework in ("fake", "dummy"):
+        assert run.runs_of(framework) == [(1, 0), (2, 0), (2, 1), (3, 0)]
+    assert [(note["round"], note["attempt"], note["kept"]) for note in run.noted_rounds()] == [
+        (1, 0, True), (2, 0, False), (2, 1, True), (3, 0, True),
+    ]  # fmt: skip
+    for case in run.plan.groups[0].cases:
+        assert results.finished[case.id][2].job.attempt == 1
+    assert "is repeated because the machine was disturbed" in run.messages[0]
+
+
+def test_a_round_is_attempted_at_most_three_times_and_the_last_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = session(tmp_path / "run", steady, rounds=(2, 2))
+    results = measure(run, monkeypatch, *[LOUD] * 9)
+    assert run.runs_of("fake") == [(1, 0), (1, 1), (1, 2), (2, 0), (2, 1), (2, 2)]
+    assert [note["kept"] for note in run.noted_rounds()] == [False, False, True] * 2
+    assert all(note["reasons"] for note in run.noted_rounds())
+    assert {trial.job.attempt for each in results.finished.values() for trial in each.values()} == {2}
+
+
+def test_without_the_guard_a_disturbed_round_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = session(tmp_path / "run", steady, rounds=(2, 2), guard=False)
+    measure(run, monkeypatch, LOUD, LOUD)
+    assert run.runs_of("fake") == [(1, 0), (2, 0)]
+
+
+def test_a_disturbed_round_with_a_failed_process_is_not_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(framework: str, number: int, attempt: int, source: str) -> float | None:
+        return None if framework == "dummy" else 10.0
+
+    run = session(tmp_path / "run", failing, rounds=(2, 2))
+    results = measure(run, monkeypatch, LOUD)
+    assert run.runs_of("dummy") == [(1, 0)]
+    assert len(results.failed) == 1
+
+
+def test_a_resumed_run_repeats_a_round_that_was_to_be_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = session(tmp_path / "run", steady, rounds=(2, 2))
+    results = measure(run, monkeypatch)
+    run.note_round(group="line:small", round=2, attempt=0, kept=False, reasons=["x"], host_noise={})
+    run.started.clear()
+    rounds.measure(run, QUIET_FLOOR, results)
+    assert run.runs_of("fake") == run.runs_of("dummy") == [(2, 1)]
+
+
+def test_a_decided_contender_drops_out_and_the_others_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def times(framework: str, number: int, attempt: int, source: str) -> float:
+        if framework == "dummy":
+            return 40.0
+        return 10.0 * (1 + 0.02 * (-1) ** number)
+
+    knobs = ("fake.step_us=1,2",)
+    run = session(tmp_path / "run", times, knobs=knobs)
+
+    def with_knobs(job):  # the two variants of one framework differ by their knob
+        return 10.0 if job.case.settings.knobs["step_us"] == 1 else 10.0 * (1 + 0.03 * (-1) ** job.round)
+
+    def run_trial(job):
+        from measure.scripted_session import write_trial
+
+        run.started.append(job)
+        milliseconds = 40.0 if job.case.framework == "dummy" else with_knobs(job)
+        return write_trial(job, lambda *_: milliseconds)
+
+    monkeypatch.setattr(ScriptedSession, "run_trial", lambda self, job: run_trial(job))
+    measure(run, monkeypatch)
+    assert run.runs_of("dummy") == [(1, 0), (2, 0), (3, 0)]
+    undecided = [job.round for job in run.started if job.case.framework == "fake"]
+    assert undecided == sorted([*range(1, 13)] * 2), "two that scatter around each other run to the last round"
+
+
+def test_when_every_pair_is_decided_no_further_round_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = session(tmp_path / "run", steady)
+    measure(run, monkeypatch)
+    assert run.runs_of("fake") == [(1, 0), (2, 0), (3, 0)]
+    (verdict,) = run.rankings[-1].verdicts
+    assert verdict.kind == "faster"
+
+
+def _undecidable(framework: str, number: int, attempt: int, source: str) -> float:
+    return 10.0 * (1 + (0.05 if framework == "fake" else -0.05) * (-1) ** number)
+
+
+def test_the_time_limit_ends_the_rounds_after_the_first_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = session(tmp_path / "run", _undecidable, minutes=1e-9)
+    measure(run, monkeypatch)
+    assert run.runs_of("fake") == [(1, 0), (2, 0), (3, 0)]
+    assert "The time limit of 1e-09 minutes is reached." in run.messages[-1]
+
+
+@pytest.mark.parametrize("minutes", [0.0, 60.0])
+def test_without_a_limit_or_within_it_all_rounds_are_run(
+    minutes: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = session(tmp_path / "run", _undecidable, minutes=minutes)
+    measure(run, monkeypatch)
+    assert run.runs_of("fake") == [(number, 0) for number in range(1, 13)]
+    assert not any("time limit" in message for message in run.messages)
+
+
+@pytest.mark.parametrize(("prepared", "leader"), [("/prepared", "fake"), ("", "dummy")])
+def test_the_pipeline_decides_where_there_is_data_and_the_cached_batch_elsewhere(
+    prepared: str, leader: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def times(framework: str, number: int, attempt: int, source: str) -> float:
+        ahead = (framework == "fake") == (source == "pipeline")
+        return (10.0 if ahead else 12.0) * (1 + 0.0005 * (number % 3))
+
+    run = session(tmp_path / "run", times, prepared=prepared, rounds=(3, 3))
+    measure(run, monkeypatch)
+    found = run.rankings[-1]
+    assert run.plan.by_id[found.leader or ""].case.framework == leader
+    assert rounds.primary_input(run, run.plan.groups[0]) == ("pipeline" if prepared else "cached")
+
+
+def test_a_group_can_be_ranked_by_a_quantity_of_which_more_is_better(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = session(tmp_path / "run", steady, rounds=(3, 3))
+    results = measure(run, monkeypatch)
+    (group,) = run.plan.groups
+    by_time = rounds.rank(run, group, QUIET_FLOOR, results)
+    by_throughput = rounds.rank(run, group, QUIET_FLOOR, results, THROUGHPUT)
+    assert by_time.order == by_throughput.order
+    assert by_throughput.verdicts[0].ratio == pytest.approx(by_time.verdicts[0].ratio)
+
+
+@pytest.fixture
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cache in which nothing is known of this machine."""
+    monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path / "cache"))
+
+
+def _at_gflops(run: ScriptedSession, framework: str) -> float:
+    """Return the milliseconds per step at which a framework would reach 500 GFLOP/s."""
+    (group,) = run.plan.groups
+    flops = group.training_flops * group.cases[0].batch
+    return flops / 500e9 * 1e3
+
+
+@pytest.mark.usefixtures("own_cache")
+@pytest.mark.parametrize(("gflops", "accused"), [(100.0, True), (1000.0, False)])
+def test_a_speed_above_the_measured_peak_is_recorded_as_an_error(
+    gflops: float, accused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fake reaches 500 GFLOP/s, Dummy a thousandth of that; the machine's matrix product reaches `gflops`."""
+    from steelyard.measure import gemm
+
+    measured = []
+    monkeypatch.setattr(gemm, "measure_peak", lambda *_: measured.append(1) or gflops)
+    run = session(tmp_path / "run", lambda *_: None, rounds=(1, 1))
+    fast = max(1e-6, _at_gflops(run, "fake"))
+    results = round_results.RoundResults()
+    from measure.scripted_session import write_trial
+
+    for variant in run.plan.variants:
+        from steelyard.measure import jobs
+
+        folder = jobs.trial_folder(run.folder, 1, 0, variant)
+        job = jobs.measuring(run.plan, variant, run.inputs_of(variant.case), 1, 0, folder)
+        milliseconds = fast if variant.case.framework == "fake" else 1000 * fast
+        results.add(write_trial(job, lambda *_, ms=milliseconds: ms))
+    found = peak.check(run, results)
+    (fake,) = [v.case.id for v in run.plan.variants if v.case.framework == "fake"]
+    assert (found.keys() == {fake}) is accused
+    assert not accused or "more than this machine can do" in found[fake]
+    assert record.read(run.folder).above_peak == found
+    assert record.read(run.folder).peak == {"float32": {"numpy": gflops}}
+    assert len(measured) == (2 if accused else 1), "a peak is measured again before a speed is called an error"
+
+
+@pytest.mark.usefixtures("own_cache")
+def test_the_noise_floor_is_that_of_the_ratios_of_one_case_with_itself(tmp_path: Path) -> None:
+    def times(framework: str, number: int, attempt: int, source: str) -> float:
+        assert source == "cached", "the noise floor needs no data"
+        return 10.0 * math.exp(0.001 * number**2 if attempt == 0 else 0.0)
+
+    run = session(tmp_path / "run", times)
+    floor = noise_floor.noise_floor(run)
+    assert len(run.started) == 2 * noise_floor.ROUNDS
+    assert len({job.case.id for job in run.started}) == 1
+    expected = calibrate([0.001 * (number + 1) ** 2 for number in range(1, noise_floor.ROUNDS + 1)])
+    assert floor.s_d0 == pytest.approx(expected.s_d0, rel=1e-4)
+    assert floor.rounds == noise_floor.ROUNDS
+    assert record.read(run.folder).noise == floor.to_dict()
+    again = session(tmp_path / "again", times)
+    assert noise_floor.noise_floor(again) == floor
+    assert not again.started, "a floor is measured once per machine"
+
+
+@pytest.mark.usefixtures("own_cache")
+def test_a_calibration_that_fails_invents_nothing(tmp_path: Path) -> None:
+    run = session(tmp_path / "run", lambda framework, number, attempt, source: None if number > 3 else 10.0)
+    assert noise_floor.noise_floor(run) == UNCALIBRATED
+    assert "The calibration failed; an assumed noise floor is used instead." in run.messages
+    assert noise_floor.known_floor(record.read(run.folder).machine) is None
+
+
+@pytest.mark.usefixtures("own_cache")
+@pytest.mark.parametrize("more", [{"calibrate": False}, {"protocol": "fixed:5+20"}])
+def test_where_no_verdict_needs_it_the_noise_floor_is_not_measured(more: dict[str, object], tmp_path: Path) -> None:
+    run = session(tmp_path / "run", steady, **more)
+    assert noise_floor.noise_floor(run) == UNCALIBRATED
+    assert not run.started
