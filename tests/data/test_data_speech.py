@@ -11,9 +11,9 @@ from scipy import signal
 
 from steelyard.errors import UserError
 from steelyard.inputs import group_inputs
-from steelyard.inputs.data import DataRequest, prepare, recordings, speech
+from steelyard.inputs.data import DataRequest, parallel, prepare, speech
 from steelyard.inputs.data.catalogue import find
-from steelyard.inputs.data.request import parse_options
+from steelyard.inputs.data.options import parse_options
 from steelyard.statistics import metrics
 from steelyard_worker.tensors import read, read_meta
 
@@ -135,50 +135,53 @@ def refused(root: Path, **options: object) -> str:
 
 def test_an_utterance_without_a_transcript_is_named(root: Path):
     path = write_utterance(root, "test-clean", "7-1-0001", None)
-    assert refused(root) == f"{path} has no transcript in {path.with_name('7-1.trans.txt')}."
+    assert refused(root) == f"{path} has no transcript in {path.with_name('7-1.trans.txt')}; download that file again."
 
 
 def test_a_chapter_without_transcripts_is_named(root: Path):
     (root / "test-clean/7/1/7-1.trans.txt").unlink()
-    assert refused(root) == f"{root / 'test-clean/7/1'} has recordings, but no transcripts (7-1.trans.txt)."
+    assert (
+        refused(root)
+        == f"{root / 'test-clean/7/1'} has recordings, but no transcripts (7-1.trans.txt); download that file again."
+    )
 
 
 def test_a_file_that_is_no_recording_is_named(root: Path):
     path = root / "test-clean/7/1/7-1-0000.flac"
     path.write_bytes(b"RIFF")
-    assert refused(root).startswith(f"{path} is damaged or cut short (")
+    assert refused(root).startswith(f"{path} is damaged or truncated (")
 
 
 def test_a_recording_cut_short_is_named(root: Path):
     path = root / "test-clean/7/1/7-1-0000.flac"
     path.write_bytes(path.read_bytes()[:9000])
-    assert refused(root).startswith(f"{path} is damaged or cut short (")
+    assert refused(root).startswith(f"{path} is damaged or truncated (")
 
 
 def test_a_recording_at_another_rate_is_named(root: Path):
     path = write_utterance(root, "test-clean", "7-1-0001", "FIVE", rate=22_050)
-    assert refused(root) == f"{path} has 1 channel(s) at 22050 Hz; one channel at 16000 Hz is needed."
+    assert refused(root) == f"{path} has 1 channel(s) at 22050 Hz; convert it to one channel at 16000 Hz."
 
 
 def test_a_recording_shorter_than_a_window_is_named(root: Path):
     path = write_utterance(root, "test-clean", "7-1-0001", "FIVE", samples=319)
-    assert refused(root) == f"{path} is shorter than one window of 320 samples; fetch it again."
+    assert refused(root) == f"{path} is shorter than one window of 320 samples; download it again."
 
 
 def test_a_character_without_a_class_is_named(root: Path):
     path = write_utterance(root, "test-clean", "7-1-0001", "FÜNF")
-    assert refused(root).startswith(f"The transcript of {path} says 'Ü'; a transcript has the letters A to Z")
+    assert refused(root).startswith(f"The transcript of {path} has the character 'Ü'; only A to Z")
 
 
 def test_transcripts_in_another_encoding_are_named(root: Path):
     path = root / "test-clean/7/1/7-1.trans.txt"
     path.write_bytes("7-1-0000 FÜNF\n".encode("latin-1"))
-    assert refused(root) == f"{path} is not UTF-8 text (byte 10); fetch it again."
+    assert refused(root) == f"{path} is not UTF-8 text (byte 10); download it again."
 
 
 def test_an_empty_split_is_named(root: Path):
     shutil.rmtree(root / "test-clean/7")
-    assert refused(root).startswith(f"{root / 'test-clean'} holds no utterances (SPEAKER/CHAPTER/*.flac)")
+    assert refused(root).startswith(f"{root / 'test-clean'} holds no utterances; put SPEAKER/CHAPTER/*.flac there")
 
 
 def test_a_split_of_which_all_is_too_long_is_named(root: Path):
@@ -187,12 +190,13 @@ def test_a_split_of_which_all_is_too_long_is_named(root: Path):
 
 def test_a_folder_without_the_training_split_is_refused(root: Path):
     shutil.rmtree(root / "train-clean-100")
-    assert "does not hold 'librispeech' in a layout we know" in refused(root)
+    assert "does not hold 'librispeech' in a known layout" in refused(root)
 
 
 def test_without_a_folder_the_official_source_is_told():
     with pytest.raises(
-        UserError, match=r"too large to be fetched unasked. Put 'LibriSpeech' \(https://www.openslr.org/12\)"
+        UserError,
+        match=r"does not download it, because it is too large. Put 'LibriSpeech' \(https://www.openslr.org/12\)",
     ):
         prepare(DataRequest("librispeech"))
 
@@ -251,13 +255,13 @@ def test_every_fifth_of_clips_beside_a_table_is_for_the_test(clips: Path):
 
 def test_a_clip_that_the_table_names_and_the_folder_lacks_is_named(clips: Path):
     (clips / "flac/two.flac").unlink()
-    with pytest.raises(UserError, match=r"flac has no recording 'two', which metadata\.csv names"):
+    with pytest.raises(UserError, match=r"flac has no recording 'two', which is listed in metadata\.csv"):
         prepare(DataRequest("clips-16k", clips, SMALL))
 
 
 def test_fewer_than_five_clips_are_refused(clips: Path):
     (clips / "metadata.csv").write_text("one|One.|ONE\n", encoding="utf-8")
-    with pytest.raises(UserError, match="names 1 clips; at least 5 are needed"):
+    with pytest.raises(UserError, match="lists 1 clips; at least 5 are needed"):
         prepare(DataRequest("clips-16k", clips, SMALL))
 
 
@@ -272,7 +276,7 @@ def test_real_clips_are_read(real_data: Path):
 def test_only_a_few_utterances_are_under_way_at_a_time():
     taken = []
     with ThreadPoolExecutor(2) as pool:
-        results = recordings.ahead(pool, abs, (taken.append(number) or number for number in range(10_000)))
+        results = parallel.bounded_map(pool, abs, (taken.append(number) or number for number in range(10_000)))
         assert [next(results) for _ in range(5)] == [0, 1, 2, 3, 4]
-        assert len(taken) <= 5 + recordings.AHEAD * recordings.threads()
+        assert len(taken) <= 5 + parallel.PENDING_PER_WORKER * parallel.worker_count()
         results.close()

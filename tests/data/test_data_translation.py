@@ -9,7 +9,7 @@ import pytest
 
 from steelyard.errors import UserError
 from steelyard.inputs import data
-from steelyard.inputs.data.translation import BEGIN, END, MARKS, PAD, UNKNOWN
+from steelyard.inputs.data.translation import BEGIN, END, PAD, SPECIAL, UNKNOWN
 from steelyard.statistics import metrics
 from steelyard_worker import tensors
 from steelyard_worker.protocol import ENCODING
@@ -106,7 +106,7 @@ def test_translations_are_scored_as_text_by_sacrebleu(folder: Path) -> None:
 def test_one_encoding_serves_both_languages_and_its_ids_stay_below_the_vocabulary(folder: Path) -> None:
     prepared = prepare(folder)
     pieces = encoding(prepared)
-    assert [pieces.token_to_id(mark) for mark in MARKS] == [PAD, UNKNOWN, BEGIN, END]
+    assert [pieces.token_to_id(mark) for mark in SPECIAL] == [PAD, UNKNOWN, BEGIN, END]
     assert prepared.meta["pieces"] == pieces.get_vocab_size() <= 60
     assert {"▁ein", "▁red"} <= pieces.get_vocab().keys()
     assert max(tensors.read(prepared.folder)["train/target"].max(), 0) < 60
@@ -182,24 +182,24 @@ def test_a_line_that_is_not_utf8_is_named(folder: Path) -> None:
 def test_a_file_that_ends_before_the_other_is_named_with_its_last_line(folder: Path, language: str, other: str) -> None:
     path = folder / f"train.{language}"
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:33]))
-    with pytest.raises(UserError, match=rf"train\.{language} ends after line 33, but train\.{other} goes on"):
+    with pytest.raises(UserError, match=rf"train\.{language} ends after line 33, but train\.{other} has more lines"):
         prepare(folder)
 
 
 def test_a_test_file_that_ends_early_is_named_too(folder: Path) -> None:
     (folder / "test.de").write_bytes(b"ein Hund\n")
-    with pytest.raises(UserError, match=r"test\.de ends after line 1, but test\.en goes on"):
+    with pytest.raises(UserError, match=r"test\.de ends after line 1, but test\.en has more lines"):
         prepare(folder)
 
 
 def test_a_missing_language_is_named(folder: Path) -> None:
     (folder / "train.de").unlink()
-    with pytest.raises(UserError, match=r"does not hold 'train\.de', which belongs to the layout 'sentences'"):
+    with pytest.raises(UserError, match=r"does not hold 'train\.de', which is part of the layout 'sentences'"):
         prepare(folder)
 
 
 def test_a_vocabulary_too_small_for_the_characters_is_refused(folder: Path) -> None:
-    with pytest.raises(UserError, match=r"is written in \d+ characters, so that a vocabulary of 12 has no room"):
+    with pytest.raises(UserError, match=r"uses \d+ different characters, which do not fit a vocabulary of 12"):
         prepare(folder, vocabulary=12)
 
 

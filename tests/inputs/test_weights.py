@@ -117,11 +117,11 @@ def test_a_written_set_is_used_again_and_a_damaged_one_is_not():
     ("initial", "shape", "sentence"),
     [
         ("kaiming_normal", (4, 4), "unknown initial value .* Did you mean 'kaiming_normal_fan_out'"),
-        ("normal", (4, 4), "a finite number is needed"),
+        ("normal", (4, 4), "a finite number is required"),
         ("normal:x", (4, 4), "could not convert"),
-        ("uniform:nan", (4, 4), "a finite number is needed"),
-        ("glorot_uniform", (4,), r"of shape \[4\] cannot start as 'glorot_uniform'"),
-        ("orthogonal", (4,), "a matrix is needed"),
+        ("uniform:nan", (4, 4), "a finite number is required"),
+        ("glorot_uniform", (4,), r"of shape \[4\] cannot be initialised as 'glorot_uniform'"),
+        ("orthogonal", (4,), "the shape must be a matrix"),
         ("forget_one", (6,), "four gate blocks"),
     ],
 )
@@ -138,5 +138,5 @@ def test_a_name_declared_twice_is_refused():
 
 def test_a_ramp_rises_evenly_from_a_quarter_below_zero():
     np.testing.assert_allclose(one("ramp:2", (6,)), (-0.5, 0, 0.5, 1, 1.5, 2))
-    with pytest.raises(UserError, match="a vector is needed"):
+    with pytest.raises(UserError, match="the shape must be a vector"):
         initialise([Parameter("layer.weight", (2, 2), "dense", "ramp:2")], 0)
