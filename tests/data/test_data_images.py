@@ -1,4 +1,4 @@
-"""CIFAR-10 and the digits: record layout, versions, archives, splits, normalisation, what is refused."""
+"""CIFAR-10 and the digits: record layout, versions, archives, splits, normalisation, error messages."""
 
 import dataclasses
 import gzip
@@ -18,8 +18,8 @@ from steelyard.errors import UserError
 from steelyard.inputs.data import DataRequest, fetch, preparation, prepare
 from steelyard.inputs.data.catalogue import find
 from steelyard.inputs.data.images import decode_image, lookup_table
-from steelyard.inputs.data.pickles import load_pickle
 from steelyard.inputs.data.options import ImageOptions
+from steelyard.inputs.data.pickles import load_pickle
 from steelyard_worker.tensors import read
 
 
@@ -63,7 +63,7 @@ def test_binary_and_python_version_archive_and_folder_give_the_same_arrays(tmp_p
     assert prepared[0].folder != prepared[2].folder
 
 
-def test_batches_whose_records_have_the_published_digests_are_called_official(tmp_path: Path, monkeypatch):
+def test_batches_with_the_published_digests_are_marked_official(tmp_path: Path, monkeypatch):
     layouts.write_cifar_binary(tmp_path / "cifar-10-batches-bin")
     digests = {
         name: hashlib.sha1(layouts.cifar_records(20, seed).tobytes()).hexdigest()
@@ -75,14 +75,14 @@ def test_batches_whose_records_have_the_published_digests_are_called_official(tm
     assert (meta["verified"], meta["subset"]) == ("official", False)
 
 
-def test_a_full_batch_with_another_digest_is_refused_and_named(tmp_path: Path):
+def test_a_full_batch_with_another_digest_is_rejected_by_name(tmp_path: Path):
     folder = layouts.write_cifar_binary(tmp_path / "cifar-10-batches-bin")
     (folder / "data_batch_3.bin").write_bytes(layouts.cifar_records(10_000, 3).tobytes())
     with pytest.raises(UserError, match=r"data_batch_3\.bin has 10,000 records .* official data_batch_3 has"):
         prepare(DataRequest("cifar10", tmp_path))
 
 
-def test_an_archive_of_official_size_with_another_checksum_is_refused_and_named(tmp_path: Path, monkeypatch):
+def test_an_archive_of_official_size_with_another_checksum_is_rejected_by_name(tmp_path: Path, monkeypatch):
     folder = layouts.write_cifar_binary(tmp_path / "cifar-10-batches-bin")
     (tmp_path / "home").mkdir()
     archive = layouts.write_archive(folder, tmp_path / "home" / "cifar-10-binary.tar.gz")
@@ -100,14 +100,16 @@ def test_an_archive_of_official_size_with_another_checksum_is_refused_and_named(
         (b"\x0a" + b"\0" * 3072, r"label 10 in record 0; labels are 0 to 9"),
     ],
 )
-def test_a_batch_that_is_not_whole_records_is_refused_and_named(tmp_path: Path, content: bytes, sentence: str):
+def test_a_batch_with_a_partial_record_or_wrong_label_is_rejected_by_name(
+    tmp_path: Path, content: bytes, sentence: str
+):
     folder = layouts.write_cifar_binary(tmp_path / "cifar-10-batches-bin")
     (folder / "data_batch_2.bin").write_bytes(content)
     with pytest.raises(UserError, match=r"data_batch_2\.bin has " + sentence):
         prepare(DataRequest("cifar10", tmp_path))
 
 
-def test_a_missing_test_batch_is_an_empty_split_and_leaves_nothing_behind(tmp_path: Path, cache: Path):
+def test_a_missing_test_batch_is_reported_and_leaves_no_files(tmp_path: Path, cache: Path):
     folder = layouts.write_cifar_binary(tmp_path / "cifar-10-batches-bin")
     (folder / "test_batch.bin").unlink()
     with pytest.raises(UserError, match="holds no test images"):
@@ -115,7 +117,7 @@ def test_a_missing_test_batch_is_an_empty_split_and_leaves_nothing_behind(tmp_pa
     assert [path for path in (cache / "data" / "prepared").iterdir() if path.is_dir()] == []
 
 
-def test_a_truncated_archive_is_refused_and_named(tmp_path: Path):
+def test_a_truncated_archive_is_rejected_by_name(tmp_path: Path):
     folder = layouts.write_cifar_binary(tmp_path / "cifar-10-batches-bin")
     home = tmp_path / "home"
     home.mkdir()
@@ -126,14 +128,14 @@ def test_a_truncated_archive_is_refused_and_named(tmp_path: Path):
 
 
 @pytest.mark.parametrize("name", ["../data_batch_1.bin", "/tmp/data_batch_1.bin"])
-def test_an_archive_with_a_name_that_points_outside_is_refused(tmp_path: Path, name: str):
+def test_an_archive_member_that_points_outside_is_rejected(tmp_path: Path, name: str):
     with tarfile.open(tmp_path / "cifar-10-binary.tar.gz", "w:gz") as file:
         file.addfile(tarfile.TarInfo(name))
     with pytest.raises(UserError, match="points outside the archive"):
         prepare(DataRequest("cifar10", tmp_path))
 
 
-def test_an_archive_with_a_link_is_refused(tmp_path: Path):
+def test_an_archive_with_a_link_is_rejected(tmp_path: Path):
     link = tarfile.TarInfo("cifar-10-batches-bin/data_batch_1.bin")
     link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
     with tarfile.open(tmp_path / "cifar-10-binary.tar.gz", "w:gz") as file:
@@ -147,7 +149,7 @@ class _Command:
         return os.system, ("echo run",)
 
 
-def test_a_pickle_that_would_run_a_command_is_refused():
+def test_a_pickle_that_would_run_a_command_is_rejected():
     with pytest.raises(UserError, match=r"here is not a data file .*system"):
         load_pickle(pickle.dumps(_Command()), "here")
 
@@ -172,7 +174,7 @@ def test_the_lookup_table_is_the_normalisation_computed_in_float64_and_rounded_o
     assert table[1, 100] == np.float32((100 / 255 - 0.4914) / 0.2023)
 
 
-def test_digits_are_divided_four_to_one_in_balance_and_shuffled(tmp_path: Path):
+def test_digits_are_split_four_to_one_balanced_and_shuffled(tmp_path: Path):
     layouts.write_digits(tmp_path / "mnist_5k.csv.gz", per_class=20)
     prepared = prepare(DataRequest("mnist-5k", tmp_path))
     arrays = read(prepared.folder)
@@ -186,7 +188,7 @@ def test_digits_are_divided_four_to_one_in_balance_and_shuffled(tmp_path: Path):
     assert (prepared.meta["verified"], prepared.meta["subset"]) == ("layout", True)
 
 
-def test_digits_are_padded_with_pixel_zero_evenly_when_asked(tmp_path: Path):
+def test_digits_are_padded_evenly_with_zeros_on_request(tmp_path: Path):
     layouts.write_digits(tmp_path / "mnist_5k.csv.gz")
     plain = read(prepare(DataRequest("mnist-5k", tmp_path)).folder)["train/image"]
     padded = read(prepare(DataRequest("mnist-5k", tmp_path, {"pad_to": 32})).folder)["train/image"]
@@ -195,7 +197,7 @@ def test_digits_are_padded_with_pixel_zero_evenly_when_asked(tmp_path: Path):
     assert int(padded.sum()) == int(plain.sum())
 
 
-def test_a_limit_keeps_the_classes_in_balance(tmp_path: Path):
+def test_a_limit_preserves_the_balance_of_classes(tmp_path: Path):
     layouts.write_digits(tmp_path / "mnist_5k.csv.gz", per_class=20)
     options = {"train_limit": 50, "test_limit": 10}
     arrays = read(prepare(DataRequest("mnist-5k", tmp_path, options)).folder)
@@ -203,13 +205,13 @@ def test_a_limit_keeps_the_classes_in_balance(tmp_path: Path):
     assert np.bincount(arrays["test/label"]).tolist() == [1] * 10
 
 
-def test_the_start_of_a_divided_training_split_has_no_class_ahead_of_the_others(tmp_path: Path):
+def test_the_start_of_a_training_split_contains_most_classes(tmp_path: Path):
     layouts.write_digits(tmp_path / "mnist_5k.csv.gz", per_class=200)
     labels = read(prepare(DataRequest("mnist-5k", tmp_path)).folder)["train/label"]
     assert len(set(labels[:25].tolist())) >= 8
 
 
-def test_a_digit_with_an_impossible_label_or_a_short_line_is_refused(tmp_path: Path):
+def test_an_invalid_label_or_short_line_of_digits_is_rejected(tmp_path: Path):
     path = layouts.write_digits(tmp_path / "mnist_5k.csv.gz")
     for text, sentence in ((",".join(["0"] * 784 + ["10"]), "label 10"), ("1,2,3", "a line has 3 columns")):
         path.write_bytes(gzip.compress(text.encode() + b"\n"))
