@@ -15,7 +15,7 @@ import official_layouts as layouts
 import pytest
 
 from steelyard.errors import UserError
-from steelyard.inputs.data import DataRequest, fetch, preparation, prepare
+from steelyard.inputs.data import DataRequest, cifar, fetch, preparation, prepare
 from steelyard.inputs.data.catalogue import find
 from steelyard.inputs.data.images import decode_image, lookup_table
 from steelyard.inputs.data.options import ImageOptions
@@ -234,6 +234,12 @@ def test_a_damaged_or_truncated_png_is_rejected_by_name():
     for damaged in (content[:40], content.replace(b"IDAT", b"IDAX"), b"GIF89a", content[:-200], bytes(changed)):
         with pytest.raises(UserError, match="here is damaged or not an image"):
             decode_image(damaged, "RGB", "here")
+
+
+def test_an_invalid_label_of_a_sheet_is_rejected_by_name():
+    content = layouts.write_png(np.zeros((2, 1024, 3), np.uint8), [0, 0])
+    with pytest.raises(UserError, match=r"here has an invalid label \(a label is -1 or 0\)"):
+        cifar._from_sheet(content, [0, -1], "here")
 
 
 def test_a_mirror_is_used_only_when_every_batch_is_the_official_one(tmp_path: Path, monkeypatch):

@@ -167,6 +167,11 @@ def test_a_recording_shorter_than_a_window_is_reported(root: Path):
     assert error_of(root) == f"{path} is shorter than one window of 320 samples; download it again."
 
 
+def test_an_empty_transcript_is_reported(root: Path):
+    path = write_utterance(root, "test-clean", "7-1-0001", "")
+    assert error_of(root) == f"The transcript of {path} is empty; add its text, or remove the recording."
+
+
 def test_an_unknown_character_is_reported(root: Path):
     path = write_utterance(root, "test-clean", "7-1-0001", "FÜNF")
     assert error_of(root).startswith(f"The transcript of {path} has the character 'Ü'; only A to Z")

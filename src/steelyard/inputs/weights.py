@@ -140,7 +140,7 @@ def _trunc_normal(std: float) -> Fill:
 
 
 def _constant(value: float) -> Fill:
-    def fill(generator: np.random.Generator, block: Block) -> None:  # noqa: ARG001 - one signature for all
+    def fill(_: np.random.Generator, block: Block) -> None:
         block.fill(value)
 
     return fill
@@ -152,7 +152,7 @@ def _forget_one(shape: tuple[int, ...]) -> Fill:
         raise ValueError(message)
     quarter = shape[0] // 4
 
-    def fill(generator: np.random.Generator, block: Block) -> None:  # noqa: ARG001 - one signature for all
+    def fill(_: np.random.Generator, block: Block) -> None:
         block.fill(0.0)
         block[quarter : 2 * quarter] = 1.0
 
@@ -165,7 +165,7 @@ def _ramp(shape: tuple[int, ...], top: float) -> Fill:
         message = "the shape must be a vector"
         raise ValueError(message)
 
-    def fill(generator: np.random.Generator, block: Block) -> None:  # noqa: ARG001 - one signature for all
+    def fill(_: np.random.Generator, block: Block) -> None:
         block[:] = np.linspace(-top / 4, top, shape[0])
 
     return fill

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 LINES_PER_BLOCK = 1000
 
 
-def read_digits(source: Source, scratch: Path, report: Report) -> RawSamples[ImageSplit]:  # noqa: ARG001
+def read_digits(source: Source, scratch: Path, _report: Report) -> RawSamples[ImageSplit]:
     """Return the digits in the order of the table, which is sorted by label. There is no official test split."""
     columns = 1 + int(np.prod(source.data.shape))
     try:

@@ -61,12 +61,12 @@ def write_language(
     meta |= {"pieces": len(pieces), "vocabulary": "given" if source.companion else "learned from the training split"}
     article_count, spooled = 0, {}
     for name, split in splits.items():
-        place = scratch / name
-        place.mkdir()
-        articles, meta[f"{name}_pieces"] = _spool_corpus(place, split, pieces, name, report)
+        split_folder = scratch / name
+        split_folder.mkdir()
+        articles, meta[f"{name}_pieces"] = _spool_corpus(split_folder, split, pieces, name, report)
         article_count += articles
         copies, limit = (options.copies, options.train_limit) if name == "train" else (1, options.test_limit)
-        spooled[name] = _spool_samples(place, pieces, options, copies, limit, report)
+        spooled[name] = _spool_samples(split_folder, pieces, options, copies, limit, report)
         meta[f"{name}_count"] = len(spooled[name]["next_sentence_label"])
     meta["subset"] = article_count < source.data.train + source.data.test
     _write(Writer(folder, meta), spooled, report)

@@ -5,7 +5,7 @@ The names and defaults of options are part of the cache key of prepared data: ch
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from steelyard.errors import UserError, nearest
@@ -42,9 +42,9 @@ class ImageOptions:
     test_limit: int = 0
     seed: int = 0
 
-    def checks(self, data_set: DataSet) -> Checks:
-        """Return the checks for images of the data set's shape."""
-        channels, *size = data_set.shape
+    def checks(self, shape: tuple[int, ...]) -> Checks:
+        """Return the checks for images of a shape: (channels, height, width), or (channels,) if sizes differ."""
+        channels, *size = shape
         return [
             (min(self.resize, self.crop, self.pad_to) < 0, "resize, crop and pad_to must not be negative."),
             (len(self.mean) not in (1, channels), f"mean needs one number, or one for each of {channels} channels."),
@@ -88,7 +88,7 @@ class TextOptions:
     test_limit: int = 0
     seed: int = 0
 
-    def checks(self, data_set: DataSet) -> Checks:  # noqa: ARG002 - one signature for all forms
+    def checks(self) -> Checks:
         """Return the checks for reviews."""
         reserved = max(self.start_char, self.oov_char, self.index_from)
         return [
@@ -121,7 +121,7 @@ class SpeechOptions:
     train_limit: int = 0
     test_limit: int = 0
 
-    def checks(self, data_set: DataSet) -> Checks:  # noqa: ARG002 - one signature for all forms
+    def checks(self) -> Checks:
         """Return the checks for speech."""
         splits = (self.train_split, self.test_split)
         return [
@@ -144,7 +144,7 @@ class PairOptions:
     train_limit: int = 0
     test_limit: int = 0
 
-    def checks(self, data_set: DataSet) -> Checks:  # noqa: ARG002 - one signature for all forms
+    def checks(self) -> Checks:
         """Return the checks for parallel text."""
         return [
             (self.vocabulary < 5, "vocabulary must be at least 5: four special tokens and one piece."),
@@ -170,7 +170,7 @@ class ClipOptions:
     test_limit: int = 0
     seed: int = 0
 
-    def checks(self, data_set: DataSet) -> Checks:  # noqa: ARG002 - one signature for all forms
+    def checks(self) -> Checks:
         """Return the checks for clips."""
         smallest = min(self.characters, self.frames, self.mels, self.hop)
         return [
@@ -199,7 +199,7 @@ class LanguageOptions:
     test_limit: int = 0
     seed: int = 0
 
-    def checks(self, data_set: DataSet) -> Checks:  # noqa: ARG002 - one signature for all forms
+    def checks(self) -> Checks:
         """Return the checks for running text."""
         return [
             (self.vocabulary < 100, "vocabulary must be at least 100: five special tokens, characters and pieces."),
@@ -229,15 +229,11 @@ def parse_options(data_set: DataSet, options: Mapping[str, Any]) -> Options:
     _check_types(data_set, kind, values)
     build: Callable[..., Options] = kind
     parsed = build(**values)
-    for wrong, sentence in _not_negative(parsed) + parsed.checks(data_set):
+    checks = parsed.checks(data_set.shape) if isinstance(parsed, ImageOptions) else parsed.checks()
+    for wrong, sentence in _not_negative(parsed) + checks:
         if wrong:
             raise UserError(f"The data set '{data_set.name}': {sentence}")
     return parsed
-
-
-def as_json(options: Options) -> dict[str, Any]:
-    """Return the options as plain values."""
-    return asdict(options)
 
 
 def _check_types(data_set: DataSet, kind: type[Options], values: dict[str, Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import shutil
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,7 +29,6 @@ from steelyard.inputs.data.options import (
     PairOptions,
     SpeechOptions,
     TextOptions,
-    as_json,
     parse_options,
 )
 from steelyard.inputs.data.ranks import WORD_INDEX, read_ranks
@@ -95,7 +95,7 @@ def _companion_name(options: Options) -> str:
 def _prepared_folder(source: Source, options: Options) -> Path:
     companions = (source.companion, source.path.parent / WORD_INDEX) if source.companion else ()
     digests = [digest_file(path, "sha256") for path in companions if path.is_file()]
-    key = atomic.key("data", METHOD, source.layout.name, source.identity, digests, as_json(options))
+    key = atomic.key("data", METHOD, source.layout.name, source.identity, digests, asdict(options))
     return cache_folder() / "data" / "prepared" / f"{source.data.name}-{key}"
 
 
@@ -192,7 +192,7 @@ def _describe_source(source: Source, options: Options) -> dict[str, Any]:
         "content": source.identity,
         "verified": source.verified,
         "classes": data_set.classes,
-        "options": as_json(options),
+        "options": asdict(options),
         "method": METHOD,
     }
 

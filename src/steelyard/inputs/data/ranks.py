@@ -32,11 +32,11 @@ def read_ranks(source: Source, scratch: Path, report: Report) -> RawSamples[Text
         arrays = load_arrays(source.path, (f"x_{name}", f"y_{name}"))
         with Spool(scratch / f"{name}.i32", np.int32) as spool:
             splits.append(_split(source, name, arrays, spool))
-    words = read_words(source.path.parent)
+    words = _read_words(source.path.parent)
     return RawSamples(splits[0], splits[1], source.verified, is_sorted=True, words=words, ranked=True)
 
 
-def read_words(folder: Path) -> tuple[str, ...]:
+def _read_words(folder: Path) -> tuple[str, ...]:
     """Return the word of each rank (rank 0 has none) from the word index next to the data; empty if there is no index."""
     path = folder / WORD_INDEX
     if not path.is_file():

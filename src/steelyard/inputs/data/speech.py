@@ -76,9 +76,7 @@ def write_speech(folder: Path, source: Source, options: SpeechOptions, meta: dic
         for name, recordings in READERS[source.data.reader](source.path, options).items():
             report(Progress(f"Reading the headers of the {name} split", 0, len(recordings)))
             found = list(bounded_map(pool, lambda recording: _measure(recording, options), recordings))
-            fitting = [
-                each for each in found if each.frames <= options.frames and len(each.codes) <= options.transcript
-            ]
+            fitting = [u for u in found if u.frames <= options.frames and len(u.codes) <= options.transcript]
             chosen[name] = fitting[: limits[name] or None]
             dropped = len(found) - len(fitting)
             meta |= {f"{name}_count": len(chosen[name]), f"{name}_held": len(found), f"{name}_dropped": dropped}

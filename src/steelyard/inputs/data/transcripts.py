@@ -30,7 +30,7 @@ def read_chapters(root: Path, options: SpeechOptions) -> dict[str, list[Transcri
     return {"train": _read_split(root / options.train_split), "test": _read_split(root / options.test_split)}
 
 
-def read_clip_table(root: Path, options: SpeechOptions) -> dict[str, list[TranscribedRecording]]:  # noqa: ARG001
+def read_clip_table(root: Path, _options: SpeechOptions) -> dict[str, list[TranscribedRecording]]:
     """Return {"train": ..., "test": ...} of `metadata.csv` (name|text|text in capitals) and the clips in `flac/` or `wavs/`.
 
     There are no official splits: every fifth clip is for testing.
