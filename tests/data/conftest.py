@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+import steelyard
+
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -19,3 +21,9 @@ def real_data() -> Path:
     if not folder:
         pytest.skip("STEELYARD_TEST_DATA does not name a folder with real data in official layouts")
     return Path(folder)
+
+
+@pytest.fixture
+def environment() -> dict[str, str]:
+    """Return the variables for a child process that must import the code under test, not an installed copy."""
+    return {**os.environ, "PYTHONPATH": str(Path(steelyard.__file__).parents[1])}

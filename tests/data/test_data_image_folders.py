@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import io
-import os
 import shutil
 import subprocess
 import sys
@@ -17,7 +16,6 @@ import official_layouts as layouts
 import pytest
 from PIL import Image
 
-import steelyard
 from steelyard.errors import UserError
 from steelyard.inputs.data import DataRequest, Prepared, image_folders, preparation, prepare, transforms
 from steelyard.inputs.data.catalogue import find
@@ -331,8 +329,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
 
 
-def test_memory_does_not_grow_with_the_number_of_images(tmp_path: Path, cache: Path):
-    environment = {**os.environ, "PYTHONPATH": str(Path(steelyard.__file__).parents[1])}
+def test_memory_does_not_grow_with_the_number_of_images(tmp_path: Path, environment: dict[str, str]):
     content = io.BytesIO()
     photograph(3, 320, 260).save(content, "JPEG")
     peaks_mb = []

@@ -132,7 +132,7 @@ def test_limits_select_the_first_samples_and_another_seed_gives_other_samples(tm
     assert not np.array_equal(prepared(folder, train_limit=10, seed=1)["train/input_ids"], some["train/input_ids"])
 
 
-def test_a_learned_vocabulary_does_not_depend_on_hash_seeds(tmp_path: Path):
+def test_a_learned_vocabulary_does_not_depend_on_hash_seeds(tmp_path: Path, environment: dict[str, str]):
     text = " ".join(WORDS[:400] + [word[::-1] for word in WORDS[300:900]]).replace("ab", "abxyz")
     (tmp_path / "text").write_text(text, encoding="utf-8")
     code = (
@@ -140,7 +140,7 @@ def test_a_learned_vocabulary_does_not_depend_on_hash_seeds(tmp_path: Path):
         f"text = open({str(tmp_path / 'text')!r}).read().split(); print(learn_vocabulary(text, text, 120))"
     )
     learned = {
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment).stdout
         for _ in range(3)
     }
     assert len(learned) == 1

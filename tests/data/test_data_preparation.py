@@ -1,7 +1,9 @@
-"""All data sets: reuse of prepared arrays, invalid requests, packages and downloads."""
+"""All data sets: reuse of prepared arrays, invalid requests, data from packages."""
 
 import dataclasses
 import hashlib
+import subprocess
+import sys
 from pathlib import Path
 
 import official_layouts as layouts
@@ -9,7 +11,6 @@ import pytest
 
 from steelyard.errors import UserError
 from steelyard.inputs.data import DataRequest, Progress, list_data, preparation, prepare, speech
-from steelyard.inputs.data.catalogue import find
 from steelyard_worker import tensors
 
 
@@ -122,15 +123,6 @@ def _embedded(table: Path):
     return dataclasses.replace(small, train=100)
 
 
-def test_listing_data_sets_does_not_import_numpy():
-    import subprocess
-    import sys
-
+def test_listing_data_sets_does_not_import_numpy(environment: dict[str, str]):
     code = "import sys, steelyard.inputs.data; steelyard.inputs.data.list_data(); sys.exit('numpy' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], env=_environment(), check=False).returncode == 0
-
-
-def _environment() -> dict[str, str]:
-    import os
-
-    return {**os.environ, "PYTHONPATH": str(Path(find.__code__.co_filename).parents[2])}
+    assert subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode == 0
