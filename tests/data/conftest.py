@@ -1,9 +1,11 @@
-"""Every test of data has a cache of its own; real subsets are used only where the environment names them."""
+"""Every data test has an empty cache. Tests on real data run only if STEELYARD_TEST_DATA names a folder."""
 
 import os
 from pathlib import Path
 
 import pytest
+
+import steelyard
 
 
 @pytest.fixture(autouse=True)
@@ -17,5 +19,11 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def real_data() -> Path:
     folder = os.environ.get("STEELYARD_TEST_DATA")
     if not folder:
-        pytest.skip("STEELYARD_TEST_DATA names no folder with real data in official layouts")
+        pytest.skip("STEELYARD_TEST_DATA does not name a folder with real data in official layouts")
     return Path(folder)
+
+
+@pytest.fixture
+def environment() -> dict[str, str]:
+    """Return the variables for a child process that must import the code under test, not an installed copy."""
+    return {**os.environ, "PYTHONPATH": str(Path(steelyard.__file__).parents[1])}

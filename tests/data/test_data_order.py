@@ -1,4 +1,4 @@
-"""The order of samples and the made-up batches: seeded, complete, the same on every machine."""
+"""The order of samples, and synthetic batches: seeded, complete, the same on every machine."""
 
 from dataclasses import replace
 
@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from steelyard.errors import UserError
 from steelyard.inputs.data.order import batch_order, write_order
-from steelyard.inputs.data.synthetic import draw, synthesise
+from steelyard.inputs.data.synthetic import random_input, synthesise
 from steelyard_worker.network import Input, Network
 from steelyard_worker.tensors import read
 
 
 @given(st.integers(1, 60), st.integers(1, 20), st.integers(0, 40), st.integers(0, 2**32))
-def test_every_epoch_visits_no_sample_twice_and_drops_the_last_partial_batch(count, batch, steps, seed):
+def test_an_epoch_has_no_sample_twice_and_drops_the_partial_batch(count, batch, steps, seed):
     if batch > count:
         with pytest.raises(UserError, match=f"batch of {batch} cannot be filled from {count}"):
             batch_order(count, batch, steps, seed)
@@ -30,23 +30,23 @@ def test_every_epoch_visits_no_sample_twice_and_drops_the_last_partial_batch(cou
 
 
 @given(st.integers(1, 40), st.integers(0, 30), st.integers(0, 30), st.integers(0, 99))
-def test_more_steps_begin_with_the_same_steps(count, steps, more, seed):
+def test_a_longer_order_begins_with_the_shorter_one(count, steps, more, seed):
     batch = max(count // 3, 1)
     longer = batch_order(count, batch, steps + more, seed)
     np.testing.assert_array_equal(batch_order(count, batch, steps, seed), longer[:steps])
 
 
-def test_another_seed_or_epoch_is_another_order():
+def test_another_seed_or_epoch_has_another_order():
     order = batch_order(100, 10, 20, seed=0)
     assert (order[:10] != order[10:]).any()
     assert (order != batch_order(100, 10, 20, seed=1)).any()
 
 
-def test_the_order_of_a_seed_is_this_one():
+def test_the_order_of_a_seed_never_changes():
     assert batch_order(7, 3, 3, seed=5).tolist() == [[1, 4, 2], [3, 6, 5], [0, 1, 3]]
 
 
-def test_a_written_order_is_found_again():
+def test_a_written_order_is_reused():
     folder = write_order(10, 2, 7, seed=3)
     np.testing.assert_array_equal(read(folder)["order"], batch_order(10, 2, 7, seed=3))
     assert write_order(10, 2, 7, seed=3) == folder
@@ -58,7 +58,7 @@ TOKENS = Input("tokens", (500,), "int32", 7)
 LABEL = Input("label", (), "int32", 4)
 
 
-def test_a_made_up_batch_has_normal_floats_uniform_labels_and_no_padding_among_tokens():
+def test_a_synthetic_batch_has_normal_floats_uniform_labels_and_no_padding_ids():
     arrays = read(synthesise(Network((), (IMAGE, TOKENS, LABEL), 0), 64, seed=1))
     assert {name: (each.shape, each.dtype.str) for name, each in arrays.items()} == {
         "image": ((64, 3, 8, 8), "<f4"),
@@ -71,7 +71,7 @@ def test_a_made_up_batch_has_normal_floats_uniform_labels_and_no_padding_among_t
     assert set(np.unique(arrays["label"])) == set(range(4))
 
 
-def test_an_input_does_not_depend_on_the_others():
+def test_an_input_does_not_depend_on_the_other_inputs():
     alone, together = (read(synthesise(Network((), inputs, 0), 8, 1)) for inputs in ((LABEL,), (IMAGE, LABEL)))
     np.testing.assert_array_equal(alone["label"], together["label"])
 
@@ -80,11 +80,11 @@ WRONG = [replace(LABEL, high=0), replace(TOKENS, high=1), replace(LABEL, dtype="
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_an_input_without_a_sensible_bound_or_type_is_named(wrong: Input):
+def test_an_input_with_an_invalid_bound_or_type_is_reported(wrong: Input):
     with pytest.raises(UserError, match=f"input '{wrong.name}' of type"):
-        draw(wrong, 4, 0)
+        random_input(wrong, 4, 0)
 
 
-def test_a_made_up_batch_needs_a_sample():
+def test_a_synthetic_batch_needs_a_sample():
     with pytest.raises(UserError, match="at least 1"):
         synthesise(Network((), (LABEL,), 0), 0, 0)

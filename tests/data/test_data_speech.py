@@ -1,7 +1,6 @@
-"""LibriSpeech's folders: spectrograms, letters, what is left out, what is refused."""
+"""The layout of LibriSpeech: spectrograms, letters, samples left out, error messages."""
 
 import shutil
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +9,10 @@ import soundfile
 from scipy import signal
 
 from steelyard.errors import UserError
-from steelyard.inputs import group_inputs
-from steelyard.inputs.data import DataRequest, prepare, recordings, speech
+from steelyard.inputs import case_inputs
+from steelyard.inputs.data import DataRequest, prepare, speech
 from steelyard.inputs.data.catalogue import find
-from steelyard.inputs.data.request import parse_options
+from steelyard.inputs.data.options import parse_options
 from steelyard.statistics import metrics
 from steelyard_worker.tensors import read, read_meta
 
@@ -23,7 +22,7 @@ SMALL = {"frames": 120, "transcript": 20}
 def write_utterance(
     root: Path, split: str, name: str, text: str | None, samples: int = 16_000, rate: int = 16_000, seed: int = 0
 ) -> Path:
-    """Write one recording of noise in its place, and its line of the chapter's transcripts."""
+    """Write one recording of noise, and its line of the chapter's transcripts."""
     speaker, chapter, _ = name.split("-")
     folder = root / split / speaker / chapter
     folder.mkdir(parents=True, exist_ok=True)
@@ -36,7 +35,7 @@ def write_utterance(
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """Return a small LibriSpeech: speakers out of the order of their names, one utterance of each split too long."""
+    """Return a small LibriSpeech: speaker names whose numeric and alphabetical orders differ, two training utterances too long."""
     folder = tmp_path / "LibriSpeech"
     write_utterance(folder, "train-clean-100", "103-2-0000", "IT'S THREE", seed=1)
     write_utterance(folder, "train-clean-100", "26-9-0001", "TWO", 8_000, seed=2)
@@ -51,7 +50,7 @@ def prepared(root: Path, **options: object):
     return prepare(DataRequest("librispeech", root, SMALL | options))
 
 
-def test_a_spectrogram_is_what_scipys_transform_says(root: Path):
+def test_spectrogram_equals_scipys_transform(root: Path):
     samples, _ = soundfile.read(root / "test-clean/7/1/7-1-0000.flac", dtype="float32")
     transform = signal.ShortTimeFFT(np.hamming(320), 160, 16_000, fft_mode="onesided")
     # Windows that lie wholly inside: SciPy counts slices by their middle.
@@ -63,7 +62,7 @@ def test_a_spectrogram_is_what_scipys_transform_says(root: Path):
     assert not found["test/spectrogram"][0, 0, :, 99:].any()
 
 
-def test_utterances_come_by_number_of_speaker_chapter_and_utterance(root: Path):
+def test_utterances_are_sorted_by_the_numbers_in_their_names(root: Path):
     found = read(prepared(root).folder)
     spelled = ["".join(metrics.LETTERS[code] for code in row if code) for row in found["train/transcript"]]
     assert spelled == ["ONE", "TWO", "IT'S THREE"]
@@ -72,7 +71,7 @@ def test_utterances_come_by_number_of_speaker_chapter_and_utterance(root: Path):
     assert found["position/train"].tolist() == [0, 1, 4]
 
 
-def test_arrays_have_the_shapes_that_the_network_wants(root: Path):
+def test_arrays_have_the_shapes_and_dtypes_of_the_network_inputs(root: Path):
     found = read(prepared(root).folder)
     assert {name: (array.shape, array.dtype.name) for name, array in found.items() if name.startswith("train/")} == {
         "train/spectrogram": ((3, 1, 161, 120), "float32"), "train/frames": ((3,), "int32"),
@@ -80,33 +79,33 @@ def test_arrays_have_the_shapes_that_the_network_wants(root: Path):
     }  # fmt: skip
 
 
-def test_what_is_longer_than_the_arrays_is_left_out_counted_and_told(root: Path):
-    told = []
-    found = prepare(DataRequest("librispeech", root, SMALL), lambda progress: told.append(progress.sentence))
+def test_samples_longer_than_the_arrays_are_left_out_counted_and_reported(root: Path):
+    messages = []
+    found = prepare(DataRequest("librispeech", root, SMALL), lambda progress: messages.append(progress.sentence))
     assert (found.meta["train_held"], found.meta["train_dropped"], found.meta["train_count"]) == (5, 2, 3)
     assert found.meta["test_dropped"] == 0
-    assert "Left out 2 of 5 train utterances: longer than 120 frames or 20 letters" in told
+    assert "Left out 2 of 5 train utterances: longer than 120 frames or 20 letters" in messages
 
 
-def test_a_part_of_the_data_is_called_a_subset_of_which_the_layout_was_checked(root: Path):
+def test_part_of_the_data_is_described_as_a_subset(root: Path):
     found = prepared(root)
-    assert group_inputs._origin(found.meta) == (
+    assert case_inputs._origin(found.meta) == (
         "LibriSpeech: read English with transcripts, 16 kHz (Panayotov et al. 2015): a subset, 3 training and 1 test samples; "
         "only its layout could be checked."
     )
 
 
-def test_windows_of_another_size_give_as_many_bins_as_their_half_and_one(root: Path):
+def test_another_window_size_changes_bins_and_frames(root: Path):
     found = read(prepared(root, window=80, hop=320).folder)
     assert found["train/spectrogram"].shape == (4, 1, 41, 120)
     assert found["train/frames"].tolist() == [61, 25, 61, 50]
 
 
-def test_limits_take_the_first_utterances(root: Path):
+def test_limits_select_the_first_utterances(root: Path):
     assert read(prepared(root, train_limit=2).folder)["position/train"].tolist() == [0, 1]
 
 
-def test_a_second_call_finds_the_arrays_and_a_changed_file_makes_new_ones(root: Path):
+def test_a_second_call_reuses_the_arrays_unless_a_file_changed(root: Path):
     first = prepared(root)
     stamp = (first.folder / "tensors.bin").stat().st_mtime_ns
     assert prepared(root).folder == first.folder
@@ -115,7 +114,7 @@ def test_a_second_call_finds_the_arrays_and_a_changed_file_makes_new_ones(root: 
     assert prepared(root).folder != first.folder
 
 
-def test_a_split_that_is_not_used_changes_nothing(root: Path):
+def test_an_unused_split_does_not_change_the_cache_key(root: Path):
     first = prepared(root)
     write_utterance(root, "dev-clean", "8-1-0000", "SIX")
     assert prepared(root).folder == first.folder
@@ -125,7 +124,7 @@ def test_a_silent_utterance_has_a_spectrogram_of_zeros():
     assert not speech.spectrogram(np.zeros(1600, np.float32), 320, 160).any()
 
 
-def refused(root: Path, **options: object) -> str:
+def error_of(root: Path, **options: object) -> str:
     with pytest.raises(UserError) as found:
         prepared(root, **options)
     cache = list((root.parent / "cache").rglob("tensors.bin"))
@@ -133,66 +132,75 @@ def refused(root: Path, **options: object) -> str:
     return str(found.value)
 
 
-def test_an_utterance_without_a_transcript_is_named(root: Path):
+def test_an_utterance_without_a_transcript_is_reported(root: Path):
     path = write_utterance(root, "test-clean", "7-1-0001", None)
-    assert refused(root) == f"{path} has no transcript in {path.with_name('7-1.trans.txt')}."
+    assert error_of(root) == f"{path} has no transcript in {path.with_name('7-1.trans.txt')}; download that file again."
 
 
-def test_a_chapter_without_transcripts_is_named(root: Path):
+def test_a_chapter_without_transcripts_is_reported(root: Path):
     (root / "test-clean/7/1/7-1.trans.txt").unlink()
-    assert refused(root) == f"{root / 'test-clean/7/1'} has recordings, but no transcripts (7-1.trans.txt)."
+    assert (
+        error_of(root)
+        == f"{root / 'test-clean/7/1'} has recordings, but no transcripts (7-1.trans.txt); download that file again."
+    )
 
 
-def test_a_file_that_is_no_recording_is_named(root: Path):
+def test_a_file_that_is_not_a_recording_is_reported(root: Path):
     path = root / "test-clean/7/1/7-1-0000.flac"
     path.write_bytes(b"RIFF")
-    assert refused(root).startswith(f"{path} is damaged or cut short (")
+    assert error_of(root).startswith(f"{path} is damaged or truncated (")
 
 
-def test_a_recording_cut_short_is_named(root: Path):
+def test_a_truncated_recording_is_reported(root: Path):
     path = root / "test-clean/7/1/7-1-0000.flac"
     path.write_bytes(path.read_bytes()[:9000])
-    assert refused(root).startswith(f"{path} is damaged or cut short (")
+    assert error_of(root).startswith(f"{path} is damaged or truncated (")
 
 
-def test_a_recording_at_another_rate_is_named(root: Path):
+def test_a_recording_with_another_sampling_rate_is_reported(root: Path):
     path = write_utterance(root, "test-clean", "7-1-0001", "FIVE", rate=22_050)
-    assert refused(root) == f"{path} has 1 channel(s) at 22050 Hz; one channel at 16000 Hz is needed."
+    assert error_of(root) == f"{path} has 1 channel(s) at 22050 Hz; convert it to one channel at 16000 Hz."
 
 
-def test_a_recording_shorter_than_a_window_is_named(root: Path):
+def test_a_recording_shorter_than_a_window_is_reported(root: Path):
     path = write_utterance(root, "test-clean", "7-1-0001", "FIVE", samples=319)
-    assert refused(root) == f"{path} is shorter than one window of 320 samples; fetch it again."
+    assert error_of(root) == f"{path} is shorter than one window of 320 samples; download it again."
 
 
-def test_a_character_without_a_class_is_named(root: Path):
+def test_an_empty_transcript_is_reported(root: Path):
+    path = write_utterance(root, "test-clean", "7-1-0001", "")
+    assert error_of(root) == f"The transcript of {path} is empty; add its text, or remove the recording."
+
+
+def test_an_unknown_character_is_reported(root: Path):
     path = write_utterance(root, "test-clean", "7-1-0001", "FÜNF")
-    assert refused(root).startswith(f"The transcript of {path} says 'Ü'; a transcript has the letters A to Z")
+    assert error_of(root).startswith(f"The transcript of {path} has the character 'Ü'; only A to Z")
 
 
-def test_transcripts_in_another_encoding_are_named(root: Path):
+def test_transcripts_in_another_encoding_are_reported(root: Path):
     path = root / "test-clean/7/1/7-1.trans.txt"
     path.write_bytes("7-1-0000 FÜNF\n".encode("latin-1"))
-    assert refused(root) == f"{path} is not UTF-8 text (byte 10); fetch it again."
+    assert error_of(root) == f"{path} is not UTF-8 text (byte 10); download it again."
 
 
-def test_an_empty_split_is_named(root: Path):
+def test_an_empty_split_is_reported(root: Path):
     shutil.rmtree(root / "test-clean/7")
-    assert refused(root).startswith(f"{root / 'test-clean'} holds no utterances (SPEAKER/CHAPTER/*.flac)")
+    assert error_of(root).startswith(f"{root / 'test-clean'} holds no utterances; put SPEAKER/CHAPTER/*.flac there")
 
 
-def test_a_split_of_which_all_is_too_long_is_named(root: Path):
-    assert refused(root, frames=40).startswith(f"{root} holds no train utterance of at most 40 frames and 20 letters")
+def test_a_split_with_only_long_utterances_is_reported(root: Path):
+    assert error_of(root, frames=40).startswith(f"{root} holds no train utterance of at most 40 frames and 20 letters")
 
 
-def test_a_folder_without_the_training_split_is_refused(root: Path):
+def test_a_folder_without_the_training_split_is_reported(root: Path):
     shutil.rmtree(root / "train-clean-100")
-    assert "does not hold 'librispeech' in a layout we know" in refused(root)
+    assert "does not hold 'librispeech' in a known layout" in error_of(root)
 
 
-def test_without_a_folder_the_official_source_is_told():
+def test_without_a_folder_the_error_names_the_official_source():
     with pytest.raises(
-        UserError, match=r"too large to be fetched unasked. Put 'LibriSpeech' \(https://www.openslr.org/12\)"
+        UserError,
+        match=r"does not download it, because it is too large. Put 'LibriSpeech' \(https://www.openslr.org/12\)",
     ):
         prepare(DataRequest("librispeech"))
 
@@ -207,12 +215,12 @@ def test_without_a_folder_the_official_source_is_told():
         ({"seed": 1}, "has no option 'seed'."),
     ],
 )
-def test_impossible_options_are_refused(options: dict[str, object], sentence: str):
+def test_invalid_options_are_rejected(options: dict[str, object], sentence: str):
     with pytest.raises(UserError, match=sentence):
         parse_options(find("librispeech"), options)
 
 
-def test_real_recordings_are_read(real_data: Path):
+def test_real_recordings_are_prepared(real_data: Path):
     splits = {"train_split": "test-clean", "test_split": "dev-clean"}
     found = prepare(DataRequest("librispeech", real_data, splits))
     arrays = read(found.folder)
@@ -229,7 +237,7 @@ def test_real_recordings_are_read(real_data: Path):
 
 @pytest.fixture
 def clips(tmp_path: Path) -> Path:
-    """Return five clips of noise with their table."""
+    """Return five clips of noise with their metadata."""
     folder = tmp_path / "clips"
     (folder / "flac").mkdir(parents=True)
     words = ("one", "two", "three", "four", "five")
@@ -242,37 +250,28 @@ def clips(tmp_path: Path) -> Path:
     return folder
 
 
-def test_every_fifth_of_clips_beside_a_table_is_for_the_test(clips: Path):
+def test_every_fifth_clip_of_a_table_is_for_testing(clips: Path):
     found = read(prepare(DataRequest("clips-16k", clips, SMALL)).folder)
     spelled = ["".join(metrics.LETTERS[code] for code in row if code) for row in found["train/transcript"]]
     assert spelled == ["ONE", "TWO", "THREE", "FOUR"]
     assert (found["test/transcript_length"].tolist(), found["position/test"].tolist()) == ([4], [4])
 
 
-def test_a_clip_that_the_table_names_and_the_folder_lacks_is_named(clips: Path):
+def test_a_missing_clip_of_the_table_is_reported(clips: Path):
     (clips / "flac/two.flac").unlink()
-    with pytest.raises(UserError, match=r"flac has no recording 'two', which metadata\.csv names"):
+    with pytest.raises(UserError, match=r"flac has no recording 'two', which is listed in metadata\.csv"):
         prepare(DataRequest("clips-16k", clips, SMALL))
 
 
-def test_fewer_than_five_clips_are_refused(clips: Path):
+def test_fewer_than_five_clips_are_rejected(clips: Path):
     (clips / "metadata.csv").write_text("one|One.|ONE\n", encoding="utf-8")
-    with pytest.raises(UserError, match="names 1 clips; at least 5 are needed"):
+    with pytest.raises(UserError, match="lists 1 clips; at least 5 are needed"):
         prepare(DataRequest("clips-16k", clips, SMALL))
 
 
-def test_real_clips_are_read(real_data: Path):
+def test_real_clips_are_prepared(real_data: Path):
     found = prepare(DataRequest("clips-16k", real_data / "allison-16k", {"frames": 560, "transcript": 80}))
     assert (
         found.meta["train_count"] + found.meta["test_count"] + found.meta["train_dropped"] + found.meta["test_dropped"]
         == 337
     )
-
-
-def test_only_a_few_utterances_are_under_way_at_a_time():
-    taken = []
-    with ThreadPoolExecutor(2) as pool:
-        results = recordings.ahead(pool, abs, (taken.append(number) or number for number in range(10_000)))
-        assert [next(results) for _ in range(5)] == [0, 1, 2, 3, 4]
-        assert len(taken) <= 5 + recordings.AHEAD * recordings.threads()
-        results.close()

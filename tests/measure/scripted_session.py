@@ -57,7 +57,7 @@ class Screen:
 class ScriptedSession(Session):
     """`started` holds the jobs of all processes in the order in which they were run."""
 
-    times: Times = cast("Times", None)
+    times: Times = field(kw_only=True)
     started: list[Job] = field(default_factory=list)
 
     def run_trial(self, job: Job) -> Trial:

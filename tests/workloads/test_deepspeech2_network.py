@@ -8,7 +8,7 @@ import pytest
 from steelyard.catalog import workloads
 from steelyard.inputs import weights
 from steelyard.inputs.data.catalogue import find
-from steelyard.inputs.data.request import parse_options
+from steelyard.inputs.data.options import parse_options
 from steelyard.statistics import metrics
 from steelyard_worker import tensors
 

@@ -1,10 +1,14 @@
-"""Folders of the cache that are whole or absent: filled under another name, locked, then renamed."""
+"""Files and folders that are either complete or absent: written under another name, then renamed.
+
+A process that is killed while it writes leaves the old content, or nothing. A crash of the whole machine is not covered.
+"""
 
 from __future__ import annotations
 
 import errno
 import hashlib
 import json
+import secrets
 import shutil
 from typing import TYPE_CHECKING, Any
 
@@ -18,14 +22,33 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+def write_bytes(path: Path, content: bytes) -> Path:
+    """Write or replace one file in an existing folder; return its path.
+
+    The temporary name is unique, so processes may write the same file at the same time: the last one to finish wins.
+    """
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial")
+    try:
+        partial.write_bytes(content)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+    return path
+
+
+def write_text(path: Path, text: str) -> Path:
+    """Write or replace one UTF-8 text file, as `write_bytes` does. Line ends are written as they are."""
+    return write_bytes(path, text.encode("utf-8"))
+
+
 def key(*parts: Any) -> str:
-    """Return 20 hexadecimal digits that name the JSON form of the parts."""
+    """Return a cache key of 20 hexadecimal digits: a hash of the JSON form of the parts."""
     text = json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 
 def is_whole(folder: Path) -> bool:
-    """Say whether a tensors folder can be read and its flat file is as long as its index promises."""
+    """Report whether a tensors folder can be read and its data file is as long as its index requires."""
     try:
         tensors.read(folder)
     except (OSError, ValueError, KeyError, TypeError):
@@ -34,9 +57,10 @@ def is_whole(folder: Path) -> bool:
 
 
 def place(folder: Path, fill: Callable[[Path], None]) -> Path:
-    """Return `folder`; if it is not whole, `fill(partial folder)` first, under a lock, and rename.
+    """Return the tensors folder `folder`. If it is incomplete or absent, `fill(partial folder)` writes it, under a lock.
 
-    A partial folder found while the lock is held was left by a killed process and is removed.
+    A partial folder found while the lock is held was left by a killed process and is removed. UserError: the disk is full,
+    or the folder is not accessible.
     """
     if is_whole(folder):
         return folder

@@ -1,6 +1,6 @@
-"""Data sets: official layout -> prepared, memory-mapped arrays, identical for every framework.
+"""Data sets: read an official layout once and write memory-mapped arrays that every framework reads.
 
-`prepare(DataRequest(...))` is the way in; `list_data()` says what there is.
+`prepare(DataRequest(...))` is the entry point; `list_data()` returns the known data sets.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ __all__ = ["DataRequest", "DataSet", "Prepared", "Progress", "list_data", "prepa
 
 
 def prepare(request: DataRequest, report: Report = silent) -> Prepared:
-    """Return the prepared arrays of a data set, made on the first call and found again after.
+    """Return the prepared arrays of a data set. The first call writes them; later calls reuse them.
 
-    `report` is told every source tried, in one sentence each, and how far long work has come. UserError names
-    the file that is missing, damaged or not what it should be.
+    `report` receives one sentence for every source tried, and the progress of long work. UserError names the file that
+    is missing, damaged or in the wrong format.
     """
-    from steelyard.inputs.data.preparation import prepare as prepare_arrays
+    from steelyard.inputs.data.preparation import (
+        prepare as prepare_arrays,
+    )  # imports NumPy, which `list_data` does not need
 
     return prepare_arrays(request, report)

@@ -1,4 +1,4 @@
-"""The files of a folder or a tar archive, one after the other: read into memory, never unpacked by name."""
+"""Read the files of a folder or a tar archive one after the other. Archives are read in memory, never unpacked to disk."""
 
 from __future__ import annotations
 
@@ -14,49 +14,49 @@ if TYPE_CHECKING:
     import re
     from collections.abc import Iterator
 
-# The largest official member is one CIFAR batch of 31 MB; what claims much more is not ours to read.
+# The largest official member is a CIFAR batch of 31 MB. A much larger member is not official, and could fill the memory.
 MAX_MEMBER_BYTES = 1 << 28
 
 
-def read_members(path: Path, wanted: re.Pattern[str]) -> Iterator[tuple[str, bytes]]:
-    """Yield (name with forward slashes, content) of every regular file whose name matches `wanted`.
+def read_members(path: Path, pattern: re.Pattern[str]) -> Iterator[tuple[str, bytes]]:
+    """Yield (name with forward slashes, content) of every regular file whose name matches `pattern`.
 
-    A folder is read in sorted order, an archive in its own. UserError where an archive is cut short, damaged,
-    or holds a name that points outside it.
+    A folder is read in sorted order, an archive in its own order. UserError: an archive is truncated or damaged, or holds
+    a name that points outside it.
     """
     if path.is_dir():
-        for name in list_files(path, wanted):
+        for name in list_files(path, pattern):
             yield name, (path / name).read_bytes()
         return
     try:
         with tarfile.open(path, "r|*") as archive:
-            yield from _archive_members(path, archive, wanted)
+            yield from _archive_members(path, archive, pattern)
     except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise UserError(
-            f"{path} is damaged or cut short ({error}); fetch it again and compare its size and checksum."
+            f"{path} is damaged or truncated ({error}); download it again and compare its size and checksum."
         ) from error
 
 
-def list_files(folder: Path, wanted: re.Pattern[str]) -> list[str]:
+def list_files(folder: Path, pattern: re.Pattern[str]) -> list[str]:
     """Return the matching names under a folder, sorted, with forward slashes."""
-    return sorted(walk_files(folder, wanted))
+    return sorted(walk_files(folder, pattern))
 
 
-def walk_files(folder: Path, wanted: re.Pattern[str]) -> Iterator[str]:
-    """Yield the same names folder by folder, always in the same order; one folder's names are held at a time."""
+def walk_files(folder: Path, pattern: re.Pattern[str]) -> Iterator[str]:
+    """Yield the same names folder by folder in a fixed order, with the names of only one folder in memory at a time."""
     for parent, folders, files in os.walk(folder):
         folders.sort()
         prefix = Path(parent).relative_to(folder).as_posix()
         names = (file if prefix == "." else f"{prefix}/{file}" for file in sorted(files))
-        yield from (name for name in names if wanted.search(name))
+        yield from (name for name in names if pattern.search(name))
 
 
-def _archive_members(path: Path, archive: tarfile.TarFile, wanted: re.Pattern[str]) -> Iterator[tuple[str, bytes]]:
+def _archive_members(path: Path, archive: tarfile.TarFile, pattern: re.Pattern[str]) -> Iterator[tuple[str, bytes]]:
     for member in archive:
         _check_member(path, member)
-        if member.isfile() and wanted.search(member.name):
+        if member.isfile() and pattern.search(member.name):
             stream = archive.extractfile(member)
             content = stream.read() if stream else b""
             if len(content) != member.size:
@@ -69,10 +69,10 @@ def _check_member(path: Path, member: tarfile.TarInfo) -> None:
     name = PurePosixPath(member.name)
     if name.is_absolute() or ".." in name.parts or not (member.isfile() or member.isdir()):
         raise UserError(
-            f"{path} holds '{member.name}', which points outside the archive or is no plain file; "
-            "it is not an official archive, so nothing was read from it."
+            f"{path} holds '{member.name}', which points outside the archive or is not a regular file. "
+            "No official archive does; download it again."
         )
     if member.size > MAX_MEMBER_BYTES:
         raise UserError(
-            f"{path} holds '{member.name}' of {member.size:,} bytes, larger than any official file; not read."
+            f"{path} holds '{member.name}' of {member.size:,} bytes, larger than any official file; download it again."
         )

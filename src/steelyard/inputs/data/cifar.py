@@ -1,6 +1,6 @@
-"""CIFAR-10 in its three forms -> records of one label byte and 3,072 pixel bytes, checked batch by batch.
+"""CIFAR-10 in its three forms -> records of one label byte and 3,072 pixel bytes, verified batch by batch.
 
-Binary version: those records; python version: a pickle per batch; sheets: a PNG per batch, one image a line.
+Binary version: exactly these records. Python version: one pickle per batch. Sheets: one PNG per batch, one image per row.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import numpy as np
 
 from steelyard.errors import UserError
 from steelyard.inputs.data.archives import read_members
+from steelyard.inputs.data.images import decode_image
 from steelyard.inputs.data.pickles import load_pickle
-from steelyard.inputs.data.png import decode_rgb
+from steelyard.inputs.data.raw_samples import ImageSplit, RawSamples, Spool
 from steelyard.inputs.data.request import Progress
-from steelyard.inputs.data.tables import ImageSplit, Spool, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,47 +29,56 @@ if TYPE_CHECKING:
 
     Records = np.ndarray[Any, np.dtype[np.uint8]]
 
-LABELS = re.compile(r"(^|/)(train|test)_lables\.json$")  # the mirror's own spelling
+LABELS = re.compile(r"(^|/)(train|test)_lables\.json$")  # spelled this way in the mirror
 BATCH_RECORDS = 10_000
+IMAGE_PIXELS = 32 * 32
+IMAGE_BYTES = 3 * IMAGE_PIXELS
+RECORD_BYTES = 1 + IMAGE_BYTES
 
 
-def read_cifar(source: Source, scratch: Path, report: Report) -> Table[ImageSplit]:
-    """Return the training batches in order and the test batch; a batch of fewer records makes a subset.
+def read_cifar(source: Source, scratch: Path, report: Report) -> RawSamples[ImageSplit]:
+    """Return the training batches in order and the test batch. Batches with fewer records are accepted as a subset.
 
     UserError names a file whose size, labels or (at full size) SHA-1 is not the official one.
     """
-    size = 1 + int(np.prod(source.data.shape))
-    spans: dict[str, range] = {}
-    agreed = set()
+    rows_of_batch: dict[str, range] = {}
+    official = set()
     with Spool(scratch / "records.u8", np.uint8) as spool:
         for batch, where, records in _batches(source):
-            start = spool.count // size
-            spans[batch] = range(start, start + len(records))
-            if _check(source, batch, where, records):
-                agreed.add(batch)
+            start = spool.count // RECORD_BYTES
+            rows_of_batch[batch] = range(start, start + len(records))
+            if _is_official(source, batch, where, records):
+                official.add(batch)
             spool.append(records)
-            report(Progress(f"Reading {source.data.name}", len(spans), len(source.data.batches)))
-        spooled = spool.finish().reshape(-1, size)
-    splits = _divide(source, spans)
-    whole = agreed == set(source.data.batches)
-    if source.origin == "mirror" and not whole:
-        raise UserError(f"The mirror {source.path} is not CIFAR-10's six official batches, so it is not used.")
+            report(Progress(f"Reading {source.data.name}", len(rows_of_batch), len(source.data.batches)))
+        spooled = spool.finish().reshape(-1, RECORD_BYTES)
+    splits = _split_rows(source, rows_of_batch)
+    complete = official == set(source.data.batches)
+    if source.origin == "mirror" and not complete:
+        raise UserError(
+            f"The mirror {source.path} does not hold the six official batches of CIFAR-10, so it is not used; "
+            f"delete that file to download it again, or put the official data ({source.data.home}) in a folder "
+            "and name that folder with --data."
+        )
     train, test = (ImageSplit(spooled, rows) for rows in splits.values())
-    return Table(train, test, "official" if whole else source.verified, is_sorted=False)
+    return RawSamples(train, test, "official" if complete else source.verified, is_sorted=False)
 
 
-def _divide(source: Source, spans: dict[str, range]) -> dict[str, np.ndarray[Any, np.dtype[np.int64]]]:
-    """Return the spooled rows of both splits in official order, however the batches arrived."""
-    rows = {batch: np.array(spans.get(batch, ()), np.int64) for batch in source.data.batches}
+def _split_rows(source: Source, rows_of_batch: dict[str, range]) -> dict[str, np.ndarray[Any, np.dtype[np.int64]]]:
+    """Return the spooled rows of both splits in official order, whatever the order in which the batches were read."""
+    rows = {batch: np.array(rows_of_batch.get(batch, ()), np.int64) for batch in source.data.batches}
     *training, test = rows.values()
     splits = {"training": np.concatenate(training), "test": test}
-    for name, each in splits.items():
-        if not each.size:
-            raise UserError(f"{source.path} holds no {name} images; a 'data_batch' and the 'test_batch' are needed.")
+    for name, split in splits.items():
+        if not split.size:
+            raise UserError(
+                f"{source.path} holds no {name} images; it needs at least one 'data_batch' and the 'test_batch'."
+            )
     return splits
 
 
 def _batches(source: Source) -> Iterator[tuple[str, str, Records]]:
+    """Yield (batch name, file for messages, records)."""
     labels = _sheet_labels(source) if source.layout.name == "sheets" else {}
     for name, content in read_members(source.path, re.compile(source.data.files)):
         batch, where = PurePosixPath(name).stem, f"{source.path}: {name}"
@@ -81,8 +90,8 @@ def _batches(source: Source) -> Iterator[tuple[str, str, Records]]:
             yield batch, where, _from_pickle(content, where)
 
 
-def _check(source: Source, batch: str, where: str, records: Records) -> bool:
-    """Return whether a batch is the official one, to the bit."""
+def _is_official(source: Source, batch: str, where: str, records: Records) -> bool:
+    """Report whether a batch is identical to the official one; UserError: a wrong label, or a changed full batch."""
     wrong = np.flatnonzero(records[:, 0] >= source.data.classes)
     if wrong.size:
         raise UserError(
@@ -94,34 +103,42 @@ def _check(source: Source, batch: str, where: str, records: Records) -> bool:
     if len(records) >= BATCH_RECORDS:
         raise UserError(
             f"{where} has {len(records):,} records with SHA-1 {digest}, but the official {batch} has "
-            f"{source.data.batches[batch]}: it was damaged or changed; fetch it again."
+            f"{source.data.batches[batch]}: it was damaged or changed; download it again."
         )
     return False
 
 
 def _from_binary(content: bytes, where: str) -> Records:
-    if not content or len(content) % 3073:
-        raise UserError(f"{where} has {len(content):,} bytes, not a whole number of records of 3,073 bytes.")
-    return np.frombuffer(content, np.uint8).reshape(-1, 3073)
+    if not content or len(content) % RECORD_BYTES:
+        raise UserError(
+            f"{where} has {len(content):,} bytes, not a whole number of records of {RECORD_BYTES:,} bytes; download it again."
+        )
+    return np.frombuffer(content, np.uint8).reshape(-1, RECORD_BYTES)
 
 
 def _from_pickle(content: bytes, where: str) -> Records:
     batch = load_pickle(content, where)
     try:
         labels, pixels = np.asarray(batch[b"labels"]), np.asarray(batch[b"data"])
-        if pixels.dtype != np.uint8 or pixels.shape != (len(labels), 3072):
+        if pixels.dtype != np.uint8 or pixels.shape != (len(labels), IMAGE_BYTES):
             message = f"data is {pixels.dtype} {pixels.shape} with {len(labels)} labels"
             raise ValueError(message)
         return _join(labels, pixels)
     except (KeyError, TypeError, ValueError) as error:
-        raise UserError(f"{where} is not a batch of the python version ({error}).") from error
+        raise UserError(f"{where} is not a batch of the python version ({error}); download it again.") from error
 
 
 def _from_sheet(content: bytes, labels: list[int], where: str) -> Records:
-    pixels = decode_rgb(content, where)
-    if pixels.shape[1] != 1024 or len(labels) != len(pixels):
-        raise UserError(f"{where} is {pixels.shape} with {len(labels)} labels, not one image of 1,024 pixels a line.")
-    return _join(np.asarray(labels), pixels.transpose(0, 2, 1).reshape(len(pixels), 3072))
+    pixels = np.asarray(decode_image(content, "RGB", where))
+    if pixels.shape[1] != IMAGE_PIXELS or len(labels) != len(pixels):
+        raise UserError(
+            f"{where} is {pixels.shape} with {len(labels)} labels; it must have one image of 1,024 pixels per row and a "
+            "label for each."
+        )
+    try:
+        return _join(np.asarray(labels), pixels.transpose(0, 2, 1).reshape(len(pixels), IMAGE_BYTES))
+    except ValueError as error:
+        raise UserError(f"{where} has an invalid label ({error}).") from error
 
 
 def _join(labels: np.ndarray[Any, Any], pixels: Records) -> Records:
@@ -132,11 +149,11 @@ def _join(labels: np.ndarray[Any, Any], pixels: Records) -> Records:
 
 
 def _sheet_labels(source: Source) -> dict[str, list[int]]:
-    """Return the labels of each batch out of the mirror's two lists."""
+    """Return the labels of each batch from the two label files of the mirror."""
     lists = {PurePosixPath(name).stem: json.loads(content) for name, content in read_members(source.path, LABELS)}
     train, test = lists.get("train_lables", []), lists.get("test_lables", [])
-    pieces = {
+    batches = {
         f"data_batch_{n + 1}": train[n * BATCH_RECORDS : (n + 1) * BATCH_RECORDS]
         for n in range(len(train) // BATCH_RECORDS)
     }
-    return {**pieces, "test_batch": test}
+    return {**batches, "test_batch": test}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 import numpy as np
 
 from steelyard.errors import UserError
-from steelyard.inputs.data.tables import ImageSplit, Spool, Table
+from steelyard.inputs.data.raw_samples import ImageSplit, RawSamples, Spool
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from steelyard.inputs.data.request import Report
     from steelyard.inputs.data.source import Source
 
-LINES = 1000
+LINES_PER_BLOCK = 1000
 
 
-def read_digits(source: Source, scratch: Path, report: Report) -> Table[ImageSplit]:  # noqa: ARG001
-    """Return the digits in the order of the table, sorted by label; there is no official division."""
+def read_digits(source: Source, scratch: Path, _report: Report) -> RawSamples[ImageSplit]:
+    """Return the digits in the order of the table, which is sorted by label. There is no official test split."""
     columns = 1 + int(np.prod(source.data.shape))
     try:
         with Spool(scratch / "records.u8", np.uint8) as spool:
@@ -33,17 +33,19 @@ def read_digits(source: Source, scratch: Path, report: Report) -> Table[ImageSpl
     except (OSError, EOFError, ValueError, zlib.error) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        raise UserError(f"{source.path} is not a table of {columns} columns of bytes ({error}).") from error
+        raise UserError(
+            f"{source.path} is not a table of {columns} columns of values from 0 to 255 ({error}); download it again."
+        ) from error
     if not len(records):
-        raise UserError(f"{source.path} holds no digits.")
+        raise UserError(f"{source.path} holds no digits; download it again.")
     if records[:, 0].max() >= source.data.classes:
         raise UserError(f"{source.path} has label {records[:, 0].max()}; labels are 0 to {source.data.classes - 1}.")
     split = ImageSplit(records, np.arange(len(records)))
-    return Table(split, None, verified=source.verified, is_sorted=True)
+    return RawSamples(split, None, verified=source.verified, is_sorted=True)
 
 
 def _read_lines(file: TextIO, columns: int) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]] | None:
-    lines = list(islice(file, LINES))
+    lines = list(islice(file, LINES_PER_BLOCK))
     if not lines:
         return None
     block = np.loadtxt(lines, dtype=np.uint8, delimiter=",", ndmin=2)

@@ -1,4 +1,8 @@
-"""One file from its official address: resumed where it stopped, checked when it is whole."""
+"""Download one file from its official address: resume an interrupted transfer, and verify the complete file.
+
+The library pooch (1.9) was considered and is not used. It writes to a temporary file that it deletes when a transfer
+fails, and requests the whole file again, so an interrupted download of several hundred megabytes cannot be resumed.
+"""
 
 from __future__ import annotations
 
@@ -23,35 +27,37 @@ TIMEOUT_S = 20.0
 
 
 def download(layout: Layout, folder: Path, report: Report, timeout_s: float = TIMEOUT_S) -> Path:
-    """Return the file `folder/layout.path`, downloaded unless it is there.
+    """Return the file `folder/layout.path`; download it if it is missing. Proxy variables of the environment apply.
 
-    UserError when the address does not answer, the connection ends early (what came is kept, and the next
-    call goes on from there), or the checksum is not the official one (what came is removed).
+    UserError: the address does not answer; the connection ended early (the part is stored, and the next call resumes);
+    the checksum is not the official one (the file is removed).
     """
     target = folder / layout.path
     if target.exists() and target.stat().st_size == layout.bytes:
         return target
     folder.mkdir(parents=True, exist_ok=True)
-    partial = target.with_name(target.name + ".partial")
+    partial = target.with_name(target.name + ".partial")  # the same name in every call, so that a transfer can resume
     try:
         if not partial.exists() or partial.stat().st_size < layout.bytes:
             _transfer(layout, partial, report, timeout_s)
     except (OSError, http.client.HTTPException) as error:
-        if (
-            isinstance(error, OSError)
-            and error.errno
-            and not isinstance(error, urllib.error.URLError | ConnectionError)
-        ):
+        if _is_local(error):
             raise
         raise UserError(f"{layout.url} could not be downloaded ({_reason(error)}).") from error
     _check(layout, partial)
     return partial.rename(target)
 
 
+def _is_local(error: Exception) -> bool:
+    """Report whether an error comes from this machine, such as a full disk, and not from the network."""
+    network = isinstance(error, urllib.error.URLError | ConnectionError)
+    return isinstance(error, OSError) and bool(error.errno) and not network
+
+
 def _transfer(layout: Layout, partial: Path, report: Report, timeout_s: float) -> None:
-    have = partial.stat().st_size if partial.exists() else 0
-    request = urllib.request.Request(layout.url, headers={"Range": f"bytes={have}-"} if have else {})
-    report(Progress(f"Downloading {layout.url}", have, layout.bytes))
+    present = partial.stat().st_size if partial.exists() else 0
+    request = urllib.request.Request(layout.url, headers={"Range": f"bytes={present}-"} if present else {})
+    report(Progress(f"Downloading {layout.url}", present, layout.bytes))
     with urllib.request.urlopen(request, timeout=timeout_s) as response:
         resumed = response.status == http.HTTPStatus.PARTIAL_CONTENT
         with partial.open("ab" if resumed else "wb") as file:
@@ -63,7 +69,7 @@ def _copy(response: http.client.HTTPResponse, file: BinaryIO, layout: Layout, re
     while chunk := response.read(CHUNK_BYTES):
         file.write(chunk)
         if file.tell() > layout.bytes:
-            return  # longer than the official file: the check names it
+            return  # larger than the official file: `_check` rejects it
         if file.tell() - reported >= REPORT_BYTES or file.tell() == layout.bytes:
             reported = file.tell()
             report(Progress(f"Downloading {layout.url}", reported, layout.bytes))
@@ -73,15 +79,15 @@ def _check(layout: Layout, partial: Path) -> None:
     size = partial.stat().st_size
     if size < layout.bytes:
         raise UserError(
-            f"{layout.url} stopped after {size:,} of {layout.bytes:,} bytes; "
-            "run the same command again to go on from there."
+            f"The download of {layout.url} stopped after {size:,} of {layout.bytes:,} bytes; "
+            "run the same command again to resume it."
         )
     digest = digest_file(partial, layout.algorithm)
     if size > layout.bytes or digest != layout.digest:
         partial.unlink()
         raise UserError(
-            f"{layout.url} gave {size:,} bytes with {layout.algorithm} {digest}, not the official "
-            f"{layout.digest}; what came was removed."
+            f"{layout.url} returned {size:,} bytes with {layout.algorithm} {digest}, not the official "
+            f"{layout.digest}; the file was removed."
         )
 
 

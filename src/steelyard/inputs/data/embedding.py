@@ -1,4 +1,4 @@
-"""A frozen embedding: rows of GloVe (Pennington et al. 2014) where the user has the file, else seeded."""
+"""A frozen embedding: rows of GloVe (Pennington et al. 2014) if the user has the file, otherwise random rows."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from steelyard.inputs.weights import child_generator
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from steelyard.inputs.data.request import Report, TextOptions
+    from steelyard.inputs.data.options import TextOptions
+    from steelyard.inputs.data.raw_samples import Ids
+    from steelyard.inputs.data.request import Report
     from steelyard.inputs.data.source import Source
-    from steelyard.inputs.data.tables import Ids
 
     Rows = np.ndarray[Any, np.dtype[np.float32]]
 
-# About the spread of the components of glove.6B.300d; much less would starve the layers above.
-SEEDED_STD = 0.4
+# About the standard deviation of the components of glove.6B.300d. Much smaller values would give the next layers no signal.
+RANDOM_STD = 0.4
 REPORT_LINES = 50_000
 
 
@@ -32,35 +33,35 @@ def vectors_name(options: TextOptions) -> str:
 def build_embedding(
     source: Source, words: tuple[str, ...], ranks: Ids, options: TextOptions, report: Report
 ) -> tuple[Rows, dict[str, Any]]:
-    """Return rows float32 (vocabulary, embedding) and what to say about them.
+    """Return rows float32 (vocabulary, embedding) and their metadata.
 
-    With GloVe, ids without a vector (padding, start, unknown, and words it lacks) are zero, as in the
-    published implementation; seeded rows are N(0, 0.4) with a zero row for the padding.
+    With GloVe, ids without a vector (padding, start, unknown, and words that GloVe lacks) have zero rows, as in the
+    published implementation. Random rows are N(0, 0.4), with a zero row for the padding.
     """
-    if source.vectors is None:
+    if source.companion is None:
         generator = child_generator(options.seed, "embedding")
         rows = generator.standard_normal((options.vocabulary, options.embedding), dtype=np.float32)
-        rows *= np.float32(SEEDED_STD)
+        rows *= np.float32(RANDOM_STD)
         rows[0] = 0
         return rows, {"embedding": "seeded"}
-    wanted = {
+    id_of_word = {
         words[word]: int(ranks[word]) + options.index_from
         for word in np.flatnonzero((ranks > 0) & (ranks < options.vocabulary - options.index_from))
     }
-    if not wanted:
+    if not id_of_word:
         raise UserError(
-            f"{source.vectors} cannot be joined to '{source.data.name}', which comes as ranks without words; "
-            "put Keras' imdb_word_index.json beside it, or use the reviews as text (aclimdb)."
+            f"{source.companion} cannot be used with '{source.data.name}', which stores ranks without words; "
+            "put imdb_word_index.json of Keras next to it, or use the reviews as text (aclimdb)."
         )
-    rows, found = _read_vectors(source.vectors, wanted, options, report)
+    rows, found = _read_vectors(source.companion, id_of_word, options, report)
     return rows, {
         "embedding": "glove",
         "embedding_words_found": found,
-        "embedding_words_missing": len(wanted) - found,
+        "embedding_words_missing": len(id_of_word) - found,
     }
 
 
-def _read_vectors(path: Path, wanted: dict[str, int], options: TextOptions, report: Report) -> tuple[Rows, int]:
+def _read_vectors(path: Path, id_of_word: dict[str, int], options: TextOptions, report: Report) -> tuple[Rows, int]:
     rows = np.zeros((options.vocabulary, options.embedding), np.float32)
     found = 0
     with path.open("rb") as file:
@@ -68,18 +69,18 @@ def _read_vectors(path: Path, wanted: dict[str, int], options: TextOptions, repo
             if not number % REPORT_LINES:
                 report(Progress(f"Reading {path.name}", file.tell(), path.stat().st_size))
             word, _, numbers = line.rstrip(b"\n").partition(b" ")
-            target = wanted.get(word.decode("utf-8", "replace"))
-            if target is not None:
-                rows[target] = _numbers(numbers, options.embedding, f"{path} line {number}")
+            row = id_of_word.get(word.decode("utf-8", "replace"))
+            if row is not None:
+                rows[row] = _parse_numbers(numbers, options.embedding, f"{path}, line {number},")
                 found += 1
     return rows, found
 
 
-def _numbers(text: bytes, width: int, where: str) -> Rows:
+def _parse_numbers(text: bytes, width: int, where: str) -> Rows:
     try:
         row = np.array(text.split(), np.float32)
     except ValueError as error:
-        raise UserError(f"{where} is not a word and {width} numbers ({error}).") from error
+        raise UserError(f"{where} is not a word and {width} numbers ({error}); download the file again.") from error
     if row.shape != (width,):
-        raise UserError(f"{where} has {len(row)} numbers; {width} were expected.")
+        raise UserError(f"{where} has {len(row)} numbers, but {width} were expected; download the file again.")
     return row

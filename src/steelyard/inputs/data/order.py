@@ -1,4 +1,4 @@
-"""The order in which every framework sees the samples: seeded permutations, epoch by epoch, made once."""
+"""The order of the training samples, the same for every framework: a seeded permutation per epoch, written once."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from steelyard_worker import tensors
 if TYPE_CHECKING:
     from pathlib import Path
 
-METHOD = 1
+METHOD = 1  # part of the cache key; increase it when a change alters the order
 
 
 def batch_order(count: int, batch: int, steps: int, seed: int) -> np.ndarray[Any, np.dtype[np.int32]]:
-    """Return int32 (steps, batch): the samples, of 0..count-1, of each training step.
+    """Return int32 (steps, batch): the indices, from 0 to count - 1, of the samples of each training step.
 
-    Each epoch is a fresh permutation cut into whole batches; the samples left over are dropped in that epoch.
-    More steps with the same seed begin with the same steps. UserError when not even one batch can be filled.
+    Each epoch is a new permutation, cut into full batches; the remaining samples are dropped in that epoch. A longer order
+    with the same seed begins with the shorter one. UserError: there are fewer samples than one batch needs.
     """
     if not 0 < batch <= count:
         raise UserError(f"A batch of {batch} cannot be filled from {count} training samples; choose a smaller batch.")
@@ -35,11 +35,11 @@ def batch_order(count: int, batch: int, steps: int, seed: int) -> np.ndarray[Any
 
 
 def write_order(count: int, batch: int, steps: int, seed: int) -> Path:
-    """Return the tensors folder that holds `order`, written on the first call."""
+    """Return the tensors folder that holds `order`; the first call writes it."""
     folder = cache_folder() / "data" / "orders" / atomic.key("order", METHOD, count, batch, steps, seed)
     meta = {"count": count, "batch": batch, "steps": steps, "seed": seed, "method": METHOD}
-    return atomic.place(folder, lambda partial: _write(partial, batch_order(count, batch, steps, seed), meta))
 
+    def fill(partial: Path) -> None:
+        tensors.write(partial, {"order": batch_order(count, batch, steps, seed)}, meta)
 
-def _write(partial: Path, order: np.ndarray[Any, Any], meta: dict[str, int]) -> None:
-    tensors.write(partial, {"order": order}, meta)
+    return atomic.place(folder, fill)

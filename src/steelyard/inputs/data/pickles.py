@@ -1,6 +1,6 @@
-"""Read the pickles that official data sets come in, without running what a pickle could run.
+"""Read the pickles of official data sets without running code from them.
 
-Only NumPy arrays and plain Python values can come out; any other name in the pickle is refused.
+Only NumPy arrays and plain Python values are loaded; any other name in a pickle is rejected.
 """
 
 from __future__ import annotations
@@ -18,36 +18,38 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-class _Reader(pickle.Unpickler):
+class _SafeUnpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         if name == "_reconstruct" and module in ("numpy.core.multiarray", "numpy._core.multiarray"):
-            return np.zeros(0).__reduce__()[0]  # the same function, whatever this NumPy calls its module
+            return np.zeros(0).__reduce__()[0]  # this function, whose module name depends on the NumPy version
         if module == "numpy" and name in ("ndarray", "dtype"):
             return getattr(np, name)
         if (module, name) == ("_codecs", "encode"):
             return _encode_latin1
-        message = f"it asks for {module}.{name}"
+        message = f"it requests {module}.{name}"
         raise pickle.UnpicklingError(message)
 
 
 def load_pickle(content: bytes, where: str) -> Any:
-    """Return the value, byte strings of Python 2 as bytes; UserError names `where` it came from."""
+    """Return the value, with byte strings of Python 2 as bytes; UserError names `where` the pickle comes from."""
     try:
-        return _Reader(io.BytesIO(content), encoding="bytes").load()
+        return _SafeUnpickler(io.BytesIO(content), encoding="bytes").load()
     except Exception as error:  # a damaged pickle can raise anything
-        raise UserError(f"{where} is not a data file that can be read safely ({error}).") from error
+        raise UserError(f"{where} is not a data file that can be read safely ({error}); download it again.") from error
 
 
 def load_arrays(path: Path, names: tuple[str, ...]) -> dict[str, np.ndarray[Any, Any]]:
     """Return the named arrays of an .npz file, arrays of objects included; UserError names a missing one."""
     try:
         with zipfile.ZipFile(path) as archive:
-            held = {name.removesuffix(".npy") for name in archive.namelist()}
-            if missing := [name for name in names if name not in held]:
-                raise UserError(f"{path} holds no array '{missing[0]}'; it is not the official file.")
+            present = {name.removesuffix(".npy") for name in archive.namelist()}
+            if missing := [name for name in names if name not in present]:
+                raise UserError(
+                    f"{path} holds no array '{missing[0]}', so it is not the official file; download it again."
+                )
             return {name: _load_array(archive.read(name + ".npy"), f"{path} ({name})") for name in names}
     except (zipfile.BadZipFile, EOFError, ValueError) as error:
-        raise UserError(f"{path} is damaged or cut short ({error}); fetch it again.") from error
+        raise UserError(f"{path} is damaged or truncated ({error}); download it again.") from error
 
 
 def _load_array(content: bytes, where: str) -> np.ndarray[Any, Any]:
@@ -59,12 +61,12 @@ def _load_array(content: bytes, where: str) -> np.ndarray[Any, Any]:
         return np.load(io.BytesIO(content), allow_pickle=False)  # type: ignore[no-any-return]
     value = load_pickle(content[stream.tell() :], where)
     if not isinstance(value, np.ndarray):
-        raise UserError(f"{where} holds no array; it is not the official file.")
+        raise UserError(f"{where} does not hold an array, so it is not the official file; download it again.")
     return value
 
 
 def _encode_latin1(text: str, encoding: str) -> bytes:
     if encoding != "latin1":
-        message = f"it asks for the encoding {encoding}"
+        message = f"it requests the encoding {encoding}"
         raise pickle.UnpicklingError(message)
     return text.encode("latin1")

@@ -1,9 +1,10 @@
-"""A request -> prepared arrays: find the data, name content and options, write once under that name."""
+"""Prepare a data set: find it, derive a cache key from its content and the options, and write the arrays once."""
 
 from __future__ import annotations
 
 import math
 import shutil
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,33 +16,29 @@ from steelyard.inputs.data.catalogue import find
 from steelyard.inputs.data.cifar import read_cifar
 from steelyard.inputs.data.clips import write_clips
 from steelyard.inputs.data.digits import read_digits
-from steelyard.inputs.data.division import choose
 from steelyard.inputs.data.embedding import build_embedding, vectors_name
-from steelyard.inputs.data.fetch import expected, fetch
-from steelyard.inputs.data.folders import read_folders
-from steelyard.inputs.data.framing import Framing
+from steelyard.inputs.data.fetch import fetch, possible_sources
+from steelyard.inputs.data.image_folders import read_image_folders
 from steelyard.inputs.data.images import lookup_table, write_images
 from steelyard.inputs.data.language import write_language
-from steelyard.inputs.data.ranks import WORD_INDEX, read_ranks
-from steelyard.inputs.data.request import (
+from steelyard.inputs.data.options import (
     ClipOptions,
-    DataRequest,
     ImageOptions,
     LanguageOptions,
     Options,
     PairOptions,
-    Prepared,
-    Progress,
     SpeechOptions,
     TextOptions,
-    as_json,
     parse_options,
-    silent,
 )
+from steelyard.inputs.data.ranks import WORD_INDEX, read_ranks
+from steelyard.inputs.data.request import DataRequest, Prepared, Progress, silent
 from steelyard.inputs.data.reviews import read_review_table, read_reviews
 from steelyard.inputs.data.source import Source, digest_file, find_in_folder
-from steelyard.inputs.data.speech import narrowed, write_speech
+from steelyard.inputs.data.speech import restrict_to_splits, write_speech
+from steelyard.inputs.data.splits import split_positions
 from steelyard.inputs.data.text import count_tokens, rank_words, write_tokens
+from steelyard.inputs.data.transforms import ImageTransform
 from steelyard.inputs.data.translation import write_pairs
 from steelyard.inputs.data.wordpieces import VOCABULARY
 from steelyard_worker.tensors import Writer, read_meta
@@ -50,19 +47,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from steelyard.inputs.data.raw_samples import FileSplit, ImageSplit, Ints, RawSamples, TextSplit
     from steelyard.inputs.data.request import Report
-    from steelyard.inputs.data.tables import FileSplit, ImageSplit, Ints, Table, TextSplit
 
-    Pictures = Table[ImageSplit] | Table[FileSplit]
+    RawImages = RawSamples[ImageSplit] | RawSamples[FileSplit]
 
-METHOD = 1  # changes whenever a prepared value would
+METHOD = 1  # part of the cache key; increase it when a change alters a prepared value
 
-IMAGE_READERS: dict[str, Callable[[Source, Path, Report], Pictures]] = {
+IMAGE_READERS: dict[str, Callable[[Source, Path, Report], RawImages]] = {
     "cifar": read_cifar,
     "digits": read_digits,
-    "folders": read_folders,
+    "folders": read_image_folders,
 }
-TEXT_READERS: dict[str, Callable[[Source, Path, Report], Table[TextSplit]]] = {
+TEXT_READERS: dict[str, Callable[[Source, Path, Report], RawSamples[TextSplit]]] = {
     "ranks": read_ranks,
     "reviews": read_reviews,
     "review_table": read_review_table,
@@ -70,35 +67,36 @@ TEXT_READERS: dict[str, Callable[[Source, Path, Report], Table[TextSplit]]] = {
 
 
 def prepare(request: DataRequest, report: Report = silent) -> Prepared:
-    """Return the prepared arrays; found again by content, options and method, otherwise written now."""
-    known = find(request.name)
-    options = parse_options(known, request.options)
+    """Return the prepared arrays. They are cached by content, options and method, and written if they are missing."""
+    data_set = find(request.name)
+    options = parse_options(data_set, request.options)
     if isinstance(options, SpeechOptions):
-        known = narrowed(known, options)
+        data_set = restrict_to_splits(data_set, options)
     if request.folder is None:
-        for source in expected(known):
-            if atomic.is_whole(place := _place(source, options)):
-                return Prepared(place, read_meta(place))
-        source = fetch(known, report)
+        for source in possible_sources(data_set):
+            if atomic.is_whole(folder := _prepared_folder(source, options)):
+                return Prepared(folder, read_meta(folder))
+        source = fetch(data_set, report)
     else:
-        source = find_in_folder(known, request.folder, _vectors(options))
+        source = find_in_folder(data_set, request.folder, _companion_name(options))
     report(Progress(f"Using {source.data.name}, {source.layout.name}, from {source.path} ({source.origin})"))
-    place = atomic.place(_place(source, options), lambda partial: _write(partial, source, options, report))
-    return Prepared(place, read_meta(place))
+    folder = _prepared_folder(source, options)
+    atomic.place(folder, lambda partial: _write(partial, source, options, report))
+    return Prepared(folder, read_meta(folder))
 
 
-def _vectors(options: Options) -> str:
-    """Name the file that may lie beside the data and takes part in it."""
+def _companion_name(options: Options) -> str:
+    """Return the name of the optional file next to the data that changes what is prepared."""
     if isinstance(options, LanguageOptions):
         return VOCABULARY
     return vectors_name(options) if isinstance(options, TextOptions) and options.embedding else ""
 
 
-def _place(source: Source, options: Options) -> Path:
-    beside = (source.vectors, source.path.parent / WORD_INDEX) if source.vectors else ()
-    extras = [digest_file(each, "sha256") for each in beside if each.is_file()]
-    name = atomic.key("data", METHOD, source.layout.name, source.identity, extras, as_json(options))
-    return cache_folder() / "data" / "prepared" / f"{source.data.name}-{name}"
+def _prepared_folder(source: Source, options: Options) -> Path:
+    companions = (source.companion, source.path.parent / WORD_INDEX) if source.companion else ()
+    digests = [digest_file(path, "sha256") for path in companions if path.is_file()]
+    key = atomic.key("data", METHOD, source.layout.name, source.identity, digests, asdict(options))
+    return cache_folder() / "data" / "prepared" / f"{source.data.name}-{key}"
 
 
 def _write(folder: Path, source: Source, options: Options, report: Report) -> None:
@@ -120,76 +118,81 @@ def _write(folder: Path, source: Source, options: Options, report: Report) -> No
 
 
 def _write_images(folder: Path, scratch: Path, source: Source, options: ImageOptions, report: Report) -> None:
-    known = source.data
-    channels, *extent = known.shape
-    framing = Framing(channels, tuple(extent), options)
-    table = IMAGE_READERS[known.reader](source, scratch, report)
-    train, test = choose(table, options)
-    _check_space(folder, known.name, (len(train) + len(test)) * math.prod(framing.shape))
-    meta = _describe(source, table, options, (train, test))
+    data_set = source.data
+    channels, *size = data_set.shape
+    transform = ImageTransform(channels, tuple(size), options)
+    samples = IMAGE_READERS[data_set.reader](source, scratch, report)
+    train, test = split_positions(samples, options)
+    _check_space(folder, data_set.name, (len(train) + len(test)) * math.prod(transform.shape))
+    meta = _describe(source, samples, options, (train, test))
     meta["lookup"] = {"scale": 1 / 255, "mean": list(options.mean), "std": list(options.std)}
     writer = Writer(folder, meta)
     try:
-        write_images(writer, "train", table.train, train, framing, report)
-        write_images(writer, "test", table.test or table.train, test, framing, report)
+        write_images(writer, "train", samples.train, train, transform, report)
+        write_images(writer, "test", samples.test or samples.train, test, transform, report)
         _close(writer, train, test, lookup=lookup_table(options, channels))
     finally:
-        writer.abandon()  # of no effect once it is closed
+        writer.abandon()  # has no effect after `close`
 
 
 def _check_space(folder: Path, name: str, needed_bytes: int) -> None:
-    """Refuse at once what would fill the disk hours later."""
+    """Fail now if the arrays would fill the disk hours later."""
     free_bytes = shutil.disk_usage(folder).free
     if needed_bytes > free_bytes:
-        needed, free = (f"{each / 1e9:,.1f} GB" for each in (needed_bytes, free_bytes))
+        needed, free = (f"{count / 1e9:,.1f} GB" for count in (needed_bytes, free_bytes))
         raise UserError(
-            f"'{name}' takes {needed} when it is prepared, and {folder.parent} has {free} free; "
+            f"'{name}' needs {needed} when prepared, but {folder.parent} has only {free} free; "
             "set STEELYARD_CACHE to a folder on a larger disk."
         )
 
 
 def _write_text(folder: Path, scratch: Path, source: Source, options: TextOptions, report: Report) -> None:
-    table = TEXT_READERS[source.data.reader](source, scratch, report)
-    train, test = choose(table, options)
-    test_split = table.test or table.train
-    ranks = None if table.ranked else rank_words(table.words, table.train, train)
-    meta = _describe(source, table, options, (train, test))
-    meta["train_tokens"] = count_tokens(table.train, train, options)
+    samples = TEXT_READERS[source.data.reader](source, scratch, report)
+    train, test = split_positions(samples, options)
+    test_split = samples.test or samples.train
+    ranks = None if samples.ranked else rank_words(samples.words, samples.train, train)
+    meta = _describe(source, samples, options, (train, test))
+    meta["train_tokens"] = count_tokens(samples.train, train, options)
     meta["test_tokens"] = count_tokens(test_split, test, options)
     extra: dict[str, Any] = {}
     if options.embedding:
-        word_ranks = np.arange(len(table.words), dtype=np.int32) if ranks is None else ranks
-        extra["embedding"], said = build_embedding(source, table.words, word_ranks, options, report)
-        meta |= said
+        word_ranks = np.arange(len(samples.words), dtype=np.int32) if ranks is None else ranks
+        extra["embedding"], description = build_embedding(source, samples.words, word_ranks, options, report)
+        meta |= description
     writer = Writer(folder, meta)
-    write_tokens(writer, "train", table.train, train, ranks, options, report)
-    write_tokens(writer, "test", test_split, test, ranks, options, report)
-    _close(writer, train, test, **extra)
+    try:
+        write_tokens(writer, "train", samples.train, train, ranks, options, report)
+        write_tokens(writer, "test", test_split, test, ranks, options, report)
+        _close(writer, train, test, **extra)
+    finally:
+        writer.abandon()  # has no effect after `close`
 
 
-def _describe(source: Source, table: Table[Any], options: Options, positions: tuple[Ints, Ints]) -> dict[str, Any]:
-    known = source.data
-    held = len(table.train.labels) + (len(table.test.labels) if table.test else 0)
+def _describe(
+    source: Source, samples: RawSamples[Any], options: Options, positions: tuple[Ints, Ints]
+) -> dict[str, Any]:  # fmt: skip
+    data_set = source.data
+    count = len(samples.train.labels) + (len(samples.test.labels) if samples.test else 0)
     return _describe_source(source, options) | {
-        "verified": table.verified,
-        "subset": held < known.train + known.test,
+        "verified": samples.verified,
+        "subset": count < data_set.train + data_set.test,
         "train_count": len(positions[0]),
         "test_count": len(positions[1]),
     }
 
 
 def _describe_source(source: Source, options: Options) -> dict[str, Any]:
-    known = source.data
+    data_set = source.data
     return {
-        "data": known.name,
-        "title": known.title,
-        "terms": known.terms,
+        "data": data_set.name,
+        "title": data_set.title,
+        "terms": data_set.terms,
         "layout": source.layout.name,
         "origin": source.origin,
         "content": source.identity,
         "verified": source.verified,
-        "classes": known.classes,
-        "options": as_json(options),
+        "classes": data_set.classes,
+        "options": asdict(options),
         "method": METHOD,
     }
 

@@ -1,4 +1,4 @@
-"""IMDB as Keras ships it: an .npz of reviews as lists of word ranks, perhaps with the words of the ranks."""
+"""IMDB as distributed by Keras: an .npz of reviews as lists of word ranks, optionally with the word of each rank."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 
 from steelyard.errors import UserError
 from steelyard.inputs.data.pickles import load_arrays
+from steelyard.inputs.data.raw_samples import RawSamples, Spool, TextSplit
 from steelyard.inputs.data.request import Progress
-from steelyard.inputs.data.tables import Spool, Table, TextSplit
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,11 +21,10 @@ if TYPE_CHECKING:
 WORD_INDEX = "imdb_word_index.json"
 
 
-def read_ranks(source: Source, scratch: Path, report: Report) -> Table[TextSplit]:
-    """Return both splits; a review is a list of ranks from 1 (the most frequent word) up.
+def read_ranks(source: Source, scratch: Path, report: Report) -> RawSamples[TextSplit]:
+    """Return both splits; a review is a list of ranks, and rank 1 is the most frequent word.
 
-    UserError names an array that is missing or empty, a label that is not 0 or 1, or a rank above the
-    official vocabulary.
+    UserError: an array is missing or empty, a label is not 0 or 1, or a rank exceeds the official vocabulary.
     """
     splits = []
     for done, name in enumerate(("train", "test")):
@@ -33,19 +32,19 @@ def read_ranks(source: Source, scratch: Path, report: Report) -> Table[TextSplit
         arrays = load_arrays(source.path, (f"x_{name}", f"y_{name}"))
         with Spool(scratch / f"{name}.i32", np.int32) as spool:
             splits.append(_split(source, name, arrays, spool))
-    words = read_words(source.path.parent)
-    return Table(splits[0], splits[1], source.verified, is_sorted=True, words=words, ranked=True)
+    words = _read_words(source.path.parent)
+    return RawSamples(splits[0], splits[1], source.verified, is_sorted=True, words=words, ranked=True)
 
 
-def read_words(folder: Path) -> tuple[str, ...]:
-    """Return the word of each rank (rank 0 has none) from the word index beside the data; empty without."""
+def _read_words(folder: Path) -> tuple[str, ...]:
+    """Return the word of each rank (rank 0 has none) from the word index next to the data; empty if there is no index."""
     path = folder / WORD_INDEX
     if not path.is_file():
         return ()
     try:
         ranks = {str(word): int(rank) for word, rank in json.loads(path.read_text(encoding="utf-8")).items()}
     except (ValueError, AttributeError, TypeError) as error:
-        raise UserError(f"{path} is not a table from word to rank ({error}).") from error
+        raise UserError(f"{path} does not map words to ranks ({error}); download it again.") from error
     words = [""] * (max(ranks.values(), default=0) + 1)
     for word, rank in ranks.items():
         words[rank] = word
@@ -56,22 +55,24 @@ def _split(source: Source, name: str, arrays: dict[str, np.ndarray[Any, Any]], s
     reviews, labels = arrays[f"x_{name}"], arrays[f"y_{name}"]
     where = f"{source.path} (x_{name})"
     if not len(reviews) or len(reviews) != len(labels):
-        raise UserError(f"{where} has {len(reviews)} reviews and {len(labels)} labels; it is not the official file.")
+        raise UserError(
+            f"{where} has {len(reviews)} reviews and {len(labels)} labels, so it is not the official file; download it again."
+        )
     if not np.isin(labels, (0, 1)).all():
-        raise UserError(f"{source.path} (y_{name}) has labels other than 0 and 1.")
+        raise UserError(f"{source.path} (y_{name}) has labels other than 0 and 1; download it again.")
     starts, lengths = np.zeros(len(reviews), np.int64), np.zeros(len(reviews), np.int64)
     for row, review in enumerate(reviews):
         starts[row], lengths[row] = spool.count, len(review)
-        spool.append(_check(np.asarray(review), source.data.ranks, where, row))
+        spool.append(_checked(np.asarray(review), source.data.ranks, where, row))
     return TextSplit(spool.finish(), starts, lengths, np.asarray(labels, np.int32))
 
 
-def _check(review: np.ndarray[Any, Any], largest: int, where: str, row: int) -> np.ndarray[Any, Any]:
+def _checked(review: np.ndarray[Any, Any], largest: int, where: str, row: int) -> np.ndarray[Any, Any]:
     if review.ndim != 1 or (review.size and review.dtype.kind not in "iu"):
-        raise UserError(f"{where} has in review {row} something that is no list of whole numbers.")
+        raise UserError(f"{where}, review {row}, is not a list of whole numbers; download the file again.")
     if review.size and not (review.min() >= 1 and review.max() <= largest):
         raise UserError(
-            f"{where} has in review {row} a rank from {review.min()} to {review.max()}; "
-            f"the official vocabulary goes from 1 to {largest}."
+            f"{where}, review {row}, has ranks from {review.min()} to {review.max()}; the official vocabulary goes from 1 to "
+            f"{largest}."
         )
     return review

@@ -1,4 +1,4 @@
-"""Film reviews as text, from the official folders, archive, or a table -> token lists with their words."""
+"""Film reviews as text, from the official folders or archive, or from a table -> token lists with their words."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ import numpy as np
 
 from steelyard.errors import UserError
 from steelyard.inputs.data.archives import read_members
+from steelyard.inputs.data.raw_samples import RawSamples, Spool, TextSplit
 from steelyard.inputs.data.request import Progress
-from steelyard.inputs.data.tables import Spool, Table, TextSplit
 from steelyard.inputs.data.text import split_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from steelyard.inputs.data.raw_samples import Ids
     from steelyard.inputs.data.request import Report
     from steelyard.inputs.data.source import Source
 
@@ -28,65 +29,65 @@ REPORT_REVIEWS = 2000
 class _Row(NamedTuple):
     split: str
     label: int
-    number: int  # of the review within split and label, as its file is named
+    number: int  # of the review within split and label, as in its file name
     start: int
     length: int
 
 
 class _Collector:
-    """Spools the words of reviews as ids in order of first appearance."""
+    """Spools the words of reviews as ids, numbered in the order in which words first appear."""
 
     def __init__(self, source: Source, spool: Spool, report: Report) -> None:
         self._source = source
         self._report = report
         self._spool = spool
         self._ids: defaultdict[str, int] = defaultdict()
-        self._ids.default_factory = self._ids.__len__
-        self.rows: list[_Row] = []
+        self._ids.default_factory = self._ids.__len__  # a new word gets the next number
+        self._rows: list[_Row] = []
 
     def add(self, split: str, label: int, number: int, text: str) -> None:
         words = split_words(text)
         ids = np.fromiter(map(self._ids.__getitem__, words), np.int32, len(words))
-        self.rows.append(_Row(split, label, number, self._spool.count, len(words)))
+        self._rows.append(_Row(split, label, number, self._spool.count, len(words)))
         self._spool.append(ids)
-        if not len(self.rows) % REPORT_REVIEWS:
+        if not len(self._rows) % REPORT_REVIEWS:
             total = self._source.data.train + self._source.data.test
-            self._report(Progress(f"Reading {self._source.data.name}", len(self.rows), total))
+            self._report(Progress(f"Reading {self._source.data.name}", len(self._rows), total))
 
-    def finish(self, verified: str) -> Table[TextSplit]:
+    def finish(self, verified: str) -> RawSamples[TextSplit]:
         """Sort by (label, number), so that folder and archive give the same order."""
         ids = self._spool.finish()
         splits = {
-            name: _split(ids, sorted(row for row in self.rows if row.split == name)) for name in ("train", "test")
+            name: _split(ids, sorted(row for row in self._rows if row.split == name)) for name in ("train", "test")
         }
         test = splits["test"] if self._source.data.test else None
         for name, split in splits.items():
             if not split.labels.size and (name == "train" or test is not None):
-                raise UserError(f"{self._source.path} holds no reviews under '{name}'; the split must not be empty.")
-        return Table(splits["train"], test, verified=verified, is_sorted=True, words=tuple(self._ids))
+                raise UserError(f"{self._source.path} holds no reviews in '{name}'; a split must not be empty.")
+        return RawSamples(splits["train"], test, verified=verified, is_sorted=True, words=tuple(self._ids))
 
 
-def _split(ids: np.ndarray[tuple[int], np.dtype[np.int32]], rows: list[_Row]) -> TextSplit:
+def _split(ids: Ids, rows: list[_Row]) -> TextSplit:
     starts = np.array([row.start for row in rows], np.int64)
     lengths = np.array([row.length for row in rows], np.int64)
     return TextSplit(ids, starts, lengths, np.array([row.label for row in rows], np.int32))
 
 
-def read_reviews(source: Source, scratch: Path, report: Report) -> Table[TextSplit]:
-    """Read `train|test/neg|pos/NUMBER_STARS.txt` of a folder or archive; UserError: a file is not UTF-8."""
-    review = re.compile(source.data.files)
+def read_reviews(source: Source, scratch: Path, report: Report) -> RawSamples[TextSplit]:
+    """Read `train|test/neg|pos/NUMBER_STARS.txt` of a folder or archive; UserError names a file that is not UTF-8."""
+    pattern = re.compile(source.data.files)
     with Spool(scratch / "words.i32", np.int32) as spool:
         collector = _Collector(source, spool, report)
-        for name, content in read_members(source.path, review):
-            match = review.search(name)
+        for name, content in read_members(source.path, pattern):
+            match = pattern.search(name)
             if match:
                 text = _decode(content, f"{source.path}: {name}")
                 collector.add(match[2], int(match[3] == "pos"), int(match[4]), text)
         return collector.finish(source.verified)
 
 
-def read_review_table(source: Source, scratch: Path, report: Report) -> Table[TextSplit]:
-    """Read the rows of `text,label,source` whose source is "imdb", numbered by their line in the table."""
+def read_review_table(source: Source, scratch: Path, report: Report) -> RawSamples[TextSplit]:
+    """Read the rows of `text,label,source` whose source is "imdb", numbered by their row in the table."""
     try:
         with Spool(scratch / "words.i32", np.int32) as spool:
             collector = _Collector(source, spool, report)
@@ -94,16 +95,18 @@ def read_review_table(source: Source, scratch: Path, report: Report) -> Table[Te
                 collector.add("train", label, number, text)
             return collector.finish(source.verified)
     except UnicodeDecodeError as error:
-        raise UserError(f"{source.path} is not UTF-8 text (byte {error.start}); fetch it again.") from error
+        raise UserError(f"{source.path} is not UTF-8 text (byte {error.start}); download it again.") from error
     except csv.Error as error:
-        raise UserError(f"{source.path} is not a table of comma-separated values ({error}).") from error
+        raise UserError(
+            f"{source.path} is not a table of comma-separated values ({error}); download it again."
+        ) from error
 
 
 def _table_rows(path: Path) -> Iterator[tuple[int, int, str]]:
     with path.open(encoding="utf-8", newline="") as file:
         rows = csv.DictReader(file)
         if rows.fieldnames != ["text", "label", "source"]:
-            raise UserError(f"{path} starts with {rows.fieldnames}, not with text,label,source.")
+            raise UserError(f"{path} has the columns {rows.fieldnames}, not text,label,source; download it again.")
         for number, row in enumerate(rows):
             if row["source"] == "imdb":
                 yield number, _label(row["label"], path, rows.line_num), row["text"]
@@ -119,4 +122,6 @@ def _decode(content: bytes, where: str) -> str:
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise UserError(f"{where} is not UTF-8 text (byte {error.start}); the official reviews are.") from error
+        raise UserError(
+            f"{where} is not UTF-8 text (byte {error.start}), unlike the official reviews; download it again."
+        ) from error

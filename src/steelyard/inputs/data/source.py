@@ -1,4 +1,4 @@
-"""Where a data set was found: in which folder, in which layout, and whether it is the official data."""
+"""Find a data set on this machine: in which folder, in which layout, and whether it is the official data."""
 
 from __future__ import annotations
 
@@ -21,49 +21,50 @@ if TYPE_CHECKING:
 class Source:
     """One layout of a data set on this machine.
 
-    `identity` names the content: the official checksum where it agreed, otherwise the SHA-256 of what is
-    there. `verified`: "official" (published checksum), "pinned" (checksum kept by us), "layout" (not known).
-    `vectors`: a file of word vectors, or a vocabulary, beside the data, if there is one.
+    origin: "folder", "package", "download" or "mirror". identity: the official checksum if it matches, otherwise the
+    SHA-256 of the content. verified: "official" (published checksum), "pinned" (checksum stored in the catalogue) or
+    "layout" (content unknown). companion: an optional file stored with the data: word vectors or a vocabulary.
     """
 
     data: DataSet
     layout: Layout
     path: Path
-    origin: str  # "folder", "package", "download", "mirror"
+    origin: str
     identity: str
     verified: str
-    vectors: Path | None = None
+    companion: Path | None = None
 
 
-def find_in_folder(known: DataSet, folder: Path, vectors: str = "") -> Source:
-    """Return the first official layout found in a folder (or the file itself, where a file is named).
+def find_in_folder(data_set: DataSet, folder: Path, companion: str = "") -> Source:
+    """Return the first official layout found in a folder. `folder` may also be the file itself.
 
-    UserError when there is none, or when a file of the official size does not have the official checksum.
+    `companion` is the name of an optional file to look for next to the data. UserError: no layout was found, or a file of
+    the official size does not have the official checksum.
     """
     if not folder.exists():
-        raise UserError(f"The data folder {folder} does not exist; name the folder that holds {_names(known)}.")
-    for layout in known.layouts:
+        raise UserError(f"The data folder {folder} does not exist; name the folder that holds {_names(data_set)}.")
+    for layout in data_set.layouts:
         path = _locate(layout, folder)
         if path:
-            return identify(known, layout, path, "folder", _find_vectors(vectors, folder, path.parent, path))
+            return identify(data_set, layout, path, "folder", _find_companion(companion, folder, path.parent, path))
     raise UserError(
-        f"{folder} does not hold '{known.name}' in a layout we know; put {_names(known)} there "
-        f"(official source: {known.home})."
+        f"{folder} does not hold '{data_set.name}' in a known layout; put {_names(data_set)} there "
+        f"(official source: {data_set.home})."
     )
 
 
-def identify(known: DataSet, layout: Layout, path: Path, origin: str, vectors: Path | None = None) -> Source:
-    """Checksum what was found. UserError when it has the official size and not the official checksum."""
+def identify(data_set: DataSet, layout: Layout, path: Path, origin: str, companion: Path | None = None) -> Source:
+    """Return the source with its checksum. UserError: the size is official, but the checksum is not."""
     verified, identity = "layout", ""
     if layout.digest and path.stat().st_size == layout.bytes:
         digest = digest_file(path, layout.algorithm)
         if digest != layout.digest:
             raise UserError(
                 f"{path} has {layout.algorithm} {digest}, but the official '{layout.path}' has "
-                f"{layout.digest}: it was damaged or changed; fetch it again."
+                f"{layout.digest}: it was damaged or changed; download it again."
             )
-        verified, identity = "pinned" if known.package else "official", layout.identity
-    return Source(known, layout, path, origin, identity or _digest_content(known, path), verified, vectors)
+        verified, identity = "pinned" if data_set.package else "official", layout.identity
+    return Source(data_set, layout, path, origin, identity or _digest_content(data_set, path), verified, companion)
 
 
 def digest_file(path: Path, algorithm: str) -> str:
@@ -72,35 +73,36 @@ def digest_file(path: Path, algorithm: str) -> str:
         return hashlib.file_digest(file, lambda: hashlib.new(algorithm, usedforsecurity=False)).hexdigest()
 
 
-def _digest_content(known: DataSet, path: Path) -> str:
-    if path.is_file() and known.fingerprint == "content":
+def _digest_content(data_set: DataSet, path: Path) -> str:
+    if path.is_file() and data_set.fingerprint == "content":
         return "sha256:" + digest_file(path, "sha256")
     whole = hashlib.sha256()
-    for name in walk_files(path, re.compile(known.files)) if path.is_dir() else (".",):
-        whole.update(f"{name}\0{_fingerprint(known, path / name)}\n".encode())
-    return f"{'sha256' if known.fingerprint == 'content' else known.fingerprint}:{whole.hexdigest()}"
+    for name in walk_files(path, re.compile(data_set.files)) if path.is_dir() else (".",):
+        whole.update(f"{name}\0{_fingerprint(data_set, path / name)}\n".encode())
+    return f"{'sha256' if data_set.fingerprint == 'content' else data_set.fingerprint}:{whole.hexdigest()}"
 
 
-def _fingerprint(known: DataSet, path: Path) -> str:
-    """Name one file of a folder; many gigabytes are not read anew by every run."""
-    if known.fingerprint == "content":
+def _fingerprint(data_set: DataSet, path: Path) -> str:
+    """Identify one file of a folder. Data sets of many gigabytes are identified without reading them."""
+    if data_set.fingerprint == "content":
         return digest_file(path, "sha256")
-    found = path.stat()
-    return f"{found.st_size} {found.st_mtime_ns}"
+    status = path.stat()
+    return f"{status.st_size} {status.st_mtime_ns}"
 
 
-def _find_vectors(name: str, *folders: Path) -> Path | None:
-    return next((each / name for each in folders if name and (each / name).is_file()), None)
+def _find_companion(name: str, *folders: Path) -> Path | None:
+    return next((folder / name for folder in folders if name and (folder / name).is_file()), None)
 
 
 def _locate(layout: Layout, folder: Path) -> Path | None:
+    """Return the path of a layout in a folder, or of the folder itself if it is the layout; None if it is not there."""
     if folder.is_file():
         return folder if fnmatch(folder.name, layout.path) else None
     inside = next(iter(sorted(folder.glob(layout.path))), folder / layout.path)
-    if layout.holds:
-        return next((each for each in (inside, folder) if (each / layout.holds).exists()), None)
+    if layout.contains:
+        return next((path for path in (inside, folder) if (path / layout.contains).exists()), None)
     return inside if inside.is_file() else None
 
 
-def _names(known: DataSet) -> str:
-    return " or ".join(f"'{each.path}'" for each in known.layouts)
+def _names(data_set: DataSet) -> str:
+    return " or ".join(f"'{layout.path}'" for layout in data_set.layouts)

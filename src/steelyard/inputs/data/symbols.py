@@ -1,6 +1,7 @@
-"""English text -> ids of the 148 symbols that Tacotron 2's published implementations share: 0 pads.
+"""English text -> ids of the 148 symbols used by the published implementations of Tacotron 2; id 0 is padding.
 
-One pad, the hyphen, ten marks (the space among them), 52 letters, and the 84 phones of ARPAbet, which plain text never uses.
+The symbols are the padding, the hyphen, nine punctuation marks, the space, 52 letters, and the 84 phones of ARPAbet, which
+plain text never uses.
 """
 
 from __future__ import annotations
@@ -10,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-MARKS = "_-!'(),.:;? "  # the first is the pad
+PADDING_AND_PUNCTUATION = "_-!'(),.:;? "  # the first is the padding
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 PHONES = 84
-COUNT = len(MARKS) + len(LETTERS) + PHONES
-_IDS = {symbol: number for number, symbol in enumerate(MARKS + LETTERS) if number}
-# What accents' removal leaves alone, as it is typed on a keyboard.
-_TYPED = str.maketrans(
+COUNT = len(PADDING_AND_PUNCTUATION) + len(LETTERS) + PHONES
+_IDS = {symbol: number for number, symbol in enumerate(PADDING_AND_PUNCTUATION + LETTERS) if number}
+# Characters that Unicode normalisation does not simplify -> their ASCII form.
+_ASCII_FORMS = str.maketrans(
     {
         **dict.fromkeys("\u2018\u2019", "'"),
         **dict.fromkeys("\u2010\u2011\u2013\u2014", "-"),
@@ -27,10 +28,11 @@ _TYPED = str.maketrans(
 
 
 def encode(text: str) -> np.ndarray[Any, np.dtype[np.int32]]:
-    """Return the ids int32 (L,) of a text: lower case, without accents, one space for several; what has no symbol is left out.
+    """Return the ids int32 (L,) of a text in lower case, without accents and repeated spaces.
 
-    Numbers and abbreviations are expected in words, as the data's normalised text has them.
+    Characters without a symbol are left out. Numbers and abbreviations must be spelled out, as in the normalised text of
+    LJSpeech.
     """
-    plain = unicodedata.normalize("NFKD", text.lower().translate(_TYPED))
+    plain = unicodedata.normalize("NFKD", text.lower().translate(_ASCII_FORMS))
     known = "".join(symbol for symbol in " ".join(plain.split()) if symbol in _IDS)
     return np.array([_IDS[symbol] for symbol in " ".join(known.split())], np.int32)

@@ -1,4 +1,4 @@
-"""One seeded batch of made-up inputs, for pure speed: the same values in every framework."""
+"""One seeded batch of random inputs for pure speed measurements: the same values in every framework."""
 
 from __future__ import annotations
 
@@ -17,52 +17,55 @@ if TYPE_CHECKING:
 
     from steelyard_worker.network import Input, Network
 
-METHOD = 1
+METHOD = 1  # part of the cache key; increase it when a change alters a value
 
 
 def synthesise(network: Network, batch: int, seed: int, specification: str = "") -> Path:
-    """Return the tensors folder of one batch, {input: (batch, *shape)}, written on the first call.
+    """Return the tensors folder of one batch, {input: (batch, *shape)}; the first call writes it.
 
-    A network that draws its own batch is asked for it; `specification`, the hash of what it is, tells such batches apart.
-    Otherwise floats are N(0, 1), and integers are uniform below `high`, from 0 for labels (shape ()) and from 1 for
-    sequences, whose id 0 is the padding. UserError names an input whose type or bound makes no sense.
+    If the network has its own generator of batches, that is used, and `specification`, the hash of the workload's
+    specification, is part of the cache key. Otherwise floats are N(0, 1) and integers are uniform below `high`: from 0
+    for labels (shape ()), and from 1 for sequences, because id 0 is padding. UserError names an input whose type or
+    bound is invalid.
     """
     if batch < 1:
-        raise UserError(f"A synthetic batch of {batch} samples cannot be made; the batch must be at least 1.")
-    recipe: list[Any] = [(each.name, list(each.shape), each.dtype, each.high) for each in network.inputs]
+        raise UserError(f"A synthetic batch cannot have {batch} samples; the batch size must be at least 1.")
+    recipe: list[Any] = [
+        (declared.name, list(declared.shape), declared.dtype, declared.high) for declared in network.inputs
+    ]
     recipe += [specification] if network.draw else []
     folder = cache_folder() / "data" / "synthetic" / atomic.key("synthetic", METHOD, recipe, batch, seed)
     meta = {"batch": batch, "seed": seed, "method": METHOD}
-    return atomic.place(folder, lambda partial: _write(partial, _batch(network, batch, seed), meta))
+    return atomic.place(folder, lambda partial: _write(partial, _random_batch(network, batch, seed), meta))
 
 
-def _batch(network: Network, batch: int, seed: int) -> dict[str, np.ndarray[Any, Any]]:
+def _random_batch(network: Network, batch: int, seed: int) -> dict[str, np.ndarray[Any, Any]]:
     if network.draw is None:
-        return {each.name: draw(each, batch, seed) for each in network.inputs}
-    drawn = network.draw(child_generator(seed, "synthetic"), batch)
-    for each in network.inputs:
-        found = drawn.get(each.name, np.empty(0))
-        if found.shape != (batch, *each.shape) or found.dtype != np.dtype(each.dtype):
+        return {declared.name: random_input(declared, batch, seed) for declared in network.inputs}
+    arrays = network.draw(child_generator(seed, "synthetic"), batch)
+    for declared in network.inputs:
+        array = arrays.get(declared.name, np.empty(0))
+        if array.shape != (batch, *declared.shape) or array.dtype != np.dtype(declared.dtype):
             raise UserError(
-                f"The network draws '{each.name}' as {found.dtype} {found.shape}, but names it {each.dtype} "
-                f"{(batch, *each.shape)}; one of the two must change."
+                f"The network generates '{declared.name}' as {array.dtype} {array.shape}, but declares it as "
+                f"{declared.dtype} {(batch, *declared.shape)}; change one of the two."
             )
-    return {each.name: drawn[each.name] for each in network.inputs}
+    return {declared.name: arrays[declared.name] for declared in network.inputs}
 
 
-def draw(wanted: Input, batch: int, seed: int) -> np.ndarray[Any, Any]:
-    """Return (batch, *shape) of one input, from its own seed: the other inputs do not change it."""
-    generator = child_generator(seed, f"synthetic:{wanted.name}")
-    shape, dtype = (batch, *wanted.shape), np.dtype(wanted.dtype)
+def random_input(declared: Input, batch: int, seed: int) -> np.ndarray[Any, Any]:
+    """Return (batch, *shape) of one input. Each input has its own seed, so that it does not depend on the others."""
+    generator = child_generator(seed, f"synthetic:{declared.name}")
+    shape, dtype = (batch, *declared.shape), np.dtype(declared.dtype)
     if dtype.kind == "f":
         return generator.standard_normal(shape, dtype=np.float32).astype(dtype, copy=False)
-    lowest = 1 if wanted.shape else 0
-    if dtype.kind != "i" or wanted.high <= lowest:
+    lowest = 1 if declared.shape else 0
+    if dtype.kind != "i" or declared.high <= lowest:
         raise UserError(
-            f"The input '{wanted.name}' of type {wanted.dtype} and bound {wanted.high} cannot be made up; "
+            f"The input '{declared.name}' of type {declared.dtype} and bound {declared.high} cannot be generated; "
             f"it must be a float, or a whole number with a bound above {lowest}."
         )
-    return generator.integers(lowest, wanted.high, shape, dtype=np.int32).astype(dtype, copy=False)
+    return generator.integers(lowest, declared.high, shape, dtype=np.int32).astype(dtype, copy=False)
 
 
 def _write(partial: Path, arrays: dict[str, np.ndarray[Any, Any]], meta: dict[str, int]) -> None:

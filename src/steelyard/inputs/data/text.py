@@ -1,48 +1,47 @@
-"""Token lists -> ids int32 (N, T): words, their frequency ranks on the training split, padding and cutting.
+"""Token lists -> ids int32 (N, T): split text into words, rank words by frequency, pad and truncate.
 
 The conventions are those of Keras' `imdb.load_data` and `pad_sequences`, and of its `Tokenizer` for raw text.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from steelyard.inputs.data.request import Progress
 
 if TYPE_CHECKING:
-    from steelyard.inputs.data.request import Report, TextOptions
-    from steelyard.inputs.data.tables import Ints, TextSplit
+    from steelyard.inputs.data.options import TextOptions
+    from steelyard.inputs.data.raw_samples import Ids, Ints, TextSplit
+    from steelyard.inputs.data.request import Report
     from steelyard_worker.tensors import Writer
 
-    Ids = np.ndarray[Any, np.dtype[np.int32]]
-
 FILTERS = '!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~\t\n'
-_SPACES = str.maketrans(FILTERS, " " * len(FILTERS))
+_FILTERS_TO_SPACES = str.maketrans(FILTERS, " " * len(FILTERS))
 CHUNK_REVIEWS = 512
-NEVER = np.iinfo(np.int32).max  # the rank of a word that the training split does not have
+UNRANKED = np.iinfo(np.int32).max  # the rank of a word that is not in the training split
 
 
 def split_words(text: str) -> list[str]:
-    """Return the words of a text: lower case, the filtered characters and spaces between them taken away."""
-    return [word for word in text.lower().translate(_SPACES).split(" ") if word]
+    """Return the words of a text in lower case, separated at spaces and at the characters in `FILTERS`."""
+    return [word for word in text.lower().translate(_FILTERS_TO_SPACES).split(" ") if word]
 
 
 def rank_words(words: tuple[str, ...], train: TextSplit, positions: Ints) -> Ids:
-    """Return the rank int32 of each word id: 1 is the most frequent in those reviews, ties by the word."""
+    """Return the rank int32 of each word id: 1 is the most frequent word in these reviews, ties in alphabetical order."""
     counts = np.zeros(len(words), np.int64)
     for position in positions:
         np.add.at(counts, train.review(position), 1)
-    seen = [int(each) for each in np.flatnonzero(counts)]
-    seen.sort(key=lambda each: (-counts[each], words[each]))
-    ranks = np.full(len(words), NEVER, np.int32)
+    seen = [int(word) for word in np.flatnonzero(counts)]
+    seen.sort(key=lambda word: (-counts[word], words[word]))
+    ranks = np.full(len(words), UNRANKED, np.int32)
     ranks[seen] = np.arange(1, len(seen) + 1, dtype=np.int32)
     return ranks
 
 
 def encode(ranks: Ids, options: TextOptions) -> Ids:
-    """Return int32 ids of a review: start_char, then rank + index_from, or oov_char from `vocabulary` on."""
+    """Return the ids int32 of a review: start_char, then rank + index_from if below `vocabulary`, otherwise oov_char."""
     ids = np.empty(len(ranks) + 1, np.int32)
     ids[0] = options.start_char
     known = ranks < options.vocabulary - options.index_from
@@ -51,18 +50,18 @@ def encode(ranks: Ids, options: TextOptions) -> Ids:
 
 
 def fit(ids: Ids, length: int, padding: str) -> Ids:
-    """Return exactly `length` ids: padded with 0, or cut, on the side that `padding` names."""
+    """Return exactly `length` ids: padded with 0 or truncated, on the side named by `padding` ("front" or "end")."""
     fitted = np.zeros(length, np.int32)
-    kept = min(len(ids), length)
-    if kept and padding == "front":
-        fitted[length - kept :] = ids[len(ids) - kept :]
-    elif kept:
-        fitted[:kept] = ids[:kept]
+    count = min(len(ids), length)
+    if count and padding == "front":
+        fitted[length - count :] = ids[len(ids) - count :]
+    elif count:
+        fitted[:count] = ids[:count]
     return fitted
 
 
 def count_tokens(split: TextSplit, positions: Ints, options: TextOptions) -> int:
-    """Return how many tokens of the prepared reviews are not padding."""
+    """Return the number of tokens in the prepared reviews that are not padding."""
     return int(np.minimum(split.lengths[positions] + 1, options.length).sum())
 
 
@@ -77,12 +76,12 @@ def write_tokens(
 ) -> None:
     """Append `name/tokens` int32 (N, T) and `name/label` int32 (N).
 
-    `ranks` maps word ids to ranks; None where the ids are ranks already.
+    `ranks` maps word ids to ranks; None if the ids already are ranks.
     """
     writer.begin(f"{name}/tokens", "<i4", (len(positions), options.length))
     for start in range(0, len(positions), CHUNK_REVIEWS):
-        chunk = [split.review(each) for each in positions[start : start + CHUNK_REVIEWS]]
-        encoded = [encode(each if ranks is None else ranks[each], options) for each in chunk]
-        writer.extend(np.stack([fit(each, options.length, options.padding) for each in encoded]))
+        reviews = [split.review(position) for position in positions[start : start + CHUNK_REVIEWS]]
+        encoded = [encode(review if ranks is None else ranks[review], options) for review in reviews]
+        writer.extend(np.stack([fit(ids, options.length, options.padding) for ids in encoded]))
         report(Progress(f"Writing {name} reviews", min(start + CHUNK_REVIEWS, len(positions)), len(positions)))
     writer.add(f"{name}/label", split.labels[positions])

@@ -1,6 +1,6 @@
-"""WordPiece vocabularies of BERT's kind: the one that lies beside the data, or one learned from the training text.
+"""WordPiece vocabularies as in BERT: read from a file next to the data, or learned from the training text.
 
-The library is Hugging Face's `tokenizers`. Text is lowered and stripped of accents, and every Chinese character is a word.
+Uses Hugging Face's `tokenizers`. Text is lower-cased and stripped of accents, and every Chinese character is a word.
 """
 
 from __future__ import annotations
@@ -19,89 +19,89 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-VOCABULARY = "vocab.txt"  # one piece a line, as BERT's vocabularies are published; looked for beside the data
-# What characters may take of a learned vocabulary, standing first in a word, and further inside: Chinese fills the first share.
-FIRST_SHARE, INSIDE_SHARE = 3 / 4, 1 / 8
-LEAST_OCCURRENCES = 2
+VOCABULARY = "vocab.txt"  # one piece per line, as BERT's vocabularies are published
+# Largest shares of a learned vocabulary for single characters: at the start of a word (or a Chinese character), and inside.
+INITIAL_SHARE, CONTINUATION_SHARE = 3 / 4, 1 / 8
+MIN_OCCURRENCES = 2
+LINES_PER_BLOCK = 1000
 
 
 def tokenizer(pieces: list[str]) -> Tokenizer:
-    """Return a tokenizer over these pieces; the id of a piece is its place."""
+    """Return a tokenizer with these pieces; the id of a piece is its index."""
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
-    made = Tokenizer(models.WordPiece({piece: place for place, piece in enumerate(pieces)}, unk_token="[UNK]"))
+    made = Tokenizer(models.WordPiece({piece: index for index, piece in enumerate(pieces)}, unk_token="[UNK]"))
     made.normalizer = normalizers.BertNormalizer(lowercase=True)
     made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    made.add_special_tokens(list(SPECIAL))  # a "[UNK]" in the text is that piece, not three
+    made.add_special_tokens(list(SPECIAL))  # so that "[UNK]" in the text is one token, not three
     return made
 
 
 def read_vocabulary(path: Path, size: int) -> list[str]:
-    """Return the pieces of a vocabulary file; UserError when they are not `size`, or a special one is missing or twice."""
+    """Return the pieces of a vocabulary file; UserError: it has not `size` pieces, or a piece is duplicated or missing."""
     try:
         pieces = path.read_text(encoding="utf-8").splitlines()
     except UnicodeDecodeError as error:
         raise UserError(f"{path} is not UTF-8 text (byte {error.start:,}); convert it to UTF-8.") from error
     if len(pieces) != size:
         raise UserError(
-            f"{path} has {len(pieces):,} word pieces, but this preset is made for {size:,}; put the vocabulary of that size "
-            "there, or take the file away to have one learned."
+            f"{path} has {len(pieces):,} word pieces, but this preset needs {size:,}; put a vocabulary of that size there, or "
+            "remove the file to have one learned from the text."
         )
-    wrong = [piece for piece in SPECIAL if piece not in pieces] or [
-        piece for piece, n in Counter(pieces).items() if n > 1
-    ]
-    if wrong:
-        raise UserError(
-            f"{path} must hold every piece once, {', '.join(SPECIAL)} among them; '{wrong[0]}' breaks that."
-        )
+    if missing := [piece for piece in SPECIAL if piece not in pieces]:
+        raise UserError(f"{path} has no piece '{missing[0]}'; add {', '.join(SPECIAL)}.")
+    if repeated := [piece for piece, count in Counter(pieces).items() if count > 1]:
+        raise UserError(f"{path} has the piece '{repeated[0]}' more than once; remove the duplicates.")
     return pieces
 
 
 def learn_vocabulary(lines: Iterable[str], again: Iterable[str], size: int) -> list[str]:
-    """Return at most `size` pieces learned from a text, which comes twice: for its characters, then for its words.
+    """Return at most `size` pieces learned from a text, which is read twice: `lines` for characters, `again` for words.
 
-    The same text gives the same pieces: characters, first in a word and inside it, are handed over sorted, because the library
-    numbers the latter in the order of a hash table otherwise, and breaks ties between pairs by these numbers.
+    The same text always gives the same pieces. The library would number continuation characters in the order of a hash
+    table, and use these numbers to break ties between pairs, so the characters are passed to it in sorted order.
     """
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
     normalizer = normalizers.BertNormalizer(lowercase=True)
-    first, inside = _characters(map(normalizer.normalize_str, lines))
-    alphabet = _most_frequent(first + inside, int(size * FIRST_SHARE))
+    initial, inside = _count_characters(map(normalizer.normalize_str, lines))
+    alphabet = _most_frequent(initial + inside, int(size * INITIAL_SHARE))
     known = set(alphabet)
-    continued = [f"##{each}" for each in _most_frequent(inside, int(size * INSIDE_SHARE)) if each in known]
+    continued = [
+        f"##{character}" for character in _most_frequent(inside, int(size * CONTINUATION_SHARE)) if character in known
+    ]
     learner = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     learner.normalizer, learner.pre_tokenizer = normalizer, pre_tokenizers.BertPreTokenizer()
     trainer = trainers.WordPieceTrainer(
-        vocab_size=size, min_frequency=LEAST_OCCURRENCES, special_tokens=[*SPECIAL, *continued], show_progress=False,
+        vocab_size=size, min_frequency=MIN_OCCURRENCES, special_tokens=[*SPECIAL, *continued], show_progress=False,
         initial_alphabet=alphabet, limit_alphabet=len(alphabet),
     )  # fmt: skip
     learner.train_from_iterator((line.replace("[UNK]", " ") for line in again), trainer)
-    places = learner.get_vocab()
-    return sorted(places, key=places.__getitem__)
+    ids = learner.get_vocab()
+    return sorted(ids, key=ids.__getitem__)
 
 
-def _characters(lines: Iterable[str]) -> tuple[Counter[str], Counter[str]]:
-    """Count characters that begin a word, and those further inside; a mark is a word of its own."""
+def _count_characters(lines: Iterable[str]) -> tuple[Counter[str], Counter[str]]:
+    """Count the characters that begin a word, and those inside words. A punctuation mark is a word by itself."""
     words: Counter[str] = Counter()
     lines = iter(lines)
-    while block := " ".join(islice(lines, 1000)):
+    while block := " ".join(islice(lines, LINES_PER_BLOCK)):
         words.update(block.split())
-    first: Counter[str] = Counter()
+    initial: Counter[str] = Counter()
     inside: Counter[str] = Counter()
     for word, count in words.items():
-        before = ""
+        previous = ""
         for character in word:
-            alone = _is_mark(character) or not before or _is_mark(before)
-            (first if alone else inside)[character] += count
-            before = character
-    return first, inside
+            begins = _is_punctuation(character) or not previous or _is_punctuation(previous)
+            (initial if begins else inside)[character] += count
+            previous = character
+    return initial, inside
 
 
-def _is_mark(character: str) -> bool:
+def _is_punctuation(character: str) -> bool:
     return not character.isalnum() and (character.isascii() or category(character).startswith("P"))
 
 
-def _most_frequent(counts: Counter[str], most: int) -> list[str]:
-    """Return the most frequent ones, ties by code point, in the order of their code points."""
-    return sorted(sorted(counts, key=lambda each: (-counts[each], each))[:most])
+def _most_frequent(counts: Counter[str], limit: int) -> list[str]:
+    """Return the most frequent characters, ties by code point, sorted by code point."""
+    return sorted(sorted(counts, key=lambda character: (-counts[character], character))[:limit])

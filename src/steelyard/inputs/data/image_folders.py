@@ -1,6 +1,6 @@
-"""Images in class folders, as ImageNet has them: `train/<class>/<image>`, `val/<class>/<image>`, unpacked or in a zip archive.
+"""Images in class folders, as in ImageNet: `train/<class>/<image>`, `val/<class>/<image>`, unpacked or in a zip archive.
 
-Only names are read here; images are decoded when they are written.
+Only the names are read here. The images are decoded when the prepared arrays are written.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 
 from steelyard.errors import UserError
 from steelyard.inputs.data.archives import MAX_MEMBER_BYTES
+from steelyard.inputs.data.raw_samples import FileSplit, RawSamples, Spool
 from steelyard.inputs.data.request import Progress
-from steelyard.inputs.data.tables import FileSplit, Spool, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,12 +26,14 @@ if TYPE_CHECKING:
 
 SPLITS = {"train": "training", "val": "validation"}
 IMAGE = re.compile(r"\.(jpe?g|png)$", re.IGNORECASE)
+REPORT_IMAGES = 10_000
 
 
-def read_folders(source: Source, scratch: Path, report: Report) -> Table[FileSplit]:
-    """Return both splits; labels are places in the sorted names of the training classes, images are sorted within theirs.
+def read_image_folders(source: Source, scratch: Path, report: Report) -> RawSamples[FileSplit]:
+    """Return both splits. Labels are indices into the sorted names of the training classes; images are sorted per class.
 
-    UserError names a split without images, images outside class folders, a class that is not trained, or too many of them.
+    UserError names a split without images, images outside class folders, a class that has no training images, or too many
+    classes.
     """
     archive = _open_archive(source.path) if source.path.is_file() else None
     classes: dict[str, int] = {}
@@ -41,13 +43,13 @@ def read_folders(source: Source, scratch: Path, report: Report) -> Table[FileSpl
             f"{source.path} has {len(classes):,} training classes; {source.data.name} has {source.data.classes:,}."
         )
     val = _read_split(source, archive, "val", classes, scratch, report)
-    return Table(train, val, source.verified, is_sorted=True)
+    return RawSamples(train, val, source.verified, is_sorted=True)
 
 
 def _read_split(
     source: Source, archive: zipfile.ZipFile | None, split: str, classes: dict[str, int], scratch: Path, report: Report
 ) -> FileSplit:  # fmt: skip
-    """Spool the names of a split, the label of each, and where each name ends; the training split fills `classes`."""
+    """Spool the names, labels and name ends of a split. The training split adds its classes to `classes`."""
     with (
         Spool(scratch / f"{split}-names.u8", np.uint8) as names,
         Spool(scratch / f"{split}-ends.i64", np.int64) as ends,
@@ -57,32 +59,32 @@ def _read_split(
             if split == "train":
                 classes.setdefault(folder, len(classes))
             elif folder not in classes:
-                raise UserError(f"{source.path}: {name} is of the class '{folder}', which train/ does not have.")
+                raise UserError(f"{source.path}: {name} belongs to the class '{folder}', which is missing in train/.")
             names.append(np.frombuffer(os.fsencode(name), np.uint8))
             ends.append(np.array([names.count]))
             labels.append(np.array([classes[folder]]))
-            if ends.count % 10_000 == 0:
+            if ends.count % REPORT_IMAGES == 0:
                 report(Progress(f"Listing {SPLITS[split]} images, {ends.count:,} so far"))
         if not ends.count:
-            raise UserError(_nothing(source.path, archive, split))
+            raise UserError(_explain_missing(source.path, archive, split))
         return FileSplit(source.path, archive, names.finish(), ends.finish(), labels.finish())
 
 
 def _unpacked(root: Path, split: str) -> Iterator[tuple[str, str]]:
-    """Yield (class, name below the root) class by class, both sorted."""
+    """Yield (class, name relative to the root) class by class, both sorted."""
     folder = root / split
-    for each in sorted(_entries(folder)):
-        if (folder / each).is_dir():
-            for name in sorted(filter(IMAGE.search, _entries(folder / each))):
-                yield each, f"{split}/{each}/{name}"
+    for class_name in sorted(_entries(folder)):
+        if (folder / class_name).is_dir():
+            for name in sorted(filter(IMAGE.search, _entries(folder / class_name))):
+                yield class_name, f"{split}/{class_name}/{name}"
 
 
 def _entries(folder: Path) -> list[str]:
-    return os.listdir(folder) if folder.is_dir() else []  # noqa: PTH208 - names are all that is wanted of a million files
+    return os.listdir(folder) if folder.is_dir() else []  # noqa: PTH208 - only the names of up to a million files are needed
 
 
 def _archived(archive: zipfile.ZipFile, split: str) -> Iterator[tuple[str, str]]:
-    """Yield (class, name in the archive), sorted; the archive may hold everything below one folder."""
+    """Yield (class, name in the archive), sorted. The archive may have one more folder above `train` and `val`."""
     found = []
     for name in archive.namelist():
         parts = PurePosixPath(name).parts
@@ -95,24 +97,26 @@ def _open_archive(path: Path) -> zipfile.ZipFile:
     try:
         archive = zipfile.ZipFile(path)
     except (zipfile.BadZipFile, EOFError) as error:
-        raise UserError(f"{path} is damaged or cut short ({error}); fetch it again.") from error
+        raise UserError(f"{path} is damaged or truncated ({error}); download it again.") from error
     for member in archive.infolist():
         if member.file_size > MAX_MEMBER_BYTES:
             raise UserError(
-                f"{path} holds '{member.filename}' of {member.file_size:,} bytes, larger than any image; not read."
+                f"{path} holds '{member.filename}' of {member.file_size:,} bytes, larger than any image; remove it."
             )
     return archive
 
 
-def _nothing(path: Path, archive: zipfile.ZipFile | None, split: str) -> str:
-    """Say where images belong, and that they lie flat where they do: the official validation archive is such."""
+def _explain_missing(path: Path, archive: zipfile.ZipFile | None, split: str) -> str:
+    """Return where images belong. The official validation archive has no class folders, which gets its own message."""
     names = archive.namelist() if archive else [f"{split}/{name}" for name in _entries(path / split)]
-    stray = min(
+    outside = min(
         (name for name in names if IMAGE.search(name) and PurePosixPath(name).parts[-2:-1] == (split,)), default=""
     )
-    if stray:
+    if outside:
         return (
-            f"{path}: {stray} lies in no class folder. Sort the {SPLITS[split]} images into {split}/<class>/<image>, as train/ "
-            "is; which class each has is in ILSVRC2012_validation_ground_truth.txt of the official development kit."
+            f"{path}: {outside} is not in a class folder. Sort the {SPLITS[split]} images into {split}/<class>/<image>, as in "
+            "train/; ILSVRC2012_validation_ground_truth.txt of the official development kit lists the class of each image."
         )
-    return f"{path} holds no {SPLITS[split]} images; they belong in {split}/<class>/, such as {split}/n01440764/<image>.JPEG."
+    return (
+        f"{path} holds no {SPLITS[split]} images; put them in {split}/<class>/, such as {split}/n01440764/<image>.JPEG."
+    )

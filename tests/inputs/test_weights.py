@@ -1,4 +1,4 @@
-"""Initial weights: the distributions of the specification, one seed per tensor, drawn once."""
+"""Initial weights: distributions, one seed per tensor, and reuse of written weights."""
 
 import math
 from pathlib import Path
@@ -20,15 +20,15 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def one(initial: str, shape: tuple[int, ...], seed: int = 0, name: str = "layer.weight") -> np.ndarray:
-    """Return one freshly drawn tensor."""
+    """Return one newly initialised tensor."""
     return read(initialise([Parameter(name, shape, "dense", initial)], seed))[name]
 
 
 def test_kaiming_normal_has_the_standard_deviation_of_its_fan_out():
-    drawn = one("kaiming_normal_fan_out", (64, 32, 3, 3))
-    assert drawn.dtype == np.float32
-    assert drawn.std() == pytest.approx(math.sqrt(2 / (64 * 9)), rel=0.02)
-    assert abs(drawn.mean()) < 0.002
+    values = one("kaiming_normal_fan_out", (64, 32, 3, 3))
+    assert values.dtype == np.float32
+    assert values.std() == pytest.approx(math.sqrt(2 / (64 * 9)), rel=0.02)
+    assert abs(values.mean()) < 0.002
 
 
 @pytest.mark.parametrize(
@@ -42,21 +42,23 @@ def test_kaiming_normal_has_the_standard_deviation_of_its_fan_out():
     ],
 )
 def test_uniform_distributions_fill_their_interval_evenly(initial: str, shape: tuple[int, ...], bound: float):
-    drawn = one(initial, shape).astype(np.float64)
-    assert np.abs(drawn).max() <= bound * (1 + 1e-6)
-    assert np.abs(drawn).max() > bound * 0.98
-    assert drawn.std() == pytest.approx(bound / math.sqrt(3), rel=0.06)
-    assert abs(drawn.mean()) < 0.06 * bound
+    values = one(initial, shape).astype(np.float64)
+    assert np.abs(values).max() <= bound * (1 + 1e-6)
+    assert np.abs(values).max() > bound * 0.98
+    assert values.std() == pytest.approx(bound / math.sqrt(3), rel=0.06)
+    assert abs(values.mean()) < 0.06 * bound
 
 
 def test_normal_has_its_standard_deviation():
     assert one("normal:0.01", (300, 300)).std() == pytest.approx(0.01, rel=0.02)
 
 
-def test_truncated_normal_stays_within_two_deviations_and_is_not_corrected_for_it():
-    drawn = one("trunc_normal:0.02", (300, 300))
-    assert np.abs(drawn).max() <= np.float32(2) * np.float32(0.02)
-    assert drawn.std() == pytest.approx(0.02 * 0.87963, rel=0.02)  # of a normal cut at two deviations
+def test_truncated_normal_stays_within_two_deviations_without_rescaling():
+    values = one("trunc_normal:0.02", (300, 300))
+    assert np.abs(values).max() <= np.float32(2) * np.float32(0.02)
+    assert values.std() == pytest.approx(
+        0.02 * 0.87963, rel=0.02
+    )  # the standard deviation of a normal distribution truncated at two deviations
 
 
 @pytest.mark.parametrize("shape", [(256, 64), (64, 256), (16, 4, 3, 3), (50, 50)])
@@ -79,7 +81,7 @@ def test_constants_and_the_forget_gate():
     assert one("forget_one", (8,)).tolist() == [0, 0, 1, 1, 0, 0, 0, 0]
 
 
-def test_values_depend_on_seed_and_name_and_not_on_order_or_neighbours():
+def test_values_depend_on_seed_and_name_but_not_on_order_or_other_parameters():
     first, second = (Parameter(name, (4, 5), "dense", "normal:1") for name in ("a", "b"))
     together, swapped = read(initialise([first, second], 7)), read(initialise([second, first], 7))
     for name in ("a", "b"):
@@ -89,13 +91,13 @@ def test_values_depend_on_seed_and_name_and_not_on_order_or_neighbours():
     assert (together["a"] != one("normal:1", (4, 5), 8, "a")).any()
 
 
-def test_tensors_come_back_in_network_order_whichever_order_was_drawn_first():
+def test_tensors_are_stored_in_network_order():
     first, second = (Parameter(name, (2,), "bias", "constant:0") for name in ("b", "a"))
     assert list(read(initialise([first, second], 0))) == ["b", "a"]
     assert list(read(initialise([second, first], 0))) == ["a", "b"]
 
 
-def test_a_tensor_larger_than_a_block_is_the_same_stream(monkeypatch):
+def test_a_tensor_larger_than_a_block_has_the_same_values(monkeypatch):
     whole = one("normal:1", (1000, 7))
     monkeypatch.setattr(weights, "BLOCK_ELEMENTS", 100)
     np.testing.assert_array_equal(one("normal:1", (1000, 7), name="layer.weight"), whole)
@@ -103,7 +105,7 @@ def test_a_tensor_larger_than_a_block_is_the_same_stream(monkeypatch):
     np.testing.assert_array_equal(whole.ravel(), generator.standard_normal(7000, dtype=np.float32))
 
 
-def test_a_written_set_is_used_again_and_a_damaged_one_is_not():
+def test_written_weights_are_reused_unless_they_are_damaged():
     parameters = [Parameter("a", (10, 10), "dense", "normal:1")]
     folder = initialise(parameters, 0)
     written = (folder / BYTES).stat().st_mtime_ns
@@ -117,20 +119,20 @@ def test_a_written_set_is_used_again_and_a_damaged_one_is_not():
     ("initial", "shape", "sentence"),
     [
         ("kaiming_normal", (4, 4), "unknown initial value .* Did you mean 'kaiming_normal_fan_out'"),
-        ("normal", (4, 4), "a finite number is needed"),
+        ("normal", (4, 4), "a finite number is required"),
         ("normal:x", (4, 4), "could not convert"),
-        ("uniform:nan", (4, 4), "a finite number is needed"),
-        ("glorot_uniform", (4,), r"of shape \[4\] cannot start as 'glorot_uniform'"),
-        ("orthogonal", (4,), "a matrix is needed"),
+        ("uniform:nan", (4, 4), "a finite number is required"),
+        ("glorot_uniform", (4,), r"of shape \[4\] cannot be initialised as 'glorot_uniform'"),
+        ("orthogonal", (4,), "the shape must be a matrix"),
         ("forget_one", (6,), "four gate blocks"),
     ],
 )
-def test_a_distribution_that_does_not_fit_is_named(initial: str, shape: tuple[int, ...], sentence: str):
+def test_an_invalid_distribution_is_reported_with_the_parameter(initial: str, shape: tuple[int, ...], sentence: str):
     with pytest.raises(UserError, match=f"(?s)'layer.weight'.*{sentence}"):
         one(initial, shape)
 
 
-def test_a_name_declared_twice_is_refused():
+def test_a_name_declared_twice_is_rejected():
     twice = Parameter("a", (2,), "bias", "constant:0")
     with pytest.raises(UserError, match="'a' is declared twice"):
         initialise([twice, twice], 0)
@@ -138,5 +140,5 @@ def test_a_name_declared_twice_is_refused():
 
 def test_a_ramp_rises_evenly_from_a_quarter_below_zero():
     np.testing.assert_allclose(one("ramp:2", (6,)), (-0.5, 0, 0.5, 1, 1.5, 2))
-    with pytest.raises(UserError, match="a vector is needed"):
+    with pytest.raises(UserError, match="the shape must be a vector"):
         initialise([Parameter("layer.weight", (2, 2), "dense", "ramp:2")], 0)

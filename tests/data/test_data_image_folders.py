@@ -1,10 +1,9 @@
-"""Images in class folders, their framing, and what is drawn once: resized crops, shifts, mirroring."""
+"""Images in class folders, resizing and cropping, and augmentation: random crops, shifts, mirroring."""
 
 from __future__ import annotations
 
 import dataclasses
 import io
-import os
 import shutil
 import subprocess
 import sys
@@ -17,11 +16,10 @@ import official_layouts as layouts
 import pytest
 from PIL import Image
 
-import steelyard
 from steelyard.errors import UserError
-from steelyard.inputs.data import DataRequest, Prepared, folders, framing, preparation, prepare
+from steelyard.inputs.data import DataRequest, Prepared, image_folders, preparation, prepare, transforms
 from steelyard.inputs.data.catalogue import find
-from steelyard.inputs.data.framing import random_box, resized
+from steelyard.inputs.data.transforms import random_crop_box, scaled_size
 from steelyard_worker.tensors import read
 
 CLASSES = ("n02000000", "n01000000", "n03000000")
@@ -29,14 +27,14 @@ OPTIONS: dict[str, Any] = {"resize": 20, "crop": 16}
 
 
 def photograph(number: int, width: int = 30, height: int = 24, mode: str = "RGB") -> Image.Image:
-    """A smooth picture that no other number has: what JPEG does to it is little."""
+    """Return a smooth image that is different for every number and that JPEG changes little."""
     rows, columns = np.mgrid[0:height, 0:width]
     planes = [(rows * (3 + number) + columns * (2 + c)) % 200 + 7 * c for c in range(3)]
     return Image.fromarray(np.stack(planes, -1).astype(np.uint8)).convert(mode)
 
 
 def write_folders(root: Path, train: int = 4, val: int = 2, ending: str = "JPEG", **size: Any) -> Path:
-    """Write class folders below `root`; the images of a class have numbers of their own."""
+    """Write class folders below `root`; the images of a class are different."""
     for split, count in (("train", train), ("val", val)):
         for label, name in enumerate(sorted(CLASSES)):
             folder = root / split / name
@@ -59,11 +57,11 @@ def arrays(prepared: Prepared) -> dict[str, np.ndarray]:
 
 
 def in_order(found: dict[str, np.ndarray], split: str) -> np.ndarray:
-    """The images of a split in official order."""
+    """Return the images of a split in official order."""
     return found[f"{split}/image"][np.argsort(found[f"position/{split}"])]
 
 
-def test_labels_are_places_of_the_sorted_class_names_and_positions_count_sorted_images(tmp_path: Path):
+def test_labels_are_indices_of_sorted_classes_and_positions_of_sorted_images(tmp_path: Path):
     prepared = prepare(DataRequest("imagenet", write_folders(tmp_path / "imagenet"), OPTIONS))
     found = arrays(prepared)
     np.testing.assert_array_equal(found["train/label"], found["position/train"] // 4)
@@ -92,7 +90,7 @@ def test_a_photograph_smaller_than_the_crop_is_enlarged(tmp_path: Path):
 
 
 @pytest.mark.parametrize("mode", ["L", "CMYK", "RGBA", "P", "1"])
-def test_every_kind_of_pixel_becomes_red_green_and_blue(tmp_path: Path, mode: str):
+def test_every_pixel_format_is_converted_to_rgb(tmp_path: Path, mode: str):
     write_folders(tmp_path, ending="png")
     image = photograph(0, mode=mode)
     target = tmp_path / "val" / min(CLASSES) / f"{min(CLASSES)}_0.png"
@@ -104,7 +102,7 @@ def test_every_kind_of_pixel_becomes_red_green_and_blue(tmp_path: Path, mode: st
 
 
 @pytest.mark.parametrize("prefix", ["", "ILSVRC/"])
-def test_an_archive_gives_the_arrays_of_the_folder_it_was_made_of(tmp_path: Path, prefix: str):
+def test_an_archive_gives_the_same_arrays_as_its_folder(tmp_path: Path, prefix: str):
     write_folders(tmp_path / "imagenet")
     write_zip(tmp_path / "imagenet", tmp_path / "imagenet-small.zip", prefix)
     options = {**OPTIONS, "augment": True}
@@ -117,7 +115,7 @@ def test_an_archive_gives_the_arrays_of_the_folder_it_was_made_of(tmp_path: Path
         np.testing.assert_array_equal(one[name], other[name])
 
 
-def test_a_folder_that_changed_is_prepared_anew(tmp_path: Path):
+def test_a_changed_folder_is_prepared_again(tmp_path: Path):
     write_folders(tmp_path)
     first = prepare(DataRequest("imagenet", tmp_path, OPTIONS))
     assert prepare(DataRequest("imagenet", tmp_path, OPTIONS)).folder == first.folder
@@ -130,23 +128,23 @@ def test_a_folder_that_changed_is_prepared_anew(tmp_path: Path):
     assert found["test/image"].min((1, 2, 3)).max() == 255
 
 
-def test_what_is_drawn_depends_on_the_seed_and_the_image_alone_and_leaves_the_test_images(tmp_path: Path):
+def test_augmentation_depends_only_on_seed_and_image_and_spares_test_images(tmp_path: Path):
     write_folders(tmp_path)
-    plain, drawn, other, part = (
+    plain, augmented, other, part = (
         arrays(prepare(DataRequest("imagenet", tmp_path, {**OPTIONS, **more})))
         for more in ({}, {"augment": True}, {"augment": True, "seed": 1}, {"augment": True, "train_limit": 6})
     )
-    np.testing.assert_array_equal(in_order(plain, "test"), in_order(drawn, "test"))
-    changed = [(in_order(drawn, "train") != in_order(each, "train")).any((1, 2, 3)) for each in (plain, other)]
+    np.testing.assert_array_equal(in_order(plain, "test"), in_order(augmented, "test"))
+    changed = [(in_order(augmented, "train") != in_order(each, "train")).any((1, 2, 3)) for each in (plain, other)]
     assert np.mean(changed) > 0.9
     of_part = {int(place): image for place, image in zip(part["position/train"], part["train/image"], strict=True)}
-    whole = in_order(drawn, "train")
+    whole = in_order(augmented, "train")
     assert len(of_part) == 6
     for place, image in of_part.items():
         np.testing.assert_array_equal(image, whole[place])
 
 
-def test_half_of_the_drawn_images_are_mirrored(tmp_path: Path):
+def test_half_of_the_augmented_images_are_mirrored(tmp_path: Path):
     ramp = np.broadcast_to(np.arange(120, dtype=np.uint8)[None, :, None] * 2, (120, 120, 3))
     for split in ("train", "val"):
         (tmp_path / split / "n1").mkdir(parents=True)
@@ -158,8 +156,8 @@ def test_half_of_the_drawn_images_are_mirrored(tmp_path: Path):
 
 
 @pytest.mark.parametrize("extent", [(500, 375), (1, 900), (2000, 3), (64, 64)])
-def test_a_random_part_lies_within_the_photograph_and_has_the_named_shape(extent: tuple[int, int]):
-    boxes = [random_box(*extent, np.random.default_rng(seed)) for seed in range(300)]
+def test_a_random_crop_lies_inside_the_image_and_has_the_configured_shape(extent: tuple[int, int]):
+    boxes = [random_crop_box(*extent, np.random.default_rng(seed)) for seed in range(300)]
     shapes = np.array([(right - left, lower - upper) for left, upper, right, lower in boxes])
     corners = np.array(boxes)
     assert corners.min() >= 0
@@ -172,18 +170,18 @@ def test_a_random_part_lies_within_the_photograph_and_has_the_named_shape(extent
         assert 0.7 < ratios.min() < 0.8 < 1.25 < ratios.max() < 1.4
 
 
-def test_the_short_side_decides_and_the_long_one_is_rounded_down():
-    assert resized(375, 500, 256) == (256, 341)
-    assert resized(500, 375, 256) == (341, 256)
-    assert resized(300, 300, 80) == (80, 80)
-    assert resized(30, 20, 0) == (30, 20)
+def test_the_short_side_is_scaled_exactly_and_the_long_side_rounded_down():
+    assert scaled_size(375, 500, 256) == (256, 341)
+    assert scaled_size(500, 375, 256) == (341, 256)
+    assert scaled_size(300, 300, 80) == (80, 80)
+    assert scaled_size(30, 20, 0) == (30, 20)
 
 
 @pytest.mark.parametrize(
     ("split", "words"),
-    [("train", r"holds no training images; they belong in train/<class>/"), ("val", "holds no validation images")],
+    [("train", r"holds no training images; put them in train/<class>/"), ("val", "holds no validation images")],
 )
-def test_a_split_without_images_is_named(tmp_path: Path, split: str, words: str, cache: Path):
+def test_a_split_without_images_is_reported(tmp_path: Path, split: str, words: str, cache: Path):
     write_folders(tmp_path / "imagenet")
     shutil.rmtree(tmp_path / "imagenet" / split)
     (tmp_path / "imagenet" / split).mkdir()
@@ -196,26 +194,28 @@ def test_a_split_without_images_is_named(tmp_path: Path, split: str, words: str,
 
 
 @pytest.mark.parametrize("archived", [False, True])
-def test_validation_images_outside_class_folders_are_explained(tmp_path: Path, archived: bool):
+def test_validation_images_outside_class_folders_are_reported(tmp_path: Path, archived: bool):
     root = write_folders(tmp_path / "imagenet")
     shutil.rmtree(root / "val")
     (root / "val").mkdir()
     photograph(0).save(root / "val" / "ILSVRC2012_val_00000001.JPEG")
     home = write_zip(root, tmp_path / "imagenet.zip") if archived else root
     with pytest.raises(
-        UserError, match=r"val/ILSVRC2012_val_00000001\.JPEG lies in no class folder\. Sort .* val/<class>/<image>"
+        UserError, match=r"val/ILSVRC2012_val_00000001\.JPEG is not in a class folder\. Sort .* val/<class>/<image>"
     ):
         prepare(DataRequest("imagenet", home, OPTIONS))
 
 
-def test_a_class_that_is_not_trained_is_refused(tmp_path: Path):
+def test_a_validation_class_without_training_images_is_reported(tmp_path: Path):
     write_folders(tmp_path)
     (tmp_path / "val" / CLASSES[0]).rename(tmp_path / "val" / "n09999999")
-    with pytest.raises(UserError, match=r"n02000000_0\.JPEG is of the class 'n09999999', which train/ does not have"):
+    with pytest.raises(
+        UserError, match=r"n02000000_0\.JPEG belongs to the class 'n09999999', which is missing in train/"
+    ):
         prepare(DataRequest("imagenet", tmp_path, OPTIONS))
 
 
-def test_more_classes_than_the_data_set_has_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_too_many_classes_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(preparation, "find", lambda name: dataclasses.replace(find(name), classes=2))
     with pytest.raises(UserError, match="has 3 training classes; imagenet has 2"):
         prepare(DataRequest("imagenet", write_folders(tmp_path), OPTIONS))
@@ -229,40 +229,42 @@ def _cut(content: bytes) -> bytes:
     ("JPEG", _cut), ("png", _cut), ("JPEG", lambda _: b""), ("JPEG", lambda _: b"<html>not found</html>"),
     ("JPEG", lambda content: content[:20]), ("png", lambda content: content[:60] + bytes(9) + content[69:]),
 ])  # fmt: skip
-def test_a_damaged_image_is_named_and_leaves_nothing_behind(tmp_path: Path, cache: Path, ending: str, damage: Any):
+def test_a_damaged_image_is_reported_and_leaves_no_files(tmp_path: Path, cache: Path, ending: str, damage: Any):
     write_folders(tmp_path, ending=ending)
     bad = tmp_path / "train" / CLASSES[1] / f"{CLASSES[1]}_2.{ending}"
     bad.write_bytes(damage(bad.read_bytes()))
-    with pytest.raises(UserError, match=rf"train/{CLASSES[1]}/{CLASSES[1]}_2\.{ending} is damaged or no image \(.+\)"):
+    with pytest.raises(
+        UserError, match=rf"train/{CLASSES[1]}/{CLASSES[1]}_2\.{ending} is damaged or not an image \(.+\)"
+    ):
         prepare(DataRequest("imagenet", tmp_path, OPTIONS))
     assert [path for path in (cache / "data" / "prepared").iterdir() if path.is_dir()] == []
 
 
-def test_an_archive_that_is_cut_short_or_has_a_damaged_image_is_refused(tmp_path: Path):
+def test_a_truncated_archive_or_damaged_member_is_reported(tmp_path: Path):
     write_folders(tmp_path / "imagenet")
     path = write_zip(tmp_path / "imagenet", tmp_path / "imagenet.zip")
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(UserError, match=r"imagenet\.zip is damaged or cut short"):
+    with pytest.raises(UserError, match=r"imagenet\.zip is damaged or truncated"):
         prepare(DataRequest("imagenet", path, OPTIONS))
     path.write_bytes(whole[:200] + bytes(20) + whole[220:])
-    with pytest.raises(UserError, match=r"imagenet\.zip: .*_1\.JPEG is damaged or no image \(Bad CRC-32"):
+    with pytest.raises(UserError, match=r"imagenet\.zip: .*_1\.JPEG is damaged \(Bad CRC-32"):
         prepare(DataRequest("imagenet", path, OPTIONS))
 
 
-def test_a_member_that_claims_to_be_huge_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(folders, "MAX_MEMBER_BYTES", 100)
+def test_an_oversized_archive_member_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(image_folders, "MAX_MEMBER_BYTES", 100)
     write_folders(tmp_path / "imagenet")
     path = write_zip(tmp_path / "imagenet", tmp_path / "imagenet.zip")
     with pytest.raises(UserError, match="larger than any image"):
         prepare(DataRequest("imagenet", path, OPTIONS))
 
 
-def test_a_disk_without_room_is_named_before_anything_is_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_full_disk_is_reported_before_any_image_is_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(preparation.shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(2e9, 1e9, 1e9))
-    monkeypatch.setattr(framing, "decode", None)
+    monkeypatch.setattr(transforms, "decode_image", None)
     with pytest.raises(
-        UserError, match=r"takes 3\.5 GB when it is prepared, and .* has 1\.0 GB free; set STEELYARD_CACHE"
+        UserError, match=r"needs 3\.5 GB when prepared, but .* has only 1\.0 GB free; set STEELYARD_CACHE"
     ):
         prepare(DataRequest("imagenet", write_folders(tmp_path), {"resize": 8000, "crop": 8000}))
 
@@ -270,19 +272,21 @@ def test_a_disk_without_room_is_named_before_anything_is_decoded(tmp_path: Path,
 @pytest.mark.parametrize(("data", "options", "words"), [
     ("imagenet", {}, "crop must be at least 1"),
     ("imagenet", {"resize": 100, "crop": 224}, "resize, the short side, must not be below crop"),
-    ("imagenet", {"resize": 256, "crop": 224, "pad_to": 300}, "pad_to is for images of one extent"),
-    ("imagenet", {"resize": 256, "crop": 224, "augment": 1}, "augment = 1; it must be like False"),
-    ("cifar10", {"crop": 24}, "crop is for images of different extents; these are all 32x32"),
+    ("imagenet", {"resize": 256, "crop": 224, "pad_to": 300}, "pad_to is for images of one size"),
+    ("imagenet", {"resize": 256, "crop": 224, "augment": 1}, "augment = 1; use a value of the same type as False"),
+    ("cifar10", {"crop": 24}, "crop is for images of different sizes; these are all 32x32"),
     ("cifar10", {"resize": -1}, "must not be negative"),
-    ("cifar10", {"resize": True}, "resize = True; it must be like 0"),
-    ("cifar10", {"resize": 64, "pad_to": 40}, "pad_to is below the image's own size, 64x64"),
+    ("cifar10", {"resize": True}, "resize = True; use a value of the same type as 0"),
+    ("cifar10", {"resize": 64, "pad_to": 40}, "pad_to is below the image size, 64x64"),
 ])  # fmt: skip
-def test_options_that_do_not_fit_the_images_are_refused(tmp_path: Path, data: str, options: dict[str, Any], words: str):
+def test_options_that_do_not_fit_the_images_are_rejected(
+    tmp_path: Path, data: str, options: dict[str, Any], words: str
+):
     with pytest.raises(UserError, match=words):
         prepare(DataRequest(data, tmp_path, options))
 
 
-def test_images_of_one_extent_are_enlarged_when_asked(tmp_path: Path):
+def test_images_of_one_size_are_resized_on_request(tmp_path: Path):
     layouts.write_cifar_binary(tmp_path / "cifar-10-batches-bin", count=3)
     plain, large = (arrays(prepare(DataRequest("cifar10", tmp_path, {"resize": size}))) for size in (0, 224))
     assert large["train/image"].shape == (15, 3, 224, 224)
@@ -291,12 +295,12 @@ def test_images_of_one_extent_are_enlarged_when_asked(tmp_path: Path):
         np.testing.assert_array_equal(found, np.asarray(expected).transpose(2, 0, 1))
 
 
-def test_small_images_are_shifted_by_up_to_four_pixels_into_zeros_and_half_are_mirrored(tmp_path: Path):
+def test_small_images_are_shifted_by_up_to_4_pixels_and_half_are_mirrored(tmp_path: Path):
     layouts.write_cifar_binary(tmp_path / "cifar-10-batches-bin", count=40)
-    plain, drawn = (arrays(prepare(DataRequest("cifar10", tmp_path, {"augment": each}))) for each in (False, True))
-    np.testing.assert_array_equal(plain["test/image"], drawn["test/image"])
+    plain, augmented = (arrays(prepare(DataRequest("cifar10", tmp_path, {"augment": each}))) for each in (False, True))
+    np.testing.assert_array_equal(plain["test/image"], augmented["test/image"])
     seen = []
-    for original, found in zip(plain["train/image"], drawn["train/image"], strict=True):
+    for original, found in zip(plain["train/image"], augmented["train/image"], strict=True):
         wide = np.pad(original, ((0, 0), (4, 4), (4, 4)))
         views = {(i, j): wide[:, i : i + 32, j : j + 32] for i in range(9) for j in range(9)}
         matches = [(*place, mirrored) for place, view in views.items() for mirrored in (False, True)
@@ -308,7 +312,7 @@ def test_small_images_are_shifted_by_up_to_four_pixels_into_zeros_and_half_are_m
     assert 70 <= sum(mirrored) <= 130
 
 
-def test_gray_digits_are_shifted_enlarged_and_padded(tmp_path: Path):
+def test_grey_digits_are_shifted_resized_and_padded(tmp_path: Path):
     layouts.write_digits(tmp_path / "mnist_5k.csv.gz")
     options = {"augment": True, "resize": 56, "pad_to": 64}
     image = arrays(prepare(DataRequest("mnist-5k", tmp_path, options)))["train/image"]
@@ -325,8 +329,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
 
 
-def test_memory_does_not_grow_with_the_number_of_images(tmp_path: Path, cache: Path):
-    environment = {**os.environ, "PYTHONPATH": str(Path(steelyard.__file__).parents[1])}
+def test_memory_does_not_grow_with_the_number_of_images(tmp_path: Path, environment: dict[str, str]):
     content = io.BytesIO()
     photograph(3, 320, 260).save(content, "JPEG")
     peaks_mb = []
@@ -343,15 +346,15 @@ def test_memory_does_not_grow_with_the_number_of_images(tmp_path: Path, cache: P
     assert peaks_mb[1] - peaks_mb[0] < 20, peaks_mb
 
 
-def test_real_photographs_in_an_archive_are_prepared_with_gray_ones_among_them(real_data: Path):
+def test_real_photographs_in_an_archive_are_prepared_including_grey_ones(real_data: Path):
     options = {"resize": 64, "crop": 64, "train_limit": 400, "test_limit": 100}
     prepared = prepare(DataRequest("imagenet", real_data, options))
     found = arrays(prepared)
     assert np.bincount(found["train/label"]).tolist() == [20] * 20
     assert np.bincount(found["test/label"]).tolist() == [5] * 20
     assert prepared.meta["subset"]
-    gray = (np.ptp(found["train/image"].astype(int), axis=1) == 0).all((1, 2))
-    assert 0 < gray.sum() < 40
+    grey = (np.ptp(found["train/image"].astype(int), axis=1) == 0).all((1, 2))
+    assert 0 < grey.sum() < 40
     with zipfile.ZipFile(real_data / "imagenet-style-20.zip") as archive:
         names = sorted(name for name in archive.namelist() if name.startswith("train/"))
         first = int(found["position/train"][0])

@@ -1,15 +1,19 @@
-"""Samples on disk between an official layout and the prepared arrays: appended once, then read at random.
+"""Samples on disk between an official layout and the prepared arrays: written once, then read in any order.
 
-Rows lie in the order in which they arrived; every split knows its rows in official order.
+Rows are stored in the order in which they were read; every split knows its rows in official order.
 """
 
 from __future__ import annotations
 
 import os
+import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from zipfile import BadZipFile
 
 import numpy as np
+
+from steelyard.errors import UserError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,7 +45,7 @@ class ImageSplit:
 
 @dataclass(frozen=True)
 class FileSplit:
-    """Files of a folder or of an open archive, in official order: name i is `names[ends[i - 1] : ends[i]]`."""
+    """Image files of a folder or of an open archive, in official order: name i is `names[ends[i - 1] : ends[i]]`."""
 
     path: Path
     archive: ZipFile | None
@@ -55,14 +59,19 @@ class FileSplit:
         return os.fsdecode(self.names[start : self.ends[position]].tobytes())
 
     def read(self, position: int) -> bytes:
-        """Return the content of one file; threads may call this."""
+        """Return the content of one file; several threads may call this. UserError names a damaged archive member."""
         name = self.name(position)
-        return self.archive.read(name) if self.archive else (self.path / name).read_bytes()
+        if not self.archive:
+            return (self.path / name).read_bytes()
+        try:
+            return self.archive.read(name)
+        except (BadZipFile, EOFError, zlib.error) as error:
+            raise UserError(f"{self.path}: {name} is damaged ({error}); download the archive again.") from error
 
 
 @dataclass(frozen=True)
 class TextSplit:
-    """Token lists end to end: review i is `ids[starts[i] : starts[i] + lengths[i]]`, in official order."""
+    """Concatenated token lists: review i is `ids[starts[i] : starts[i] + lengths[i]]`, in official order."""
 
     ids: Ids
     starts: Ints
@@ -78,11 +87,11 @@ S = TypeVar("S", ImageSplit, FileSplit, TextSplit)
 
 
 @dataclass(frozen=True)
-class Table(Generic[S]):
-    """Everything a layout held. Without a `test` split, the data set is divided when it is prepared.
+class RawSamples(Generic[S]):
+    """All samples of a layout. If `test` is None, there is no official test split, and one is made during preparation.
 
-    `words[i]` belongs to id i; `ranked`: ids are frequency ranks from 1 already. `is_sorted`: by label, so it
-    must be shuffled. `verified`: as of a source, after the content was read.
+    words[i] belongs to id i. ranked: ids are frequency ranks from 1. is_sorted: by label, so the samples must be
+    shuffled. verified: see `Source.verified`, updated after the content was read.
     """
 
     train: S
@@ -94,7 +103,7 @@ class Table(Generic[S]):
 
 
 class Spool:
-    """An append-only flat file of one dtype, mapped read-only when it is complete."""
+    """A temporary append-only file of one dtype; `finish` maps it read-only."""
 
     def __init__(self, path: Path, dtype: Any) -> None:
         self._path = path
@@ -103,7 +112,7 @@ class Spool:
         self.count = 0
 
     def __enter__(self) -> Self:
-        """Return the spool; leaving the block closes the file, whatever happened."""
+        """Return the spool; the end of the block closes the file."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -116,7 +125,7 @@ class Spool:
         self.count += flat.size
 
     def finish(self) -> np.ndarray[Any, Any]:
-        """Close the file and map it, one-dimensional."""
+        """Close the file and return it as a one-dimensional array."""
         self._file.close()
         if not self.count:
             return np.zeros(0, self._dtype)

@@ -1,0 +1,101 @@
+"""Atomic files and tensors folders: complete or absent, also after a failure."""
+
+import errno
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from steelyard.errors import UserError
+from steelyard.files import atomic
+from steelyard_worker import tensors
+
+
+def test_a_failed_write_leaves_no_folder(tmp_path: Path):
+    def fail(partial: Path) -> None:
+        tensors.write(partial, {"x": np.zeros(3)})
+        raise UserError("stop")
+
+    with pytest.raises(UserError, match="stop"):
+        atomic.place(tmp_path / "thing", fail)
+    assert not (tmp_path / "thing").exists()
+    assert not (tmp_path / "thing.partial").exists()
+
+
+def test_a_partial_folder_of_a_killed_process_is_removed(tmp_path: Path):
+    (tmp_path / "thing.partial").mkdir()
+    (tmp_path / "thing.partial" / "junk").write_text("half")
+    folder = atomic.place(tmp_path / "thing", lambda partial: _fill(partial))
+    assert sorted(path.name for path in folder.iterdir()) == [tensors.INDEX, tensors.BYTES]
+
+
+@pytest.mark.parametrize("damage", ["truncate", "index"])
+def test_a_damaged_folder_is_rebuilt(tmp_path: Path, damage: str):
+    folder = atomic.place(tmp_path / "thing", _fill)
+    if damage == "truncate":
+        (folder / tensors.BYTES).write_bytes(b"\0" * 8)
+    else:
+        (folder / tensors.INDEX).write_text('{"format": 1}')
+    assert not atomic.is_whole(folder)
+    atomic.place(folder, _fill)
+    np.testing.assert_array_equal(tensors.read(folder)["x"], np.arange(3))
+
+
+def test_a_full_disk_is_reported_in_one_sentence(tmp_path: Path):
+    def fail(partial: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(UserError, match=r"disk is full while writing .*thing.*STEELYARD_CACHE"):
+        atomic.place(tmp_path / "thing", fail)
+
+
+def _fill(partial: Path) -> None:
+    tensors.write(partial, {"x": np.arange(3)})
+
+
+def test_a_file_is_written_and_replaced_without_leftovers(tmp_path: Path):
+    path = tmp_path / "record.json"
+    assert atomic.write_text(path, "old\r\n") == path
+    assert path.read_bytes() == b"old\r\n"
+    atomic.write_text(path, "n\u00e4u\n")
+    assert path.read_bytes() == b"n\xc3\xa4u\n"
+    atomic.write_bytes(path, b"\0\xff")
+    assert path.read_bytes() == b"\0\xff"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("method", ["write_bytes", "replace"])
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str):
+    path = tmp_path / "record.json"
+    atomic.write_text(path, "old")
+
+    def fail(self: Path, *_: object) -> None:
+        self.open("wb").close()
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, method, fail)
+        with pytest.raises(OSError, match="No space left"):
+            atomic.write_text(path, "new")
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_concurrent_writers_leave_one_complete_file(tmp_path: Path):
+    path = tmp_path / "record.json"
+    contents = [str(number) * 100_000 for number in range(4)]
+
+    def write_often(content: str) -> None:
+        for _ in range(50):
+            atomic.write_text(path, content)
+
+    threads = [threading.Thread(target=write_often, args=(content,)) for content in contents]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        assert not path.exists() or path.read_text() in contents
+    for thread in threads:
+        thread.join()
+    assert path.read_text() in contents
+    assert list(tmp_path.iterdir()) == [path]
