@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.environments.complaint import Complaint
-from steelyard.environments.execution import InstallError
+from steelyard.environments.install_errors import InstallError
+from steelyard.environments.uv import Uv
+from steelyard.errors import UserError
 from steelyard.host import describe
 from steelyard.host.noise import HostNoise
 from steelyard.measure import doctor
@@ -44,16 +45,16 @@ def test_a_registry_that_does_not_answer_is_a_warning_with_the_reason(
 
 def test_a_registry_that_answers_is_well(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    monkeypatch.setattr(doctor, "execute", lambda command, *_, **__: asked.append(command))
+    monkeypatch.setattr(Uv, "check_registry", lambda _, limit_s: asked.append(limit_s))
     assert doctor.registry().state == "ok"
     assert asked
 
 
 def test_a_registry_that_refuses_is_not_well(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object, **__: object) -> None:
-        raise InstallError(Complaint("credentials", "the registry refused the credentials"))
+    def refuse(*_: object) -> None:
+        raise InstallError("the registry refused the credentials")
 
-    monkeypatch.setattr(doctor, "execute", refuse)
+    monkeypatch.setattr(Uv, "check_registry", refuse)
     assert "refused the credentials" in doctor.registry().sentence
 
 
@@ -84,9 +85,12 @@ def test_steal_is_told_and_a_quiet_machine_praised() -> None:
 
 
 def test_missing_tools_are_told_with_the_command_that_mends_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "find_uv", lambda: None)
+    def missing() -> None:
+        raise UserError("uv is missing from this installation.")
+
+    monkeypatch.setattr(doctor, "find_uv", missing)
     monkeypatch.setattr(doctor.shutil, "which", lambda _: None)
-    assert (doctor.uv().state, doctor.uv().advice) == ("warn", "pip install uv")
+    assert (doctor.uv().state, doctor.uv().advice) == ("bad", "pip install uv")
     assert "apt install g++" in doctor.compiler().advice
 
 

@@ -1,4 +1,4 @@
-"""Environments for a plan: made in parallel, or brought by the user; those that fail leave the plan with a reason."""
+"""Environments for a plan: created in parallel, or given by the user; those that fail leave the plan with a reason."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ ACCELERATORS = {"cpu": "cpu", "cuda": "cuda", "ascend": "ascend"}
 
 
 def environments(plan: RunPlan, screen: Screen) -> tuple[dict[str, Environment], RunPlan]:
-    """Return ready environments by name, and the plan without the cells of those that could not be made."""
+    """Return ready environments by name, and the plan without the cells of those that could not be created."""
     screen.stage("Environments")
-    found = make(plan.environments, plan.options.device, plan.options.brought, screen)
+    found = make(plan.environments, plan.options.device, plan.options.external, screen)
     failed = {name: each.sentence for name, each in found.items() if isinstance(each, made.Failure)}
     ready = {name: each for name, each in found.items() if isinstance(each, made.Environment)}
     if failed:
         plan = plan.without(failed)
     if not plan.cells:
-        raise UserError("No environment could be made: " + " ".join(failed.values()))
+        raise UserError("No environment could be created: " + " ".join(failed.values()))
     return ready, plan
 
 
-def make(names: list[str], device: str, brought: dict[str, str], screen: Screen) -> dict[str, Environment | Failure]:
-    """Make, reuse or examine the environments of these names, in parallel."""
+def make(names: list[str], device: str, external: dict[str, str], screen: Screen) -> dict[str, Environment | Failure]:
+    """Create, reuse or inspect the environments of these names, in parallel."""
     found: dict[str, Environment | Failure] = {}
-    for name in brought.keys() & set(names):
-        found[name] = made.bring(name, Path(brought[name]))
+    for name in external.keys() & set(names):
+        found[name] = made.external_environment(name, Path(external[name]))
     scripted = [name for name in names if frameworks.framework(name.partition("@")[0]).scripted]
-    found |= {name: _own(name) for name in scripted}
+    found |= {name: _own_interpreter(name) for name in scripted}
     wanted = made.plan_environments([name for name in names if name not in found], ACCELERATORS[device])
 
     def report(event: made.Progress) -> None:
@@ -56,12 +56,12 @@ def make(names: list[str], device: str, brought: dict[str, str], screen: Screen)
     return found
 
 
-def _own(name: str) -> Environment:
-    """A scripted framework runs in this interpreter."""
+def _own_interpreter(name: str) -> Environment:
+    """Return this interpreter, in which a scripted framework runs."""
     numpy = version("numpy")
     python = ".".join(map(str, sys.version_info[:3]))
     framework = name.partition("@")[0]
-    return made.Environment(name, framework, numpy, "", Path(sys.executable), python, {"numpy": numpy}, brought=True)
+    return made.Environment(name, framework, numpy, "", Path(sys.executable), python, {"numpy": numpy}, external=True)
 
 
 def note(folder: Path, plan: RunPlan, ready: dict[str, Environment], shared: dict[str, GroupInputs]) -> None:
@@ -77,7 +77,7 @@ def note(folder: Path, plan: RunPlan, ready: dict[str, Environment], shared: dic
                 "python": str(e.python),
                 "python_version": e.python_version,
                 "packages": e.packages,
-                "brought": e.brought,
+                "external": e.external,
             }
             for name, e in ready.items()
         },

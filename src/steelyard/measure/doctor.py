@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from steelyard.environments.execution import InstallError, Log, execute
-from steelyard.environments.install import environments_folder
-from steelyard.environments.listing import Kept, list_environments
+from steelyard.environments.execution import Log
+from steelyard.environments.folders import environments_folder
+from steelyard.environments.install_errors import InstallError
+from steelyard.environments.listing import CachedEnvironment, list_environments
 from steelyard.environments.lock import Lock, read_locks
-from steelyard.environments.pip_settings import PipSettings, read_settings
-from steelyard.environments.tools import Uv, find_uv
+from steelyard.environments.pip_settings import describe_settings, read_pip_settings
+from steelyard.environments.uv import Uv, find_uv
 from steelyard.errors import UserError
 from steelyard.files.paths import cache_folder
 from steelyard.host.machine import Machine, describe
@@ -89,54 +90,40 @@ def _serves(lock: Lock, version: tuple[int, int]) -> bool:
 
 
 def uv() -> Finding:
-    """The fast installer."""
-    program = find_uv()
-    if program is None:
-        return Finding("uv", "warn", "uv is missing; venv and pip do its work, but slowly.", "pip install uv")
-    return Finding("uv", "ok", f"uv makes the environments ({program}).")
+    """The installer."""
+    try:
+        return Finding("uv", "ok", f"uv creates the environments ({find_uv()}).")
+    except UserError as error:
+        return Finding("uv", "bad", str(error), "pip install uv")
 
 
 def pip_settings() -> Finding:
     """What pip is told here, since all of it is handed on to uv."""
     try:
-        told = read_settings().described()
+        told = describe_settings(read_pip_settings())
     except UserError as error:
-        return Finding("pip settings", "bad", str(error), "Mend or remove that file.")
+        return Finding(
+            "pip settings", "bad", str(error), "Fix this first: new environments cannot be created without it."
+        )
     return Finding("pip settings", "ok", f"Found: {told}." if told else "None; the public registry is used.")
 
 
 def registry() -> Finding:
-    """Whether packages can be had, by asking for one small package's versions."""
-    program = find_uv()
-    if program is None:
-        return Finding("registry", "warn", "Not asked, because uv is missing.", "pip install uv")
-    try:
-        settings = read_settings()
-    except UserError as error:
-        return Finding("registry", "bad", str(error), "Mend or remove that file.")
+    """Whether packages can be downloaded: the versions of one small package are looked up."""
     with tempfile.TemporaryDirectory() as folder:
-        return _registry_answer(Uv(program, settings), settings, Path(folder))
-
-
-def _registry_answer(tool: Uv, settings: PipSettings, folder: Path) -> Finding:
-    wanted = folder / "wanted.txt"
-    wanted.write_text("pip\n", "utf-8")
-    command: list[str | Path] = [tool.program, "pip", "compile", "--no-deps", "--no-cache", wanted]
-    if settings.no_index:
-        command.append("--no-index")
-    environ = {**tool.environ(), "UV_HTTP_TIMEOUT": "5", "UV_HTTP_RETRIES": "0"}
-    log = Log(folder / "log")
-    log.begin()
-    try:
-        execute(command, environ, log, limit_s=REGISTRY_LIMIT_S)
-    except InstallError as error:
-        reason = error.complaint.sentence
-        advice = "Environments that exist keep working; new ones need a registry or a find-links folder."
-        return Finding("registry", "warn", f"Packages cannot be had now: {reason}.", advice)
+        try:
+            Uv(Log(Path(folder, "log"))).check_registry(REGISTRY_LIMIT_S)
+        except UserError as error:
+            return Finding(
+                "registry", "bad", str(error), "Fix this first: new environments cannot be created without it."
+            )
+        except InstallError as error:
+            advice = "Environments that exist keep working; new ones need a registry or a find-links folder."
+            return Finding("registry", "warn", f"Packages cannot be downloaded now: {error}.", advice)
     return Finding("registry", "ok", "The package registry answers.")
 
 
-def disk(kept: list[Kept]) -> Finding:
+def disk(kept: list[CachedEnvironment]) -> Finding:
     """Room for the environments that are not there yet."""
     folder = cache_folder()
     existing = next(path for path in (folder, *folder.parents) if path.exists())
@@ -232,7 +219,7 @@ def accelerators(machine: Machine) -> Finding:
     return Finding("accelerators", "ok", "; ".join(found) + "." if found else "None; the CPU is measured.")
 
 
-def environments(kept: list[Kept]) -> Finding:
+def environments(kept: list[CachedEnvironment]) -> Finding:
     """What is made already."""
     if not kept:
         return Finding("environments", "ok", "None yet; the first run makes them.")

@@ -28,7 +28,7 @@ class Options:
     loader_workers: int = 0
     data: str = ""  # folder that holds the official data
     workload_folders: tuple[str, ...] = ()
-    brought: dict[str, str] = field(default_factory=dict)  # environment name -> interpreter
+    external: dict[str, str] = field(default_factory=dict)  # environment name -> interpreter
     seed: int = 1
     delta: float = 0.02
     minutes: float | None = None  # None: as the study says; 0: no limit

@@ -129,7 +129,7 @@ def _check_addressed(options: Options, names: list[str]) -> None:
     for name in addressed:
         if name not in taking_part:
             raise UserError(f"'{name}' takes no part in this run.{nearest(name, names)}")
-    for name in options.brought:
+    for name in options.external:
         if name not in names:
             raise UserError(f"--env {name}: '{name}' takes no part in this run.{nearest(name, names)}")
     offered = {knob for name in taking_part if "@" not in name for knob in frameworks.framework(name).knobs}

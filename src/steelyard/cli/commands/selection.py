@@ -32,7 +32,7 @@ def options_of(arguments: argparse.Namespace, **more: Any) -> Options:
         data=str(Path(arguments.data).expanduser().absolute()) if arguments.data else "",
         batch=_batch(arguments.batch), synthetic=arguments.synthetic,
         workload_folders=tuple(str(Path(folder).expanduser().absolute()) for folder in arguments.workloads),
-        brought=_brought(arguments.env), seed=arguments.seed, silence_s=arguments.silence, **more,
+        external=_external(arguments.env), seed=arguments.seed, silence_s=arguments.silence, **more,
     )  # fmt: skip
 
 
@@ -106,7 +106,7 @@ def _batch(number: int | None) -> int:
     return number or 0
 
 
-def _brought(texts: list[str]) -> dict[str, str]:
+def _external(texts: list[str]) -> dict[str, str]:
     found = {}
     for text in texts:
         name, equals, python = text.partition("=")
