@@ -148,6 +148,12 @@ def test_byte_code_written_by_an_import_does_not_change_the_stamp(created: Path)
     assert stamp(created) == before
 
 
+def test_a_cache_behind_a_symbolic_link_has_the_same_stamp(created: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(created.parent, target_is_directory=True)
+    assert stamp(link / created.name) == stamp(created)
+
+
 def test_an_unfinished_environment_is_never_used(created: Path, fake_uv: FakeUv, tiny: EnvironmentSpec) -> None:
     (created / MARKER).unlink()
     assert [one.state for one in list_environments()] == ["unfinished"]
@@ -205,6 +211,12 @@ def test_the_log_contains_the_output_of_uv_without_credentials(fake_uv: FakeUv, 
     log = Path(str(caught.value).rsplit(" ", 1)[1]).read_text()
     assert "https://***@host/simple" in log
     assert "secret" not in log + str(caught.value)
+
+
+def test_a_python_that_this_machine_does_not_have_is_named(tiny: EnvironmentSpec) -> None:
+    # The real uv: it knows no download of this version.
+    with pytest.raises(UserError, match=r"it needs Python 3\.99, .*: the required Python is not installed.*--env"):
+        ensure(replace(tiny, python_version="3.99"))
 
 
 def test_one_failure_does_not_stop_the_others(fake_uv: FakeUv, tiny: EnvironmentSpec, events: Events) -> None:

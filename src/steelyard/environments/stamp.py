@@ -17,7 +17,8 @@ def stamp(folder: Path) -> str:
     Byte-code caches do not count, because Python writes them at any time.
     """
     # Without pyvenv.cfg the interpreter would be the base interpreter and find other packages.
-    settings = _file_facts(folder / "pyvenv.cfg")
+    # Resolved, so that the stamp is the same through a symbolic link.
+    settings = _file_facts((folder / "pyvenv.cfg").resolve())
     return stamp_of(python_in(folder), map(str, site_folders(folder)), settings)
 
 

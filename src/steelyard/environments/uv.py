@@ -84,7 +84,7 @@ class Uv:
         try:
             execute([self.program, "venv", "--no-project", "--python", python, folder], self.environ(), self.log)
         except InstallError as error:
-            raise InstallError(f"setting up Python {python_version} failed: {error}") from error
+            raise InstallError(f"it needs Python {python_version}, which could not be set up: {error}") from error
 
     def has(self, folder: Path, requirement: str, index: str = "") -> bool:
         """Return whether a package can be installed, from `index` alone if one is given."""
