@@ -7,6 +7,7 @@ neither: both ways take a time that grows with its files.
 
 import os
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -15,11 +16,9 @@ from pathlib import Path
 
 from benchmarks.rows import Row
 from steelyard.environments import EnvironmentSpec, ensure, plan_environments, read_locks
-from steelyard.environments.execution import Log, remove_folder
-from steelyard.environments.install import Filling, install
-from steelyard.environments.pip_settings import read_settings
+from steelyard.environments.folders import python_in, remove_folder
+from steelyard.environments.install import install
 from steelyard.environments.progress import quiet
-from steelyard.environments.tools import Pip
 
 PAIRS = 3
 
@@ -50,13 +49,13 @@ def smallest() -> EnvironmentSpec:
 
 def rows(spec: EnvironmentSpec, folder: Path) -> list[Row]:
     """Measure all ways in turn."""
-    ensure(spec)
-    with_pip(spec, folder / "pip")  # warms pip's cache, as uv's is warm by now
+    python = ensure(spec).python
+    with_pip(python, spec, folder / "pip")  # warms pip's cache, as uv's is warm by now
     reuse, remake, pip = [], [], []
     for _ in range(PAIRS):
         reuse.append(seconds(lambda: ensure(spec)))
         remake.append(seconds(lambda: install(spec, folder / "again", quiet)))
-        pip.append(seconds(lambda: with_pip(spec, folder / "pip")))
+        pip.append(seconds(lambda: with_pip(python, spec, folder / "pip")))
     detail = f"{spec.framework}, medians of {PAIRS}: venv + pip {statistics.median(pip):.2f} s"
     return [
         row("set-up of a cached environment (verified) over venv + pip", reuse, pip, detail),
@@ -64,14 +63,14 @@ def rows(spec: EnvironmentSpec, folder: Path) -> list[Row]:
     ]
 
 
-def with_pip(spec: EnvironmentSpec, folder: Path) -> None:
-    """The way without steelyard and uv."""
-    log = Log(folder.with_suffix(".log"))
-    log.begin()
+def with_pip(python: Path, spec: EnvironmentSpec, folder: Path) -> None:
+    """Do the same with the standard library's venv and its pip, with the same Python and the same pinned packages."""
     remove_folder(folder)
-    tool = Pip(read_settings())
-    tool.create(folder, spec.python_version, log)
-    Filling(spec.name, spec.lock, folder, log, quiet).fill(tool)
+    subprocess.run([python, "-m", "venv", folder], check=True)
+    pins = folder / "lock.txt"
+    pins.write_text("\n".join(spec.lock.pins) + "\n", "utf-8")
+    options = ["--quiet", "--no-deps", "--disable-pip-version-check", "-r", pins]
+    subprocess.run([python_in(folder), "-m", "pip", "install", *options], check=True)
 
 
 def seconds(work: Callable[[], object]) -> float:

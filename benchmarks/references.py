@@ -17,8 +17,7 @@ from benchmarks.implementations import HERE, BenchmarkError, planned_for, row, r
 from benchmarks.rows import Row
 from steelyard import environments
 from steelyard.catalog import frameworks
-from steelyard.environments.pip_settings import read_settings
-from steelyard.environments.tools import Uv, find_uv
+from steelyard.environments.uv import Uv, open_log
 from steelyard.files import paths
 
 if TYPE_CHECKING:
@@ -83,11 +82,23 @@ def install(name: str, python: Path) -> Path:
     wanted = HERE / "frameworks" / name / "requirements.txt"
     said = wanted.read_bytes() if wanted.is_file() else b""
     folder = paths.cache_folder() / "references" / f"{name}-{hashlib.sha256(said).hexdigest()[:12]}"
-    uv = find_uv()
-    if said and not folder.is_dir() and uv:
+    if said and not folder.is_dir():
+        uv = Uv(open_log(f"references-{name}"))
         partial = folder.with_name(f".{folder.name}.partial")
-        command = [uv, "pip", "install", "--quiet", "--no-deps", "--python", python, "--target", partial, "-r", wanted]
-        subprocess.run(command, env=Uv(uv, read_settings()).environ(), check=True)
+        command = [
+            uv.program,
+            "pip",
+            "install",
+            "--quiet",
+            "--no-deps",
+            "--python",
+            python,
+            "--target",
+            partial,
+            "-r",
+            wanted,
+        ]
+        subprocess.run(command, env=uv.environ(), check=True)
         partial.rename(folder)
     return folder
 

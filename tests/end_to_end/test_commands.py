@@ -160,7 +160,7 @@ def test_an_interpreter_that_is_missing_or_no_python_is_named(said: Said, tmp_pa
     assert f"--env pytorch={missing}: there is no such file." in err
     code, _, err = said(*asked, f"pytorch={tmp_path}")
     assert code == 2
-    assert f"--env pytorch={tmp_path} is a folder; name the interpreter in it" in err
+    assert f"--env pytorch={tmp_path} is a folder. Name the interpreter in it" in err
     assert "Traceback" not in err
 
 

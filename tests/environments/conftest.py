@@ -1,13 +1,13 @@
-"""A cache of its own for each test, a tiny framework's lock, and a stand-in for uv."""
+"""A cache of its own for each test, a tiny framework's lock file, and a stand-in for uv."""
 
 import shutil
 import sys
 from pathlib import Path
 
 import pytest
-from environment_doubles import FakeUv, Heard
+from environment_doubles import Events, FakeUv
 
-from steelyard.environments import tools
+from steelyard.environments import uv
 from steelyard.environments.lock import parse_lock
 from steelyard.environments.spec import EnvironmentSpec
 
@@ -32,25 +32,25 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def heard() -> Heard:
-    return Heard([])
+def events() -> Events:
+    return Events([])
 
 
 @pytest.fixture
 def fake_uv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeUv:
-    """The stand-in as the only uv there is."""
+    """A stand-in that is used in place of uv."""
     folder = tmp_path / "fake"
     folder.mkdir()
     shutil.copy(Path(__file__).parent / "fake_uv.py", folder)
     program = folder / "uv"
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{folder}/fake_uv.py" "$@"\n')
     program.chmod(0o755)
-    monkeypatch.setattr(tools, "find_uv", lambda: program)
+    monkeypatch.setattr(uv, "find_uv", lambda: program)
     return FakeUv(folder)
 
 
 @pytest.fixture
 def tiny() -> EnvironmentSpec:
-    """What to make."""
+    """The specification of the tiny framework's environment."""
     lock = parse_lock("tiny-1.2.3-cpu", TINY_LOCK)
     return EnvironmentSpec("tiny", "tiny", "1.2.3", "cpu", lock, OWN_PYTHON)

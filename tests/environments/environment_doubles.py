@@ -1,4 +1,4 @@
-"""What tests of environments set up and look at: a stand-in for uv, and a listener."""
+"""What tests of environments control and read: a stand-in for uv, and recorded progress events."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,21 +8,21 @@ from steelyard.environments.progress import Progress
 
 @dataclass
 class FakeUv:
-    """The stand-in: its mood can be set, its askings read."""
+    """The stand-in for uv, see `fake_uv.py`."""
 
     folder: Path
 
-    def be(self, mood: str) -> None:
-        (self.folder / "mood").write_text(mood)
+    def behave(self, behaviour: str) -> None:
+        (self.folder / "behaviour").write_text(behaviour)
 
-    def asked(self, words: str) -> int:
-        """How often a command that begins with these words came."""
-        path = self.folder / "asked"
+    def count(self, words: str) -> int:
+        """How often it was called with a command that begins with these words."""
+        path = self.folder / "calls"
         return sum(line.startswith(words) for line in path.read_text().splitlines()) if path.exists() else 0
 
 
 @dataclass
-class Heard:
+class Events:
     """Collects progress events."""
 
     events: list[Progress]

@@ -1,6 +1,6 @@
-"""A stand-in for uv: makes real, empty virtual environments and writes a tiny framework into them.
+"""A stand-in for uv: creates real, empty virtual environments and writes a tiny framework into them.
 
-What it should do wrong is read from a file beside it, `mood`; what it was asked is kept in `asked`.
+The file `behaviour` next to it says what to do wrong; its calls are recorded in `calls`.
 """
 
 import base64
@@ -14,7 +14,7 @@ HERE = Path(__file__).parent
 
 
 def site_of(python: str) -> Path:
-    """The package folder of an environment that this stand-in made."""
+    """The package folder of an environment that this stand-in created."""
     return next(Path(python).parents[1].glob("lib/python*/site-packages"))
 
 
@@ -42,37 +42,35 @@ def write_package(site: Path, version: str, body: str) -> None:
     (site / info / "RECORD").write_text(record + f"{info}/RECORD,,\n", "utf-8")
 
 
-def install(arguments: list[str], mood: str) -> None:
-    """Fill the environment, or fail as the mood says."""
-    if mood.startswith("says:"):
-        sys.stderr.write(mood.removeprefix("says:"))
+def install(arguments: list[str], behaviour: str) -> None:
+    """Fill the environment, or fail in the way that `behaviour` names."""
+    if behaviour.startswith("prints:"):
+        sys.stderr.write(behaviour.removeprefix("prints:"))
         sys.exit(1)
-    if mood == "killed":
+    if behaviour == "killed":
         os.kill(os.getpid(), 9)
     if "--dry-run" in arguments:
-        sys.exit(0 if mood == "offers" else 1)
-    version = "9.9.9" if mood == "wrong version" else "1.2.3"
-    body = "raise ImportError('libtiny.so: cannot open shared object file')" if mood == "broken" else ""
+        sys.exit(0 if behaviour == "has the small build" else 1)
+    version = "9.9.9" if behaviour == "wrong version" else "1.2.3"
+    body = "raise ImportError('libtiny.so: cannot open shared object file')" if behaviour == "broken" else ""
     print("Downloading tiny-framework (2.0MiB)\n Downloaded tiny-framework\nPrepared 1 package in 3ms")
     where = Path(arguments[arguments.index("--target") + 1]) if "--target" in arguments else None
     site = where or site_of(arguments[arguments.index("--python") + 1])
     write_package(site, version, body)
-    if mood == "incomplete":
+    if behaviour == "incomplete":
         (site / "tinyframework" / "kernels.py").unlink()
 
 
 def main() -> None:
-    """Answer as uv would."""
+    """Do what uv would do."""
     arguments = sys.argv[1:]
-    with (HERE / "asked").open("a") as stream:
+    with (HERE / "calls").open("a") as stream:
         stream.write(" ".join(arguments) + "\n")
-    mood = (HERE / "mood").read_text() if (HERE / "mood").exists() else ""
+    behaviour = (HERE / "behaviour").read_text() if (HERE / "behaviour").exists() else ""
     if arguments[0] == "venv":
         venv.create(arguments[-1], symlinks=True)
-    elif arguments[:2] == ["cache", "dir"]:
-        print(HERE)
     elif arguments[:2] == ["pip", "install"]:
-        install(arguments, mood)
+        install(arguments, behaviour)
 
 
 if __name__ == "__main__":

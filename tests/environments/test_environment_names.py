@@ -1,4 +1,4 @@
-"""Names a person types become specifications, or a sentence."""
+"""The names that a user types become specifications, or an error in one sentence."""
 
 from dataclasses import replace
 
@@ -21,17 +21,17 @@ def test_two_versions_side_by_side_are_two_folders() -> None:
     assert list(plan) == ["tensorflow@2.21.0", "tensorflow@2.20.0"]
 
 
-def test_an_unknown_framework_is_answered_with_the_nearest() -> None:
+def test_an_unknown_framework_suggests_the_closest() -> None:
     with pytest.raises(UserError, match=r"no framework 'pytroch'. Did you mean 'pytorch'\?"):
         plan_environments(["pytroch"])
 
 
-def test_an_unknown_version_is_answered_with_the_nearest_and_a_way_out() -> None:
+def test_an_unknown_version_suggests_the_closest_and_an_alternative() -> None:
     with pytest.raises(UserError, match=r"no lock file for tensorflow 2\.21\.1\. Did you mean '2\.21\.0'\?.*--env"):
         plan_environments(["tensorflow@2.21.1"])
 
 
-def test_an_unknown_accelerator_is_answered_with_the_nearest() -> None:
+def test_an_unknown_accelerator_suggests_the_closest() -> None:
     with pytest.raises(UserError, match=r"no accelerator 'cudda'. Did you mean 'cuda'\?"):
         plan_environments(["jax"], "cudda")
 
@@ -40,7 +40,7 @@ def test_a_framework_without_a_lock_for_the_accelerator_fails_alone() -> None:
     plan = plan_environments(["mxnet", "jax"], "cuda")
     failure = plan["mxnet"]
     assert isinstance(failure, Failure)
-    assert failure.sentence.startswith("mxnet has no lock file for cuda (there is 1.9.1 for cpu)")
+    assert failure.sentence.startswith("mxnet has no lock file for cuda (only 1.9.1 for cpu)")
     assert isinstance(plan["jax"], EnvironmentSpec)
 
 

@@ -1,4 +1,4 @@
-"""Every lock file that ships says what it must, and pins everything."""
+"""Every lock file has a complete header and pins every package."""
 
 import re
 from itertools import pairwise
@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 from steelyard.environments.install import pins_with
-from steelyard.environments.lock import Lock, build_without, parse_lock, read_locks, version_order
+from steelyard.environments.lock import Lock, large_build, parse_lock, read_locks, version_order
 
 LOCKS = read_locks()
 
@@ -27,7 +27,7 @@ def test_a_locks_name_header_and_pins_agree(lock: Lock) -> None:
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.stem)
-def test_a_lock_says_whether_it_was_ever_run(lock: Lock) -> None:
+def test_a_lock_file_states_whether_it_was_ever_run(lock: Lock) -> None:
     assert bool(lock.untested) != bool(lock.facts.get("tried"))
     assert bool(lock.untested) == (lock.accelerator != "cpu")
 
@@ -44,17 +44,17 @@ def test_the_newest_version_comes_first() -> None:
             assert version_order(before.version) > version_order(after.version)
 
 
-def test_a_small_build_replaces_the_plain_pin_and_has_a_plain_way_out() -> None:
+def test_a_small_build_replaces_the_normal_pin_and_names_an_alternative() -> None:
     small = [lock for lock in LOCKS if "small build" in lock.facts]
     assert small
     for lock in small:
         pins = pins_with(lock.pins, lock.facts["small build"])
         assert lock.facts["small build"] in pins
         assert len(pins) == len(lock.pins)
-        assert build_without(lock).framework == lock.framework
+        assert large_build(lock).framework == lock.framework
         assert lock.facts["otherwise because"]
 
 
-def test_a_header_without_an_import_name_is_refused_by_name() -> None:
-    with pytest.raises(ValueError, match=r"lock file x\.txt does not say 'import'"):
+def test_a_header_without_an_import_name_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"the header of lock file x\.txt lacks 'import'"):
         parse_lock("x", "# framework = x\n# version = 1\n# accelerator = cpu\n\nx==1\n")

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.environments.complaint import Complaint
-from steelyard.environments.execution import InstallError
+from steelyard.environments.install_errors import InstallError
+from steelyard.environments.uv import Uv
+from steelyard.errors import UserError
 from steelyard.host import describe
 from steelyard.host.noise import HostNoise
 from steelyard.measure import doctor
@@ -43,17 +44,17 @@ def test_an_unreachable_registry_is_a_warning_with_the_reason(
 
 
 def test_a_reachable_registry_is_ok(monkeypatch: pytest.MonkeyPatch) -> None:
-    commands = []
-    monkeypatch.setattr(doctor, "execute", lambda command, *_, **__: commands.append(command))
+    limits = []
+    monkeypatch.setattr(Uv, "check_registry", lambda _, limit_s: limits.append(limit_s))
     assert doctor.registry().state == "ok"
-    assert len(commands) == 1
+    assert len(limits) == 1
 
 
 def test_a_registry_that_refuses_the_credentials_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object, **__: object) -> None:
-        raise InstallError(Complaint("credentials", "the registry refused the credentials"))
+    def refuse(*_: object) -> None:
+        raise InstallError("the registry refused the credentials")
 
-    monkeypatch.setattr(doctor, "execute", refuse)
+    monkeypatch.setattr(Uv, "check_registry", refuse)
     assert "refused the credentials" in doctor.registry().sentence
 
 
@@ -86,9 +87,12 @@ def test_noise_is_high_low_or_unknown() -> None:
 
 
 def test_missing_tools_are_reported_with_the_command_that_installs_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "find_uv", lambda: None)
+    def missing() -> None:
+        raise UserError("uv is missing from this installation.")
+
+    monkeypatch.setattr(doctor, "find_uv", missing)
     monkeypatch.setattr(doctor.shutil, "which", lambda _: None)
-    assert (doctor.uv().state, doctor.uv().advice) == ("warn", "pip install uv")
+    assert (doctor.uv().state, doctor.uv().advice) == ("bad", "pip install uv")
     assert "apt install g++" in doctor.compiler().advice
 
 

@@ -68,7 +68,7 @@ def write_run(root, scripts, wanted=None, sources=("pipeline", "cached"), **head
             "python": f"/envs/{name}/bin/python",
             "python_version": "3.11.7",
             "packages": {"numpy": "2.0.0"},
-            "brought": True,
+            "external": True,
         }
         for name in planned.environments
     }

@@ -211,7 +211,7 @@ def test_nothing_from_the_record_becomes_markup(recorded_view):
                 "python": HOSTILE,
                 "python_version": HOSTILE,
                 "packages": {HOSTILE: HOSTILE},
-                "brought": True,
+                "external": True,
             }
         },
         inputs={HOSTILE: {"origin": HOSTILE, "identity": HOSTILE}},

@@ -1,8 +1,8 @@
 """Lock files: one framework at one version for one accelerator, every package pinned.
 
-A lock is a requirements file whose leading comment lines hold facts, `# key = value`. The framework's
-name, import name and vendor live there as data, so that no code has to know them. The pins come from
-`uv pip compile --universal --no-annotate --no-header`, so one file serves every Python in its range.
+A lock file is a requirements file that starts with facts in comment lines, `# key = value`. The framework's
+name, import name and vendor are data in it, so that no code names them. The pins come from
+`uv pip compile --universal --no-annotate --no-header`, so one file is valid for every Python in its range.
 """
 
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class Lock:
 
     @property
     def import_name(self) -> str:
-        """The module that must import for the environment to be whole."""
+        """The framework's module, which must import in a working environment."""
         return self.facts["import"]
 
     @property
@@ -50,12 +50,12 @@ class Lock:
 
     @property
     def installed_bytes(self) -> int:
-        """About how much disk the environment takes; 0 when nobody has measured it."""
+        """The approximate disk space of the environment; 0 when it was not measured."""
         return int(self.facts.get("installed mb", "0")) * 1_000_000
 
     @property
     def untested(self) -> str:
-        """Why this lock has never been run, or nothing when it has."""
+        """Why this lock has never been run; empty when it has been."""
         return self.facts.get("untested", "")
 
 
@@ -66,13 +66,13 @@ def python_pair(version: str) -> tuple[int, int]:
 
 
 def version_order(version: str) -> tuple[int, ...]:
-    """A sort key for release numbers; a local part such as `+cpu` does not count."""
+    """Return a sort key for release numbers; a local part such as `+cpu` is ignored."""
     parts = version.partition("+")[0].split(".")
     return tuple(int(part) if part.isdigit() else 0 for part in parts)
 
 
 def parse_lock(stem: str, text: str) -> Lock:
-    """Read a lock file's text. Raises `ValueError` naming the file and the key that is missing."""
+    """Read a lock file's text. Raises `ValueError` with the file and the key that is missing."""
     facts: dict[str, str] = {}
     pins: list[str] = []
     for line in text.splitlines():
@@ -84,23 +84,23 @@ def parse_lock(stem: str, text: str) -> Lock:
             pins.append(line.strip())
     for key in ("framework", "version", "accelerator", "import", "distribution", "python"):
         if key not in facts:
-            raise ValueError(f"lock file {stem}.txt does not say '{key}' in its header")
+            raise ValueError(f"the header of lock file {stem}.txt lacks '{key}'")
     return Lock(stem, text, facts, tuple(pins))
 
 
 def read_locks(folder: Path = LOCKS) -> list[Lock]:
-    """All lock files of a folder, by framework, newest version first."""
+    """Return all lock files of a folder, by framework, newest version first."""
     locks = [parse_lock(path.stem, path.read_text("utf-8")) for path in sorted(folder.glob("*.txt"))]
     newest_first = sorted(locks, key=lambda lock: version_order(lock.version), reverse=True)
     return sorted(newest_first, key=lambda lock: (lock.framework, lock.accelerator != "cpu"))
 
 
 def framework_names(locks: list[Lock]) -> list[str]:
-    """The frameworks that have a lock file."""
+    """Return the frameworks that have a lock file."""
     return sorted({lock.framework for lock in locks})
 
 
-def build_without(lock: Lock) -> Lock:
-    """The lock to use when the vendor's small build named by `lock` is nowhere to be had."""
+def large_build(lock: Lock) -> Lock:
+    """Return the lock to use when the vendor's small build named in `lock` is not available."""
     stem = lock.facts["otherwise"].removesuffix(".txt")
     return parse_lock(stem, (LOCKS / f"{stem}.txt").read_text("utf-8"))

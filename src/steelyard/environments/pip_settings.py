@@ -1,188 +1,122 @@
-"""The settings of pip, read as pip reads them, and handed on to uv, which does not read them.
+"""pip's settings, translated for uv, which does not read them: on many machines only pip is set up.
 
-They are read from the same files and variables, not by running pip, which takes half a second and may
-not be there at all; a test holds the two answers against each other.
+They are read from pip's files and variables and not from `pip config list`, which takes half a second and
+needs a pip in this interpreter. A test compares the two.
 
-Order of precedence (pip's documentation, "Configuration"): the global file, the user's file, the site
-file of the interpreter, the file that PIP_CONFIG_FILE names, the PIP_* variables; later ones win. Within
-files, a section `[install]` wins over `[global]`. With PIP_CONFIG_FILE naming a file that exists, the
-user's file is not read; with PIP_CONFIG_FILE=/dev/null no file is.
+Order of precedence (pip's documentation, "Configuration"), later ones win: the global file, the user's file,
+the file of the interpreter, the file named by PIP_CONFIG_FILE, the PIP_* variables. In the files, `[install]`
+wins over `[global]`. When PIP_CONFIG_FILE names an existing file, the user's file is not read; when it is
+/dev/null, no file is read.
 """
 
 import configparser
 import os
-import re
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+import platformdirs
+
+from steelyard.environments.install_errors import redact
 from steelyard.errors import UserError
 
-LISTS = ("extra_index_url", "find_links", "trusted_host")
-SWITCHES = ("no_index",)
-SECTIONS = ("global", "install", ":env:")
-CREDENTIALS = re.compile(r"(?<=://)[^/\s'\"]+@")
+LISTS = ("extra-index-url", "find-links", "trusted-host")
+NAMES = ("index-url", "no-index", "cert", "client-cert", "proxy", "timeout", "retries", "keyring-provider", *LISTS)
 
 
-@dataclass(frozen=True)
-class PipSettings:
-    """What decides where packages come from. Empty means that pip has no opinion."""
+def read_pip_settings() -> dict[str, str]:
+    """Return the settings that decide where `pip install` finds packages; the parts of a list are separated by blanks.
 
-    index_url: str = ""
-    extra_index_url: tuple[str, ...] = ()
-    find_links: tuple[str, ...] = ()
-    no_index: bool = False
-    cert: str = ""
-    client_cert: str = ""
-    trusted_host: tuple[str, ...] = ()
-    proxy: str = ""
-    timeout: str = ""
-    retries: str = ""
-    keyring_provider: str = ""
-
-    def described(self) -> str:
-        """One line for a person, without credentials."""
-        told = [
-            f"{field.name.replace('_', '-')} = {_shown(value)}"
-            for field in fields(self)
-            if (value := getattr(self, field.name))
-        ]
-        return redact(", ".join(told))
+    Raises `UserError` for a file that cannot be read and for a `no-index` that is neither yes nor no.
+    """
+    sections: dict[str, dict[str, str]] = {"global": {}, "install": {}}
+    for path in _files():
+        parser = _parsed(path)
+        for name, section in sections.items():
+            section.update(_normalised(parser.items(name) if parser.has_section(name) else ()))
+    variables = _normalised((name[4:], value) for name, value in os.environ.items() if name.startswith("PIP_"))
+    layers = (*sections.values(), variables)
+    # An empty value counts as not set.
+    settings = {name: value for layer in layers for name, value in layer.items() if value and name in NAMES}
+    no_index(settings)
+    return settings
 
 
-def redact(text: str) -> str:
-    """The text without the user names and passwords of its URLs."""
-    return CREDENTIALS.sub("***@", text)
+def describe_settings(settings: Mapping[str, str]) -> str:
+    """Return the settings in one line, without credentials."""
+    return redact(", ".join(f"{name} = {value}" for name, value in settings.items()))
 
 
-def read_settings(environ: Mapping[str, str] | None = None) -> PipSettings:
-    """The settings that `pip install` would use here. Raises `UserError` for a file that cannot be read."""
-    return settle(read_files(os.environ if environ is None else environ))
+def no_index(settings: Mapping[str, str]) -> bool:
+    """Return whether packages come from `find-links` alone."""
+    value = settings.get("no-index", "no").lower()
+    if value not in ("y", "yes", "t", "true", "on", "1", "n", "no", "f", "false", "off", "0"):
+        raise UserError(f"pip's setting no-index is '{value}'. Change it to yes or no.")
+    return value[0] in "yt1" or value == "on"
 
 
-def read_files(environ: Mapping[str, str]) -> dict[str, str]:
-    """`section.key` -> value, from the files and variables that pip would read."""
-    told: dict[str, str] = {}
-    for path in configuration_files(environ):
-        told.update(_read_file(path))
-    for name, value in environ.items():
-        if name.startswith("PIP_"):
-            told[f":env:.{_key(name[4:])}"] = value
-    return told
+def uv_variables(settings: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that make uv use these settings, except those that the user has set for uv in `own`.
+
+    Variables and not arguments, because a URL with a password must not be visible in the process list.
+    pip takes the best version over all indexes. uv must do so as well: its default, the first index that has
+    the package, misses a pinned version whenever another index holds an older copy.
+    """
+    get = settings.get
+    cert = get("cert", "")
+    variables = {
+        "UV_DEFAULT_INDEX": get("index-url"),
+        "UV_INDEX": get("extra-index-url"),
+        "UV_FIND_LINKS": get("find-links", "").replace(" ", ","),
+        "UV_INDEX_STRATEGY": "unsafe-best-match",
+        "UV_INSECURE_HOST": get("trusted-host"),
+        "UV_HTTP_TIMEOUT": get("timeout", "").partition(".")[0],
+        "UV_HTTP_RETRIES": get("retries"),
+        "UV_KEYRING_PROVIDER": "subprocess" if get("keyring-provider") == "subprocess" else "",
+        "SSL_CERT_DIR" if Path(cert).is_dir() else "SSL_CERT_FILE": cert,
+        "SSL_CLIENT_CERT": get("client-cert"),
+        **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), get("proxy")),
+    }
+    older_names = {"UV_DEFAULT_INDEX": "UV_INDEX_URL", "UV_INDEX": "UV_EXTRA_INDEX_URL"}
+    return {
+        name: value
+        for name, value in variables.items()
+        if value and name not in own and older_names.get(name) not in own
+    }
 
 
-def configuration_files(environ: Mapping[str, str]) -> list[Path]:
-    """The files pip reads, the one that wins last."""
-    named = environ.get("PIP_CONFIG_FILE")
+def _files() -> list[Path]:
+    """Return the files that pip reads, the one that wins last."""
+    named = os.environ.get("PIP_CONFIG_FILE", "")
     if named == os.devnull:
         return []
-    home = Path(environ.get("HOME") or environ.get("USERPROFILE") or Path.home())
+    folders = platformdirs.site_config_dir("pip", appauthor=False, multipath=True).split(os.pathsep)
+    if os.name != "nt" and sys.platform != "darwin":
+        folders.append("/etc")
+    if not Path(named).is_file():
+        home = Path.home()
+        folders.append(str(home / ("pip" if os.name == "nt" else ".pip")))
+        folders += [str(home / ".config" / "pip")] if sys.platform == "darwin" else []
+        folders.append(platformdirs.user_config_dir("pip", appauthor=False, roaming=True))
+    folders.append(sys.prefix)
     name = "pip.ini" if os.name == "nt" else "pip.conf"
-    paths = [folder / name for folder in _global_folders(environ)]
-    if not (named and Path(named).exists()):
-        legacy = home / ("pip" if os.name == "nt" else ".pip")
-        paths += [legacy / name, _user_folder(environ, home) / name]
-    paths.append(Path(sys.prefix) / name)
-    return paths + ([Path(named)] if named else [])
+    return [Path(folder, name) for folder in folders] + ([Path(named)] if named else [])
 
 
-def settle(told: Mapping[str, str]) -> PipSettings:
-    """Merge `section.key` values; empty values count as not said. Raises `UserError` for a bad switch."""
-    merged: dict[str, str] = {}
-    for section in SECTIONS:
-        for key, value in told.items():
-            of, _, name = key.rpartition(".")
-            if of == section and value:
-                merged["timeout" if name == "default-timeout" else name] = value
-    found: dict[str, object] = {}
-    for field in fields(PipSettings):
-        if said := merged.get(field.name.replace("_", "-")):
-            found[field.name] = _typed(field.name, said)
-    return PipSettings(**found)  # type: ignore[arg-type]
-
-
-def uv_variables(settings: PipSettings, own: Mapping[str, str]) -> dict[str, str]:
-    """The variables that make uv do what pip would. What the user told uv itself (`own`) wins.
-
-    Variables, not arguments: a URL with a password must not stand in the list of processes. With several
-    indexes pip takes the best version of all, and so must uv: its default, the first index that knows
-    the name, would miss pins whenever an extra index holds an older copy.
-    """
-    proxy = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), settings.proxy)
-    folder = Path(settings.cert).is_dir() if settings.cert else False
-    variables = {
-        "UV_DEFAULT_INDEX": settings.index_url,
-        "UV_INDEX": " ".join(settings.extra_index_url),
-        "UV_FIND_LINKS": ",".join(settings.find_links),
-        "UV_INDEX_STRATEGY": "unsafe-best-match",
-        "SSL_CERT_DIR" if folder else "SSL_CERT_FILE": settings.cert,
-        "SSL_CLIENT_CERT": settings.client_cert,
-        "UV_INSECURE_HOST": " ".join(settings.trusted_host),
-        "UV_HTTP_TIMEOUT": str(int(float(settings.timeout))) if settings.timeout else "",
-        "UV_HTTP_RETRIES": settings.retries,
-        "UV_KEYRING_PROVIDER": "subprocess" if settings.keyring_provider == "subprocess" else "",
-        **proxy,
-    }
-    rivals = {"UV_DEFAULT_INDEX": "UV_INDEX_URL", "UV_INDEX": "UV_EXTRA_INDEX_URL"}
-    return {
-        name: value for name, value in variables.items() if value and name not in own and rivals.get(name) not in own
-    }
-
-
-def pip_variables(settings: PipSettings) -> dict[str, str]:
-    """The same settings for a pip that reads no file: nothing else of the user's pip habits takes part."""
-    variables = {"PIP_CONFIG_FILE": os.devnull, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1"}
-    for field in fields(settings):
-        if value := getattr(settings, field.name):
-            variables[f"PIP_{field.name.upper()}"] = _shown(value)
-    return variables
-
-
-def _typed(name: str, value: str) -> str | bool | tuple[str, ...]:
-    if name in LISTS:
-        return tuple(value.split())
-    if name not in SWITCHES:
-        return value
-    if value.lower() in ("y", "yes", "t", "true", "on", "1"):
-        return True
-    if value.lower() in ("n", "no", "f", "false", "off", "0"):
-        return False
-    raise UserError(f"pip's setting {name.replace('_', '-')} is '{value}'; write yes or no.")
-
-
-def _shown(value: str | bool | tuple[str, ...]) -> str:
-    if isinstance(value, bool):
-        return "1" if value else "0"
-    return value if isinstance(value, str) else " ".join(value)
-
-
-def _read_file(path: Path) -> dict[str, str]:
+def _parsed(path: Path) -> configparser.RawConfigParser:
     parser = configparser.RawConfigParser()
     try:
         parser.read(path, "utf-8")
     except (configparser.Error, UnicodeDecodeError) as error:
-        raise UserError(f"pip's settings file {path} cannot be read: {redact(str(error))}.") from error
-    return {f"{section}.{_key(name)}": value for section in parser.sections() for name, value in parser.items(section)}
+        reason = redact(" ".join(str(error).split()))
+        raise UserError(f"pip's configuration file {path} cannot be read ({reason}). Correct or remove it.") from error
+    return parser
 
 
-def _key(name: str) -> str:
-    return name.lower().replace("_", "-").removeprefix("--")
-
-
-def _global_folders(environ: Mapping[str, str]) -> list[Path]:
-    if os.name == "nt":
-        return [Path(environ.get("PROGRAMDATA", "C:\\ProgramData")) / "pip"]
-    if sys.platform == "darwin":
-        return [Path("/Library/Application Support/pip")]
-    folders = environ.get("XDG_CONFIG_DIRS") or "/etc/xdg"
-    return [*(Path(folder) / "pip" for folder in folders.split(os.pathsep) if folder), Path("/etc")]
-
-
-def _user_folder(environ: Mapping[str, str], home: Path) -> Path:
-    if os.name == "nt":
-        return Path(environ.get("APPDATA") or home / "AppData" / "Roaming") / "pip"
-    mac = home / "Library" / "Application Support" / "pip"
-    if sys.platform == "darwin" and mac.is_dir():
-        return mac
-    return Path(environ.get("XDG_CONFIG_HOME") or home / ".config") / "pip"
+def _normalised(items: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return the settings under the names of pip's documentation."""
+    found = {}
+    for key, value in items:
+        name = key.lower().replace("_", "-").removeprefix("--")
+        found["timeout" if name == "default-timeout" else name] = " ".join(value.split())
+    return found

@@ -1,7 +1,7 @@
-"""Run by the interpreter under examination (as `-c` text): says in one JSON line what it is and holds.
+"""Run by the interpreter that is inspected (as `-c` text): prints its version and packages as one line of JSON.
 
-Standard library only, and plain enough for interpreters older than the oldest we accept, so that those
-can be refused by their version and not by a syntax error.
+Standard library only. The syntax also works in interpreters that are too old for steelyard, so that those
+are refused for their version and not for a syntax error.
 """
 
 import json
@@ -10,7 +10,7 @@ import sys
 
 
 def installed() -> "dict[str, str]":
-    """Every distribution on the path and its version; the first one found wins, as it does on import."""
+    """Return every distribution on the path with its version; the first one found wins, as on import."""
     from importlib.metadata import distributions
 
     packages: dict[str, str] = {}
@@ -22,7 +22,7 @@ def installed() -> "dict[str, str]":
 
 
 def provider(module_name: str) -> str:
-    """Name of the distribution that ships the module, or an empty string."""
+    """Return the distribution that contains the module, or an empty string."""
     from importlib.metadata import packages_distributions
 
     names = packages_distributions().get(module_name) or [""]
@@ -30,10 +30,9 @@ def provider(module_name: str) -> str:
 
 
 def describe(module_name: str) -> "dict[str, object]":
-    """Import the module and say what was found; an import that fails is a finding, too."""
+    """Import the module and return what was found, a failed import included."""
     found: dict[str, object] = {
         "python_version": ".".join(str(part) for part in sys.version_info[:3]),
-        "executable": sys.executable,
         "folders": [path for path in sys.path if path.rstrip(os.sep).endswith("-packages")],
     }
     if sys.version_info[:2] < (3, 10) or not module_name:
@@ -49,8 +48,8 @@ def describe(module_name: str) -> "dict[str, object]":
 
 
 if __name__ == "__main__":
-    answer = json.dumps(describe(sys.argv[1] if len(sys.argv) > 1 else ""))
-    sys.stdout.write("\nSTEELYARD-PROBE " + answer + "\n")
+    line = json.dumps(describe(sys.argv[1] if len(sys.argv) > 1 else ""))
+    sys.stdout.write("\nSTEELYARD-PROBE " + line + "\n")
     sys.stdout.flush()
-    # Some frameworks hang or crash while they shut down; what was asked is answered by now.
+    # Some frameworks hang or crash at exit; the result is already written.
     os._exit(0)

@@ -1,4 +1,4 @@
-"""Environments for a plan: made in parallel, or brought by the user; those that fail leave the plan with a reason."""
+"""Environments for a plan: created in parallel, or given by the user; those that fail leave the plan with a reason."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ def environments(plan: RunPlan, screen: Screen) -> tuple[dict[str, Environment],
     unavailable = {name: each.sentence for name, each in found.items() if isinstance(each, made.Failure)}
     ready = {name: each for name, each in found.items() if isinstance(each, made.Environment)}
     if not ready:
-        raise UserError("No environment could be made: " + " ".join(unavailable.values()))
+        raise UserError("No environment could be created: " + " ".join(unavailable.values()))
     return ready, unavailable
 
 
 def make(names: list[str], device: str, external: dict[str, str], screen: Screen) -> dict[str, Environment | Failure]:
-    """Make, reuse or examine the environments of these names, in parallel."""
+    """Create, reuse or inspect the environments of these names, in parallel."""
     found: dict[str, Environment | Failure] = {}
     for name in external.keys() & set(names):
-        found[name] = made.bring(name, Path(external[name]))
+        found[name] = made.external_environment(name, Path(external[name]))
     scripted = [name for name in names if frameworks.framework(name.partition("@")[0]).scripted]
-    found |= {name: _own(name) for name in scripted}
+    found |= {name: _own_interpreter(name) for name in scripted}
     wanted = made.plan_environments([name for name in names if name not in found], ACCELERATORS[device])
 
     def report(event: made.Progress) -> None:
@@ -51,12 +51,12 @@ def make(names: list[str], device: str, external: dict[str, str], screen: Screen
     return found
 
 
-def _own(name: str) -> Environment:
-    """A scripted framework runs in this interpreter."""
+def _own_interpreter(name: str) -> Environment:
+    """Return this interpreter, in which a scripted framework runs."""
     numpy = version("numpy")
     python = ".".join(map(str, sys.version_info[:3]))
     framework = name.partition("@")[0]
-    return made.Environment(name, framework, numpy, "", Path(sys.executable), python, {"numpy": numpy}, brought=True)
+    return made.Environment(name, framework, numpy, "", Path(sys.executable), python, {"numpy": numpy}, external=True)
 
 
 def facts(environment: Environment) -> dict[str, Any]:
@@ -66,5 +66,5 @@ def facts(environment: Environment) -> dict[str, Any]:
         "python": str(environment.python),
         "python_version": environment.python_version,
         "packages": environment.packages,
-        "brought": environment.brought,
+        "external": environment.external,
     }

@@ -1,4 +1,4 @@
-"""Names a person types become specifications: which lock, which Python, which folder."""
+"""The names that a user types -> specifications: which lock file, which Python, which folder."""
 
 import hashlib
 import sys
@@ -12,7 +12,7 @@ from steelyard.errors import UserError, nearest
 
 @dataclass(frozen=True)
 class EnvironmentSpec:
-    """One environment that a lock file can make. `python_version` is `'3.11'`."""
+    """One environment that a lock file describes. `python_version` is `'3.11'`."""
 
     name: str
     framework: str
@@ -23,7 +23,7 @@ class EnvironmentSpec:
 
     @property
     def key(self) -> str:
-        """Changes whenever the lock, the Python or the platform changes (64 hexadecimal digits)."""
+        """A hash of the lock file, the Python version and the platform (64 hexadecimal digits)."""
         parts = (self.lock.text, self.python_version, sysconfig.get_platform())
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
@@ -36,8 +36,8 @@ class EnvironmentSpec:
 class Environment:
     """An interpreter that holds a framework. `packages` maps every installed distribution to its version.
 
-    `spec` and `folder` are None for an interpreter the user brought; its `accelerator` is empty, because
-    only the framework inside can say what it was built for.
+    For an external interpreter, given by the user, `spec` and `folder` are None, and `accelerator` is empty,
+    because only the framework in it knows what it was built for.
     """
 
     name: str
@@ -47,14 +47,14 @@ class Environment:
     python: Path
     python_version: str
     packages: dict[str, str]
-    brought: bool = False
+    external: bool = False
     spec: EnvironmentSpec | None = None
     folder: Path | None = None
 
 
 @dataclass(frozen=True)
 class Failure:
-    """An environment that could not be made, and why, in one sentence."""
+    """An environment that could not be created, and why, in one sentence."""
 
     name: str
     sentence: str
@@ -63,9 +63,9 @@ class Failure:
 def plan_environments(
     names: list[str], accelerator: str = "cpu", locks: list[Lock] | None = None
 ) -> dict[str, EnvironmentSpec | Failure]:
-    """Specifications, by the names given: `framework` (its newest lock) or `framework@version`.
+    """Return specifications by name; a name is `framework` (its newest lock file) or `framework@version`.
 
-    A framework with no lock for the accelerator becomes a `Failure`, so that the others go on.
+    A framework without a lock file for the accelerator becomes a `Failure`, so that the others continue.
     Raises `UserError` for an unknown framework, version or accelerator.
     """
     locks = read_locks() if locks is None else locks
@@ -76,7 +76,7 @@ def plan_environments(
 
 
 def versions_of(framework: str) -> list[str]:
-    """The versions that lock files can make, newest first."""
+    """Return the versions that have a lock file, newest first."""
     return list(dict.fromkeys(lock.version for lock in read_locks() if lock.framework == framework))
 
 
@@ -90,7 +90,7 @@ def _plan_one(name: str, accelerator: str, locks: list[Lock]) -> EnvironmentSpec
     if at and version not in versions:
         raise UserError(
             f"There is no lock file for {framework} {version or '(no version given)'}."
-            f"{nearest(version, versions)} Or bring an interpreter that holds it: "
+            f"{nearest(version, versions)} Or name an interpreter that holds it: "
             f"--env {framework}=/path/to/python."
         )
     fitting = [lock for lock in of_framework if lock.accelerator == accelerator]
@@ -103,15 +103,15 @@ def _plan_one(name: str, accelerator: str, locks: list[Lock]) -> EnvironmentSpec
 
 
 def _no_lock(name: str, accelerator: str, of_framework: list[Lock]) -> str:
-    there = ", ".join(dict.fromkeys(f"{lock.version} for {lock.accelerator}" for lock in of_framework))
+    existing = ", ".join(dict.fromkeys(f"{lock.version} for {lock.accelerator}" for lock in of_framework))
     return (
-        f"{name} has no lock file for {accelerator} (there is {there}); bring an interpreter of your own "
+        f"{name} has no lock file for {accelerator} (only {existing}); name an interpreter of your own "
         f"with --env {name.partition('@')[0]}=/path/to/python"
     )
 
 
 def _python_version_for(lock: Lock) -> str:
-    """The tool's own Python where the lock allows it, else the newest that the lock allows."""
+    """Return steelyard's own Python version if the lock file allows it, otherwise the newest that it allows."""
     oldest, newest = lock.pythons
     own = sys.version_info[:2]
     major, minor = own if oldest <= own <= newest else newest

@@ -1,4 +1,4 @@
-"""Two checks of an environment: a cheap one for every start, a thorough one for what installers promised."""
+"""Two checks of an environment: a fast one before every use, and a thorough one against the packages' own records."""
 
 import csv
 import hashlib
@@ -6,42 +6,35 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from steelyard.environments.interpreter import python_in
+from steelyard.environments.folders import python_in, site_folders
 
 
 def stamp(folder: Path) -> str:
-    """Hash of the interpreter and of every package file's name, size and time of change.
+    """Return a hash of the interpreter and of every package file's name, size and modification time.
 
-    It notices a file that was deleted, added, shortened or rewritten, and an exchanged or deleted base
-    interpreter. It does not notice a changed bit that kept size and time, nor a changed system library.
-    Byte-code caches do not count: Python writes them whenever it likes.
+    It changes when a file was deleted, added, shortened or rewritten, and when the base interpreter was
+    replaced or deleted. It does not notice a flipped bit at the same size and time, nor a changed system library.
+    Byte-code caches do not count, because Python writes them at any time.
     """
-    # Without pyvenv.cfg the interpreter would be the base one, and find other packages.
-    settings = _file_facts(folder / "pyvenv.cfg")
+    # Without pyvenv.cfg the interpreter would be the base interpreter and find other packages.
+    # Resolved, so that the stamp is the same through a symbolic link.
+    settings = _file_facts((folder / "pyvenv.cfg").resolve())
     return stamp_of(python_in(folder), map(str, site_folders(folder)), settings)
 
 
 def stamp_of(python: Path, folders: Iterable[str], *more: tuple[str, int, int]) -> str:
-    """As `stamp`, for an interpreter somebody else made, whose package folders are `folders`."""
+    """Return the same for any interpreter; `folders` are its package folders."""
     listings = sorted(listing for folder in folders for listing in _listings(folder))
-    told = repr((_file_facts(python.resolve()), more, listings))
-    return hashlib.sha256(told.encode("utf-8", "surrogateescape")).hexdigest()
+    facts = repr((_file_facts(python.resolve()), more, listings))
+    return hashlib.sha256(facts.encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def site_folders(folder: Path) -> list[Path]:
-    """The folders that hold a virtual environment's packages."""
-    if os.name == "nt":
-        return [folder / "Lib" / "site-packages"]
-    # lib64 is usually a link to lib.
-    return sorted({found.resolve() for found in folder.glob("lib*/python*/site-packages")})
-
-
-def damage(folder: Path) -> str:
-    """The first package file that is missing or has another size than its RECORD says, or nothing."""
+def find_damage(folder: Path) -> str:
+    """Return the first package file that is missing or whose size differs from its RECORD; empty when all are intact."""
     for site in site_folders(folder):
         for record in sorted(site.glob("*.dist-info/RECORD")):
             for name, size in _recorded(record):
-                if found := _damage_of(site / name, size):
+                if found := _defect(site / name, size):
                     return f"{name} {found}"
     return ""
 
@@ -49,12 +42,12 @@ def damage(folder: Path) -> str:
 def _recorded(record: Path) -> Iterator[tuple[str, str]]:
     with record.open(encoding="utf-8", newline="") as stream:
         for row in csv.reader(stream):
-            # Byte code comes and goes; the RECORD itself is listed without a size.
+            # Python rewrites byte code; the RECORD lists itself without a size.
             if len(row) == 3 and not row[0].endswith(".pyc"):
                 yield row[0], row[2]
 
 
-def _damage_of(path: Path, size: str) -> str:
+def _defect(path: Path, size: str) -> str:
     try:
         actual = path.stat().st_size
     except OSError:
@@ -73,7 +66,7 @@ def _file_facts(path: Path) -> tuple[str, int, int]:
 
 
 def _listings(folder: str) -> Iterator[tuple[str, list[tuple[str, int, int]]]]:
-    """Each folder below with its files' (name, size, time of change): 10 us a file, mostly the system's."""
+    """Yield each folder below with its files' (name, size, modification time in ns); about 10 us per file."""
     waiting = [folder]
     while waiting:
         here = waiting.pop()
@@ -91,16 +84,3 @@ def _listings(folder: str) -> Iterator[tuple[str, list[tuple[str, int, int]]]]:
                     status = entry.stat(follow_symlinks=False)
                     files.append((entry.name, status.st_size, status.st_mtime_ns))
         yield here, sorted(files)
-
-
-def size_bytes(folder: Path) -> int:
-    """Disk taken by a folder; a file linked more than once inside it counts once."""
-    seen: set[tuple[int, int]] = set()
-    total = 0
-    for parent, _, names in os.walk(folder):
-        for name in names:
-            status = Path(parent, name).lstat()
-            if (status.st_dev, status.st_ino) not in seen:
-                seen.add((status.st_dev, status.st_ino))
-                total += status.st_size
-    return total

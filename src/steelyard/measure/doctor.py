@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from steelyard.environments.execution import InstallError, Log, execute
-from steelyard.environments.install import environments_folder
-from steelyard.environments.listing import Kept, list_environments
+from steelyard.environments.execution import Log
+from steelyard.environments.folders import environments_folder
+from steelyard.environments.install_errors import InstallError
+from steelyard.environments.listing import CachedEnvironment, list_environments
 from steelyard.environments.lock import Lock, read_locks
-from steelyard.environments.pip_settings import PipSettings, read_settings
-from steelyard.environments.tools import Uv, find_uv
+from steelyard.environments.pip_settings import describe_settings, read_pip_settings
+from steelyard.environments.uv import Uv, find_uv
 from steelyard.errors import UserError
 from steelyard.files.paths import cache_folder
 from steelyard.host.machine import Machine, describe
@@ -91,19 +92,17 @@ def _supports(lock: Lock, version: tuple[int, int]) -> bool:
 
 
 def uv() -> Finding:
-    """Check for uv, the fast installer."""
-    program = find_uv()
-    if program is None:
-        return Finding(
-            "uv", "warn", "uv is not installed; venv and pip are used instead, which is slower.", "pip install uv"
-        )
-    return Finding("uv", "ok", f"uv creates the environments ({program}).")
+    """Check for uv, which creates the environments."""
+    try:
+        return Finding("uv", "ok", f"uv creates the environments ({find_uv()}).")
+    except UserError as error:
+        return Finding("uv", "bad", str(error), "pip install uv")
 
 
 def pip_settings() -> Finding:
     """Check the settings of pip, which are passed on to uv."""
     try:
-        settings = read_settings().described()
+        settings = describe_settings(read_pip_settings())
     except UserError as error:
         return Finding("pip settings", "bad", str(error), PIP_ADVICE)
     return Finding("pip settings", "ok", f"Found: {settings}." if settings else "None; the public registry is used.")
@@ -111,36 +110,18 @@ def pip_settings() -> Finding:
 
 def registry() -> Finding:
     """Check whether packages can be downloaded, by looking up the versions of one small package."""
-    program = find_uv()
-    if program is None:
-        return Finding("registry", "warn", "Not checked, because uv is not installed.", "pip install uv")
-    try:
-        settings = read_settings()
-    except UserError as error:
-        return Finding("registry", "bad", str(error), PIP_ADVICE)
     with tempfile.TemporaryDirectory() as folder:
-        return _query_registry(Uv(program, settings), settings, Path(folder))
-
-
-def _query_registry(tool: Uv, settings: PipSettings, folder: Path) -> Finding:
-    requirements = folder / "requirements.txt"
-    requirements.write_text("pip\n", "utf-8")
-    command: list[str | Path] = [tool.program, "pip", "compile", "--no-deps", "--no-cache", requirements]
-    if settings.no_index:
-        command.append("--no-index")
-    environ = {**tool.environ(), "UV_HTTP_TIMEOUT": "5", "UV_HTTP_RETRIES": "0"}
-    log = Log(folder / "log")
-    log.begin()
-    try:
-        execute(command, environ, log, limit_s=REGISTRY_LIMIT_S)
-    except InstallError as error:
-        reason = error.complaint.sentence
-        advice = "Existing environments keep working; new ones need a registry or a find-links folder."
-        return Finding("registry", "warn", f"Packages cannot be downloaded now: {reason}.", advice)
+        try:
+            Uv(Log(Path(folder, "log"))).check_registry(REGISTRY_LIMIT_S)
+        except UserError as error:
+            return Finding("registry", "bad", str(error), PIP_ADVICE)
+        except InstallError as error:
+            advice = "Existing environments keep working; new ones need a registry or a find-links folder."
+            return Finding("registry", "warn", f"Packages cannot be downloaded now: {error}.", advice)
     return Finding("registry", "ok", "The package registry can be reached.")
 
 
-def disk(installed: list[Kept]) -> Finding:
+def disk(installed: list[CachedEnvironment]) -> Finding:
     """Check the disk space for the environments that are still to be created."""
     folder = cache_folder()
     existing = next(path for path in (folder, *folder.parents) if path.exists())
@@ -238,7 +219,7 @@ def accelerators(machine: Machine) -> Finding:
     return Finding("accelerators", "ok", sentence)
 
 
-def environments(installed: list[Kept]) -> Finding:
+def environments(installed: list[CachedEnvironment]) -> Finding:
     """List the environments on disk."""
     if not installed:
         return Finding("environments", "ok", "None yet; the first run creates them.")

@@ -1,4 +1,4 @@
-"""A child interpreter finds its own packages, whatever the person's shell has set."""
+"""A child interpreter finds its own packages, whatever variables the user's shell sets."""
 
 import json
 import os
@@ -9,15 +9,10 @@ import fake_uv
 import pytest
 
 from steelyard.environments import clean_environ, fetch_package, interpreter
-from steelyard.environments.interpreter import (
-    StartError,
-    ask,
-    find_python,
-    installer_environ,
-    python_in,
-    starts,
-)
-from steelyard.environments.stamp import damage, site_folders
+from steelyard.environments.folders import python_in, site_folders
+from steelyard.environments.interpreter import StartError, inspect_interpreter, starts
+from steelyard.environments.stamp import find_damage
+from steelyard.environments.uv import user_environ
 from steelyard.errors import UserError
 
 MISLEADING = {
@@ -37,7 +32,7 @@ def python(tmp_path: Path) -> Path:
     return python_in(tmp_path / "bare")
 
 
-def test_misleading_variables_go_and_others_stay() -> None:
+def test_misleading_variables_are_removed_and_others_stay() -> None:
     environ = clean_environ(base={**MISLEADING, "OMP_NUM_THREADS": "2", "PATH": "/bin"})
     assert environ == {"OMP_NUM_THREADS": "2", "PATH": "/bin"}
 
@@ -47,10 +42,8 @@ def test_the_environments_own_programs_come_first(python: Path) -> None:
     assert path.split(os.pathsep) == [str(python.parent), "/bin"]
 
 
-def test_an_installer_keeps_the_users_settings_for_uv_but_not_those_that_redirect_it() -> None:
-    environ = installer_environ(
-        {**MISLEADING, "UV_CACHE_DIR": "/cache", "UV_CONSTRAINT": "c.txt", "UV_X_BACKEND": "auto"}
-    )
+def test_uv_gets_the_users_settings_except_those_that_redirect_it() -> None:
+    environ = user_environ({**MISLEADING, "UV_CACHE_DIR": "/cache", "UV_CONSTRAINT": "c.txt", "UV_X_BACKEND": "auto"})
     assert environ == {"UV_CACHE_DIR": "/cache"}
 
 
@@ -65,42 +58,38 @@ def test_a_misleading_shell_does_not_reach_a_child(monkeypatch: pytest.MonkeyPat
     assert starts(python)
 
 
-def test_an_answer_survives_a_framework_that_prints_and_one_that_hangs_at_its_end(
+def test_a_framework_that_prints_and_hangs_at_exit_can_be_inspected(
     python: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(interpreter, "IMPORT_LIMIT_S", 20.0)
     body = "import atexit, time; print('banner, no newline', end=''); atexit.register(time.sleep, 600)"
     fake_uv.write_package(site_folders(python.parents[1])[0], "1.0", body)
-    assert ask(python, "tinyframework").version == "1.0"
+    assert inspect_interpreter(python, "tinyframework").version == "1.0"
 
 
-def test_modules_in_the_working_folder_are_not_taken_for_the_standard_librarys(
+def test_modules_in_the_working_folder_do_not_hide_the_standard_library(
     python: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "json.py").write_text("raise RuntimeError('not me')")
     monkeypatch.chdir(tmp_path)
-    assert ask(python).python_version
+    assert inspect_interpreter(python).python_version
 
 
 def test_a_missing_interpreter_does_not_start() -> None:
     assert not starts(Path("/absent/python"))
     with pytest.raises(StartError, match="No such file"):
-        ask(Path("/absent/python"))
+        inspect_interpreter(Path("/absent/python"))
 
 
-def test_no_interpreter_is_found_for_a_python_that_nobody_has() -> None:
-    assert find_python("3.99") is None
-
-
-def test_a_record_with_a_missing_file_is_damage(python: Path) -> None:
+def test_a_record_with_a_missing_file_is_find_damage(python: Path) -> None:
     site = site_folders(python.parents[1])[0]
     fake_uv.write_package(site, "1.0", "")
-    assert damage(python.parents[1]) == ""
+    assert find_damage(python.parents[1]) == ""
     (site / "tinyframework" / "__init__.py").write_text("# longer")
-    assert damage(python.parents[1]) == "tinyframework/__init__.py has 8 bytes instead of 0"
+    assert find_damage(python.parents[1]) == "tinyframework/__init__.py has 8 bytes instead of 0"
 
 
-def test_a_fetched_package_appears_whole_or_not_at_all(fake_uv: "object", tmp_path: Path) -> None:
+def test_a_downloaded_package_is_complete(fake_uv: "object", tmp_path: Path) -> None:
     target = tmp_path / "data" / "tiny"
     assert fetch_package("tiny-framework==1.2.3", target) == target
     assert (target / "tinyframework" / "kernels.py").exists()
@@ -109,8 +98,8 @@ def test_a_fetched_package_appears_whole_or_not_at_all(fake_uv: "object", tmp_pa
         fetch_package("tiny-framework==1.2.3", target)
 
 
-def test_a_package_that_cannot_be_had_leaves_nothing(fake_uv: "object", tmp_path: Path) -> None:
-    fake_uv.be("says:error sending request: Connection refused")  # type: ignore[attr-defined]
-    with pytest.raises(UserError, match="The package x==1 could not be fetched: the package registry cannot"):
+def test_a_package_that_cannot_be_downloaded_leaves_nothing(fake_uv: "object", tmp_path: Path) -> None:
+    fake_uv.behave("prints:error sending request: Connection refused")  # type: ignore[attr-defined]
+    with pytest.raises(UserError, match="The package x==1 could not be downloaded: the package registry cannot"):
         fetch_package("x==1", tmp_path / "data")
     assert [path.name for path in tmp_path.iterdir() if "data" in path.name] == []

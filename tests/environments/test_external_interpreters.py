@@ -1,4 +1,4 @@
-"""An interpreter of one's own is examined, used as it is, or refused in one sentence."""
+"""An external interpreter is inspected, used unchanged, or refused in one sentence."""
 
 import json
 from pathlib import Path
@@ -6,10 +6,9 @@ from pathlib import Path
 import fake_uv
 import pytest
 
-from steelyard.environments import bring, brought
-from steelyard.environments.interpreter import python_in
+from steelyard.environments import external, external_environment
+from steelyard.environments.folders import python_in, site_folders
 from steelyard.environments.lock import parse_lock
-from steelyard.environments.stamp import site_folders
 from steelyard.errors import UserError
 
 
@@ -18,12 +17,12 @@ def _only_tiny_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     header = {"framework": "tiny", "version": "1", "accelerator": "cpu", "import": "tinyframework"}
     header |= {"distribution": "tiny-framework", "python": "3.10 to 3.14"}
     lock = parse_lock("tiny", "".join(f"# {key} = {value}\n" for key, value in header.items()))
-    monkeypatch.setattr(brought, "read_locks", lambda: [lock])
+    monkeypatch.setattr(external, "read_locks", lambda: [lock])
 
 
 @pytest.fixture
 def mine(tmp_path: Path) -> Path:
-    """A person's own environment that holds the tiny framework."""
+    """The user's own environment with the tiny framework."""
     folder = tmp_path / "mine"
     fake_uv.venv.create(folder, symlinks=True)
     fake_uv.write_package(site_folders(folder)[0], "7.7", "")
@@ -36,74 +35,74 @@ def program(path: Path, text: str) -> Path:
     return path
 
 
-def test_an_interpreter_with_the_framework_is_used_as_it_is(mine: Path) -> None:
-    environment = bring("tiny", mine)
-    assert environment.brought
+def test_an_interpreter_with_the_framework_is_used_unchanged(mine: Path) -> None:
+    environment = external_environment("tiny", mine)
+    assert environment.external
     assert (environment.version, environment.python) == ("7.7", mine)
     assert environment.packages["tiny-framework"] == "7.7"
     assert environment.folder is None
 
 
-def test_a_second_interpreter_of_a_framework_keeps_its_own_name(mine: Path) -> None:
-    environment = bring("tiny@mine", str(mine))
+def test_a_second_interpreter_of_a_framework_has_its_own_name(mine: Path) -> None:
+    environment = external_environment("tiny@mine", str(mine))
     assert (environment.name, environment.framework) == ("tiny@mine", "tiny")
 
 
 def test_an_unchanged_interpreter_is_not_imported_again_and_a_changed_one_is(mine: Path) -> None:
-    bring("tiny", mine)
+    external_environment("tiny", mine)
     package = site_folders(mine.parents[1])[0] / "tinyframework" / "__init__.py"
     stat = package.stat()
-    assert bring("tiny", mine).version == "7.7"
+    assert external_environment("tiny", mine).version == "7.7"
     package.write_text("raise ImportError('gone')")
     assert stat.st_size != package.stat().st_size
-    with pytest.raises(UserError, match="`import tinyframework` fails there: ImportError: gone"):
-        bring("tiny", mine)
+    with pytest.raises(UserError, match="`import tinyframework` fails: ImportError: gone"):
+        external_environment("tiny", mine)
 
 
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("echo hello", "is not a working Python interpreter: it ended with code 0 and said: nothing"),
+        ("echo hello", "is not a working Python interpreter: it ended with code 0 and printed: nothing"),
         (
             "echo 'no such option' >&2; exit 2",
-            "not a working Python interpreter.*code 2 and said: no such option",
+            "not a working Python interpreter.*code 2 and printed: no such option",
         ),
-        ("kill -9 $$", "not a working Python interpreter: it was killed by signal 9"),
+        ("kill -9 $$", "not a working Python interpreter: it was ended by signal 9"),
     ],
 )
 def test_a_program_that_is_no_python_is_refused(tmp_path: Path, text: str, sentence: str) -> None:
     with pytest.raises(UserError, match=sentence):
-        bring("tiny", program(tmp_path / "python", text))
+        external_environment("tiny", program(tmp_path / "python", text))
 
 
 def test_an_old_python_is_refused_with_both_versions(tmp_path: Path) -> None:
-    answer = {"python_version": "3.8.10", "executable": "/usr/bin/python3.8", "folders": []}
+    answer = {"python_version": "3.8.10", "folders": []}
     old = program(tmp_path / "python", f"echo 'STEELYARD-PROBE {json.dumps(answer)}'")
-    with pytest.raises(UserError, match=r"is Python 3\.8\.10; steelyard needs 3\.10 or newer"):
-        bring("tiny", old)
+    with pytest.raises(UserError, match=r"is Python 3\.8\.10\. Name an interpreter of Python 3\.10 or newer"):
+        external_environment("tiny", old)
 
 
 def test_a_python_without_the_framework_is_refused_with_the_missing_module(tmp_path: Path) -> None:
     fake_uv.venv.create(tmp_path / "bare", symlinks=True)
-    with pytest.raises(UserError, match="does not hold tiny: it has no module 'tinyframework'"):
-        bring("tiny", python_in(tmp_path / "bare"))
+    with pytest.raises(UserError, match="does not contain tiny: it has no module 'tinyframework'"):
+        external_environment("tiny", python_in(tmp_path / "bare"))
 
 
 def test_a_framework_that_kills_its_interpreter_is_refused(mine: Path) -> None:
     fake_uv.write_package(
         site_folders(mine.parents[1])[0], "7.7", "import os, signal; os.kill(os.getpid(), signal.SIGILL)"
     )
-    with pytest.raises(UserError, match=r"`import tinyframework` broke the interpreter: .* signal 4"):
-        bring("tiny", mine)
+    with pytest.raises(UserError, match=r"`import tinyframework` crashes the interpreter: .* signal 4"):
+        external_environment("tiny", mine)
 
 
-def test_a_file_that_is_not_there_and_a_folder_are_refused(tmp_path: Path) -> None:
+def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="there is no such file"):
-        bring("tiny", tmp_path / "absent")
-    with pytest.raises(UserError, match="is a folder; name the interpreter in it"):
-        bring("tiny", tmp_path)
+        external_environment("tiny", tmp_path / "absent")
+    with pytest.raises(UserError, match=r"is a folder\. Name the interpreter in it"):
+        external_environment("tiny", tmp_path)
 
 
-def test_an_unknown_framework_is_answered_with_the_nearest(mine: Path) -> None:
+def test_an_unknown_framework_suggests_the_closest(mine: Path) -> None:
     with pytest.raises(UserError, match=r"Did you mean 'tiny'\?"):
-        bring("tinny", mine)
+        external_environment("tinny", mine)

@@ -1,0 +1,67 @@
+"""The cache of environments: where each one is, its lock between processes, its size, its removal."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from steelyard.files.paths import cache_folder
+
+
+def environments_folder() -> Path:
+    """Return the folder that holds one folder per environment."""
+    return cache_folder() / "environments"
+
+
+@contextmanager
+def locked(folder: Path, report_waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Hold the lock of an environment's folder, so that two processes never change it at the same time."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder.with_name(f".{folder.name}.lock"))
+    try:
+        lock.acquire(timeout=0.3)
+    except Timeout:
+        report_waiting()
+        lock.acquire(timeout=-1)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def remove_folder(folder: Path) -> None:
+    """Delete a folder, under another name first: if the process is killed, no half of it looks complete."""
+    deleted = folder.with_name(f".{folder.name}.deleted")
+    shutil.rmtree(deleted, ignore_errors=True)
+    if folder.exists():
+        folder.rename(deleted)
+        shutil.rmtree(deleted)
+
+
+def python_in(folder: Path) -> Path:
+    """Return the interpreter of a virtual environment."""
+    return folder / "Scripts" / "python.exe" if os.name == "nt" else folder / "bin" / "python"
+
+
+def site_folders(folder: Path) -> list[Path]:
+    """Return the folders that hold a virtual environment's packages."""
+    if os.name == "nt":
+        return [folder / "Lib" / "site-packages"]
+    # lib64 is usually a link to lib.
+    return sorted({found.resolve() for found in folder.glob("lib*/python*/site-packages")})
+
+
+def size_bytes(folder: Path) -> int:
+    """Return the disk space of a folder; a file with several hard links inside it counts once."""
+    seen: set[tuple[int, int]] = set()
+    total = 0
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            status = Path(parent, name).lstat()
+            if (status.st_dev, status.st_ino) not in seen:
+                seen.add((status.st_dev, status.st_ino))
+                total += status.st_size
+    return total
