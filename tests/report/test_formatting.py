@@ -1,4 +1,4 @@
-"""Figures, names and groups of warnings in words."""
+"""Numbers, titles, headlines and grouped warnings as text."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import pytest
 from recorded import Script, options, view_of, write_run
 
 from steelyard.plan import resolve as plan
-from steelyard.report import notation, notices, words
+from steelyard.report import formatting, notation, notices
 from steelyard.report.titles import titles
-from steelyard.report.warnings import Caution
+from steelyard.report.warnings import ResultWarning
 
 
 @pytest.mark.parametrize(
-    ("nanoseconds", "said"),
+    ("nanoseconds", "text"),
     [
         (8_214_000, "8.21 ms"),
         (1.4e9, "1.40 s"),
@@ -24,12 +24,12 @@ from steelyard.report.warnings import Caution
         (250e9, "250 s"),
     ],
 )
-def test_a_time_has_three_digits_and_a_unit(nanoseconds, said):
-    assert notation.duration(nanoseconds) == said
+def test_a_time_has_three_digits_and_a_unit(nanoseconds, text):
+    assert notation.duration(nanoseconds) == text
 
 
 @pytest.mark.parametrize(
-    ("value", "low", "high", "said"),
+    ("value", "low", "high", "text"),
     [
         (10.0123, 9.9912, 10.0334, "10.01 [9.99, 10.03]"),
         (10.0, 2.0, 50.0, "10.0 [2.0, 50.0]"),
@@ -39,18 +39,18 @@ def test_a_time_has_three_digits_and_a_unit(nanoseconds, said):
         (1601.6, 1597.9, 1605.4, "1,602 [1,598, 1,605]"),
     ],
 )
-def test_value_and_interval_have_equal_decimals(value, low, high, said):
-    assert " ".join(notation.interval(value, low, high)) == said
+def test_value_and_interval_have_equal_decimals(value, low, high, text):
+    assert " ".join(notation.interval(value, low, high)) == text
 
 
-def test_ratio_digits_are_those_of_the_sentence(recorded_view):
+def test_a_ratio_has_the_same_digits_as_in_the_sentence(recorded_view):
     comparison = recorded_view.comparisons[0]
     slower = next(c for c in comparison.contenders if c.title == "Dummy")
     for source in comparison.rankings:
-        assert str(words.ratio(comparison, slower, source)) in comparison.sentences[source]
+        assert str(formatting.ratio(comparison, slower, source)) in comparison.sentences[source]
 
 
-def test_the_machine_is_told_in_one_line():
+def test_the_machine_is_described_in_one_line():
     host = {
         "cpu_model": "CPU",
         "cores_usable": 1,
@@ -59,34 +59,34 @@ def test_the_machine_is_told_in_one_line():
         "system": "Linux",
         "virtualised": "",
     }
-    assert words.machine(host) == "CPU, 1 core, 2 GiB memory, GPU X, Linux"
-    assert words.machine({}) == ""
+    assert formatting.machine(host) == "CPU, 1 core, 2 GiB memory, GPU X, Linux"
+    assert formatting.machine({}) == ""
 
 
-def test_a_moment_is_written_out():
-    assert words.moment("2026-11-21T03:58:07+00:00") == "21 November 2026, 03:58 UTC"
+def test_a_time_stamp_is_written_out():
+    assert formatting.moment("2026-11-21T03:58:07+00:00") == "21 November 2026, 03:58 UTC"
 
 
-def test_equals_at_the_top_are_named_together(tmp_path):
+def test_contenders_equal_to_the_fastest_are_named_together(tmp_path):
     scripts = {"fake": Script(10.0), "dummy": Script(10.0)}
     comparison = view_of(
         write_run(tmp_path, scripts, noise={"s_d0": 0.004, "degrees_of_freedom": 8, "rounds": 9})
     ).comparisons[0]
-    assert words.headline(comparison, "cached") == "Fake and Dummy are the fastest, practically level."
+    assert formatting.headline(comparison, "cached") == "Fake and Dummy are the fastest, practically the same."
 
 
-def test_an_open_race_has_no_winner(tmp_path):
+def test_an_undecided_comparison_is_too_close_to_call(tmp_path):
     scripts = {"fake": Script(10.0, process_scatter=0.03), "dummy": Script(10.1, process_scatter=0.03)}
     comparison = view_of(write_run(tmp_path, scripts)).comparisons[0]
-    assert words.headline(comparison, "cached") in (
-        "No winner yet: Fake leads, undecided against Dummy.",
-        "No winner yet: Dummy leads, undecided against Fake.",
+    assert formatting.headline(comparison, "cached") in (
+        "Too close to call: Fake and Dummy. Fake was faster on average.",
+        "Too close to call: Dummy and Fake. Dummy was faster on average.",
     )
 
 
 def test_titles_are_as_short_as_they_can_be():
     cells = plan.plan(options(knobs=("noise=0.01", "dummy.step_us=10000,12000"))).cells
-    assert sorted(titles(cells).values()) == ["Fake", "Dummy, step_us 10000", "Dummy, step_us 12000"]
+    assert sorted(titles(cells).values()) == ["Dummy, step_us 10000", "Dummy, step_us 12000", "Fake"]
 
 
 def test_a_mode_that_is_not_the_default_is_part_of_the_title():
@@ -95,9 +95,9 @@ def test_a_mode_that_is_not_the_default_is_part_of_the_title():
     assert titles([cells[0], other])[other.key] == "Fake, other"
 
 
-def test_equal_warnings_are_said_once():
-    same = [Caution("NotCertified", "warning", who, "No certificate.", "Certify.") for who in ("A", "B")]
-    slow = [Caution("SlowFirstStep", "note", who, f"{who} is slow.", "Wait.") for who in ("A", "B")]
+def test_equal_warnings_appear_once():
+    same = [ResultWarning("NotCertified", "warning", who, "No certificate.", "Certify.") for who in ("A", "B")]
+    slow = [ResultWarning("SlowFirstStep", "note", who, f"{who} is slow.", "Wait.") for who in ("A", "B")]
     gathered = notices.gather([*same, *slow])
     assert [[finding.subjects for finding in notice.findings] for notice in gathered] == [
         [("A", "B")],
