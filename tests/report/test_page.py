@@ -106,7 +106,7 @@ def test_an_interval_is_explained_once(rendered):
 
 def test_a_rejected_contender_is_marked_and_not_used_in_verdicts(uncertified_view):
     found = Page(page.render(uncertified_view))
-    assert found.all("p", class_="headline")[0].words == "No verdict: only Fake is certified and measured."
+    assert found.all("p", class_="headline")[0].words == "No verdict: only Fake has a valid, certified result."
     assert len(found.all("tr", class_="rejected")) == 2
     assert "head.bias after 1 step is off by 3.1e-02." in found.text()
     traces = {
@@ -124,7 +124,7 @@ def test_without_certificates_there_is_no_verdict(tmp_path):
     folder = write_run(tmp_path, {"fake": Script(passed=None), "dummy": Script(12.0, passed=None)})
     (folder / "certificates.json").unlink()
     found = Page(page.render(view_of(folder)))
-    assert found.all("p", class_="headline")[0].words == "No verdict: no contender is certified and measured."
+    assert found.all("p", class_="headline")[0].words == "No verdict: no contender has a valid, certified result."
     assert len(found.all("tr", class_="none")) == 4
     traces = found.figures()["ratios/line:small/cached"]["data"]
     assert {t["marker"]["symbol"] for t in traces if t["mode"] == "markers"} == {"circle-open", "square-open"}
@@ -247,5 +247,5 @@ def test_an_impossibly_fast_result_is_invalid(tmp_path):
     view = view_of(write_run(tmp_path, scripts, impossible=impossible))
     found = Page(page.render(view))
     assert "9 times the arithmetic peak" in found.all("p", class_="alarm")[0].words
-    assert found.all("p", class_="headline")[0].words == "No verdict: only Dummy is certified and measured."
+    assert found.all("p", class_="headline")[0].words == "No verdict: only Dummy has a valid, certified result."
     assert "invalid" in found.text()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from steelyard.report.notation import significant
+
 Table = tuple[str, list[str], list[list[str]]]
 """Name, headings, rows."""
 
@@ -33,10 +35,10 @@ def facts(values: Any, prefix: str = "") -> list[tuple[str, str]]:
 
 
 def host_facts(host: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return the known facts about a machine, with sizes in MiB."""
+    """Return the known facts about a machine, with sizes in KiB, MiB or GiB."""
     known = facts({name: value for name, value in host.items() if name != "unknown"})
     converted = [
-        (name, f"{int(value) / 2**20:,.4g} MiB" if value.isdigit() and ("bytes" in name or "caches" in name) else value)
+        (name, _size(int(value)) if value.isdigit() and ("bytes" in name or "caches" in name) else value)
         for name, value in known
     ]
     return [
@@ -55,6 +57,14 @@ def text(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     return str(value) or "none"
+
+
+def _size(count: int) -> str:
+    """Return a number of bytes with three significant digits and its unit."""
+    for scale, unit in ((2**30, "GiB"), (2**20, "MiB")):
+        if count >= scale:
+            return f"{significant(count / scale)} {unit}"
+    return f"{significant(count / 2**10)} KiB"
 
 
 def _is_table(rows: Any) -> bool:

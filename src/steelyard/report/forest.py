@@ -19,8 +19,8 @@ WIDEST = 4.0
 """Intervals are clipped at this factor beyond the estimates, so that a very wide one does not compress the others."""
 RATIOS = (
     "Time per step of each contender divided by that of the fastest, with its interval. The grey band, {delta} to either "
-    "side of 1, marks practical equality: inside it contenders are practically the same; an interval without 1 is a "
-    "difference."
+    "side of 1, marks practical equality. An interval inside the band means practically the same; an interval that does "
+    "not include 1 means a difference."
 )
 MEANS = "Mean time per step of each contender with its interval. There is no verdict on the fastest."
 

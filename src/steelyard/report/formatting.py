@@ -24,7 +24,7 @@ INTERVALS = (
     "Ranges in brackets are 95 % confidence intervals, based on how much separate processes differed. With several "
     "frameworks in a table the ranges of ratios are widened, so that the chance of even one wrong verdict stays below 5 %."
 )
-NOTHING = "-"
+NO_VALUE = "-"
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def headline(comparison: Comparison, source: str) -> str:
     ranked = [contender for contender in comparison.contenders if contender.cell.key in ranking.order]
     measured = [contender.title for contender in ranked if source in contender.speeds]
     if len(measured) < 2:
-        return f"No verdict: {f'only {measured[0]}' if measured else 'no contender'} is certified and measured."
+        return f"No verdict: {f'only {measured[0]}' if measured else 'no contender'} has a valid, certified result."
     if ranking.rounds_run < 2:
         return "No verdict: only one process of each contender was measured."
     if ranking.leader is None or all(ranking.between(ranking.leader, key) is None for key in ranking.order):
@@ -63,7 +63,7 @@ def verdict(comparison: Comparison, source: str) -> str:
     """Return the ranking of one input as a sentence, or what is needed for a verdict."""
     ranking, sentence = comparison.rankings[source], comparison.sentences[source]
     if len(ranking.order) < 2:
-        return "A verdict needs two certified contenders. Numbers without a certificate are shown but not used."
+        return "A verdict needs two such results. Other results are shown but not used."
     if ranking.rounds_run < 2:
         return "One process gives no interval and no verdict. Run again with --rounds 5."
     return sentence + "."
@@ -71,20 +71,20 @@ def verdict(comparison: Comparison, source: str) -> str:
 
 def seconds(nanoseconds: float | None) -> str:
     """Return a duration, or a dash if there is none."""
-    return duration(nanoseconds) if nanoseconds else NOTHING
+    return duration(nanoseconds) if nanoseconds else NO_VALUE
 
 
 def median(contender: Contender, source: str) -> str:
     """Return the median step time."""
     speed = contender.speeds.get(source)
-    return duration(speed.median_ns) if speed else NOTHING
+    return duration(speed.median_ns) if speed else NO_VALUE
 
 
 def location(contender: Contender, source: str) -> Formatted:
     """Return the mean step time with its interval over processes."""
     speed = contender.speeds.get(source)
     if not speed:
-        return Formatted(NOTHING)
+        return Formatted(NO_VALUE)
     where = speed.location
     if where.processes < 2:
         return Formatted(duration(where.value_ns), "[one process]")
@@ -97,7 +97,7 @@ def throughput(contender: Contender, source: str, unit: str) -> Formatted:
     """Return samples per second with the interval over processes."""
     speed = contender.speeds.get(source)
     if not speed:
-        return Formatted(NOTHING)
+        return Formatted(NO_VALUE)
     if speed.processes < 2:
         return Formatted(f"{significant(speed.throughput)} {unit}/s")
     value, span = interval(speed.throughput, speed.throughput_low, speed.throughput_high)
@@ -108,7 +108,7 @@ def ratio(comparison: Comparison, contender: Contender, source: str) -> Formatte
     """Return the time per step divided by the fastest contender's, with its interval."""
     speed = contender.speeds.get(source)
     if not speed:
-        return Formatted(NOTHING)
+        return Formatted(NO_VALUE)
     if contender.proof.state != "certified":
         return Formatted("not certified")
     if contender.impossible:
@@ -116,7 +116,7 @@ def ratio(comparison: Comparison, contender: Contender, source: str) -> Formatte
     if contender.cell.key == comparison.rankings[source].leader:
         return Formatted("fastest")
     if not speed.ratio:
-        return Formatted(NOTHING)
+        return Formatted(NO_VALUE)
     found = speed.ratio
     digits = factor_digits(found.low) if found.low > 1 else 2
     if found.high > UNBOUNDED * found.value:
@@ -127,14 +127,14 @@ def ratio(comparison: Comparison, contender: Contender, source: str) -> Formatte
 def memory(contender: Contender) -> str:
     """Return the peak memory: of the device if the framework reports it, otherwise of the process."""
     size = contender.peak_device_bytes or contender.peak_resident_bytes
-    return f"{size / 2**20:,.0f} MiB" if size else NOTHING
+    return f"{size / 2**20:,.0f} MiB" if size else NO_VALUE
 
 
 def test_metric(contender: Contender) -> Formatted:
     """Return the main score of the workload's metric on the test split, and after how many training steps."""
     found = contender.evaluation
     if found is None or not found.scores:
-        return Formatted(NOTHING)
+        return Formatted(NO_VALUE)
     name, value = next(iter(found.scores.items()))
     text = f"{value * 100:.1f} %" if metrics.in_percent(name) else f"{value:.3g}"
     return Formatted(text, f"{name}, step {found.steps:,}")
@@ -144,7 +144,7 @@ def share(contender: Contender, source: str) -> str:
     """Return the share of the arithmetic peak measured on this machine."""
     speed = contender.speeds.get(source)
     if not speed or speed.share_of_peak is None:
-        return NOTHING
+        return NO_VALUE
     return "under 0.1 %" if speed.share_of_peak < 0.001 else percent(speed.share_of_peak)
 
 

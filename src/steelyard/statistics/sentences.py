@@ -38,8 +38,8 @@ def verdict_sentence(verdict: Verdict, titles: Titles, wording: Wording = TIME_P
     if verdict.kind == "equal":
         return f"{a} and {b} are practically the same (within {percent(verdict.delta_used)})"
     if verdict.kind == "undecided":
-        ahead = wording.ahead.format(who=a)
-        return f"{a} and {b}: too close to call ({ahead}), {_more_rounds(verdict.rounds_still_needed)}"
+        ahead = "" if _is_tie(verdict) else f" ({wording.ahead.format(who=a)})"
+        return f"{a} and {b}: too close to call{ahead}, {_more_rounds(verdict.rounds_still_needed)}"
     best, low, high = 1 / verdict.ratio, 1 / verdict.high, 1 / verdict.low
     digits = factor_digits(low)
     factor = f"{best:.{digits}f}x [{low:.{digits}f}, {high:.{digits}f}]"
@@ -62,16 +62,16 @@ def headline(ranking: Ranking, titles: Titles, wording: Wording = TIME_PER_STEP)
     Raises ValueError if no contender was compared with the leader.
     """
     against = {key: ranking.between(ranking.leader, key) for key in ranking.order} if ranking.leader else {}
-    kinds = {key: verdict.kind for key, verdict in against.items() if verdict}
-    if not ranking.leader or not kinds:
+    verdicts = [verdict for verdict in against.values() if verdict]
+    if not ranking.leader or not verdicts:
         raise ValueError("A headline needs a contender that was compared with the leader.")
-    candidates = [ranking.leader, *(key for key, kind in kinds.items() if kind in ("equal", "undecided"))]
-    who = listed([titles[key] for key in candidates])
-    if "undecided" in kinds.values():
-        ahead = wording.ahead if len(candidates) == 2 else wording.ahead_of_all
-        return f"Too close to call: {who}. {ahead.format(who=titles[ranking.leader])}."
-    best = (wording.best if len(candidates) == 1 else wording.best_together).format(who=who)
-    return f"{best}." if len(kinds) == len(ranking.order) - 1 else f"So far: {best}."
+    rivals = [verdict for verdict in verdicts if verdict.kind in ("equal", "undecided")]
+    who = listed([titles[ranking.leader], *(titles[verdict.b] for verdict in rivals)])
+    if any(verdict.kind == "undecided" for verdict in rivals):
+        ahead = (wording.ahead if len(rivals) == 1 else wording.ahead_of_all).format(who=titles[ranking.leader])
+        return f"Too close to call: {who}." + ("" if any(map(_is_tie, rivals)) else f" {ahead}.")
+    best = (wording.best_together if rivals else wording.best).format(who=who)
+    return f"{best}." if len(verdicts) == len(ranking.order) - 1 else f"So far: {best}."
 
 
 def percent(fraction: float) -> str:
@@ -98,6 +98,11 @@ def factor_digits(low: float) -> int:
     return digits
 
 
+def _is_tie(verdict: Verdict) -> bool:
+    """Return whether the observed ratio is 1.000, so that neither may be called ahead."""
+    return round(verdict.ratio, 3) == 1
+
+
 def _chain(ranking: Ranking) -> list[Verdict]:
     settled = [key for key in ranking.order if key not in ranking.still_undecided]
     chain = []
@@ -116,7 +121,7 @@ def _undecided(ranking: Ranking, key: str, titles: Titles) -> str:
         return f"{titles[key]}: not measured yet"
     pair = f"{titles[verdict.a]} and {titles[key]}"
     if ranking.rounds_run >= ranking.plan.most_rounds:
-        return f"{pair}: too close to call after {ranking.rounds_run} rounds"
+        return f"{pair}: undecided after {ranking.rounds_run} rounds"
     return f"{pair}: undecided, {_more_rounds(verdict.rounds_still_needed)}"
 
 
