@@ -107,17 +107,17 @@ def _cell(column: Column, comparison: Comparison, contender: Contender, source: 
 
 def _print_warnings(console: Console, view: View) -> None:
     """Print each kind of warning once, with its subjects, its sentence and its advice."""
-    from rich.padding import Padding
+    from rich.table import Table
     from rich.text import Text
 
     console.print()
     for notice in notices.gather(view.warnings):
-        colour = SEVERITIES[notice.severity]
+        grid = Table.grid(padding=(0, 1))
         for finding in notice.findings:
-            console.print(
-                Text.assemble((notice.severity, colour), " ", f"{'; '.join(finding.subjects)}: {finding.sentence}")
-            )
-        console.print(Padding(Text(notice.advice, style="dim"), (0, 0, 0, len(notice.severity) + 1), expand=False))
+            sentence = Text(f"{'; '.join(finding.subjects)}: {finding.sentence}")
+            grid.add_row(Text(notice.severity, SEVERITIES[notice.severity]), sentence)
+        grid.add_row("", Text(notice.advice, "dim"))
+        console.print(grid)
     if view.warnings:
         console.print()
 

@@ -165,7 +165,7 @@ def _of_speed(comparison: Comparison, contender: Contender, source: str, speed: 
             "InputBound",
             "note",
             subject,
-            f"The input pipeline limits the speed: {share:.0%} of a step is saved with a cached batch.",
+            f"The input pipeline limits the speed: a step takes {percent(share)} less time with a cached batch.",
             "See the table of the cached batch for the framework alone, or use more loader workers (--loader-workers).",
         )
 
