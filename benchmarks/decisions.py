@@ -15,12 +15,12 @@ from benchmarks.rows import Row
 from steelyard.errors import UserError
 from steelyard.statistics.decision import DecisionPlan, decide
 from steelyard.statistics.simulation import (
-    Draw,
-    Play,
+    NoiseSource,
+    Simulation,
     bootstrapped_noise,
     lognormal_noise,
-    play,
-    played_calibration,
+    simulate,
+    simulated_calibration,
 )
 
 FRAMEWORKS = ("a", "b", "c", "d", "e")
@@ -31,48 +31,48 @@ PLAN = DecisionPlan()
 def measure(recorded: list[float] | None = None, seed: int = 20240229) -> list[Row]:
     """Return the rows; A/A noise is bootstrapped from `recorded` log ratios, or lognormal with 0.8 %."""
     kind = f"bootstrapped from {len(recorded)} recorded A/A rounds" if recorded else "lognormal, s_d 0.8 %"
-    draw = bootstrapped_noise(recorded, seed) if recorded else lognormal_noise(0.008, seed)
+    sample = bootstrapped_noise(recorded, seed) if recorded else lognormal_noise(0.008, seed)
     loud = lognormal_noise(0.03, seed)
     return [
-        _wrong_calls("A/A comparisons called different (share)", draw, 2, COMPARISONS, kind),
+        _wrong_calls("A/A comparisons called different (share)", sample, 2, COMPARISONS, kind),
         _wrong_calls("A/A comparisons called different, loud (share)", loud, 2, 2000, "lognormal, s_d 3 %"),
-        _wrong_calls("five equal frameworks, any called different (share)", draw, 5, COMPARISONS, kind),
+        _wrong_calls("five equal frameworks, any called different (share)", sample, 5, COMPARISONS, kind),
         _found(lognormal_noise(0.008, seed + 1)),
         _cost(lognormal_noise(0.008, seed + 2)),
     ]
 
 
-def _wrong_calls(name: str, draw: Draw, frameworks: int, comparisons: int, kind: str) -> Row:
-    plays = _plays(dict.fromkeys(FRAMEWORKS[:frameworks], 0.0), draw, comparisons)
-    wrong = sum(one.called_different for one in plays)
-    rounds = sum(one.ranking.rounds_run for one in plays) / comparisons
+def _wrong_calls(name: str, sample: NoiseSource, frameworks: int, comparisons: int, kind: str) -> Row:
+    simulations = _simulations(dict.fromkeys(FRAMEWORKS[:frameworks], 0.0), sample, comparisons)
+    wrong = sum(one.called_different for one in simulations)
+    rounds = sum(one.ranking.rounds_run for one in simulations) / comparisons
     detail = f"{wrong} of {comparisons} at any look, {rounds:.1f} rounds on average, noise {kind}"
     return Row(name, wrong / comparisons, 0.05, "at most", detail)
 
 
-def _found(draw: Draw) -> Row:
-    plays = _plays({"a": 0.0, "b": log(1.05)}, draw, COMPARISONS)
-    found = sum(_is_right_after_three(one) for one in plays)
+def _found(sample: NoiseSource) -> Row:
+    simulations = _simulations({"a": 0.0, "b": log(1.05)}, sample, COMPARISONS)
+    found = sum(_is_right_after_three(one) for one in simulations)
     detail = f"{found} of {COMPARISONS}, noise 0.8 %, nine calibration rounds"
     return Row("true 5 % difference found within 3 rounds (share)", found / COMPARISONS, 0.95, "at least", detail)
 
 
-def _is_right_after_three(one: Play) -> bool:
+def _is_right_after_three(one: Simulation) -> bool:
     verdict = one.ranking.between("a", "b")
-    return verdict is not None and verdict.kind == "faster" and verdict.rounds == 3
+    return verdict is not None and verdict.kind == "better" and verdict.rounds == 3
 
 
-def _cost(draw: Draw) -> Row:
-    rounds = {key: {number: 1e6 + 1e6 * abs(draw()) for number in range(1, 13)} for key in FRAMEWORKS}
-    noise = played_calibration(draw)
+def _cost(sample: NoiseSource) -> Row:
+    rounds = {key: {number: 1e6 + 1e6 * abs(sample()) for number in range(1, 13)} for key in FRAMEWORKS}
+    noise = simulated_calibration(sample)
     decide(rounds, noise, PLAN)
     best = min(_elapsed_ns(lambda: decide(rounds, noise, PLAN)) for _ in range(50))
     return Row("one decision of five frameworks, 12 rounds (ms)", best / 1e6, 10.0, "at most", "best of 50")
 
 
-def _plays(log_times: dict[str, float], draw: Draw, comparisons: int) -> list[Play]:
-    """Play comparisons, each on a machine calibrated anew with nine A/A rounds of the same noise."""
-    return [play(log_times, draw, played_calibration(draw), PLAN) for _ in range(comparisons)]
+def _simulations(log_times: dict[str, float], sample: NoiseSource, comparisons: int) -> list[Simulation]:
+    """Simulate comparisons, each on a newly calibrated machine: nine A/A rounds of the same noise."""
+    return [simulate(log_times, sample, simulated_calibration(sample), PLAN) for _ in range(comparisons)]
 
 
 def _elapsed_ns(call: Callable[[], object]) -> int:

@@ -1,4 +1,4 @@
-"""What a person sees while a run goes on: one interface, and its plainest form, one line per happening."""
+"""Progress output of a run: the interface, and its simplest implementation with one line per event."""
 
 from __future__ import annotations
 
@@ -12,41 +12,41 @@ if TYPE_CHECKING:
 
 
 class Screen(Protocol):
-    """Happenings of a run, in order."""
+    """Receives the events of a run in order."""
 
     def say(self, sentence: str) -> None:
-        """Tell one sentence."""
+        """Show a message."""
 
     def stage(self, title: str) -> None:
-        """Begin a stage: environments, data, certificates, calibration, rounds, report."""
+        """Start a stage: environments, data, certificates, calibration, rounds, report."""
 
     def progress(self, label: str, done: float, total: float, note: str = "") -> None:
-        """Show how far one thing of the stage has come; total 0: unknown. `note` says what it is at. Any thread."""
+        """Show the progress of one task of the stage; total 0: unknown. `note`: its present step. Called from any thread."""
 
     def trial(self, number: int, variant: Variant) -> None:
-        """A process starts."""
+        """Show that a process starts; `number`: the round."""
 
     def event(self, event: dict[str, Any]) -> None:
-        """An event of the running process."""
+        """Show an event of the running process."""
 
     def finished(self, trial: Trial) -> None:
-        """A process ended."""
+        """Show that a process ended."""
 
     def ranking(self, group: str, ranking: Ranking, titles: dict[str, str]) -> None:
-        """The state of a comparison after a round."""
+        """Show the state of a comparison after a round."""
 
     def close(self) -> None:
-        """Leave the terminal as it was."""
+        """Restore the terminal."""
 
 
 class PlainScreen:
-    """Lines on standard error, for logs and pipes."""
+    """Prints lines on standard error, for logs and pipes."""
 
     def __init__(self) -> None:
         self._last: dict[str, str] = {}
 
     def say(self, sentence: str) -> None:
-        """Print it."""
+        """Print the message."""
         print(sentence, file=sys.stderr, flush=True)
 
     def stage(self, title: str) -> None:
@@ -54,7 +54,7 @@ class PlainScreen:
         self.say(f"== {title}")
 
     def progress(self, label: str, done: float, total: float, note: str = "") -> None:
-        """Print a label when it is new, when its note changes, and when it ends."""
+        """Print a label when it first appears, when its note changes, and when it is done."""
         state = note or ("done" if total and done >= total else "")
         if self._last.get(label) != state:
             self._last[label] = state
@@ -65,18 +65,19 @@ class PlainScreen:
         self.say(f"   round {number}: {variant.group}, {variant.title}")
 
     def event(self, event: dict[str, Any]) -> None:
-        """Too many to print."""
+        """Print nothing: there are too many events."""
 
     def finished(self, trial: Trial) -> None:
-        """Print what became of it, if it failed."""
+        """Print the error if the process failed."""
         if trial.error:
             self.say(f"   failed ({trial.error[0]}): {trial.error[1]}")
 
     def ranking(self, group: str, ranking: Ranking, titles: dict[str, str]) -> None:
-        """Print the comparison as it stands."""
+        """Print the ranking so far."""
         from steelyard.statistics.sentences import ranking_sentence
 
-        self.say(f"   {group} after {ranking.rounds_run} rounds: {ranking_sentence(ranking, titles)}")
+        rounds = "1 round" if ranking.rounds_run == 1 else f"{ranking.rounds_run} rounds"
+        self.say(f"   {group} after {rounds}: {ranking_sentence(ranking, titles)}")
 
     def close(self) -> None:
-        """Nothing to put back."""
+        """Do nothing: the terminal was not changed."""

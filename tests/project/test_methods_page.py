@@ -11,7 +11,7 @@ from steelyard.certificates import method
 from steelyard.host import noise
 from steelyard.measure import gemm, noise_floor, rounds
 from steelyard.plan import protocols
-from steelyard.statistics import calibration, summaries, verdicts
+from steelyard.statistics import calibration, verdicts
 from steelyard_worker import measure
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "methods.md"
@@ -26,7 +26,6 @@ STATEMENTS = [
     f"limited to {TIMING.counted_min} ... {TIMING.counted_max}",
     f"Their ratio is set to {TIMING.noise_ratio:.0f}.",
     f"{measure.CACHED_WARMUP_STEPS} warm-up steps are enough",
-    f"more than {summaries.GAP_WORTH_A_FLAG:.0%} between".replace("%", " %"),
     f"more than {100 * noise.STEAL_SHARE:.0f} % of the processor time",
     f"more than {noise.FOREIGN_CORES} cores on average",
     f"more than {noise.SWAPPED_BYTES // 2**20} MiB was swapped",

@@ -1,4 +1,4 @@
-"""Views of hand-written runs, made once each."""
+"""Views of hand-written runs, each made once."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def recorded_view(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def doubtful_view(tmp_path_factory):
-    """Dummy is rejected, so that nobody is left to compare with Fake."""
+def uncertified_view(tmp_path_factory):
+    """Dummy is rejected, so there is no other contender to compare Fake with."""
     scripts = {
         "fake": Script(10.0),
         "dummy": Script(8.0, passed=False, sentence="head.bias after 1 step is off by 3.1e-02."),
@@ -29,7 +29,7 @@ def doubtful_view(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def printed():
-    """Return what the terminal shows of a view at a width."""
+    """Return a function that prints a view for a terminal of a given width."""
 
     def show(view, width):
         file = io.StringIO()

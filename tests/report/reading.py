@@ -1,4 +1,4 @@
-"""A page taken apart: elements with their attributes, texts of table cells, and the figures."""
+"""A parsed page: elements with their attributes, texts of table cells, and figures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ EMPTY = {"meta", "br", "link", "img", "input", "hr"}
 
 @dataclass
 class Element:
-    """One element with everything inside it as text."""
+    """One element with all text inside it."""
 
     tag: str
     attributes: dict
@@ -22,7 +22,7 @@ class Element:
 
     @property
     def words(self):
-        """The text with single blanks."""
+        """The text with single spaces."""
         return " ".join(self.text.split())
 
 
@@ -47,7 +47,7 @@ class _Reader(HTMLParser):
 
 
 class Page:
-    """A page and what is asked of it."""
+    """A page with access to its elements."""
 
     def __init__(self, html):
         reader = _Reader()
@@ -62,15 +62,15 @@ class Page:
         return [e for e in found if classes is None or classes in (e.attributes.get("class") or "").split()]
 
     def text(self):
-        """Return what a person reads."""
+        """Return the visible text."""
         return " ".join(e.words for e in self.all("header") + self.all("main") + self.all("footer"))
 
     def figures(self):
-        """Return name -> what plotly.js draws."""
+        """Return name -> figure for plotly.js."""
         (holder,) = self.all("script", id="figures")
         return {figure["name"]: figure for figure in json.loads(holder.text)}
 
     def library(self):
-        """Return the source of the drawing library."""
+        """Return the source of the plotting library."""
         (holder,) = self.all("script", id="library")
         return gzip.decompress(base64.b64decode(holder.text.strip())).decode()

@@ -1,4 +1,4 @@
-"""Run folders written by hand through the real recorder: any contender, any fault, in milliseconds."""
+"""Run folders written with the real recorder but scripted times: any contender and any fault, within milliseconds."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MACHINE = {
 
 @dataclass(frozen=True)
 class Script:
-    """How one contender behaves. Times in milliseconds; `spike` multiplies one counted step of the first round."""
+    """The behaviour of one contender. `spike` multiplies one counted step of the first round."""
 
     step_ms: float = 10.0
     scatter: float = 0.01
@@ -51,7 +51,7 @@ class Script:
 
 
 def options(**more):
-    """Two scripted contenders on the smallest workload, unless told otherwise."""
+    """Return options, by default for two scripted contenders on the smallest workload."""
     given = {"workloads": ("line",), "frameworks": ("fake", "dummy"), "workload_folders": (str(WORKLOADS),)}
     return Options(**{**given, **more})
 

@@ -1,4 +1,4 @@
-"""Plots show what was measured: every spike, every break, no false precision."""
+"""Plots show what was measured: every spike, every interruption, no false precision."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from steelyard.report.figures import extremes, plain
 from steelyard.report.styles import COLOURS, style, styles
 
 
-def test_thinning_keeps_every_bins_extremes_in_order():
+def test_thinning_keeps_the_extremes_of_every_bin_in_order():
     values = np.random.default_rng(1).normal(10, 1, 100_000)
     values[54_321], values[777] = 99.0, 0.1
     places, kept = extremes(values, 500)
@@ -25,7 +25,7 @@ def test_thinning_keeps_every_bins_extremes_in_order():
     assert (values[places] == kept).all()
 
 
-def test_short_series_are_drawn_whole():
+def test_short_series_are_not_thinned():
     values = np.arange(10.0)
     assert extremes(values, 5)[1].tolist() == values.tolist()
 
@@ -39,7 +39,7 @@ def test_a_step_beyond_the_scale_is_marked_with_its_true_value(recorded_view):
     assert any("longest 48" in note["text"] or "longest 47" in note["text"] for note in figure.layout["annotations"])
 
 
-def test_rounds_are_not_joined_and_first_steps_are_left_out(recorded_view):
+def test_rounds_are_not_connected_and_first_steps_are_omitted(recorded_view):
     figure = series.step_times(recorded_view.comparisons[0], "cached", styles(recorded_view.comparisons))
     counted = figure.data[1]
     assert counted["x"].count(None) == 5
@@ -47,7 +47,7 @@ def test_rounds_are_not_joined_and_first_steps_are_left_out(recorded_view):
     assert max(y for y in counted["y"] if y) < 0.02
 
 
-def test_loss_curves_lie_on_each_other_and_their_distance_is_drawn(recorded_view):
+def test_loss_curves_coincide_and_their_difference_is_plotted(recorded_view):
     figure = losses.figure(recorded_view.comparisons[0], styles(recorded_view.comparisons))
     first, second, distance = figure.data
     assert np.allclose(first["y"], second["y"], atol=1e-5)
@@ -55,23 +55,27 @@ def test_loss_curves_lie_on_each_other_and_their_distance_is_drawn(recorded_view
     assert 0 < max(y for y in distance["y"] if y) < 1e-5
 
 
-def test_curves_that_part_because_update_rules_differ_say_so(recorded_view):
+def test_different_update_rules_are_mentioned(recorded_view):
     comparison = recorded_view.comparisons[0]
-    assert "update rules" not in losses.figure(comparison, styles(recorded_view.comparisons)).says
+    assert "update rules" not in losses.figure(comparison, styles(recorded_view.comparisons)).caption
     rule = "As the framework's own rule does: epsilon is added elsewhere."
     first, second = comparison.contenders
     declared = replace(second, proof=replace(second.proof, details={"declared": rule}))
-    unproved = losses.figure(replace(comparison, contenders=(first, declared)), styles(recorded_view.comparisons)).says
-    assert "update rules" not in unproved, "what no certificate says of the other is not known"
+    unknown = losses.figure(
+        replace(comparison, contenders=(first, declared)), styles(recorded_view.comparisons)
+    ).caption
+    assert "update rules" not in unknown, "the certificate of the other contender does not contain its rule"
     canonical = replace(first, proof=replace(first.proof, details={"declared": ""}))
-    said = losses.figure(replace(comparison, contenders=(canonical, declared)), styles(recorded_view.comparisons)).says
+    caption = losses.figure(
+        replace(comparison, contenders=(canonical, declared)), styles(recorded_view.comparisons)
+    ).caption
     assert (
         f"{second.title}, as the framework's own rule does: epsilon is added elsewhere. With --optimizer-implementation reference"
-        in said
+        in caption
     )
 
 
-def test_the_band_of_practical_equality_is_the_verdicts_own(recorded_view):
+def test_the_band_of_practical_equality_is_that_of_the_verdict(recorded_view):
     comparison = recorded_view.comparisons[0]
     figure = forest.figure(comparison, "cached", styles(recorded_view.comparisons))
     delta = comparison.rankings["cached"].delta_used
@@ -79,7 +83,7 @@ def test_the_band_of_practical_equality_is_the_verdicts_own(recorded_view):
     assert figure.layout["shapes"][0]["x0"] == pytest.approx(1 / (1 + delta))
 
 
-def test_an_interval_without_end_leaves_the_plot_but_does_not_flatten_it(tmp_path):
+def test_an_unbounded_interval_is_clipped(tmp_path):
     scripts = {"fake": Script(rounds=1, passed=None), "dummy": Script(11.0, rounds=1, passed=None)}
     view = view_of(write_run(tmp_path, scripts))
     figure = forest.figure(view.comparisons[0], "cached", styles(view.comparisons))
@@ -88,7 +92,7 @@ def test_an_interval_without_end_leaves_the_plot_but_does_not_flatten_it(tmp_pat
     assert max(drawn) < 40 * min(drawn)
 
 
-def test_a_wide_axis_names_its_ticks_in_full(tmp_path):
+def test_a_logarithmic_axis_has_full_tick_labels(tmp_path):
     scripts = {"fake": Script(rounds=1, passed=None), "dummy": Script(41.0, rounds=1, passed=None)}
     view = view_of(write_run(tmp_path, scripts))
     axis = forest.figure(view.comparisons[0], "cached", styles(view.comparisons)).layout["xaxis"]
@@ -97,38 +101,38 @@ def test_a_wide_axis_names_its_ticks_in_full(tmp_path):
     assert all(np.log10(axis["tickvals"]) >= axis["range"][0]) and all(np.log10(axis["tickvals"]) <= axis["range"][1])
 
 
-def test_deviations_of_rounds_are_around_their_own_mean(recorded_view):
+def test_deviations_of_rounds_are_relative_to_their_own_mean(recorded_view):
     figure = stability.rounds(recorded_view.comparisons[0], "cached", styles(recorded_view.comparisons))
     for trace in figure.data:
         assert sum(trace["y"]) == pytest.approx(0, abs=1e-3)
 
 
-def test_a_repeated_round_stands_beside_the_one_that_counts(recorded_view):
+def test_a_repeated_round_is_shown_next_to_the_counted_one(recorded_view):
     figure = stability.machine(recorded_view)
     assert "2 ×" in figure.data[0]["x"][1] and "2.1" in figure.data[0]["x"][1]
 
 
-def test_text_in_a_plot_is_no_markup():
+def test_text_in_a_plot_is_escaped():
     assert plain("<b>&</b>") == "&lt;b&gt;&amp;&lt;/b&gt;"
 
 
-def test_contenders_look_different_without_colour():
+def test_contenders_differ_without_colour():
     looks = [style(place) for place in range(35)]
     assert len({(look.symbol, look.dash) for look in looks}) == 35
 
 
-def test_colours_are_readable_on_paper_and_in_the_dark():
+def test_colours_have_enough_contrast_in_both_themes():
     css = (page.TEMPLATES / "style.css").read_text(encoding="utf-8")
     papers = re.findall(r"--paper: (#\w{6})", css)[:2]
     for colour, paper in itertools.product(COLOURS, papers):
         assert _contrast(colour, paper) >= 3, (colour, paper)
-    for ground, theme in zip(papers, css.split("prefers-color-scheme"), strict=False):
+    for background, theme in zip(papers, css.split("prefers-color-scheme"), strict=False):
         for text in re.findall(r"--(?:ink|soft|good|bad|mild|link): (#\w{6})", theme)[:6]:
-            assert _contrast(text, ground) >= 4.5, (text, ground)
+            assert _contrast(text, background) >= 4.5, (text, background)
 
 
 def _contrast(one, other):
-    """Contrast ratio of WCAG 2.2."""
+    """Return the contrast ratio as defined by WCAG 2.2."""
     light, dark = sorted((_luminance(one), _luminance(other)), reverse=True)
     return (light + 0.05) / (dark + 0.05)
 

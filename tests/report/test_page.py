@@ -1,4 +1,4 @@
-"""The page holds everything, loads nothing, and hides no doubt."""
+"""The page is complete, needs no network, and shows every restriction of a result."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def rendered(recorded_view):
     return Page(page.render(recorded_view))
 
 
-def test_every_contender_stands_in_the_table_of_every_input(rendered):
+def test_every_contender_is_in_the_table_of_every_input(rendered):
     rows = [row.words for row in rendered.all("th", scope="row") if "small" not in row.parents]
-    assert sum(row.startswith("■ Fake") for row in rows) == 2
     assert sum(row.startswith("● Dummy") for row in rows) == 2
+    assert sum(row.startswith("■ Fake") for row in rows) == 2
     assert rendered.text().count("1.2.3, scripted") >= 4
 
 
-def test_the_verdict_is_the_first_thing_said(rendered):
+def test_the_verdict_comes_first(rendered):
     (headline,) = rendered.all("p", class_="headline")
     assert headline.words == "Fake is the fastest."
     (clauses,) = rendered.all("ul", class_="clauses")
@@ -62,10 +62,10 @@ def test_every_plot_has_a_title_a_description_and_data(rendered):
     assert kinds == {"ratios", "steps", "rounds", "losses", "start", "memory", "machine"}
 
 
-def test_tables_say_what_their_cells_belong_to(rendered):
+def test_table_cells_are_associated_with_their_headings(rendered):
     assert all(cell.attributes.get("scope") in ("col", "row") for cell in rendered.all("th"))
-    told = {cell.attributes["data-label"] for cell in rendered.all("td", role="cell")}
-    assert told == {column.heading for column in COLUMNS}
+    labels = {cell.attributes["data-label"] for cell in rendered.all("td", role="cell")}
+    assert labels == {column.heading for column in COLUMNS}
 
 
 def test_headings_do_not_skip_a_level(rendered):
@@ -74,7 +74,7 @@ def test_headings_do_not_skip_a_level(rendered):
     assert all(after <= before + 1 for before, after in pairwise(levels))
 
 
-def test_what_is_needed_to_repeat_it_is_there(rendered, recorded_view):
+def test_the_page_has_what_is_needed_to_reproduce_the_run(rendered, recorded_view):
     text = rendered.text()
     assert rendered.all("pre")[0].words == "steelyard run -f fake -f dummy"
     for wanted in (
@@ -95,7 +95,7 @@ def test_settings_are_shown_as_the_framework_reported_them(tmp_path):
     assert "blas.name openblas" in text
 
 
-def test_a_certificate_can_be_looked_into(rendered):
+def test_a_certificate_has_its_details(rendered):
     (inside, *_) = [part.words for part in rendered.all("details") if part.words.startswith("Detail for Fake")]
     assert inside == "Detail for Fake key recorded worst units 9 checks name error logits 1e-07"
 
@@ -104,9 +104,9 @@ def test_an_interval_is_explained_once(rendered):
     assert rendered.text().count("95 % confidence") == 1
 
 
-def test_a_rejected_contender_is_marked_and_takes_part_in_no_verdict(doubtful_view):
-    found = Page(page.render(doubtful_view))
-    assert found.all("p", class_="headline")[0].words == "No verdict: only Fake is certified and measured."
+def test_a_rejected_contender_is_marked_and_not_used_in_verdicts(uncertified_view):
+    found = Page(page.render(uncertified_view))
+    assert found.all("p", class_="headline")[0].words == "No verdict: only Fake has a valid, certified result."
     assert len(found.all("tr", class_="rejected")) == 2
     assert "head.bias after 1 step is off by 3.1e-02." in found.text()
     traces = {
@@ -120,11 +120,11 @@ def test_a_rejected_contender_is_marked_and_takes_part_in_no_verdict(doubtful_vi
     assert sorted(lines) == ["dot", "solid"]
 
 
-def test_without_certificates_nobody_leads(tmp_path):
+def test_without_certificates_there_is_no_verdict(tmp_path):
     folder = write_run(tmp_path, {"fake": Script(passed=None), "dummy": Script(12.0, passed=None)})
     (folder / "certificates.json").unlink()
     found = Page(page.render(view_of(folder)))
-    assert found.all("p", class_="headline")[0].words == "No verdict: nobody here is certified and measured."
+    assert found.all("p", class_="headline")[0].words == "No verdict: no contender has a valid, certified result."
     assert len(found.all("tr", class_="none")) == 4
     traces = found.figures()["ratios/line:small/cached"]["data"]
     assert {t["marker"]["symbol"] for t in traces if t["mode"] == "markers"} == {"circle-open", "square-open"}
@@ -132,12 +132,12 @@ def test_without_certificates_nobody_leads(tmp_path):
 
 def test_one_process_each_gives_no_verdict(tmp_path):
     found = Page(page.render(view_of(write_run(tmp_path, {"fake": Script(rounds=1), "dummy": Script(12.0, rounds=1)}))))
-    assert found.all("p", class_="headline")[0].words == "No verdict from one process each."
+    assert found.all("p", class_="headline")[0].words == "No verdict: only one process of each contender was measured."
     assert "--rounds 5" in found.text()
     assert "[one process]" in found.text()
 
 
-def test_a_failure_and_a_gap_are_told_with_their_reasons(tmp_path):
+def test_failed_and_skipped_contenders_are_listed_with_reasons(tmp_path):
     scripts = {
         "fake": Script(),
         "dummy": Script(rounds=2, failure=("out-of-memory", "The worker ran out of memory.")),
@@ -146,11 +146,11 @@ def test_a_failure_and_a_gap_are_told_with_their_reasons(tmp_path):
     found = Page(page.render(view_of(write_run(tmp_path, scripts, options(frameworks=("fake", "dummy", "pytorch"))))))
     (reasons,) = found.all("dl", class_="reasons")
     assert "Failed. The worker ran out of memory." in reasons.words
-    assert "Its 2 finished processes are shown and take part in no verdict." in reasons.words
+    assert "Its 2 finished processes are shown but not used in any verdict." in reasons.words
     assert "no implementation of line" in reasons.words
 
 
-def test_a_contender_that_failed_at_once_is_no_row_of_dashes(tmp_path):
+def test_a_contender_without_results_has_no_row(tmp_path):
     scripts = {"fake": Script(), "dummy": Script(rounds=0, failure=("crash", "It fell over."))}
     found = Page(page.render(view_of(write_run(tmp_path, scripts))))
     assert not [row for row in found.all("th", role="rowheader") if "Dummy" in row.words]
@@ -165,12 +165,12 @@ def test_a_run_in_which_nothing_was_measured_still_gives_a_page(tmp_path):
     assert "Nothing was measured." in Page(page.render(view_of(write_run(tmp_path, scripts)))).text()
 
 
-def test_an_interrupted_run_says_so(recorded_view):
+def test_an_interrupted_run_is_marked(recorded_view):
     stopped = replace(recorded_view, record=replace(recorded_view.record, state="interrupted"))
-    assert "interrupted: what was measured so far" in Page(page.render(stopped)).text()
+    assert "interrupted: results so far" in Page(page.render(stopped)).text()
 
 
-def test_nothing_from_the_record_becomes_markup(recorded_view):
+def test_values_from_the_record_are_escaped(recorded_view):
     comparison = recorded_view.comparisons[0]
     contenders = tuple(
         replace(
@@ -232,18 +232,18 @@ def test_nothing_from_the_record_becomes_markup(recorded_view):
     assert len(found.all("script")) == 3
     assert not found.all("img")
     assert not re.search(r"<script>alert|<img", found.html)
-    drawn = str([figure["layout"] for figure in found.figures().values()]) + str(
+    plotted = str([figure["layout"] for figure in found.figures().values()]) + str(
         [figure["data"] for figure in found.figures().values()]
     )
-    assert "<script" not in drawn and "<img" not in drawn
-    assert "&lt;script&gt;" in drawn
+    assert "<script" not in plotted and "<img" not in plotted
+    assert "&lt;script&gt;" in plotted
 
 
-def test_a_number_that_cannot_be_is_void(tmp_path):
+def test_an_impossibly_fast_result_is_invalid(tmp_path):
     scripts = {"fake": Script(10.0), "dummy": Script(12.0)}
-    void = {"line:small/fake/scripted": "It would need 9 times the arithmetic peak."}
-    view = view_of(write_run(tmp_path, scripts, above_peak=void))
+    above_peak = {"line:small/fake/scripted": "It would need 9 times the arithmetic peak."}
+    view = view_of(write_run(tmp_path, scripts, above_peak=above_peak))
     found = Page(page.render(view))
     assert "9 times the arithmetic peak" in found.all("p", class_="alarm")[0].words
-    assert found.all("p", class_="headline")[0].words == "No verdict: only Dummy is certified and measured."
-    assert "impossible" in found.text()
+    assert found.all("p", class_="headline")[0].words == "No verdict: only Dummy has a valid, certified result."
+    assert "invalid" in found.text()

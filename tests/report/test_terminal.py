@@ -1,4 +1,4 @@
-"""The table fits its terminal, says what the page says, and as JSON holds the same numbers."""
+"""The table fits the terminal and agrees with the page; the JSON output has the same numbers."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ def crowd(tmp_path_factory):
 
 
 @pytest.mark.parametrize("width", [80, 100, 120, 160])
-def test_no_line_is_wider_than_the_terminal(recorded_view, doubtful_view, crowd, printed, width):
-    for view in (recorded_view, doubtful_view, crowd):
+def test_no_line_is_wider_than_the_terminal(recorded_view, uncertified_view, crowd, printed, width):
+    for view in (recorded_view, uncertified_view, crowd):
         assert max(len(line.rstrip()) for line in printed(view, width).splitlines()) <= width
 
 
 @pytest.mark.parametrize("width", [80, 120])
-def test_figures_are_never_broken_or_cut(recorded_view, printed, width):
+def test_numbers_are_never_wrapped_or_truncated(recorded_view, printed, width):
     text = printed(recorded_view, width)
     comparison = recorded_view.comparisons[0]
     assert "…" not in text
     for contender in comparison.contenders:
         for source in contender.speeds:
             for column in columns.shown(width):
-                told = column.tell(comparison, contender, source)
-                assert told.value in text and told.interval in text, column.heading
+                value = column.format(comparison, contender, source)
+                assert value.value in text and value.interval in text, column.heading
 
 
 def test_a_title_and_its_mode_take_two_lines(recorded_view, printed):
@@ -49,31 +49,31 @@ def test_a_title_and_its_mode_take_two_lines(recorded_view, printed):
     assert lines[first + 2].startswith("Dummy")
 
 
-def test_the_same_warning_for_many_contenders_is_one_sentence(crowd, printed):
+def test_the_same_warning_for_several_contenders_appears_once(crowd, printed):
     text = " ".join(printed(crowd, 120).split())
     assert text.count("No certificate: this number is not proved") == 1
-    assert text.count("Its numbers are shown but take part in no verdict") == 1
+    assert text.count("The numbers are shown but not used in any verdict") == 1
     assert "Fake, step_us 10000 on line:small; Fake, step_us 10500 on line:small; Dummy, step_us 12000" in text
 
 
-def test_an_uncertified_number_is_marked(doubtful_view, printed):
-    rows = [line for line in printed(doubtful_view, 80).splitlines() if line.startswith("Dummy  ")]
+def test_an_uncertified_number_is_marked(uncertified_view, printed):
+    rows = [line for line in printed(uncertified_view, 80).splitlines() if line.startswith("Dummy  ")]
     assert len(rows) == 2
     assert all("not certified" in row and "REJECTED" in row for row in rows)
 
 
-def test_the_page_says_what_the_terminal_says(recorded_view, printed):
+def test_page_and_terminal_show_the_same_values(recorded_view, printed):
     found, text = Page(page.render(recorded_view)), printed(recorded_view, 160)
     cells = {cell.words for cell in found.all("td", role="cell")}
     comparison = recorded_view.comparisons[0]
     for contender in comparison.contenders:
         for source in contender.speeds:
             for column in columns.shown(160):
-                told = column.tell(comparison, contender, source)
-                assert str(told) in cells and told.value in text, column.heading
+                value = column.format(comparison, contender, source)
+                assert str(value) in cells and value.value in text, column.heading
 
 
-def test_json_is_strict_and_holds_the_same_numbers(recorded_view):
+def test_json_is_strict_and_has_the_same_numbers(recorded_view):
     read = json.loads(json.dumps(terminal.as_dict(recorded_view), allow_nan=False))
     comparison = recorded_view.comparisons[0]
     for contender, stored in zip(comparison.contenders, read["comparisons"][0]["contenders"], strict=True):
@@ -83,20 +83,20 @@ def test_json_is_strict_and_holds_the_same_numbers(recorded_view):
             assert stored["speeds"][source]["location"]["low_ns"] == speed.location.low_ns
 
 
-def test_json_has_no_infinity_where_one_process_has_no_interval(tmp_path, capsys):
+def test_json_has_null_where_one_process_has_no_interval(tmp_path, capsys):
     folder = write_run(tmp_path, {"fake": Script(rounds=1), "dummy": Script(rounds=1)})
     terminal.show(view_of(folder), as_json=True)
     read = json.loads(capsys.readouterr().out, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
     assert read["comparisons"][0]["contenders"][0]["speeds"]["cached"]["location"]["high_ns"] is None
 
 
-def test_a_failure_is_told_with_its_reason(tmp_path, printed):
-    scripts = {"fake": Script(), "dummy": Script(rounds=0, failure=("hung", "It said nothing for 600 s."))}
+def test_a_failure_is_shown_with_its_reason(tmp_path, printed):
+    scripts = {"fake": Script(), "dummy": Script(rounds=0, failure=("hung", "No event for 600 s."))}
     text = " ".join(printed(view_of(write_run(tmp_path, scripts)), 80).split())
-    assert "Dummy: Failed. It said nothing for 600 s." in text
+    assert "Dummy: Failed. No event for 600 s." in text
 
 
-def test_square_brackets_from_the_record_are_printed_as_they_are(tmp_path, printed):
+def test_square_brackets_from_the_record_are_not_interpreted(tmp_path, printed):
     scripts = {"fake": Script(), "dummy": Script(passed=False, sentence="[bold]off[/] by [3]")}
     assert "[bold]off[/] by [3]" in printed(view_of(write_run(tmp_path, scripts)), 120)
 

@@ -1,4 +1,4 @@
-"""Intervals of locations and ratios, against numbers worked by hand with a table of Student's t."""
+"""Intervals of means and ratios, checked against hand calculations with a table of Student's t."""
 
 from math import exp, log, sqrt
 
@@ -54,7 +54,7 @@ def test_a_ratio_pools_its_own_scatter_with_the_noise_floor() -> None:
     assert found.high == pytest.approx(exp(0.05 + 0.012863), abs=1e-5)
 
 
-def test_a_floor_quieter_than_the_pair_loses_weight() -> None:
+def test_a_floor_below_the_noise_of_the_pair_loses_weight() -> None:
     # d = 0.03 0.05 0.07: own variance 4e-4 is four times the floor's, so 8 degrees of freedom count as 2:
     # (2 * 1e-4 + 2 * 4e-4) / 4 = 2.5e-4.
     found = estimate_log_ratio([0.03, 0.05, 0.07], FLOOR)
@@ -63,14 +63,14 @@ def test_a_floor_quieter_than_the_pair_loses_weight() -> None:
     assert found.standard_error == pytest.approx(sqrt(2.5e-4 / 3))
 
 
-def test_a_floor_louder_than_the_pair_keeps_its_weight() -> None:
+def test_a_floor_above_the_noise_of_the_pair_keeps_its_weight() -> None:
     found = estimate_log_ratio([0.05, 0.05, 0.05], FLOOR)
     assert found is not None
     assert found.degrees_of_freedom == 10
     assert found.standard_error == pytest.approx(sqrt(8e-4 / 10 / 3))
 
 
-def test_without_a_floor_the_rounds_speak_alone() -> None:
+def test_without_a_floor_only_the_rounds_count() -> None:
     # d = 0.04 0.06: sd 0.01414, over sqrt(2) is 0.01; t with one degree of freedom 12.706.
     found = ratio_interval({1: exp(0.04), 2: exp(0.06)}, {1: 1.0, 2: 1.0})
     assert found is not None
@@ -85,16 +85,16 @@ def test_only_common_rounds_are_paired() -> None:
     assert ratio_interval({1: 1.0}, {2: 1.0}, noise=FLOOR) is None
 
 
-def test_an_interval_too_wide_to_write_down_does_not_overflow() -> None:
+def test_an_extremely_wide_interval_does_not_overflow() -> None:
     found = ratio_interval({1: 1.0, 2: 1e300}, {1: 1.0, 2: 1.0}, error=1e-6)
     assert found is not None
     assert 0 < found.low < found.high < float("inf")
 
 
-@pytest.mark.parametrize("location", [0.0, -1.0, float("nan"), float("inf")])
-def test_an_impossible_location_is_refused(location: float) -> None:
-    with pytest.raises(ValueError, match="location"):
-        location_interval([1.0, location])
+@pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_value_that_is_not_positive_and_finite_is_refused(value: float) -> None:
+    with pytest.raises(ValueError, match="above zero"):
+        location_interval([1.0, value])
 
 
 @given(rounds, rounds)

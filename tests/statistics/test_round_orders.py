@@ -1,4 +1,4 @@
-"""Orders of rounds: each holds each framework once, and positions are shared out fairly."""
+"""Orders of rounds: every framework runs once per round, and positions are balanced."""
 
 from collections import Counter
 from itertools import pairwise
@@ -18,7 +18,7 @@ def keys(size: int) -> list[str]:
 
 
 @given(sizes, st.integers(0, 60), seeds)
-def test_every_round_holds_each_framework_once(size: int, number: int, seed: int) -> None:
+def test_every_round_contains_each_framework_once(size: int, number: int, seed: int) -> None:
     assert sorted(round_order(keys(size), number, seed)) == keys(size)
 
 
@@ -32,7 +32,7 @@ def test_over_a_cycle_each_has_each_position_equally_often(size: int, seed: int)
 
 
 @given(st.integers(2, 8), st.integers(1, 30), seeds)
-def test_at_any_time_positions_are_shared_out_about_equally(size: int, last: int, seed: int) -> None:
+def test_positions_are_almost_balanced_at_any_time(size: int, last: int, seed: int) -> None:
     orders = [round_order(keys(size), number, seed) for number in range(1, last + 1)]
     for position in range(size):
         held = Counter(order[position] for order in orders)
@@ -52,7 +52,7 @@ def test_two_frameworks_swap_within_each_pair_of_rounds(seed: int, pair: int) ->
     assert first == second[::-1]
 
 
-def test_which_of_two_goes_first_is_drawn_anew_for_each_pair() -> None:
+def test_which_of_two_goes_first_is_random_for_each_pair() -> None:
     first = Counter(round_order(["a", "b"], 2 * pair + 1, seed=3)[0] for pair in range(200))
     assert 70 < first["a"] < 130
 
@@ -65,8 +65,8 @@ def test_each_follows_each_equally_often_in_the_design(size: int) -> None:
     assert len(set(follows.values())) == 1
 
 
-def test_the_rows_of_a_cycle_come_in_a_random_order() -> None:
-    # Unshuffled, the framework that comes first would always be the one that came second the round before.
+def test_the_rows_of_a_cycle_are_shuffled() -> None:
+    # Without shuffling, the first framework would always be the second one of the previous round.
     second_then_first = 0
     for seed in range(200):
         before, after = round_order("abcd", 1, seed), round_order("abcd", 2, seed)
@@ -74,12 +74,12 @@ def test_the_rows_of_a_cycle_come_in_a_random_order() -> None:
     assert 40 < second_then_first < 95  # One in three is 67.
 
 
-def test_an_order_depends_on_its_arguments_alone() -> None:
+def test_an_order_depends_only_on_its_arguments() -> None:
     assert round_order(["b", "a", "c"], 4, 7) == round_order(iter(["c", "b", "a"]), 4, 7)
     orders = {tuple(round_order("abcde", number, seed) for number in range(1, 4)) for seed in range(20)}
     assert len(orders) == 20
 
 
 @pytest.mark.parametrize("few", [[], ["a"]])
-def test_nothing_to_order_is_left_as_it_is(few: list[str]) -> None:
+def test_no_framework_or_one_is_returned_unchanged(few: list[str]) -> None:
     assert list(round_order(few, 1, 0)) == few

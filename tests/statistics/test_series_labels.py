@@ -1,4 +1,4 @@
-"""Labels of step-time series: the four classes, where they change, and what is not a change."""
+"""Labels of step-time series: the four classes, the position of a change, and what does not count as a change."""
 
 from time import perf_counter
 
@@ -20,7 +20,7 @@ def levels(*parts: tuple[int, float]) -> Floats:
     return np.concatenate([np.full(count, level) for count, level in parts])
 
 
-def test_a_scripted_step_is_found_where_it_is() -> None:
+def test_a_change_of_level_is_found_at_its_position() -> None:
     # Twenty at 12, then forty at 10: whole mean 32/3, over 10 is a shift of 1/15.
     found = series_label(levels((20, 12.0), (40, 10.0)))
     assert (found.label, found.changepoint) == ("warm-up", 20)
@@ -28,7 +28,7 @@ def test_a_scripted_step_is_found_where_it_is() -> None:
     assert found.moves_mean
 
 
-def test_two_scripted_changes_are_both_found() -> None:
+def test_two_changes_are_both_found() -> None:
     assert changepoints(levels((20, 10.0), (20, 12.0), (20, 9.0)), noise=0.01) == [20, 40]
 
 
@@ -42,7 +42,7 @@ def test_warm_up_ends_on_the_fastest_level(size: int) -> None:
     assert found.shift == pytest.approx(0.1, abs=0.015)
 
 
-def test_slowdown_ends_slower_than_it_was() -> None:
+def test_slowdown_ends_on_a_slower_level() -> None:
     found = series_label(noisy(levels((100, 1.0), (100, 1.05))))
     assert found.label == "slowdown"
     assert found.moves_mean
@@ -60,20 +60,20 @@ def test_a_change_too_small_to_matter_is_flat() -> None:
     assert found.label == "flat"
 
 
-def test_a_short_warm_up_that_hardly_moves_the_mean_says_so() -> None:
+def test_a_short_warm_up_hardly_moves_the_mean() -> None:
     found = series_label(noisy(levels((60, 1.2), (1940, 1.0)), sd=0.01))
     assert found.label == "warm-up"
     assert not found.moves_mean
 
 
-def test_spikes_are_no_changepoints() -> None:
+def test_spikes_are_not_changepoints() -> None:
     random = np.random.default_rng(3)
     for size in (200, 3000):
         spikes = (random.random(size) < 0.02) * random.exponential(1.0, size)
         assert series_label(noisy(np.ones(size), seed=size) * (1 + spikes)).label == "flat"
 
 
-def test_flat_noise_is_flat_nearly_always() -> None:
+def test_flat_noise_is_nearly_always_labelled_flat() -> None:
     random = np.random.default_rng(4)
     for size in (20, 50, 200, 500):
         normal = [noisy(np.ones(size), seed=seed) for seed in range(50)]
@@ -82,7 +82,7 @@ def test_flat_noise_is_flat_nearly_always() -> None:
         assert flat >= 98, size
 
 
-def test_autocorrelated_noise_is_not_taken_for_changes() -> None:
+def test_autocorrelated_noise_is_not_mistaken_for_changes() -> None:
     random = np.random.default_rng(5)
     flat = 0
     for _ in range(50):
@@ -93,7 +93,7 @@ def test_autocorrelated_noise_is_not_taken_for_changes() -> None:
     assert flat >= 47
 
 
-def test_the_long_run_variance_does_not_see_a_step() -> None:
+def test_a_change_of_level_does_not_affect_the_long_run_variance() -> None:
     still = np.random.default_rng(6).standard_normal(400)
     moved = still + levels((200, 0.0), (200, 30.0))
     assert long_run_variance(moved) == pytest.approx(long_run_variance(still), rel=0.1)

@@ -1,4 +1,4 @@
-"""Verdicts as words."""
+"""Verdicts and rankings as sentences."""
 
 from dataclasses import replace
 from math import exp
@@ -7,10 +7,10 @@ import pytest
 
 from steelyard.statistics.calibration import NoiseFloor
 from steelyard.statistics.decision import Verdict, decide
-from steelyard.statistics.sentences import percent, ranking_sentence, verdict_sentence
+from steelyard.statistics.sentences import Wording, headline, percent, ranking_sentence, verdict_sentence
 
 TITLES = {"jax": "JAX", "pytorch": "PyTorch", "tensorflow": "TensorFlow", "mxnet": "MXNet"}
-FASTER = Verdict("faster", 1 / 1.42, 1 / 1.47, 1 / 1.38, 3, 0, 0.02, "jax", "pytorch", 0.0125)
+BETTER = Verdict("better", 1 / 1.42, 1 / 1.47, 1 / 1.38, 3, 0, 0.02, "jax", "pytorch", 0.0125)
 FLOOR = NoiseFloor(s_d0=0.008, degrees_of_freedom=8, rounds=9)
 
 
@@ -18,21 +18,23 @@ def times(*logs: float) -> dict[int, float]:
     return {number: 1e6 * exp(value) for number, value in enumerate(logs, start=1)}
 
 
-def test_faster_is_told_with_its_interval_from_either_side() -> None:
+def test_the_faster_one_comes_first_with_the_interval() -> None:
     sentence = "JAX is 1.42x [1.38, 1.47] faster than PyTorch"
-    assert verdict_sentence(FASTER, TITLES) == sentence
-    assert verdict_sentence(FASTER.flipped(), TITLES) == sentence
+    assert verdict_sentence(BETTER, TITLES) == sentence
+    assert verdict_sentence(BETTER.flipped(), TITLES) == sentence
 
 
-def test_equal_names_the_margin() -> None:
-    equal = replace(FASTER, kind="equal", delta_used=0.028)
+def test_equality_names_the_margin() -> None:
+    equal = replace(BETTER, kind="equal", delta_used=0.028)
     assert verdict_sentence(equal, TITLES) == "JAX and PyTorch are practically the same (within 2.8 %)"
 
 
 @pytest.mark.parametrize(("more", "words"), [(1, "about 1 more round"), (4, "about 4 more rounds")])
-def test_undecided_says_for_how_long(more: int, words: str) -> None:
-    open_one = replace(FASTER, kind="undecided", rounds_still_needed=more)
-    assert verdict_sentence(open_one, TITLES) == f"JAX and PyTorch: undecided, {words}"
+def test_undecided_names_the_better_one_and_the_rounds_still_needed(more: int, words: str) -> None:
+    undecided = replace(BETTER, kind="undecided", rounds_still_needed=more)
+    sentence = f"JAX and PyTorch: too close to call (JAX was faster on average), {words} needed"
+    assert verdict_sentence(undecided, TITLES) == sentence
+    assert verdict_sentence(undecided.flipped(), TITLES) == sentence
 
 
 @pytest.mark.parametrize(
@@ -44,11 +46,11 @@ def test_undecided_says_for_how_long(more: int, words: str) -> None:
     ],
 )
 def test_a_factor_has_the_digits_it_needs(ratio: float, low: float, high: float, words: str) -> None:
-    verdict = replace(FASTER, ratio=1 / ratio, low=1 / high, high=1 / low)
+    verdict = replace(BETTER, ratio=1 / ratio, low=1 / high, high=1 / low)
     assert verdict_sentence(verdict, TITLES) == f"JAX is {words} faster than PyTorch"
 
 
-def test_a_ranking_is_one_sentence_from_the_fastest_to_the_open() -> None:
+def test_a_ranking_goes_from_the_fastest_to_the_undecided() -> None:
     rounds = {
         "mxnet": times(0.004, 0.012, 0.02),
         "pytorch": times(0.5, 0.5, 0.5),
@@ -60,10 +62,10 @@ def test_a_ranking_is_one_sentence_from_the_fastest_to_the_open() -> None:
     assert first.startswith("JAX is 1.65x [1.6")
     assert first.endswith("faster than PyTorch")
     assert same == "PyTorch and TensorFlow are practically the same (within 2 %)"
-    assert still.startswith("MXNet: undecided, about ")
+    assert still.startswith("JAX and MXNet: undecided, about ")
 
 
-def test_undecided_neighbours_are_told_by_their_distance_from_the_leader() -> None:
+def test_undecided_neighbours_are_compared_with_the_leader() -> None:
     rounds = {"jax": times(0, 0, 0), "pytorch": times(0.5, 0.5, 0.5), "mxnet": times(0.504, 0.512, 0.52)}
     first, second = ranking_sentence(decide(rounds, FLOOR), TITLES).split("; ")
     assert first.endswith("faster than PyTorch")
@@ -71,16 +73,60 @@ def test_undecided_neighbours_are_told_by_their_distance_from_the_leader() -> No
     assert second.endswith("faster than MXNet")
 
 
-def test_two_open_frameworks_are_both_named_and_a_spent_plan_is_said() -> None:
+def test_two_undecided_frameworks_are_both_named_and_the_last_round_is_mentioned() -> None:
     wild = {number: 1e6 * exp(0.1 * (-1) ** number) for number in range(1, 13)}
-    sentence = ranking_sentence(decide({"jax": dict.fromkeys(wild, 1e6), "mxnet": wild}, FLOOR), TITLES)
-    assert sentence.startswith("JAX and MXNet: undecided after 12 rounds, about ")
+    ranking = decide({"jax": dict.fromkeys(wild, 1e6), "mxnet": wild}, FLOOR)
+    assert ranking_sentence(ranking, TITLES) == "JAX and MXNet: undecided after 12 rounds"
 
 
-def test_a_framework_that_never_finished_is_said_to_be_unmeasured() -> None:
+def test_a_framework_without_a_finished_round_is_not_measured_yet() -> None:
     sentence = ranking_sentence(decide({"jax": times(0, 0, 0), "mxnet": {}}, FLOOR), TITLES)
     assert sentence == "MXNet: not measured yet"
 
 
-def test_a_percentage_has_no_idle_digits() -> None:
+@pytest.mark.parametrize(
+    ("rounds", "sentence"),
+    [
+        ({"jax": times(0, 0, 0), "mxnet": times(0.5, 0.5, 0.5)}, "JAX is the fastest."),
+        ({"jax": times(0, 0, 0), "mxnet": times(0, 0, 0)}, "JAX and MXNet are the fastest, practically the same."),
+        (
+            {"jax": times(0, 0, 0), "mxnet": times(0.004, 0.012, 0.02)},
+            "Too close to call: JAX and MXNet. JAX was faster on average.",
+        ),
+        (
+            {"jax": times(0, 0, 0), "mxnet": times(0.004, 0.012, 0.02), "pytorch": times(0.003, 0.0, 0.003)},
+            "Too close to call: JAX, PyTorch and MXNet. JAX was fastest on average.",
+        ),
+        (
+            {"jax": times(0, 0, 0), "mxnet": times(0.004, 0.012, 0.02), "pytorch": times(0.5, 0.5, 0.5)},
+            "Too close to call: JAX and MXNet. JAX was faster on average.",
+        ),
+        ({"jax": times(0, 0, 0), "mxnet": times(-0.03, 0, 0.03)}, "Too close to call: JAX and MXNet."),
+        ({"jax": times(0, 0, 0), "mxnet": times(0.5, 0.5, 0.5), "pytorch": {}}, "So far: JAX is the fastest."),
+    ],
+)
+def test_the_headline_names_all_that_may_be_the_fastest(rounds: dict[str, dict[int, float]], sentence: str) -> None:
+    assert headline(decide(rounds, FLOOR), TITLES) == sentence
+
+
+def test_a_headline_needs_a_comparison() -> None:
+    with pytest.raises(ValueError, match="compared with the leader"):
+        headline(decide({"jax": times(0, 0, 0)}, FLOOR), TITLES)
+
+
+def test_another_quantity_brings_its_own_words() -> None:
+    memory = Wording(
+        better="{a} uses {factor} less memory than {b}",
+        ahead="{who} used less memory on average",
+        ahead_of_all="{who} used the least memory on average",
+        best="{who} uses the least memory",
+        best_together="{who} use the least memory, practically the same",
+    )
+    assert verdict_sentence(BETTER, TITLES, memory) == "JAX uses 1.42x [1.38, 1.47] less memory than PyTorch"
+    ranking = decide({"jax": times(0, 0, 0), "mxnet": times(0.5, 0.5, 0.5)}, FLOOR)
+    assert headline(ranking, TITLES, memory) == "JAX uses the least memory."
+    assert ranking_sentence(ranking, TITLES, memory).endswith("less memory than MXNet")
+
+
+def test_percentages_have_at_most_two_digits() -> None:
     assert [percent(value) for value in (0.02, 0.028, 0.1, 0.125)] == ["2 %", "2.8 %", "10 %", "12 %"]

@@ -1,4 +1,4 @@
-"""The live view of a run on a terminal: stage, progress, the running process, and the comparisons as they stand."""
+"""The live view of a run on a terminal: stage, progress, running process, and the comparisons so far."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ if TYPE_CHECKING:
     from steelyard.results.trials import Trial
     from steelyard.statistics.decision import Ranking
 
-# Redrawn seldom: the view must not take time from what it shows.
+# A low rate, so that the view does not disturb the measurement.
 REDRAWS_PER_SECOND = 2
 
 
 class LiveScreen:
-    """Keeps the last lines of the terminal; sentences scroll above it."""
+    """Updates the last lines of the terminal; messages scroll above them."""
 
     def __init__(self) -> None:
         self._console = Console(stderr=True, highlight=False)
         self._live: Live | None = None
         self._stage_progress: Progress | None = None
         self._tasks: dict[str, TaskID] = {}
-        self._head = ""
+        self._trial_label = ""
         self._running = Text("")
         self._standings: dict[str, Table] = {}
-        self._began = time.monotonic()
+        self._started_s = time.monotonic()
 
     def say(self, sentence: str) -> None:
-        """Print above the live part."""
+        """Print a message above the live part."""
         self._console.print(escape(sentence))
 
     def stage(self, title: str) -> None:
-        """Close what the stage before showed, and begin a new one."""
+        """Remove the output of the previous stage and start a new one."""
         self._stop()
-        elapsed = time.monotonic() - self._began
+        elapsed = time.monotonic() - self._started_s
         self._console.print(f"[bold]{escape(title)}[/] [dim]{elapsed:.0f} s[/]")
         self._running, self._tasks = Text(""), {}
         self._stage_progress = Progress(
@@ -64,34 +64,36 @@ class LiveScreen:
         self._redraw()
 
     def trial(self, number: int, variant: Variant) -> None:
-        """Show which process runs."""
-        self._head = f"  round {number}, {variant.group}: [bold]{escape(variant.title)}[/]"
-        self._running = Text.from_markup(self._head + " [dim]starting[/]")
+        """Show the process that is running."""
+        self._trial_label = f"  round {number}, {variant.group}: [bold]{escape(variant.title)}[/]"
+        self._running = Text.from_markup(self._trial_label + " [dim]starting[/]")
         self._redraw()
 
     def event(self, event: dict[str, Any]) -> None:
-        """Show what the running process does."""
+        """Show the present phase of the running process."""
         if event["event"] == "samples":
             step_ms = event["elapsed_ns"] / event["steps"] / 1e6
             self._running = Text.from_markup(
-                f"{self._head} [dim]{event['input']}, {event['phase']}, {step_ms:.2f} ms a step[/]"
+                f"{self._trial_label} [dim]{event['input']}, {event['phase']}, {step_ms:.2f} ms per step[/]"
             )
         elif event["event"] == "phase":
-            self._running = Text.from_markup(f"{self._head} [dim]{event['name']} {event['elapsed_ns'] / 1e9:.1f} s[/]")
+            self._running = Text.from_markup(
+                f"{self._trial_label} [dim]{event['name']} {event['elapsed_ns'] / 1e9:.1f} s[/]"
+            )
         self._redraw()
 
     def finished(self, trial: Trial) -> None:
-        """Say what failed."""
+        """Print the error if the process failed."""
         if trial.error:
             self.say(f"{trial.job.case.framework} on {trial.job.case.workload}: {trial.error[1]}")
 
     def ranking(self, group: str, ranking: Ranking, titles: dict[str, str]) -> None:
-        """Show the comparison with its current intervals."""
+        """Show the comparison with its present intervals."""
         table = Table(
             box=None,
             pad_edge=False,
             show_header=False,
-            title=f"{group}, {ranking.rounds_run} rounds",
+            title=f"{group}, {ranking.rounds_run} {'round' if ranking.rounds_run == 1 else 'rounds'}",
             title_justify="left",
         )
         for key in ranking.order:
@@ -104,7 +106,7 @@ class LiveScreen:
         self._redraw()
 
     def close(self) -> None:
-        """Leave the terminal as it was."""
+        """Restore the terminal."""
         self._stop()
 
     def _body(self) -> Group:

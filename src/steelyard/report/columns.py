@@ -1,30 +1,29 @@
-"""The columns of a verdict table, once for page and terminal, so that both say the same."""
+"""The columns of a verdict table, shared by page and terminal."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from steelyard.report import words
-from steelyard.report.words import Told
+from steelyard.report import formatting
+from steelyard.report.formatting import Formatted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from steelyard.report.model import Comparison, Contender
 
-    Tell = Callable[[Comparison, Contender, str], Told]
-
+    Format = Callable[[Comparison, Contender, str], Formatted]
 
 NARROW = 80
 
 
 @dataclass(frozen=True)
 class Column:
-    """`width`: the least number of characters a terminal must have to show it; 0: the page alone does."""
+    """`width`: the smallest terminal width in characters that shows the column; 0: only the page shows it."""
 
     heading: str
-    tell: Tell
+    format: Format
     width: int
     help: str
 
@@ -32,62 +31,67 @@ class Column:
 COLUMNS = (
     Column(
         "mean step",
-        lambda _, x, s: words.location(x, s),
+        lambda _, x, s: formatting.location(x, s),
         NARROW,
-        "Counted time over counted steps, averaged over processes; lower is better.",
+        "Counted time divided by counted steps, averaged over processes. Lower is better.",
     ),
     Column(
-        "times the fastest",
-        words.ratio,
+        "ratio to fastest",
+        formatting.ratio,
         NARROW,
-        "Time per step over that of the fastest certified contender, from rounds both ran.",
+        "Time per step divided by that of the fastest certified contender, from the rounds that both finished.",
     ),
-    Column("median step", lambda _, x, s: Told(words.median(x, s)), 120, "Half of the counted steps took less."),
+    Column(
+        "median step",
+        lambda _, x, s: Formatted(formatting.median(x, s)),
+        120,
+        "Half of the counted steps took less time; the median over processes.",
+    ),
     Column(
         "throughput",
-        lambda c, x, s: words.throughput(x, s, c.unit),
+        lambda c, x, s: formatting.throughput(x, s, c.unit),
         108,
-        "Batch size over mean step; higher is better.",
+        "Batch size divided by mean step. Higher is better.",
     ),
     Column(
         "first step",
-        lambda _, x, _s: Told(words.seconds(x.first_step_ns)),
+        lambda _, x, _s: Formatted(formatting.seconds(x.first_step_ns)),
         NARROW,
-        "Compilation, tracing and allocation happen here.",
+        "Includes compilation, tracing and memory allocation.",
     ),
     Column(
-        "to first step",
-        lambda _, x, _s: Told(words.seconds(x.to_first_step_ns)),
+        "time to first step",
+        lambda _, x, _s: Formatted(formatting.seconds(x.to_first_step_ns)),
         0,
-        "From the start of the process to the end of its first step, import included.",
+        "From the start of the process to the end of its first step, including imports.",
     ),
     Column(
         "peak memory",
-        lambda _, x, _s: Told(words.memory(x)),
+        lambda _, x, _s: Formatted(formatting.memory(x)),
         94,
-        "Of the device where the framework counts it, else of the whole process.",
+        "On the device if the framework reports it, otherwise of the whole process.",
     ),
     Column(
-        "learnt",
-        lambda _, x, _s: words.learnt(x),
+        "test metric",
+        lambda _, x, _s: formatting.test_metric(x),
         120,
-        "The workload's own metric on the test split, after equally many training steps.",
+        "The workload's metric on the test split, after the same number of training steps for every contender.",
     ),
     Column(
-        "of peak",
-        lambda _, x, s: Told(words.share(x, s)),
+        "share of peak",
+        lambda _, x, s: Formatted(formatting.share(x, s)),
         0,
-        "Arithmetic of the training step over the fastest matrix product measured on this machine.",
+        "Arithmetic of a training step as a share of the fastest matrix product measured on this machine.",
     ),
     Column(
         "certified",
-        lambda _, x, _s: Told(words.CERTIFICATES[x.proof.state]),
+        lambda _, x, _s: Formatted(formatting.CERTIFICATES[x.proof.state]),
         NARROW,
-        "Whether it was proved to compute the same as the reference.",
+        "Whether the contender was proved to compute the same as the reference.",
     ),
 )
 
 
 def shown(columns: int) -> list[Column]:
-    """Return the columns that a terminal of so many characters has room for; the certificate is always one."""
+    """Return the columns that fit a terminal of this width in characters; some, such as the certificate, always appear."""
     return [column for column in COLUMNS if column.width and (columns >= column.width or column.width == NARROW)]

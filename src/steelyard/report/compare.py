@@ -154,7 +154,7 @@ def _pair(comparison: Comparison, source: str, left: Contender, right: Contender
         uncertified = [c.title for c in (left, right) if c.proof.state != "certified"]
         reason = f"{' and '.join(uncertified)} not certified" if uncertified else "they share no round"
         return Finding(comparison.group, source, left.title, right.title, None, None, None, f"No verdict: {reason}.")
-    sentence = verdict_sentence(verdict, titles) + "."
+    sentence = verdict_sentence(verdict, titles, comparison.quantity.wording) + "."
     ratio, low, high = verdict.ratio, verdict.low, verdict.high
     if comparison.quantity.more_is_better:  # verdicts are about costs, the inverse of such a quantity
         ratio, low, high = 1 / ratio, 1 / high, 1 / low
@@ -209,5 +209,5 @@ def _change(comparison: Comparison, old: Contender, new: Contender, low: float, 
         bound = percent(max(high, 1 / low) - 1)
         return f"{new.title} ({versions}): no change detected, {span} (a change above {bound} is ruled out)."
     improved = (high < 1) is not quantity.more_is_better
-    word = quantity.better if improved else quantity.worse
+    word = quantity.improved if improved else quantity.worsened
     return f"{new.title} ({versions}): {percent(abs(1 - math.sqrt(low * high)))} {word}, {span}."

@@ -1,10 +1,10 @@
-"""What a contender costs beside its steps: starting up, and memory."""
+"""Costs other than step time: start-up and memory."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from steelyard.report import figures, notation, words
+from steelyard.report import figures, formatting, notation
 from steelyard.report.figures import Figure, plain
 
 if TYPE_CHECKING:
@@ -18,18 +18,18 @@ PHASES = (
     ("build", "build the network", "#a3907a", "/"),
     ("first-step", "first step", "#c17013", ""),
 )
-STARTING = (
-    "What every process pays before its second step, the median over rounds: importing the framework, building the "
-    "network and its optimizer, and the first step with compilation or tracing."
+START_CAPTION = (
+    "Time before the second step, the median over rounds: importing the framework, building the network and its "
+    "optimizer, and the first step with compilation or tracing."
 )
-HOLDING = (
-    "The most memory a process held, on the device where the framework counts it, else in all, the interpreter and the "
-    "framework's libraries included."
+MEMORY_CAPTION = (
+    "The peak memory of a process: on the device if the framework reports it, otherwise of the whole process, including "
+    "the interpreter and the framework's libraries."
 )
 
 
 def start(comparison: Comparison) -> Figure | None:
-    """Return what a process takes before its second step."""
+    """Return the time a process needs before its second step; None if it was not recorded."""
     started = [contender for contender in comparison.contenders if any(contender.phases_ns.values())]
     if not started:
         return None
@@ -37,11 +37,11 @@ def start(comparison: Comparison) -> Figure | None:
     totals = [notation.duration(sum(contender.phases_ns.values())) for contender in started]
     layout = _bars(started, totals, figures.axis("seconds", nticks=6, rangemode="tozero"))
     layout |= {"barmode": "stack", "showlegend": True, "legend": {**figures.LEGEND, "y": 1.0}}
-    return Figure(f"start/{comparison.group}", "Starting up", STARTING, data, layout)
+    return Figure(f"start/{comparison.group}", "Start-up time", START_CAPTION, data, layout)
 
 
 def memory(comparison: Comparison, styles: dict[str, Style]) -> Figure | None:
-    """Return the peak memory of each contender."""
+    """Return the peak memory of each contender; None if it was not recorded."""
     known = [(each, each.peak_device_bytes or each.peak_resident_bytes) for each in comparison.contenders]
     sized = [(contender, size) for contender, size in known if size]
     if not sized:
@@ -49,20 +49,20 @@ def memory(comparison: Comparison, styles: dict[str, Style]) -> Figure | None:
     bar = _bar([size / 2**20 for _, size in sized])
     bar |= {"marker": {"color": [styles[contender.variant].colour for contender, _ in sized]}}
     bar |= {"hovertemplate": "%{x:,.0f} MiB<extra></extra>"}
-    held = [contender for contender, _ in sized]
-    layout = _bars(held, [words.memory(contender) for contender in held], figures.axis("MiB", nticks=6))
-    return Figure(f"memory/{comparison.group}", "Peak memory", HOLDING, [bar], layout)
+    shown = [contender for contender, _ in sized]
+    layout = _bars(shown, [formatting.memory(contender) for contender in shown], figures.axis("MiB", nticks=6))
+    return Figure(f"memory/{comparison.group}", "Peak memory", MEMORY_CAPTION, [bar], layout)
 
 
-def _phase(started: list[Contender], key: str, said: str, colour: str, hatch: str) -> dict[str, Any]:
+def _phase(started: list[Contender], key: str, label: str, colour: str, hatch: str) -> dict[str, Any]:
     spent_ns = [contender.phases_ns.get(key, 0.0) for contender in started]
     return {
         **_bar([value / 1e9 for value in spent_ns]),
-        "name": said,
-        "marker": figures.hatched(colour, hatch),
+        "name": label,
+        "marker": figures.bar_style(colour, hatch),
         "text": [notation.duration(value) for value in spent_ns],
         "textposition": "none",
-        "hovertemplate": f"{said}: %{{text}}<extra></extra>",
+        "hovertemplate": f"{label}: %{{text}}<extra></extra>",
     }
 
 
@@ -72,9 +72,11 @@ def _bar(lengths: list[float]) -> dict[str, Any]:
 
 
 def _bars(contenders: list[Contender], texts: list[str], across: dict[str, Any]) -> dict[str, Any]:
-    """Return a frame with a name and a figure above each bar, so that narrow screens keep their width for the bars."""
-    notes = [figures.note(plain(c.title), x=0, y=row, yshift=7, font={"size": 13}) for row, c in enumerate(contenders)]
-    notes += [figures.note(plain(text), x=1, y=row, yshift=7, xanchor="right") for row, text in enumerate(texts)]
+    """Return a layout with title and value above each bar, which leaves narrow screens their width for the bars."""
+    notes = [
+        figures.annotation(plain(c.title), x=0, y=row, yshift=7, font={"size": 13}) for row, c in enumerate(contenders)
+    ]
+    notes += [figures.annotation(plain(text), x=1, y=row, yshift=7, xanchor="right") for row, text in enumerate(texts)]
     down = figures.axis(range=[len(contenders) - 0.6, -0.9], visible=False, fixedrange=True)
     height = BAR_PIXELS * len(contenders) + 84
     return figures.frame(height, xaxis=across, yaxis=down, annotations=notes, hovermode="closest")

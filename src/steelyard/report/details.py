@@ -1,21 +1,23 @@
-"""Whatever a record holds, as names and texts: nested values, records of equal shape as tables, a machine's facts."""
+"""Recorded values as names and texts: nested values, lists of equal records as tables, and facts about a machine."""
 
 from __future__ import annotations
 
 from typing import Any
+
+from steelyard.report.notation import significant
 
 Table = tuple[str, list[str], list[list[str]]]
 """Name, headings, rows."""
 
 
 def tables(values: dict[str, Any]) -> list[Table]:
-    """Return (name, headings, rows) of those values that are lists of records with equal keys."""
+    """Return (name, headings, rows) of the values that are lists of records with equal keys."""
     found = [(name, rows) for name, rows in values.items() if _is_table(rows)]
     return [(name, list(rows[0]), [[text(value) for value in row.values()] for row in rows]) for name, rows in found]
 
 
-def untabled(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the values that are no tables and say something."""
+def without_tables(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the values that are neither tables nor empty."""
     return {
         name: value for name, value in values.items() if not _is_table(value) and value not in (None, "", (), [], {})
     }
@@ -33,28 +35,36 @@ def facts(values: Any, prefix: str = "") -> list[tuple[str, str]]:
 
 
 def host_facts(host: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return what is known of a machine, sizes in units a person reads."""
+    """Return the known facts about a machine, with sizes in KiB, MiB or GiB."""
     known = facts({name: value for name, value in host.items() if name != "unknown"})
-    told = [
-        (name, f"{int(value) / 2**20:,.4g} MiB" if value.isdigit() and ("bytes" in name or "caches" in name) else value)
+    converted = [
+        (name, _size(int(value)) if value.isdigit() and ("bytes" in name or "caches" in name) else value)
         for name, value in known
     ]
     return [
         (name.replace("_bytes", "").replace("_", " ").replace(".", " "), value)
-        for name, value in told
-        if value != "not known"
+        for name, value in converted
+        if value != "unknown"
     ]
 
 
 def text(value: Any) -> str:
-    """Return one value as a person would write it."""
+    """Return one value as text."""
     if isinstance(value, bool) or value is None:
-        return {True: "yes", False: "no", None: "not known"}[value]
+        return {True: "yes", False: "no", None: "unknown"}[value]
     if isinstance(value, (list, tuple)):
         return ", ".join(map(text, value)) or "none"
     if isinstance(value, float):
         return f"{value:.6g}"
     return str(value) or "none"
+
+
+def _size(count: int) -> str:
+    """Return a number of bytes with three significant digits and its unit."""
+    for scale, unit in ((2**30, "GiB"), (2**20, "MiB")):
+        if count >= scale:
+            return f"{significant(count / scale)} {unit}"
+    return f"{significant(count / 2**10)} KiB"
 
 
 def _is_table(rows: Any) -> bool:

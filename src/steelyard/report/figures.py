@@ -1,4 +1,4 @@
-"""What every plot shares: a figure as plain data for plotly.js, and the frame that suits light, dark and paper."""
+"""What all plots share: a figure as plain data for plotly.js, and a layout for light, dark and print."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
     Series = np.ndarray[Any, np.dtype[np.float64]]
 
-# Half-transparent grey reads on white and on black; the colour of text is the style sheet's.
+# Half-transparent grey is visible on white and on black; the style sheet sets the colour of text.
 GRID = "rgba(128,128,128,0.28)"
 BAND = "rgba(128,128,128,0.20)"
-QUIET = "#8a8f98"
+MUTED = "#8a8f98"
 CLEAR = "rgba(0,0,0,0)"
 FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'
 LEGEND = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "traceorder": "normal"}
@@ -25,22 +25,22 @@ LEGEND = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "traceorde
 
 @dataclass(frozen=True)
 class Figure:
-    """One plot. `says` is its content in a sentence, for those who cannot see it and those who wonder what to see."""
+    """One plot. `caption` describes its content, also for readers who cannot see it."""
 
     name: str
     title: str
-    says: str
+    caption: str
     data: list[dict[str, Any]]
     layout: dict[str, Any]
     wide: bool = False
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what plotly.js draws."""
+        """Return the data for plotly.js."""
         return {"name": self.name, "data": self.data, "layout": self.layout}
 
 
 def frame(height: int, **more: Any) -> dict[str, Any]:
-    """Return a layout without a legend; axes are given by `more`."""
+    """Return a layout without a legend; `more` holds the axes and other properties."""
     return {
         "autosize": True,
         "height": height,
@@ -48,7 +48,7 @@ def frame(height: int, **more: Any) -> dict[str, Any]:
         "showlegend": False,
         "paper_bgcolor": CLEAR,
         "plot_bgcolor": CLEAR,
-        "font": {"family": FONT, "size": 12, "color": QUIET},
+        "font": {"family": FONT, "size": 12, "color": MUTED},
         "dragmode": "zoom",
         "hoverlabel": {
             "bgcolor": "#22262b",
@@ -74,8 +74,8 @@ def axis(title: str = "", **more: Any) -> dict[str, Any]:
     }
 
 
-def note(text: str, **where: Any) -> dict[str, Any]:
-    """Return a piece of text on a plot."""
+def annotation(text: str, **where: Any) -> dict[str, Any]:
+    """Return a text inside a plot."""
     return {
         "text": text,
         "showarrow": False,
@@ -88,8 +88,8 @@ def note(text: str, **where: Any) -> dict[str, Any]:
     }
 
 
-def hatched(colour: str, hatch: str) -> dict[str, Any]:
-    """Return the look of a bar: a colour, and a hatch that tells it from its neighbours without colour."""
+def bar_style(colour: str, hatch: str) -> dict[str, Any]:
+    """Return the style of a bar: a colour, and a hatch that distinguishes it without colour."""
     return {
         "color": colour,
         "pattern": {"shape": hatch, "fillmode": "overlay", "fgcolor": "#ffffff", "fgopacity": 0.8, "size": 6},
@@ -97,17 +97,17 @@ def hatched(colour: str, hatch: str) -> dict[str, Any]:
 
 
 def plain(text: str) -> str:
-    """Return text that a plot shows as it is: plotly.js reads a little HTML."""
+    """Return text escaped for plotly.js, which interprets some HTML."""
     return html.escape(text, quote=False)
 
 
 def rounded(values: Iterable[float], digits: int = 5) -> list[float | None]:
-    """Return numbers short enough for a page; what is not finite becomes nothing."""
+    """Return numbers rounded to save space in the page; values that are not finite become None."""
     return [float(f"{value:.{digits}g}") if np.isfinite(value) else None for value in values]
 
 
 def extremes(values: Series, bins: int) -> tuple[np.ndarray[Any, np.dtype[np.int64]], Series]:
-    """Return (positions, values) of the smallest and largest of each bin in order: shorter, with every spike kept."""
+    """Return (positions, values) of the smallest and the largest value of each bin, in order; keeps every spike."""
     if len(values) <= 2 * bins:
         return np.arange(len(values)), values
     edges = np.linspace(0, len(values), bins + 1).astype(np.int64)

@@ -1,12 +1,13 @@
-"""Intervals as a forest plot: ratios to the fastest with the band of practical equality, or mean steps where nobody leads."""
+"""Intervals as a forest plot: ratios to the fastest with the band of practical equality, or mean steps without a leader."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING, Any
 
-from steelyard.report import figures, words
+from steelyard.report import figures, formatting
 from steelyard.report.figures import Figure
+from steelyard.statistics import sentences
 from steelyard.statistics.sentences import percent
 
 if TYPE_CHECKING:
@@ -15,19 +16,20 @@ if TYPE_CHECKING:
 
 ROW_PIXELS = 46
 WIDEST = 4.0
-"""An interval is drawn up to this factor beyond the estimates; where it goes on, it leaves the plot."""
+"""Intervals are clipped at this factor beyond the estimates, so that a very wide one does not compress the others."""
 RATIOS = (
-    "Each contender's time per step, as a multiple of the fastest contender's, with its interval. The grey band, {delta} "
-    "to either side of 1, is practical equality: an interval inside it is a tie, one that leaves out 1 is a difference."
+    "Time per step of each contender divided by that of the fastest, with its interval. The grey band, {delta} to either "
+    "side of 1, marks practical equality. An interval inside the band means practically the same; an interval that does "
+    "not include 1 means a difference."
 )
-MEANS = "Each contender's mean time per step with its interval. Nobody here may be called the fastest."
+MEANS = "Mean time per step of each contender with its interval. There is no verdict on the fastest."
 
 Span = tuple[float, float, float]
 """Estimate, lower end, upper end."""
 
 
 def figure(comparison: Comparison, source: str, styles: dict[str, Style]) -> Figure | None:
-    """Return the plot of one input; None where nothing was measured on it."""
+    """Return the plot of one input; None if nothing was measured on it."""
     ranking = comparison.rankings[source]
     measured = [contender for contender in comparison.contenders if source in contender.speeds]
     if not measured:
@@ -35,11 +37,11 @@ def figure(comparison: Comparison, source: str, styles: dict[str, Style]) -> Fig
     if ranking.leader is None:
         return _means(comparison, source, measured, styles)
     spans = [_ratio(contender, source, ranking.leader) for contender in measured]
-    data, notes = _rows(measured, spans, [str(words.ratio(comparison, each, source)) for each in measured], styles)
-    layout = _layout(spans, len(measured), notes, "time per step over the fastest contender's", "x")
+    data, notes = _rows(measured, spans, [str(formatting.ratio(comparison, each, source)) for each in measured], styles)
+    layout = _layout(spans, len(measured), notes, "time per step / time per step of the fastest", "x")
     layout["shapes"] = _equality(ranking.delta_used)
-    says = RATIOS.format(delta=percent(ranking.delta_used)) + _hollow(measured)
-    return Figure(f"ratios/{comparison.group}/{source}", "Ratios to the fastest", says, data, layout, wide=True)
+    caption = RATIOS.format(delta=percent(ranking.delta_used)) + _uncertified(measured)
+    return Figure(f"ratios/{comparison.group}/{source}", "Ratio to the fastest", caption, data, layout, wide=True)
 
 
 def _means(comparison: Comparison, source: str, measured: list[Contender], styles: dict[str, Style]) -> Figure:
@@ -47,18 +49,18 @@ def _means(comparison: Comparison, source: str, measured: list[Contender], style
         (v.location.value_ns / 1e9, v.location.low_ns / 1e9, v.location.high_ns / 1e9)
         for v in (c.speeds[source] for c in measured)
     ]
-    data, notes = _rows(measured, spans, [str(words.location(c, source)) for c in measured], styles)
+    data, notes = _rows(measured, spans, [str(formatting.location(c, source)) for c in measured], styles)
     layout = _layout(spans, len(measured), notes, "mean time per step", "s")
     return Figure(
-        f"ratios/{comparison.group}/{source}", "Mean steps", MEANS + _hollow(measured), data, layout, wide=True
+        f"ratios/{comparison.group}/{source}", "Mean step", MEANS + _uncertified(measured), data, layout, wide=True
     )
 
 
 def _equality(delta: float) -> list[dict[str, Any]]:
-    """Return the band of practical equality and the line of the fastest."""
+    """Return the band of practical equality and the line at 1."""
     tall = {"yref": "paper", "y0": 0, "y1": 1, "layer": "below"}
     band = {"type": "rect", "x0": 1 / (1 + delta), "x1": 1 + delta, "fillcolor": figures.BAND, "line": {"width": 0}}
-    one = {"type": "line", "x0": 1, "x1": 1, "line": {"width": 1, "color": figures.QUIET}}
+    one = {"type": "line", "x0": 1, "x1": 1, "line": {"width": 1, "color": figures.MUTED}}
     return [{**band, **tall}, {**one, **tall}]
 
 
@@ -72,16 +74,16 @@ def _ratio(contender: Contender, source: str, leader: str) -> Span | None:
 def _rows(
     measured: list[Contender], spans: list[Span | None], texts: list[str], styles: dict[str, Style]
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return traces and notes: the name to the left above each interval, its figure to the right."""
+    """Return traces and annotations: above each interval the title on the left and the numbers on the right."""
     data, notes = [], []
     edges = _range(spans)
     for row, (contender, span, text) in enumerate(zip(measured, spans, texts, strict=True)):
-        title, told = figures.plain(contender.title), figures.plain(text)
-        notes.append(figures.note(title, x=0, y=row, yshift=8, font={"size": 13}))
-        notes.append(figures.note(told, x=1, y=row, yshift=8, xanchor="right"))
+        title, numbers = figures.plain(contender.title), figures.plain(text)
+        notes.append(figures.annotation(title, x=0, y=row, yshift=8, font={"size": 13}))
+        notes.append(figures.annotation(numbers, x=1, y=row, yshift=8, xanchor="right"))
         if span:
             certified = contender.proof.state == "certified"
-            data += _interval(row, span, edges, styles[contender.variant], certified, f"{title}<br>{told}")
+            data += _interval(row, span, edges, styles[contender.variant], certified, f"{title}<br>{numbers}")
     return data, notes
 
 
@@ -94,8 +96,8 @@ def _interval(
     edge = {"width": 0 if certified else 2, "color": style.colour}
     marker = {"symbol": symbol, "size": 11, "color": style.colour, "line": edge}
     ends = figures.rounded([max(low, edges[0]), min(high, edges[1])])
-    drawn = {"x": ends, "y": [row, row], "mode": "lines", "line": line, "hoverinfo": "skip"}
-    return [drawn, {**_point(value, row), "marker": marker, "hovertemplate": f"{hover}<extra></extra>"}]
+    bar = {"x": ends, "y": [row, row], "mode": "lines", "line": line, "hoverinfo": "skip"}
+    return [bar, {**_point(value, row), "marker": marker, "hovertemplate": f"{hover}<extra></extra>"}]
 
 
 def _point(value: float, row: int) -> dict[str, Any]:
@@ -107,9 +109,9 @@ def _layout(spans: list[Span | None], rows: int, notes: list[dict[str, Any]], ti
     more = {"tickformat": "~s", "ticksuffix": unit} if unit == "s" else {"ticksuffix": "x"}
     if high / low > 3:
         ticks = [tick for tick in _one_two_five(low, high) if low <= tick <= high]
-        said = [words.seconds(tick * 1e9) if unit == "s" else f"{tick:g}x" for tick in ticks]
+        labels = [formatting.seconds(tick * 1e9) if unit == "s" else f"{tick:g}x" for tick in ticks]
         limits = [math.log10(low), math.log10(high)]
-        across = figures.axis(title, type="log", range=limits, tickvals=ticks, ticktext=said)
+        across = figures.axis(title, type="log", range=limits, tickvals=ticks, ticktext=labels)
     else:
         across = figures.axis(title, range=[low, high], nticks=7, **more)
     down = figures.axis(range=[rows - 0.6, -0.85], visible=False, fixedrange=True)
@@ -117,7 +119,7 @@ def _layout(spans: list[Span | None], rows: int, notes: list[dict[str, Any]], ti
 
 
 def _one_two_five(low: float, high: float) -> list[float]:
-    """Return 1, 2 and 5 in every decade: left to itself a logarithmic axis writes 0.2 as 2."""
+    """Return 1, 2 and 5 in every decade: plotly.js itself labels 0.2 on a logarithmic axis as 2."""
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     return [float(f"{digit}e{decade}") for decade in decades for digit in (1, 2, 5)]
 
@@ -131,6 +133,6 @@ def _range(spans: list[Span | None]) -> tuple[float, float]:
     return low / pad, high * pad
 
 
-def _hollow(measured: list[Contender]) -> str:
-    doubtful = [contender.title for contender in measured if contender.proof.state != "certified"]
-    return f" Hollow and dotted, because not certified: {words.listed(doubtful)}." if doubtful else ""
+def _uncertified(measured: list[Contender]) -> str:
+    uncertified = [contender.title for contender in measured if contender.proof.state != "certified"]
+    return f" Hollow and dotted (not certified): {sentences.listed(uncertified)}." if uncertified else ""

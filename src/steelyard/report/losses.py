@@ -1,4 +1,4 @@
-"""Loss curves over each other: the same weights and the same batches should give the same curve."""
+"""Loss curves of all contenders in one plot: the same weights and batches should give the same curve."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steelyard.report import figures, words
+from steelyard.report import figures
 from steelyard.report.figures import Figure, extremes
+from steelyard.statistics import sentences
 
 if TYPE_CHECKING:
     from steelyard.report.figures import Series
@@ -16,23 +17,23 @@ if TYPE_CHECKING:
     from steelyard.report.styles import Style
 
 BINS = 1000
-"""Two points are drawn of each."""
+"""Two points per bin are plotted."""
 CURVES = (
-    "The loss of every training step. All contenders start from the same weights and see the same batches in the same "
-    "order, so the curves should lie on each other."
+    "The loss of every training step. All contenders start from the same weights and train on the same batches in the "
+    "same order, so the curves should coincide."
 )
 DISTANCES = (
-    " Below: how far each is from {first}'s. Rounding begins near one part in ten million, and training lets it grow."
+    " Below: the absolute difference from {first}. Rounding differences start near one part in ten million and grow "
+    "during training."
 )
-PARTED = (
-    " They may part after the first step, because the frameworks' own update rules differ. {rules} "
-    "With --optimizer-implementation reference "
-    "all follow one rule."
+DIFFERENT_RULES = (
+    " They may diverge after the first step, because the frameworks' own update rules differ. {rules} "
+    "With --optimizer-implementation reference all contenders use the same rule."
 )
 
 
 def figure(comparison: Comparison, styles: dict[str, Style]) -> Figure | None:
-    """Return the loss curves over each other, and below them how far each is from the first one's."""
+    """Return the loss curves, and below them the difference of each from the first one."""
     trained = [contender for contender in comparison.contenders if len(contender.losses) > 1]
     if not trained:
         return None
@@ -54,21 +55,23 @@ def figure(comparison: Comparison, styles: dict[str, Style]) -> Figure | None:
         scale = {"type": "log", "range": _decades(data), "nticks": 4, "tickformat": ".0e"}
         layout["yaxis2"] = figures.axis("difference", domain=[0, 0.32], **scale)
     frame = figures.frame(360, showlegend=True, legend=figures.LEGEND, hovermode="closest", **layout)
-    says = CURVES + _parted(trained) + ("" if alone else DISTANCES.format(first=trained[0].title))
-    return Figure(f"losses/{comparison.group}", "Losses", says, data, frame)
+    caption = CURVES + _different_rules(trained) + ("" if alone else DISTANCES.format(first=trained[0].title))
+    return Figure(f"losses/{comparison.group}", "Losses", caption, data, frame)
 
 
-def _parted(trained: list[Contender]) -> str:
-    """Say whose certified update rule differs from the canonical formula, where not all of them do alike."""
+def _different_rules(trained: list[Contender]) -> str:
+    """Return a note on certified update rules that differ between contenders; empty if they are equal or unknown."""
     titles: dict[str, list[str]] = {}
     for contender in (contender for contender in trained if "declared" in contender.proof.details):
         titles.setdefault(contender.proof.details["declared"], []).append(contender.title)
-    rules = " ".join(f"{words.listed(names)}, {rule[0].lower()}{rule[1:]}" for rule, names in titles.items() if rule)
-    return PARTED.format(rules=rules) if len(titles) > 1 else ""
+    rules = " ".join(
+        f"{sentences.listed(names)}, {rule[0].lower()}{rule[1:]}" for rule, names in titles.items() if rule
+    )
+    return DIFFERENT_RULES.format(rules=rules) if len(titles) > 1 else ""
 
 
 def _decades(data: list[dict[str, Any]]) -> list[int]:
-    """Return the powers of ten around all differences, at least three apart: whole decades are read at a glance."""
+    """Return the powers of ten around all differences, at least three apart."""
     seen = [y for trace in data if trace["yaxis"] == "y2" for y in trace["y"] if y]
     low = math.floor(math.log10(min(seen))) if seen else -8
     return [low, max(low + 3, math.ceil(math.log10(max(seen)))) if seen else -5]
@@ -78,8 +81,8 @@ def _curve(
     contender: Contender, values: Series, styles: dict[str, Style], down: str, legend: bool = True
 ) -> dict[str, Any]:
     style = styles[contender.variant]
-    places, kept = extremes(np.nan_to_num(values, nan=0.0), BINS)
-    shown = np.where(kept == 0, np.nan, kept) if down == "y2" else kept
+    places, thinned = extremes(np.nan_to_num(values, nan=0.0), BINS)
+    shown = np.where(thinned == 0, np.nan, thinned) if down == "y2" else thinned
     title = figures.plain(contender.title)
     return {
         "x": (places + 1).tolist(),

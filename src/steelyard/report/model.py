@@ -16,7 +16,7 @@ from steelyard.statistics.steadiness import SeriesLabel, series_label
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from steelyard.report.warnings import Caution
+    from steelyard.report.warnings import ResultWarning
     from steelyard.results.quantities import Quantity
     from steelyard.results.record import Group, RunPlan, RunRecord, Skipped, Variant
     from steelyard.results.round_results import RoundResults
@@ -118,7 +118,7 @@ class View:
     quantity: Quantity
     comparisons: tuple[Comparison, ...]
     disturbances: tuple[dict[str, Any], ...]
-    warnings: tuple[Caution, ...]
+    warnings: tuple[ResultWarning, ...]
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ def compare(source: Source, group: Group) -> Comparison:
         origin=source.record.inputs.get(group.name, {}).get("origin", ""), batch=group.cases[0].batch,
         parameters=group.parameters, training_flops=group.training_flops, primary=primary, quantity=source.quantity,
         contenders=tuple(contenders), rankings=rankings,
-        sentences={name: ranking_sentence(ranking, group.titles) for name, ranking in rankings.items()},
+        sentences={name: ranking_sentence(ranking, group.titles, source.quantity.wording) for name, ranking in rankings.items()},
         skipped=tuple(each for each in source.plan.skipped if each.group == group.name),
         remarks=tuple((each.title, each.note) for each in facts.values() if each.note),
     )  # fmt: skip

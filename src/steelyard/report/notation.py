@@ -1,38 +1,38 @@
-"""Plain numbers as a person reads them: three significant digits, and as many in an interval as it is worth."""
+"""Numbers as text: three significant digits, and as many in an interval as its width justifies."""
 
 from __future__ import annotations
 
 import math
 
-HOPELESS = 100.0
-"""An interval that reaches this factor away from its value says nothing on that side."""
+UNBOUNDED = 100.0
+"""An end of an interval farther from the value than this factor is shown as 0 or ∞."""
 
 
 def duration(nanoseconds: float) -> str:
-    """Return a time with three significant digits: `8.21 ms`, `1.40 s`."""
+    """Return a duration with three significant digits: `8.21 ms`, `1.40 s`."""
     scale, unit = time_unit(nanoseconds)
     return f"{significant(nanoseconds / scale)} {unit}"
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """Return a number with so many significant digits, and thousands separated."""
+    """Return a number with `digits` significant digits and thousands separators."""
     if not value or not math.isfinite(value):
         return "0" if not value else "∞"
     return f"{value:,.{_decimals(value, digits)}f}"
 
 
 def interval(value: float, low: float, high: float) -> tuple[str, str]:
-    """Return value and `[low, high]` with equal decimals: as many as the interval is worth, at most five digits."""
+    """Return value and `[low, high]` with equal decimals: as many as the width justifies, at most five digits."""
     half = (high - low) / 2
-    worth = -math.floor(math.log10(half)) if half > 0 and math.isfinite(half) else 0
-    decimals = max(_decimals(value, 3), min(worth, _decimals(value, 5)))
-    lower = "0" if low * HOPELESS < value else f"{low:,.{decimals}f}"
-    upper = "∞" if high > HOPELESS * value else f"{high:,.{decimals}f}"
+    justified = -math.floor(math.log10(half)) if half > 0 and math.isfinite(half) else 0
+    decimals = max(_decimals(value, 3), min(justified, _decimals(value, 5)))
+    lower = "0" if low * UNBOUNDED < value else f"{low:,.{decimals}f}"
+    upper = "∞" if high > UNBOUNDED * value else f"{high:,.{decimals}f}"
     return f"{value:,.{decimals}f}", f"[{lower}, {upper}]"
 
 
 def time_unit(nanoseconds: float) -> tuple[float, str]:
-    """Return the unit a time is told in, and its nanoseconds."""
+    """Return the unit for a duration as (its nanoseconds, its name)."""
     for scale, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")):
         if nanoseconds >= 0.9995 * scale:
             return scale, unit

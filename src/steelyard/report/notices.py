@@ -1,4 +1,4 @@
-"""Warnings as they are shown: the same one for many contenders is said once, with its advice."""
+"""Warnings grouped for display: the same warning for several contenders appears once, with its advice."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from steelyard.report.warnings import Caution
+    from steelyard.report.warnings import ResultWarning
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One sentence and everybody it is said of."""
+    """One sentence and all its subjects."""
 
     sentence: str
     subjects: tuple[str, ...]
@@ -21,7 +21,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Notice:
-    """All warnings of one kind, in the order in which they came."""
+    """All warnings of one kind, in their original order."""
 
     name: str
     severity: str
@@ -29,13 +29,13 @@ class Notice:
     findings: tuple[Finding, ...]
 
 
-def gather(warnings: Iterable[Caution]) -> list[Notice]:
+def gather(warnings: Iterable[ResultWarning]) -> list[Notice]:
     """Group warnings by kind and advice, and within a kind by sentence."""
     kinds: dict[tuple[str, str, str], dict[str, list[str]]] = {}
     for warning in warnings:
-        said = kinds.setdefault((warning.name, warning.severity, warning.advice), {})
-        said.setdefault(warning.sentence, []).append(warning.subject)
+        by_sentence = kinds.setdefault((warning.name, warning.severity, warning.advice), {})
+        by_sentence.setdefault(warning.sentence, []).append(warning.subject)
     return [
-        Notice(*kind, tuple(Finding(sentence, tuple(subjects)) for sentence, subjects in said.items()))
-        for kind, said in kinds.items()
+        Notice(*kind, tuple(Finding(sentence, tuple(subjects)) for sentence, subjects in by_sentence.items()))
+        for kind, by_sentence in kinds.items()
     ]

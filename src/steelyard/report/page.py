@@ -1,4 +1,4 @@
-"""View -> one HTML page that holds everything: text, style, plots and the library that draws them; no network."""
+"""View -> one self-contained HTML page: text, style, plots and the plotting library; it needs no network."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steelyard.report import details, notices, sections, stability, words
+from steelyard.report import details, formatting, notices, sections, stability
 from steelyard.report.styles import styles
 from steelyard.statistics.sentences import percent
 
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 TEMPLATES = Path(__file__).parent / "templates"
 PAGE = "page.html.jinja"
 COMPRESSION = 6
-"""Of gzip: 9 takes twice as long for 1 % less."""
+"""Level of gzip: level 9 takes twice as long and saves 1 %."""
 
 
 def render(view: View) -> str:
     """Return the page of a run."""
-    look = styles(view.comparisons)
-    workloads = [sections.workload(comparison, look) for comparison in view.comparisons]
+    style = styles(view.comparisons)
+    workloads = [sections.workload(comparison, style) for comparison in view.comparisons]
     machine = stability.machine(view)
-    drawn = [figure for workload in workloads for figure in _figures(workload)] + ([machine] if machine else [])
+    figures = [figure for workload in workloads for figure in _figures(workload)] + ([machine] if machine else [])
     page: str = (
         _environment()
         .get_template(PAGE)
@@ -40,17 +40,17 @@ def render(view: View) -> str:
             view=view,
             record=view.record,
             study=view.record.plan.study,
-            options=details.untabled(asdict(view.record.plan.options)),
+            options=details.without_tables(asdict(view.record.plan.options)),
             workloads=workloads,
             machine=machine,
             notices=notices.gather(view.warnings),
-            when=words.moment(view.record.created),
-            machine_line=words.machine(view.record.host),
+            when=formatting.moment(view.record.created),
+            machine_line=formatting.machine(view.record.host),
             noise=noise(view),
             protocol=protocol(view.record.plan.protocol),
-            intervals=words.INTERVALS,
-            figures=embedded([figure.as_dict() for figure in drawn]),
-            library=library() if drawn else "",
+            intervals=formatting.INTERVALS,
+            figures=embedded([figure.as_dict() for figure in figures]),
+            library=library() if figures else "",
             style=_read("style.css"),
             drawing=_read("draw.js"),
             host=details.host_facts(view.record.host),
@@ -60,11 +60,13 @@ def render(view: View) -> str:
 
 
 def noise(view: View) -> str:
-    """Return what is known of the machine's noise, in a sentence."""
+    """Return the noise floor of the machine as a sentence."""
     floor = view.noise
     if not floor.measured:
-        return f"Not measured: {percent(floor.s_d0)} from round to round was assumed."
-    return f"{percent(floor.s_d0)} from round to round, measured by comparing one framework with itself {floor.rounds} times."
+        return f"Not measured; {percent(floor.s_d0)} between rounds is assumed."
+    return (
+        f"{percent(floor.s_d0)} between rounds, measured by comparing one framework with itself {floor.rounds} times."
+    )
 
 
 def protocol(used: Protocol) -> str:
@@ -73,13 +75,13 @@ def protocol(used: Protocol) -> str:
 
 
 def embedded(values: Any) -> str:
-    """Return JSON that may stand inside a script element: nothing in it can close the element or open another."""
+    """Return JSON for a script element, escaped so that it cannot close the element or open another."""
     text = json.dumps(values, allow_nan=False, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 def library() -> str:
-    """Return plotly.js (MIT licence), packed by gzip into base64: 1.9 MB instead of 4.8 on the way to a phone."""
+    """Return plotly.js (MIT licence) as base64 of its gzip: 1.9 MB instead of 4.8."""
     from plotly.offline import get_plotlyjs
 
     packed = gzip.compress(get_plotlyjs().encode(), COMPRESSION, mtime=0)
@@ -95,21 +97,21 @@ def _environment() -> Any:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
-    made = Environment(
+    environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {
+    environment.filters |= {
         "brackets": lambda sentence: Markup(sections.brackets(sentence)),
         "facts": details.facts,
         "tables": details.tables,
-        "untabled": details.untabled,
-        "unsaid": lambda proof: {name: value for name, value in proof.items() if name not in ("passed", "sentence")},
+        "without_tables": details.without_tables,
+        "remaining": lambda proof: {name: value for name, value in proof.items() if name not in ("passed", "sentence")},
     }
-    return made
+    return environment
 
 
 def _read(name: str) -> str:

@@ -1,4 +1,4 @@
-"""A view -> what the page's template fills in: plain texts in the order in which a person decides."""
+"""A comparison -> the contents of its section of the page."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from steelyard.report import costs, forest, losses, series, stability, words
+from steelyard.report import costs, forest, formatting, losses, series, stability
 from steelyard.report.columns import COLUMNS
 
 if TYPE_CHECKING:
     from steelyard.report.columns import Column
     from steelyard.report.figures import Figure
+    from steelyard.report.formatting import Formatted
     from steelyard.report.model import Comparison, Contender
     from steelyard.report.styles import Style
-    from steelyard.report.words import Told
 
 
 @dataclass(frozen=True)
@@ -26,12 +26,12 @@ class Row:
     title: str
     build: str
     state: str
-    figures: list[tuple[Column, Told]]
+    values: list[tuple[Column, Formatted]]
 
 
 @dataclass(frozen=True)
 class Input:
-    """One input of a workload: its verdict, its table and its forest plot."""
+    """One input of a workload: verdict, table and forest plot."""
 
     heading: str
     headline: str
@@ -42,7 +42,7 @@ class Input:
 
 @dataclass(frozen=True)
 class Workload:
-    """One comparison on the page. `missing`: (who, why) of what was not measured, or not to the end."""
+    """One comparison on the page. `missing`: (title, reason) of what was not measured or failed."""
 
     anchor: str
     title: str
@@ -56,44 +56,44 @@ class Workload:
 
 
 def workload(comparison: Comparison, styles: dict[str, Style]) -> Workload:
-    """Return what a comparison has to say; its `verdict` is the one on the deciding input."""
+    """Return the section of a comparison; `verdict` belongs to the deciding input."""
     inputs = {source: _input(comparison, source, styles) for source in comparison.rankings}
     nothing = Input("", "Nothing was measured.", [], [], None)
-    each = (series.step_times, stability.rounds)
-    drawn = [draw(comparison, source, styles) for draw in each for source in comparison.rankings]
-    drawn += [losses.figure(comparison, styles), costs.start(comparison), costs.memory(comparison, styles)]
+    per_input = (series.step_times, stability.rounds)
+    figures = [make(comparison, source, styles) for make in per_input for source in comparison.rankings]
+    figures += [losses.figure(comparison, styles), costs.start(comparison), costs.memory(comparison, styles)]
     return Workload(
         anchor=re.sub(r"\W+", "-", comparison.group),
         title=comparison.title,
         group=comparison.group,
-        description=words.describe(comparison),
+        description=formatting.describe(comparison),
         verdict=inputs.get(comparison.primary, nothing),
         inputs=list(inputs.values()),
-        figures=[figure for figure in drawn if figure],
+        figures=[figure for figure in figures if figure],
         missing=missing(comparison),
         remarks=list(comparison.remarks),
     )
 
 
 def missing(comparison: Comparison) -> list[tuple[str, str]]:
-    """Return (framework, reason) of what was skipped, and of processes that failed."""
+    """Return (title, reason) of what was skipped and of contenders that failed."""
     found = [(each.title, each.reason) for each in comparison.skipped]
     return found + [(contender.title, _failure(contender)) for contender in comparison.contenders if contender.failure]
 
 
 def _failure(contender: Contender) -> str:
-    kept = len(contender.trials)
-    shown = "process is shown and takes" if kept == 1 else "processes are shown and take"
-    return f"Failed. {contender.failure}." + (f" Its {kept} finished {shown} part in no verdict." if kept else "")
+    finished = len(contender.trials)
+    shown = "process is shown but not used" if finished == 1 else "processes are shown but not used"
+    return f"Failed. {contender.failure}." + (f" Its {finished} finished {shown} in any verdict." if finished else "")
 
 
 def _input(comparison: Comparison, source: str, styles: dict[str, Style]) -> Input:
     measured = [contender for contender in comparison.contenders if source in contender.speeds]
     rows = [_row(comparison, contender, source, styles[contender.variant]) for contender in measured]
-    clauses = [clause.rstrip(".") for clause in words.verdict(comparison, source).split("; ")]
+    clauses = [clause.rstrip(".") for clause in formatting.verdict(comparison, source).split("; ")]
     return Input(
-        words.INPUTS[source],
-        words.headline(comparison, source),
+        formatting.INPUTS[source],
+        formatting.headline(comparison, source),
         clauses,
         rows,
         forest.figure(comparison, source, styles),
@@ -101,10 +101,10 @@ def _input(comparison: Comparison, source: str, styles: dict[str, Style]) -> Inp
 
 
 def _row(comparison: Comparison, contender: Contender, source: str, style: Style) -> Row:
-    told = [(column, column.tell(comparison, contender, source)) for column in COLUMNS]
-    return Row(style, contender.title, words.build(contender), contender.proof.state, told)
+    values = [(column, column.format(comparison, contender, source)) for column in COLUMNS]
+    return Row(style, contender.title, formatting.build(contender), contender.proof.state, values)
 
 
 def brackets(sentence: str) -> str:
-    """Return a sentence as HTML with its intervals set apart, everything else escaped."""
+    """Return a sentence as HTML, with everything escaped and its intervals in their own style."""
     return re.sub(r"\[[^\[\]]*\]", r'<span class="span">\g<0></span>', html.escape(sentence))

@@ -1,4 +1,4 @@
-"""Step times of whole runs: one strip per contender, long series thinned without losing a spike."""
+"""Step times of whole runs: one strip per contender; long series are thinned but keep every spike."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steelyard.report import figures, notation, words
+from steelyard.report import figures, formatting, notation
 from steelyard.report.figures import Figure, extremes
 
 if TYPE_CHECKING:
@@ -16,38 +16,40 @@ if TYPE_CHECKING:
     from steelyard.results.trials import Trial
 
 POINTS = 2000
-"""Drawn per contender and input at most, about: the smallest and the largest step of every bin."""
+"""Approximate number of points plotted per contender and input: the smallest and the largest step of every bin."""
 STRIP_PIXELS = 92
 PREPARING = ("training", "warm-up")
 LEAST_SPAN = 0.08
-"""Of the median: a strip shows at least this much, or the noise of a steady contender would fill it."""
+"""Smallest height of a strip as a share of the median, so that the noise of a steady contender does not fill it."""
 STEPS = (
-    "Each contender's steps, round after round; hairlines part the rounds, each a fresh process. Grey: training and "
-    "warm-up, which do not count; coloured: counted. First steps are left out, for they have a column of their own. Of "
-    "long series the shortest and the longest step of each stretch are drawn; triangles mark steps beyond the scale. "
-    "Flat stretches are blocks of which only the mean is known."
+    "The step times of each contender. Dotted lines separate the rounds, each a new process. Grey: training and warm-up, "
+    "not counted; coloured: counted. First steps are omitted, because they have their own column. In long series only "
+    "the shortest and the longest step of each interval are shown. Triangles mark steps beyond the scale. Flat segments "
+    "are blocks of which only the mean is known."
 )
-STEPS_AGAIN = "The same for the cached batch: what is left when no input has to be fetched."
+STEPS_CACHED = "The same with the cached batch, without the time for fetching input."
 
 
 def step_times(comparison: Comparison, source: str, styles: dict[str, Style]) -> Figure | None:
-    """Return one strip per contender: all steps of all rounds, one round after the other."""
+    """Return one strip per contender: the steps of all rounds in order; None if nothing was measured."""
     measured = [contender for contender in comparison.contenders if source in contender.speeds]
     if not measured:
         return None
-    layout: dict[str, Any] = {"xaxis": figures.axis("steps, one round after the other", nticks=6, rangemode="tozero")}
-    data, notes, shapes = [], [], []
+    layout: dict[str, Any] = {"xaxis": figures.axis("steps of all rounds in order", nticks=6, rangemode="tozero")}
+    data, titles, shapes = [], [], []
     for row, contender in enumerate(measured):
         strip = _Strip(row, len(measured), styles[contender.variant])
         data += strip.traces(contender, source)
         layout[strip.axis_key] = strip.axis()
-        notes.append(strip.note(contender.title))
+        titles.append(strip.title(contender.title))
         shapes += [_border(start, strip.axis_name) for start in strip.starts[1:]]
     layout["xaxis"]["anchor"] = _axis_name(len(measured) - 1)
-    layout |= {"annotations": notes, "shapes": shapes, "margin": {"l": 8, "r": 12, "t": 24, "b": 40}}
+    layout |= {"annotations": titles, "shapes": shapes, "margin": {"l": 8, "r": 12, "t": 24, "b": 40}}
     frame = figures.frame(STRIP_PIXELS * len(measured) + 70, hovermode="closest", **layout)
-    says = STEPS if source == next(iter(comparison.rankings)) else STEPS_AGAIN
-    return Figure(f"steps/{comparison.group}/{source}", f"Step times, {words.SHORT_INPUTS[source]}", says, data, frame)
+    caption = STEPS if source == next(iter(comparison.rankings)) else STEPS_CACHED
+    return Figure(
+        f"steps/{comparison.group}/{source}", f"Step times, {formatting.SHORT_INPUTS[source]}", caption, data, frame
+    )
 
 
 class _Strip:
@@ -61,7 +63,7 @@ class _Strip:
         self._low, self._high = 0.0, 1.0
 
     def traces(self, contender: Contender, source: str) -> list[dict[str, Any]]:
-        """Return the steps that count and those that do not; fixes the scale, and notes where rounds begin."""
+        """Return counted and uncounted steps as traces; also sets the scale and the starts of the rounds."""
         parts = [(trial, _preparing(trial, source), trial.steps_ns(source) / 1e9) for trial in contender.trials]
         total = sum(len(before) + len(counted) for _, before, counted in parts) or 1
         counted = np.concatenate([part[2] for part in parts])
@@ -73,18 +75,18 @@ class _Strip:
                 line.add(values, position, max(1, round(POINTS / 2 * len(values) / total)), trial.job.round)
                 position += len(values)
         return [
-            self._trace(grey, {"color": figures.QUIET, "width": 1}, "not counted"),
+            self._trace(grey, {"color": figures.MUTED, "width": 1}, "not counted"),
             self._trace(bright, {"color": self._style.colour, "width": 1.2}, "counted"),
             *self._beyond(grey, bright),
         ]
 
-    def note(self, title: str) -> dict[str, Any]:
-        """Return the title above the strip, with the longest step where that is beyond the scale."""
+    def title(self, title: str) -> dict[str, Any]:
+        """Return the title above the strip, with the longest step if it is beyond the scale."""
         where = {"x": 0, "y": 1, "yref": f"{self.axis_name} domain", "yshift": 2, "font": {"size": 13}}
-        return figures.note(figures.plain(title) + self._longest, **where)
+        return figures.annotation(figures.plain(title) + self._longest, **where)
 
     def axis(self) -> dict[str, Any]:
-        """Return the vertical axis, in its place on the plot."""
+        """Return the vertical axis at its position in the plot."""
         height = 1 / self._rows
         top = 1 - self._row * height
         domain = [max(0.0, top - height * 0.76), top]
@@ -96,20 +98,20 @@ class _Strip:
         span = max(high - low, LEAST_SPAN * middle)
         self._low, self._high = max(0.0, low - 0.15 * span), max(high, middle) + 0.35 * span
 
-    def _trace(self, line: _Line, look: dict[str, Any], said: str) -> dict[str, Any]:
+    def _trace(self, line: _Line, line_style: dict[str, Any], label: str) -> dict[str, Any]:
         return {
             "x": line.x,
             "y": figures.rounded(line.y, 4),
             "customdata": line.rounds,
             "mode": "lines",
-            "line": look,
+            "line": line_style,
             "yaxis": self.axis_name,
             "connectgaps": False,
-            "hovertemplate": f"%{{y:.4s}}s, {said}<br>round %{{customdata}}<extra></extra>",
+            "hovertemplate": f"%{{y:.4s}}s, {label}<br>round %{{customdata}}<extra></extra>",
         }
 
     def _beyond(self, *lines: _Line) -> list[dict[str, Any]]:
-        """Mark what lies above the scale at its edge, with its true value."""
+        """Return markers at the upper edge for steps beyond the scale, with their true values."""
         high = [
             (x, y, number)
             for line in lines
@@ -135,7 +137,7 @@ class _Strip:
 
 
 class _Line:
-    """Points of one colour, broken between rounds."""
+    """Points of one colour, interrupted between rounds."""
 
     def __init__(self) -> None:
         self.x: list[int | None] = []
@@ -143,12 +145,12 @@ class _Line:
         self.rounds: list[int] = []
 
     def add(self, values: Series, start: int, bins: int, number: int) -> None:
-        """Add the steps of one round, thinned to two points a bin, and a break after them."""
+        """Add the steps of one round, thinned to two points per bin, and a gap after them."""
         if len(values):
-            places, kept = extremes(values, bins)
+            places, thinned = extremes(values, bins)
             self.x += [*(places + start).tolist(), None]
-            self.y += [*kept.tolist(), float("nan")]
-            self.rounds += [number] * (len(kept) + 1)
+            self.y += [*thinned.tolist(), float("nan")]
+            self.rounds += [number] * (len(thinned) + 1)
 
 
 def _preparing(trial: Trial, source: str) -> Series:
@@ -160,6 +162,6 @@ def _axis_name(row: int) -> str:
 
 
 def _border(start: int, axis_name: str) -> dict[str, Any]:
-    line = {"width": 1, "color": figures.QUIET, "dash": "dot"}
+    line = {"width": 1, "color": figures.MUTED, "dash": "dot"}
     place = {"x0": start, "x1": start, "yref": f"{axis_name} domain", "y0": 0, "y1": 1}
     return {"type": "line", **place, "line": line, "layer": "below"}

@@ -1,4 +1,4 @@
-"""How a contender looks on the whole page: one colour, one sign and one dash, so that colour never speaks alone."""
+"""The style of a contender on the whole page: colour, symbol and dash, so that no distinction depends on colour alone."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ if TYPE_CHECKING:
 
     from steelyard.report.model import Comparison
 
-# Chosen by search: contrast of at least 3 with white and with the dark page, and at least 23 apart (CIE 1976)
-# for normal sight and for each kind of colour blindness as modelled by Machado, Oliveira and Fernandes 2009.
+# Found by search: contrast of at least 3 with the light and the dark page, and a colour difference of at least 23
+# (CIE 1976) for normal vision and each kind of colour blindness as modelled by Machado, Oliveira and Fernandes 2009.
 COLOURS = ("#6892d1", "#c17013", "#8c3ed1", "#636784", "#c13a3a", "#a3907a")
-SIGNS = (
+SYMBOLS = (
     ("circle", "●"),
     ("square", "■"),
     ("diamond", "◆"),
@@ -27,7 +27,7 @@ DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 
 @dataclass(frozen=True)
 class Style:
-    """`symbol` is a plot's name for the sign that text shows as `glyph`."""
+    """`symbol`: the name of the marker in plotly.js; `glyph`: the same marker as a character."""
 
     colour: str
     symbol: str
@@ -36,12 +36,12 @@ class Style:
 
 
 def styles(comparisons: Iterable[Comparison]) -> dict[str, Style]:
-    """Return arm -> style: the same contender looks the same in every workload of a page."""
-    arms = sorted({contender.variant for comparison in comparisons for contender in comparison.contenders})
-    return {arm: style(place) for place, arm in enumerate(arms)}
+    """Return variant -> style: the same variant has the same style in every workload of a page."""
+    variants = sorted({contender.variant for comparison in comparisons for contender in comparison.contenders})
+    return {variant: style(place) for place, variant in enumerate(variants)}
 
 
 def style(place: int) -> Style:
-    """Return the style of the contender at a place; pairs of colour and sign repeat after 42."""
-    symbol, glyph = SIGNS[place % len(SIGNS)]
+    """Return the style of the contender at a place; pairs of colour and symbol repeat after 42."""
+    symbol, glyph = SYMBOLS[place % len(SYMBOLS)]
     return Style(COLOURS[place % len(COLOURS)], symbol, glyph, DASHES[place % len(DASHES)])

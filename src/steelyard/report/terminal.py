@@ -1,4 +1,4 @@
-"""The verdict table on a terminal, or the same as JSON."""
+"""The result of a run on a terminal, or as JSON."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from steelyard.report import columns, notices, sections, words
+from steelyard.report import columns, formatting, notices, sections
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,7 +23,7 @@ SEVERITIES = {"error": "bold red", "warning": "yellow", "note": "dim"}
 
 
 def show(found: View, as_json: bool = False) -> None:
-    """Print a run's result."""
+    """Print the result of a run."""
     if as_json:
         print(json.dumps(as_dict(found), indent=1, allow_nan=False))
         return
@@ -46,13 +46,15 @@ def _print_comparison(console: Console, comparison: Comparison) -> None:
     console.rule(
         Text(f"{comparison.title}, {comparison.group}", style="bold"), align="left", characters="─", style="dim"
     )
-    console.print(Text(words.describe(comparison), style="dim"))
+    console.print(Text(formatting.describe(comparison), style="dim"))
     for source in comparison.rankings:
         console.print()
-        console.print(Text(words.INPUTS[source], style="bold"))
+        console.print(Text(formatting.INPUTS[source], style="bold"))
         console.print(_table(comparison, source, columns.shown(console.width)))
         console.print(
-            Text.assemble((words.headline(comparison, source), "bold"), " ", words.verdict(comparison, source))
+            Text.assemble(
+                (formatting.headline(comparison, source), "bold"), " ", formatting.verdict(comparison, source)
+            )
         )
     _print_remarks(console, comparison)
 
@@ -60,20 +62,21 @@ def _print_comparison(console: Console, comparison: Comparison) -> None:
 def _print_remarks(console: Console, comparison: Comparison) -> None:
     from rich.text import Text
 
-    known = [(contender.title, words.settings(contender.case)) for contender in comparison.contenders]
+    known = [(contender.title, formatting.settings(contender.case)) for contender in comparison.contenders]
     settings = [(title, f"set to {knobs}.") for title, knobs in known if knobs]
     missing = [
-        (who, why if why.startswith("Failed") else f"Not measured. {why}") for who, why in sections.missing(comparison)
+        (title, reason if reason.startswith("Failed") else f"Not measured. {reason}")
+        for title, reason in sections.missing(comparison)
     ]
     remarks = [*missing, *settings, *comparison.remarks]
     if remarks:
         console.print()
-    for who, said in remarks:
-        console.print(Text(f"{who}: {said}", style="dim"))
+    for title, remark in remarks:
+        console.print(Text(f"{title}: {remark}", style="dim"))
 
 
 def _table(comparison: Comparison, source: str, shown: list[Column]) -> Table:
-    """Two lines a row: the figure, and below it the interval."""
+    """Return a table with two lines per row: the value, and below it the interval."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
@@ -97,31 +100,31 @@ def _name(contender: Contender) -> Text:
 def _cell(column: Column, comparison: Comparison, contender: Contender, source: str) -> Text:
     from rich.text import Text
 
-    told = column.tell(comparison, contender, source)
-    doubtful = contender.proof.state != "certified"
-    style = COLOURS[contender.proof.state] if column.heading == "certified" else "dim" if doubtful else ""
-    return Text.assemble((told.value, style), "\n", (told.interval, "dim"))
+    value = column.format(comparison, contender, source)
+    uncertified = contender.proof.state != "certified"
+    style = COLOURS[contender.proof.state] if column.heading == "certified" else "dim" if uncertified else ""
+    return Text.assemble((value.value, style), "\n", (value.interval, "dim"))
 
 
 def _print_warnings(console: Console, view: View) -> None:
-    """Print each kind of warning once: whom it concerns, what is the matter, what to do."""
-    from rich.padding import Padding
+    """Print each kind of warning once, with its subjects, its sentence and its advice."""
+    from rich.table import Table
     from rich.text import Text
 
     console.print()
     for notice in notices.gather(view.warnings):
-        colour = SEVERITIES[notice.severity]
+        grid = Table.grid(padding=(0, 1))
         for finding in notice.findings:
-            console.print(
-                Text.assemble((notice.severity, colour), " ", f"{'; '.join(finding.subjects)}: {finding.sentence}")
-            )
-        console.print(Padding(Text(notice.advice, style="dim"), (0, 0, 0, len(notice.severity) + 1), expand=False))
+            sentence = Text(f"{'; '.join(finding.subjects)}: {finding.sentence}")
+            grid.add_row(Text(notice.severity, SEVERITIES[notice.severity]), sentence)
+        grid.add_row("", Text(notice.advice, "dim"))
+        console.print(grid)
     if view.warnings:
         console.print()
 
 
 def as_dict(view: View) -> dict[str, Any]:
-    """Return the result as plain values: what a script would want. What is not finite is null."""
+    """Return the result as plain values for scripts. Values that are not finite become None."""
     found = {
         "run": view.name,
         "study": view.record.study,
@@ -151,8 +154,8 @@ def _comparison_dict(comparison: Comparison) -> dict[str, Any]:
         "group": comparison.group,
         "unit": comparison.unit,
         "primary": comparison.primary,
-        "headlines": {source: words.headline(comparison, source) for source in comparison.rankings},
-        "sentences": {source: words.verdict(comparison, source) for source in comparison.rankings},
+        "headlines": {source: formatting.headline(comparison, source) for source in comparison.rankings},
+        "sentences": {source: formatting.verdict(comparison, source) for source in comparison.rankings},
         "verdicts": {
             source: [_verdict_dict(comparison, verdict) for verdict in ranking.verdicts]
             for source, ranking in comparison.rankings.items()

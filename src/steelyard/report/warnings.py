@@ -1,9 +1,13 @@
-"""A closed list of reasons not to trust a number as it stands, each with advice; stored with the result."""
+"""Reasons not to trust a number as it is, each with advice; stored with the result."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from steelyard.report.formatting import SHORT_INPUTS
+from steelyard.statistics.sentences import percent
+from steelyard.statistics.verdicts import feasible_delta
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -11,12 +15,18 @@ if TYPE_CHECKING:
     from steelyard.report.model import Comparison, Contender, Source, Speed
 
 INPUT_BOUND = 0.95
+"""Below this ratio of the time with a cached batch to the time with the pipeline, the input limits the speed."""
 SLOW_FIRST_STEPS = 20
+CHANGES = {
+    "warm-up": "Steps got faster during the measurement",
+    "slowdown": "Steps got slower during the measurement",
+    "unstable": "Step times changed late in the measurement",
+}
 
 
 @dataclass(frozen=True)
-class Caution:
-    """What is the matter, with whom, and what to do. `severity`: error (the number is void), warning, note."""
+class ResultWarning:
+    """A warning about a result. `severity`: error (the number is invalid), warning, note."""
 
     name: str
     severity: str
@@ -27,9 +37,9 @@ class Caution:
 
 def find(
     comparisons: tuple[Comparison, ...], disturbances: tuple[dict[str, Any], ...], source: Source
-) -> tuple[Caution, ...]:
-    """Look for every kind of warning."""
-    found = list(_of_machine(disturbances, source))
+) -> tuple[ResultWarning, ...]:
+    """Return all warnings about a run, the most severe first."""
+    found = [*_disturbed(disturbances), *_noise_floor(source)]
     for comparison in comparisons:
         for contender in comparison.contenders:
             found += _of_contender(comparison, contender, source)
@@ -39,111 +49,123 @@ def find(
     return tuple(sorted(found, key=lambda warning: order[warning.severity]))
 
 
-def _of_machine(disturbances: tuple[dict[str, Any], ...], source: Source) -> Iterator[Caution]:
-    kept = [line for line in disturbances if line["kept"] and line["reasons"]]
+def _disturbed(disturbances: tuple[dict[str, Any], ...]) -> Iterator[ResultWarning]:
+    counted = [line for line in disturbances if line["kept"] and line["reasons"]]
     repeated = sum(not line["kept"] for line in disturbances)
-    if kept:
-        reasons = sorted({reason for line in kept for reason in line["reasons"]})
-        yield Caution(
+    if counted:
+        reasons = sorted({reason for line in counted for reason in line["reasons"]})
+        yield ResultWarning(
             "DisturbedRounds",
             "warning",
             "this machine",
-            f"{len(kept)} of the rounds that count were disturbed: {'; '.join(reasons)}.",
-            "Close other programs, or measure when the machine is quiet; intervals are wider than they need be.",
+            f"{_rounds(len(counted))} disturbed but still counted: {'; '.join(reasons)}.",
+            "Close other programs, or measure when the machine is idle. The intervals are wider than necessary.",
         )
     if repeated:
-        yield Caution(
+        yield ResultWarning(
             "RepeatedRounds",
             "note",
             "this machine",
-            f"{repeated} rounds were measured again because the machine was disturbed.",
-            "Nothing to do: a whole round is repeated, never one contender, and never because of its times.",
+            f"{_rounds(repeated)} repeated because the machine was disturbed.",
+            "No action needed. A round is repeated for all contenders, and never because of its times.",
         )
-    if not source.noise.measured and source.plan.protocol.sequential:
-        yield Caution(
+
+
+def _noise_floor(source: Source) -> Iterator[ResultWarning]:
+    plan, noise = source.plan, source.noise
+    if not noise.measured and plan.protocol.sequential and any(len(group.variants) > 1 for group in plan.groups):
+        yield ResultWarning(
             "UnknownNoise",
             "warning",
             "this machine",
             "The noise floor of this machine was assumed, not measured.",
-            "Leave out --no-calibrate once; the floor is then kept for this machine.",
+            "Its calibration did not finish. The next run repeats it."
+            if plan.options.calibrate
+            else "Run once without --no-calibrate. The noise floor is then stored for this machine.",
         )
-    feasible = 1.4 * source.noise.s_d0
-    if feasible > source.plan.options.delta:
-        yield Caution(
+    delta = feasible_delta(source.decision, noise)
+    if delta > source.decision.delta:
+        yield ResultWarning(
             "NoisyMachine",
             "warning",
             "this machine",
-            f"The noise floor is {source.noise.s_d0:.1%}, so 'practically the same' means within {feasible:.1%}, "
-            f"not {source.plan.options.delta:.0%}.",
-            "A quieter machine would tell smaller differences apart.",
+            f"The noise floor is {percent(noise.s_d0)}, so 'practically the same' means within {percent(delta)}, "
+            f"not {percent(source.decision.delta)}.",
+            "Measure on a quieter machine to resolve smaller differences.",
         )
 
 
-def _of_contender(comparison: Comparison, contender: Contender, source: Source) -> Iterator[Caution]:
+def _of_contender(comparison: Comparison, contender: Contender, source: Source) -> Iterator[ResultWarning]:
     subject = f"{contender.title} on {comparison.group}"
     if contender.case.id in source.record.above_peak:
-        yield Caution(
+        yield ResultWarning(
             "FasterThanPossible",
             "error",
             subject,
             source.record.above_peak[contender.case.id],
-            "A synchronisation is missing or work was left out: this is an error, not a record.",
+            "The result is invalid: a synchronisation is missing, or part of the work was skipped.",
         )
     if contender.failure:
-        yield Caution("Failed", "warning", subject, contender.failure, "The others went on without it.")
+        yield ResultWarning(
+            "Failed", "warning", subject, contender.failure, "The run continued with the other contenders."
+        )
     if contender.speeds and contender.proof.state != "certified":
-        yield Caution(
+        yield ResultWarning(
             "NotCertified",
             "warning",
             subject,
             contender.proof.sentence,
-            "Its numbers are shown but take part in no verdict. Run `steelyard certify` to see the first diverging tensor.",
+            "The numbers are shown but not used in any verdict. `steelyard certify` reports the first tensor that differs.",
         )
     for kind in sorted({warning["name"] for trial in contender.trials for warning in trial.warnings}):
         yield _of_worker(kind, subject)
     first, steady = contender.first_step_ns, contender.speeds.get(comparison.primary)
     if first and steady and first > SLOW_FIRST_STEPS * steady.location.value_ns:
-        yield Caution(
+        yield ResultWarning(
             "SlowFirstStep",
             "note",
             subject,
-            f"The first step took {first / 1e9:.1f} s, as long as {first / steady.location.value_ns:,.0f} later ones.",
-            "It is compilation, tracing or allocation; it counts when jobs are short, so it has a column of its own.",
+            f"The first step took {first / 1e9:.1f} s, as long as {first / steady.location.value_ns:,.0f} later steps.",
+            "It includes compilation, tracing and memory allocation. This matters for short jobs; compare the first steps.",
         )
 
 
-def _of_worker(kind: str, subject: str) -> Caution:
+def _of_worker(kind: str, subject: str) -> ResultWarning:
     known = {
         "no-steady-state": (
-            "The process did not reach a steady state before the warm-up's limit.",
-            "Look at its step times on the page; more rounds make up for it.",
+            "The process did not reach a steady state within the limit of the warm-up.",
+            "Check its step times on the page. More rounds reduce the effect.",
         ),
         "compiled-while-counted": (
-            "Something was compiled or traced while steps were counted.",
-            "The number contains compilation; report it to the project with the run's folder.",
+            "The framework compiled or traced something while steps were counted.",
+            "The time includes compilation. Check the step times on the page.",
         ),
     }
-    sentence, advice = known.get(kind, (f"The worker warned: {kind}.", "See the trial's output.log."))
-    return Caution(kind.title().replace("-", ""), "warning", subject, sentence, advice)
+    sentence, advice = known.get(kind, (f"The worker reported the warning '{kind}'.", "See output.log of the trial."))
+    return ResultWarning(kind.title().replace("-", ""), "warning", subject, sentence, advice)
 
 
-def _of_speed(comparison: Comparison, contender: Contender, source: str, speed: Speed) -> Iterator[Caution]:
-    subject = f"{contender.title} on {comparison.group} ({source})"
+def _of_speed(comparison: Comparison, contender: Contender, source: str, speed: Speed) -> Iterator[ResultWarning]:
+    subject = f"{contender.title} on {comparison.group}, {SHORT_INPUTS[source]}"
     if speed.label and speed.label.moves_mean:
-        yield Caution(
+        yield ResultWarning(
             "Unsteady",
             "warning",
             subject,
-            f"Its counted steps are not level ({speed.label.label}): they shift the mean by {speed.label.shift:+.1%}.",
-            "Look at the step times; a longer warm-up or a quieter machine may mend it.",
+            f"{CHANGES[speed.label.label]}; this may bias the mean by about {percent(abs(speed.label.shift))}.",
+            "Check the step times on the page. Measuring again on an idle machine may help.",
         )
     cached = contender.speeds.get("cached")
     if source == "pipeline" and cached and cached.location.value_ns / speed.location.value_ns < INPUT_BOUND:
         share = 1 - cached.location.value_ns / speed.location.value_ns
-        yield Caution(
+        yield ResultWarning(
             "InputBound",
             "note",
             subject,
-            f"{share:.0%} of a step is spent waiting for its input pipeline.",
-            "Compare the cached rows for the framework alone, or give the loader workers (--loader-workers).",
+            f"The input pipeline limits the speed: a step takes {percent(share)} less time with a cached batch.",
+            "See the table of the cached batch for the framework alone, or use more loader workers (--loader-workers).",
         )
+
+
+def _rounds(count: int) -> str:
+    return "1 round was" if count == 1 else f"{count} rounds were"

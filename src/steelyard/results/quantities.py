@@ -1,4 +1,4 @@
-"""What can be ranked: each quantity with its unit, its direction, and how it is read from a trial."""
+"""What can be ranked: each quantity with its unit, its direction, its words, and how it is read from a trial."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from steelyard.errors import UserError, nearest
+from steelyard.statistics.sentences import TIME_PER_STEP, Wording
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -17,16 +18,17 @@ if TYPE_CHECKING:
 class Quantity:
     """A positive number per trial and input.
 
-    `read(trial, input)` returns None where the trial has no such value. `better`/`worse` are the words of a verdict:
-    "A is 1.20x faster than B".
+    `read(trial, input)` returns None where the trial has no such value. `wording` has the words of a verdict, `improved` and
+    `worsened` those of a change.
     """
 
     name: str
     unit: str
     read: Callable[[Trial, str], float | None]
     more_is_better: bool = False
-    better: str = "faster"
-    worse: str = "slower"
+    wording: Wording = TIME_PER_STEP
+    improved: str = "faster"
+    worsened: str = "slower"
 
     def of_rounds(self, trials: Mapping[int, Trial], source: str) -> dict[int, float]:
         """Return {round: value}, without the rounds that have none."""
@@ -38,17 +40,28 @@ class Quantity:
         return 1 / value if self.more_is_better else value
 
 
+def _throughput(trial: Trial, source: str) -> float | None:
+    location = trial.location_ns(source)
+    return trial.job.case.batch * 1e9 / location if location else None
+
+
 def _peak_memory(trial: Trial, source: str) -> float | None:  # noqa: ARG001 - one signature for all
     return trial.peak_device_bytes or trial.peak_resident_bytes
 
 
-STEP_TIME = Quantity("step time", "ns", lambda trial, source: trial.location_ns(source))
-THROUGHPUT = Quantity("throughput", "samples/s", lambda trial, source: _throughput(trial, source), more_is_better=True)
-FIRST_STEP = Quantity(
-    "first step", "ns", lambda trial, _: trial.phases_ns.get("first-step"), better="faster", worse="slower"
+LESS_MEMORY = Wording(
+    better="{a} uses {factor} less memory than {b}",
+    ahead="{who} used less memory on average",
+    ahead_of_all="{who} used the least memory on average",
+    best="{who} uses the least memory",
+    best_together="{who} use the least memory, practically the same",
 )
+
+STEP_TIME = Quantity("step time", "ns", lambda trial, source: trial.location_ns(source))
+THROUGHPUT = Quantity("throughput", "samples/s", _throughput, more_is_better=True, improved="higher", worsened="lower")
+FIRST_STEP = Quantity("first step", "ns", lambda trial, _: trial.phases_ns.get("first-step"))
 TIME_TO_FIRST_STEP = Quantity("time to first step", "ns", lambda trial, _: trial.first_step_since_spawn_ns)
-PEAK_MEMORY = Quantity("peak memory", "bytes", _peak_memory, better="smaller", worse="larger")
+PEAK_MEMORY = Quantity("peak memory", "bytes", _peak_memory, wording=LESS_MEMORY, improved="less", worsened="more")
 
 QUANTITIES = {each.name: each for each in (STEP_TIME, THROUGHPUT, FIRST_STEP, TIME_TO_FIRST_STEP, PEAK_MEMORY)}
 
@@ -58,8 +71,3 @@ def quantity(name: str) -> Quantity:
     if name not in QUANTITIES:
         raise UserError(f"There is no quantity '{name}'.{nearest(name, list(QUANTITIES))}")
     return QUANTITIES[name]
-
-
-def _throughput(trial: Trial, source: str) -> float | None:
-    location = trial.location_ns(source)
-    return trial.job.case.batch * 1e9 / location if location else None

@@ -1,1 +1,1 @@
-"""Pure functions: step times -> summaries -> verdicts -> words. Nothing here reads a file or a clock."""
+"""Pure functions: step times -> summaries -> verdicts -> sentences. Nothing here reads a file or a clock."""

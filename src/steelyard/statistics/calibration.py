@@ -1,8 +1,8 @@
-"""A/A calibration: a framework against itself, round by round, gives the noise floor of a machine."""
+"""A/A calibration: comparing a framework with itself, round by round, gives the noise floor of a machine."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite, sqrt
+from math import isfinite
 from statistics import stdev
 
 from steelyard.errors import UserError
@@ -10,24 +10,19 @@ from steelyard.errors import UserError
 
 @dataclass(frozen=True)
 class NoiseFloor:
-    """How much ln(m_A / m_B) scatters from round to round when A and B are the same framework."""
+    """How much ln(m_A / m_B) varies from round to round when A and B are the same framework."""
 
     s_d0: float
     """Standard deviation of a round's log ratio (0.008 is 0.8 %)."""
     degrees_of_freedom: int
-    """What the sd is worth as a prior: one less than the rounds it was measured in."""
+    """Weight of the standard deviation as a prior: one less than the number of rounds it was measured in."""
     rounds: int
     """Rounds measured; 0 for an assumed floor."""
 
     @property
     def measured(self) -> bool:
-        """False while nobody has calibrated this machine."""
+        """False if this machine has not been calibrated."""
         return self.rounds > 0
-
-    @property
-    def process_sd(self) -> float:
-        """Relative sd of one process's location: a ratio carries the noise of two."""
-        return self.s_d0 / sqrt(2)
 
     def to_dict(self) -> dict[str, float | int]:
         """Return plain numbers for a JSON file."""
@@ -35,7 +30,7 @@ class NoiseFloor:
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, object]) -> "NoiseFloor":
-        """Read back what `to_dict` gave. Raises UserError when that is not what it holds."""
+        """Read the result of `to_dict`. Raises UserError if a field is missing or out of range."""
         match stored:
             case {"s_d0": float() | int() as s_d0, "degrees_of_freedom": int(freedom), "rounds": int(rounds)}:
                 if isfinite(s_d0) and s_d0 >= 0 and freedom >= 1 and rounds >= 0:
@@ -46,20 +41,19 @@ class NoiseFloor:
 
 
 UNCALIBRATED = NoiseFloor(s_d0=0.014, degrees_of_freedom=2, rounds=0)
-"""Assumed until a machine is calibrated: 1.4 %, worth two degrees of freedom.
+"""Assumed until a machine is calibrated: 1.4 %, weighted as two degrees of freedom.
 
-1.4 % is the most noise at which "equal within 2 %" can be claimed at all (2 % / 1.4), hence pessimistic on a
-quiet machine: the price is a round or two, not a wrong call (simulated A/A misses over ten looks: 0.4 % at
-0.8 % noise, 3 % at 1.5 %). Worth only two degrees of freedom, so that a loud machine soon overrules it (8 %
-misses at 3 to 6 % noise, where no prior at all gives 6 % and a prior of eight degrees 13 %).
+1.4 % is the largest noise at which "equal within 2 %" can be claimed at all (2 % / 1.4). This is pessimistic on a
+quiet machine: the cost is one or two extra rounds, not a wrong verdict (simulated A/A misses over ten looks: 0.4 % at
+0.8 % noise, 3 % at 1.5 %). The weight is only two degrees of freedom, so that measurements on a noisy machine soon
+overrule it (8 % misses at 3 to 6 % noise; without a prior 6 %, with a prior of eight degrees of freedom 13 %).
 """
 
 
 def calibrate(log_ratios: Sequence[float]) -> NoiseFloor:
-    """Return the noise floor from the log ratios of A/A rounds (nine are recommended: eight degrees of
-    freedom).
+    """Return the noise floor from the log ratios of A/A rounds (recommended: nine, for eight degrees of freedom).
 
-    Raises ValueError for fewer than two rounds or a value that is not finite. The mean is taken out, so an
+    Raises ValueError for fewer than two rounds or a value that is not finite. The mean is subtracted, so an
     order effect inside the rounds does not count as noise.
     """
     rounds = len(log_ratios)

@@ -1,4 +1,8 @@
-"""The sequential rule: rounds of frameworks in, a ranking with verdicts out, and who must run again."""
+"""The sequential decision rule: values per round -> a ranking with verdicts, and which contenders need more rounds.
+
+The rule applies to any positive quantity of which less is better (time per step, peak memory). For a quantity of which
+more is better (throughput), pass reciprocals: 1 / ratio is then the factor by which A has more.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -7,36 +11,31 @@ from math import fsum
 
 from steelyard.statistics.calibration import NoiseFloor
 from steelyard.statistics.intervals import LogRatio, Rounds, estimate_log_ratio, paired_log_ratios
-from steelyard.statistics.verdicts import DecisionPlan, Judge, Pair, Verdict, feasible_delta
+from steelyard.statistics.verdicts import DecisionPlan, Look, Pair, Verdict, feasible_delta
 
 __all__ = ["DecisionPlan", "Ranking", "Verdict", "decide", "rounds_wanted"]
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """Where all frameworks of a comparison stand after the rounds so far."""
+    """The state of a comparison after the rounds so far."""
 
     order: tuple[str, ...]
-    """Fastest first, as observed; frameworks without a finished round come last."""
+    """Best (smallest value) first, as observed; contenders without a finished round come last."""
     leader: str | None
-    """None before the first round."""
+    """The first in `order`; None before the first round."""
     verdicts: tuple[Verdict, ...]
-    """Every pair with a common round, the one ahead in `order` as A."""
+    """Every pair with a common round; A is the one that comes first in `order`."""
     still_undecided: frozenset[str]
-    """Those whose comparison with the leader is open."""
+    """Contenders whose comparison with the leader is undecided."""
     rounds_run: int
-    """Different rounds in which anybody finished."""
+    """Number of different rounds that at least one contender finished."""
     delta_used: float
     plan: DecisionPlan
     noise: NoiseFloor
 
-    @property
-    def delta_widened(self) -> bool:
-        """The machine is too noisy for the plan's delta, so a wider one was used."""
-        return self.delta_used > self.plan.delta
-
     def between(self, a: str, b: str) -> Verdict | None:
-        """Return the verdict of `a` against `b`; None when they share no round."""
+        """Return the verdict of `a` against `b`; None if they share no round."""
         for verdict in self.verdicts:
             if (verdict.a, verdict.b) == (a, b):
                 return verdict
@@ -46,25 +45,26 @@ class Ranking:
 
 
 def decide(rounds: Mapping[str, Rounds], noise: NoiseFloor, plan: DecisionPlan | None = None) -> Ranking:
-    """Judge every pair on the rounds it shares, and say whose comparison with the leader is open.
+    """Judge every pair on the rounds it shares, and list the contenders still undecided against the leader.
 
-    `rounds`: framework -> {round number: location in ns per step}; a framework may lack rounds it failed in,
-    and a framework that has none yet still takes part. Complete randomised blocks with elimination: a
-    framework decided against the leader stops running, and its pairs rest on the rounds they have.
+    `rounds`: contender -> {round number: positive value, for example nanoseconds per step}. A contender may lack
+    rounds in which it failed; one without any round is still counted. The design is complete randomised blocks with
+    elimination: a contender that is decided against the leader stops running, and its pairs rest on the rounds they
+    have.
 
     The error is shared over all k(k-1)/2 pairs by Holm's procedure, once for differences and once for
-    equalities. Sharing it over the k-1 comparisons with the leader alone would not do, as the leader is
-    picked by the same data: with five equal frameworks that calls a difference in 9 % of families, Holm over
-    all pairs in 4 % (simulated, all looks), and no later, for its steps give the last open pair the
-    whole error. The procedure protects the calls; the intervals are each drawn at their own step's level.
+    equalities. Sharing it over the k-1 comparisons with the leader is not enough, because the same data choose the
+    leader: with five equal contenders that reports a difference in 9 % of families, Holm over all pairs in 4 %
+    (simulated, all looks). Holm takes no more rounds, because its steps give the last undecided pair the whole error.
+    The procedure controls the error of the verdicts; each interval is computed at the level of its own step.
     """
     plan = plan or DecisionPlan()
     delta = feasible_delta(plan, noise)
     estimates = _estimates(rounds, noise)
     order = _order(rounds, estimates)
-    judge = Judge.of(estimates, len(rounds), delta, plan)
+    look = Look.of(estimates, len(rounds), delta, plan)
     leader = order[0] if order and rounds[order[0]] else None
-    verdicts = [judge.verdict((a, b)) for a, b in combinations(order, 2) if (a, b) in estimates]
+    verdicts = [look.verdict((a, b)) for a, b in combinations(order, 2) if (a, b) in estimates]
     settled = {v.b for v in verdicts if v.a == leader and v.kind != "undecided"}
     return Ranking(
         order=order,
@@ -79,7 +79,7 @@ def decide(rounds: Mapping[str, Rounds], noise: NoiseFloor, plan: DecisionPlan |
 
 
 def rounds_wanted(ranking: Ranking) -> frozenset[str]:
-    """Return who must run in the next round: nobody when all is decided or the plan's rounds are used up."""
+    """Return the contenders of the next round; empty if all is decided or the plan's rounds are used up."""
     if ranking.rounds_run < ranking.plan.least_rounds:
         return frozenset(ranking.order)
     if ranking.rounds_run >= ranking.plan.most_rounds or not ranking.still_undecided:
@@ -88,7 +88,7 @@ def rounds_wanted(ranking: Ranking) -> frozenset[str]:
 
 
 def _estimates(rounds: Mapping[str, Rounds], noise: NoiseFloor) -> dict[Pair, LogRatio]:
-    """Return what is known of each pair that shares a round, both ways round."""
+    """Return the estimates of all pairs that share a round, in both directions."""
     found: dict[Pair, LogRatio] = {}
     for a, b in combinations(rounds, 2):
         estimate = estimate_log_ratio(paired_log_ratios(rounds[a], rounds[b]), noise)
@@ -99,7 +99,7 @@ def _estimates(rounds: Mapping[str, Rounds], noise: NoiseFloor) -> dict[Pair, Lo
 
 
 def _order(rounds: Mapping[str, Rounds], estimates: Mapping[Pair, LogRatio]) -> tuple[str, ...]:
-    """Order by pairs won, not by mean time: who ran in different rounds met different conditions."""
+    """Order by pairs won, not by mean: contenders that ran in different rounds ran under different conditions."""
 
     def place(key: str) -> tuple[bool, int, float, str]:
         finished = rounds[key]

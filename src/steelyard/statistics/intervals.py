@@ -1,4 +1,4 @@
-"""Locations of processes in, intervals out: of one framework, and of the ratio of two from paired rounds."""
+"""Values of processes -> intervals: of one contender, and of the ratio of two contenders from paired rounds."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,15 +7,15 @@ from math import exp, fsum, isfinite, log, sqrt
 from steelyard.statistics.calibration import NoiseFloor
 
 WIDEST_LOG = 300.0
-"""An interval this wide says nothing; wider still would overflow."""
+"""Largest half width of a log interval: anything wider is meaningless, and exp() of it would overflow."""
 
 Rounds = Mapping[int, float]
-"""Round number -> location of one framework's process in that round, in nanoseconds per step."""
+"""Round number -> value of one contender in that round: finite, above zero, for example nanoseconds per step."""
 
 
 @dataclass(frozen=True)
 class Location:
-    """Where a framework lies over its processes: geometric mean and interval, in nanoseconds per step."""
+    """Geometric mean over processes with its interval, in nanoseconds per step."""
 
     value_ns: float
     low_ns: float
@@ -25,7 +25,7 @@ class Location:
 
 @dataclass(frozen=True)
 class Ratio:
-    """Time of A over time of B: below 1, A is the faster one."""
+    """Value of A divided by value of B; below 1, A has the smaller value."""
 
     value: float
     low: float
@@ -35,7 +35,7 @@ class Ratio:
 
 @dataclass(frozen=True)
 class LogRatio:
-    """What paired rounds say about ln(m_A / m_B): an estimate and its Student distribution."""
+    """Estimate of ln(m_A / m_B) from paired rounds, with the standard error and degrees of freedom of Student's t."""
 
     mean: float
     standard_error: float
@@ -43,11 +43,11 @@ class LogRatio:
     rounds: int
 
     def half_width(self, error: float) -> float:
-        """Half the two-sided interval that misses with probability `error` at one look."""
+        """Return half the width of the two-sided interval that misses the truth with probability `error` at one look."""
         return student_quantile(1 - error / 2, self.degrees_of_freedom) * self.standard_error
 
     def ratio(self, error: float) -> Ratio:
-        """Return the interval as a ratio of times."""
+        """Return the interval as a ratio of values."""
         half = min(self.half_width(error), WIDEST_LOG)
         return Ratio(exp(self.mean), exp(self.mean - half), exp(self.mean + half), self.rounds)
 
@@ -66,7 +66,7 @@ class LogRatio:
 
 
 def location_interval(locations_ns: Sequence[float], error: float = 0.05) -> Location | None:
-    """Return the t interval on the log scale over processes; None for fewer than two of them."""
+    """Return the t interval on the log scale over processes; None for fewer than two processes."""
     if len(locations_ns) < 2:
         return None
     mean, variance = _mean_and_variance(_logs(locations_ns))
@@ -76,19 +76,19 @@ def location_interval(locations_ns: Sequence[float], error: float = 0.05) -> Loc
 
 
 def paired_log_ratios(a: Rounds, b: Rounds) -> list[float]:
-    """Return d_r = ln(m_A / m_B) of the rounds both ran, in the order of their numbers."""
+    """Return d_r = ln(m_A / m_B) of the rounds that both finished, ordered by round number."""
     common = sorted(a.keys() & b.keys())
     above, below = _logs([a[number] for number in common]), _logs([b[number] for number in common])
     return [x - y for x, y in zip(above, below, strict=True)]
 
 
 def estimate_log_ratio(log_ratios: Sequence[float], noise: NoiseFloor | None) -> LogRatio | None:
-    """Pool the scatter of the rounds with the machine's noise floor; None when nothing can be said.
+    """Pool the variance of the rounds with the machine's noise floor; None if there are too few rounds.
 
-    s^2 = (nu0 s_d0^2 + sum (d - mean)^2) / (nu0 + r - 1), with nu0 + r - 1 degrees of freedom. A floor
-    measured on something quieter than this pair would make the interval too narrow, so its weight falls with
-    the conflict: nu0 = nu min(1, s_d0^2 / s_own^2) (a power prior). Simulated misses over ten looks when the
-    truth is 2 / 3 / 5 times the floor: 13 / 14 / 12 % instead of 21 / 30 / 37 %; with a true floor 4.2 %
+    s^2 = (nu0 s_d0^2 + sum (d - mean)^2) / (nu0 + r - 1), with nu0 + r - 1 degrees of freedom. If this pair is noisier
+    than the floor, the floor would make the interval too narrow. Its weight is therefore reduced:
+    nu0 = nu min(1, s_d0^2 / s_own^2) (a power prior). Simulated misses over ten looks when the
+    true noise is 2 / 3 / 5 times the floor: 13 / 14 / 12 % instead of 21 / 30 / 37 %; with a correct floor 4.2 %
     instead of 4.9 %, and a 5 % difference at 0.8 % noise is still found in three rounds in 99.5 % of cases.
     """
     rounds = len(log_ratios)
@@ -106,7 +106,7 @@ def estimate_log_ratio(log_ratios: Sequence[float], noise: NoiseFloor | None) ->
 
 
 def ratio_interval(a: Rounds, b: Rounds, error: float = 0.05, noise: NoiseFloor | None = None) -> Ratio | None:
-    """Return the ratio of two frameworks' times from their common rounds, for one look at `error`.
+    """Return the ratio of two contenders' values from their common rounds, for one look at `error`.
 
     None for fewer than two common rounds (one is enough with a noise floor).
     """
@@ -115,7 +115,7 @@ def ratio_interval(a: Rounds, b: Rounds, error: float = 0.05, noise: NoiseFloor 
 
 
 def student_quantile(probability: float, degrees_of_freedom: float) -> float:
-    """Return the quantile of Student's t; scipy.special, because scipy.stats takes seconds to import."""
+    """Return the quantile of Student's t. Uses scipy.special, because importing scipy.stats takes seconds."""
     from scipy.special import stdtrit
 
     return float(stdtrit(degrees_of_freedom, probability))
@@ -129,13 +129,13 @@ def student_tail(value: float, degrees_of_freedom: float) -> float:
 
 
 def _mean_and_variance(values: Sequence[float]) -> tuple[float, float]:
-    """Return both for at least one value (one has variance 0); a dozen values are too few for arrays."""
+    """Return mean and variance of one or more values (0 for one). Plain Python: a dozen values are too few for NumPy."""
     mean = fsum(values) / len(values)
     return mean, fsum((value - mean) ** 2 for value in values) / max(1, len(values) - 1)
 
 
-def _logs(locations_ns: Sequence[float]) -> list[float]:
-    for location in locations_ns:
-        if not (isfinite(location) and location > 0):
-            raise ValueError(f"A location is a finite number of nanoseconds above zero, not {location}.")
-    return [log(location) for location in locations_ns]
+def _logs(values: Sequence[float]) -> list[float]:
+    for value in values:
+        if not (isfinite(value) and value > 0):
+            raise ValueError(f"A measured value must be finite and above zero, not {value}.")
+    return [log(value) for value in values]

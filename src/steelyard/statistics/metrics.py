@@ -1,4 +1,4 @@
-"""What was answered on the test split -> scores, by the measures of each field."""
+"""Predictions on the test split -> scores, computed by the standard measures of each field."""
 
 from __future__ import annotations
 
@@ -16,37 +16,33 @@ if TYPE_CHECKING:
 
 
 def score(name: str, predictions: Predictions) -> dict[str, float]:
-    """Return {name of a score: value} by the metric that a specification names; its first score is the headline.
+    """Return {name of a score: value} for a metric that a workload's specification names; the first score is the main one.
 
-    Shares are between 0 and 1 and are said in percent.
+    `predictions`: arrays by name; N is the number of test samples. Rates are between 0 and 1. Raises UserError for an
+    unknown metric.
     """
     if name not in METRICS:
         raise UserError(f"There is no metric '{name}'.{nearest(name, list(METRICS))}")
     return METRICS[name](predictions)
 
 
-def is_share(score: str) -> bool:
-    """Say whether a score is said in percent."""
+def in_percent(score: str) -> bool:
+    """Return whether a score is shown in percent."""
     return score in {"accuracy", "top-5", "masked words", "next sentence", "WER", "CER"}
 
 
-def confusion(predictions: Predictions) -> np.ndarray[Any, Any]:
-    """Return int64 (classes, classes): rows are true classes, columns the answered ones."""
-    truth, predicted = predictions["truth"].astype(np.int64), predictions["predicted"].astype(np.int64)
-    classes = int(max(truth.max(), predicted.max())) + 1
-    return np.bincount(truth * classes + predicted, minlength=classes**2).reshape(classes, classes)
-
-
 def _accuracy(predictions: Predictions) -> dict[str, float]:
-    matrix = confusion(predictions)
-    scores = {"accuracy": float(np.trace(matrix) / matrix.sum())}
+    """Predictions: truth and predicted int (N,), classes; optional among_five (N,), whether the truth is in the top five."""
+    scores = {"accuracy": float(np.mean(predictions["predicted"] == predictions["truth"]))}
     if "among_five" in predictions:
         scores["top-5"] = float(np.mean(predictions["among_five"]))
     return scores
 
 
 def _language(predictions: Predictions) -> dict[str, float]:
-    """Predictions: nll float (N,) summed over the sample's words, words (N,), right (N,); next_right (N,)."""
+    """Predictions, all (N,): nll, the negative log-likelihood in nats summed over the sample's masked words; words, their
+    number; right, how many were predicted correctly; next_right, whether the next-sentence prediction is correct.
+    """
     words = float(predictions["words"].sum())
     return {
         "masked words": float(predictions["right"].sum()) / words,
@@ -56,10 +52,11 @@ def _language(predictions: Predictions) -> dict[str, float]:
 
 
 def _translation(predictions: Predictions) -> dict[str, float]:
-    """Predictions: nll float (N,) summed over the sentence's words, words (N,).
+    """Predictions: nll float (N,), in nats summed over the sentence's words; words (N,), their number.
 
-    With what the network wrote: said and truth int32 (N, L), word pieces ended by 3 and padded by 0, and encoding uint8, the
-    file that says what pieces mean. BLEU is that of the corpus by sacrebleu's own tokenizer, between 0 and 100.
+    If translations were searched: `said` (the translation) and truth, int32 (N, L), word pieces ended by 3 and padded
+    with 0; encoding uint8, the tokenizer's file. BLEU is the corpus score of sacrebleu with its default tokenizer,
+    between 0 and 100.
     """
     words = float(predictions["words"].sum())
     scores = {"perplexity": math.exp(float(predictions["nll"].sum(dtype=np.float64)) / words)}
@@ -68,10 +65,10 @@ def _translation(predictions: Predictions) -> dict[str, float]:
         from tokenizers import Tokenizer
 
         pieces = Tokenizer.from_buffer(predictions["encoding"].tobytes())
-        said, truth = (
+        translated, truth = (
             pieces.decode_batch([_until_end(row) for row in predictions[name].tolist()]) for name in ("said", "truth")
         )
-        scores["BLEU"] = float(sacrebleu.corpus_bleu(said, [truth]).score)
+        scores["BLEU"] = float(sacrebleu.corpus_bleu(translated, [truth]).score)
     return scores
 
 
@@ -83,14 +80,14 @@ def _until_end(pieces: list[int]) -> list[int]:
 
 
 def _speech(predictions: Predictions) -> dict[str, float]:
-    """Predictions: frames int8 (N, T), the best class of every frame; lengths (N,); transcript int (N, L), 0 after its end."""
+    """Predictions: frames int8 (N, T), the most likely class of each frame; lengths (N,); transcript int (N, L), 0-padded."""
     import jiwer
 
-    said = [
+    recognised = [
         _collapse(frames[:length]) for frames, length in zip(predictions["frames"], predictions["lengths"], strict=True)
     ]
     truth = [_spell(codes[codes > 0]) for codes in predictions["transcript"]]
-    return {"WER": float(jiwer.wer(truth, said)), "CER": float(jiwer.cer(truth, said))}
+    return {"WER": float(jiwer.wer(truth, recognised)), "CER": float(jiwer.cer(truth, recognised))}
 
 
 # Deep Speech 2's 29 classes: the blank, the apostrophe, 26 letters, the space.
@@ -98,7 +95,7 @@ LETTERS = "_'ABCDEFGHIJKLMNOPQRSTUVWXYZ "
 
 
 def _collapse(frames: np.ndarray[Any, Any]) -> str:
-    """Greedy decoding: repeats are one letter, blanks none."""
+    """Greedy CTC decoding: merge repeated classes, then drop blanks."""
     changed = np.diff(frames, prepend=-1) != 0
     return _spell(frames[changed & (frames > 0)])
 
@@ -108,7 +105,7 @@ def _spell(codes: np.ndarray[Any, Any]) -> str:
 
 
 def _spectrogram(predictions: Predictions) -> dict[str, float]:
-    """Predictions: mel and gate float (N,), the losses of each utterance."""
+    """Predictions: mel and gate float (N,), the two losses of each utterance."""
     return {"mel loss": float(predictions["mel"].mean()), "gate loss": float(predictions["gate"].mean())}
 
 

@@ -1,37 +1,35 @@
-"""Who runs when inside a round: random but balanced, so that no framework owns the cool machine."""
+"""The order of contenders inside a round: random but balanced, so that no contender always runs on a cool machine."""
 
 from collections.abc import Iterable
 from random import Random
 
 
-def round_order(frameworks: Iterable[str], round_number: int, seed: int) -> tuple[str, ...]:
+def round_order(contenders: Iterable[str], round_number: int, seed: int) -> tuple[str, ...]:
     """Return the order of one round (rounds count from 1); the same arguments always give the same order.
 
-    Two frameworks: AB or BA, each once in every two rounds. More: rows of a Williams design, which over one
-    cycle (k rounds for even k, 2k for odd k) puts each in each position equally often and each behind each
-    other equally often. Labels and rows are drawn anew for every cycle. When a framework is dropped, those
-    left get a design of their own.
+    Two contenders: AB or BA, each once in every two rounds. More: rows of a Williams design. Over one cycle (k rounds
+    for even k, 2k for odd k) it puts every contender in every position equally often, and directly after every other
+    contender equally often. Labels and rows are shuffled for every cycle. When a contender is dropped, the remaining
+    ones get a new design.
     """
-    keys = sorted(set(frameworks))
+    keys = sorted(set(contenders))
     if len(keys) < 2:
         return tuple(keys)
     squares = williams_squares(len(keys))
     cycle, row = divmod(round_number - 1, len(squares) * len(keys))
-    draw = Random(f"{seed}|{cycle}|{'|'.join(keys)}")
-    draw.shuffle(keys)
+    random = Random(f"{seed}|{cycle}|{'|'.join(keys)}")
+    random.shuffle(keys)
     rows: list[list[int]] = []
     for square in squares:
-        # Shuffled square by square: no position repeats within the first k rounds of a cycle.
-        rows += draw.sample(square, len(square))
+        # Each square is shuffled separately, so that no position repeats within the first k rounds of a cycle.
+        rows += random.sample(square, len(square))
     return tuple(keys[index] for index in rows[row])
 
 
 def williams_squares(size: int) -> list[list[list[int]]]:
-    """Return one Latin square balanced for first-order carry-over, or for odd sizes two (the second
-    mirrored).
+    """Return one Latin square balanced for first-order carry-over; for odd sizes two, the second mirrored.
 
-    Source: Williams 1949, "Experimental designs balanced for the estimation of residual effects of
-    treatments".
+    Source: Williams 1949, "Experimental designs balanced for the estimation of residual effects of treatments".
     """
     zigzag = [0]
     for step in range(1, size):

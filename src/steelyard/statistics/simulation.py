@@ -1,4 +1,4 @@
-"""Comparisons with a known truth, played by the rule that judges the real ones: what it calls, and when."""
+"""Simulated comparisons with a known truth, judged by the same rule as real ones: its verdicts, and after how many rounds."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -9,54 +9,55 @@ import numpy as np
 from steelyard.statistics.calibration import NoiseFloor, calibrate
 from steelyard.statistics.decision import DecisionPlan, Ranking, decide, rounds_wanted
 
-Draw = Callable[[], float]
-"""Returns the log noise of one process, another one at every call."""
+NoiseSource = Callable[[], float]
+"""Returns the log noise of one process, a new value at every call."""
 
 
 @dataclass(frozen=True)
-class Play:
-    """How one simulated comparison went."""
+class Simulation:
+    """The outcome of one simulated comparison."""
 
     ranking: Ranking
-    """Where it stood when nobody had to run again."""
+    """The ranking after the last round."""
     called_different: bool
-    """At some look, some pair was called faster or slower."""
+    """At some look, some pair was judged better or worse."""
 
 
-def play(log_times: Mapping[str, float], draw: Draw, noise: NoiseFloor, plan: DecisionPlan) -> Play:
-    """Run rounds of frameworks whose true times are exp(`log_times`), on any one scale, until decided."""
-    rounds: dict[str, dict[int, float]] = {key: {} for key in log_times}
+def simulate(log_values: Mapping[str, float], sample: NoiseSource, noise: NoiseFloor, plan: DecisionPlan) -> Simulation:
+    """Simulate rounds of contenders whose true values are exp(`log_values`), in any one unit, until decided."""
+    rounds: dict[str, dict[int, float]] = {key: {} for key in log_values}
     ranking = decide(rounds, noise, plan)
     different = False
     number = 0
     while wanted := sorted(rounds_wanted(ranking)):
         number += 1
         for key in wanted:
-            rounds[key][number] = 1e6 * exp(log_times[key] + draw())
+            rounds[key][number] = 1e6 * exp(log_values[key] + sample())
         ranking = decide(rounds, noise, plan)
-        different |= any(verdict.kind in ("faster", "slower") for verdict in ranking.verdicts)
-    return Play(ranking, different)
+        different |= any(verdict.kind in ("better", "worse") for verdict in ranking.verdicts)
+    return Simulation(ranking, different)
 
 
-def played_calibration(draw: Draw, rounds: int = 9) -> NoiseFloor:
-    """Return the floor that A/A rounds on this simulated machine would give."""
-    return calibrate([draw() - draw() for _ in range(rounds)])
+def simulated_calibration(sample: NoiseSource, rounds: int = 9) -> NoiseFloor:
+    """Return the noise floor that A/A rounds on this simulated machine would give."""
+    return calibrate([sample() - sample() for _ in range(rounds)])
 
 
-def lognormal_noise(ratio_sd: float, seed: int) -> Draw:
-    """Return noise whose ratio of two processes has a log sd of `ratio_sd`."""
+def lognormal_noise(ratio_sd: float, seed: int) -> NoiseSource:
+    """Return noise for which the log ratio of two processes has standard deviation `ratio_sd`."""
     random = np.random.default_rng(seed)
     return lambda: float(random.normal(0.0, ratio_sd / sqrt(2)))
 
 
-def bootstrapped_noise(log_ratios: list[float], seed: int) -> Draw:
-    """Return noise drawn from recorded A/A log ratios, centred and of either sign.
+def bootstrapped_noise(log_ratios: list[float], seed: int) -> NoiseSource:
+    """Return noise resampled from recorded A/A log ratios, centred and with random sign.
 
-    A record is the noise of two processes, hence over sqrt(2): a ratio of two draws scatters as recorded.
+    A recorded ratio contains the noise of two processes, hence the division by sqrt(2): ratios of two samples then vary
+    as recorded. Raises ValueError for fewer than two ratios or a value that is not finite.
     """
     recorded = np.asarray(log_ratios, dtype=np.float64)
-    calibrate(log_ratios)  # Refuses what cannot be noise: too few, or not finite.
-    # Taking the mean out costs a degree of freedom: else nine records understate the noise by 6 %.
+    calibrate(log_ratios)  # Checks the ratios.
+    # Subtracting the mean costs a degree of freedom: without the correction nine ratios understate the noise by 6 %.
     recorded = (recorded - recorded.mean()) * sqrt(recorded.size / (recorded.size - 1)) / sqrt(2)
     random = np.random.default_rng(seed)
     return lambda: float(random.choice(recorded) * random.choice((-1.0, 1.0)))

@@ -1,4 +1,4 @@
-"""Does a series of step times hold still? Changepoints, a label, and what they do to the mean."""
+"""Is a series of step times constant? Its changepoints, a label, and their effect on the mean."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ Label = Literal["flat", "warm-up", "slowdown", "unstable"]
 Floats = NDArray[np.float64]
 
 MOST_POINTS = 500
-"""Longer series are cut into this many blocks and their means analysed: a few milliseconds for any length."""
+"""Longer series are averaged into this many blocks before the analysis, which then takes a few milliseconds."""
 SAME_LEVEL = 0.005
-"""Segments whose means differ by less than 0.5 % are one level."""
+"""Segments whose means differ by less than 0.5 % count as one level."""
 LEAST_SEGMENT = 3
 SHIFT_WORTH_A_LABEL = 0.01
 MAD_TO_SD = 1.4826
@@ -28,36 +28,35 @@ TRIMMED_POWER = 0.4377
 
 @dataclass(frozen=True)
 class SeriesLabel:
-    """How the counted samples of one process went over time."""
+    """How the counted samples of one process changed over time."""
 
     label: Label
-    """warm-up: ends on its fastest level; slowdown: ends slower than it was; unstable: changes late."""
+    """warm-up: ends on its fastest level; slowdown: ends on a slower level; unstable: changes in the last quarter."""
     changepoint: int | None
-    """First sample of the level it ends on (to the nearest block mean); None when flat."""
+    """Index of the first sample of the last level (accurate to one block); None if flat."""
     shift: float
-    """Mean of all samples over mean of the steady ones, minus 1; unstable: over the level farthest from
-    it."""
+    """Mean of all samples / mean of the last level - 1; if unstable, the mean of the level that gives the largest shift."""
 
     @property
     def moves_mean(self) -> bool:
-        """The changepoint moves the reported mean by more than 1 %: show the label."""
+        """The change shifts the reported mean by more than 1 %, so the user is warned."""
         return abs(self.shift) > SHIFT_WORTH_A_LABEL
 
 
 def series_label(elapsed_ns: Sequence[float] | NDArray[np.generic]) -> SeriesLabel:
     """Label a series by its changepoints: flat, warm-up, slowdown, or unstable (changes in the last quarter).
 
-    Levels are the same within 0.5 %. Spikes are limited to what their neighbours allow before the analysis,
-    so one late step is no changepoint; the shift comes from the samples as they are. Fewer than 12 samples
-    are too few to tell and count as flat. A million samples take about 0.15 s.
+    `elapsed_ns`: as for `summaries.series`, in the order measured. Spikes are clipped before the analysis, so that one
+    late step is no changepoint; the shift is computed from the original samples. Fewer than 12 samples
+    are too few to judge and count as flat. A million samples take about 0.15 s.
     Source: the classes of Barrett et al. 2017, "Virtual machine warmup blows hot and cold".
     """
     samples = series(elapsed_ns)
-    tamed = _tamed(samples)
+    clipped = _clipped(samples)
     edges = np.linspace(0, samples.size, min(samples.size, MOST_POINTS) + 1).astype(np.int64)
-    points = np.add.reduceat(tamed, edges[:-1]) / np.diff(edges)
+    points = np.add.reduceat(clipped, edges[:-1]) / np.diff(edges)
     cuts = [0, *edges[changepoints(points, long_run_variance(points))].tolist(), samples.size]
-    levels = [float(tamed[start:stop].mean()) for start, stop in pairwise(cuts)]
+    levels = [float(clipped[start:stop].mean()) for start, stop in pairwise(cuts)]
     away = [abs(level / levels[-1] - 1) > SAME_LEVEL for level in levels]
     if not any(away):
         return SeriesLabel("flat", None, 0.0)
@@ -74,10 +73,10 @@ def _shift(samples: Floats, steady_mean: float) -> float:
 
 
 def changepoints(points: Floats, noise: float) -> list[int]:
-    """Return where the mean of a series changes (indices of first points of new levels), by PELT.
+    """Return the changepoints of the mean, found by PELT: the index of the first point of each new level.
 
-    `noise`: long-run variance of one point. Squared-error cost; the penalty, 4 ln n noises, grows for short
-    series, whose noise is itself badly known. Source: Killick, Fearnhead and Eckley 2012, "Optimal detection
+    `noise`: long-run variance of one point. Squared-error cost. The penalty, 4 ln n times the noise, is larger for
+    short series, because their noise estimate is less certain. Source: Killick, Fearnhead and Eckley 2012, "Optimal detection
     of changepoints with a linear computational cost".
     """
     if points.size < 4 * LEAST_SEGMENT:
@@ -103,8 +102,8 @@ def _pelt(points: Floats, penalty: float, least: int) -> list[int]:
         best[stop] = total[choice] + penalty
         previous[stop] = starts[choice]
         starts = starts[total <= best[stop]]
-        if (newcomer := stop - least + 1) >= least:
-            starts = np.append(starts, newcomer)
+        if (added := stop - least + 1) >= least:
+            starts = np.append(starts, added)
     cuts = []
     stop = size
     while (stop := int(previous[stop])) > 0:
@@ -112,13 +111,13 @@ def _pelt(points: Floats, penalty: float, least: int) -> list[int]:
     return cuts[::-1]
 
 
-def _tamed(samples: Floats) -> Floats:
-    """Limit each sample to three sd around the median of the five about it: levels stay, spikes go."""
+def _clipped(samples: Floats) -> Floats:
+    """Clip each sample to three standard deviations around its running median of five: removes spikes, keeps levels."""
     if samples.size < 4 * LEAST_SEGMENT:
         return samples
     padded = np.pad(samples, 2, mode="edge")
     a, b, c, d, e = (padded[shift : shift + samples.size] for shift in range(5))
-    # The median of five by minima and maxima: sorting a million windows would take most of a report's time.
+    # The median of five by minima and maxima: sorting a million windows would take most of the report's time.
     high_low = np.maximum(np.minimum(a, b), np.minimum(c, d))
     low_high = np.minimum(np.maximum(a, b), np.maximum(c, d))
     around = np.maximum(np.minimum(high_low, low_high), np.minimum(np.maximum(high_low, low_high), e))
@@ -127,7 +126,9 @@ def _tamed(samples: Floats) -> Floats:
 
 
 def long_run_variance(points: Floats) -> float:
-    """Return n times the variance of a mean of n autocorrelated points; from differences, so blind to levels.
+    """Return n times the variance of a mean of n autocorrelated points.
+
+    Estimated from differences, so that changes of level do not count as noise.
 
     For a first-order process, differences at lag 1 have variance 2 s^2 (1 - rho), at lag 2 2 s^2 (1 - rho^2).
     """
@@ -139,7 +140,7 @@ def long_run_variance(points: Floats) -> float:
 
 
 def _difference_power(points: Floats, lag: int) -> float:
-    """Return the variance of differences of normal points, from the 80 % smallest of them."""
+    """Return the variance of lagged differences of normal points, estimated from the smallest 80 % of their squares."""
     squares = np.sort((points[lag:] - points[:-lag]) ** 2)
-    kept = squares[: int(0.8 * squares.size)]
-    return float(kept.mean()) / TRIMMED_POWER
+    smallest = squares[: int(0.8 * squares.size)]
+    return float(smallest.mean()) / TRIMMED_POWER

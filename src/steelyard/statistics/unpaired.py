@@ -1,4 +1,4 @@
-"""Two runs at different times: no common rounds to pair, so Welch's interval on the log scale."""
+"""Two runs at different times have no common rounds to pair, so Welch's interval on the log scale is used."""
 
 from collections.abc import Sequence
 from math import fsum, log, sqrt
@@ -6,24 +6,24 @@ from math import fsum, log, sqrt
 from steelyard.statistics.intervals import LogRatio
 
 
-def welch(a_ns: Sequence[float], b_ns: Sequence[float]) -> LogRatio | None:
-    """Return what is known of ln(A / B) from the locations of independent processes; None with fewer than two of either.
+def welch(a: Sequence[float], b: Sequence[float]) -> LogRatio | None:
+    """Return the estimate of ln(A / B) from positive values of independent processes; None with fewer than two of either.
 
-    Degrees of freedom by Welch and Satterthwaite. Drift between the two runs is not in the interval: nothing that was
-    measured at one time only can tell it.
+    Degrees of freedom by Welch and Satterthwaite. The interval does not include drift of the machine between the two
+    runs, which cannot be estimated from one run at each time.
     """
-    if len(a_ns) < 2 or len(b_ns) < 2:
+    if len(a) < 2 or len(b) < 2:
         return None
-    (mean_a, part_a), (mean_b, part_b) = _mean_and_error(a_ns), _mean_and_error(b_ns)
+    (mean_a, part_a), (mean_b, part_b) = _mean_and_error(a), _mean_and_error(b)
     total = part_a + part_b
     if total == 0:
-        return LogRatio(mean_a - mean_b, 0.0, len(a_ns) + len(b_ns) - 2, min(len(a_ns), len(b_ns)))
-    freedom = total**2 / (part_a**2 / (len(a_ns) - 1) + part_b**2 / (len(b_ns) - 1))
-    return LogRatio(mean_a - mean_b, sqrt(total), freedom, min(len(a_ns), len(b_ns)))
+        return LogRatio(mean_a - mean_b, 0.0, len(a) + len(b) - 2, min(len(a), len(b)))
+    freedom = total**2 / (part_a**2 / (len(a) - 1) + part_b**2 / (len(b) - 1))
+    return LogRatio(mean_a - mean_b, sqrt(total), freedom, min(len(a), len(b)))
 
 
-def _mean_and_error(values_ns: Sequence[float]) -> tuple[float, float]:
+def _mean_and_error(values: Sequence[float]) -> tuple[float, float]:
     """Return the mean of the logs and the square of its standard error."""
-    logs = [log(value) for value in values_ns]
+    logs = [log(value) for value in values]
     mean = fsum(logs) / len(logs)
     return mean, fsum((each - mean) ** 2 for each in logs) / (len(logs) - 1) / len(logs)

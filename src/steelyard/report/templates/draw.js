@@ -1,4 +1,5 @@
-// Unpack plotly.js and draw the page's figures, one per idle moment; before printing, all of them at the paper's width.
+// Decompresses plotly.js and draws the figures one by one while the browser is idle; before printing it draws all of them at
+// the width of the paper.
 (async () => {
   const holders = new Map([...document.querySelectorAll(".plot")].map((holder) => [holder.dataset.figure, holder]));
   const figures = JSON.parse(document.getElementById("figures").textContent);
@@ -10,7 +11,7 @@
     document.documentElement.classList.add("undrawn");
   };
   if (!packed) return;
-  if (!("DecompressionStream" in window)) return fail("This browser is too old to draw the plot; every number is in the tables.");
+  if (!("DecompressionStream" in window)) return fail("This browser is too old for the plots. All numbers are also in the tables.");
 
   try {
     const bytes = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
@@ -19,10 +20,10 @@
     script.textContent = await new Response(unpacked).text();
     document.head.append(script);
   } catch (error) {
-    return fail(`The plot could not be drawn (${error}); every number is in the tables.`);
+    return fail(`The plot could not be drawn (${error}). All numbers are also in the tables.`);
   }
 
-  // A finger that moves across a plot scrolls the page; a mouse zooms.
+  // Touch scrolls the page, a mouse zooms the plot.
   const touch = window.matchMedia("(pointer: coarse)").matches;
   const waiting = [...figures];
   const draw = () => {
@@ -40,14 +41,14 @@
   };
   later(drawOne);
 
-  const folded = [...document.querySelectorAll("details")].filter((part) => !part.open);
+  const closed = [...document.querySelectorAll("details")].filter((part) => !part.open);
   window.addEventListener("beforeprint", () => {
     while (waiting.length) draw();
-    for (const part of folded) part.open = true;
+    for (const part of closed) part.open = true;
     for (const holder of holders.values()) window.Plotly.relayout(holder, { width: paperWidth });
   });
   window.addEventListener("afterprint", () => {
-    for (const part of folded) part.open = false;
+    for (const part of closed) part.open = false;
     for (const holder of holders.values()) window.Plotly.relayout(holder, { width: null, autosize: true });
   });
 })();

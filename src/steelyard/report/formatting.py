@@ -1,0 +1,181 @@
+"""Numbers and sentences for page and terminal: a value with its unit, and its interval if it has one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from steelyard.report.notation import UNBOUNDED, duration, interval, significant, time_unit
+from steelyard.statistics import metrics, sentences
+from steelyard.statistics.sentences import factor_digits, percent
+
+if TYPE_CHECKING:
+    from steelyard.report.model import Comparison, Contender
+    from steelyard_worker.case import Case
+
+INPUTS = {
+    "pipeline": "Training with the framework's own input pipeline",
+    "cached": "Training on one cached synthetic batch, without an input pipeline",
+}
+SHORT_INPUTS = {"pipeline": "own input pipeline", "cached": "cached batch"}
+CERTIFICATES = {"certified": "yes", "rejected": "REJECTED", "none": "none"}
+INTERVALS = (
+    "Ranges in brackets are 95 % confidence intervals, based on how much separate processes differed. With several "
+    "frameworks in a table the ranges of ratios are widened, so that the chance of even one wrong verdict stays below 5 %."
+)
+NO_VALUE = "-"
+
+
+@dataclass(frozen=True)
+class Formatted:
+    """A value as text; `interval` in brackets, empty if there is none."""
+
+    value: str
+    interval: str = ""
+
+    def __str__(self) -> str:
+        """Return both in one line."""
+        return f"{self.value} {self.interval}".strip()
+
+
+def describe(comparison: Comparison) -> str:
+    """Return sizes and data of a comparison in one or two sentences."""
+    origin = f" Data: {comparison.origin.rstrip('.')}." if comparison.origin else ""
+    return f"{comparison.preset}; {comparison.parameters:,} parameters, batch {comparison.batch}.{origin}"
+
+
+def headline(comparison: Comparison, source: str) -> str:
+    """Return who is the fastest on one input, or why there is no verdict."""
+    ranking = comparison.rankings[source]
+    ranked = [contender for contender in comparison.contenders if contender.case.id in ranking.order]
+    measured = [contender.title for contender in ranked if source in contender.speeds]
+    if len(measured) < 2:
+        return f"No verdict: {f'only {measured[0]}' if measured else 'no contender'} has a valid, certified result."
+    if ranking.rounds_run < 2:
+        return "No verdict: only one process of each contender was measured."
+    if ranking.leader is None or all(ranking.between(ranking.leader, key) is None for key in ranking.order):
+        return "No verdict: the contenders have no round in common."
+    titles = {contender.case.id: contender.title for contender in ranked}
+    return sentences.headline(ranking, titles, comparison.quantity.wording)
+
+
+def verdict(comparison: Comparison, source: str) -> str:
+    """Return the ranking of one input as a sentence, or what is needed for a verdict."""
+    ranking, sentence = comparison.rankings[source], comparison.sentences[source]
+    if len(ranking.order) < 2:
+        return "A verdict needs two such results. Other results are shown but not used."
+    if ranking.rounds_run < 2:
+        return "One process gives no interval and no verdict. Run again with --rounds 5."
+    return sentence + "."
+
+
+def seconds(nanoseconds: float | None) -> str:
+    """Return a duration, or a dash if there is none."""
+    return duration(nanoseconds) if nanoseconds else NO_VALUE
+
+
+def median(contender: Contender, source: str) -> str:
+    """Return the median step time."""
+    speed = contender.speeds.get(source)
+    return duration(speed.median_ns) if speed else NO_VALUE
+
+
+def location(contender: Contender, source: str) -> Formatted:
+    """Return the mean step time with its interval over processes."""
+    speed = contender.speeds.get(source)
+    if not speed:
+        return Formatted(NO_VALUE)
+    where = speed.location
+    if where.processes < 2:
+        return Formatted(duration(where.value_ns), "[one process]")
+    scale, unit = time_unit(where.value_ns)
+    value, span = interval(where.value_ns / scale, where.low_ns / scale, where.high_ns / scale)
+    return Formatted(f"{value} {unit}", span)
+
+
+def throughput(contender: Contender, source: str, unit: str) -> Formatted:
+    """Return samples per second with the interval over processes."""
+    speed = contender.speeds.get(source)
+    if not speed:
+        return Formatted(NO_VALUE)
+    if speed.processes < 2:
+        return Formatted(f"{significant(speed.throughput)} {unit}/s")
+    value, span = interval(speed.throughput, speed.throughput_low, speed.throughput_high)
+    return Formatted(f"{value} {unit}/s", span)
+
+
+def ratio(comparison: Comparison, contender: Contender, source: str) -> Formatted:
+    """Return the time per step divided by the fastest contender's, with its interval."""
+    speed = contender.speeds.get(source)
+    if not speed:
+        return Formatted(NO_VALUE)
+    if contender.proof.state != "certified":
+        return Formatted("not certified")
+    if contender.above_peak:
+        return Formatted("invalid")
+    if contender.case.id == comparison.rankings[source].leader:
+        return Formatted("fastest")
+    if not speed.ratio:
+        return Formatted(NO_VALUE)
+    found = speed.ratio
+    digits = factor_digits(found.low) if found.low > 1 else 2
+    if found.high > UNBOUNDED * found.value:
+        return Formatted(f"{found.value:.{digits}f}x", "[0, ∞]")
+    return Formatted(f"{found.value:.{digits}f}x", f"[{found.low:.{digits}f}, {found.high:.{digits}f}]")
+
+
+def memory(contender: Contender) -> str:
+    """Return the peak memory: of the device if the framework reports it, otherwise of the process."""
+    size = contender.peak_device_bytes or contender.peak_resident_bytes
+    return f"{size / 2**20:,.0f} MiB" if size else NO_VALUE
+
+
+def test_metric(contender: Contender) -> Formatted:
+    """Return the main score of the workload's metric on the test split, and after how many training steps."""
+    found = contender.evaluation
+    if found is None or not found.scores:
+        return Formatted(NO_VALUE)
+    name, value = next(iter(found.scores.items()))
+    text = f"{value * 100:.1f} %" if metrics.in_percent(name) else f"{value:.3g}"
+    return Formatted(text, f"{name}, step {found.steps:,}")
+
+
+def share(contender: Contender, source: str) -> str:
+    """Return the share of the arithmetic peak measured on this machine."""
+    speed = contender.speeds.get(source)
+    if not speed or speed.share_of_peak is None:
+        return NO_VALUE
+    return "under 0.1 %" if speed.share_of_peak < 0.001 else percent(speed.share_of_peak)
+
+
+def build(contender: Contender) -> str:
+    """Return version, mode and the knobs that are not at their defaults."""
+    knobs = settings(contender.case)
+    return ", ".join(part for part in (contender.version, contender.mode, knobs) if part)
+
+
+def settings(case: Case) -> str:
+    """Return the knobs of a case as text; empty if all have their defaults."""
+    return ", ".join(f"{name} {value}" for name, value in sorted(case.settings.knobs.items()))
+
+
+def machine(host: dict[str, Any]) -> str:
+    """Return a machine in one line; empty if it was not recorded."""
+    if not host:
+        return ""
+    cores = host.get("cores_usable")
+    parts = [host.get("cpu_model"), f"{cores} {'core' if cores == 1 else 'cores'}" if cores else ""]
+    parts += [
+        f"{host['memory_bytes'] / 2**30:.0f} GiB memory" if host.get("memory_bytes") else "",
+        *host.get("gpus", ()),
+        *host.get("npus", ()),
+    ]
+    parts += [host.get("system"), "virtual machine" if host.get("virtualised") else ""]
+    return ", ".join(str(part) for part in parts if part)
+
+
+def moment(stamp: str) -> str:
+    """Return `21 November 2026, 03:58 UTC`."""
+    when = datetime.fromisoformat(stamp)
+    return f"{when.day} {when:%B %Y, %H:%M} {when.tzname() or ''}".strip()

@@ -1,0 +1,90 @@
+"""Numbers, titles, headlines and grouped warnings as text."""
+
+from __future__ import annotations
+
+import pytest
+from recorded import Script, view_of, write_run
+
+from steelyard.report import formatting, notation, notices
+from steelyard.report.warnings import ResultWarning
+
+
+@pytest.mark.parametrize(
+    ("nanoseconds", "text"),
+    [
+        (8_214_000, "8.21 ms"),
+        (1.4e9, "1.40 s"),
+        (950, "950 ns"),
+        (999_900, "1.00 ms"),
+        (12_345, "12.3 µs"),
+        (250e9, "250 s"),
+    ],
+)
+def test_a_time_has_three_digits_and_a_unit(nanoseconds, text):
+    assert notation.duration(nanoseconds) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "text"),
+    [
+        (10.0123, 9.9912, 10.0334, "10.01 [9.99, 10.03]"),
+        (10.0, 2.0, 50.0, "10.0 [2.0, 50.0]"),
+        (10.0, 9.999999, 10.000001, "10.000 [10.000, 10.000]"),
+        (10.0, 10.0, 10.0, "10.0 [10.0, 10.0]"),
+        (10.0, 1e-9, float("inf"), "10.0 [0, ∞]"),
+        (1601.6, 1597.9, 1605.4, "1,602 [1,598, 1,605]"),
+    ],
+)
+def test_value_and_interval_have_equal_decimals(value, low, high, text):
+    assert " ".join(notation.interval(value, low, high)) == text
+
+
+def test_a_ratio_has_the_same_digits_as_in_the_sentence(recorded_view):
+    comparison = recorded_view.comparisons[0]
+    slower = next(c for c in comparison.contenders if c.title == "Dummy")
+    for source in comparison.rankings:
+        assert str(formatting.ratio(comparison, slower, source)) in comparison.sentences[source]
+
+
+def test_the_machine_is_described_in_one_line():
+    host = {
+        "cpu_model": "CPU",
+        "cores_usable": 1,
+        "memory_bytes": 2 * 2**30,
+        "gpus": ["GPU X"],
+        "system": "Linux",
+        "virtualised": "",
+    }
+    assert formatting.machine(host) == "CPU, 1 core, 2 GiB memory, GPU X, Linux"
+    assert formatting.machine({}) == ""
+
+
+def test_a_time_stamp_is_written_out():
+    assert formatting.moment("2026-11-21T03:58:07+00:00") == "21 November 2026, 03:58 UTC"
+
+
+def test_contenders_equal_to_the_fastest_are_named_together(tmp_path):
+    scripts = {"fake": Script(10.0), "dummy": Script(10.0)}
+    comparison = view_of(
+        write_run(tmp_path, scripts, noise={"s_d0": 0.004, "degrees_of_freedom": 8, "rounds": 9})
+    ).comparisons[0]
+    assert formatting.headline(comparison, "cached") == "Fake and Dummy are the fastest, practically the same."
+
+
+def test_an_undecided_comparison_is_too_close_to_call(tmp_path):
+    scripts = {"fake": Script(10.0, process_scatter=0.03), "dummy": Script(10.1, process_scatter=0.03)}
+    comparison = view_of(write_run(tmp_path, scripts)).comparisons[0]
+    assert formatting.headline(comparison, "cached") in (
+        "Too close to call: Fake and Dummy. Fake was faster on average.",
+        "Too close to call: Dummy and Fake. Dummy was faster on average.",
+    )
+
+
+def test_equal_warnings_appear_once():
+    same = [ResultWarning("NotCertified", "warning", who, "No certificate.", "Certify.") for who in ("A", "B")]
+    slow = [ResultWarning("SlowFirstStep", "note", who, f"{who} is slow.", "Wait.") for who in ("A", "B")]
+    gathered = notices.gather([*same, *slow])
+    assert [[finding.subjects for finding in notice.findings] for notice in gathered] == [
+        [("A", "B")],
+        [("A",), ("B",)],
+    ]

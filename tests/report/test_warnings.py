@@ -1,0 +1,101 @@
+"""Warnings about a result: when they appear, and that their advice can be followed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from recorded import Script, options, view_of, write_run
+
+from steelyard.report import details, warnings
+from steelyard.statistics.steadiness import SeriesLabel
+
+MEASURED = {"s_d0": 0.008, "degrees_of_freedom": 8, "rounds": 9}
+
+
+def warnings_of(folder):
+    return {warning.name: warning for warning in view_of(folder).warnings}
+
+
+def two(**more):
+    return {"fake": Script(**more), "dummy": Script(12.0)}
+
+
+@pytest.mark.parametrize(
+    ("more", "advice"),
+    [
+        ({"calibrate": False}, "Run once without --no-calibrate. The noise floor is then stored for this machine."),
+        ({}, "Its calibration did not finish. The next run repeats it."),
+    ],
+)
+def test_an_assumed_noise_floor_has_advice_that_fits_the_options(tmp_path, more, advice):
+    found = warnings_of(write_run(tmp_path, two(), options(**more)))
+    assert found["UnknownNoise"].advice == advice
+
+
+def test_an_assumed_noise_floor_does_not_matter_for_a_single_contender(tmp_path):
+    found = warnings_of(write_run(tmp_path, {"fake": Script()}))
+    assert "UnknownNoise" not in found
+
+
+def test_a_noisy_machine_widens_practical_equality(tmp_path):
+    noisy = warnings_of(write_run(tmp_path / "noisy", two(), noise={**MEASURED, "s_d0": 0.03}))
+    assert noisy["NoisyMachine"].sentence == (
+        "The noise floor is 3 %, so 'practically the same' means within 4.2 %, not 2 %."
+    )
+    assert "NoisyMachine" not in warnings_of(write_run(tmp_path / "quiet", two(), noise=MEASURED))
+
+
+@pytest.mark.parametrize(
+    ("label", "shift", "sentence"),
+    [
+        ("slowdown", -0.033, "Steps got slower during the measurement; this may bias the mean by about 3.3 %."),
+        ("warm-up", 0.02, "Steps got faster during the measurement; this may bias the mean by about 2 %."),
+        ("unstable", 0.1, "Step times changed late in the measurement; this may bias the mean by about 10 %."),
+    ],
+)
+def test_unsteady_steps_are_described(recorded_view, label, shift, sentence):
+    (warning,) = unsteady(recorded_view, SeriesLabel(label, 40, shift))
+    assert (warning.subject, warning.sentence) == ("Fake on line:small, cached batch", sentence)
+
+
+def test_a_change_that_hardly_moves_the_mean_is_not_mentioned(recorded_view):
+    assert unsteady(recorded_view, SeriesLabel("warm-up", 3, 0.004)) == []
+
+
+def unsteady(view, label):
+    comparison = view.comparisons[0]
+    contender = next(each for each in comparison.contenders if each.title == "Fake")
+    speed = replace(contender.speeds["cached"], label=label)
+    return [
+        warning for warning in warnings._of_speed(comparison, contender, "cached", speed) if warning.name == "Unsteady"
+    ]
+
+
+def test_an_input_pipeline_that_limits_the_speed_is_noted(recorded_view):
+    comparison = recorded_view.comparisons[0]
+    contender = comparison.contenders[0]
+    cached = contender.speeds["cached"]
+    slow = replace(cached, location=replace(cached.location, value_ns=2 * cached.location.value_ns))
+    (note,) = [w for w in warnings._of_speed(comparison, contender, "pipeline", slow) if w.name == "InputBound"]
+    assert note.sentence == "The input pipeline limits the speed: a step takes 50 % less time with a cached batch."
+
+
+def test_rounds_are_counted_in_words(recorded_view):
+    sentences = {warning.name: warning.sentence for warning in recorded_view.warnings}
+    assert sentences["RepeatedRounds"] == "1 round was repeated because the machine was disturbed."
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(25_282_211_840, "23.5 GiB"), (33_554_432, "32.0 MiB"), (98_304, "96.0 KiB")]
+)
+def test_sizes_of_a_machine_have_a_readable_unit(count, text):
+    assert details.host_facts({"memory_bytes": count}) == [("memory", text)]
+
+
+def test_warnings_are_ordered_by_severity(tmp_path):
+    above_peak = {"line:small/fake/scripted": "It would need 9 times the arithmetic peak."}
+    view = view_of(write_run(tmp_path, two(warnings=("no-steady-state",)), above_peak=above_peak))
+    severities = [warning.severity for warning in view.warnings]
+    assert severities == sorted(severities, key=["error", "warning", "note"].index)
+    assert severities[0] == "error"
