@@ -1,4 +1,4 @@
-"""Certificates for every cell of a run, before anything is timed: kept ones are reused, the others are made side by side."""
+"""Certificates for every cell of a run, before anything is timed: cached ones are reused, the others are made in parallel."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from threading import Lock, Semaphore
 from typing import TYPE_CHECKING, Any
 
 from steelyard.catalog import frameworks
-from steelyard.certificates import record as kept
+from steelyard.certificates import record as cache
+from steelyard.certificates.conclusion import conclude, next_tasks
 from steelyard.certificates.method import Scope
-from steelyard.certificates.proceedings import Peer, Subject, jobs_for
-from steelyard.certificates.reference import conclude, further_tasks, has_reference
+from steelyard.certificates.plan import Candidate, Installation, plan_certification
+from steelyard.certificates.references import has_reference
 from steelyard.environments import Environment, setup
 from steelyard.errors import UserError
 from steelyard.measure import jobs
@@ -22,14 +23,16 @@ from steelyard.plan import cells
 from steelyard.results import record
 
 if TYPE_CHECKING:
-    from steelyard.certificates.proceedings import Proceedings, Task
+    from collections.abc import Iterable
+
+    from steelyard.certificates.plan import CertificationPlan, Task
     from steelyard.certificates.record import Certificate
     from steelyard.measure.session import Session
     from steelyard.plan.cells import Cell
 
 REFERENCES = 2
 PROCESSES_AT_ONCE = 4
-# While the last processes of one group run, those of the next fill the other cores; more groups would fill the disk with dumps.
+# While the last processes of one group run, those of the next use the other cores. More groups would fill the disk with dumps.
 GROUPS_AT_ONCE = 2
 
 
@@ -41,12 +44,12 @@ def certify(session: Session, fresh: bool = False, scope: Scope | None = None) -
     scope = scope or Scope()
     # At full size one process may need the whole memory.
     gate = Semaphore(1 if scope.sample else min(PROCESSES_AT_ONCE, max(1, len(os.sched_getaffinity(0)))))
-    peers = {group: _peers(session, group) for group in session.plan.groups}
+    references = {group: _references(session, group) for group in session.plan.groups}
     certificates: dict[str, dict[str, Any]] = {}
     lock = Lock()
 
     def work(group: str) -> None:
-        found = _certify_group(session, group, peers[group], fresh, scope, gate)
+        found = _certify_group(session, group, references[group], fresh, scope, gate)
         with lock:
             certificates.update(found)
             (session.folder / record.CERTIFICATES).write_text(json.dumps(certificates, indent=1), encoding="utf-8")
@@ -59,29 +62,29 @@ def certify(session: Session, fresh: bool = False, scope: Scope | None = None) -
 
 
 def _certify_group(
-    session: Session, group: str, peers: list[Peer], fresh: bool, scope: Scope, gate: Semaphore
+    session: Session, group: str, references: list[Installation], fresh: bool, scope: Scope, gate: Semaphore
 ) -> dict[str, dict[str, Any]]:
-    """Certify the cells of one group, of which nothing is concluded once the run is given up; its dumps go with its end."""
+    """Certify the cells of one group and delete its dumps; an aborted run gets no certificates."""
     members = session.plan.groups[group]
-    if alone := _alone(session, group):
-        return {cell.key: {"passed": False, "sentence": alone} for cell in members}
-    proceedings = {cell.key: _proceed(session, cell, peers, scope) for cell in members if peers}
+    if reason := _nothing_to_compare(session, group):
+        return {cell.key: {"passed": False, "sentence": reason} for cell in members}
+    plans = {cell.key: _plan(session, cell, references, scope) for cell in members if references}
     found: dict[str, Certificate | str] = {}
     if not fresh:
-        found = {key: known for key, each in proceedings.items() if (known := kept.find(each.key))}
-    open_ = {key: each for key, each in proceedings.items() if key not in found}
-    _run(session, group, [task for each in open_.values() for task in _tasks(each)], gate)
-    while not session.stop.is_set() and (further := [task for each in open_.values() for task in _further(each)]):
+        found = {key: cached for key, plan in plans.items() if (cached := cache.find(plan.key))}
+    missing = {key: plan for key, plan in plans.items() if key not in found}
+    _run(session, group, [task for plan in missing.values() for task in _first_tasks(plan)], gate)
+    while not session.stop.is_set() and (further := [task for plan in missing.values() for task in _next_tasks(plan)]):
         _run(session, group, further, gate)
     if session.stop.is_set():
         return {}
-    found |= {key: _conclude(each) for key, each in open_.items()}
-    _clear(open_)
+    found |= {key: _conclude(plan) for key, plan in missing.items()}
+    _delete_dumps(missing.values())
     return {cell.key: _as_dict(found.get(cell.key)) for cell in members}
 
 
-def _alone(session: Session, group: str) -> str:
-    """Say that there is nothing to certify against where one framework alone implements a workload; else nothing."""
+def _nothing_to_compare(session: Session, group: str) -> str:
+    """Return the reason why a workload that only one framework implements cannot be certified; empty where more do."""
     workload, _ = session.plan.preset(group)
     able = [known for name, known in frameworks.all_frameworks().items() if workload.implemented_by(name)]
     if len(able) > 1:
@@ -89,28 +92,28 @@ def _alone(session: Session, group: str) -> str:
     return f"Only {able[0].title} implements {workload.name}, so there is nothing to certify against."
 
 
-def _proceed(session: Session, cell: Cell, peers: list[Peer], scope: Scope) -> Proceedings:
+def _plan(session: Session, cell: Cell, references: list[Installation], scope: Scope) -> CertificationPlan:
     workload, preset = session.plan.preset(cell.group)
     known = frameworks.framework(cell.framework)
     folder = session.folder / "certificates"
     inputs = session.inputs[cell.group]
     declared = cells.declared_form(known, cell.optimizer)
-    subject = Subject(
+    candidate = Candidate(
         job=jobs.certifying(session.plan, cell, inputs, folder / cell.slug),
         network=workload.network(preset),
-        peer=_peer(session, cell.environment, cell.settings.mode),
+        installation=_installation(session, cell.environment, cell.settings.mode),
         inputs=inputs.identity,
         declared=declared,
-        exact="float64" in known.precisions and not workload.obstacle(known.name, "float64"),
+        has_float64="float64" in known.precisions and not workload.obstacle(known.name, "float64"),
         scope=scope,
     )
     form = "-".join([cell.optimizer.name, *map(str, declared.values())])
-    reference = folder / f"reference-{cell.workload}.{cell.preset}-{form}"
-    return jobs_for(subject, peers, reference)
+    reference_folder = folder / f"reference-{cell.workload}.{cell.preset}-{form}"
+    return plan_certification(candidate, references, reference_folder)
 
 
-def _peers(session: Session, group: str) -> list[Peer]:
-    """Return the frameworks whose float64 is the reference: of this run where it has any, else made for the purpose."""
+def _references(session: Session, group: str) -> list[Installation]:
+    """Return the frameworks whose float64 results are the reference, preferably of this run; others get an environment."""
     workload, _ = session.plan.preset(group)
     scripted = frameworks.framework(session.plan.groups[group][0].framework).scripted
     able = [
@@ -121,17 +124,17 @@ def _peers(session: Session, group: str) -> list[Peer]:
         and workload.implemented_by(name)
         and not workload.obstacle(name, "float64")
     ]
-    # The first runs thrice; those that compile for long come last.
+    # The first one runs three times; frameworks that compile for long come last.
     able.sort(key=lambda name: (name not in session.environments, frameworks.framework(name).reference))
-    chosen: list[Peer] = []
+    chosen: list[Installation] = []
     for name in able:
         if len(chosen) < REFERENCES and _has_environment(session, name):
-            chosen.append(_peer(session, name, frameworks.framework(name).default_mode))
+            chosen.append(_installation(session, name, frameworks.framework(name).default_mode))
     return chosen
 
 
 def _has_environment(session: Session, name: str) -> bool:
-    """Make the environment of a reference that takes no part in the run itself; it always computes on the CPU."""
+    """Create the environment of a reference that is not in this run; it always computes on the CPU."""
     if name not in session.environments:
         made = setup.make([name], "cpu", {}, session.screen)[name]
         if isinstance(made, Environment):
@@ -139,26 +142,26 @@ def _has_environment(session: Session, name: str) -> bool:
     return name in session.environments
 
 
-def _peer(session: Session, environment: str, mode: str) -> Peer:
+def _installation(session: Session, environment: str, mode: str) -> Installation:
     found = session.environments[environment]
-    return Peer(found.framework, environment, mode, found.version, found.packages)
+    return Installation(found.framework, environment, mode, found.version, found.packages)
 
 
-def _tasks(proceedings: Proceedings) -> list[Task]:
-    references = [] if has_reference(proceedings) else list(proceedings.references)
-    return [*references, proceedings.candidate]
+def _first_tasks(plan: CertificationPlan) -> list[Task]:
+    references = [] if has_reference(plan) else list(plan.reference_tasks)
+    return [*references, plan.candidate_task]
 
 
-def _further(proceedings: Proceedings) -> tuple[Task, ...]:
-    """Return what must run besides where rounding alone cannot; a reference that broke down is told when concluding."""
+def _next_tasks(plan: CertificationPlan) -> tuple[Task, ...]:
+    """Return what must run next where rounding alone does not decide; `_conclude` reports a failed reference."""
     try:
-        return further_tasks(proceedings)
+        return next_tasks(plan)
     except UserError:
         return ()
 
 
 def _run(session: Session, group: str, wanted: list[Task], gate: Semaphore) -> None:
-    """Run every process that is needed once, as many at a time as the gate lets through: nothing is timed here."""
+    """Run every task once, as many at a time as the gate allows; nothing is timed here."""
     tasks = {task.job.folder: task for task in wanted}
     done = 0
 
@@ -178,23 +181,23 @@ def _run(session: Session, group: str, wanted: list[Task], gate: Semaphore) -> N
     session.side_by_side(run, tasks.values(), PROCESSES_AT_ONCE)
 
 
-def _conclude(proceedings: Proceedings) -> Certificate | str:
+def _conclude(plan: CertificationPlan) -> Certificate | str:
     """Return the certificate, or why there is none."""
     try:
-        return conclude(proceedings)
+        return conclude(plan)
     except UserError as error:
         return str(error)
 
 
-def _clear(open_: dict[str, Proceedings]) -> None:
-    """Dumps are large; what they proved is in the certificates, and the references' summary is in the cache."""
-    for each in open_.values():
-        for task in (*each.references, each.candidate, *each.further):
-            for dump in Path(task.job.folder).glob("variant*"):
+def _delete_dumps(plans: Iterable[CertificationPlan]) -> None:
+    """Delete the saved tensors, which are large; the results are in the certificates, the references in the cache."""
+    for plan in plans:
+        for task in (*plan.reference_tasks, plan.candidate_task, *plan.further_tasks):
+            for dump in Path(task.job.folder).glob("perturbation*"):
                 shutil.rmtree(dump, ignore_errors=True)
 
 
 def _as_dict(found: Certificate | str | None) -> dict[str, Any]:
     if found is None:
-        return {"passed": False, "sentence": "No framework with a trustworthy float64 is there to certify against."}
+        return {"passed": False, "sentence": "No framework with reliable float64 results is available to compare with."}
     return {"passed": False, "sentence": found} if isinstance(found, str) else asdict(found)

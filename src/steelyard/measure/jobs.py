@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from steelyard_worker.protocol import Certify, Job, Plan
+from steelyard_worker.protocol import Job, Plan
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,10 +45,9 @@ def cached_only(job: Job) -> Job:
     return replace(job, plan=shape)
 
 
-def certifying(plan: RunPlan, cell: Cell, inputs: GroupInputs, folder: Path, variants: tuple[int, ...] = (0,)) -> Job:
-    """Return the job that dumps the tensors of a certificate: unperturbed (0) and perturbed variants."""
-    job = _job(plan, cell, inputs.weights, inputs.data, "certify", f"0.0/{cell.key}", folder, Plan())
-    return replace(job, certify=Certify(variants=variants))
+def certifying(plan: RunPlan, cell: Cell, inputs: GroupInputs, folder: Path) -> Job:
+    """Return the job that saves the tensors of a certificate, unperturbed."""
+    return _job(plan, cell, inputs.weights, inputs.data, "certify", f"0.0/{cell.key}", folder, Plan())
 
 
 def _job(plan: RunPlan, cell: Cell, weights: Path, data: Data, task: str, name: str, folder: Path, shape: Plan) -> Job:
