@@ -83,8 +83,8 @@ def test_the_candidate_runs_as_it_will_be_measured(candidate: Candidate, plan: C
 
 def test_a_reference_implementation_of_the_optimizer_is_compared_with_the_canonical_form() -> None:
     declared = {"form": "epsilon-hat", "correction": "float32"}
-    strict = reference_optimizer(Optimizer("adam", 1e-3, implementation="reference"), declared)
-    assert (strict.form, strict.correction) == ("canonical", "float64")
+    by_hand = reference_optimizer(Optimizer("adam", 1e-3, implementation="reference"), declared)
+    assert (by_hand.form, by_hand.correction) == ("canonical", "float64")
     native = reference_optimizer(Optimizer("adam", 1e-3), declared)
     assert (native.implementation, native.form, native.correction) == ("reference", "epsilon-hat", "float32")
 
@@ -215,8 +215,8 @@ def test_the_error_of_a_reference_that_stopped_half_way_is_reported(plan: Certif
     filled(plan, {})
     first = Path(plan.reference_tasks[0].job.folder)
     shutil.rmtree(first / "perturbation2")
-    write_error(first, "hung", "The worker said nothing for 600 s and was stopped.")
-    with pytest.raises(UserError, match="said nothing for 600 s"):
+    write_error(first, "hung", "The worker sent no event for 600 s and was stopped.")
+    with pytest.raises(UserError, match="sent no event for 600 s"):
         conclude(plan)
 
 
@@ -242,10 +242,10 @@ def test_only_a_candidate_beyond_rounding_needs_further_tasks(plan: Certificatio
     runs = synthetic.dumps(network=plan.candidate.network)
     filled(plan, changed(runs, "grad/head.bias", 1e-3))
     assert [task.job.settings.precision for task in next_tasks(with_float64)] == ["float64", "float64"]
-    drawn = next_tasks(plan)
-    assert [task.job.settings.precision for task in drawn] == ["float64", "float32"]
-    assert drawn[0].job.certify == drawn[1].job.certify
-    assert drawn[0].job.certify.noise > 1000 * plan.candidate_task.job.certify.noise
+    pair = next_tasks(plan)
+    assert [task.job.settings.precision for task in pair] == ["float64", "float32"]
+    assert pair[0].job.certify == pair[1].job.certify
+    assert pair[0].job.certify.noise > 1000 * plan.candidate_task.job.certify.noise
 
 
 @pytest.mark.parametrize(
@@ -298,8 +298,8 @@ def test_without_float64_only_the_rounding_error_of_a_likelihood_is_allowed(
     assert task.job.settings.precision == "float64"
     assert task.job.certify.noise == pytest.approx(0.7 * 30 / 3 * 2.0**-24)
     fill(task, [{key: array * (1 + 1e-4) for key, array in runs[0].items()}])
-    drawn = next_tasks(plan)
-    assert [each.job.certify.perturbations for each in drawn] == ([] if passed else [RANDOM_DRAWS[:1]] * 2)
+    pair = next_tasks(plan)
+    assert [each.job.certify.perturbations for each in pair] == ([] if passed else [RANDOM_DRAWS[:1]] * 2)
     found = conclude(plan)
     assert found.passed is passed
     expected = (

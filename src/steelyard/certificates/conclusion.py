@@ -29,8 +29,8 @@ def next_tasks(plan: CertificationPlan) -> tuple[Task, ...]:
     evidence = Evidence(plan, references.load(plan))
     if not evidence.references.agreed or dumps.failure(plan.candidate_task):
         return ()
-    strict = evidence.compare(evidence.candidate)
-    return () if strict.passed or not strict.findings else escalation.next_tasks(evidence, strict)
+    by_rounding = evidence.compare(evidence.candidate)
+    return () if by_rounding.passed or not by_rounding.findings else escalation.next_tasks(evidence, by_rounding)
 
 
 def conclude(plan: CertificationPlan) -> Certificate:
@@ -47,11 +47,11 @@ def conclude(plan: CertificationPlan) -> Certificate:
     if not found.agreed:
         return _certificate(plan, Judgement(False, found.sentence, (), found.agreement), found)
     evidence = Evidence(plan, found)
-    strict = evidence.compare(evidence.candidate)
-    if not strict.passed and (message := escalation.failure(plan)):
-        sentence = sentences.further_run_failed(strict, message)
-        return _certificate(plan, replace(strict, sentence=sentence), found)
-    settled, float64_error = escalation.settle(evidence, strict)
+    by_rounding = evidence.compare(evidence.candidate)
+    if not by_rounding.passed and (message := escalation.failure(plan)):
+        sentence = sentences.further_run_failed(by_rounding, message)
+        return _certificate(plan, replace(by_rounding, sentence=sentence), found)
+    settled, float64_error = escalation.settle(evidence, by_rounding)
     return _saved(_certificate(plan, settled, found, float64_error))
 
 

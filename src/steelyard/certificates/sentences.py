@@ -1,4 +1,7 @@
-"""What certificates say to users: one or a few sentences for every possible result."""
+"""The sentences of certificates for users, for every possible result.
+
+`by_rounding` is the judgement by rounding levels alone, before any further run.
+"""
 
 from __future__ import annotations
 
@@ -57,17 +60,17 @@ def same(findings: Sequence[Finding]) -> str:
     )
 
 
-def same_in_float64(strict: Judgement, exact: Judgement, precision: str, terms: int) -> str:
+def same_in_float64(by_rounding: Judgement, exact: Judgement, precision: str, terms: int) -> str:
     """Return the sentence for a candidate whose float64 run matches and whose long sums explain the rest."""
     return (
         f"Same computation: all {len(exact.findings)} tensors match the double-precision reference, to {exact.largest:.1e} "
-        f"when computed in float64. In {precision} {_largest_deviation(strict)} is normal rounding in long sums "
+        f"when computed in float64. In {precision} {_largest_deviation(by_rounding)} is normal rounding in long sums "
         f"(up to {terms:,} terms)."
     )
 
 
 def same_likelihood(
-    strict: Judgement, found: Judgement, precision: str, nats: float, steps: int, error: float, framework: str
+    by_rounding: Judgement, found: Judgement, precision: str, nats: float, steps: int, error: float, framework: str
 ) -> str:
     """Return the sentence for a candidate without float64 whose deviations rounding of its log-likelihood explains.
 
@@ -75,15 +78,15 @@ def same_likelihood(
     """
     return (
         f"Same computation as far as {precision} can show: all {len(found.findings)} tensors match the double-precision "
-        f"reference. {_capital(_largest_deviation(strict))} is normal rounding of a log-likelihood of {_number(nats)} nats over "
-        f"{steps} steps, which changes gradients by about {error:.1e}. {framework} cannot compute this in float64, so a bug that "
+        f"reference. {_capital(_largest_deviation(by_rounding))} is normal rounding of a log-likelihood of {_number(nats)} nats "
+        f"over {steps} steps, which changes gradients by about {error:.1e}. {framework} cannot compute this in float64, so a bug that "
         f"changes gradients by less than {found.resolution.get('gradients', 0.0):.1e} would not be detected."
     )
 
 
-def same_on_another_draw(strict: Judgement, found: Judgement) -> str:
+def same_on_another_draw(by_rounding: Judgement, found: Judgement) -> str:
     """Return the sentence for a candidate without float64 that matches on another random draw of weights and batch."""
-    first = strict.first.label if strict.first else "one tensor"
+    first = by_rounding.first.label if by_rounding.first else "one tensor"
     return (
         f"Same computation: all {len(found.findings)} tensors match the double-precision reference on another random draw of "
         f"weights and batch. On the original one, {first} differed, most likely because a ReLU or a maximum was close to a tie. "
@@ -115,9 +118,9 @@ def references_disagree(found: Judgement, titles: tuple[str, str]) -> str:
     return f"{opening}{differ} One of the two implementations is wrong."
 
 
-def further_run_failed(strict: Judgement, message: str) -> str:
+def further_run_failed(by_rounding: Judgement, message: str) -> str:
     """Return the sentence for a deviation that could not be investigated; `message` is the error of the failed process."""
-    return f"{strict.sentence} A further run that could have shown whether this is only rounding failed: {message}"
+    return f"{by_rounding.sentence} A further run that could have shown whether this is only rounding failed: {message}"
 
 
 def missing(label: str) -> str:
@@ -156,9 +159,9 @@ def _size(finding: Finding) -> str:
     return f"relative error {finding.error:.1e}, {_number(finding.share)} times the limit for rounding"
 
 
-def _largest_deviation(strict: Judgement) -> str:
+def _largest_deviation(by_rounding: Judgement) -> str:
     """Return the largest deviation by name, and the first one beyond rounding where that is another tensor."""
-    worst, first = strict.worst, strict.first
+    worst, first = by_rounding.worst, by_rounding.first
     if not worst or not first:
         return "the largest deviation"
     since = "" if worst.label == first.label else f", first seen in {first.label}"
