@@ -79,8 +79,8 @@ def same_likelihood(
     return (
         f"Same computation as far as {precision} can show: all {len(found.findings)} tensors match the double-precision "
         f"reference. {_capital(_largest_deviation(by_rounding))} is normal rounding of a log-likelihood of {_number(nats)} nats "
-        f"over {steps} steps, which changes gradients by about {error:.1e}. {framework} cannot compute this in float64, so a bug that "
-        f"changes gradients by less than {found.resolution.get('gradients', 0.0):.1e} would not be detected."
+        f"over {steps} steps, which changes gradients by about {error:.1e}. {framework} cannot compute this in float64, so a bug "
+        f"that changes gradients by less than {found.resolution.get('gradients', 0.0):.1e} would not be detected."
     )
 
 
