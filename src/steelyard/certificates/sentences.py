@@ -114,8 +114,10 @@ def different_in_own_precision(findings: Sequence[Finding], precision: str) -> s
 def references_disagree(found: Judgement, titles: tuple[str, str]) -> str:
     """Return the sentence for two references that do not match; `titles` are their names."""
     opening = f"Nothing can be certified, because {titles[0]} and {titles[1]} disagree in float64"
-    differ = f", {_first_difference(found.findings)}" if found.findings else f". {found.sentence}"
-    return f"{opening}{differ} One of the two implementations is wrong."
+    if not found.first:
+        return f"{opening}. {found.sentence}"
+    cause = f"One of the two implementations is wrong. {CAUSES[found.first.kind]}"
+    return f"{opening}, {_first_difference(found.findings, cause)}"
 
 
 def further_run_failed(by_rounding: Judgement, message: str) -> str:
@@ -164,8 +166,8 @@ def _largest_deviation(by_rounding: Judgement) -> str:
     worst, first = by_rounding.worst, by_rounding.first
     if not worst or not first:
         return "the largest deviation"
-    since = "" if worst.label == first.label else f", first seen in {first.label}"
-    return f"the largest deviation ({worst.label}{since})"
+    start = "" if worst.label == first.label else f"; the first one is {first.label}"
+    return f"the largest deviation ({worst.label}{start})"
 
 
 def _percent(share: float) -> str:
