@@ -33,14 +33,14 @@ def describe(sizes: dict[str, Any]) -> Network:
 
 
 def block(name: str, width: int, hidden: int) -> list[Parameter]:
-    """Attention and perceptron, each behind a layer norm. The keys' bias shifts all scores of a query alike: it is idle."""
+    """Attention and perceptron, each after a layer norm. The bias of the keys shifts all scores of a query equally: no effect."""
     attention = [each for part in ("query", "key", "value", "out") for each in dense(f"{name}.{part}", width, width)]
-    idle = [
-        Parameter(each.name, each.shape, each.kind, each.initial, idle=each.name == f"{name}.key.bias")
+    parts = [
+        Parameter(each.name, each.shape, each.kind, each.initial, zero_gradient=each.name == f"{name}.key.bias")
         for each in attention
     ]
     perceptron = [*dense(f"{name}.up", width, hidden), *dense(f"{name}.down", hidden, width)]
-    return [*norm(f"{name}.norm1", width), *idle, *norm(f"{name}.norm2", width), *perceptron]
+    return [*norm(f"{name}.norm1", width), *parts, *norm(f"{name}.norm2", width), *perceptron]
 
 
 def dense(name: str, features: int, out: int) -> tuple[Parameter, Parameter]:

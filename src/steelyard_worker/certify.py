@@ -1,4 +1,4 @@
-"""Dump what proves the computation: outputs, loss, gradients, and every tensor after k steps, in the run's own order."""
+"""Save the tensors that prove the computation: outputs, loss, gradients, and every tensor after k steps in the run's order."""
 
 from __future__ import annotations
 
@@ -23,20 +23,21 @@ if TYPE_CHECKING:
 
 
 def dump(job: Job, weights: Mapping[str, Array], build: Build, events: EventWriter) -> None:
-    """Write one tensors folder per variant: output/*, loss, grad/*, loss1..k, after0|1|2|<k>/*, inference/*."""
-    for variant in job.certify.variants:
-        change = _perturbation(variant, job.certify.noise)
+    """Write one tensors folder per perturbation: output/*, loss, grad/*, loss1..k, after0|1|2|<k>/*, inference/*."""
+    for number in job.certify.perturbations:
+        change = _perturbation(number, job.certify.noise)
         changed = {name: change("weights/" + name, array) for name, array in weights.items()}
-        folder = Path(job.folder) / f"variant{variant}"
-        tensors.write(folder, _tensors(job, changed, build, change), {"variant": variant, "steps": job.certify.steps})
-        events.write("tensors", variant=variant, folder=folder.name)
+        folder = Path(job.folder) / f"perturbation{number}"
+        meta = {"perturbation": number, "steps": job.certify.steps}
+        tensors.write(folder, _tensors(job, changed, build, change), meta)
+        events.write("tensors", perturbation=number, folder=folder.name)
         gc.collect()
 
 
 def sampled(array: Array, most: int) -> Array:
-    """Return the array, or `most` of its elements, in order, at places that depend on its size alone.
+    """Return the array, or `most` of its elements as a vector, in order, at places that depend only on its size.
 
-    Multiples of a step near the golden section of the size spread evenly (Knuth, The Art of Computer Programming 3, 6.4).
+    Multiples of a step near the golden section of the size are evenly spread (Knuth, The Art of Computer Programming 3, 6.4).
     """
     flat = np.asarray(array).reshape(-1)
     if not most or flat.size <= most:
@@ -53,8 +54,10 @@ def _tensors(job: Job, weights: Mapping[str, Array], build: Build, change: Any) 
     found: dict[str, Array] = {f"output/{name}": sampled(array, most) for name, array in outputs.items()}
     found["loss"] = np.array(loss, np.float64)
     found |= {f"grad/{name}": sampled(array, most) for name, array in gradients.items()}
-    del trainer, outputs, gradients  # the next one would find little room beside them
-    gc.collect()  # parts of a trainer that know each other go with the collector alone, which counts objects, not bytes
+    # Free the memory before the second trainer is built. Reference cycles inside a trainer are only freed by the collector, which
+    # starts by the number of objects, not by their size.
+    del trainer, outputs, gradients
+    gc.collect()
     trainer = build(weights)
     found |= _state(trainer, 0, most)
     for number, batch in enumerate(feed, 1):
@@ -80,15 +83,15 @@ def _batches(job: Job, change: Any) -> list[batches.Batch]:
     return [{name: change(f"input{i}/{name}", array) for name, array in batch.items()} for i, batch in enumerate(taken)]
 
 
-def _perturbation(variant: int, size: float) -> Any:
-    """Return a change of every floating value by seeded relative noise of the given size; variant 0: none."""
+def _perturbation(number: int, size: float) -> Any:
+    """Return a function that adds relative noise of the given size, seeded by `number`, to floating values; number 0: none."""
 
     def change(name: str, array: Array) -> Array:
-        if not variant or not np.issubdtype(array.dtype, np.floating):
+        if not number or not np.issubdtype(array.dtype, np.floating):
             return array
-        seed = [variant, *name.encode()]
+        seed = [number, *name.encode()]
         noise = np.random.Generator(np.random.PCG64(seed)).standard_normal(array.shape)
-        # Kept in its own precision, so that the reference sees the very numbers that a candidate sees.
+        # In the array's own precision, so that the reference gets exactly the same numbers as the candidate.
         return np.asarray(array * (1 + size * noise), array.dtype)
 
     return change

@@ -32,8 +32,8 @@ KINDS = (
 class Parameter:
     """One named tensor. `initial` names a distribution of `steelyard.inputs.weights`; statistics are not trainable.
 
-    `idle`: outputs do not depend on it in exact arithmetic, as on the bias of attention's keys, so its gradient is zero and
-    what a framework computes for it is rounding (P-51).
+    `zero_gradient`: in exact arithmetic no output depends on it, so its gradient is zero and a framework computes only rounding
+    errors for it. An example is the bias of attention's keys.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Parameter:
     kind: str
     initial: str
     trainable: bool = True
-    idle: bool = False
+    zero_gradient: bool = False
 
     @property
     def count(self) -> int:

@@ -99,15 +99,15 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Certify:
-    """What a certify task dumps: one folder of tensors per variant; 0 is unperturbed, others seed a perturbation.
+    """What a certify task saves: one folder of tensors per perturbation. Perturbation 0 is none, others are seeds of the noise.
 
-    `sample`: of a tensor with more elements than this, as many at fixed places; 0: every element.
+    `sample`: number of elements saved of a larger tensor, at fixed places; 0: every element.
     """
 
     steps: int = 5
     sample: int = 0
-    variants: tuple[int, ...] = (0,)
-    noise: float = 2.0**-20  # relative standard deviation of a perturbation
+    perturbations: tuple[int, ...] = (0,)
+    noise: float = 2.0**-20  # relative standard deviation
 
 
 @dataclass(frozen=True)

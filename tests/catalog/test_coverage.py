@@ -1,4 +1,4 @@
-"""The table of workloads and frameworks: what it says, and that the README's copy is the one that is generated."""
+"""The table of workloads and frameworks: its contents, and that the README has the generated table."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from pathlib import Path
 import pytest
 
 from steelyard.catalog import frameworks, workloads
-from steelyard.certificates import coverage as census
-from steelyard.certificates import record
+from steelyard.certificates import coverage, record
 from steelyard.certificates.record import Certificate
 from steelyard.certificates.sources import implementation_of
 
 
 @pytest.fixture(autouse=True)
 def no_certificates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Begin with a cache of one's own, in which nothing is kept yet."""
+    """Begin with an empty cache."""
     monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path / "cache"))
 
 
@@ -29,38 +28,38 @@ def certificate(workload: workloads.Workload, framework: str, preset: str) -> Ce
     return Certificate(
         key=f"{workload.name}-{framework}-{preset}", passed=True, sentence="", framework=framework, version="1",
         workload=workload.name, preset=preset, settings={}, optimizer={}, declared="", references=(), agreement=None,
-        exact=None, worst="", worst_units=0.0, limit=200.0, first="", stage="", tensors=1, trainable_scalars=1,
+        float64_error=None, worst="", worst_units=0.0, limit=200.0, first="", stage="", tensors=1, trainable_scalars=1,
         resolution={}, steps=5, method=1, inputs="", specification="",
         implementation=implementation_of(framework, workload.folder), created="",
     )  # fmt: skip
 
 
-def test_a_cell_is_certified_only_by_the_files_as_they_are_now() -> None:
+def test_only_certificates_of_the_current_files_count() -> None:
     workload = workloads.find()["resnet18"]
     found = certificate(workload, "pytorch", "tiny")
     record.save(found)
     record.save(replace(found, key="older", preset="digits", implementation="of other files"))
     record.save(replace(found, key="rejected", preset="cifar10", passed=False))
     (record.folder() / "damaged.json").write_text("{")
-    cells = census.take([workload])["resnet18"]
+    cells = coverage.coverage_of([workload])["resnet18"]
     assert cells["pytorch"].certified == ("tiny",)
-    assert cells["pytorch"].said == f"✓ 1 of {len(workload.presets)}"
-    assert cells["jax"].said == f"- 0 of {len(workload.presets)}"
+    assert cells["pytorch"].label == f"✓ 1 of {len(workload.presets)}"
+    assert cells["jax"].label == f"- 0 of {len(workload.presets)}"
 
 
-def test_a_cell_that_cannot_be_says_why(tmp_path: Path) -> None:
+def test_a_combination_that_is_not_implemented_has_a_reason(tmp_path: Path) -> None:
     folder = tmp_path / "resnet18"
     shutil.copytree(workloads.find()["resnet18"].folder, folder)
     (folder / "mxnet.py").unlink()
     spec = folder / "spec.toml"
     spec.write_text(spec.read_text() + '\n[unsupported]\njax = "No such operator."\n')
-    cells = census.take([workloads.parse(spec)])["resnet18"]
-    assert (cells["jax"].said, cells["jax"].reason) == ("cannot", "No such operator.")
-    assert cells["mxnet"].reason == "There is no mxnet.py in its folder."
+    cells = coverage.coverage_of([workloads.parse(spec)])["resnet18"]
+    assert (cells["jax"].label, cells["jax"].reason) == ("no", "No such operator.")
+    assert cells["mxnet"].reason == "The workload's folder has no mxnet.py."
 
 
-def test_the_readme_holds_the_table_that_is_generated(tmp_path: Path) -> None:
+def test_the_readme_has_the_generated_table(tmp_path: Path) -> None:
     copy = tmp_path / "README.md"
     copy.write_text(README.read_text(encoding="utf-8"), encoding="utf-8")
-    assert not census.renew(copy), "make it anew with: python -m steelyard.certificates.coverage README.md"
+    assert not coverage.update(copy), "rebuild it with: python -m steelyard.certificates.coverage README.md"
     assert len(frameworks.contenders()) == 5

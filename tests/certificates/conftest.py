@@ -1,4 +1,4 @@
-"""Interpreters that hold a framework, a cache of its own for every session, and certify jobs on small synthetic data."""
+"""The interpreters of the frameworks, and an empty cache for each test session."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def interpreter(environment: Callable[[str], Path]) -> Callable[[str], Path]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _cache_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def _empty_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("STEELYARD_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield

@@ -1,17 +1,17 @@
-"""Subjects for certificates on small synthetic data: front-padded words with repetitions, random images."""
+"""Candidates for certificates on small synthetic data: front-padded words with repetitions, random images."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from steelyard.plan.cells import declared_form
 
 from steelyard.catalog import frameworks, workloads
-from steelyard.certificates.reference import Peer, Subject
+from steelyard.certificates.plan import Candidate, Installation
 from steelyard.inputs import weights
 from steelyard_worker import tensors
-from steelyard_worker.protocol import Data, Job, Optimizer, Settings
+from steelyard_worker.case import Case, Optimizer, Settings
+from steelyard_worker.protocol import Data, Job
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,11 +22,11 @@ SEED = 7
 STEPS = 5
 
 
-def subject(
+def candidate(
     framework: str, workload: str, preset: str, folder: Path, rule: dict[str, Any] | None = None, mode: str = "",
     seed: int = SEED,
-) -> Subject:  # fmt: skip
-    """Return a subject whose job writes below `folder`; weights and data depend on workload and preset alone."""
+) -> Candidate:  # fmt: skip
+    """Return a candidate whose job writes below `folder`; weights and data depend on workload and preset alone."""
     known, driver = workloads.find()[workload], frameworks.framework(framework)
     wanted = known.preset(preset)
     network = known.network(wanted)
@@ -34,19 +34,27 @@ def subject(
         known.optimizer(wanted) if rule is None else Optimizer(**{**rule, "decay": tuple(rule.get("decay", ()))})
     )
     initial = weights.initialise(network.parameters, seed)
-    job = Job(
-        task="certify", trial=f"{workload}/{framework}", framework=framework, workload=workload,
-        workload_folder=str(known.folder), preset=preset, sizes=wanted.sizes,
-        settings=Settings(mode or driver.default_mode, threads=1), optimizer=optimizer, weights=str(initial),
-        data=_data(network, wanted.sizes["batch"], initial.with_name(f"{initial.name}-data"), seed),
-        folder=str(folder / "candidate"), seed=seed,
+    case = Case(
+        workload=workload, preset=preset, sizes=wanted.sizes, specification=known.specification(wanted), data={},
+        optimizer=optimizer, framework=framework, settings=Settings(mode or driver.default_mode, threads=1), seed=seed,
     )  # fmt: skip
-    return Subject(job, network, peer(framework), f"{workload}:{preset}:{seed}", declared_form(driver, optimizer))
+    job = Job(
+        kind="certify", case=case, workload_folder=str(known.folder), weights=str(initial),
+        data=_data(network, case.batch, initial.with_name(f"{initial.name}-data"), seed),
+        folder=str(folder / "candidate"),
+    )  # fmt: skip
+    return Candidate(
+        job,
+        network,
+        installation(framework),
+        f"{workload}:{preset}:{seed}",
+        frameworks.declared_form(driver, optimizer),
+    )
 
 
-def peer(framework: str) -> Peer:
+def installation(framework: str) -> Installation:
     """Return a framework as a reference, in its default mode; versions do not matter here."""
-    return Peer(framework, framework, frameworks.framework(framework).default_mode, "0", {})
+    return Installation(framework, framework, frameworks.framework(framework).default_mode, "0", {})
 
 
 def _data(network: Network, batch: int, folder: Path, seed: int) -> Data:

@@ -1,4 +1,4 @@
-"""A small network and what a certify task would dump of it, made of random numbers: for tests of the judgement alone."""
+"""A small network and the tensors that a certify task would save of it, made of random numbers."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.certificates import judge
-from steelyard.certificates.method import method
+from steelyard.certificates.method import method_for
+from steelyard.certificates.scales import measure_scales
 from steelyard_worker.network import Input, Network, Parameter, batch_norm
 
 Dump = dict[str, np.ndarray[Any, Any]]
@@ -23,7 +23,7 @@ NETWORK = Network(
     (Input("image", (3, 8, 8), "float32"), Input("label", (), "int32", high=2)),
     100,
 )
-FLOAT32 = method("float32")
+FLOAT32 = method_for("float32")
 NOISY = ("stem.bn.running_mean", "stem.bn.running_var")
 
 
@@ -34,13 +34,13 @@ def dumps(seed: int = 0, amplified: float = 3.0, network: Network = NETWORK) -> 
     reference |= {f"grad/{p.name}": generator.standard_normal(p.shape) for p in network.parameters if p.trainable}
     reference |= {f"after0/{p.name}": generator.standard_normal(p.shape) for p in network.parameters}
     for step in (1, 2, 5):
-        reference |= {f"after{step}/{p.name}": _moved(p, reference, generator) for p in network.parameters}
+        reference |= {f"after{step}/{p.name}": _trained(p, reference, generator) for p in network.parameters}
     reference |= {f"loss{step}": np.float64(0.7 - 0.01 * step) for step in range(1, 6)}
     reference["inference/logits"] = generator.standard_normal((4, 2))
     return [reference, *(_noisy(reference, amplified, generator) for _ in range(2))]
 
 
-def _moved(parameter: Parameter, reference: Dump, generator: np.random.Generator) -> np.ndarray[Any, Any]:
+def _trained(parameter: Parameter, reference: Dump, generator: np.random.Generator) -> np.ndarray[Any, Any]:
     start = reference[f"after0/{parameter.name}"]
     if parameter.trainable or parameter.name in NOISY:
         return start + 0.01 * generator.standard_normal(parameter.shape)
@@ -49,8 +49,8 @@ def _moved(parameter: Parameter, reference: Dump, generator: np.random.Generator
 
 def _noisy(reference: Dump, amplified: float, generator: np.random.Generator) -> Dump:
     def change(key: str, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        moved = array - reference["after0/" + key.partition("/")[2]] if key.startswith("after") else array
-        return array + shift(moved if np.any(moved) else array, amplified * FLOAT32.noise, generator)
+        trained = array - reference["after0/" + key.partition("/")[2]] if key.startswith("after") else array
+        return array + shift(trained if np.any(trained) else array, amplified * FLOAT32.noise, generator)
 
     runs = {key: change(key, array) for key, array in reference.items() if not key.startswith("after0")}
     return {key: array for key, array in reference.items() if key.startswith("after0")} | runs
@@ -63,8 +63,8 @@ def shift(array: np.ndarray[Any, Any], relative: float, generator: np.random.Gen
 
 
 def error_of(key: str, runs: list[Dump], units: float, generator: np.random.Generator) -> np.ndarray[Any, Any]:
-    """Return a change of one tensor that costs this many units beyond what is granted."""
-    scale = judge.measure_scales(NETWORK, runs, FLOAT32.noise)[key]
-    size = FLOAT32.unit_roundoff * (units * scale.amplified * scale.norm + scale.roundings)
+    """Return a change of one tensor that is this many rounding levels beyond the unavoidable error."""
+    scale = measure_scales(NETWORK, runs, FLOAT32.noise)[key]
+    size = FLOAT32.unit_roundoff * (units * scale.amplification * scale.norm + scale.unavoidable)
     direction = generator.standard_normal(np.shape(runs[0][key]))
     return np.asarray(size * direction / np.linalg.norm(direction))

@@ -13,14 +13,15 @@ import subjects
 import tomllib
 
 from steelyard.catalog import frameworks
-from steelyard.certificates import reference
+from steelyard.certificates.conclusion import conclude, next_tasks
+from steelyard.certificates.plan import plan_certification
 from steelyard.measure import launch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from steelyard.certificates.plan import Candidate, CertificationPlan, Task
     from steelyard.certificates.record import Certificate
-    from steelyard.certificates.reference import Proceedings
 
 pytestmark = pytest.mark.conformance
 
@@ -86,7 +87,7 @@ def mutate(worker: Path, mutant: Mutant) -> None:
         path.write_text(source.replace(text, replacement), encoding="utf-8")
 
 
-def run(task: reference.Task, python: Path, worker: Path = frameworks.WORKER) -> None:
+def run(task: Task, python: Path, worker: Path = frameworks.WORKER) -> None:
     launch.launch(task.job, python, lambda event: None, launch.Guard(), worker)
 
 
@@ -100,43 +101,43 @@ class Bench:
 
     def submit(self, mutant: Mutant) -> None:
         folder = self._folder / str(len(self.certificates))
-        found = subjects.subject(
+        found = subjects.candidate(
             mutant.framework, mutant.workload, mutant.preset, folder, mutant.optimizer, seed=mutant.seed
         )
         job = replace(found.job, settings=replace(found.job.settings, knobs=mutant.knobs))
-        found = replace(found, job=job, exact="float64" in frameworks.framework(mutant.framework).precisions)
+        found = replace(found, job=job, has_float64="float64" in frameworks.framework(mutant.framework).precisions)
         shared, ready = self._reference(f"{mutant.group} {sorted(found.declared.items())}", found)
-        proceedings = reference.jobs_for(found, [subjects.peer(REFERENCE)], shared)
+        plan = plan_certification(found, [subjects.installation(REFERENCE)], shared)
         python = self._interpreter(mutant.framework)
-        self.certificates[mutant] = self._pool.submit(self._certify, proceedings, mutant, python, folder, ready)
+        self.certificates[mutant] = self._pool.submit(self._certify, plan, mutant, python, folder, ready)
 
-    def _reference(self, form: str, found: reference.Subject) -> tuple[Path, Future[None]]:
+    def _reference(self, form: str, found: Candidate) -> tuple[Path, Future[None]]:
         if form not in self._references:
             shared = self._folder / "references" / str(len(self._references))
-            task = reference.jobs_for(found, [subjects.peer(REFERENCE)], shared).references[0]
+            task = plan_certification(found, [subjects.installation(REFERENCE)], shared).reference_tasks[0]
             self._references[form] = shared, self._pool.submit(run, task, self._interpreter(REFERENCE))
         return self._references[form]
 
     def _certify(
-        self, proceedings: Proceedings, mutant: Mutant, python: Path, folder: Path, ready: Future[None]
+        self, plan: CertificationPlan, mutant: Mutant, python: Path, folder: Path, ready: Future[None]
     ) -> Certificate:
         """Run the mutated worker and conclude; the reference was submitted earlier, so that waiting for it ends."""
         worker = copy_worker(folder)
         mutate(worker, mutant)
 
-        def run_mutated(task: reference.Task) -> None:
+        def run_mutated(task: Task) -> None:
             changed = replace(task.job, workload_folder=str(worker / "workloads" / mutant.workload))
             run(replace(task, job=changed), python, worker)
 
-        run_mutated(proceedings.candidate)
+        run_mutated(plan.candidate_task)
         ready.result()
-        while mutant.settled and (further := reference.further_tasks(proceedings)):
+        while mutant.settled and (further := next_tasks(plan)):
             for task in further:
                 if Path(task.job.folder).is_relative_to(folder):
                     run_mutated(task)
                 else:
                     run(task, self._interpreter(REFERENCE))
-        return reference.conclude(proceedings)
+        return conclude(plan)
 
 
 @pytest.fixture(scope="module")

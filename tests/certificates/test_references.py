@@ -1,4 +1,4 @@
-"""Two independent frameworks compute the same numbers in float64: what every certificate stands on."""
+"""Two independent frameworks compute the same numbers in float64, which every certificate relies on."""
 
 from __future__ import annotations
 
@@ -9,19 +9,21 @@ from typing import TYPE_CHECKING
 import pytest
 import subjects
 
-from steelyard.certificates import reference
+from steelyard.certificates.conclusion import conclude
 from steelyard.certificates.method import AGREEMENT
+from steelyard.certificates.plan import plan_certification
 from steelyard.measure import launch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from steelyard.certificates.plan import Task
     from steelyard.results.trials import Trial
 
 pytestmark = pytest.mark.conformance
 
 AT_ONCE = 2
-PEERS = ("pytorch", "jax")
+REFERENCES = ("pytorch", "jax")
 
 
 @pytest.mark.parametrize(
@@ -30,16 +32,17 @@ PEERS = ("pytorch", "jax")
 def test_two_frameworks_agree_in_float64(
     workload: str, preset: str, tmp_path: Path, interpreter: Callable[[str], Path]
 ) -> None:
-    found = subjects.subject(PEERS[0], workload, preset, tmp_path)
-    proceedings = reference.jobs_for(found, [subjects.peer(name) for name in PEERS], tmp_path / "references")
+    candidate = subjects.candidate(REFERENCES[0], workload, preset, tmp_path)
+    references = [subjects.installation(name) for name in REFERENCES]
+    plan = plan_certification(candidate, references, tmp_path / "references")
 
-    def run(task: reference.Task) -> Trial:
+    def run(task: Task) -> Trial:
         return launch.launch(task.job, interpreter(task.environment), lambda event: None, launch.Guard())
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        for trial in pool.map(run, (*proceedings.references, proceedings.candidate)):
+        for trial in pool.map(run, (*plan.reference_tasks, plan.candidate_task)):
             assert trial.done, trial.error
-    certificate = reference.conclude(proceedings)
+    certificate = conclude(plan)
     assert certificate.passed, certificate.sentence
     assert certificate.agreement is not None
     assert certificate.agreement < AGREEMENT / 100

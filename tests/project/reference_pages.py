@@ -74,7 +74,7 @@ def header_keys_read(folder: Path) -> set[str]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Subscript) and _is_facts(node.value):
                 found.add(text_of(node.slice))
-            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _is_facts(node.func.value):
+            elif isinstance(node, ast.Call) and _is_get(node.func):
                 found.update(text_of(argument) for argument in node.args[:1])
     return found - {""}
 
@@ -82,3 +82,7 @@ def header_keys_read(folder: Path) -> set[str]:
 def _is_facts(node: ast.AST) -> bool:
     name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
     return name == "facts"
+
+
+def _is_get(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == "get" and _is_facts(node.value)

@@ -40,10 +40,10 @@ STATEMENTS = [
     f"More than {protocols.MOST_ROUNDS} rounds are not allowed",
     f"A speed above {gemm.MARGIN} times the fastest matrix product",
     f"They must agree to `1e-{-round(math.log10(method.AGREEMENT))}`",
-    f"`u = 2^-24` is the unit roundoff of float32 (IEEE 754-2019) and `p = {method.PROBE:.0f}`",
+    f"`u = 2^-24` is the unit roundoff of float32 (IEEE 754-2019) and `p = {method.NOISE_ROUNDINGS:.0f}`",
     f"error(x) <= {method.LIMIT:.0f} * level(x)",
     f"more than {method.FULL_SAMPLE:,} elements",
-    f"exceeds once in {method.TURNED_CHANCE:,.0f} tensors",
+    f"exceeds once in {method.SIGN_CHANGE_ODDS:,.0f} tensors",
 ]
 
 
@@ -54,5 +54,5 @@ def test_the_methods_page_states_the_constants_of_the_code(statement: str) -> No
 
 def test_rounding_and_steps_are_those_of_the_methods_page() -> None:
     assert method.UNIT_ROUNDOFFS["float32"] == 2.0**-24
-    assert method.DRAW_DISTANCE == 2.0**-10
-    assert (method.STEPS, len(method.VARIANTS), len(method.DRAWS)) == (5, 3, 3)
+    assert method.RANDOM_DRAW_NOISE == 2.0**-10
+    assert (method.STEPS, len(method.PERTURBATIONS), len(method.RANDOM_DRAWS)) == (5, 3, 3)

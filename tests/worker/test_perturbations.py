@@ -1,4 +1,4 @@
-"""The noise of a certificate's runs: seeded, relative, and in the array's own precision, which every framework can hold."""
+"""The noise of a certificate's runs: seeded, relative, and in the array's own precision."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ def test_a_changed_array_keeps_its_precision(dtype: str) -> None:
     assert _perturbation(4, 1e-3)("weights/a", np.ones(5, dtype)).dtype == dtype
 
 
-def test_changes_are_as_large_as_asked_for_and_another_for_every_variant_and_name() -> None:
+def test_noise_has_the_requested_size_and_differs_for_every_number_and_name() -> None:
     array = np.full(10_000, 3.0)
-    changed = [_perturbation(variant, 1e-3)(name, array) for variant, name in ((1, "a"), (2, "a"), (1, "b"))]
+    changed = [_perturbation(number, 1e-3)(name, array) for number, name in ((1, "a"), (2, "a"), (1, "b"))]
     for each in changed:
         assert np.std(each / array - 1) == pytest.approx(1e-3, rel=0.05)
     assert not np.array_equal(changed[0], changed[1])
@@ -23,6 +23,6 @@ def test_changes_are_as_large_as_asked_for_and_another_for_every_variant_and_nam
     np.testing.assert_array_equal(changed[0], _perturbation(1, 1e-3)("a", array))
 
 
-@pytest.mark.parametrize(("variant", "array"), [(0, np.ones(3)), (1, np.arange(3))])
-def test_the_plain_run_and_whole_numbers_stay_as_they_are(variant: int, array: np.ndarray) -> None:
-    np.testing.assert_array_equal(_perturbation(variant, 1e-3)("a", array), array)
+@pytest.mark.parametrize(("number", "array"), [(0, np.ones(3)), (1, np.arange(3))])
+def test_the_unperturbed_run_and_integers_do_not_change(number: int, array: np.ndarray) -> None:
+    np.testing.assert_array_equal(_perturbation(number, 1e-3)("a", array), array)

@@ -29,9 +29,9 @@ def test_every_preset_has_its_counts():
     assert {name: (network(name).trainable_count, network(name).macs) for name in PRESETS} == COUNTS
 
 
-def test_only_the_keys_biases_are_idle_and_each_layer_has_one():
-    idle = [each.name for each in network("wikitext").parameters if each.idle]
-    assert idle == [f"layer{number}.attention.key.bias" for number in range(12)]
+def test_only_the_biases_of_keys_have_zero_gradients_and_each_layer_has_one():
+    found = [each.name for each in network("wikitext").parameters if each.zero_gradient]
+    assert found == [f"layer{number}.attention.key.bias" for number in range(12)]
 
 
 def test_weight_decay_spares_biases_and_layer_norms():

@@ -1,4 +1,4 @@
-"""Workloads x frameworks: which cell is implemented, which cannot be, and which is certified on this machine."""
+"""The table of workloads and frameworks: which are implemented, which are certified on this machine, and why others are not."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ BEGIN, END = "<!-- cells: begin -->", "<!-- cells: end -->"
 
 
 @dataclass(frozen=True)
-class Standing:
-    """One workload in one framework. `certified`: presets proved on this machine with the files as they are now.
+class Coverage:
+    """One workload in one framework. `certified`: presets certified on this machine with the current files.
 
     `reason`: why there is no implementation; empty where there is one.
     """
@@ -33,38 +33,38 @@ class Standing:
     reason: str = ""
 
     @property
-    def said(self) -> str:
-        """Say it in the width of a table's cell: how many presets are certified."""
+    def label(self) -> str:
+        """The number of certified presets, short enough for a table."""
         if self.reason:
-            return "cannot"
+            return "no"
         return f"{'✓' if self.certified else '-'} {len(self.certified)} of {len(self.presets)}"
 
 
-def take(found: Iterable[Workload]) -> dict[str, dict[str, Standing]]:
-    """Return {workload: {framework: standing}}."""
-    proved = {
-        (each.workload, each.framework, each.preset, each.implementation) for each in record.kept() if each.passed
+def coverage_of(found: Iterable[Workload]) -> dict[str, dict[str, Coverage]]:
+    """Return {workload: {framework: coverage}}."""
+    passed = {
+        (each.workload, each.framework, each.preset, each.implementation) for each in record.load_all() if each.passed
     }
     return {
-        workload.name: {name: _standing(workload, known, proved) for name, known in frameworks.contenders().items()}
+        workload.name: {name: _coverage(workload, known, passed) for name, known in frameworks.contenders().items()}
         for workload in found
     }
 
 
-def _standing(workload: Workload, known: Framework, proved: set[tuple[str, str, str, str]]) -> Standing:
+def _coverage(workload: Workload, known: Framework, passed: set[tuple[str, str, str, str]]) -> Coverage:
     presets = tuple(workload.presets)
     reason = workload.unsupported.get(known.name, "")
     if not reason and not workload.implemented_by(known.name):
-        reason = f"There is no {known.name}.py in its folder."
+        reason = f"The workload's folder has no {known.name}.py."
     if reason:
-        return Standing(presets, (), reason)
+        return Coverage(presets, (), reason)
     files = implementation_of(known.name, workload.folder)
-    done = [preset for preset in presets if (workload.name, known.name, preset, files) in proved]
-    return Standing(presets, tuple(done))
+    certified = [preset for preset in presets if (workload.name, known.name, preset, files) in passed]
+    return Coverage(presets, tuple(certified))
 
 
 def markdown() -> str:
-    """Return the table of the workloads that come with steelyard: a tick where a certificate is made by the tests."""
+    """Return the table of the built-in workloads: "certified" where the tests make a certificate."""
     titles = [known.title for known in frameworks.contenders().values()]
     lines = ["| workload | presets | " + " | ".join(titles) + " |", "|---" * (len(titles) + 2) + "|"]
     notes = []
@@ -81,15 +81,15 @@ def markdown() -> str:
     return "\n".join([*lines, *(f"\n{note}" for note in notes)])
 
 
-def renew(path: Path) -> bool:
-    """Put the table between its marks in a document; returns whether anything changed."""
+def update(path: Path) -> bool:
+    """Replace the table between its marks in a document; returns whether anything changed."""
     text = path.read_text(encoding="utf-8")
     marked = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
-    renewed = marked.sub(lambda _: f"{BEGIN}\n{markdown()}\n{END}", text)
-    path.write_text(renewed, encoding="utf-8")
-    return renewed != text
+    updated = marked.sub(lambda _: f"{BEGIN}\n{markdown()}\n{END}", text)
+    path.write_text(updated, encoding="utf-8")
+    return updated != text
 
 
 if __name__ == "__main__":
     for name in sys.argv[1:]:
-        renew(Path(name))
+        update(Path(name))

@@ -1,100 +1,64 @@
-"""What the processes of one certificate have left behind so far, and a candidate held against it."""
+"""Comparisons between the tensors that the processes of one certificate have saved so far."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from steelyard.certificates import judge, record
-from steelyard.certificates.method import method
-from steelyard.errors import UserError
-from steelyard.files import atomic
-from steelyard_worker import protocol, tensors
+from steelyard.certificates import judge
+from steelyard.certificates.dumps import read
+from steelyard.certificates.method import method_for
+from steelyard.certificates.references import reference_folder
+from steelyard.certificates.scales import measure_changes
+from steelyard_worker import tensors
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from steelyard.certificates.judgement import Judgement
     from steelyard.certificates.method import Method
-    from steelyard.certificates.proceedings import Proceedings, Task
+    from steelyard.certificates.plan import CertificationPlan, Task
+    from steelyard.certificates.references import References
     from steelyard.certificates.tensors import Tensors
     from steelyard_worker.network import Network
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """One certificate's folders. `meta`: rounding levels and agreement of its references."""
+    """The tensors of one certificate: of its references, and of the other tasks that have run."""
 
-    proceedings: Proceedings
-    meta: dict[str, Any]
+    plan: CertificationPlan
+    references: References
 
     @property
     def network(self) -> Network:
         """The candidate's network."""
-        return self.proceedings.subject.network
+        return self.plan.candidate.network
 
     @property
-    def wanted(self) -> Method:
+    def limits(self) -> Method:
         """How the candidate's precision is judged."""
-        return method(self.proceedings.subject.job.case.settings.precision)
+        return method_for(self.plan.candidate.job.case.settings.precision)
 
     @property
     def reference(self) -> Tensors:
-        """The references' tensors, of the first."""
-        return tensors.read(reference_folder(self.proceedings))
+        """The first reference's tensors."""
+        return tensors.read(reference_folder(self.plan))
 
     @property
     def candidate(self) -> Tensors:
         """The candidate's tensors, in its own precision."""
-        return read(self.proceedings.candidate)
+        return read(self.plan.candidate_task)
 
-    def hold(
-        self, candidate: Tensors, reference: Tensors | None = None, granted: Mapping[str, float] | None = None
-    ) -> judge.Judgement:
-        """Hold tensors against the references, or against another run of theirs, with relative errors granted besides."""
+    def compare(
+        self, candidate: Tensors, reference: Tensors | None = None, allowances: Mapping[str, float] | None = None
+    ) -> Judgement:
+        """Compare tensors with the reference, or with another run of it; `allowances` are further relative errors allowed."""
         against = self.reference if reference is None else reference
         return judge.compare(
-            self.network, against, self._scales, candidate, self.wanted, self.meta["agreement"], granted
+            self.network, against, self.references.scales, candidate, self.limits, self.references.agreement, allowances
         )
 
     def changes(self, task: Task) -> dict[str, float]:
         """Return the relative change of every tensor in a noisy run of the reference."""
-        return judge.measure_sums(self.network, self.reference, self._scales, read(task))
-
-    @property
-    def _scales(self) -> dict[str, judge.Scale]:
-        return {key: judge.Scale(**scale) for key, scale in self.meta["scales"].items()}
-
-
-def reference_folder(proceedings: Proceedings) -> Path:
-    """Return where the references of a certificate are kept."""
-    return record.folder() / "references" / proceedings.reference_key[:20]
-
-
-def read(task: Task, variant: int | None = None) -> Tensors:
-    """Return what a task dumped, of its only variant or of the one named; UserError with the reason where it did not."""
-    folder = Path(task.job.folder)
-    path = next(folder.glob("variant*"), folder / "variant0") if variant is None else folder / f"variant{variant}"
-    try:
-        return tensors.read(path)
-    except (ValueError, OSError) as error:
-        refused = refusal(path)
-        reason = refused[1] if refused else f"{error}"
-        raise UserError(
-            f"The float64 reference in {folder} is not there, so nothing can be certified: {reason}"
-        ) from None
-
-
-def is_done(task: Task) -> bool:
-    """Say whether a task of one variant has left its tensors."""
-    return any(map(atomic.is_whole, Path(task.job.folder).glob("variant*")))
-
-
-def refusal(dump: Path) -> tuple[str, str] | None:
-    """Return (kind, message) of why a process left no such dump, None when it is there."""
-    if atomic.is_whole(dump):
-        return None
-    errors = [event for event in protocol.read_events(dump.parent / protocol.EVENTS) if event["event"] == "error"]
-    if errors:
-        return errors[-1]["kind"], errors[-1]["message"]
-    return "crash", f"The process that should have filled {dump.parent} left no tensors."
+        return measure_changes(self.network, self.reference, self.references.scales, read(task))

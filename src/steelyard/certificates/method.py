@@ -1,10 +1,10 @@
-"""How a certificate is judged: unit roundoffs, the probe noise and the limit in rounding units, with their reasons.
+"""How a certificate is judged: unit roundoffs, size of the noise and limits, with the reasons for each.
 
-An implementation of finite precision cannot equal its float64 reference; it can only be as far away as rounding makes
-it. The reference is therefore run again with all weights and inputs changed by seeded relative noise, and the change
-of every tensor, scaled to one rounding, is that tensor's *rounding level*: what a single rounding of every input does
-to it. Errors are judged in units of that level, so that a tensor in which rounding is amplified (a gradient through
-twenty batch norms, a parameter after five chaotic steps) is given what it needs, and no other tensor is.
+An implementation of finite precision cannot equal its float64 reference exactly; rounding keeps it some distance away. To
+measure that distance, the reference runs again with seeded relative noise on all weights and inputs. The change of a tensor,
+scaled down to one rounding, is that tensor's *rounding level*: the effect of a single rounding of every input on it. Errors are
+measured in units of this level. A tensor in which rounding is amplified (a gradient through twenty batch norms, a parameter
+after five chaotic steps) gets the tolerance that it needs, and no other tensor does.
 """
 
 from __future__ import annotations
@@ -19,64 +19,65 @@ if TYPE_CHECKING:
     from steelyard_worker.case import Optimizer
     from steelyard_worker.network import Network
 
-# Raised by every change that can turn a certificate; part of every certificate's key.
+# Raised with every change that can alter the result of a certificate; part of every certificate's key.
 #   1  rounding levels from two noisy runs, one limit for every tensor
-#   2  a candidate without float64 that is beyond the limit is judged on the draws of the noisy runs as well
-#   3  it is judged on draws a thousandth away instead: what lies within a rounding of a tie lies within sixteen of it
-#   4  two references may also differ by a thousandth of a float32 rounding level, which no verdict can turn on
-#   5  the longest sum counts the columns and rows of parameters too: matrix products, and softmax over a vocabulary; without
-#      float64, a loss that is a likelihood of whole sequences is granted what the candidate's precision loses of it; where more
-#      than rounding is granted, elements whose update turns round are counted over all tensors
+#   2  a candidate without float64 that exceeds the limit is also compared on the noisy runs' weights and inputs
+#   3  it is compared on random draws a thousandth away instead: a value within one rounding of a tie is still within the sixteen
+#      roundings of the noisy runs
+#   4  two references may also differ by a thousandth of a float32 rounding level, which cannot change any result
+#   5  the longest sum also counts the columns and rows of parameters: matrix products, and softmax over a vocabulary. Without
+#      float64, a loss that is a likelihood of whole sequences is allowed the error of that likelihood in the candidate's
+#      precision. Where more than rounding is allowed, sign changes of updates are counted over all tensors
 VERSION = 5
 
-# Half a unit in the last place, relative: the size of one rounding (IEEE 754-2019, table 3.6; bfloat16 keeps 8 bits).
+# Half a unit in the last place, relative: the size of one rounding (IEEE 754-2019, table 3.6; bfloat16 has 8 bits of precision).
 UNIT_ROUNDOFFS = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
 
-# The noise is this many roundings large, and what it causes is divided by as much. In the smooth case this changes
-# nothing. It matters where a network has kinks: a ReLU that flips changes gradients by a finite amount (1e-4 to 1e-3
-# relative on small images), so noise of one rounding sees a flip seldom, a real implementation, which rounds at every
-# operation, sees one several times as often, and a right one would be rejected by chance. Noise of 16 roundings sees
-# flips at least as often as an implementation does. Measured on resnet18 digits, float32, two noisy runs: with noise of 1
-# right implementations stood at up to 18,806 units, with noise of 16 at up to 22.
-PROBE = 16.0
+# Size of the noise in roundings; its effect is divided by the same number. In a smooth network this changes nothing. It matters
+# where a network has kinks: a ReLU that flips changes gradients by a finite amount (1e-4 to 1e-3 relative on small images).
+# Noise of one rounding rarely flips a ReLU. A real implementation rounds at every operation and flips one several times as often,
+# so a correct implementation would be rejected by chance. Noise of 16 roundings flips at least as many as an implementation does.
+# Measured on resnet18 digits, float32, two noisy runs: with noise of 1 rounding, correct implementations reached 18,806 units,
+# with noise of 16 roundings 22.
+NOISE_ROUNDINGS = 16.0
 
-# Perturbed runs of the reference: variants of a certify task; 0 is the unperturbed one.
-VARIANTS = (0, 1, 2)
+# Runs of the first reference, numbered by perturbation: 0 is unperturbed, the others have noise with that seed.
+PERTURBATIONS = (0, 1, 2)
 
-# Draws of weights and inputs on which a candidate without float64 is judged again: variants, and their relative distance. It
-# is far enough that a ReLU at its kink is there no more, and near enough that the rounding levels hold.
-DRAWS = (4, 5, 6)
-DRAW_DISTANCE = 2.0**-10
+# Random draws of weights and inputs for a second comparison of a candidate without float64: the numbers of their perturbations,
+# and their relative distance from the original values. It is large enough that a ReLU at its kink moves away from it, and small
+# enough that the rounding levels remain valid.
+RANDOM_DRAWS = (4, 5, 6)
+RANDOM_DRAW_NOISE = 2.0**-10
 
-# Optimizer steps of a certificate. States are compared after steps 1, 2 and 5: rules with memory (momentum, bias
-# correction) first show in step 2, where rounding has not yet been amplified by training.
+# Optimizer steps of a certificate. States are compared after steps 1, 2 and 5: the memory of an optimizer (momentum, bias
+# correction) first shows in step 2, where training has not yet amplified rounding.
 STEPS = 5
 
-# A full-size network is certified by one step, and its large tensors at this many places each (`Scope`).
+# A full-size network is certified with one step of a small batch, and this many elements of each large tensor (`Scope`).
 FULL_SAMPLE = 2**17
 FULL_BATCH = 4
 
-# The largest error of a right implementation, in rounding levels of its tensor: the geometric mean of 48, the worst right one
-# measured, and 884, the weakest of the 46 mistakes it was set by; 4 times above the one, 4 times below the other. The figures
-# are in tests/certificates/README.md.
+# The largest error of a correct implementation, in rounding levels of its tensor. It is the geometric mean of 48, the worst
+# correct implementation measured, and 884, the smallest of the 46 bugs used to set it: 4 times above the one and 4 times below
+# the other. tests/certificates/README.md has the figures.
 LIMIT = 200.0
 
 # Two float64 references must agree to this, relative to the tensor (states: relative to their change since the start).
 AGREEMENT = 1e-9
 
-# Or to this share of a float32 rounding level. An adaptive rule divides a gradient by its own size: where an element's is zero
-# but for rounding, as of a batch norm's shift whose channel no ReLU clips, the step it takes differs between any two libraries,
-# and the rounding level says so.
+# Or to this share of a float32 rounding level. An adaptive optimizer divides a gradient by its own size. Where the gradient of an
+# element is zero except for rounding (the shift of a batch norm whose channel no ReLU clips), the step of that element differs
+# between any two libraries, and the rounding level shows it.
 AGREEMENT_SHARE = 1e-3
 
-
-# How many tensors may hold more elements whose update turned round than noise turns, before one does by chance.
-TURNED_CHANCE = 1e5
+# One tensor in this many may have more sign changes of updates than are allowed, by chance.
+SIGN_CHANGE_ODDS = 1e5
 
 
 @dataclass(frozen=True)
 class Scope:
-    """How much of a training a certificate covers: optimizer steps, and elements looked at of each tensor (0: all)."""
+    """How much of a training a certificate covers: optimizer steps, and compared elements of each tensor (0: all)."""
 
     steps: int = STEPS
     sample: int = 0
@@ -87,7 +88,7 @@ FULL_SIZE = Scope(1, FULL_SAMPLE)
 
 @dataclass(frozen=True)
 class Method:
-    """Everything that decides for one precision. `allowance` is an error that is always granted, whatever the level."""
+    """All constants for one precision. `allowance` is a relative error that is always allowed, whatever the rounding level."""
 
     precision: str
     unit_roundoff: float
@@ -97,59 +98,62 @@ class Method:
 
     @property
     def noise(self) -> float:
-        """Relative standard deviation of the reference's perturbations; well above float64's own rounding."""
-        return PROBE * max(self.unit_roundoff, UNIT_ROUNDOFFS["float32"])
+        """Relative standard deviation of the reference's perturbations; far larger than float64's own rounding."""
+        return NOISE_ROUNDINGS * max(self.unit_roundoff, UNIT_ROUNDOFFS["float32"])
 
 
-def longest_sum(network: Network, batch: int) -> int:
-    """Return how many terms the longest sum of a training step has.
+def method_for(precision: str) -> Method:
+    """Return how implementations of this precision are judged; UserError for an unknown precision.
 
-    Batch statistics and the gradients of biases are sums over samples times positions of the largest input; a matrix product
-    sums over a parameter's columns, a softmax over the rows of what makes its logits. Added one after the other, n terms lose
-    up to n roundings of their absolute sum (Higham, Accuracy and Stability of Numerical Algorithms, 2002, section 4.2), and do
-    lose many of them where the terms are alike: over the background of handwritten digits the batch-norm means of three
-    frameworks are off by 700 to 6,000 rounding levels, and MXNet's log-softmax over 32,320 alike words by 8e-6. An
-    implementation beyond LIMIT is therefore run in float64, where definitions show and sums do not: there it must be within the
-    same limits, and in its own precision within what noise of n roundings does to the reference.
-    """
-    positions = (each.shape[1:] if len(each.shape) == 3 else each.shape for each in network.inputs)
-    summed = (each.shape for each in network.parameters if each.kind != "embedding")  # rows are looked up there
-    extents = (max(shape[0], math.prod(shape[1:])) for shape in summed)
-    return max(batch * max(math.prod(shape) for shape in positions), *extents)
-
-
-def likelihood_roundings(network: Network, loss: float) -> float:
-    """Return how many roundings the recursion over a log-likelihood loses, as noise: `loss` is its mean, in nats.
-
-    Every step rounds a number that grows to `loss`, by up to loss / sqrt(3) roundings in the root mean square, and the errors of
-    T steps add up as a random walk does: loss * sqrt(T) / 3. What is an absolute error of a logarithm is a relative one of its
-    exponential, and the gradients are exponentials here. Deep Speech 2 at its published size: 1,268 nats, 635 frames, 6.3e-4 in
-    float32; its gradients are off by 7.1e-4 in TensorFlow, 4.9e-4 in MindSpore and 3.5e-4 in MXNet (medians).
-    """
-    return abs(loss) * math.sqrt(network.recursion) / 3
-
-
-def correction_roundings(rule: Optimizer, step: int) -> float:
-    """Return what computing 1 - beta^t in float32 costs an update, in roundings, as the mean over steps 1 to `step`.
-
-    One rounding of beta^t is 1 / (1 - beta^t) roundings of the difference, half of that under the square root: 510 for the
-    first step of Adam with its usual constants. Rules that compute in float64 cost nothing.
-    """
-    if rule.name == "sgd" or rule.correction == "float64":
-        return 0.0
-    each = [1 / (1 - rule.beta1**t) + 0.5 / (1 - rule.beta2**t) for t in range(1, step + 1)]
-    return sum(each) / max(1, step)
-
-
-def method(precision: str) -> Method:
-    """Return how implementations of this precision are judged.
-
-    float32 is calibrated. float64 is what the two references are held to: AGREEMENT, or the limit in float64 units
-    where training amplifies one float64 rounding beyond that. float16 and bfloat16 follow from their unit roundoff
-    alone; no implementation has been measured in them yet.
+    float32 is calibrated. float64 applies to the two references: AGREEMENT, or the limit in float64 units where training
+    amplifies one float64 rounding beyond that. float16 and bfloat16 follow from their unit roundoff alone; no implementation has
+    been measured in them yet.
     """
     if precision not in UNIT_ROUNDOFFS:
         known = list(UNIT_ROUNDOFFS)
         raise UserError(f"No certificate is defined for the precision '{precision}'.{nearest(precision, known)}")
     allowance = AGREEMENT if precision == "float64" else 0.0
     return Method(precision, UNIT_ROUNDOFFS[precision], allowance=allowance)
+
+
+def longest_sum(network: Network, batch: int) -> int:
+    """Return the number of terms in the longest sum of a training step.
+
+    Batch statistics and the gradients of biases are sums over samples times positions of the largest input. A matrix product
+    sums over the columns of a parameter, a softmax over the rows of the parameter that produces its logits. Adding n terms one
+    after the other loses up to n roundings of their absolute sum (Higham, Accuracy and Stability of Numerical Algorithms, 2002,
+    section 4.2), and many of these are really lost where the terms are equal. Over the background of handwritten digits the
+    batch-norm means of three frameworks are off by 700 to 6,000 rounding levels, and MXNet's log-softmax over 32,320 equal words
+    by 8e-6. An implementation beyond LIMIT therefore also runs in float64, which shows its definition without the error of its
+    sums. There it must be within the same limits; in its own precision it must be within the effect of n roundings of noise on
+    the reference.
+    """
+    positions = (each.shape[1:] if len(each.shape) == 3 else each.shape for each in network.inputs)
+    summed = (
+        each.shape for each in network.parameters if each.kind != "embedding"
+    )  # its rows are looked up, not summed
+    extents = (max(shape[0], math.prod(shape[1:])) for shape in summed)
+    return max(batch * max(math.prod(shape) for shape in positions), *extents)
+
+
+def likelihood_roundings(network: Network, loss: float) -> float:
+    """Return the error of the recursion over a log-likelihood, in roundings; `loss` is its mean in nats.
+
+    Every step rounds a number that grows to `loss`, with a root mean square error of up to loss / sqrt(3) roundings. The errors
+    of T steps add up like a random walk: loss * sqrt(T) / 3. An absolute error of a logarithm is a relative error of its
+    exponential, and the gradients are exponentials here. Deep Speech 2 at its published size has 1,268 nats and 635 frames; this
+    gives 6.3e-4 in float32. Its gradients are off by 7.1e-4 in TensorFlow, 4.9e-4 in MindSpore and 3.5e-4 in MXNet (medians).
+    """
+    return abs(loss) * math.sqrt(network.recursion) / 3
+
+
+def correction_roundings(rule: Optimizer, step: int) -> float:
+    """Return the relative error of an update from 1 - beta^t in float32, in roundings, as the mean of steps 1 to `step`.
+
+    One rounding of beta^t is 1 / (1 - beta^t) roundings of the difference, and half of that under the square root: 510 for the
+    first step of Adam with its usual constants. Rules that compute in float64 add no error.
+    """
+    if rule.name == "sgd" or rule.correction == "float64":
+        return 0.0
+    each = [1 / (1 - rule.beta1**t) + 0.5 / (1 - rule.beta2**t) for t in range(1, step + 1)]
+    return sum(each) / max(1, step)

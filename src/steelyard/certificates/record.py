@@ -1,4 +1,4 @@
-"""A certificate as it is kept and shown: JSON in the cache, one file per key; what cannot be read is made again."""
+"""Certificates as JSON files in the cache, one per key; a file that cannot be read counts as missing."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from steelyard.files.paths import cache_folder
 if TYPE_CHECKING:
     from pathlib import Path
 
-# Format 1: the fields of Certificate as one JSON object.
-FORMAT = 1
+# Format 2: the fields of Certificate as one JSON object; in format 1, `float64_error` was called `exact`.
+FORMAT = 2
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """The record that an implementation computes the same function as the reference, and how it was shown.
+    """The record that an implementation does or does not compute the same function as the reference, and how this was shown.
 
-    `worst` names the tensor closest to or farthest beyond its limit, at `worst_units` rounding levels of `limit`; `first` and
-    `stage` the first one beyond it (empty when passed). `agreement`: largest relative difference between the two float64
-    references (None: one reference only); `exact`: between the implementation's own float64 run and the reference, where
-    rounding alone could not decide (None: it could). `resolution`: per stage, the relative error that would have been seen.
-    `declared`: where the update rule differs from the canonical formula. `key` hashes everything that decides.
+    `worst` is the tensor closest to its limit or farthest beyond it, with an error of `worst_units` rounding levels; `limit` is
+    the usual limit in the same unit. `first` and `stage` are the first tensor beyond its limit and its stage (empty when passed).
+    `agreement`: largest relative difference between the two float64 references (None: one reference only). `float64_error`: the
+    same between the implementation's own float64 run and the reference (None where that run was not needed). `resolution`: for
+    each stage, the relative error above which a deviation is detected. `declared`: how the update rule differs from the canonical
+    formula. `key`: hash of everything that decides.
     """
 
     key: str
@@ -38,7 +39,7 @@ class Certificate:
     declared: str
     references: tuple[str, ...]
     agreement: float | None
-    exact: float | None
+    float64_error: float | None
     worst: str
     worst_units: float
     limit: float
@@ -60,26 +61,26 @@ class Certificate:
 
     @staticmethod
     def from_json(text: str) -> Certificate:
-        """Read a record; ValueError when it is damaged, incomplete or of another format."""
+        """Return the certificate in a JSON text; ValueError when it is damaged, incomplete or of another format."""
         raw = json.loads(text)
         names = {each.name for each in fields(Certificate)}
         if not isinstance(raw, dict) or raw.get("format") != FORMAT or raw.keys() != names | {"format"}:
-            message = "This is not a whole certificate of a known format."
+            message = "This is not a complete certificate of a known format."
             raise ValueError(message)
         del raw["format"]
         if not isinstance(raw["passed"], bool) or not isinstance(raw["references"], list):
-            message = "This certificate holds values of unexpected types."
+            message = "This certificate has values of unexpected types."
             raise ValueError(message)
         return Certificate(**raw | {"references": tuple(raw["references"])})
 
 
 def folder() -> Path:
-    """Where certificates are kept."""
+    """Return the cache folder of all certificates."""
     return cache_folder() / "certificates"
 
 
 def save(certificate: Certificate) -> Path:
-    """Keep a certificate under its key, whole or not at all."""
+    """Write a certificate to the cache, complete or not at all; returns the file."""
     path = folder() / f"{certificate.key}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(".partial")
@@ -88,14 +89,14 @@ def save(certificate: Certificate) -> Path:
     return path
 
 
-def kept() -> list[Certificate]:
-    """Return every certificate that is kept and can be read."""
+def load_all() -> list[Certificate]:
+    """Return every certificate in the cache that can be read."""
     found = (find(path.stem) for path in sorted(folder().glob("*.json")))
     return [certificate for certificate in found if certificate]
 
 
 def find(key: str) -> Certificate | None:
-    """Return the certificate of this key; None when there is none or it cannot be read."""
+    """Return the certificate with this key; None when there is none or it cannot be read."""
     try:
         found = Certificate.from_json((folder() / f"{key}.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):

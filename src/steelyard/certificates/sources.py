@@ -1,9 +1,10 @@
-"""What decides a certificate, as hashes: the files that take part in the computation, and what they run on."""
+"""Hashes of the files and sizes that decide a certificate."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +13,8 @@ from steelyard.catalog.frameworks import WORKER
 if TYPE_CHECKING:
     from steelyard_worker.protocol import Job
 
-# Parts of the worker through which no certified number goes: they time, or only carry the job.
-APART = {"__init__.py", "__main__.py", "measure.py", "protocol.py", "steady.py"}
+# Files of the worker that do not affect any certified number: they measure time, or only transport the job.
+NOT_COMPUTING = {"__init__.py", "__main__.py", "measure.py", "protocol.py", "steady.py"}
 
 
 def digest(*parts: Any) -> str:
@@ -23,14 +24,14 @@ def digest(*parts: Any) -> str:
 
 
 def implementation_hash(job: Job, worker: Path = WORKER) -> str:
-    """Hash of every file that decides what a job computes."""
+    """Return the hash of every file that affects what a job computes."""
     return implementation_of(job.case.framework, Path(job.workload_folder), worker)
 
 
 def implementation_of(framework: str, workload: Path, worker: Path = WORKER) -> str:
-    """Hash of a workload's files, an adapter's, and the worker's shared parts."""
+    """Return the hash of a workload's files, a framework's adapter, and the shared files of the worker."""
     adapter = worker / "frameworks" / framework
-    found = {path.name: path for path in sorted(worker.glob("*.py")) if path.name not in APART}
+    found = {path.name: path for path in sorted(worker.glob("*.py")) if path.name not in NOT_COMPUTING}
     found["frameworks/base.py"] = worker / "frameworks" / "base.py"
     found |= {f"adapter/{path.relative_to(adapter)}": path for path in sorted(adapter.rglob("*.py"))}
     found |= {f"workload/{name}": workload / name for name in ("network.py", f"{framework}.py")}
@@ -38,9 +39,7 @@ def implementation_of(framework: str, workload: Path, worker: Path = WORKER) -> 
 
 
 def specification_hash(job: Job) -> str:
-    """Hash of what is to be computed: the network's text, its sizes, the update rule."""
-    from dataclasses import asdict
-
+    """Return the hash of what a job should compute: the network's description, its sizes, the update rule."""
     network = _text_hash(Path(job.workload_folder) / "network.py")
     return digest(network, job.case.workload, job.case.sizes, asdict(job.case.optimizer))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from steelyard_worker.protocol import Certify, Job
+from steelyard_worker.protocol import Job
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,11 +37,9 @@ def cached_only(job: Job) -> Job:
     return replace(job, schedule=replace(job.schedule, inputs=("cached",), evaluate=False, train_steps=0))
 
 
-def certifying(
-    plan: RunPlan, variant: Variant, inputs: CaseInputs, folder: Path, variants: tuple[int, ...] = (0,)
-) -> Job:
-    """Return the job that dumps the tensors of a certificate: unperturbed (0) and perturbed runs."""
-    return replace(_job("certify", plan, variant, inputs, folder), certify=Certify(variants=variants))
+def certifying(plan: RunPlan, variant: Variant, inputs: CaseInputs, folder: Path) -> Job:
+    """Return the job that saves the tensors of a certificate, unperturbed."""
+    return _job("certify", plan, variant, inputs, folder)
 
 
 def _job(kind: str, plan: RunPlan, variant: Variant, inputs: CaseInputs, folder: Path) -> Job:

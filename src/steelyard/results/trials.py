@@ -59,7 +59,6 @@ class Trial:
     evaluation: Evaluation | None = None
     peak_resident_bytes: int | None = None
     peak_device_bytes: int | None = None
-    tensors: dict[int, str] = field(default_factory=dict)
     warnings: tuple[dict[str, Any], ...] = ()
     error: tuple[str, str] | None = None
     done: bool = False
@@ -140,7 +139,7 @@ def read(folder: Path) -> Trial:
 
 def replay(folder: Path, job: Job, events: Iterable[dict[str, Any]]) -> Trial:
     """Fold events into a Trial."""
-    found: dict[str, Any] = {"folder": folder, "job": job, "phases_ns": {}, "tensors": {}}
+    found: dict[str, Any] = {"folder": folder, "job": job, "phases_ns": {}}
     blocks: list[Block] = []
     warnings: list[dict[str, Any]] = []
     for event in events:
@@ -159,8 +158,6 @@ def replay(folder: Path, job: Job, events: Iterable[dict[str, Any]]) -> Trial:
                 predictions = tensors.read(folder / protocol.PREDICTIONS)
                 scores = metrics.score(job.metric, predictions) if event["samples"] else {}
                 found["evaluation"] = Evaluation(event["steps"], scores, event["elapsed_ns"])
-            case "tensors":
-                found["tensors"][event["variant"]] = event["folder"]
             case "memory":
                 found |= {key: event[key] for key in ("peak_resident_bytes", "peak_device_bytes")}
             case "warning":

@@ -66,16 +66,16 @@ def _frameworks(arguments: argparse.Namespace) -> list[dict[str, Any]]:  # noqa:
 
 def _workloads(arguments: argparse.Namespace) -> list[dict[str, Any]]:
     """Ten rows, a column per framework: in how many presets it is certified on this machine."""
-    from steelyard.certificates import coverage as census
+    from steelyard.certificates.coverage import coverage_of
 
     found = workloads.find(tuple(Path(folder) for folder in arguments.workloads))
-    standings = census.take(found.values())
+    table = coverage_of(found.values())
     rows = []
-    for name, cells in standings.items():
-        said = {framework: standing.said for framework, standing in cells.items()}
+    for name, cells in table.items():
+        labels = {framework: coverage.label for framework, coverage in cells.items()}
         reasons = {key: each.reason for key, each in cells.items() if each.reason}
         more = {"title": found[name].title, "reasons": reasons} if arguments.json else {}
-        rows.append({"workload": name, **said, **more})
+        rows.append({"workload": name, **labels, **more})
     return rows
 
 

@@ -58,10 +58,12 @@ def layer_norm(name: str, width: int) -> tuple[Parameter, Parameter]:
     )
 
 
-def _dense(name: str, out: int, features: int, initial: str, idle_bias: bool = False) -> tuple[Parameter, Parameter]:
+def _dense(
+    name: str, out: int, features: int, initial: str, zero_gradient_bias: bool = False
+) -> tuple[Parameter, Parameter]:
     return (
         Parameter(f"{name}.weight", (out, features), "dense", initial),
-        Parameter(f"{name}.bias", (out,), "bias", "constant:0", idle=idle_bias),
+        Parameter(f"{name}.bias", (out,), "bias", "constant:0", zero_gradient=zero_gradient_bias),
     )
 
 
@@ -80,7 +82,7 @@ def _layer(name: str, hidden: int, inner: int, initial: str) -> tuple[Parameter,
     """Attention and feed-forward part. A bias of the keys moves all scores of a query alike: softmax ignores it (P-51)."""
     return (
         *_dense(f"{name}.attention.query", hidden, hidden, initial),
-        *_dense(f"{name}.attention.key", hidden, hidden, initial, idle_bias=True),
+        *_dense(f"{name}.attention.key", hidden, hidden, initial, zero_gradient_bias=True),
         *_dense(f"{name}.attention.value", hidden, hidden, initial),
         *_dense(f"{name}.attention.output", hidden, hidden, initial),
         *layer_norm(f"{name}.attention.norm", hidden),

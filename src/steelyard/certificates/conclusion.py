@@ -1,0 +1,81 @@
+"""From the folders of a certificate's processes to the certificate.
+
+`plan_certification` -> run the reference tasks (unless `has_reference`) and the candidate's -> run `next_tasks` until there are
+none -> `conclude`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from steelyard.certificates import dumps, escalation, record, references, sentences
+from steelyard.certificates.evidence import Evidence
+from steelyard.certificates.judgement import Judgement
+from steelyard.certificates.method import VERSION, method_for
+from steelyard.certificates.record import Certificate
+from steelyard.certificates.sources import implementation_hash, specification_hash
+
+if TYPE_CHECKING:
+    from steelyard.certificates.plan import CertificationPlan, Task
+    from steelyard.certificates.references import References
+
+
+def next_tasks(plan: CertificationPlan) -> tuple[Task, ...]:
+    """Return what must run next, once references and candidate have run: usually nothing (see `escalation`)."""
+    if plan.candidate_task.job.case.settings.precision == "float64":
+        return ()
+    evidence = Evidence(plan, references.load(plan))
+    if not evidence.references.agreed or dumps.failure(plan.candidate_task):
+        return ()
+    by_rounding = evidence.compare(evidence.candidate)
+    return () if by_rounding.passed or not by_rounding.findings else escalation.next_tasks(evidence, by_rounding)
+
+
+def conclude(plan: CertificationPlan) -> Certificate:
+    """Return the certificate from the results of all tasks, and save it.
+
+    A candidate whose implementation does not fit the network fails. One whose process failed for another reason, or whose
+    references disagree, fails too, but that certificate is not saved. UserError when a reference saved no tensors.
+    """
+    found = references.load(plan)
+    if failed := dumps.failure(plan.candidate_task):
+        kind, message = failed
+        certificate = _certificate(plan, Judgement(False, message), found)
+        return _saved(certificate) if kind == "implementation" else certificate
+    if not found.agreed:
+        return _certificate(plan, Judgement(False, found.sentence, (), found.agreement), found)
+    evidence = Evidence(plan, found)
+    by_rounding = evidence.compare(evidence.candidate)
+    if not by_rounding.passed and (message := escalation.failure(plan)):
+        sentence = sentences.further_run_failed(by_rounding, message)
+        return _certificate(plan, replace(by_rounding, sentence=sentence), found)
+    settled, float64_error = escalation.settle(evidence, by_rounding)
+    return _saved(_certificate(plan, settled, found, float64_error))
+
+
+def _saved(certificate: Certificate) -> Certificate:
+    record.save(certificate)
+    return certificate
+
+
+def _certificate(
+    plan: CertificationPlan, judgement: Judgement, found: References, float64_error: float | None = None
+) -> Certificate:
+    candidate, job = plan.candidate, plan.candidate_task.job
+    case = job.case
+    rule = plan.reference_tasks[0].job.case.optimizer
+    worst, first = judgement.worst, judgement.first
+    return Certificate(
+        key=plan.key, passed=judgement.passed, sentence=judgement.sentence, framework=case.framework,
+        version=candidate.installation.version, workload=case.workload, preset=case.preset, settings=asdict(case.settings),
+        optimizer=asdict(case.optimizer) | {"decay": list(case.optimizer.decay)}, declared=sentences.optimizer_form(rule),
+        references=found.titles, agreement=found.agreement, float64_error=float64_error,
+        worst=worst.label if worst else "", worst_units=worst.units if worst else 0.0,
+        limit=method_for(case.settings.precision).limit, first=first.label if first else "",
+        stage=first.stage if first else "", tensors=len(judgement.findings),
+        trainable_scalars=candidate.network.trainable_count, resolution=judgement.resolution, steps=candidate.scope.steps,
+        method=VERSION, inputs=candidate.inputs, specification=specification_hash(job),
+        implementation=implementation_hash(job), created=datetime.now(UTC).isoformat(timespec="seconds"),
+    )  # fmt: skip

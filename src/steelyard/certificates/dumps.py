@@ -1,0 +1,45 @@
+"""The tensors that the processes of a certificate have saved: one folder per task and perturbation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from steelyard.errors import UserError
+from steelyard.files import atomic
+from steelyard_worker import protocol, tensors
+
+if TYPE_CHECKING:
+    from steelyard.certificates.plan import Task
+    from steelyard.certificates.tensors import Tensors
+
+
+def read(task: Task, perturbation: int | None = None) -> Tensors:
+    """Return the tensors of a task, of its only perturbation or of the given one; UserError with the reason if there are none."""
+    folder = Path(task.job.folder)
+    path = (
+        next(folder.glob("perturbation*"), folder) if perturbation is None else folder / f"perturbation{perturbation}"
+    )
+    try:
+        return tensors.read(path)
+    except (ValueError, OSError) as error:
+        failed = failure(task, path)
+        reason = failed[1] if failed else f"{error}"
+        message = f"Nothing can be certified, because the process for {folder} saved no tensors: {reason}"
+        raise UserError(message) from None
+
+
+def is_done(task: Task) -> bool:
+    """Return whether a task with one perturbation has saved its tensors."""
+    return any(map(atomic.is_whole, Path(task.job.folder).glob("perturbation*")))
+
+
+def failure(task: Task, dump: Path | None = None) -> tuple[str, str] | None:
+    """Return (kind, message) of the error of a task without tensors, or of one that did not save `dump`; else None."""
+    if is_done(task) if dump is None else atomic.is_whole(dump):
+        return None
+    folder = Path(task.job.folder)
+    errors = [event for event in protocol.read_events(folder / protocol.EVENTS) if event["event"] == "error"]
+    if errors:
+        return errors[-1]["kind"], errors[-1]["message"]
+    return "crash", f"The process for {folder} ended without saving tensors."

@@ -1,0 +1,103 @@
+"""Further runs for a candidate whose deviation one rounding of every input does not explain.
+
+Such a candidate may compute another function. Or its sums lose precision, or its log-likelihood does, or a ReLU or a maximum
+near a tie took the other side and changed gradients by a finite amount.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from steelyard.certificates import dumps, sentences
+from steelyard.certificates.dumps import is_done, read
+from steelyard.certificates.method import likelihood_roundings, longest_sum
+from steelyard.certificates.plan import likelihood_task
+
+if TYPE_CHECKING:
+    from steelyard.certificates.evidence import Evidence
+    from steelyard.certificates.judgement import Judgement
+    from steelyard.certificates.plan import CertificationPlan, Task
+
+
+def next_tasks(evidence: Evidence, by_rounding: Judgement) -> tuple[Task, ...]:
+    """Return what must run next after the judgement by rounding levels alone failed.
+
+    Nothing runs once the result is clear or a further run failed.
+
+    If the framework can compute in float64, that run decides: sums lose almost nothing there and near-ties are rare, so the
+    same limits apply. If it cannot, it is allowed the error of its precision in a likelihood of whole sequences, where the
+    loss is one. Then it is compared with the reference on other random draws of weights and batches: a near-tie depends on the
+    random draw, a real bug shows up on every draw.
+    """
+    plan = evidence.plan
+    if plan.candidate.has_float64:
+        return () if _started(plan) else (plan.float64_task, plan.long_sums_task)
+    if failure(plan) or settle(evidence, by_rounding)[0].passed:
+        return ()
+    if evidence.network.recursion and not is_done(plan.likelihood_task):
+        return (likelihood_task(plan, _loss(evidence)),)
+    return next((pair for pair in plan.draw_tasks if not all(map(is_done, pair))), ())
+
+
+def failure(plan: CertificationPlan) -> str:
+    """Return the error of the first further task that started and saved no tensors; empty where there is none."""
+    return next((failed[1] for task in _started(plan) if (failed := dumps.failure(task))), "")
+
+
+def settle(evidence: Evidence, by_rounding: Judgement) -> tuple[Judgement, float | None]:
+    """Return the judgement from all runs so far, and the largest relative error in float64, None without such a run."""
+    plan = evidence.plan
+    if by_rounding.passed:
+        return by_rounding, None
+    if plan.candidate.has_float64:
+        return _by_float64(evidence, by_rounding) if all(map(is_done, plan.further_tasks)) else (by_rounding, None)
+    if evidence.network.recursion and is_done(plan.likelihood_task):
+        found = evidence.compare(evidence.candidate, allowances=evidence.changes(plan.likelihood_task))
+        if found.passed:
+            return replace(found, sentence=_likelihood_sentence(evidence, by_rounding, found)), None
+    return _by_draws(evidence, by_rounding), None
+
+
+def _started(plan: CertificationPlan) -> list[Task]:
+    return [task for task in plan.further_tasks if Path(task.job.folder).is_dir()]
+
+
+def _by_float64(evidence: Evidence, by_rounding: Judgement) -> tuple[Judgement, float]:
+    """Judge the candidate's float64 run by the same limits, then its own precision by the error of long sums."""
+    plan, precision = evidence.plan, evidence.limits.precision
+    exact = evidence.compare(read(plan.float64_task))
+    if not exact.passed:
+        sentence = sentences.different_in_float64(exact.findings) if exact.findings else exact.sentence
+        return replace(exact, sentence=sentence), exact.largest
+    relaxed = evidence.compare(evidence.candidate, allowances=evidence.changes(plan.long_sums_task))
+    if relaxed.passed:
+        terms = longest_sum(evidence.network, plan.candidate_task.job.case.batch)
+        sentence = sentences.same_in_float64(by_rounding, exact, precision, terms)
+    else:
+        sentence = sentences.different_in_own_precision(relaxed.findings, precision)
+    return replace(relaxed, sentence=sentence), exact.largest
+
+
+def _by_draws(evidence: Evidence, by_rounding: Judgement) -> Judgement:
+    """Compare on the other random draws; the first match decides, otherwise the original judgement stands."""
+    for pair in evidence.plan.draw_tasks:
+        if not all(map(is_done, pair)):
+            break
+        reference, candidate = map(read, pair)
+        found = evidence.compare(candidate, reference)
+        if found.passed:
+            return replace(found, sentence=sentences.same_on_another_draw(by_rounding, found))
+    return by_rounding
+
+
+def _likelihood_sentence(evidence: Evidence, by_rounding: Judgement, found: Judgement) -> str:
+    loss, limits = _loss(evidence), evidence.limits
+    error = likelihood_roundings(evidence.network, loss) * limits.unit_roundoff
+    framework, steps = evidence.plan.candidate.installation.title, evidence.network.recursion
+    return sentences.same_likelihood(by_rounding, found, limits.precision, loss, steps, error, framework)
+
+
+def _loss(evidence: Evidence) -> float:
+    return float(evidence.reference["loss"])

@@ -1,0 +1,78 @@
+"""The result of a comparison: one finding for each tensor, and the judgement over all of them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One tensor: its relative error beyond the `unavoidable` one, its rounding level, and the error that is allowed.
+
+    `key` is the name in the dump, `label` the name in words; `stage` and `kind` as in `tensors.Place`.
+    """
+
+    key: str
+    label: str
+    stage: str
+    kind: str
+    error: float
+    level: float
+    allowed: float
+    unavoidable: float = 0.0
+
+    @property
+    def units(self) -> float:
+        """The error in rounding levels."""
+        return self.error / self.level
+
+    @property
+    def share(self) -> float:
+        """The error as a share of the allowed error; infinite for a NaN."""
+        share = self.error / self.allowed
+        return math.inf if math.isnan(share) else share
+
+    @property
+    def passed(self) -> bool:
+        """Within the limit."""
+        return self.share <= 1
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The findings for all tensors in causal order, and their result in words (`sentence`).
+
+    There are no findings where names or shapes differ. `agreement`: the largest relative difference between the two float64
+    references; None with one reference.
+    """
+
+    passed: bool
+    sentence: str
+    findings: tuple[Finding, ...] = ()
+    agreement: float | None = None
+
+    @property
+    def first(self) -> Finding | None:
+        """The first tensor, in causal and network order, that exceeds its limit."""
+        return next((finding for finding in self.findings if not finding.passed), None)
+
+    @property
+    def worst(self) -> Finding | None:
+        """The tensor with the largest share of its allowed error."""
+        return max(self.findings, key=lambda finding: finding.share, default=None)
+
+    @property
+    def largest(self) -> float:
+        """The largest relative error."""
+        return max((finding.error for finding in self.findings), default=math.nan)
+
+    @property
+    def resolution(self) -> dict[str, float]:
+        """For each stage, the median relative error that would still pass; larger errors are detected."""
+        stages: dict[str, list[float]] = {}
+        for finding in self.findings:
+            stages.setdefault(finding.stage, []).append(finding.allowed + finding.unavoidable)
+        return {stage: float(np.median(allowed)) for stage, allowed in stages.items()}

@@ -1,0 +1,209 @@
+"""The processes that a certificate needs, as pure data: candidate, references, and the keys of everything that decides."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from steelyard.catalog import frameworks
+from steelyard.certificates.method import (
+    PERTURBATIONS,
+    RANDOM_DRAW_NOISE,
+    RANDOM_DRAWS,
+    UNIT_ROUNDOFFS,
+    VERSION,
+    Scope,
+    likelihood_roundings,
+    longest_sum,
+    method_for,
+)
+from steelyard.certificates.sources import digest, implementation_hash, specification_hash
+from steelyard_worker.case import Settings
+from steelyard_worker.protocol import Certify, Job
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from steelyard_worker.case import Optimizer
+    from steelyard_worker.network import Network
+
+# Numbers of the perturbations of further runs; the number seeds the noise.
+LONG_SUMS_PERTURBATION = 3
+LIKELIHOOD_PERTURBATION = 7
+
+
+@dataclass(frozen=True)
+class Installation:
+    """A framework in an environment: `packages` maps every installed distribution to its version."""
+
+    framework: str
+    environment: str
+    mode: str
+    version: str
+    packages: Mapping[str, str]
+
+    @property
+    def title(self) -> str:
+        """Name and version."""
+        return f"{frameworks.framework(self.framework).title} {self.version}"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """The implementation to be certified.
+
+    `job`: its certify job, with the folder set; `inputs`: hash of weights, data and order; `declared`: how the framework's
+    native update rule differs from the canonical one (form, correction); `has_float64`: whether it can compute in float64;
+    `scope`: how many steps, and how much of each tensor.
+    """
+
+    job: Job
+    network: Network
+    installation: Installation
+    inputs: str
+    declared: Mapping[str, str]
+    has_float64: bool = False
+    scope: Scope = field(default_factory=Scope)
+
+
+@dataclass(frozen=True)
+class Task:
+    """One process: a job and the environment it runs in."""
+
+    environment: str
+    job: Job
+
+
+@dataclass(frozen=True)
+class CertificationPlan:
+    """All processes of one certificate, and the keys under which its results are cached.
+
+    `references`: one or two frameworks that compute in float64. The first of `reference_tasks` runs unperturbed and with noise,
+    the second unperturbed.
+
+    The other tasks only run where rounding alone does not explain a deviation (see `escalation`). `float64_task` is the candidate
+    in float64, `long_sums_task` the first reference with noise as large as the error of the longest sum. A candidate without
+    float64 has two others. `likelihood_task` is for networks with a recursion over log-probabilities: the first reference
+    with noise as large as the error of that recursion, which depends on the loss and is set later. `draw_tasks` are the first
+    reference and the candidate on other random draws of weights and batches; they run one pair after the other until one matches.
+    """
+
+    candidate: Candidate
+    references: tuple[Installation, ...]
+    reference_tasks: tuple[Task, ...]
+    candidate_task: Task
+    float64_task: Task
+    long_sums_task: Task
+    likelihood_task: Task
+    draw_tasks: tuple[tuple[Task, Task], ...]
+    reference_key: str
+    key: str
+
+    @property
+    def further_tasks(self) -> tuple[Task, ...]:
+        """All tasks that this candidate may need where rounding alone does not explain a deviation."""
+        if self.candidate.has_float64:
+            return self.float64_task, self.long_sums_task
+        draws = tuple(task for pair in self.draw_tasks for task in pair)
+        return (self.likelihood_task, *draws) if self.candidate.network.recursion else draws
+
+
+def plan_certification(candidate: Candidate, references: Sequence[Installation], folder: Path) -> CertificationPlan:
+    """Return the processes of a certificate; the `references`, one or two, write below `folder`."""
+    limits = method_for(candidate.job.case.settings.precision)
+    rule = reference_optimizer(candidate.job.case.optimizer, candidate.declared)
+    reference_tasks = tuple(
+        _reference_task(candidate, reference, rule, folder, (0,) if rank else PERTURBATIONS, limits.noise)
+        for rank, reference in enumerate(references)
+    )
+    job = replace(candidate.job, kind="certify", certify=_certify(candidate, (0,), limits.noise))
+    task = Task(candidate.installation.environment, job)
+    first = reference_tasks[0]
+    by_rule = replace(job, case=replace(job.case, optimizer=rule))
+    reference_key = _reference_key(candidate, references, reference_tasks, by_rule, limits.noise)
+    key = digest(
+        reference_key, asdict(limits), implementation_hash(job), asdict(job.case.settings), asdict(job.case.optimizer),
+        candidate.installation.version, dict(candidate.installation.packages),
+    )  # fmt: skip
+    return CertificationPlan(
+        candidate=candidate,
+        references=tuple(references),
+        reference_tasks=reference_tasks,
+        candidate_task=task,
+        float64_task=_float64_task(task),
+        long_sums_task=_long_sums_task(candidate, first),
+        likelihood_task=_in_subfolder(first, "likelihood", _certify(candidate, (), 0.0)),
+        draw_tasks=tuple(
+            (_draw_task(candidate, first, each), _draw_task(candidate, task, each)) for each in RANDOM_DRAWS
+        ),
+        reference_key=reference_key,
+        key=key,
+    )
+
+
+def reference_optimizer(optimizer: Optimizer, declared: Mapping[str, str]) -> Optimizer:
+    """Return the reference implementation of the update rule, in the form that a native rule declares."""
+    form = declared if optimizer.implementation == "native" else {}
+    return replace(
+        optimizer,
+        implementation="reference",
+        form=form.get("form", "canonical"),
+        correction=form.get("correction", "float64"),
+    )
+
+
+def likelihood_task(plan: CertificationPlan, loss: float) -> Task:
+    """Return the reference's run with noise as large as the error of a recursion over log-probabilities that ends in `loss`."""
+    candidate, task = plan.candidate, plan.likelihood_task
+    noise = likelihood_roundings(candidate.network, loss) * UNIT_ROUNDOFFS[candidate.job.case.settings.precision]
+    return replace(task, job=replace(task.job, certify=_certify(candidate, (LIKELIHOOD_PERTURBATION,), noise)))
+
+
+def _reference_key(
+    candidate: Candidate, references: Sequence[Installation], tasks: Sequence[Task], job: Job, noise: float
+) -> str:
+    """Hash everything that decides the results of the references; `job` is the candidate's, with the reference's update rule."""
+    computing = [
+        (reference.framework, reference.mode, dict(reference.packages), implementation_hash(task.job))
+        for reference, task in zip(references, tasks, strict=True)
+    ]
+    specification = specification_hash(job)
+    return digest(VERSION, noise, asdict(candidate.scope), PERTURBATIONS, candidate.inputs, specification, computing)
+
+
+def _reference_task(
+    candidate: Candidate, reference: Installation, rule: Optimizer, folder: Path, perturbations: tuple[int, ...],
+    noise: float,
+) -> Task:  # fmt: skip
+    settings = Settings(reference.mode, threads=candidate.job.case.settings.threads, precision="float64")
+    case = replace(candidate.job.case, framework=reference.framework, version="", settings=settings, optimizer=rule)
+    job = replace(
+        candidate.job, kind="certify", case=case, folder=str(folder / reference.framework),
+        certify=_certify(candidate, perturbations, noise),
+    )  # fmt: skip
+    return Task(reference.environment, job)
+
+
+def _float64_task(task: Task) -> Task:
+    job = task.job
+    case = replace(job.case, settings=replace(job.case.settings, precision="float64"))
+    return replace(task, job=replace(job, case=case, folder=str(Path(job.folder) / "float64")))
+
+
+def _long_sums_task(candidate: Candidate, task: Task) -> Task:
+    roundings = longest_sum(candidate.network, task.job.case.batch)
+    noise = roundings * UNIT_ROUNDOFFS[candidate.job.case.settings.precision]
+    return _in_subfolder(task, "sums", _certify(candidate, (LONG_SUMS_PERTURBATION,), noise))
+
+
+def _draw_task(candidate: Candidate, task: Task, draw: int) -> Task:
+    return _in_subfolder(task, f"draw{draw}", _certify(candidate, (draw,), RANDOM_DRAW_NOISE))
+
+
+def _in_subfolder(task: Task, name: str, certify: Certify) -> Task:
+    return replace(task, job=replace(task.job, folder=str(Path(task.job.folder) / name), certify=certify))
+
+
+def _certify(candidate: Candidate, perturbations: tuple[int, ...], noise: float) -> Certify:
+    return Certify(candidate.scope.steps, candidate.scope.sample, perturbations, noise)

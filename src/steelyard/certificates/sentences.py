@@ -1,0 +1,185 @@
+"""The sentences of certificates for users, for every possible result.
+
+`by_rounding` is the judgement by rounding levels alone, before any further run.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from steelyard.certificates.judgement import Finding, Judgement
+    from steelyard_worker.case import Optimizer
+
+# The usual causes of a deviation, by the kind of the first tensor that differs (`tensors.Place`).
+CAUSES = {
+    "initial state": (
+        "Likely cause: the weights are loaded differently, for example with axes or gates in another order."
+    ),
+    "first statistics": (
+        "Likely cause: the forward pass differs in this layer or just before it, for example in padding, stride, or the epsilon "
+        "or momentum of a batch norm."
+    ),
+    "output": "Likely cause: the forward pass differs; compare every layer with the workload's network.py.",
+    "loss": (
+        "The outputs match. Likely cause: the loss function differs, for example in its mean or sum, weights or smoothing."
+    ),
+    "gradient": (
+        "The outputs and the loss match. Likely cause: a tensor that is frozen or detached, or a wrong backward pass."
+    ),
+    "later loss": (
+        "Everything before this step matches. Likely cause: a trained tensor that network.py does not list, or batches in "
+        "another order."
+    ),
+    "state": (
+        "The gradients match. Likely cause: the optimizer differs, for example in weight decay, epsilon or bias correction."
+    ),
+    "inference": (
+        "Training matches. Likely cause: a layer that behaves differently in inference, such as batch norm or dropout."
+    ),
+}
+
+FORMS = {
+    "canonical": "",
+    "epsilon-hat": "epsilon is added to the root of the uncorrected second moment",
+}
+
+# A larger factor is shown as a power of ten.
+MANY = 1e7
+
+
+def same(findings: Sequence[Finding]) -> str:
+    """Return the sentence for a candidate whose errors are all within rounding."""
+    worst = max(findings, key=lambda finding: finding.share)
+    return (
+        f"Same computation: all {len(findings)} tensors match the double-precision reference. "
+        f"The largest deviation ({worst.label}) is normal rounding, at {_percent(worst.share)} of the limit."
+    )
+
+
+def same_in_float64(by_rounding: Judgement, exact: Judgement, precision: str, terms: int) -> str:
+    """Return the sentence for a candidate whose float64 run matches and whose long sums explain the rest."""
+    return (
+        f"Same computation: all {len(exact.findings)} tensors match the double-precision reference, to {exact.largest:.1e} "
+        f"when computed in float64. In {precision} {_largest_deviation(by_rounding)} is normal rounding in long sums "
+        f"(up to {terms:,} terms)."
+    )
+
+
+def same_likelihood(
+    by_rounding: Judgement, found: Judgement, precision: str, nats: float, steps: int, error: float, framework: str
+) -> str:
+    """Return the sentence for a candidate without float64 whose deviations rounding of its log-likelihood explains.
+
+    `nats`: the loss; `steps`: of the recursion; `error`: its relative effect on gradients.
+    """
+    return (
+        f"Same computation as far as {precision} can show: all {len(found.findings)} tensors match the double-precision "
+        f"reference. {_capital(_largest_deviation(by_rounding))} is normal rounding of a log-likelihood of {_number(nats)} nats "
+        f"over {steps} steps, which changes gradients by about {error:.1e}. {framework} cannot compute this in float64, so a bug "
+        f"that changes gradients by less than {found.resolution.get('gradients', 0.0):.1e} would not be detected."
+    )
+
+
+def same_on_another_draw(by_rounding: Judgement, found: Judgement) -> str:
+    """Return the sentence for a candidate without float64 that matches on another random draw of weights and batch."""
+    first = by_rounding.first.label if by_rounding.first else "one tensor"
+    return (
+        f"Same computation: all {len(found.findings)} tensors match the double-precision reference on another random draw of "
+        f"weights and batch. On the original one, {first} differed, most likely because a ReLU or a maximum was close to a tie. "
+        f"A near-tie depends on the random draw; a real bug shows up on every draw."
+    )
+
+
+def different(findings: Sequence[Finding], opening: str = "Different computation") -> str:
+    """Return the sentence for a candidate that does not match: the first tensor that differs, by how much, and likely causes."""
+    return f"{opening}, {_first_difference(findings)}"
+
+
+def different_in_float64(findings: Sequence[Finding]) -> str:
+    """Return the sentence for a candidate whose float64 run does not match."""
+    return different(findings, "Different computation even in float64")
+
+
+def different_in_own_precision(findings: Sequence[Finding], precision: str) -> str:
+    """Return the sentence for a candidate whose float64 run matches, with errors that long sums do not explain."""
+    opening = f"Same computation in float64, but not in {precision}"
+    cause = "Likely cause: a part of the network that computes in a lower precision."
+    return f"{opening}, {_first_difference(findings, cause)}"
+
+
+def references_disagree(found: Judgement, titles: tuple[str, str]) -> str:
+    """Return the sentence for two references that do not match; `titles` are their names."""
+    opening = f"Nothing can be certified, because {titles[0]} and {titles[1]} disagree in float64"
+    if not found.first:
+        return f"{opening}. {found.sentence}"
+    cause = f"One of the two implementations is wrong. {CAUSES[found.first.kind]}"
+    return f"{opening}, {_first_difference(found.findings, cause)}"
+
+
+def further_run_failed(by_rounding: Judgement, message: str) -> str:
+    """Return the sentence for a deviation that could not be investigated; `message` is the error of the failed process."""
+    return f"{by_rounding.sentence} A further run that could have shown whether this is only rounding failed: {message}"
+
+
+def missing(label: str) -> str:
+    """Return the sentence for a tensor that a process did not save."""
+    return f"{_capital(label)} is missing. The implementation must provide every tensor that network.py lists."
+
+
+def wrong_shape(label: str, shape: tuple[int, ...], expected: tuple[int, ...]) -> str:
+    """Return the sentence for a tensor of another shape."""
+    return f"{_capital(label)} has shape {shape}, expected {expected}."
+
+
+def unknown(key: str) -> str:
+    """Return the sentence for a saved tensor that the network does not have."""
+    return f"The implementation provides {key}, which network.py does not list."
+
+
+def optimizer_form(rule: Optimizer) -> str:
+    """Return how the reference's update rule differs from the canonical formula; empty where it does not."""
+    differences = [FORMS[rule.form]] if FORMS[rule.form] else []
+    if rule.correction != "float64":
+        differences.append(f"bias correction is computed in {rule.correction}")
+    return "As in the framework's own optimizer, " + " and ".join(differences) + "." if differences else ""
+
+
+def _first_difference(findings: Sequence[Finding], cause: str = "") -> str:
+    beyond = [finding for finding in findings if not finding.passed]
+    first, later = beyond[0], len(beyond) - 1
+    more = f" {later:,} later tensor{' differs' if later == 1 else 's differ'} too." if later else ""
+    return f"first seen in {first.label}: {_size(first)}.{more} {cause or CAUSES[first.kind]}"
+
+
+def _size(finding: Finding) -> str:
+    if not math.isfinite(finding.error):
+        return "it has infinite or undefined (NaN) values"
+    return f"relative error {finding.error:.1e}, {_number(finding.share)} times the limit for rounding"
+
+
+def _largest_deviation(by_rounding: Judgement) -> str:
+    """Return the largest deviation by name, and the first one beyond rounding where that is another tensor."""
+    worst, first = by_rounding.worst, by_rounding.first
+    if not worst or not first:
+        return "the largest deviation"
+    start = "" if worst.label == first.label else f"; the first one is {first.label}"
+    return f"the largest deviation ({worst.label}{start})"
+
+
+def _percent(share: float) -> str:
+    return "less than 1 %" if share < 0.01 else f"{100 * share:.0f} %"
+
+
+def _number(value: float) -> str:
+    if value >= MANY:
+        return f"{value:.0e}"
+    return f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
+
+
+def _capital(text: str) -> str:
+    """Start with a capital letter, but leave names of tensors unchanged."""
+    return text[:1].upper() + text[1:] if text.startswith("the ") else text

@@ -1,0 +1,367 @@
+"""Which processes a certificate needs, what its key depends on, and which certificate their results lead to."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import subjects
+import synthetic
+
+from steelyard.catalog import frameworks
+from steelyard.certificates import record
+from steelyard.certificates.conclusion import conclude, next_tasks
+from steelyard.certificates.method import RANDOM_DRAWS
+from steelyard.certificates.plan import CertificationPlan, plan_certification, reference_optimizer
+from steelyard.certificates.references import has_reference
+from steelyard.certificates.sentences import optimizer_form
+from steelyard.certificates.sources import implementation_hash
+from steelyard.errors import UserError
+from steelyard_worker import protocol, tensors
+from steelyard_worker.case import Optimizer
+
+if TYPE_CHECKING:
+    from steelyard.certificates.plan import Candidate, Task
+
+REFERENCES = [subjects.installation("pytorch"), subjects.installation("jax")]
+
+
+@pytest.fixture
+def candidate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Candidate:
+    monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path / "cache"))
+    return subjects.candidate("mxnet", "lstm-imdb", "tiny", tmp_path)
+
+
+@pytest.fixture
+def plan(candidate: Candidate, tmp_path: Path) -> CertificationPlan:
+    return plan_certification(candidate, REFERENCES, tmp_path / "references")
+
+
+def fill(task: Task, runs: list[synthetic.Dump]) -> None:
+    """Write what the worker would have written for the perturbations of a task."""
+    for number, run in zip(task.job.certify.perturbations, runs, strict=True):
+        tensors.write(Path(task.job.folder) / f"perturbation{number}", run)
+
+
+def filled(plan: CertificationPlan, errors: synthetic.Dump) -> list[synthetic.Dump]:
+    """Fill the references with synthetic dumps that agree, and the candidate with the given changes."""
+    runs = synthetic.dumps(network=plan.candidate.network)
+    first, second = plan.reference_tasks
+    fill(first, runs)
+    fill(second, runs[:1])
+    fill(plan.candidate_task, [runs[0] | errors])
+    return runs
+
+
+def changed(runs: list[synthetic.Dump], key: str, relative: float) -> synthetic.Dump:
+    return {key: runs[0][key] + synthetic.shift(runs[0][key], relative, np.random.default_rng(0))}
+
+
+def test_references_compute_in_float64_with_the_form_of_the_optimizer_that_the_framework_declares(
+    plan: CertificationPlan,
+) -> None:
+    first, second = (task.job for task in plan.reference_tasks)
+    assert (first.case.framework, first.certify.perturbations) == ("pytorch", (0, 1, 2))
+    assert (second.case.framework, second.certify.perturbations) == ("jax", (0,))
+    for job in (first, second):
+        assert job.kind == "certify"
+        assert job.case.settings.precision == "float64"
+        assert (job.case.optimizer.implementation, job.case.optimizer.form) == ("reference", "epsilon-hat")
+        assert (job.weights, job.data) == (plan.candidate_task.job.weights, plan.candidate_task.job.data)
+
+
+def test_the_candidate_runs_as_it_will_be_measured(candidate: Candidate, plan: CertificationPlan) -> None:
+    job = plan.candidate_task.job
+    assert (job.case.settings, job.case.optimizer, job.case.framework) == (
+        candidate.job.case.settings,
+        candidate.job.case.optimizer,
+        "mxnet",
+    )
+    assert job.certify.perturbations == (0,)
+
+
+def test_a_reference_implementation_of_the_optimizer_is_compared_with_the_canonical_form() -> None:
+    declared = {"form": "epsilon-hat", "correction": "float32"}
+    by_hand = reference_optimizer(Optimizer("adam", 1e-3, implementation="reference"), declared)
+    assert (by_hand.form, by_hand.correction) == ("canonical", "float64")
+    native = reference_optimizer(Optimizer("adam", 1e-3), declared)
+    assert (native.implementation, native.form, native.correction) == ("reference", "epsilon-hat", "float32")
+
+
+def test_the_difference_from_the_canonical_rule_is_stated() -> None:
+    rule = Optimizer("adam", 1e-3, form="epsilon-hat", correction="float32")
+    assert optimizer_form(rule) == (
+        "As in the framework's own optimizer, epsilon is added to the root of the uncorrected second moment and bias correction is "
+        "computed in float32."
+    )
+    assert optimizer_form(Optimizer("adam", 1e-3)) == ""
+
+
+def test_candidates_of_the_same_form_share_a_reference_and_others_do_not(tmp_path: Path) -> None:
+    def key(framework: str, folder: str) -> str:
+        return plan_certification(
+            subjects.candidate(framework, "lstm-imdb", "tiny", tmp_path / folder), REFERENCES, tmp_path
+        ).reference_key
+
+    assert key("mxnet", "once") == key("mxnet", "again")
+    assert key("mxnet", "once") != key("pytorch", "once")
+
+
+def test_the_key_depends_on_everything_that_decides_and_on_nothing_else(candidate: Candidate, tmp_path: Path) -> None:
+    def key(changed_candidate: Candidate) -> str:
+        return plan_certification(changed_candidate, REFERENCES, tmp_path).key
+
+    job = candidate.job
+    same = [
+        replace(candidate, job=replace(job, folder="/elsewhere", round=3, spawned_ns=7)),
+        candidate,
+    ]
+    other = [
+        replace(candidate, inputs="other weights"),
+        replace(candidate, installation=replace(candidate.installation, version="2")),
+        replace(candidate, installation=replace(candidate.installation, packages={"numpy": "2"})),
+        replace(candidate, declared={}),
+        replace(
+            candidate, job=replace(job, case=replace(job.case, settings=replace(job.case.settings, mode="imperative")))
+        ),
+        replace(candidate, job=replace(job, case=replace(job.case, settings=replace(job.case.settings, threads=2)))),
+        replace(
+            candidate,
+            job=replace(job, case=replace(job.case, optimizer=replace(job.case.optimizer, learning_rate=0.5))),
+        ),
+        replace(candidate, job=replace(job, case=replace(job.case, sizes=job.case.sizes | {"hidden": 17}))),
+    ]
+    assert {key(each) for each in same} == {key(candidate)}
+    assert len({key(each) for each in [candidate, *other]}) == len(other) + 1
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "certify.py", "batches.py", "network.py", "tensors.py", "trial.py", "frameworks/base.py", "frameworks/mxnet/adapter.py",
+        "frameworks/mxnet/optimizers.py", "workloads/lstm-imdb/mxnet.py", "workloads/lstm-imdb/network.py",
+    ],
+)  # fmt: skip
+def test_the_hash_of_an_implementation_depends_on_every_file_it_uses(
+    part: str, candidate: Candidate, tmp_path: Path
+) -> None:
+    worker = tmp_path / "worker"
+    shutil.copytree(frameworks.WORKER, worker, ignore=shutil.ignore_patterns("__pycache__"))
+    job = replace(candidate.job, workload_folder=str(worker / "workloads" / "lstm-imdb"))
+    before = implementation_hash(job, worker)
+    assert before == implementation_hash(candidate.job)
+    (worker / "frameworks" / "pytorch" / "adapter.py").write_text("")
+    assert implementation_hash(job, worker) == before
+    with (worker / part).open("a") as file:
+        file.write("# changed\n")
+    assert implementation_hash(job, worker) != before
+
+
+def test_a_candidate_that_matches_is_certified_and_saved(plan: CertificationPlan) -> None:
+    assert not has_reference(plan)
+    filled(plan, {})
+    found = conclude(plan)
+    assert found.passed
+    assert found.agreement == 0
+    assert found.references == ("PyTorch 0", "JAX 0")
+    assert found.trainable_scalars == 5346
+    assert "epsilon" in found.declared
+    assert record.find(plan.key) == found
+    assert has_reference(plan)
+
+
+def test_cached_references_are_reused(plan: CertificationPlan) -> None:
+    filled(plan, {})
+    conclude(plan)
+    for task in plan.reference_tasks:
+        shutil.rmtree(task.job.folder)
+    assert conclude(plan).passed
+
+
+def test_a_damaged_reference_is_not_used(plan: CertificationPlan) -> None:
+    filled(plan, {})
+    conclude(plan)
+    for path in record.folder().rglob("tensors.bin"):
+        path.write_bytes(path.read_bytes()[:100])
+    assert not has_reference(plan)
+    assert conclude(plan).passed
+
+
+def test_a_candidate_that_differs_is_rejected_with_the_tensor_and_its_units(plan: CertificationPlan) -> None:
+    runs = synthetic.dumps(network=plan.candidate.network)
+    filled(plan, changed(runs, "grad/lstm.layer0.forward.w_hh", 1e-3))
+    found = conclude(plan)
+    assert not found.passed
+    assert found.first == "the gradient of lstm.layer0.forward.w_hh"
+    assert found.stage == "gradients"
+    assert found.worst_units > found.limit
+
+
+def test_nothing_is_certified_when_references_disagree(plan: CertificationPlan) -> None:
+    runs = filled(plan, {})
+    fill(plan.reference_tasks[1], [runs[0] | changed(runs, "loss", 1e-6)])
+    found = conclude(plan)
+    assert not found.passed
+    assert "disagree in float64" in found.sentence
+    assert record.find(plan.key) is None
+
+
+def test_the_error_of_a_missing_reference_is_reported(plan: CertificationPlan) -> None:
+    filled(plan, {})
+    folder = Path(plan.reference_tasks[1].job.folder)
+    shutil.rmtree(folder)
+    write_error(folder, "out-of-memory", "no memory left")
+    with pytest.raises(UserError, match="no memory left"):
+        conclude(plan)
+
+
+def test_the_error_of_a_reference_that_stopped_half_way_is_reported(plan: CertificationPlan) -> None:
+    filled(plan, {})
+    first = Path(plan.reference_tasks[0].job.folder)
+    shutil.rmtree(first / "perturbation2")
+    write_error(first, "hung", "The worker sent no event for 600 s and was stopped.")
+    with pytest.raises(UserError, match="sent no event for 600 s"):
+        conclude(plan)
+
+
+@pytest.mark.parametrize(("kind", "saved"), [("implementation", True), ("out-of-memory", False)])
+def test_a_failed_candidate_is_not_certified_and_only_an_implementation_error_is_saved(
+    plan: CertificationPlan, kind: str, saved: bool
+) -> None:
+    filled(plan, {})
+    folder = Path(plan.candidate_task.job.folder)
+    shutil.rmtree(folder)
+    write_error(folder, kind, "Tensor head.bias is missing from the module.")
+    found = conclude(plan)
+    assert not found.passed
+    assert found.sentence == "Tensor head.bias is missing from the module."
+    assert (record.find(plan.key) is not None) == saved
+    assert next_tasks(plan) == ()
+
+
+def test_only_a_candidate_beyond_rounding_needs_further_tasks(plan: CertificationPlan) -> None:
+    filled(plan, {})
+    with_float64 = replace(plan, candidate=replace(plan.candidate, has_float64=True))
+    assert next_tasks(with_float64) == next_tasks(plan) == ()
+    runs = synthetic.dumps(network=plan.candidate.network)
+    filled(plan, changed(runs, "grad/head.bias", 1e-3))
+    assert [task.job.case.settings.precision for task in next_tasks(with_float64)] == ["float64", "float64"]
+    pair = next_tasks(plan)
+    assert [task.job.case.settings.precision for task in pair] == ["float64", "float32"]
+    assert pair[0].job.certify == pair[1].job.certify
+    assert pair[0].job.certify.noise > 1000 * plan.candidate_task.job.certify.noise
+
+
+@pytest.mark.parametrize(
+    ("off", "passed", "ran"), [((1e-3, 0.0), True, 2), ((0.0, 1e-3), True, 1), ((1e-3, 1e-3), False, 3)]
+)
+def test_without_float64_a_deviation_must_show_on_every_random_draw_to_be_rejected(
+    plan: CertificationPlan, off: tuple[float, float], passed: bool, ran: int
+) -> None:
+    runs = synthetic.dumps(network=plan.candidate.network)
+    filled(plan, changed(runs, "grad/head.bias", 1e-3))
+    for number, error in zip(RANDOM_DRAWS, (*off, 1e-3), strict=True):
+        pair = next_tasks(plan)
+        if pair:
+            assert [task.job.certify.perturbations for task in pair] == [(number,), (number,)]
+            for task, run in zip(pair, (runs[0], runs[0] | changed(runs, "grad/head.bias", error)), strict=True):
+                tensors.write(Path(task.job.folder) / f"perturbation{number}", run)
+    assert next_tasks(plan) == ()
+    assert sum(Path(reference.job.folder).is_dir() for reference, _ in plan.draw_tasks) == ran
+    found = conclude(plan)
+    assert found.passed is passed
+    expected = (
+        "another random draw of weights and batch. On the original one, the gradient of head.bias differed"
+        if passed
+        else "first seen in the gradient of head.bias: relative error 1.0e-03"
+    )
+    assert expected in found.sentence
+
+
+def test_the_error_of_a_failed_random_draw_is_reported_and_the_certificate_is_not_saved(
+    plan: CertificationPlan,
+) -> None:
+    runs = synthetic.dumps(network=plan.candidate.network)
+    filled(plan, changed(runs, "grad/head.bias", 1e-3))
+    write_error(Path(plan.draw_tasks[0][1].job.folder), "crash", "TypeError: the input type must be same.")
+    assert next_tasks(plan) == ()
+    found = conclude(plan)
+    assert not found.passed
+    assert found.sentence.endswith("only rounding failed: TypeError: the input type must be same.")
+    assert record.find(plan.key) is None
+
+
+@pytest.mark.parametrize(("off", "passed"), [(1e-4, True), (1e-3, False)])
+def test_without_float64_only_the_rounding_error_of_a_likelihood_is_allowed(
+    candidate: Candidate, tmp_path: Path, off: float, passed: bool
+) -> None:
+    over = replace(candidate, network=replace(candidate.network, recursion=900))
+    plan = plan_certification(over, REFERENCES, tmp_path / "references")
+    runs = filled(plan, changed(synthetic.dumps(network=over.network), "grad/head.bias", off))
+    (task,) = next_tasks(plan)
+    assert task.job.case.settings.precision == "float64"
+    assert task.job.certify.noise == pytest.approx(0.7 * 30 / 3 * 2.0**-24)
+    fill(task, [{key: array * (1 + 1e-4) for key, array in runs[0].items()}])
+    pair = next_tasks(plan)
+    assert [each.job.certify.perturbations for each in pair] == ([] if passed else [RANDOM_DRAWS[:1]] * 2)
+    found = conclude(plan)
+    assert found.passed is passed
+    expected = (
+        "normal rounding of a log-likelihood of 0.7 nats over 900 steps, which changes gradients by about 4.2e-07. MXNet 0 cannot"
+        if passed
+        else "first seen in the gradient of head.bias: relative error 1.0e-03"
+    )
+    assert expected in found.sentence
+    assert found.float64_error is None
+
+
+def test_a_framework_with_float64_runs_in_float64_whatever_its_loss(candidate: Candidate, tmp_path: Path) -> None:
+    over = replace(candidate, has_float64=True, network=replace(candidate.network, recursion=900))
+    plan = plan_certification(over, REFERENCES, tmp_path / "references")
+    filled(plan, changed(synthetic.dumps(network=over.network), "grad/head.bias", 1e-4))
+    assert next_tasks(plan) == (plan.float64_task, plan.long_sums_task)
+
+
+def inaccurate(plan: CertificationPlan, definition: float, sums: float) -> CertificationPlan:
+    """Fill all folders for a candidate with an error of 1e-4 in float32 and `definition` in float64; noise of long sums causes `sums`."""
+    runs = synthetic.dumps(network=plan.candidate.network)
+    filled(plan, changed(runs, "output/logits", 1e-4))
+    fill(plan.float64_task, [runs[0] | changed(runs, "output/logits", definition)])
+    fill(plan.long_sums_task, [runs[0] | {key: runs[0][key] * (1 + sums) for key in runs[0]}])
+    return replace(plan, candidate=replace(plan.candidate, has_float64=True))
+
+
+def test_a_candidate_with_inaccurate_sums_is_certified_by_its_float64_run(plan: CertificationPlan) -> None:
+    found = conclude(inaccurate(plan, 1e-12, 1e-3))
+    assert found.passed
+    assert found.float64_error == pytest.approx(1e-12, rel=0.1)
+    assert (
+        "match the double-precision reference, to 1.0e-12 when computed in float64. In float32 the largest"
+        in found.sentence
+    )
+    assert found.sentence.endswith("deviation (the output logits) is normal rounding in long sums (up to 160 terms).")
+
+
+def test_a_candidate_whose_float64_run_differs_is_rejected_whatever_its_sums(plan: CertificationPlan) -> None:
+    found = conclude(inaccurate(plan, 1e-4, 1e-3))
+    assert not found.passed
+    assert found.sentence.startswith(
+        "Different computation even in float64, first seen in the output logits: relative error 1.0e-04, "
+    )
+
+
+def test_a_matching_float64_run_allows_no_more_than_the_error_of_long_sums(plan: CertificationPlan) -> None:
+    found = conclude(inaccurate(plan, 1e-12, 1e-5))
+    assert not found.passed
+    assert "Same computation in float64, but not in float32, first seen in the output logits" in found.sentence
+
+
+def write_error(folder: Path, kind: str, message: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    event: dict[str, Any] = {"v": protocol.VERSION, "event": "error", "t_ns": 0, "kind": kind, "message": message}
+    (folder / protocol.EVENTS).write_text(json.dumps(event) + "\n", encoding="utf-8")
