@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+from steelyard.files import atomic
 from steelyard.files.paths import cache_folder
 
 if TYPE_CHECKING:
@@ -83,10 +84,7 @@ def save(certificate: Certificate) -> Path:
     """Write a certificate to the cache, complete or not at all; returns the file."""
     path = folder() / f"{certificate.key}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(".partial")
-    partial.write_text(certificate.to_json(), encoding="utf-8")
-    partial.replace(path)
-    return path
+    return atomic.write_text(path, certificate.to_json())
 
 
 def load_all() -> list[Certificate]:

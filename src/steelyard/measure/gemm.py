@@ -14,6 +14,7 @@ from filelock import FileLock
 
 from steelyard.environments.interpreter import clean_environ
 from steelyard.errors import UserError
+from steelyard.files import atomic
 from steelyard.files.paths import cache_folder
 
 SIZES = (512, 1024, 2048)
@@ -49,9 +50,7 @@ def add_peak(machine: str, threads: int, dtype: str, source: str, gflops: float)
         record = _read(machine)
         known = record.setdefault(_key(dtype, threads), {})
         known[source] = max(gflops, known.get(source, 0.0))
-        fresh = path.with_suffix(".new")
-        fresh.write_text(json.dumps(record, indent=1, sort_keys=True), "utf-8")
-        fresh.replace(path)
+        atomic.write_text(path, json.dumps(record, indent=1, sort_keys=True))
 
 
 def ensure_peak(machine: str, threads: int, dtype: str = "float32") -> dict[str, float]:

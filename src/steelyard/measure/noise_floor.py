@@ -7,6 +7,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from steelyard.errors import UserError
+from steelyard.files import atomic
 from steelyard.files.paths import cache_folder
 from steelyard.measure import jobs
 from steelyard.results import record
@@ -78,7 +79,7 @@ def _cheapest(session: Session) -> Variant:
 def _store(machine: str, **values: Any) -> None:
     path = _path(machine)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(values, indent=1), encoding="utf-8")
+    atomic.write_text(path, json.dumps(values, indent=1))
 
 
 def _path(machine: str) -> Path:

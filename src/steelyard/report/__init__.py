@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from steelyard.errors import UserError
-from steelyard.files import json_lines
+from steelyard.files import atomic, json_lines
 from steelyard.report import model
 from steelyard.results import record, round_results
 from steelyard.results.quantities import STEP_TIME
@@ -42,7 +42,7 @@ def write(found: View, output: Path | None = None) -> Path:
 
     path, text = output or found.folder / record.PAGE, page.render(found)
     try:
-        path.write_text(text, encoding="utf-8")
+        atomic.write_text(path, text)
     except OSError as error:
         raise UserError(f"The page {path} cannot be written ({error.strerror}). Name another with --output.") from None
     return path

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steelyard.errors import UserError, nearest
+from steelyard.files import atomic
 from steelyard.plan.protocols import Protocol
 from steelyard.plan.run_plan import Group, RunPlan, Skipped, Variant
 from steelyard_worker import records
@@ -78,10 +79,8 @@ def new(plan: RunPlan, command: str, worker_hash: str) -> RunRecord:
 
 def write(folder: Path, record: RunRecord) -> RunRecord:
     """Write run.json whole, or not at all."""
-    partial = folder / (FILE + ".partial")
     try:
-        partial.write_text(json.dumps(asdict(record), indent=1), encoding="utf-8")
-        partial.replace(folder / FILE)
+        atomic.write_text(folder / FILE, json.dumps(asdict(record), indent=1))
     except OSError as error:
         raise UserError(
             f"{folder / FILE} cannot be written ({error.strerror}). Mend that, then go on with: "
