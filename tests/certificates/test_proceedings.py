@@ -130,8 +130,8 @@ def test_the_key_follows_everything_that_decides_and_nothing_else(subject: Subje
 @pytest.mark.parametrize(
     "part",
     [
-        "certify.py", "batches.py", "network.py", "tensors.py", "trial.py", "frameworks/base.py", "frameworks/mxnet/adapter.py",
-        "frameworks/mxnet/optimizers.py", "workloads/lstm-imdb/mxnet.py", "workloads/lstm-imdb/network.py",
+        "certify.py", "batches.py", "network.py", "tensors.py", "trial.py", "frameworks/base.py", "frameworks/named_tensors.py",
+        "frameworks/mxnet/adapter.py", "frameworks/mxnet/framework.toml", "frameworks/mxnet/optimizers.py", "workloads/lstm-imdb/mxnet.py", "workloads/lstm-imdb/network.py",
     ],
 )  # fmt: skip
 def test_the_hash_of_an_implementation_follows_every_file_that_takes_part(

@@ -14,6 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from steelyard.catalog import frameworks
 from steelyard.catalog.frameworks import WORKER
 from steelyard.environments import clean_environ
 from steelyard.results import trials
@@ -44,7 +45,8 @@ class Guard:
 def launch(job: Job, python: Path, watch: Watch, guard: Guard, worker: Path = WORKER) -> Trial:
     """Run one job in its own process group; returns the Trial, with `error` set when it did not finish."""
     folder = _empty(Path(job.folder))
-    job = replace(job, spawned_ns=time.perf_counter_ns(), worker_hash=worker_hash(worker))
+    settings = frameworks.framework(job.framework).complete(job.settings)
+    job = replace(job, settings=settings, spawned_ns=time.perf_counter_ns(), worker_hash=worker_hash(worker))
     (folder / trials.JOB).write_text(json.dumps(asdict(job), indent=1), encoding="utf-8")
     verdict = _run(job, python, worker, watch, guard)
     trial = trials.read(folder)

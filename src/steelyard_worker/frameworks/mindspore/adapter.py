@@ -1,4 +1,4 @@
-"""Drive MindSpore: settings, training step, input pipeline."""
+"""MindSpore: training step and input pipeline; `runtime` has the settings of the process."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import numpy as np
 from mindspore import Parameter, Tensor, nn
 from mindspore.nn.utils import no_init_parameters
 
+from steelyard_worker.batches import Steps
+from steelyard_worker.frameworks import named_tensors
 from steelyard_worker.frameworks.mindspore import cells, onednn, optimizers, runtime
-from steelyard_worker.protocol import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -30,15 +31,15 @@ class Adapter:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._instructions = onednn.Instructions(settings.knobs.get("avx512", "auto"))
+        self._instructions = onednn.Instructions(settings.knobs["avx512"])
         runtime.apply(settings)
 
     def applied(self) -> dict[str, Any]:
-        """Read the settings back."""
+        """Read the settings back from MindSpore and oneDNN."""
         return runtime.applied() | self._instructions.applied()
 
     def libraries(self) -> dict[str, Any]:
-        """Versions and builds that do the arithmetic."""
+        """Return the versions and builds that do the arithmetic."""
         return {"mindspore": mindspore.__version__, "numpy": np.__version__, "onednn": onednn.version()}
 
     def trainer(
@@ -50,36 +51,34 @@ class Adapter:
         return Trainer(self._settings, implementation, sizes, network, weights, optimizer)
 
     def pipeline(self, trainer: Trainer, source: Source, workers: int) -> Iterator[Tensors]:
-        """`GeneratorDataset` over whole batches; workers are processes, 0 means its one thread in this process."""
-        # What both network and loss take stands in two columns, whose names must differ.
+        """Yield batches from `GeneratorDataset`; workers are processes, 0 means its one thread in this process."""
+        # An input of both network and loss is in two columns, whose names must differ.
         names = [f"{number} {name}" for number, name in enumerate(trainer.columns)]
         data = mindspore.dataset.GeneratorDataset(
-            _Steps(source, trainer.columns), names, shuffle=False,
+            _Columns(source, trainer.columns), names, shuffle=False,
             num_parallel_workers=max(1, workers), python_multiprocessing=workers > 0,
         )  # fmt: skip
         while True:
             yield from map(tuple, data.create_tuple_iterator(num_epochs=1))
 
     def compilations(self) -> int:
-        """Graphs compiled so far, those inside the optimizers included."""
+        """Count the graphs compiled so far, including those inside the optimizers."""
         return runtime.compilations()
 
     def peak_bytes(self) -> int | None:
-        """Peak of the device memory pool."""
+        """Return the peak of the device memory pool, bytes."""
         return int(mindspore.runtime.max_memory_allocated()) if self._settings.device == "ascend" else None
 
 
-class _Steps:
-    """Item i is the whole batch of step i, so that the data set keeps the order of the run."""
+class _Columns(Steps):
+    """The batches as tuples in the order of `columns`, as `GeneratorDataset` needs them."""
 
     def __init__(self, source: Source, columns: tuple[str, ...]) -> None:
-        self._source, self._columns = source, columns
-
-    def __len__(self) -> int:
-        return len(self._source.order)
+        super().__init__(source)
+        self._columns = columns
 
     def __getitem__(self, step: int) -> tuple[Array, ...]:
-        batch = self._source.batch(int(step))
+        batch = super().__getitem__(step)
         return tuple(batch[name] for name in self._columns)
 
 
@@ -92,7 +91,7 @@ class Trainer:
     ) -> None:  # fmt: skip
         self._implementation, self._optimizer, self._steps = implementation, optimizer, 0
         self.columns = (*implementation.INPUTS, *implementation.TARGETS)
-        with no_init_parameters():  # the weights are loaded; drawing others takes seconds
+        with no_init_parameters():  # all weights are loaded, and random initialisation takes seconds
             self._cell: nn.Cell = implementation.build(sizes)
         self._named = implementation.variables(self._cell)
         load(self._named, network, weights)
@@ -100,7 +99,7 @@ class Trainer:
         rule, self._order = optimizers.update_rule(optimizer, trained)
         parameters = tuple(trained[name] for name in self._order)
         parts = self._cell, implementation.loss(), len(implementation.INPUTS)
-        step = cells.StrictStep if optimizer.implementation == "reference" else cells.Step
+        step = cells.ReferenceStep if optimizer.implementation == "reference" else cells.Step
         self._train = step(cells.Loss(*parts), rule, parameters, optimizer.clip).set_train()
         self._differentiate = cells.Gradients(cells.LossAndOutputs(*parts), parameters).set_train()
         self._infer = cells.Inference(self._cell)
@@ -109,7 +108,7 @@ class Trainer:
         self._on_ascend = settings.device == "ascend"
 
     def put(self, batch: Batch) -> Tensors:
-        """Copy a canonical batch into tensors; MindSpore takes int32 indices and labels as they are."""
+        """Copy a canonical batch into tensors; MindSpore accepts int32 indices and labels."""
         return tuple(Tensor(np.ascontiguousarray(batch[name])) for name in self.columns)
 
     def step(self, batch: Tensors) -> Tensor:
@@ -123,9 +122,9 @@ class Trainer:
         return self._last_loss
 
     def synchronise(self) -> None:
-        """Wait until the last updated parameter and the loss can be read: kernels run in the order of their issue.
+        """Wait until the last updated parameter and the loss can be read: kernels run in the order in which they are issued.
 
-        `mindspore.runtime.synchronize` is documented for accelerators only; on CPU its first call refuses and does not wait.
+        `mindspore.runtime.synchronize` is documented for accelerators only; on CPU its first call fails and does not wait.
         """
         if self._on_ascend:
             mindspore.runtime.synchronize()
@@ -151,29 +150,22 @@ class Trainer:
         return self._canonical(outputs)
 
     def _canonical(self, outputs: Tensors) -> dict[str, Array]:
-        names = self._implementation.OUTPUTS[
-            : len(outputs)
-        ]  # the last ones may be of heads that only some presets have
+        # The last names may belong to heads that only some presets have.
+        names = self._implementation.OUTPUTS[: len(outputs)]
         return dict(zip(names, map(_numpy, outputs), strict=True))
 
     def state(self) -> dict[str, Array]:
-        """Parameters and batch-norm statistics; MindSpore's layouts are the canonical ones on CPU."""
+        """Return parameters and batch-norm statistics; MindSpore's layouts are the canonical ones on CPU."""
         return {name: _numpy(parameter) for name, parameter in self._named.items()}
 
 
 def load(named: dict[str, Parameter], network: Network, weights: Mapping[str, Array]) -> None:
-    """Copy canonical weights and names into the parameters; a tensor missing on either side, or of another shape, is refused."""
-    expected = {parameter.name: parameter.shape for parameter in network.parameters}
-    for name in sorted(expected.keys() ^ named.keys()):
-        raise Refusal(
-            "implementation", f"Tensor {name} is {'missing from' if name in expected else 'only in'} the cell."
-        )
-    for name, shape in expected.items():
-        if tuple(named[name].shape) != shape:
-            raise Refusal("implementation", f"Tensor {name} has shape {tuple(named[name].shape)}, expected {shape}.")
-        named[name].set_data(Tensor(np.asarray(weights[name], np.float32)))
-        named[name].name = name  # optimizers and graphs tell parameters apart by name
-        named[name].init_mode = None  # else whatever copies it, as optimizers do, draws the weights that were left out
+    """Copy canonical weights and names into the parameters; MindSpore's layouts are the canonical ones on CPU."""
+    named_tensors.check(network, {name: tuple(parameter.shape) for name, parameter in named.items()})
+    for name, parameter in named.items():
+        parameter.set_data(Tensor(np.asarray(weights[name], np.float32)))
+        parameter.name = name  # optimizers and graphs tell parameters apart by name
+        parameter.init_mode = None  # otherwise copies, such as an optimizer's moments, are initialised at random first
 
 
 def _numpy(tensor: Tensor) -> Array:
