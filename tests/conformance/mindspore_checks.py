@@ -130,6 +130,8 @@ def check_settings_without_effect_are_reported():
             assert runtime.applied()["mode"] != name
     finally:
         mindspore.set_context(mode=before)
-    with mock.patch.object(onednn, "_effective", return_value=onednn.AVX512):
-        with mock.patch.object(onednn, "_leave_avx512_alone"):
-            assert onednn.Instructions("off").applied()["avx512"] == "on"
+    with (
+        mock.patch.object(onednn, "_effective", return_value=onednn.AVX512),
+        mock.patch.object(onednn, "_leave_avx512_alone"),
+    ):
+        assert onednn.Instructions("off").applied()["avx512"] == "on"

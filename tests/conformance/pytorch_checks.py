@@ -99,12 +99,12 @@ def check_ctc_agrees_with_counting_all_paths():
 
 
 def check_settings_without_effect_are_reported():
-    """A module that is not moved, and a compiler that is switched off as TORCH_COMPILE_DISABLE does it."""
+    """A module that is not moved, and a compiler that is switched off by TORCHDYNAMO_DISABLE."""
     settings = Settings("compiled", precision="float64", knobs={"layout": "channels-last", "tf32": False})
     found = process.read_back(settings)
     assert (found["mode"], found["precision"], found["layout"]) == ("compiled", "float64", "channels-last"), found
     with mock.patch.object(torch.nn.Module, "to", lambda self, *_, **__: self):
         found = process.read_back(settings)
     assert (found["precision"], found["layout"]) == ("float32", "channels-first"), found
-    with mock.patch.object(torch._dynamo.config, "disable", True):
+    with mock.patch.dict("os.environ", {"TORCHDYNAMO_DISABLE": "1"}):
         assert process.read_back(settings)["mode"] == "eager"

@@ -315,10 +315,10 @@ def check_settings_without_effect_are_reported():
 
 
 def check_automatic_formulations_are_told_from_fixed_ones():
-    for mode, automatic in (("graph", "library"), ("xla", "unknown")):
+    for mode, automatic in (("graph", "library"), ("xla", "auto")):
         knobs = {"onednn": True, "convolution": "auto", "recurrence": "auto", "update": "fused", "tf32": False}
         adapter = Adapter(Settings(mode, knobs=knobs))
         assert {**adapter.applied(), **knobs, "mode": mode} == adapter.applied()
-        assert traced.convolution(adapter._variables, "matmul") in ("auto", automatic)
+        assert traced.convolution(adapter._variables, "matmul") == automatic
         with mock.patch.object(Recurrence, "resolved", lambda *_: Recurrence("deferred")):
             assert adapter.applied()["recurrence"] == "deferred"

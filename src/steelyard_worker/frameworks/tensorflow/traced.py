@@ -28,7 +28,7 @@ def convolution(new: Callable[[], Variables], requested: str) -> str:
         layer = Convolution(variables, "c", 2, 2, 3, 1, 1)
         library.append("Conv2D" in _operations(layer, (1, size, size, 2), variables.dtype))
     automatic = [True, new().convolution != "xla"]
-    shown = {"auto": automatic, "library": [True, True], "matmul": [False, False]}
+    shown = {"library": [True, True], "matmul": [False, False], "auto": automatic}
     return next((name for name in (requested, *shown) if shown.get(name) == library), "unknown")
 
 
