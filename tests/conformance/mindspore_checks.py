@@ -135,3 +135,8 @@ def check_settings_without_effect_are_reported():
         mock.patch.object(onednn, "_leave_avx512_alone"),
     ):
         assert onednn.Instructions("off").applied()["avx512"] == "on"
+
+
+def check_native_nesterov_momentum_has_its_declared_form():
+    spec = rule("sgd", momentum=0.9, nesterov=True)
+    np.testing.assert_allclose(trajectory(spec), (0.905, 0.9025, 0.82525), rtol=3e-6)
