@@ -33,7 +33,7 @@ def describe(sizes: dict[str, Any]) -> Network:
 
 
 def block(name: str, width: int, hidden: int) -> list[Parameter]:
-    """Attention and perceptron, each behind a layer norm. The keys' bias shifts all scores of a query alike: it is idle."""
+    """Attention and perceptron, each after a layer norm. The keys' bias has a gradient of zero: it shifts all scores equally."""
     attention = [each for part in ("query", "key", "value", "out") for each in dense(f"{name}.{part}", width, width)]
     idle = [
         Parameter(each.name, each.shape, each.kind, each.initial, idle=each.name == f"{name}.key.bias")

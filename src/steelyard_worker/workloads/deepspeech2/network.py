@@ -1,8 +1,8 @@
-"""Deep Speech 2 (Amodei et al. 2016, arXiv 1512.02595) as SeanNaren/deepspeech.pytorch has it, in canonical form.
+"""Deep Speech 2 (Amodei et al. 2016, arXiv 1512.02595) as in SeanNaren/deepspeech.pytorch, in canonical form.
 
 Two convolutions over (frequency, time), bidirectional LSTMs whose directions are summed, CTC over 29 classes of which 0 is
 the blank. Convolutions are bias-free and followed by batch norm (epsilon 1e-5, weight of the new statistic 0.1, over all
-positions, padded ones included) and a clip to 0..20; after each, frames beyond an utterance's end are set to zero.
+positions, padded ones included) and a clip to 0..20; after each, frames after the end of an utterance are set to zero.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 # (kernel, stride, padding), each (frequency, time).
 CONVOLUTIONS = (((41, 11), (2, 2), (20, 5)), ((21, 11), (2, 1), (10, 5)))
-# The nominal sample: 180 letters in the 635 output frames of 12.7 seconds.
+# A typical utterance: 180 letters in the 635 output frames of 12.7 seconds.
 LETTERS_PER_FRAME = 180 / 635
 
 
 def describe(sizes: dict[str, Any]) -> Network:
-    """Sizes: bins, frames (of the input), transcript (most letters), channels, hidden, layers, classes, batch."""
+    """Sizes: bins, frames (of the input), transcript (maximal number of letters), channels, hidden, layers, classes, batch."""
     parameters, macs, kept, channels = list[Parameter](), 0, 0, 1
     bins, frames = sizes["bins"], sizes["frames"]
     for number, (kernel, stride, padding) in enumerate(CONVOLUTIONS, 1):
@@ -52,7 +52,7 @@ def describe(sizes: dict[str, Any]) -> Network:
 
 
 def output_length(frames: Any) -> Any:
-    """Return how many output frames a number of input frames makes; the second convolution keeps them."""
+    """Return the number of output frames for a number of input frames; only the first convolution reduces it."""
     return (frames + 10 - 11) // 2 + 1
 
 
@@ -84,7 +84,7 @@ def _lstm(name: str, width: int, hidden: int) -> list[Parameter]:
 
 
 def _draw(sizes: dict[str, Any]) -> Callable[[np.random.Generator, int], Batch]:
-    """Make batches of which every other utterance is as long as the arrays; the rest are at least half as long, as real ones."""
+    """Return a function that makes batches: every other utterance has full length, the rest at least half, as real ones do."""
 
     def draw(generator: np.random.Generator, batch: int) -> Batch:
         longest, most = sizes["frames"], sizes["transcript"]

@@ -1,7 +1,7 @@
 """Sentiment of film reviews with LSTMs over word indices, in canonical form; one bias per LSTM, gates i, f, g, o.
 
 `readout` is `last` (hidden state of the last step) or `first+last` (outputs of the first and the last step, concatenated).
-Front-padded indices are processed like any token; there is no mask.
+Padding at the front is processed like any token; there is no mask.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tacotron 2 in MindSpore: what no frame needs from the one before it is computed outside the decoder's loop, either way."""
+"""Tacotron 2 in MindSpore: the decoder's loop, forward and backward, computes only what depends on the previous frame."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Convolutions(nn.Cell):
 
 
 class Encoder(Convolutions):
-    """Embedded text (N, L, embedding) and lengths -> memory (N, L, embedding), zero beyond the lengths."""
+    """Embedded text (N, L, embedding) and lengths -> memory (N, L, embedding), zero after the lengths."""
 
     def __init__(self, width: int) -> None:
         super().__init__((width,) * 4, (nn.ReLU(),) * 3)
@@ -97,7 +97,7 @@ class Lstm(nn.Cell):
 
 
 class Attention(nn.Cell):
-    """Location-sensitive attention's weights, and what of it stays the same from frame to frame."""
+    """Weights of location-sensitive attention, and its tensors that are the same for all frames."""
 
     def __init__(self, sizes: dict[str, Any]) -> None:
         super().__init__()
@@ -109,7 +109,7 @@ class Attention(nn.Cell):
 
     def construct(self, memory: Tensor, lengths: Tensor) -> Tensors:
         """Return keys (N, L, units), the location kernel (units, window), its places (L, window) and the mask (N, L)."""
-        # Nothing stands between the location convolution and its dense layer: their product is one narrow convolution.
+        # The location convolution and its dense layer are both linear, so their product is one narrow convolution.
         kernel = ops.matmul(self.location_dense.weight, ops.squeeze(self.location_conv.weight, 1))
         at = ops.arange(memory.shape[1])
         places = at.reshape(-1, 1) + ops.arange(kernel.shape[1]).reshape(1, -1)
@@ -126,19 +126,19 @@ class Decoder(nn.Cell):
 
 
 class Frames(nn.Cell):
-    """The decoder's loop, and its backward pass written out: the LSTMs' matrices are read once per frame, and never written.
+    """The decoder's loop with a backward pass of its own, which reads the LSTMs' matrices once per frame and never writes them.
 
-    Differentiated by MindSpore, every frame adds two products as large as those matrices to their gradients; here these are one
-    product over all frames. A condition on a tensor stays a loop in the graph: one over the frames alone would be unrolled,
-    which ends at MindSpore's depth of calls. An iteration takes `AT_ONCE` frames, because what it writes into the tensor of all
-    frames copies that tensor. The location's narrow convolution is a product too: of oneDNN's the way back is slow.
+    Under MindSpore's differentiation, every frame adds two products as large as those matrices to their gradients; here that is
+    one product over all frames. A condition on a tensor stays a loop in the graph; a loop over a fixed number of frames would be
+    unrolled and exceed MindSpore's call depth. An iteration computes `AT_ONCE` frames, because writing into the tensor of all
+    frames copies that tensor. The narrow location convolution is a matrix product, because oneDNN's backward pass is slow.
     """
 
     def __init__(self, hidden: int, width: int, window: int) -> None:
         super().__init__()
         self.hidden, self.width = hidden, width
         self.times, self.summed = ops.MatMul(transpose_b=True), ops.MatMul(transpose_a=True)
-        # Operators, not functions: those that branch fail in a backward pass ("The func graph is empty, func graph: zeros_like").
+        # Operators, because functions with branches fail in a backward pass ("The func graph is empty, func graph: zeros_like").
         self.zeros, self.each, half = ops.ZerosLike(), ops.Split(1, 4), window // 2
         self.pad, self.pad_windows = ops.Pad(((0, 0), (half, half))), ops.Pad(((0, 0), (half, half), (0, 0)))
 
@@ -146,7 +146,7 @@ class Frames(nn.Cell):
         self, projected: Tensor, weight1: Tensor, weight2: Tensor, bias2: Tensor, query: Tensor, v: Tensor, memory: Tensor,
         keys: Tensor, kernel: Tensor, places: Tensor, mask: Tensor,
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
-        """Return h2 beside the context, (T, N, H + E), and for the way back h1, c1, c2, both LSTMs' gates and the shares."""
+        """Return (h2, context) as (T, N, H + E), and for the backward pass h1, c1, c2, all gates and attention weights."""
         frames, batch, read = projected.shape[0], projected.shape[1], self.hidden + self.width
         zeros, context = ops.zeros((batch, self.hidden), memory.dtype), ops.zeros((batch, self.width), memory.dtype)
         state = (zeros, context, zeros, zeros, zeros, self.zeros(mask))
@@ -168,7 +168,7 @@ class Frames(nn.Cell):
         return every[:, :, :read], every[:, :, read:]
 
     def some(self, state: Tensors, projected: Tensor, count: int, matrices: Tensors) -> tuple[Tensors, Tensor]:
-        """Run `count` frames; return the state after them, and what there is to keep of each (count, N, ...)."""
+        """Run `count` frames; return the state after them, and what the backward pass needs of each (count, N, ...)."""
         weight1, weight2, bias2, query, v, memory, keys, kernel, places, mask = matrices
         h2, context, h1, c1, c2, seen = state
         found = ()
@@ -184,7 +184,7 @@ class Frames(nn.Cell):
         return (h2, context, h1, c1, c2, seen), ops.stack(found, 0)
 
     def cell(self, gates: Tensor, c: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """An LSTM's h and c after its gates (N, 4H), in the order i, f, g, o, and what they let through."""
+        """Return an LSTM's h and c from its gates (N, 4H), in the order i, f, g, o, and the activated gates."""
         i, f, g, o = self.each(gates)
         i, f, g, o = ops.sigmoid(i), ops.sigmoid(f), ops.tanh(g), ops.sigmoid(o)
         c = f * c + i * g
@@ -197,11 +197,11 @@ class Frames(nn.Cell):
         return ops.tanh(asked + located).reshape(keys.shape)
 
     def windows(self, seen: Tensor, places: Tensor) -> Tensor:
-        """Return what the location kernel lies over at every position: (N, L) -> (N * L, window)."""
+        """Return the window of the location kernel at every position: (N, L) -> (N * L, window)."""
         return ops.gather(self.pad(seen), places, 1).reshape(-1, places.shape[1])
 
     def windows_back(self, of_windows: Tensor, places: Tensor) -> Tensor:
-        """Add up, for every position, the gradients of the windows it is in: (N * L, window) -> (N, L)."""
+        """Return, for every position, the sum of the gradients of the windows that contain it: (N * L, window) -> (N, L)."""
         length, window = places.shape
         padded = self.pad_windows(of_windows.reshape(-1, length, window))
         inside = places - places[:, :1]
@@ -258,11 +258,11 @@ class Frames(nn.Cell):
         )  # fmt: skip
 
     def before(self, values: Tensor) -> Tensor:
-        """Return what each frame (T, ...) found of the one before it; nothing is before the first."""
+        """Return each frame's values of the previous frame, (T, ...); those of the first frame are zero."""
         return ops.concat((self.zeros(values[:1]), values[:-1]), 0)
 
     def some_back(self, state: Tensors, inputs: Tensors, count: int, matrices: Tensors) -> tuple[Tensors, Tensor]:
-        """Run back over `count` frames; return what goes on to those before and the gradients of each frame's own values."""
+        """Run backward over `count` frames; return the gradients for earlier frames and those of each frame's own values."""
         weight1, weight2, query, v, memory, keys, kernel, places = matrices
         gates1, gates2, c1, c1_before, c2, c2_before, asked, share, seen, of_read = inputs
         of_h1, of_c1, of_h2, of_c2, of_context, of_seen, of_keys, of_v, of_kernel = state
@@ -292,7 +292,7 @@ class Frames(nn.Cell):
     def cell_back(
         self, gates: Tensor, c: Tensor, c_before: Tensor, of_h: Tensor, of_c: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Return the gradients of an LSTM's gates (N, 4H), before they were activated, and of the c it came from."""
+        """Return the gradients of an LSTM's gates (N, 4H) before activation, and of the previous c."""
         i, f, g, o = self.each(gates)
         bent = ops.tanh(c)
         of_c = of_c + of_h * o * (1 - bent * bent)
@@ -327,7 +327,7 @@ class Network(nn.Cell):
         return frames, frames + refined, ops.transpose(ops.squeeze(self.gate(read), 2), (1, 0))
 
     def projected(self, mel: Tensor) -> Tensor:
-        """Return what LSTM 1 takes from the frame before, its bias included: (T, N, 4H)."""
+        """Return the part of LSTM 1's gates that comes from the previous frame, with its bias: (T, N, 4H)."""
         moved = ops.transpose(mel, (2, 0, 1))
         before = ops.concat((ops.zeros_like(moved[:1]), moved[:-1]), 0)
         lstm1 = self.decoder.lstm1
@@ -335,7 +335,7 @@ class Network(nn.Cell):
         return of_frame.reshape(before.shape[0], before.shape[1], -1)
 
     def decode(self, mel: Tensor, memory: Tensor, lengths: Tensor) -> Tensor:
-        """Run the loop over frames: (T, N, H + embedding), the second LSTM's states beside the contexts."""
+        """Run the loop over frames: (T, N, H + embedding), the second LSTM's states concatenated with the contexts."""
         lstm1, lstm2, attention = self.decoder.lstm1, self.decoder.lstm2, self.attention
         keys, kernel, places, mask = attention(memory, lengths)
         weight1 = ops.concat((lstm1.w_ih[:, self.taken :], lstm1.w_hh), 1)
@@ -351,7 +351,7 @@ INPUTS, TARGETS, OUTPUTS = ("text", "text_length", "mel"), ("mel", "mel_length")
 
 
 def build(sizes: dict[str, Any]) -> nn.Cell:
-    """Return the network with whatever weights MindSpore gives it."""
+    """Return the network; its weights are loaded later."""
     return Network(sizes)
 
 
@@ -361,12 +361,12 @@ def variables(network: nn.Cell) -> dict[str, Parameter]:
 
 
 class Loss(nn.Cell):
-    """Squared errors of both spectrograms and the gate's cross-entropy, plain means: padding counts."""
+    """Squared errors of both spectrograms and the gate's cross-entropy, plain means that include padding."""
 
     def construct(self, mel: Tensor, mel_post: Tensor, gate: Tensor, target: Tensor, length: Tensor) -> Tensor:
         ended = ops.cast(ops.arange(gate.shape[1]).reshape(1, -1) >= length.reshape(-1, 1) - 1, gate.dtype)
         squared = ops.square(mel - target).mean() + ops.square(mel_post - target).mean()
-        # max(x, 0) - x y + log(1 + exp(-|x|)): nothing overflows.
+        # max(x, 0) - x y + log(1 + exp(-|x|)), which does not overflow.
         entropy = ops.relu(gate) - gate * ended + ops.log1p(ops.exp(-ops.abs(gate)))
         return squared + entropy.mean()
 
