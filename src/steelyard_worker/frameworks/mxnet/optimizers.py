@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def update_rule(spec: Optimizer, named: dict[str, Parameter]) -> Any:
-    """Return an object with `step(batch_size)` over the trainable parameters, whose gradients `backward` has written."""
+    """Return an object with `step(batch_size)` over the trainable parameters, with gradients from `backward`."""
     rule = Reference(spec, named) if spec.implementation == "reference" else _native(spec, named)
     return Clipped(rule, spec.clip, list(named.values())) if spec.clip else rule
 

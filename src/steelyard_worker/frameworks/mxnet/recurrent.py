@@ -26,9 +26,9 @@ class Lstm(HybridBlock):
 
 
 class Bidirectional(HybridBlock):
-    """Both directions over the valid steps: (T, N, width), lengths (N,) -> two of (T, N, hidden), 0 beyond the lengths.
+    """Both directions over the valid steps: (T, N, width), lengths (N,) -> two of (T, N, hidden), 0 after the lengths.
 
-    The fused operator heeds lengths with cuDNN only and ignores them on CPU without a word (P-25); sequences are turned round
+    The fused operator uses lengths with cuDNN only and ignores them on CPU without an error (P-25), so sequences are reversed
     instead.
     """
 
@@ -43,7 +43,7 @@ class Bidirectional(HybridBlock):
 
 
 def named_by_prefix(network: HybridBlock) -> dict[str, Parameter]:
-    """Map canonical names to parameters where prefixes carry the canonical dotted names; LSTMs' second biases are left out."""
+    """Map canonical names to parameters by the prefixes of their blocks, without the second biases of LSTMs."""
     found = {}
     for path, parameter in network.collect_params().items():
         where, _, name = path.rpartition(".")

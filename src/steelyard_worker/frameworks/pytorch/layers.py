@@ -32,7 +32,7 @@ def uninitialised() -> Iterator[None]:
 
 
 def named_by_module(network: nn.Module) -> dict[str, Tensor]:
-    """Map canonical names to tensors where modules carry the canonical dotted names; norms are renamed."""
+    """Map canonical names to tensors of modules with canonical dotted names; norms are renamed."""
     found: dict[str, Tensor] = {}
     for path, module in network.named_modules():
         own = dict(module.named_parameters(recurse=False)) | dict(module.named_buffers(recurse=False))
