@@ -9,11 +9,11 @@ from steelyard_worker.certify import _perturbation
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_a_changed_array_keeps_its_precision(dtype: str) -> None:
+def test_a_perturbed_array_has_the_same_precision(dtype: str) -> None:
     assert _perturbation(4, 1e-3)("weights/a", np.ones(5, dtype)).dtype == dtype
 
 
-def test_changes_are_as_large_as_asked_for_and_another_for_every_variant_and_name() -> None:
+def test_perturbations_have_the_requested_size_and_differ_by_variant_and_name() -> None:
     array = np.full(10_000, 3.0)
     changed = [_perturbation(variant, 1e-3)(name, array) for variant, name in ((1, "a"), (2, "a"), (1, "b"))]
     for each in changed:
@@ -24,5 +24,5 @@ def test_changes_are_as_large_as_asked_for_and_another_for_every_variant_and_nam
 
 
 @pytest.mark.parametrize(("variant", "array"), [(0, np.ones(3)), (1, np.arange(3))])
-def test_the_plain_run_and_whole_numbers_stay_as_they_are(variant: int, array: np.ndarray) -> None:
+def test_variant_zero_and_integers_are_not_perturbed(variant: int, array: np.ndarray) -> None:
     np.testing.assert_array_equal(_perturbation(variant, 1e-3)("a", array), array)

@@ -28,7 +28,7 @@ def job(**changes):
     rate=st.floats(1e-9, 1),
     inputs=st.sampled_from([("pipeline",), ("cached",), ("pipeline", "cached")]),
 )
-def test_a_job_survives_its_line(trial, rate, inputs):
+def test_a_job_is_the_same_after_writing_and_reading_its_line(trial, rate, inputs):
     sent = job(trial=trial, optimizer=Optimizer("sgd", rate), plan=Plan(inputs=inputs))
     assert protocol.from_line(protocol.to_line(sent)) == sent
 
@@ -53,13 +53,13 @@ def test_events_come_back_in_order(tmp_path):
     assert [(e["event"], e["t_ns"]) for e in protocol.read_events(path)] == [("hello", 0), ("done", 1)]
 
 
-def test_a_last_line_cut_short_by_a_kill_is_left_out(tmp_path):
+def test_an_incomplete_last_line_is_ignored(tmp_path):
     path = tmp_path / protocol.EVENTS
     path.write_text('{"v": 1, "event": "hello", "t_ns": 0}\n{"v": 1, "eve')
     assert [e["event"] for e in protocol.read_events(path)] == ["hello"]
 
 
-def test_a_damaged_line_in_the_middle_is_named(tmp_path):
+def test_a_damaged_line_in_the_middle_is_an_error_with_its_number(tmp_path):
     path = tmp_path / protocol.EVENTS
     path.write_text('garbage\n{"v": 1, "event": "done", "t_ns": 0}\n')
     with pytest.raises(ValueError, match="line 1"):
