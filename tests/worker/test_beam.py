@@ -1,4 +1,4 @@
-"""Beam search: against every possible sentence where the beam is wide enough, against the greedy choice where it is one wide."""
+"""Beam search: compared with all possible sentences if the beam is wide enough, and with the greedy choice if it has width 1."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from steelyard_worker.beam import Beam
 
 PAD, UNKNOWN, BEGIN, END = range(4)
-WORDS = 7  # three of them besides the marks
+WORDS = 7  # three words and the special ones
 FREE = [word for word in range(WORDS) if word not in (PAD, BEGIN)]
 
 seeds = st.integers(0, 2**32 - 1)
 
 
 def chain(seed: int, sentences: int = 1):
-    """Logarithmic probabilities of a word given the one before, another table for every sentence."""
+    """Return log-probabilities of a word given the previous one, with a different table for every sentence."""
     table = np.random.default_rng(seed).standard_normal((sentences, WORDS, WORDS)) * 2
     return table - np.log(np.exp(table).sum(axis=2, keepdims=True))
 

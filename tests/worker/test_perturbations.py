@@ -1,4 +1,4 @@
-"""The noise of a certificate's runs: seeded, relative, and in the array's own precision, which every framework can hold."""
+"""The perturbations of a certificate's runs: seeded, relative, and in the precision of the array."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The process border: jobs and events survive it, damage and unknown versions are named."""
+"""The protocol between the processes: jobs and events are transferred unchanged, damage and unknown versions are reported."""
 
 import json
 

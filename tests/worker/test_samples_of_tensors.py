@@ -1,4 +1,4 @@
-"""Of a large tensor a certificate looks at fixed places: the same in every framework, spread over all of it."""
+"""Certificates compare large tensors at fixed positions, the same in every framework and spread over the whole tensor."""
 
 from __future__ import annotations
 

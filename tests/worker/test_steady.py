@@ -1,4 +1,4 @@
-"""Warm or not, and how many steps: the online rules of a process."""
+"""Detection of the steady state and the number of counted steps."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Named arrays survive the trip between interpreters bit for bit, or the folder is refused."""
+"""Named arrays are exchanged bit for bit, and damaged folders are refused."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""BERT as data: parameters and costs of the published sizes, drawn batches, and what is kept of an evaluated batch."""
+"""BERT as data: parameters and costs of the published sizes, synthetic batches, and predictions."""
 
 import math
 
@@ -12,7 +12,7 @@ from steelyard_worker.network import Network, describe
 
 FOLDER = WORKER / "workloads" / "bert"
 PRESETS = tomllib.loads((FOLDER / "spec.toml").read_text(encoding="utf-8"))["presets"]
-# Workload specification, sections 3.2 and 3.3: trainable scalars, multiply-accumulates of one sample.
+# Trainable scalars and forward multiply-accumulates of one sample.
 COUNTS = {
     "wikitext": (110_106_428, 11_654_831_616),
     "cn-wiki": (102_882_442, 11_510_539_776),

@@ -105,7 +105,7 @@ def test_a_typical_utterance_has_180_letters_in_635_output_frames(workload):
 
 def test_predictions_are_the_best_class_of_every_frame_and_are_scored_up_to_the_end(workload):
     network = workload.network(workload.preset("tiny"))
-    # "HI", the frames in between blank; what stands beyond the fourth output frame is not heard.
+    # "HI", with blank frames in between; frames after the fourth are ignored.
     heard = np.array([[9, 9, 0, 10, 5]])
     batch = {"frames": np.array([7], np.int32), "transcript": np.array([[9, 10, 0]], np.int32)}
     predictions = network.predictions({"logits": np.eye(29, dtype=np.float32)[heard]}, batch)

@@ -1,4 +1,4 @@
-"""GoogLeNet as data: published counts of all its variants, extents rounded up, branches in their order."""
+"""GoogLeNet as data: published counts of all its variants, extents rounded up, order of the branches."""
 
 from __future__ import annotations
 

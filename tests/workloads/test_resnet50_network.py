@@ -78,7 +78,7 @@ def test_only_networks_of_many_classes_predict_five() -> None:
 
 def test_the_true_class_is_among_five_if_fewer_than_five_score_better() -> None:
     logits = np.tile(np.arange(8, dtype=np.float32), (4, 1))
-    logits[2] = 0  # all alike: the first five classes are the five
+    logits[2] = 0  # all scores are equal, so the first five classes are the five
     logits[3] = np.nan
     found = classification.with_five({"logits": logits}, {"label": np.array([3, 2, 4, 0], np.int32)})
     assert found["among_five"].tolist() == [1, 0, 1, 0]

@@ -1,4 +1,4 @@
-"""Tacotron 2 as data: parameters and costs of the published sizes, drawn batches, and what is kept of an evaluated batch."""
+"""Tacotron 2 as data: parameters and costs of the published sizes, synthetic batches, and predictions."""
 
 import math
 
@@ -13,7 +13,7 @@ from steelyard_worker.network import Network, describe, load
 FOLDER = WORKER / "workloads" / "tacotron2"
 SPEC = tomllib.loads((FOLDER / "spec.toml").read_text(encoding="utf-8"))
 PRESETS = SPEC["presets"]
-# Workload specification, sections 3.2 and 3.3: trainable scalars, multiply-accumulates of one sample.
+# Trainable scalars and forward multiply-accumulates of one sample.
 COUNTS = {"ljspeech": (26_081_105, 12_434_398_464), "tiny": (65_309, 1_289_088)}
 
 

@@ -1,4 +1,4 @@
-"""VGG-16: published counts, biases where there is no batch norm, the flattened image, what is decayed and frozen."""
+"""VGG-16: published counts, biases without batch norm, the flattened image, decayed and frozen tensors."""
 
 from __future__ import annotations
 
