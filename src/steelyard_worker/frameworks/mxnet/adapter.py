@@ -1,4 +1,4 @@
-"""MXNet: settings of the process and input pipeline; `training`, imported once the environment is set, has the training step."""
+"""MXNet: settings of the process and input pipeline; `trainer`, imported once the environment is set, has the training step."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from steelyard_worker.batches import Source
     from steelyard_worker.frameworks.base import Array
-    from steelyard_worker.frameworks.mxnet.training import Trainer
+    from steelyard_worker.frameworks.mxnet.trainer import Trainer
     from steelyard_worker.network import Network
     from steelyard_worker.protocol import Optimizer, Settings
 
@@ -44,7 +44,7 @@ class Adapter:
         optimizer: Optimizer,
     ) -> Trainer:  # fmt: skip
         """Build the block and load the canonical weights into it."""
-        from steelyard_worker.frameworks.mxnet.training import Trainer
+        from steelyard_worker.frameworks.mxnet.trainer import Trainer
 
         self._graphs = self.compilations()
         self._trainer = Trainer(self._settings, implementation, sizes, network, weights, optimizer)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from steelyard_worker.batches import Batch, Source
-    from steelyard_worker.frameworks.mxnet.training import Trainer
+    from steelyard_worker.frameworks.mxnet.trainer import Trainer
 
 # The engine accepts steps as fast as Python issues them, and every queued step holds its batch in memory.
 QUEUED_STEPS = 4
