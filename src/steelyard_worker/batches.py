@@ -64,7 +64,7 @@ class Source:
 class Steps:
     """The training batches as a sequence for a framework's own loader: item i is the whole batch of step i.
 
-    With one item a batch a loader keeps the order of the run, whatever the number of its worker processes.
+    Because an item is a whole batch, the order of the run is preserved with any number of worker processes.
     """
 
     def __init__(self, source: Source) -> None:

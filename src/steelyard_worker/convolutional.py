@@ -79,10 +79,10 @@ class Layers:
 
 def window(x: Extent, kernel: int | Pair, stride: int, padding: int | Pair = 0, ceil: bool = False) -> Extent:
     """Return the extent after a sliding window, rounded down unless `ceil`; ValueError if the window does not fit."""
-    (rows, columns), (above, beside) = pair(kernel), pair(padding)
+    (rows, columns), (vertical, horizontal) = pair(kernel), pair(padding)
     spare = stride - 1 if ceil else 0
-    height = (x.height + 2 * above - rows + spare) // stride + 1
-    width = (x.width + 2 * beside - columns + spare) // stride + 1
+    height = (x.height + 2 * vertical - rows + spare) // stride + 1
+    width = (x.width + 2 * horizontal - columns + spare) // stride + 1
     if min(height, width) < 1:
         message = f"a window of {rows}x{columns} does not fit into an image of {x.height}x{x.width} at this layer"
         raise ValueError(message)

@@ -23,7 +23,7 @@ INDEX = "index.json"
 BYTES = "tensors.bin"
 
 
-def turned(matrix: np.ndarray[Any, Any], dtype: str = "") -> np.ndarray[Any, Any]:
+def transposed(matrix: np.ndarray[Any, Any], dtype: str = "") -> np.ndarray[Any, Any]:
     """Return the transpose of a matrix as a contiguous copy, aligned so that frameworks can share its memory.
 
     It is copied tile by tile, so that each tile stays in the cache; NumPy reads a large matrix across its rows.

@@ -45,7 +45,7 @@ def all_sentences(longest: int):
 def read(row):
     words = [int(word) for word in row[1:] if word != PAD]
     assert row[0] == BEGIN
-    assert words == row[1 : 1 + len(words)].tolist(), "padding stands behind the words"
+    assert words == row[1 : 1 + len(words)].tolist(), "only padding may follow the words"
     return words
 
 

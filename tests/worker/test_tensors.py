@@ -34,7 +34,7 @@ def test_arrays_are_the_same_after_writing_and_reading(tmp_path_factory, content
 @given(shape=st.tuples(st.integers(1, 300), st.integers(1, 600)), dtype=st.sampled_from(["", "<f8"]))
 def test_a_transposed_matrix_is_contiguous_and_aligned(shape, dtype):
     matrix = np.arange(np.prod(shape), dtype="<f4").reshape(shape)
-    found = tensors.turned(matrix, dtype)
+    found = tensors.transposed(matrix, dtype)
     assert found.dtype == (dtype or "<f4")
     assert found.flags.c_contiguous
     assert found.ctypes.data % tensors.ALIGNMENT == 0

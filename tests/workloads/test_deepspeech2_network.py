@@ -55,8 +55,8 @@ def test_weight_decay_applies_to_every_trained_tensor(workload):
 
 def test_initial_recurrent_weights_are_bounded_by_the_inverse_root_of_the_width(workload, tmp_path, monkeypatch):
     monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path))
-    drawn = weights.initialise(workload.network(workload.preset("tiny")).parameters, 1)
-    bias = tensors.read(drawn)["rnn1.backward.b"]
+    synthetic = weights.initialise(workload.network(workload.preset("tiny")).parameters, 1)
+    bias = tensors.read(synthetic)["rnn1.backward.b"]
     assert 0.9 * 32**-0.5 < np.abs(bias).max() <= 32**-0.5
 
 
@@ -67,8 +67,8 @@ def batch(request, workload):
 
 
 def test_synthetic_batches_have_the_shapes_and_types_of_the_inputs(batch):
-    network, drawn = batch
-    assert {name: (array.shape, array.dtype.name) for name, array in drawn.items()} == {
+    network, synthetic = batch
+    assert {name: (array.shape, array.dtype.name) for name, array in synthetic.items()} == {
         each.name: ((6, *each.shape), each.dtype) for each in network.inputs
     }
 
@@ -81,8 +81,8 @@ def test_half_of_a_synthetic_batch_has_full_length_and_some_utterances_are_short
 
 
 def test_synthetic_utterances_are_zero_after_their_end(batch):
-    drawn = batch[1]
-    for spectrogram, frames, transcript, letters in zip(*drawn.values(), strict=True):
+    synthetic = batch[1]
+    for spectrogram, frames, transcript, letters in zip(*synthetic.values(), strict=True):
         assert not spectrogram[:, :, frames:].any()
         assert spectrogram[:, :, frames - 1].any()
         assert not transcript[letters:].any()
@@ -90,17 +90,17 @@ def test_synthetic_utterances_are_zero_after_their_end(batch):
 
 
 def test_every_synthetic_transcript_can_be_aligned(batch):
-    drawn = batch[1]
-    transcript = drawn["transcript"]
+    synthetic = batch[1]
+    transcript = synthetic["transcript"]
     doubled = ((transcript[:, 1:] == transcript[:, :-1]) & (transcript[:, 1:] > 0)).sum(1)
-    assert (drawn["transcript_length"] + doubled <= (drawn["frames"] + 1) // 2).all()
+    assert (synthetic["transcript_length"] + doubled <= (synthetic["frames"] + 1) // 2).all()
 
 
 def test_a_typical_utterance_has_180_letters_in_635_output_frames(workload):
     network = workload.network(workload.preset("librispeech"))
-    drawn = network.draw(np.random.default_rng(1), 1)
-    predictions = network.predictions({"logits": np.zeros((1, 635, 29), np.float32)}, drawn)
-    assert (drawn["transcript_length"].item(), predictions["lengths"].item()) == (180, 635)
+    synthetic = network.draw(np.random.default_rng(1), 1)
+    predictions = network.predictions({"logits": np.zeros((1, 635, 29), np.float32)}, synthetic)
+    assert (synthetic["transcript_length"].item(), predictions["lengths"].item()) == (180, 635)
 
 
 def test_predictions_are_the_best_class_of_every_frame_and_are_scored_up_to_the_end(workload):

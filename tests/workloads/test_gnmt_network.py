@@ -55,15 +55,17 @@ def test_shorter_sentences_have_the_published_cost(workload):
 @pytest.mark.parametrize(("preset", "bound"), [("wmt16", 0.1), ("tiny", 0.1 * 32**0.5)])
 def test_the_bound_of_initial_values_depends_on_the_width(workload, preset, bound):
     initial = {each.name: each.initial for each in workload.network(workload.preset(preset)).parameters}
-    drawn = {name: each for name, each in initial.items() if name not in ("attention.b", "attention.g")}
-    assert [float(each.removeprefix("uniform:")) for each in drawn.values()] == pytest.approx([bound] * len(drawn))
+    synthetic = {name: each for name, each in initial.items() if name not in ("attention.b", "attention.g")}
+    assert [float(each.removeprefix("uniform:")) for each in synthetic.values()] == pytest.approx(
+        [bound] * len(synthetic)
+    )
 
 
 def test_initial_attention_has_no_bias_and_the_inverse_root_of_the_width_as_its_scale(workload, tmp_path, monkeypatch):
     monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path))
-    drawn = tensors.read(weights.initialise(workload.network(workload.preset("tiny")).parameters, 1))
-    assert not drawn["attention.b"].any()
-    assert drawn["attention.g"] == pytest.approx([32**-0.5])
+    synthetic = tensors.read(weights.initialise(workload.network(workload.preset("tiny")).parameters, 1))
+    assert not synthetic["attention.b"].any()
+    assert synthetic["attention.g"] == pytest.approx([32**-0.5])
 
 
 @pytest.fixture(scope="module", params=["tiny", "wmt16"])
@@ -73,8 +75,8 @@ def batch(request, workload):
 
 
 def test_synthetic_batches_have_the_shapes_and_types_of_the_inputs(batch):
-    network, drawn = batch
-    assert {name: (array.shape, array.dtype.name) for name, array in drawn.items()} == {
+    network, synthetic = batch
+    assert {name: (array.shape, array.dtype.name) for name, array in synthetic.items()} == {
         each.name: ((7, *each.shape), each.dtype) for each in network.inputs
     }
 
@@ -89,14 +91,14 @@ def test_the_first_half_of_a_synthetic_batch_has_full_length_and_the_rest_is_sho
 
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_synthetic_sentences_have_begin_and_end_and_padding_after_the_end(batch, side):
-    network, drawn = batch
+    network, synthetic = batch
     vocabulary = network.inputs[0].high
-    for number, sentence in enumerate(drawn[side].tolist()):
+    for number, sentence in enumerate(synthetic[side].tolist()):
         words, padding = sentence[: sentence.index(END)], sentence[sentence.index(END) + 1 :]
         assert words[0] == BEGIN
         assert all(END < word < vocabulary for word in words[1:])
         assert set(padding) <= {PAD}
-        assert side == "target" or drawn["source_length"][number] == len(words) + 1
+        assert side == "target" or synthetic["source_length"][number] == len(words) + 1
 
 
 def test_predictions_count_the_words_after_the_first_without_padding(workload):
@@ -116,8 +118,8 @@ def test_predictions_count_the_words_after_the_first_without_padding(workload):
 
 def test_the_perplexity_of_a_uniform_network_is_the_size_of_its_vocabulary(workload):
     network = workload.network(workload.preset("tiny"))
-    drawn = network.draw(np.random.default_rng(1), 4)
-    predictions = network.predictions({"logits": np.zeros((4, 11, 200), np.float32)}, drawn)
+    synthetic = network.draw(np.random.default_rng(1), 4)
+    predictions = network.predictions({"logits": np.zeros((4, 11, 200), np.float32)}, synthetic)
     assert metrics.score("translation", predictions)["perplexity"] == pytest.approx(200)
 
 

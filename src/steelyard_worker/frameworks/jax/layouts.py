@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from steelyard_worker.tensors import turned
+from steelyard_worker.tensors import transposed
 
 if TYPE_CHECKING:
     from steelyard_worker.frameworks.base import Array
@@ -20,7 +20,7 @@ def to_native(kind: str, array: Array, dtype: str) -> Array:
     """Return a contiguous copy of a canonical tensor in JAX's layout and the precision of the run."""
     axes = NATIVE_AXES.get(kind)
     if axes == (1, 0):
-        return turned(array, dtype)
+        return transposed(array, dtype)
     return np.array(array if axes is None else np.transpose(array, axes), dtype, order="C")
 
 

@@ -57,11 +57,11 @@ class Recurrence:
         def step(
             affine: Affine, w_ih: jax.Array, carry: Any, at: tuple[jax.Array, jax.Array | None]
         ) -> tuple[Any, jax.Array]:
-            (h, c), (given, kept) = carry, at
+            (h, c), (given, inside) = carry, at
             z = affine("gates", h)
             h, c = cell(z if early else z + given @ w_ih, c)
-            if kept is not None:
-                h, c = h * kept, c * kept
+            if inside is not None:
+                h, c = h * inside, c * inside
             return (h, c), h
 
         added, given = (x @ w_ih + b, None) if early else (b, x)
@@ -108,29 +108,29 @@ def _recorded(
     """Return all outputs, and what every matrix was multiplied with at every step: name -> (T, N, in)."""
 
     def body(carry: Any, at: Any) -> tuple[Any, Any]:
-        (added, given), taken = at, {}
+        (added, given), factors = at, {}
 
         def affine(name: str, value: jax.Array) -> jax.Array:
-            taken[name] = value
+            factors[name] = value
             return value @ weights[name] + added[name]
 
         carry, out = step(affine, shared, carry, given)
-        return carry, (out, taken)
+        return carry, (out, factors)
 
     return lax.scan(body, start, (added, inputs), reverse=backward, unroll=unroll)[1]
 
 
 def _onward(step: Step, backward: bool, unroll: int, weights: Any, *rest: Any) -> tuple[Any, Any]:
-    outputs, pull, taken = jax.vjp(partial(_recorded, step, backward, unroll, weights), *rest, has_aux=True)
-    return outputs, (pull, taken)
+    outputs, pull, factors = jax.vjp(partial(_recorded, step, backward, unroll, weights), *rest, has_aux=True)
+    return outputs, (pull, factors)
 
 
-def _back(step: Step, backward: bool, unroll: int, kept: Any, cotangent: Any) -> tuple[Any, ...]:
+def _back(step: Step, backward: bool, unroll: int, residuals: Any, cotangent: Any) -> tuple[Any, ...]:
     """Return the gradients: a summand has the gradient of its product; a matrix has that gradient times the recorded factors."""
     del step, backward, unroll
-    pull, taken = kept
+    pull, factors = residuals
     of_added, *others = pull(cotangent)
-    of_weights = {name: jnp.tensordot(taken[name], of_added[name], ((0, 1), (0, 1))) for name in taken}
+    of_weights = {name: jnp.tensordot(factors[name], of_added[name], ((0, 1), (0, 1))) for name in factors}
     return of_weights, of_added, *others
 
 

@@ -68,7 +68,9 @@ class AdamW(nn.Cell):
         super().__init__()
         self.first_beta, self.second_beta = spec.beta1, spec.beta2
         self.rate, self.epsilon = update_scalars.adam_constants(spec)
-        self.kept = tuple(1 - spec.learning_rate * spec.weight_decay if name in spec.decay else 1.0 for name in named)
+        self.factors = tuple(
+            1 - spec.learning_rate * spec.weight_decay if name in spec.decay else 1.0 for name in named
+        )
         self.tensors = ParameterTuple(tuple(named.values()))
         self.first = self.tensors.clone(prefix="first", init="zeros")
         self.second = self.tensors.clone(prefix="second", init="zeros")
@@ -83,8 +85,8 @@ class AdamW(nn.Cell):
         rate = (self.rate * ops.sqrt(1 - powers[1]) / (1 - powers[0])).astype("float32")
         for i in range(len(self.tensors)):
             p = self.tensors[i]
-            if self.kept[i] < 1:
-                ops.assign(p, p * self.kept[i])
+            if self.factors[i] < 1:
+                ops.assign(p, p * self.factors[i])
             self.update(
                 p,
                 self.first[i],

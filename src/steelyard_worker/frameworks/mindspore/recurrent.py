@@ -38,13 +38,13 @@ class Bidirectional(nn.Cell):
     def __init__(self, width: int, hidden: int) -> None:
         super().__init__()
         self.onward, self.back = Lstm(width, hidden), Lstm(width, hidden)
-        self.turned = ops.ReverseSequence(seq_dim=0, batch_dim=1)
+        self.reverse = ops.ReverseSequence(seq_dim=0, batch_dim=1)
 
     def construct(self, steps: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         inside = ops.arange(steps.shape[0]).reshape(-1, 1) < lengths.reshape(1, -1)
-        kept = ops.expand_dims(ops.cast(inside, steps.dtype), 2)
-        back = self.turned(self.back(self.turned(steps, lengths)), lengths)
-        return self.onward(steps) * kept, back * kept
+        mask = ops.expand_dims(ops.cast(inside, steps.dtype), 2)
+        back = self.reverse(self.back(self.reverse(steps, lengths)), lengths)
+        return self.onward(steps) * mask, back * mask
 
 
 def named_by_cell_and_direction(network: nn.Cell) -> dict[str, Parameter]:

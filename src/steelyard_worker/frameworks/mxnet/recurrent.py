@@ -37,8 +37,8 @@ class Bidirectional(HybridBlock):
         self.onward, self.back = Lstm(f"{name}.forward", width, hidden), Lstm(f"{name}.backward", width, hidden)
 
     def hybrid_forward(self, F: Any, steps: Any, lengths: Any) -> tuple[Any, Any]:
-        turned = F.SequenceReverse(steps, lengths, use_sequence_length=True)
-        back = F.SequenceReverse(self.back(turned), lengths, use_sequence_length=True)
+        flipped = F.SequenceReverse(steps, lengths, use_sequence_length=True)
+        back = F.SequenceReverse(self.back(flipped), lengths, use_sequence_length=True)
         return tuple(F.SequenceMask(half, lengths, use_sequence_length=True) for half in (self.onward(steps), back))
 
 

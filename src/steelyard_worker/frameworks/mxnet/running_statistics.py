@@ -44,8 +44,8 @@ class RunningStatistics:
     def _unbiased(self, name: str, biased: Array) -> Array:
         layer, wide = self._layers[name], biased.astype(np.float64)
         # The operator stores the momentum as float32 in every precision.
-        kept = float(np.float32(layer.momentum)) ** self._steps
-        unbiased = wide + (wide - kept * self._initial[name]) / (layer.count - 1)
+        weight_of_initial = float(np.float32(layer.momentum)) ** self._steps
+        unbiased = wide + (wide - weight_of_initial * self._initial[name]) / (layer.count - 1)
         return np.asarray(unbiased, biased.dtype)
 
     @contextmanager

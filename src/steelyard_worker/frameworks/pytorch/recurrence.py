@@ -18,13 +18,13 @@ class Deferred:
     """
 
     def __init__(self, weight: Tensor, added: Tensor) -> None:
-        self._taken: list[Tensor] = []
+        self._factors: list[Tensor] = []
         self._matrix = weight.detach().t()
-        self._added = iter(_Gradient.apply(weight, added, self._taken).unbind())
+        self._added = iter(_Gradient.apply(weight, added, self._factors).unbind())
 
     def __call__(self, value: Tensor) -> Tensor:
         if torch.is_grad_enabled():
-            self._taken.append(value.detach())
+            self._factors.append(value.detach())
         return torch.addmm(next(self._added), value, self._matrix)
 
 
@@ -32,13 +32,13 @@ class _Gradient(torch.autograd.Function):
     """Passes `added` on. Its gradient is that of the products; with the recorded factors it gives the weight's gradient."""
 
     @staticmethod
-    def forward(ctx: Any, weight: Tensor, added: Tensor, taken: list[Tensor]) -> Tensor:
+    def forward(ctx: Any, weight: Tensor, added: Tensor, factors: list[Tensor]) -> Tensor:
         del weight
-        ctx.taken = taken
+        ctx.factors = factors
         return added.view_as(added)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
         (of_products,) = gradients
-        values = torch.cat(ctx.taken)
+        values = torch.cat(ctx.factors)
         return of_products.flatten(0, 1).t() @ values, of_products, None

@@ -43,12 +43,12 @@ class Bidirectional(nn.Module):
         rows = torch.where(inside, lengths - 1 - time, time) * len(lengths) + torch.arange(
             len(lengths), device=steps.device
         )
-        kept = inside.to(steps.dtype)[..., None]
-        back = _taken(self.back(_taken(steps, rows)), rows)
-        return self.onward(steps) * kept, back * kept
+        mask = inside.to(steps.dtype)[..., None]
+        back = _selected(self.back(_selected(steps, rows)), rows)
+        return self.onward(steps) * mask, back * mask
 
 
-def _taken(steps: Tensor, rows: Tensor) -> Tensor:
+def _selected(steps: Tensor, rows: Tensor) -> Tensor:
     """Select rows of (T, N, width) as one long list, whose gradient is a fast sum over rows."""
     return steps.flatten(0, 1).index_select(0, rows.flatten()).view_as(steps)
 

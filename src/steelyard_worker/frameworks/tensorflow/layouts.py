@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from steelyard_worker.tensors import turned
+from steelyard_worker.tensors import transposed
 
 if TYPE_CHECKING:
     from steelyard_worker.frameworks.base import Array
@@ -25,7 +25,7 @@ AXES = {
 def native(kind: str, array: Array) -> Array:
     """Return the array in TensorFlow's layout, contiguous."""
     if AXES.get(kind) == (1, 0):
-        return turned(array)
+        return transposed(array)
     return np.ascontiguousarray(np.transpose(array, AXES[kind]) if kind in AXES else array)
 
 

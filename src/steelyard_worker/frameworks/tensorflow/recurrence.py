@@ -86,21 +86,21 @@ class _Frames:
         arrays = {name: tf.TensorArray(dtype, length).unstack(value) for name, value in over_time.items()}
         sizes = *self.widths, *(weights[name].shape[0] for name in recorded)
 
-        def body(t: tf.Tensor, state: Tensors, kept: tuple[tf.TensorArray, ...]) -> tuple[Any, ...]:
-            place, taken = length - 1 - t if self.backward else t, {}
+        def body(t: tf.Tensor, state: Tensors, stored: tuple[tf.TensorArray, ...]) -> tuple[Any, ...]:
+            place, factors = length - 1 - t if self.backward else t, {}
 
             def affine(name: str, value: tf.Tensor) -> tf.Tensor:
-                taken[name] = value
+                factors[name] = value
                 return tf.matmul(value, weights[name]) + (arrays[name].read(place) if name in arrays else added[name])
 
             state, outputs = self.step(affine, shared, state, arrays[""].read(place) if "" in arrays else None)
-            values = *outputs, *(taken[name] for name in recorded)
-            return t + 1, state, tuple(array.write(place, value) for array, value in zip(kept, values, strict=True))
+            values = *outputs, *(factors[name] for name in recorded)
+            return t + 1, state, tuple(array.write(place, value) for array, value in zip(stored, values, strict=True))
 
-        kept = tuple(tf.TensorArray(dtype, length, element_shape=(samples, size)) for size in sizes)
-        loop = tf.while_loop(lambda t, *_: t < length, body, (0, self.start, kept), maximum_iterations=length)
-        _, state, kept = loop
-        stacked = [array.stack() for array in kept]
+        stored = tuple(tf.TensorArray(dtype, length, element_shape=(samples, size)) for size in sizes)
+        loop = tf.while_loop(lambda t, *_: t < length, body, (0, self.start, stored), maximum_iterations=length)
+        _, state, stored = loop
+        stacked = [array.stack() for array in stored]
         return state, stacked[: len(self.widths)], dict(zip(recorded, stacked[len(self.widths) :], strict=True))
 
     def run_deferred(
@@ -114,12 +114,12 @@ class _Frames:
             weights, added, shared = tf.nest.pack_sequence_as(given, flat)
             with tf.GradientTape(watch_accessed_variables=False) as tape:
                 tape.watch((added, shared))
-                state, outputs, taken = self.run(weights, added, shared, names)
+                state, outputs, factors = self.run(weights, added, shared, names)
             results = [*state, *outputs]
 
             def gradient(*of_results: tf.Tensor) -> list[tf.Tensor]:
                 of_added, of_shared = tape.gradient(results, (added, shared), list(of_results))
-                of_weights = {name: tf.tensordot(taken[name], of_added[name], ((0, 1), (0, 1))) for name in names}
+                of_weights = {name: tf.tensordot(factors[name], of_added[name], ((0, 1), (0, 1))) for name in names}
                 return tf.nest.flatten((of_weights, of_added, of_shared))
 
             return results, gradient

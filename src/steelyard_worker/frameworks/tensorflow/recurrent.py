@@ -69,9 +69,9 @@ class Bidirectional:
 
     def __call__(self, x: tf.Tensor, lengths: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         inside = tf.transpose(tf.sequence_mask(lengths, x.shape[0], x.dtype))[..., None]
-        back = _turned(self._back.every(_turned(x, lengths), backward=False), lengths)
+        back = _reversed(self._back.every(_reversed(x, lengths), backward=False), lengths)
         return self._onward.every(x, backward=False) * inside, back * inside
 
 
-def _turned(x: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
+def _reversed(x: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
     return tf.reverse_sequence(x, lengths, seq_axis=0, batch_axis=1)

@@ -42,12 +42,12 @@ def describe(sizes: dict[str, Any]) -> Network:
 
     # Per token twelve vectors of the width, three of the inner width; per head two attention matrices; scores of masked words.
     tables = 2 * sizes["heads"] * length * length
-    kept = sizes["layers"] * (length * (12 * hidden + 3 * inner) + tables) + 3 * masked * vocabulary
+    stored = sizes["layers"] * (length * (12 * hidden + 3 * inner) + tables) + 3 * masked * vocabulary
 
     def draw(generator: np.random.Generator, batch: int) -> Batch:
         return draw_batch(generator, batch, sizes)
 
-    return Network(tuple(parameters), _inputs(sizes), macs, kept, draw=draw, predictions=predictions)
+    return Network(tuple(parameters), _inputs(sizes), macs, stored, draw=draw, predictions=predictions)
 
 
 def layer_norm(name: str, width: int) -> tuple[Parameter, Parameter]:

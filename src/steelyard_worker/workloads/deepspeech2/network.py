@@ -26,7 +26,7 @@ LETTERS_PER_FRAME = 180 / 635
 
 def describe(sizes: dict[str, Any]) -> Network:
     """Sizes: bins, frames (of the input), transcript (maximal number of letters), channels, hidden, layers, classes, batch."""
-    parameters, macs, kept, channels = list[Parameter](), 0, 0, 1
+    parameters, macs, stored, channels = list[Parameter](), 0, 0, 1
     bins, frames = sizes["bins"], sizes["frames"]
     for number, (kernel, stride, padding) in enumerate(CONVOLUTIONS, 1):
         out, name = sizes["channels"], f"conv{number}"
@@ -35,7 +35,7 @@ def describe(sizes: dict[str, Any]) -> Network:
         bins = (bins + 2 * padding[0] - kernel[0]) // stride[0] + 1
         frames = (frames + 2 * padding[1] - kernel[1]) // stride[1] + 1
         macs += parameters[-5].count * bins * frames
-        kept += 4 * out * bins * frames  # of convolution, batch norm, clip and mask
+        stored += 4 * out * bins * frames  # of convolution, batch norm, clip and mask
         channels = out
     width, hidden = channels * bins, sizes["hidden"]
     for layer in range(1, sizes["layers"] + 1):
@@ -43,12 +43,12 @@ def describe(sizes: dict[str, Any]) -> Network:
         for direction in ("forward", "backward"):
             parameters += _lstm(f"rnn{layer}.{direction}", width, hidden)
             macs += frames * 4 * hidden * (width + hidden)
-            kept += frames * (7 * hidden + width)  # gates, states, input
+            stored += frames * (7 * hidden + width)  # gates, states, input
         width = hidden
     parameters += batch_norm("head.bn", hidden)
     parameters.append(Parameter("head.dense.weight", (sizes["classes"], hidden), "dense", "lecun_uniform_in"))
     macs += frames * sizes["classes"] * hidden
-    return Network(tuple(parameters), _inputs(sizes), macs, kept, frames, draw=_draw(sizes), predictions=predictions)
+    return Network(tuple(parameters), _inputs(sizes), macs, stored, frames, draw=_draw(sizes), predictions=predictions)
 
 
 def output_length(frames: Any) -> Any:

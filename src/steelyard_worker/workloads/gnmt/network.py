@@ -50,13 +50,13 @@ def describe(sizes: dict[str, Any]) -> Network:
     def draw(generator: np.random.Generator, batch: int) -> Batch:
         return _batch(generator, batch, sizes)
 
-    macs, kept = _macs(sizes, encoder, decoder), _activations(sizes)
+    macs, stored = _macs(sizes, encoder, decoder), _activations(sizes)
     beam = Beam(sizes["beam"], BEGIN, END, PAD)
 
     def write(forward: Callable[[Batch], Batch], batch: Batch) -> Batch:
         return translations(forward, batch, beam)
 
-    return Network(tuple(parameters), inputs, macs, kept, draw=draw, predictions=predictions, write=write)
+    return Network(tuple(parameters), inputs, macs, stored, draw=draw, predictions=predictions, write=write)
 
 
 def _encoder(sizes: dict[str, Any]) -> list[Parameter]:

@@ -157,13 +157,15 @@ class Frames(nn.Cell):
             found += (first,)
         if frames >= AT_ONCE:
             grouped = projected[rest:].reshape(-1, AT_ONCE, batch, 4 * self.hidden)
-            kept = ops.zeros((grouped.shape[0], AT_ONCE, batch, read + 11 * self.hidden + mask.shape[1]), memory.dtype)
+            stored = ops.zeros(
+                (grouped.shape[0], AT_ONCE, batch, read + 11 * self.hidden + mask.shape[1]), memory.dtype
+            )
             t = ops.zeros((), mindspore.int32)
             while t < grouped.shape[0]:
                 state, some = self.some(state, ops.gather(grouped, t, 0), AT_ONCE, matrices)
-                kept = ops.tensor_scatter_update(kept, t.reshape(1, 1), ops.expand_dims(some, 0))
+                stored = ops.tensor_scatter_update(stored, t.reshape(1, 1), ops.expand_dims(some, 0))
                 t = t + 1
-            found += (kept.reshape(frames - rest, batch, -1),)
+            found += (stored.reshape(frames - rest, batch, -1),)
         every = ops.concat(found, 0)
         return every[:, :, :read], every[:, :, read:]
 
@@ -176,8 +178,8 @@ class Frames(nn.Cell):
             gates1 = projected[t] + self.times(ops.concat((context, h1), 1), weight1)
             h1, c1, gates1 = self.cell(gates1, c1)
             h2, c2, gates2 = self.cell(self.times(ops.concat((h1, h2), 1), weight2) + bias2, c2)
-            matched = self.matched(self.times(h2, query), keys, kernel, self.windows(seen, places))
-            share = ops.softmax(self.times(matched, v).reshape(mask.shape) + mask, -1)
+            features = self.features(self.times(h2, query), keys, kernel, self.windows(seen, places))
+            share = ops.softmax(self.times(features, v).reshape(mask.shape) + mask, -1)
             context = ops.bmm(ops.expand_dims(share, 1), memory).reshape(context.shape)
             seen = seen + share
             found += (ops.concat((h2, context, h1, c1, c2, gates1, gates2, share), 1),)
@@ -190,11 +192,11 @@ class Frames(nn.Cell):
         c = f * c + i * g
         return o * ops.tanh(c), c, ops.concat((i, f, g, o), 1)
 
-    def matched(self, asked: Tensor, keys: Tensor, kernel: Tensor, windows: Tensor) -> Tensor:
+    def features(self, projected_query: Tensor, keys: Tensor, kernel: Tensor, windows: Tensor) -> Tensor:
         """Return tanh(query (N, units) + keys (N * L, units) + kernel over windows (N * L, window)): (N * L, units)."""
-        asked = ops.expand_dims(asked, 1)
-        located = (keys + self.times(windows, kernel)).reshape(asked.shape[0], -1, asked.shape[2])
-        return ops.tanh(asked + located).reshape(keys.shape)
+        projected_query = ops.expand_dims(projected_query, 1)
+        located = (keys + self.times(windows, kernel)).reshape(projected_query.shape[0], -1, projected_query.shape[2])
+        return ops.tanh(projected_query + located).reshape(keys.shape)
 
     def windows(self, seen: Tensor, places: Tensor) -> Tensor:
         """Return the window of the location kernel at every position: (N, L) -> (N * L, window)."""
@@ -219,9 +221,9 @@ class Frames(nn.Cell):
         h1, c1, c2 = saved[:, :, :hidden], saved[:, :, hidden : 2 * hidden], saved[:, :, 2 * hidden : 3 * hidden]
         gates1, gates2 = saved[:, :, 3 * hidden : 7 * hidden], saved[:, :, 7 * hidden : 11 * hidden]
         share = saved[:, :, 11 * hidden :]
-        asked = self.times(h2.reshape(-1, hidden), query).reshape(frames, batch, units)
+        projected_query = self.times(h2.reshape(-1, hidden), query).reshape(frames, batch, units)
         seen = ops.cumsum(self.before(share), 0)
-        inputs = (gates1, gates2, c1, self.before(c1), c2, self.before(c2), asked, share, seen, of_read)
+        inputs = (gates1, gates2, c1, self.before(c1), c2, self.before(c2), projected_query, share, seen, of_read)
         zeros, flat = self.zeros(c1[0]), keys.reshape(-1, units)
         state = (zeros, zeros, zeros, zeros, self.zeros(context[0]), self.zeros(mask), self.zeros(flat), self.zeros(v))
         state, found = (*state, self.zeros(kernel)), ()
@@ -230,15 +232,15 @@ class Frames(nn.Cell):
             grouped = ()
             for each in inputs:
                 grouped += (each[rest:].reshape(-1, AT_ONCE, batch, each.shape[2]),)
-            kept = ops.zeros((frames // AT_ONCE, AT_ONCE, batch, 8 * hidden + units + width), memory.dtype)
+            stored = ops.zeros((frames // AT_ONCE, AT_ONCE, batch, 8 * hidden + units + width), memory.dtype)
             t = ops.zeros((), mindspore.int32) + frames // AT_ONCE
             while t > 0:
                 t, at = t - 1, ()
                 for each in grouped:
                     at += (ops.gather(each, t, 0),)
                 state, some = self.some_back(state, at, AT_ONCE, matrices)
-                kept = ops.tensor_scatter_update(kept, t.reshape(1, 1), ops.expand_dims(some, 0))
-            found += (kept.reshape(frames - rest, batch, -1),)
+                stored = ops.tensor_scatter_update(stored, t.reshape(1, 1), ops.expand_dims(some, 0))
+            found += (stored.reshape(frames - rest, batch, -1),)
         if rest:
             at = ()
             for each in inputs:
@@ -247,13 +249,13 @@ class Frames(nn.Cell):
             found = (first, *found)
         every = ops.concat(found, 0)
         of_gates1, of_gates2 = every[:, :, : 4 * hidden], every[:, :, 4 * hidden : 8 * hidden].reshape(-1, 4 * hidden)
-        of_asked, of_context = every[:, :, 8 * hidden : -width].reshape(-1, units), every[:, :, -width:]
+        of_projected_query, of_context = every[:, :, 8 * hidden : -width].reshape(-1, units), every[:, :, -width:]
         taken1 = ops.concat((self.before(context), self.before(h1)), 2).reshape(frames * batch, -1)
         taken2 = ops.concat((h1, self.before(h2)), 2).reshape(frames * batch, -1)
         of_memory = ops.bmm(ops.transpose(share, (1, 2, 0)), ops.transpose(of_context, (1, 0, 2)))
         return (
             of_gates1, self.summed(of_gates1.reshape(-1, 4 * hidden), taken1), self.summed(of_gates2, taken2), of_gates2.sum(0),
-            self.summed(of_asked, h2.reshape(-1, hidden)), state[7], of_memory, state[6].reshape(keys.shape), state[8],
+            self.summed(of_projected_query, h2.reshape(-1, hidden)), state[7], of_memory, state[6].reshape(keys.shape), state[8],
             self.zeros(places), self.zeros(mask),
         )  # fmt: skip
 
@@ -264,27 +266,27 @@ class Frames(nn.Cell):
     def some_back(self, state: Tensors, inputs: Tensors, count: int, matrices: Tensors) -> tuple[Tensors, Tensor]:
         """Run backward over `count` frames; return the gradients for earlier frames and those of each frame's own values."""
         weight1, weight2, query, v, memory, keys, kernel, places = matrices
-        gates1, gates2, c1, c1_before, c2, c2_before, asked, share, seen, of_read = inputs
+        gates1, gates2, c1, c1_before, c2, c2_before, projected_query, share, seen, of_read = inputs
         of_h1, of_c1, of_h2, of_c2, of_context, of_seen, of_keys, of_v, of_kernel = state
         found = ()
         for back in range(count):
             t = count - 1 - back
             of_context = of_context + of_read[t][:, self.hidden :]
             windows = self.windows(seen[t], places)
-            matched = self.matched(asked[t], keys, kernel, windows)
+            features = self.features(projected_query[t], keys, kernel, windows)
             of_share = ops.bmm(memory, ops.expand_dims(of_context, 2)).reshape(of_seen.shape) + of_seen
             of_energy = (share[t] * (of_share - (share[t] * of_share).sum(axis=1, keepdims=True))).reshape(-1, 1)
-            of_v = of_v + self.summed(of_energy, matched)
-            of_matched = of_energy * v * (1 - matched * matched)
-            of_keys, of_kernel = of_keys + of_matched, of_kernel + self.summed(of_matched, windows)
-            of_seen = of_seen + self.windows_back(ops.matmul(of_matched, kernel), places)
-            of_asked = of_matched.reshape(asked[t].shape[0], -1, query.shape[0]).sum(axis=1)
-            of_h2 = of_h2 + of_read[t][:, : self.hidden] + ops.matmul(of_asked, query)
+            of_v = of_v + self.summed(of_energy, features)
+            of_features = of_energy * v * (1 - features * features)
+            of_keys, of_kernel = of_keys + of_features, of_kernel + self.summed(of_features, windows)
+            of_seen = of_seen + self.windows_back(ops.matmul(of_features, kernel), places)
+            of_projected_query = of_features.reshape(projected_query[t].shape[0], -1, query.shape[0]).sum(axis=1)
+            of_h2 = of_h2 + of_read[t][:, : self.hidden] + ops.matmul(of_projected_query, query)
             of_gates2, of_c2 = self.cell_back(gates2[t], c2[t], c2_before[t], of_h2, of_c2)
             of_taken2 = ops.matmul(of_gates2, weight2)
             of_h1, of_h2 = of_h1 + of_taken2[:, : self.hidden], of_taken2[:, self.hidden :]
             of_gates1, of_c1 = self.cell_back(gates1[t], c1[t], c1_before[t], of_h1, of_c1)
-            found = (ops.concat((of_gates1, of_gates2, of_asked, of_context), 1), *found)
+            found = (ops.concat((of_gates1, of_gates2, of_projected_query, of_context), 1), *found)
             of_taken1 = ops.matmul(of_gates1, weight1)
             of_context, of_h1 = of_taken1[:, : self.width], of_taken1[:, self.width :]
         return (of_h1, of_c1, of_h2, of_c2, of_context, of_seen, of_keys, of_v, of_kernel), ops.stack(found, 0)

@@ -94,11 +94,11 @@ class Decoder(Precise):
             context, share = self.attend(F, query, seen, *attended)
             return F.concat(h2, context, dim=1), [h1, c1, h2, c2, context, seen + share]
 
-        kept = []
+        outputs = []
         for at in F.SliceChannel(projected, num_outputs=self.frames, axis=0, squeeze_axis=True):
             read, state = step(at, state)
-            kept.append(read)
-        return F.stack(*kept, axis=0)
+            outputs.append(read)
+        return F.stack(*outputs, axis=0)
 
     def prepared(self, F: Any, memory: Any, lengths: Any, weights: dict[str, Any]) -> tuple[Any, ...]:
         """Return memory, keys (N, L, units), the location kernel (units, window), v, and the mask (N, L) as a summand."""

@@ -158,8 +158,8 @@ class Network:
         start = tuple(
             tf.zeros((batch, size), mel.dtype) for size in (hidden, hidden, hidden, hidden, width, characters)
         )
-        _, kept = recurrence.loop(step, weights, added, None, shared, start, (hidden, width))
-        return tf.transpose(tf.concat(kept, 2), (1, 0, 2))
+        _, read = recurrence.loop(step, weights, added, None, shared, start, (hidden, width))
+        return tf.transpose(tf.concat(read, 2), (1, 0, 2))
 
 
 INPUTS = ("text", "text_length", "mel")

@@ -42,9 +42,9 @@ def describe(sizes: dict[str, Any]) -> Network:
         ]
         macs += out * features
     label = Input("label", (), "int32", high=sizes["classes"])
-    kept = 0 if sizes["freeze_backbone"] else activations
+    stored = 0 if sizes["freeze_backbone"] else activations
     return Network(
-        tuple(parameters), (image, label), macs, kept, predictions=classification.predictions(sizes["classes"])
+        tuple(parameters), (image, label), macs, stored, predictions=classification.predictions(sizes["classes"])
     )
 
 
