@@ -33,7 +33,7 @@ def describe(sizes: dict[str, Any]) -> Network:
 
 
 def block(name: str, width: int, hidden: int) -> list[Parameter]:
-    """Attention and perceptron, each after a layer norm. The bias of the keys shifts all scores of a query equally: no effect."""
+    """Attention and perceptron, each after a layer norm. The keys' bias has a gradient of zero: it shifts all scores equally."""
     attention = [each for part in ("query", "key", "value", "out") for each in dense(f"{name}.{part}", width, width)]
     parts = [
         Parameter(each.name, each.shape, each.kind, each.initial, zero_gradient=each.name == f"{name}.key.bias")

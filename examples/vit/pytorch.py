@@ -1,4 +1,4 @@
-"""A small vision transformer in PyTorch: modules named as the canonical tensors are."""
+"""A small vision transformer in PyTorch: modules with the canonical names."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ INPUTS = ("image",)
 
 
 def build(sizes: dict[str, Any]) -> nn.Module:
-    """Return the network with whatever weights PyTorch gives it."""
+    """Return the network; its weights are loaded later."""
     return Network(sizes)
 
 

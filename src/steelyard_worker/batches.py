@@ -1,4 +1,4 @@
-"""Prepared arrays -> the i-th batch, the same in every framework, in any process of a framework's own loader."""
+"""Batches from prepared arrays: batch i is the same in every framework and in every worker process of a loader."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Split:
-    """Memory-mapped samples. `image` uint8 (N,C,H,W) becomes float32 by the (C,256) table `lookup`; others pass."""
+    """Memory-mapped samples.
+
+    `image`, uint8 (N, C, H, W), is decoded to float32 by the table `lookup` (C, 256); other inputs are returned as stored.
+    """
 
     arrays: dict[str, np.ndarray[Any, Any]]
     lookup: np.ndarray[Any, Any] | None
@@ -29,7 +32,7 @@ class Split:
         return len(next(iter(self.arrays.values())))
 
     def take(self, rows: np.ndarray[Any, Any]) -> Batch:
-        """Return the named rows, decoded: {input: array (len(rows), ...)}."""
+        """Return the samples at `rows`, decoded: {input: array (len(rows), ...)}."""
         return {name: self._decode(name, array[rows]) for name, array in self.arrays.items()}
 
     def _decode(self, name: str, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -50,7 +53,7 @@ class Source:
 
     @property
     def steps_per_epoch(self) -> int:
-        """Whole batches in one pass over the training split."""
+        """Number of whole batches in one pass over the training split."""
         return len(self.split) // int(self.order.shape[1])
 
     def batch(self, step: int) -> Batch:
@@ -58,14 +61,30 @@ class Source:
         return self.split.take(self.order[step % len(self.order)])
 
 
+class Steps:
+    """The training batches as a sequence for a framework's own loader: item i is the whole batch of step i.
+
+    Because an item is a whole batch, the order of the run is preserved with any number of worker processes.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    def __len__(self) -> int:
+        return len(self._source.order)
+
+    def __getitem__(self, step: int) -> Batch:
+        return self._source.batch(int(step))
+
+
 def open_source(data: Data) -> Source:
-    """Map the training split and its order."""
+    """Open the training split and its order, memory-mapped."""
     order = tensors.read(Path(data.order))["order"]
     return Source(_open_split(data, "train"), order)
 
 
 def evaluation_batches(data: Data, batch: int) -> Iterator[Batch]:
-    """Yield the test split in order, in whole batches; the last incomplete one is dropped (P-52)."""
+    """Yield the test split in order, in whole batches; an incomplete last batch is dropped (P-52)."""
     split = _open_split(data, "test")
     count = min(len(split), data.evaluation_limit or len(split))
     for start in range(0, count - batch + 1, batch):
@@ -73,7 +92,7 @@ def evaluation_batches(data: Data, batch: int) -> Iterator[Batch]:
 
 
 def synthetic_batch(data: Data) -> Batch:
-    """Return the one seeded batch."""
+    """Return the seeded synthetic batch."""
     return {name: np.array(array) for name, array in tensors.read(Path(data.synthetic)).items()}
 
 

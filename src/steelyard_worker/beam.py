@@ -1,7 +1,7 @@
-"""Beam search over a network that foretells the next word: the same for every framework, whose forward pass is all that differs.
+"""Beam search over a network that predicts the next word; frameworks differ only in the forward pass that they provide.
 
-The network sees a whole target at once and looks back only, so that one pass over what is written so far scores the next word.
-That costs a pass per word and hypothesis: for judging, not for serving.
+The network processes a whole target at once and never uses later words, so one pass over the words so far scores the next one.
+That costs one pass per word and hypothesis, which is acceptable for an evaluation but not for production.
 """
 
 from __future__ import annotations
@@ -21,21 +21,23 @@ if TYPE_CHECKING:
 
 @dataclass
 class _Hypotheses:
-    """`width` of them for each of `count` sentences; all but `targets` are (width, count)."""
+    """`width` hypotheses for each of `count` sentences; all arrays except `targets` are (width, count)."""
 
-    targets: Integers  # (width, count, longest), begun and padded
-    likelihoods: Floats  # logarithmic, of the whole; -inf where there is no such hypothesis
-    lengths: np.ndarray[Any, Any]  # words after the beginning, the end among them
+    targets: Integers  # (width, count, longest), with the begin word, padded
+    likelihoods: Floats  # logarithm for the whole hypothesis; -inf where there is none
+    lengths: np.ndarray[Any, Any]  # number of words, the end word included, without the begin word
     ended: np.ndarray[Any, Any]
 
-    def takes_part(self, k: int) -> bool:
-        """Whether hypothesis k of any sentence is there and goes on."""
+    def is_open(self, k: int) -> bool:
+        """Return whether hypothesis k of any sentence exists and has not ended."""
         return not (self.ended[k] | np.isneginf(self.likelihoods[k])).all()
 
 
 @dataclass(frozen=True)
 class Beam:
-    """`width` hypotheses a sentence; `normalisation` is the alpha of Wu et al. 2016, equation 14, without its coverage term."""
+    """`width` hypotheses per
+    sentence; `normalisation` is the alpha of Wu et al. 2016, equation 14, without its coverage term.
+    """
 
     width: int
     begin: int
@@ -44,38 +46,39 @@ class Beam:
     normalisation: float = 0.6
 
     def search(self, score: Score, count: int, longest: int) -> Integers:
-        """Return the best hypothesis of each of `count` sentences, int32 (count, longest): begun, ended where it was, padded.
+        """Return the best hypothesis of each of `count` sentences, int32 (count, longest): begin word, words, end word if any,
+        padding.
 
-        `score(targets, place)` maps targets int32 (count, longest) to the logarithmic probabilities (count, vocabulary) of the
-        word at `place`, given those before it. The vocabulary has more words than the beam is wide.
+        `score(targets, place)` maps targets int32 (count, longest) to the log-probabilities (count, vocabulary) of the word at
+        `place`, given the words before it. The vocabulary must be larger than the beam.
         """
         shape = (self.width, count)
         targets = np.full((*shape, longest), self.pad, np.int32)
         targets[:, :, 0] = self.begin
         likelihoods = np.full(shape, -np.inf)
-        likelihoods[0] = 0.0  # all begin alike: one of them is enough
+        likelihoods[0] = 0.0  # all hypotheses start the same, so one is enough
         found = _Hypotheses(targets, likelihoods, np.zeros(shape, np.int64), np.zeros(shape, bool))
         for place in range(1, longest):
-            if not any(found.takes_part(k) for k in range(self.width)):
+            if not any(found.is_open(k) for k in range(self.width)):
                 break
             found = self._best(found, *self._continuations(score, found, place), place)
         best = self._normalised(found.likelihoods, found.lengths).argmax(axis=0)
         return np.asarray(found.targets[best, np.arange(count)])
 
     def _continuations(self, score: Score, found: _Hypotheses, place: int) -> tuple[Floats, Integers]:
-        """Return likelihoods and words (count, width, width): for every hypothesis its best next words."""
+        """Return likelihoods and words (count, width, width): the best next words of every hypothesis."""
         width, count = found.likelihoods.shape
         likelihoods = np.full((count, width, width), -np.inf)
         words = np.full((count, width, width), self.pad, np.int32)
         for k in range(width):
-            if found.takes_part(k):
+            if found.is_open(k):
                 scores = score(found.targets[k], place)
-                scores[:, [self.pad, self.begin]] = -np.inf  # nothing taught the network that these are no words
+                scores[:, [self.pad, self.begin]] = -np.inf  # the network was not trained to exclude these
                 words[:, k] = np.argpartition(scores, -width, axis=1)[:, -width:]
                 likelihoods[:, k] = found.likelihoods[k][:, None] + np.take_along_axis(scores, words[:, k], axis=1)
             ended = found.ended[k]
             likelihoods[ended, k], words[ended, k] = -np.inf, self.pad
-            likelihoods[ended, k, 0] = found.likelihoods[k, ended]  # what has ended stays as it is
+            likelihoods[ended, k, 0] = found.likelihoods[k, ended]  # ended hypotheses do not change
         return likelihoods, words
 
     def _best(self, found: _Hypotheses, likelihoods: Floats, words: Integers, place: int) -> _Hypotheses:
@@ -86,7 +89,7 @@ class Beam:
         parents, rows = (chosen // width).T, np.arange(count)
         word = np.take_along_axis(words.reshape(count, -1), chosen, axis=1).T
         targets = found.targets[parents, rows]
-        targets[:, :, place] = word  # after an end that is padding
+        targets[:, :, place] = word  # padding after an end
         return _Hypotheses(
             targets,
             np.take_along_axis(likelihoods.reshape(count, -1), chosen, axis=1).T,

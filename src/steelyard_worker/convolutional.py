@@ -1,7 +1,7 @@
-"""Follow an image through the layers of a convolutional network, as data: its extent, the tensors met, the cost so far.
+"""Describe a convolutional network layer by layer: the extent of the image, the tensors, and the cost.
 
-Every `network.py` of blocks "convolution without bias, batch norm, ReLU" may use it; a convolution is `<name>.conv.weight`,
-its batch norm `<name>.bn`.
+For networks of blocks "convolution without bias, batch norm, ReLU". The convolution of a block is `<name>.conv.weight`, its
+batch norm `<name>.bn`.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 Pair = tuple[int, int]
-# What is kept of a convolution, a batch norm and a ReLU for the backward pass: each one's output.
-KEPT = 3
+# Activations stored for the backward pass of a block: the outputs of convolution, batch norm and ReLU.
+STORED = 3
 
 
 @dataclass(frozen=True)
 class Extent:
-    """What one sample looks like between two layers."""
+    """Shape of one sample between two layers."""
 
     channels: int
     height: int
@@ -30,7 +30,7 @@ class Extent:
 
 @dataclass(frozen=True)
 class Step:
-    """Convolution, batch norm, ReLU: `out` channels; kernel, stride and padding as (vertical, horizontal) or one number."""
+    """A block with `out` channels; kernel, stride and padding are (vertical, horizontal) or one number."""
 
     out: int
     kernel: int | Pair = 1
@@ -41,7 +41,8 @@ class Step:
 class Layers:
     """Collects `parameters` in network order, `macs`, the multiply-accumulates of one sample's forward pass, and `activations`.
 
-    `initial` is the distribution of kernels. Shifts of batch norms start at zero, or along a ramp up to `beta` over the channels.
+    `initial` is the distribution of kernels. Shifts of batch norms are initialised with zero, or with a ramp up to `beta` over
+    the channels.
     """
 
     def __init__(self, initial: str, beta: float = 0.0) -> None:
@@ -50,7 +51,7 @@ class Layers:
         self._initial, self._beta = initial, beta
 
     def block(self, name: str, x: Extent, step: Step, initial: str = "") -> Extent:
-        """Convolution, batch norm, ReLU -> the extent after it; `initial` replaces the network's distribution."""
+        """Add a block and return the extent after it; `initial` replaces the network's distribution."""
         rows, columns = pair(step.kernel)
         shape = (step.out, x.channels, rows, columns)
         self.parameters.append(Parameter(f"{name}.conv.weight", shape, "conv", initial or self._initial))
@@ -60,36 +61,36 @@ class Layers:
         ]
         seen = window(x, step.kernel, step.stride, step.padding)
         self.macs += step.out * x.channels * rows * columns * seen.height * seen.width
-        self.activations += KEPT * step.out * seen.height * seen.width
+        self.activations += STORED * step.out * seen.height * seen.width
         return replace(seen, channels=step.out)
 
     def branch(self, name: str, x: Extent, *steps: Step) -> Extent:
-        """Blocks one after the other, `<name>.step1` and so on."""
+        """Add blocks in sequence, `<name>.step1` and so on, and return the extent after them."""
         for number, step in enumerate(steps, 1):
             x = self.block(f"{name}.step{number}", x, step)
         return x
 
     def dense(self, name: str, features: int, out: int, initial: str) -> None:
-        """Dense layer with a bias that starts at zero."""
+        """Add a dense layer; its bias is initialised with zero."""
         self.parameters.append(Parameter(f"{name}.weight", (out, features), "dense", initial))
         self.parameters.append(Parameter(f"{name}.bias", (out,), "bias", "constant:0"))
         self.macs += out * features
 
 
 def window(x: Extent, kernel: int | Pair, stride: int, padding: int | Pair = 0, ceil: bool = False) -> Extent:
-    """Where a sliding window leads, rounded down unless `ceil`; channels stay. A window that fits nowhere is a ValueError."""
-    (rows, columns), (above, beside) = pair(kernel), pair(padding)
+    """Return the extent after a sliding window, rounded down unless `ceil`; ValueError if the window does not fit."""
+    (rows, columns), (vertical, horizontal) = pair(kernel), pair(padding)
     spare = stride - 1 if ceil else 0
-    height = (x.height + 2 * above - rows + spare) // stride + 1
-    width = (x.width + 2 * beside - columns + spare) // stride + 1
+    height = (x.height + 2 * vertical - rows + spare) // stride + 1
+    width = (x.width + 2 * horizontal - columns + spare) // stride + 1
     if min(height, width) < 1:
-        message = f"a window of {rows}x{columns} does not fit an image that is {x.height}x{x.width} by then"
+        message = f"a window of {rows}x{columns} does not fit into an image of {x.height}x{x.width} at this layer"
         raise ValueError(message)
     return Extent(x.channels, height, width)
 
 
 def concatenated(branches: Iterable[Extent]) -> Extent:
-    """Branches of one block side by side in channels; extents that differ are a ValueError."""
+    """Return the extent of branches concatenated along the channels; ValueError if their extents differ."""
     first, *others = branches
     if any((other.height, other.width) != (first.height, first.width) for other in others):
         message = "branches of different extents cannot be concatenated"
@@ -98,5 +99,5 @@ def concatenated(branches: Iterable[Extent]) -> Extent:
 
 
 def pair(number: int | Pair) -> Pair:
-    """(vertical, horizontal) of one number or of two."""
+    """Return (vertical, horizontal), also for one number."""
     return (number, number) if isinstance(number, int) else number

@@ -1,6 +1,6 @@
-"""The only place that reads the clock: step times of one process, with warm-up and counted blocks kept apart.
+"""Step times of one process, with separate warm-up and counted blocks; only this module reads the clock.
 
-Inside a block nothing is read back from the device: one synchronisation at each end, one time stamp per step between.
+Within a block nothing is read back from the device: there is one synchronisation at each end and one time stamp per step.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 
     Clock = Callable[[], int]
 
-# Blocks of the warm-up are short, so that a compilation inside one is seen soon.
+# Blocks of the warm-up are short, so that a compilation in one is noticed soon.
 WARMUP_BLOCK_STEPS = 5
-# A cached phase starts in a process that is warm already: only the change of input has to settle.
+# A cached phase starts in a process that is already warm, so only the change of input needs a warm-up.
 CACHED_WARMUP_STEPS = 10
 
 monotonic: Clock = time.perf_counter_ns
 
 
 def clock_of(adapter: Adapter) -> Clock:
-    """Return the process's clock: the machine's, or the scripted one that a fake framework brings."""
+    """Return the clock of the process: the machine's, or the scripted one of a fake framework."""
     return getattr(adapter, "scripted_clock", monotonic)
 
 
@@ -44,7 +44,8 @@ def clock_of(adapter: Adapter) -> Clock:
 class Block:
     """Consecutive steps between two synchronisations.
 
-    `stamps_ns[i]` is the clock when step i's call had returned: for diagnosis, as calls may return before the work is done.
+    `stamps_ns[i]` is the clock when the call of step i returned. It is for diagnosis only, as calls may return before the work
+    is done.
     """
 
     start_ns: int
@@ -54,7 +55,7 @@ class Block:
 
 
 def time_block(trainer: Trainer, feed: Iterator[Any], steps: int, clock: Clock) -> Block:
-    """Time `steps` optimizer steps; fetching a batch from the feed counts, as users pay for it."""
+    """Time `steps` optimizer steps; fetching batches from the feed is included, as it is part of real training."""
     stamps, handles, step = array("q"), [], trainer.step
     trainer.synchronise()
     start = clock()
@@ -67,7 +68,7 @@ def time_block(trainer: Trainer, feed: Iterator[Any], steps: int, clock: Clock) 
 
 
 class Recorder:
-    """Turn blocks into events; stamps and losses go to binary files, which are the stored form already."""
+    """Turns blocks into events; stamps and losses go to binary files."""
 
     def __init__(self, folder: Path, events: EventWriter) -> None:
         self._samples = (folder / SAMPLES).open("ab")
@@ -76,7 +77,7 @@ class Recorder:
         self.steps = 0
 
     def keep(self, trainer: Trainer, block: Block, source: str, phase: str) -> None:
-        """Store one block outside the timed region, its losses read back now; a loss that is no number ends the trial."""
+        """Read back the losses of a block and store it, outside the timed region; a loss that is not finite ends the trial."""
         losses = trainer.losses(block.handles)
         for file, values in ((self._samples, block.stamps_ns), (self._losses, losses)):
             file.write(values.tobytes())
@@ -131,7 +132,7 @@ def measure(
 
 @dataclass
 class _Session:
-    """What the phases of one process share."""
+    """State that the phases of one process share."""
 
     schedule: Schedule
     network: Network
@@ -145,7 +146,7 @@ class _Session:
         self.clock = clock_of(self.adapter)
 
     def first_step(self, feed: Iterator[Any], source: str, spawned_ns: int) -> None:
-        """Time the first step alone: compilation, allocation and autotuning happen here, and users pay for them."""
+        """Time the first step alone: it includes compilation, allocation and autotuning, which users wait for."""
         block = time_block(self.trainer, feed, 1, self.clock)
         self.start_s = (self.clock() - spawned_ns) / 1e9 if spawned_ns else block.elapsed_ns / 1e9
         self.events.write(
@@ -217,7 +218,7 @@ class _Session:
             self.recorder.keep(self.trainer, block, "pipeline", "training")
 
     def evaluate(self, job: Job) -> None:
-        """Keep the predictions on the test split, to be judged by the metric; steps trained so far are said with them."""
+        """Store the predictions on the test split for the metric, with the number of steps trained so far."""
         began = self.clock()
         parts = [self._predict(batch) for batch in batches.evaluation_batches(job.data, job.case.batch)]
         predictions = {name: np.concatenate([part[name] for part in parts]) for name in (parts[0] if parts else ())}

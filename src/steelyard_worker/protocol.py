@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TextIO
 
 from steelyard_worker import records
-from steelyard_worker.case import Case, Optimizer, Settings  # noqa: F401, TC001
+from steelyard_worker.case import Case  # noqa: TC001 - read when a job is built from JSON
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

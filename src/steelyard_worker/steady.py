@@ -1,4 +1,4 @@
-"""When is a process warm? pyperf's two-window test on step times, and the optimal number of counted steps. Pure."""
+"""Detection of the steady state by pyperf's two-window test on step times, and the optimal number of counted steps. Pure."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ WINDOW = 20
 
 
 def is_steady(step_ns: Sequence[int]) -> bool:
-    """Compare the last two windows of step times as pyperf does for values.
+    """Compare the last two windows of step times, as pyperf does with values.
 
-    Steady when the older window's first value is no outlier (above Q3 + 1.5 IQR), the mean moved by -50 %..+10 %
+    Steady if the first value of the older window is not an outlier (above Q3 + 1.5 IQR), the mean moved by -50 %..+10 %
     and the median absolute deviation by at most 10 % of the median, Q1 and Q3 by at most 5 %. With fewer than 2 * WINDOW
     values the windows shrink, to no fewer than 5 values each.
     """
@@ -36,7 +36,7 @@ def is_steady(step_ns: Sequence[int]) -> bool:
 
 
 def counted_steps(start_s: float, step_s: float, noise_ratio: float, low: int, high: int) -> int:
-    """Return the number of steps per process that costs least for a given precision.
+    """Return the cheapest number of steps per process for a given precision.
 
     Kalibera & Jones 2013: n = sqrt((cost of a start / cost of a step) * (s_step / s_process)^2), clipped to [low, high].
     """

@@ -1,6 +1,6 @@
-"""Named arrays in one folder: `index.json` and one flat little-endian file that is memory-mapped, never copied.
+"""Named arrays in one folder: `index.json` and one flat little-endian file, which is memory-mapped.
 
-Weights, prepared data and dumped tensors all travel in this form, between interpreters with different NumPys.
+Weights, prepared data and dumped tensors are exchanged in this form between interpreters with different versions of NumPy.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ INDEX = "index.json"
 BYTES = "tensors.bin"
 
 
-def turned(matrix: np.ndarray[Any, Any], dtype: str = "") -> np.ndarray[Any, Any]:
-    """Return the transpose of (rows, columns) as a contiguous copy, made a tile at a time and aligned for frameworks to take.
+def transposed(matrix: np.ndarray[Any, Any], dtype: str = "") -> np.ndarray[Any, Any]:
+    """Return the transpose of a matrix as a contiguous copy, aligned so that frameworks can share its memory.
 
-    NumPy walks a large matrix against the grain of its memory; a tile stays in the cache, and its rows in few pages.
+    It is copied tile by tile, so that each tile stays in the cache; NumPy reads a large matrix across its rows.
     """
     found = aligned(matrix.shape[::-1], dtype or matrix.dtype)
     rows, columns = TILE
@@ -37,7 +37,7 @@ def turned(matrix: np.ndarray[Any, Any], dtype: str = "") -> np.ndarray[Any, Any
 
 
 def aligned(shape: tuple[int, ...], dtype: np.dtype[Any] | str) -> np.ndarray[Any, Any]:
-    """Return an unwritten array that begins at a multiple of `ALIGNMENT`; NumPy's own begin at any multiple of 16."""
+    """Return an uninitialised array at an address that is a multiple of `ALIGNMENT`; NumPy guarantees a multiple of 16 only."""
     size = int(np.prod(shape)) * np.dtype(dtype).itemsize
     memory = np.empty(size + ALIGNMENT, np.uint8)
     begin = -memory.ctypes.data % ALIGNMENT
@@ -45,7 +45,7 @@ def aligned(shape: tuple[int, ...], dtype: np.dtype[Any] | str) -> np.ndarray[An
 
 
 class Writer:
-    """Append arrays of any size one after the other; `close` writes the index last, so a folder is whole or not there."""
+    """Append arrays of any size. `close` writes the index last, so an incomplete folder has no index and is not readable."""
 
     def __init__(self, folder: Path, meta: Mapping[str, Any] | None = None) -> None:
         self._folder = Path(folder)
@@ -56,23 +56,23 @@ class Writer:
         self._entries: dict[str, dict[str, Any]] = {}
 
     def add(self, name: str, array: np.ndarray[Any, Any]) -> None:
-        """Append one array (any dtype NumPy can name, any shape)."""
+        """Append one array of any dtype and shape."""
         little = np.asarray(array)
         little = np.ascontiguousarray(little, dtype=little.dtype.newbyteorder("<")).reshape(little.shape)
         self.begin(name, little.dtype.str, little.shape)
         self.extend(little)
 
     def begin(self, name: str, dtype: str, shape: Iterable[int]) -> None:
-        """Start an array whose bytes follow by `extend`, so that it never has to be in memory whole."""
+        """Start an array whose rows are appended by `extend`, so that it need not fit into memory."""
         self._file.write(b"\0" * (-self._file.tell() % ALIGNMENT))
         self._entries[name] = {"dtype": dtype, "shape": list(shape), "offset": self._file.tell()}
 
     def extend(self, rows: np.ndarray[Any, Any]) -> None:
-        """Append the next rows (C order) of the array started last."""
+        """Append rows, in C order, to the array started last."""
         self._file.write(np.ascontiguousarray(rows).reshape(-1).data)
 
     def close(self) -> Path:
-        """Flush the bytes, then publish the index; the folder is returned."""
+        """Flush the bytes, then write the index; return the folder."""
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()
@@ -83,12 +83,12 @@ class Writer:
         return self._folder
 
     def abandon(self) -> None:
-        """Close without an index: the folder stays unreadable."""
+        """Close without an index, so that the folder is not readable."""
         self._file.close()
 
 
 def write(folder: Path, tensors: Mapping[str, np.ndarray[Any, Any]], meta: Mapping[str, Any] | None = None) -> Path:
-    """Write a whole set of arrays; returns the folder."""
+    """Write a set of arrays; return the folder."""
     writer = Writer(folder, meta)
     for name, array in tensors.items():
         writer.add(name, array)
@@ -104,17 +104,17 @@ def read(folder: Path) -> dict[str, np.ndarray[Any, Any]]:
 
 
 def read_meta(folder: Path) -> dict[str, Any]:
-    """Return what the writer said about the arrays."""
+    """Return the writer's `meta` of the arrays."""
     meta: dict[str, Any] = read_index(folder)["meta"]
     return meta
 
 
 def read_index(folder: Path) -> dict[str, Any]:
-    """Return the index; ValueError names the folder when it is missing, damaged or of an unknown format."""
+    """Return the index; ValueError with the folder's name if it is missing, damaged or of an unknown format."""
     try:
         index: dict[str, Any] = json.loads((Path(folder) / INDEX).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        message = f"{folder} holds no readable tensor index ({error})."
+        message = f"{folder} has no readable tensor index ({error})."
         raise ValueError(message) from error
     if index.get("format") != FORMAT:
         message = f"{folder} has tensor format {index.get('format')!r}; this version reads format {FORMAT}."

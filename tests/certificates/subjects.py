@@ -36,7 +36,8 @@ def candidate(
     initial = weights.initialise(network.parameters, seed)
     case = Case(
         workload=workload, preset=preset, sizes=wanted.sizes, specification=known.specification(wanted), data={},
-        optimizer=optimizer, framework=framework, settings=Settings(mode or driver.default_mode, threads=1), seed=seed,
+        optimizer=optimizer, framework=framework, seed=seed,
+        settings=driver.complete(Settings(mode or driver.default_mode, threads=1)),
     )  # fmt: skip
     job = Job(
         kind="certify", case=case, workload_folder=str(known.folder), weights=str(initial),

@@ -18,8 +18,8 @@ from steelyard.certificates.scales import measure_changes, measure_scales
 from steelyard.certificates.sentences import CAUSES
 from steelyard.certificates.tensors import places
 from steelyard.errors import UserError
+from steelyard_worker.case import Optimizer
 from steelyard_worker.network import Network, Parameter
-from steelyard_worker.protocol import Optimizer
 
 KEYS = list(places(dumps()[0], NETWORK))
 seeds = st.integers(0, 2**32)

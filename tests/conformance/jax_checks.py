@@ -3,22 +3,26 @@
 import itertools
 from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import tomllib
 from jax import lax
 
 import steelyard_worker
 from steelyard_worker import network
 from steelyard_worker.batches import Source, Split
+from steelyard_worker.case import Optimizer, Settings
 from steelyard_worker.frameworks.jax import convolution, layers, layouts, optimizers, pooling
 from steelyard_worker.frameworks.jax.adapter import Adapter
 from steelyard_worker.frameworks.jax.recurrence import Recurrence
-from steelyard_worker.protocol import Optimizer, Settings
 
 HERE = Path(__file__).parent
-WORKLOADS = Path(steelyard_worker.__file__).parent / "workloads"
+WORKER = Path(steelyard_worker.__file__).parent
+WORKLOADS = WORKER / "workloads"
+FRAMEWORK = tomllib.loads((WORKER / "frameworks" / "jax" / "framework.toml").read_text(encoding="utf-8"))
 GRADIENTS = (0.5, -0.2, 0.3)
 IMAGES = {"channels": 3, "image": 32, "width": 8, "stem": "seed", "classes": 10, "batch": 4}
 WORDS = {
@@ -32,9 +36,15 @@ def draw(*shape):
     return np.random.default_rng(3).standard_normal(shape)
 
 
+def adapter_of(mode="jit", knobs=None, **settings):
+    """Return an adapter, its knobs at their defaults where none are given."""
+    defaults = {name: knob["default"] for name, knob in FRAMEWORK["knobs"].items()}
+    return Adapter(Settings(mode=mode, knobs=defaults | (knobs or {}), **settings))
+
+
 def trainer(workload="lstm-imdb", sizes=WORDS, optimizer=None, **settings):
     """Return (adapter, trainer, one canonical batch) with random weights."""
-    adapter = Adapter(Settings(**{"mode": "jit", **settings}))
+    adapter = adapter_of(**{"mode": "jit", **settings})
     described = network.describe(WORKLOADS / workload, sizes)
     weights = {p.name: (0.1 * draw(*p.shape)).astype("f4") for p in described.parameters}
     weights |= {p.name: np.ones(p.shape, "f4") for p in described.parameters if p.kind == "running_var"}
@@ -68,18 +78,18 @@ def rule(name, **constants):
 def check_settings_are_read_back_from_jax():
     """First of all checks: XLA reads its environment once in a process."""
     asked = {"convolution": "matmul", "recurrence": "hoisted", "unroll": 2}
-    found = Adapter(Settings(mode="jit", threads=3, deterministic=True, knobs=asked)).applied()
+    found = adapter_of(threads=3, deterministic=True, knobs=asked).applied()
     expected = {"mode": "jit", "device": "cpu", "threads": 3, "precision": "float32", "deterministic": True}
     assert {**found, **expected, **asked} == found, found
 
 
 def check_every_formulation_is_told_apart():
     for formulation in ("auto", "xla", "matmul"):
-        applied = Adapter(Settings(mode="jit", knobs={"convolution": formulation})).applied()
+        applied = adapter_of(knobs={"convolution": formulation}).applied()
         assert applied["convolution"] == formulation, applied
     for formulation, unroll in itertools.product(("auto", "deferred", "checkpointed", "scan", "hoisted"), (1, 4)):
         knobs = {"recurrence": formulation, "unroll": unroll}
-        applied = Adapter(Settings(mode="no-jit", knobs=knobs)).applied()
+        applied = adapter_of("no-jit", knobs).applied()
         assert {**applied, **knobs, "mode": "no-jit"} == applied, applied
 
 
@@ -304,3 +314,26 @@ def check_ctc_agrees_with_counting_all_paths():
     loss = network.load(WORKLOADS / "deepspeech2", "jax").loss
     found = jax.jit(jax.value_and_grad(lambda logits, batch: loss({"logits": logits}, batch)))
     network.load(HERE, "ctc_golden").compare(found)
+
+
+def check_settings_without_effect_are_reported():
+    """A configuration that JAX does not take, and formulations that do not do what their names say."""
+    before = jax.config.jax_disable_jit, jax.config.jax_enable_x64
+    jax.config.update("jax_disable_jit", False)
+    jax.config.update("jax_enable_x64", False)
+    with mock.patch.object(jax.config, "update"):
+        found = adapter_of("no-jit", precision="float64").applied()
+    jax.config.update("jax_disable_jit", before[0])
+    jax.config.update("jax_enable_x64", before[1])
+    assert (found["mode"], found["precision"]) == ("jit", "float32"), found
+    adapter = adapter_of(knobs={"convolution": "matmul", "recurrence": "deferred"})
+
+    def library(x, kernel, strides, padding):
+        return lax.conv_general_dilated(
+            x, kernel, strides, [(p, p) for p in padding], dimension_numbers=convolution.LAYOUTS
+        )
+
+    with mock.patch.object(convolution, "by_matmul", library):
+        assert adapter.applied()["convolution"] == "xla"
+    with mock.patch.object(Recurrence, "resolved", lambda self, *_: replace(self, formulation="scan")):
+        assert adapter.applied()["recurrence"] == "scan"

@@ -12,8 +12,8 @@ from mindspore import Parameter, Tensor, nn, ops
 
 import steelyard_worker
 from steelyard_worker import network
-from steelyard_worker.frameworks.mindspore import onednn, optimizers, pooling
-from steelyard_worker.protocol import Optimizer
+from steelyard_worker.case import Optimizer, Settings
+from steelyard_worker.frameworks.mindspore import onednn, optimizers, pooling, runtime
 
 HERE = Path(__file__).parent
 WORKLOADS = Path(steelyard_worker.__file__).parent / "workloads"
@@ -116,3 +116,27 @@ def check_networks_with_convolutions_of_either_kind_leave_avx512_alone():
         ):
             onednn.Instructions("auto").decide(SimpleNamespace(parameters=parameters))
         assert left.called == leaves, kind
+
+
+def check_settings_without_effect_are_reported():
+    """A context that does not take the mode, and a oneDNN that keeps AVX-512 although it is to be off."""
+    modes = [runtime.MODES[name] for name in ("graph", "pynative")]
+    before = mindspore.get_context("mode")
+    try:
+        for name, mode in runtime.MODES.items():
+            mindspore.set_context(mode=next(other for other in modes if other != mode))
+            with mock.patch.object(mindspore, "set_context"), mock.patch.object(runtime, "_set_device"):
+                runtime.apply(Settings(name))
+            assert runtime.applied()["mode"] != name
+    finally:
+        mindspore.set_context(mode=before)
+    with (
+        mock.patch.object(onednn, "_effective", return_value=onednn.AVX512),
+        mock.patch.object(onednn, "_leave_avx512_alone"),
+    ):
+        assert onednn.Instructions("off").applied()["avx512"] == "on"
+
+
+def check_native_nesterov_momentum_has_its_declared_form():
+    spec = rule("sgd", momentum=0.9, nesterov=True)
+    np.testing.assert_allclose(trajectory(spec), (0.905, 0.9025, 0.82525), rtol=3e-6)

@@ -3,6 +3,7 @@
 import time
 from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
 import mxnet as mx
 import numpy as np
@@ -10,8 +11,9 @@ from mxnet import autograd, gluon, nd
 
 import steelyard_worker
 from steelyard_worker import network
+from steelyard_worker.case import Optimizer, Settings
 from steelyard_worker.frameworks.mxnet import optimizers
-from steelyard_worker.protocol import Optimizer
+from steelyard_worker.frameworks.mxnet import settings as process
 
 HERE = Path(__file__).parent
 WORKLOADS = Path(steelyard_worker.__file__).parent / "workloads"
@@ -134,3 +136,16 @@ def check_ctc_has_no_float64():
             assert "data type do not match" in str(error), error
         else:
             raise AssertionError(f"CTC of float64 logits runs with {dtype} labels.")
+
+
+def check_settings_without_effect_are_reported():
+    """A block that is not hybridized, one that is not cast, and an engine that was running before it was chosen."""
+    settings = Settings("hybridized", precision="float64")
+    found = process.read_back(settings)
+    assert (found["mode"], found["precision"], found["engine"]) == ("hybridized", "float64", "threaded"), found
+    with mock.patch.object(gluon.HybridBlock, "hybridize", lambda *_, **__: None):
+        assert process.read_back(settings)["mode"] == "imperative"
+    with mock.patch.object(gluon.Block, "cast", lambda *_: None):
+        assert process.read_back(replace(settings, mode="imperative"))["precision"] == "float32"
+    with mock.patch.dict("os.environ", {"MXNET_ENGINE_TYPE": "NaiveEngine"}):
+        assert process.read_back(settings)["engine"] == "threaded"

@@ -2,14 +2,16 @@
 
 import math
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import torch
 
 import steelyard_worker
 from steelyard_worker import network
+from steelyard_worker.case import Optimizer, Settings
 from steelyard_worker.frameworks.pytorch import optimizers
-from steelyard_worker.protocol import Optimizer
+from steelyard_worker.frameworks.pytorch import settings as process
 
 HERE = Path(__file__).parent
 WORKLOADS = Path(steelyard_worker.__file__).parent / "workloads"
@@ -94,3 +96,15 @@ def check_ctc_agrees_with_counting_all_paths():
         return value.detach(), logits.grad
 
     network.load(HERE, "ctc_golden").compare(found)
+
+
+def check_settings_without_effect_are_reported():
+    """A module that is not moved, and a compiler that is switched off by TORCHDYNAMO_DISABLE."""
+    settings = Settings("compiled", precision="float64", knobs={"layout": "channels-last", "tf32": False})
+    found = process.read_back(settings)
+    assert (found["mode"], found["precision"], found["layout"]) == ("compiled", "float64", "channels-last"), found
+    with mock.patch.object(torch.nn.Module, "to", lambda self, *_, **__: self):
+        found = process.read_back(settings)
+    assert (found["precision"], found["layout"]) == ("float32", "channels-first"), found
+    with mock.patch.dict("os.environ", {"TORCHDYNAMO_DISABLE": "1"}):
+        assert process.read_back(settings)["mode"] == "eager"

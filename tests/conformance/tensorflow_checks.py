@@ -3,16 +3,18 @@
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from unittest import mock
 
 import numpy as np
 import tensorflow as tf
 
 import steelyard_worker
 from steelyard_worker import network
-from steelyard_worker.frameworks.tensorflow import layers, layouts, optimizers, pooling, recurrent, trainer
+from steelyard_worker.case import Optimizer, Settings
+from steelyard_worker.frameworks.tensorflow import layers, layouts, optimizers, pooling, recurrent, traced, trainer
+from steelyard_worker.frameworks.tensorflow.adapter import Adapter
 from steelyard_worker.frameworks.tensorflow.recurrence import Recurrence
 from steelyard_worker.network import Network, Parameter
-from steelyard_worker.protocol import Optimizer
 
 HERE = Path(__file__).parent
 WORKLOADS = Path(steelyard_worker.__file__).parent / "workloads"
@@ -45,7 +47,7 @@ def check_the_strict_flavour_gives_the_golden_trajectories():
         (rule("adamw", **DECAYED), (0.9066667, 0.8702288, 0.8190265)),
     ]
     for spec, expected in golden:
-        found = trajectory(Optimizer(**{**vars(spec), "implementation": "strict"}))
+        found = trajectory(Optimizer(**{**vars(spec), "implementation": "reference"}))
         np.testing.assert_allclose(found, expected, rtol=2e-6, err_msg=str(spec))
 
 
@@ -59,7 +61,7 @@ def check_native_rules_and_the_strict_epsilon_hat_form_agree_with_its_golden_tra
         (rule("adamw", **DECAYED), (0.9763474, 0.9615568, 0.9430648)),
     ]
     for spec, expected in golden:
-        strict = Optimizer(**{**vars(spec), "implementation": "strict", "form": "epsilon-hat"})
+        strict = Optimizer(**{**vars(spec), "implementation": "reference", "form": "epsilon-hat"})
         np.testing.assert_allclose(trajectory(strict), expected, rtol=2e-6, err_msg=f"{spec} strict")
         for kernel in ("fused", "keras"):
             for wrap in (tf.function, lambda update: update):
@@ -290,3 +292,33 @@ def check_ctc_agrees_with_counting_all_paths():
     golden = network.load(HERE, "ctc_golden")
     for wrap in (lambda f: f, tf.function, lambda f: tf.function(f, jit_compile=True)):
         golden.compare(wrap(found))
+
+
+def check_settings_without_effect_are_reported():
+    """Functions that run eagerly, formulations that are not used, and kernels of another rule."""
+    chosen = {"onednn": True, "convolution": "matmul", "recurrence": "deferred", "update": "keras", "tf32": False}
+    adapter = Adapter(Settings("graph", knobs=chosen))
+    found = adapter.applied()
+    assert {**found, **chosen, "mode": "graph"} == found, found
+    tf.config.run_functions_eagerly(True)
+    try:
+        assert adapter.applied()["mode"] == "eager"
+    finally:
+        tf.config.run_functions_eagerly(False)
+    with mock.patch.object(layers, "convolve", lambda _, x, weight, *__: tf.nn.conv2d(x, weight, 1, "SAME")):
+        assert adapter.applied()["convolution"] == "library"
+    for other in ("loop", "hoisted"):
+        with mock.patch.object(Recurrence, "resolved", lambda *_, other=other: Recurrence(other)):
+            assert adapter.applied()["recurrence"] == other
+    with mock.patch.object(optimizers, "_keras_rule", optimizers.Fused):
+        assert adapter.applied()["update"] == "fused"
+
+
+def check_automatic_formulations_are_told_from_fixed_ones():
+    for mode, automatic in (("graph", "library"), ("xla", "auto")):
+        knobs = {"onednn": True, "convolution": "auto", "recurrence": "auto", "update": "fused", "tf32": False}
+        adapter = Adapter(Settings(mode, knobs=knobs))
+        assert {**adapter.applied(), **knobs, "mode": mode} == adapter.applied()
+        assert traced.convolution(adapter._variables, "matmul") == automatic
+        with mock.patch.object(Recurrence, "resolved", lambda *_: Recurrence("deferred")):
+            assert adapter.applied()["recurrence"] == "deferred"

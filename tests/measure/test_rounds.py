@@ -118,7 +118,7 @@ def test_when_every_pair_is_decided_no_further_round_begins(tmp_path: Path, monk
     measure(run, monkeypatch)
     assert run.runs_of("fake") == [(1, 0), (2, 0), (3, 0)]
     (verdict,) = run.rankings[-1].verdicts
-    assert verdict.kind == "faster"
+    assert verdict.kind == "better"
 
 
 def _undecidable(framework: str, number: int, attempt: int, source: str) -> float:

@@ -1,4 +1,4 @@
-"""Beam search: against every possible sentence where the beam is wide enough, against the greedy choice where it is one wide."""
+"""Beam search: compared with all possible sentences if the beam is wide enough, and with the greedy choice if it has width 1."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from steelyard_worker.beam import Beam
 
 PAD, UNKNOWN, BEGIN, END = range(4)
-WORDS = 7  # three of them besides the marks
+WORDS = 7  # three words and the special ones
 FREE = [word for word in range(WORDS) if word not in (PAD, BEGIN)]
 
 seeds = st.integers(0, 2**32 - 1)
 
 
 def chain(seed: int, sentences: int = 1):
-    """Logarithmic probabilities of a word given the one before, another table for every sentence."""
+    """Return log-probabilities of a word given the previous one, with a different table for every sentence."""
     table = np.random.default_rng(seed).standard_normal((sentences, WORDS, WORDS)) * 2
     return table - np.log(np.exp(table).sum(axis=2, keepdims=True))
 
@@ -45,12 +45,12 @@ def all_sentences(longest: int):
 def read(row):
     words = [int(word) for word in row[1:] if word != PAD]
     assert row[0] == BEGIN
-    assert words == row[1 : 1 + len(words)].tolist(), "padding stands behind the words"
+    assert words == row[1 : 1 + len(words)].tolist(), "only padding may follow the words"
     return words
 
 
 @given(seeds)
-def test_a_beam_as_wide_as_there_are_first_words_finds_the_best_of_all_short_sentences(seed):
+def test_a_beam_as_wide_as_the_choice_of_first_words_finds_the_best_of_all_short_sentences(seed):
     table = chain(seed, 2)
     found = Beam(len(FREE), BEGIN, END, PAD).search(scorer(table), 2, 3)
     for own, row in zip(table, found, strict=True):
@@ -69,14 +69,14 @@ def test_one_hypothesis_is_the_greedy_choice(seed, longest):
 
 
 @given(seeds, st.integers(1, 5), st.integers(2, 8))
-def test_a_sentence_is_written_as_if_it_were_alone(seed, width, longest):
+def test_a_sentence_does_not_depend_on_the_others_in_its_batch(seed, width, longest):
     table, beam = chain(seed, 3), Beam(width, BEGIN, END, PAD)
     alone = [beam.search(scorer(table[k : k + 1]), 1, longest)[0] for k in range(3)]
     assert np.array_equal(beam.search(scorer(table), 3, longest), np.stack(alone))
 
 
 @given(seeds, st.integers(1, 5), st.integers(2, 8))
-def test_nothing_follows_the_end_and_no_mark_is_written_as_a_word(seed, width, longest):
+def test_only_padding_follows_the_end_and_special_words_are_never_chosen(seed, width, longest):
     words = read(Beam(width, BEGIN, END, PAD).search(scorer(chain(seed)), 1, longest)[0])
     assert END not in words[:-1]
     assert BEGIN not in words
@@ -91,7 +91,7 @@ def test_normalisation_decides_between_short_and_long(normalisation, expected):
     assert read(beam.search(scorer(np.log(share)), 1, 4)[0]) == expected
 
 
-def test_a_pass_is_made_only_where_a_sentence_goes_on():
+def test_the_network_runs_only_while_a_sentence_is_open():
     calls = []
 
     def score(targets, place):

@@ -9,7 +9,7 @@ from steelyard_worker.certify import _perturbation
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_a_changed_array_keeps_its_precision(dtype: str) -> None:
+def test_a_perturbed_array_has_the_same_precision(dtype: str) -> None:
     assert _perturbation(4, 1e-3)("weights/a", np.ones(5, dtype)).dtype == dtype
 
 

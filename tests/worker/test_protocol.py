@@ -1,4 +1,4 @@
-"""The process border: jobs and events survive it, damage and unknown versions are named."""
+"""The protocol between the processes: jobs and events are transferred unchanged, damage and unknown versions are reported."""
 
 import json
 from dataclasses import replace
@@ -59,13 +59,13 @@ def test_events_come_back_in_order(tmp_path):
     assert [(e["event"], e["t_ns"]) for e in protocol.read_events(path)] == [("hello", 0), ("done", 1)]
 
 
-def test_a_last_line_cut_short_by_a_kill_is_left_out(tmp_path):
+def test_an_incomplete_last_line_is_ignored(tmp_path):
     path = tmp_path / protocol.EVENTS
     path.write_text('{"v": 2, "event": "hello", "t_ns": 0}\n{"v": 2, "eve')
     assert [e["event"] for e in protocol.read_events(path)] == ["hello"]
 
 
-def test_a_damaged_line_in_the_middle_is_named(tmp_path):
+def test_a_damaged_line_in_the_middle_is_an_error_with_its_number(tmp_path):
     path = tmp_path / protocol.EVENTS
     path.write_text('garbage\n{"v": 2, "event": "done", "t_ns": 0}\n')
     with pytest.raises(ValueError, match="line 1"):

@@ -1,4 +1,4 @@
-"""Warm or not, and how many steps: the online rules of a process."""
+"""Detection of the steady state and the number of counted steps."""
 
 import random
 
@@ -13,16 +13,16 @@ def noisy(count, level=1_000_000, sd=0.02, seed=1):
     return [round(level * draw.gauss(1, sd)) for _ in range(count)]
 
 
-def test_a_level_series_is_steady():
+def test_a_constant_series_is_steady():
     assert steady.is_steady(noisy(40, sd=0.005))
 
 
-def test_a_series_that_still_falls_is_not_steady():
+def test_a_falling_series_is_not_steady():
     falling = [round(1_000_000 * (3 - i / 20)) for i in range(40)]
     assert not steady.is_steady(falling)
 
 
-def test_a_compilation_at_the_head_of_the_older_window_is_not_steady():
+def test_a_series_with_a_compilation_at_the_start_of_the_older_window_is_not_steady():
     assert not steady.is_steady([50_000_000, *noisy(39, sd=0.001)])
 
 
@@ -30,7 +30,7 @@ def test_too_few_values_are_never_steady():
     assert not steady.is_steady([1_000_000] * 9)
 
 
-def test_the_optimum_of_the_published_examples_is_met():
+def test_the_optimum_equals_that_of_the_published_examples():
     # Worked examples of the method: 6 s start, 5 ms steps, 2 % / 0.5 % noise -> 139 steps; 12 s, 0.5 s -> 20; 20 s, 3 s -> 11.
     assert steady.counted_steps(6, 0.005, 4, 10, 200) == 139
     assert steady.counted_steps(12, 0.5, 4, 10, 200) == 20
@@ -43,7 +43,7 @@ def test_counted_steps_stay_within_their_bounds(start, step, ratio):
 
 
 @given(step=st.floats(1e-4, 10), seconds=st.floats(0.1, 5))
-def test_a_block_lasts_as_long_as_asked_and_no_longer_than_needed(step, seconds):
+def test_a_block_is_the_shortest_that_lasts_long_enough(step, seconds):
     steps = steady.block_steps(step, seconds, 5)
     assert steps >= 5
     assert steps * step >= seconds * (1 - 1e-9)

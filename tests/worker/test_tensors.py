@@ -1,4 +1,4 @@
-"""Named arrays survive the trip between interpreters bit for bit, or the folder is refused."""
+"""Named arrays are exchanged bit for bit, and damaged folders are refused."""
 
 import json
 
@@ -20,7 +20,7 @@ DTYPES = st.sampled_from(["<f4", "<f8", "<i4", "u1", "<i8"])
         max_size=4,
     )
 )
-def test_what_is_written_is_read_back(tmp_path_factory, contents):
+def test_arrays_are_the_same_after_writing_and_reading(tmp_path_factory, contents):
     folder = tensors.write(tmp_path_factory.mktemp("tensors"), contents, {"seed": 3})
     found = tensors.read(folder)
     assert list(found) == list(contents)
@@ -32,16 +32,16 @@ def test_what_is_written_is_read_back(tmp_path_factory, contents):
 
 
 @given(shape=st.tuples(st.integers(1, 300), st.integers(1, 600)), dtype=st.sampled_from(["", "<f8"]))
-def test_a_matrix_is_turned_into_memory_that_frameworks_take_as_it_lies(shape, dtype):
+def test_a_transposed_matrix_is_contiguous_and_aligned(shape, dtype):
     matrix = np.arange(np.prod(shape), dtype="<f4").reshape(shape)
-    found = tensors.turned(matrix, dtype)
+    found = tensors.transposed(matrix, dtype)
     assert found.dtype == (dtype or "<f4")
     assert found.flags.c_contiguous
     assert found.ctypes.data % tensors.ALIGNMENT == 0
     assert (found == matrix.T).all()
 
 
-def test_rows_can_be_streamed_without_holding_the_whole_array(tmp_path):
+def test_rows_can_be_appended_without_the_whole_array_in_memory(tmp_path):
     writer = tensors.Writer(tmp_path)
     writer.begin("rows", "<i4", (4, 2))
     for start in (0, 2):
@@ -55,7 +55,7 @@ def test_big_endian_arrays_are_stored_little_endian(tmp_path):
     assert found["a"].tolist() == [1, 2]
 
 
-def test_a_folder_without_its_index_is_refused_by_name(tmp_path):
+def test_a_folder_without_an_index_is_an_error_that_names_it(tmp_path):
     writer = tensors.Writer(tmp_path)
     writer.add("a", np.zeros(3))
     writer.abandon()

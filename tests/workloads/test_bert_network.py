@@ -1,4 +1,4 @@
-"""BERT as data: parameters and costs of the published sizes, drawn batches, and what is kept of an evaluated batch."""
+"""BERT as data: parameters and costs of the published sizes, synthetic batches, and predictions."""
 
 import math
 
@@ -12,7 +12,7 @@ from steelyard_worker.network import Network, describe
 
 FOLDER = WORKER / "workloads" / "bert"
 PRESETS = tomllib.loads((FOLDER / "spec.toml").read_text(encoding="utf-8"))["presets"]
-# Workload specification, sections 3.2 and 3.3: trainable scalars, multiply-accumulates of one sample.
+# Trainable scalars and forward multiply-accumulates of one sample.
 COUNTS = {
     "wikitext": (110_106_428, 11_654_831_616),
     "cn-wiki": (102_882_442, 11_510_539_776),
@@ -34,14 +34,14 @@ def test_only_the_biases_of_keys_have_zero_gradients_and_each_layer_has_one():
     assert found == [f"layer{number}.attention.key.bias" for number in range(12)]
 
 
-def test_weight_decay_spares_biases_and_layer_norms():
+def test_biases_and_layer_norms_have_no_weight_decay():
     decay = tomllib.loads((FOLDER / "spec.toml").read_text(encoding="utf-8"))["optimizers"]["adamw"]["decay"]
     spared = {each.name.rpartition(".")[2] for each in network("tiny").parameters if each.kind not in decay}
     assert spared == {"bias", "gamma", "beta"}
 
 
 @pytest.mark.parametrize("preset", ["wikitext", "tiny"])
-def test_drawn_samples_are_padded_at_the_end_and_masked_within_their_length(preset: str):
+def test_synthetic_samples_are_padded_at_the_end_and_masked_within_their_length(preset: str):
     found, sizes = network(preset), PRESETS[preset]["sizes"]
     batch = found.draw(np.random.default_rng(3), 64)
     assert {name: (array.dtype.name, array.shape[1:]) for name, array in batch.items()} == {
@@ -63,7 +63,7 @@ def test_drawn_samples_are_padded_at_the_end_and_masked_within_their_length(pres
     assert 0 < batch["masked_lm_weights"].mean() < 1
 
 
-def test_answers_count_used_places_only_and_give_the_metric_what_it_reads():
+def test_predictions_count_used_positions_only_and_fit_the_metric():
     logits = np.zeros((2, 2, 3), np.float32)
     logits[0, 0] = (0, 4, 0)
     logits[1, 1] = (9, 0, 0)
@@ -85,7 +85,7 @@ def test_answers_count_used_places_only_and_give_the_metric_what_it_reads():
     assert scores["next sentence"] == 0.5
 
 
-def test_large_logits_leave_no_overflow_in_the_answers():
+def test_large_logits_do_not_overflow_in_predictions():
     outputs = {"words": np.full((1, 1, 4), 1e4, np.float32), "next": np.zeros((1, 2), np.float32)}
     batch = {"masked_lm_ids": np.zeros((1, 1), np.int32), "masked_lm_weights": np.ones((1, 1), np.float32),
              "next_sentence_label": np.zeros(1, np.int32)}  # fmt: skip

@@ -36,7 +36,7 @@ def test_every_preset_has_the_published_size_and_cost(workload, preset):
     assert (network.trainable_count, network.macs) == PUBLISHED[preset]
 
 
-def test_no_preset_is_left_without_published_figures(workload):
+def test_every_preset_has_published_figures(workload):
     assert set(workload.presets) == set(PUBLISHED)
 
 
@@ -47,16 +47,16 @@ def test_every_layer_has_its_published_size(workload):
     assert found == LAYERS
 
 
-def test_weight_decay_reaches_every_trained_tensor(workload):
+def test_weight_decay_applies_to_every_trained_tensor(workload):
     preset = workload.preset("tiny")
     trained = {each.name for each in workload.network(preset).parameters if each.trainable}
     assert set(workload.optimizer(preset).decay) == trained
 
 
-def test_recurrent_weights_start_within_the_root_of_the_width(workload, tmp_path, monkeypatch):
+def test_initial_recurrent_weights_are_bounded_by_the_inverse_root_of_the_width(workload, tmp_path, monkeypatch):
     monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path))
-    drawn = weights.initialise(workload.network(workload.preset("tiny")).parameters, 1)
-    bias = tensors.read(drawn)["rnn1.backward.b"]
+    synthetic = weights.initialise(workload.network(workload.preset("tiny")).parameters, 1)
+    bias = tensors.read(synthetic)["rnn1.backward.b"]
     assert 0.9 * 32**-0.5 < np.abs(bias).max() <= 32**-0.5
 
 
@@ -66,46 +66,46 @@ def batch(request, workload):
     return network, network.draw(np.random.default_rng(1), 6)
 
 
-def test_drawn_batches_have_the_shapes_and_types_that_the_network_names(batch):
-    network, drawn = batch
-    assert {name: (array.shape, array.dtype.name) for name, array in drawn.items()} == {
+def test_synthetic_batches_have_the_shapes_and_types_of_the_inputs(batch):
+    network, synthetic = batch
+    assert {name: (array.shape, array.dtype.name) for name, array in synthetic.items()} == {
         each.name: ((6, *each.shape), each.dtype) for each in network.inputs
     }
 
 
-def test_half_of_a_drawn_batch_is_as_long_as_the_arrays_and_some_of_it_shorter(batch):
+def test_half_of_a_synthetic_batch_has_full_length_and_some_utterances_are_shorter(batch):
     longest = batch[0].inputs[0].shape[2]
     frames = batch[1]["frames"]
     assert (frames[::2] == longest).all()
     assert longest // 2 <= frames.min() < longest
 
 
-def test_nothing_stands_beyond_the_end_of_a_drawn_utterance(batch):
-    drawn = batch[1]
-    for spectrogram, frames, transcript, letters in zip(*drawn.values(), strict=True):
+def test_synthetic_utterances_are_zero_after_their_end(batch):
+    synthetic = batch[1]
+    for spectrogram, frames, transcript, letters in zip(*synthetic.values(), strict=True):
         assert not spectrogram[:, :, frames:].any()
         assert spectrogram[:, :, frames - 1].any()
         assert not transcript[letters:].any()
         assert (transcript[:letters] > 0).all()
 
 
-def test_every_drawn_transcript_can_be_aligned(batch):
-    drawn = batch[1]
-    transcript = drawn["transcript"]
+def test_every_synthetic_transcript_can_be_aligned(batch):
+    synthetic = batch[1]
+    transcript = synthetic["transcript"]
     doubled = ((transcript[:, 1:] == transcript[:, :-1]) & (transcript[:, 1:] > 0)).sum(1)
-    assert (drawn["transcript_length"] + doubled <= (drawn["frames"] + 1) // 2).all()
+    assert (synthetic["transcript_length"] + doubled <= (synthetic["frames"] + 1) // 2).all()
 
 
-def test_the_nominal_utterance_has_180_letters_in_635_output_frames(workload):
+def test_a_typical_utterance_has_180_letters_in_635_output_frames(workload):
     network = workload.network(workload.preset("librispeech"))
-    drawn = network.draw(np.random.default_rng(1), 1)
-    predictions = network.predictions({"logits": np.zeros((1, 635, 29), np.float32)}, drawn)
-    assert (drawn["transcript_length"].item(), predictions["lengths"].item()) == (180, 635)
+    synthetic = network.draw(np.random.default_rng(1), 1)
+    predictions = network.predictions({"logits": np.zeros((1, 635, 29), np.float32)}, synthetic)
+    assert (synthetic["transcript_length"].item(), predictions["lengths"].item()) == (180, 635)
 
 
-def test_answers_are_the_best_class_of_every_frame_and_are_judged_up_to_the_end(workload):
+def test_predictions_are_the_best_class_of_every_frame_and_are_scored_up_to_the_end(workload):
     network = workload.network(workload.preset("tiny"))
-    # "HI", the frames in between blank; what stands beyond the fourth output frame is not heard.
+    # "HI", with blank frames in between; frames after the fourth are ignored.
     heard = np.array([[9, 9, 0, 10, 5]])
     batch = {"frames": np.array([7], np.int32), "transcript": np.array([[9, 10, 0]], np.int32)}
     predictions = network.predictions({"logits": np.eye(29, dtype=np.float32)[heard]}, batch)
@@ -114,7 +114,7 @@ def test_answers_are_the_best_class_of_every_frame_and_are_judged_up_to_the_end(
 
 
 @pytest.mark.parametrize("preset", ["librispeech", "librispeech-800"])
-def test_prepared_utterances_are_as_large_as_the_network_wants_them(workload, preset):
+def test_prepared_utterances_have_the_shape_of_the_inputs(workload, preset):
     chosen = workload.preset(preset)
     options = {name: value for name, value in chosen.data.items() if name != "name"}
     parsed = parse_options(find(chosen.data["name"]), options)

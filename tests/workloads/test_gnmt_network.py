@@ -35,7 +35,7 @@ def test_every_preset_has_the_published_size_and_cost(workload, preset):
     assert (network.trainable_count, network.macs) == PUBLISHED[preset]
 
 
-def test_no_preset_is_left_without_published_figures(workload):
+def test_every_preset_has_published_figures(workload):
     assert set(workload.presets) == set(PUBLISHED)
 
 
@@ -46,24 +46,26 @@ def test_every_layer_has_its_published_size(workload):
     assert found == LAYERS
 
 
-def test_shorter_sentences_cost_what_is_published_for_them(workload):
+def test_shorter_sentences_have_the_published_cost(workload):
     preset = workload.preset("wmt16")
     sizes = {**preset.sizes, "source": 25, "target": 26}
     assert describe(workload.folder, sizes).macs == 3_187_968_000
 
 
 @pytest.mark.parametrize(("preset", "bound"), [("wmt16", 0.1), ("tiny", 0.1 * 32**0.5)])
-def test_initial_values_reach_as_far_as_the_width_asks(workload, preset, bound):
+def test_the_bound_of_initial_values_depends_on_the_width(workload, preset, bound):
     initial = {each.name: each.initial for each in workload.network(workload.preset(preset)).parameters}
-    drawn = {name: each for name, each in initial.items() if name not in ("attention.b", "attention.g")}
-    assert [float(each.removeprefix("uniform:")) for each in drawn.values()] == pytest.approx([bound] * len(drawn))
+    synthetic = {name: each for name, each in initial.items() if name not in ("attention.b", "attention.g")}
+    assert [float(each.removeprefix("uniform:")) for each in synthetic.values()] == pytest.approx(
+        [bound] * len(synthetic)
+    )
 
 
-def test_attention_starts_without_bias_and_with_the_root_of_the_width_as_its_scale(workload, tmp_path, monkeypatch):
+def test_initial_attention_has_no_bias_and_the_inverse_root_of_the_width_as_its_scale(workload, tmp_path, monkeypatch):
     monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path))
-    drawn = tensors.read(weights.initialise(workload.network(workload.preset("tiny")).parameters, 1))
-    assert not drawn["attention.b"].any()
-    assert drawn["attention.g"] == pytest.approx([32**-0.5])
+    synthetic = tensors.read(weights.initialise(workload.network(workload.preset("tiny")).parameters, 1))
+    assert not synthetic["attention.b"].any()
+    assert synthetic["attention.g"] == pytest.approx([32**-0.5])
 
 
 @pytest.fixture(scope="module", params=["tiny", "wmt16"])
@@ -72,14 +74,14 @@ def batch(request, workload):
     return network, network.draw(np.random.default_rng(1), 7)
 
 
-def test_drawn_batches_have_the_shapes_and_types_that_the_network_names(batch):
-    network, drawn = batch
-    assert {name: (array.shape, array.dtype.name) for name, array in drawn.items()} == {
+def test_synthetic_batches_have_the_shapes_and_types_of_the_inputs(batch):
+    network, synthetic = batch
+    assert {name: (array.shape, array.dtype.name) for name, array in synthetic.items()} == {
         each.name: ((7, *each.shape), each.dtype) for each in network.inputs
     }
 
 
-def test_the_first_half_of_a_drawn_batch_is_as_long_as_the_arrays_and_the_rest_shorter(batch):
+def test_the_first_half_of_a_synthetic_batch_has_full_length_and_the_rest_is_shorter(batch):
     longest = batch[0].inputs[0].shape[0]
     lengths = batch[1]["source_length"]
     assert (lengths[:4] == longest).all()
@@ -88,18 +90,18 @@ def test_the_first_half_of_a_drawn_batch_is_as_long_as_the_arrays_and_the_rest_s
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
-def test_drawn_sentences_begin_end_and_are_padded_behind_their_end(batch, side):
-    network, drawn = batch
+def test_synthetic_sentences_have_begin_and_end_and_padding_after_the_end(batch, side):
+    network, synthetic = batch
     vocabulary = network.inputs[0].high
-    for number, sentence in enumerate(drawn[side].tolist()):
+    for number, sentence in enumerate(synthetic[side].tolist()):
         words, padding = sentence[: sentence.index(END)], sentence[sentence.index(END) + 1 :]
         assert words[0] == BEGIN
         assert all(END < word < vocabulary for word in words[1:])
         assert set(padding) <= {PAD}
-        assert side == "target" or drawn["source_length"][number] == len(words) + 1
+        assert side == "target" or synthetic["source_length"][number] == len(words) + 1
 
 
-def test_answers_count_the_words_after_the_first_and_leave_padding_out(workload):
+def test_predictions_count_the_words_after_the_first_without_padding(workload):
     network = workload.network(workload.preset("tiny"))
     target = np.array([[BEGIN, 7, END, PAD], [BEGIN, 9, 8, END]], np.int32)
     logits = np.random.default_rng(1).standard_normal((2, 3, 200)).astype(np.float32)
@@ -114,14 +116,14 @@ def test_answers_count_the_words_after_the_first_and_leave_padding_out(workload)
     assert predictions["nll"] == pytest.approx(-np.array(expected), rel=1e-12)
 
 
-def test_a_network_that_knows_nothing_is_as_perplexed_as_its_vocabulary_is_large(workload):
+def test_the_perplexity_of_a_uniform_network_is_the_size_of_its_vocabulary(workload):
     network = workload.network(workload.preset("tiny"))
-    drawn = network.draw(np.random.default_rng(1), 4)
-    predictions = network.predictions({"logits": np.zeros((4, 11, 200), np.float32)}, drawn)
+    synthetic = network.draw(np.random.default_rng(1), 4)
+    predictions = network.predictions({"logits": np.zeros((4, 11, 200), np.float32)}, synthetic)
     assert metrics.score("translation", predictions)["perplexity"] == pytest.approx(200)
 
 
-def test_translations_are_looked_for_word_by_word_from_what_was_written_so_far(workload):
+def test_translations_are_searched_word_by_word_from_the_words_so_far(workload):
     network = workload.network(workload.preset("tiny"))
     batch = network.draw(np.random.default_rng(1), 3)
     wanted = np.array([[7, 8, 9, END], [5, END, PAD, PAD], [6, 6, END, PAD]])

@@ -1,4 +1,4 @@
-"""GoogLeNet as data: published counts of all its variants, extents rounded up, branches in their order."""
+"""GoogLeNet as data: published counts of all its variants, extents rounded up, order of the branches."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_every_block_has_the_parameters_of_its_row_in_the_table() -> None:
     assert found == rows
 
 
-def test_tensors_stand_in_network_order_with_an_auxiliary_head_behind_its_block() -> None:
+def test_tensors_are_in_network_order_with_an_auxiliary_head_after_its_block() -> None:
     names = [each.name.split(".")[0] for each in described("tiny-aux").parameters]
     blocks = list(dict.fromkeys(names))
     assert blocks[3:10] == [
@@ -60,7 +60,7 @@ def test_tensors_stand_in_network_order_with_an_auxiliary_head_behind_its_block(
     assert blocks[10] == "aux2"
 
 
-def test_only_the_shift_of_batch_norms_starts_elsewhere_in_tiny_presets() -> None:
+def test_only_shifts_of_batch_norms_are_initialised_differently_in_tiny_presets() -> None:
     starts = {each.kind: each.initial for each in described("cifar10").parameters}
     assert (starts["gamma"], starts["beta"]) == ("constant:1", "constant:0")
     assert (starts["conv"], starts["dense"], starts["bias"]) == ("trunc_normal:0.01", "trunc_normal:0.01", "constant:0")
@@ -74,12 +74,12 @@ def test_a_window_rounded_up_covers_the_last_row() -> None:
     assert window(Extent(1, 5, 14), 2, 2, ceil=True) == Extent(1, 3, 7)
 
 
-def test_a_window_that_fits_nowhere_is_refused() -> None:
+def test_a_window_larger_than_the_image_is_an_error() -> None:
     with pytest.raises(ValueError, match="does not fit"):
         window(Extent(1, 4, 9), 5, 1)
 
 
-def test_branches_of_different_extents_are_refused() -> None:
+def test_branches_of_different_extents_are_an_error() -> None:
     with pytest.raises(ValueError, match="concatenated"):
         concatenated((Extent(1, 4, 4), Extent(1, 4, 3)))
     assert concatenated((Extent(1, 4, 3), Extent(2, 4, 3))) == Extent(3, 4, 3)

@@ -47,18 +47,18 @@ def test_every_stem_of_resnet18_has_the_published_counts(sizes: dict[str, object
     assert (network.trainable_count, network.macs) == (parameters, macs)
 
 
-def test_the_variants_differ_in_arithmetic_and_in_no_tensor() -> None:
+def test_the_variants_differ_in_cost_but_not_in_tensors() -> None:
     new, old = described("resnet50", "tiny"), described("resnet50", "tiny-v1")
     assert new.parameters == old.parameters
     assert new.macs > old.macs
 
 
-def test_a_frozen_body_leaves_the_dense_layer_alone_to_train() -> None:
+def test_with_a_frozen_body_only_the_dense_layer_is_trained() -> None:
     network = described("resnet50", "tiny-frozen")
     assert [each.name for each in network.parameters if each.trainable] == ["head.weight", "head.bias"]
 
 
-def test_weight_decay_takes_every_trained_tensor() -> None:
+def test_weight_decay_applies_to_every_trained_tensor() -> None:
     known = workloads.find()["resnet50"]
     rule = known.optimizer(known.preset("imagenet"))
     trained = {each.name for each in described("resnet50", "imagenet").parameters if each.trainable}
@@ -71,14 +71,14 @@ def test_an_unknown_variant_is_refused() -> None:
         described("resnet50", "tiny", variant="v2")
 
 
-def test_only_networks_of_many_classes_answer_with_five() -> None:
+def test_only_networks_of_many_classes_predict_five() -> None:
     assert described("resnet50", "imagenet").predictions is classification.with_five
     assert described("resnet50", "tiny").predictions is None
 
 
 def test_the_true_class_is_among_five_if_fewer_than_five_score_better() -> None:
     logits = np.tile(np.arange(8, dtype=np.float32), (4, 1))
-    logits[2] = 0  # all alike: the first five classes are the five
+    logits[2] = 0  # all scores are equal, so the first five classes are the five
     logits[3] = np.nan
     found = classification.with_five({"logits": logits}, {"label": np.array([3, 2, 4, 0], np.int32)})
     assert found["among_five"].tolist() == [1, 0, 1, 0]

@@ -1,4 +1,4 @@
-"""Tacotron 2 as data: parameters and costs of the published sizes, drawn batches, and what is kept of an evaluated batch."""
+"""Tacotron 2 as data: parameters and costs of the published sizes, synthetic batches, and predictions."""
 
 import math
 
@@ -13,7 +13,7 @@ from steelyard_worker.network import Network, describe, load
 FOLDER = WORKER / "workloads" / "tacotron2"
 SPEC = tomllib.loads((FOLDER / "spec.toml").read_text(encoding="utf-8"))
 PRESETS = SPEC["presets"]
-# Workload specification, sections 3.2 and 3.3: trainable scalars, multiply-accumulates of one sample.
+# Trainable scalars and forward multiply-accumulates of one sample.
 COUNTS = {"ljspeech": (26_081_105, 12_434_398_464), "tiny": (65_309, 1_289_088)}
 
 
@@ -38,13 +38,13 @@ def test_parts_have_the_parameters_of_the_specification():
     }  # fmt: skip
 
 
-def test_weight_decay_takes_every_trained_tensor():
+def test_weight_decay_applies_to_every_trained_tensor():
     decay = SPEC["optimizers"]["adam"]["decay"]
     assert {each.kind for each in network("tiny").parameters if each.trainable} == set(decay)
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-def test_drawn_utterances_are_zero_beyond_their_lengths_and_every_second_is_full(preset: str):
+def test_synthetic_utterances_are_zero_after_their_lengths_and_every_second_is_full(preset: str):
     found, sizes = network(preset), PRESETS[preset]["sizes"]
     batch = found.draw(np.random.default_rng(3), sizes["batch"])
     assert {name: (array.dtype.name, array.shape[1:]) for name, array in batch.items()} == {
@@ -65,7 +65,7 @@ def test_a_length_may_be_the_whole_axis():
     assert (highs["text_length"], highs["mel_length"]) == (13, 25)
 
 
-def test_answers_are_the_losses_of_each_utterance_written_out():
+def test_predictions_are_the_losses_of_each_utterance():
     batch = network("tiny").draw(np.random.default_rng(1), 3)
     generator = np.random.default_rng(2)
     outputs = {name: generator.standard_normal((3, 16, 24), dtype=np.float32) for name in ("mel", "mel_post")}

@@ -1,4 +1,4 @@
-"""VGG-16: published counts, biases where there is no batch norm, the flattened image, what is decayed and frozen."""
+"""VGG-16: published counts, biases without batch norm, the flattened image, decayed and frozen tensors."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_parameters_and_multiplications_are_the_published_ones(
     assert (network.trainable_count, network.macs) == (parameters, macs)
 
 
-def test_a_convolution_has_a_bias_exactly_where_no_batch_norm_follows() -> None:
+def test_a_convolution_has_a_bias_only_without_batch_norm() -> None:
     plain, normed = ({each.name for each in described(name).parameters} for name in ("tiny", "tiny-batch_norm"))
     convolutions = {name.removesuffix(".weight") for name in plain if ".conv" in name and name.endswith(".weight")}
     assert len(convolutions) == 13
@@ -44,7 +44,7 @@ def test_a_convolution_has_a_bias_exactly_where_no_batch_norm_follows() -> None:
     assert {name.replace("conv", "bn") + ".gamma" for name in convolutions} <= normed
 
 
-def test_the_tiny_image_is_two_by_two_when_it_is_flattened_so_that_the_order_shows() -> None:
+def test_the_tiny_image_is_two_by_two_when_it_is_flattened() -> None:
     shapes = {each.name: each.shape for each in described("tiny").parameters}
     assert shapes["dense1.weight"][1] == 4 * shapes["stage5.conv3.weight"][0]
 
@@ -77,6 +77,6 @@ def test_an_image_too_small_for_five_pools_is_refused() -> None:
         described("tiny", image=31)
 
 
-def test_only_networks_of_many_classes_answer_with_five() -> None:
+def test_only_networks_of_many_classes_predict_five() -> None:
     assert described("imagenet").predictions is classification.with_five
     assert described("tiny").predictions is None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from steelyard.errors import UserError, nearest
 from steelyard.files import settings_files
 
 if TYPE_CHECKING:
-    from steelyard_worker.case import Optimizer
+    from steelyard_worker.case import Optimizer, Settings
 
 WORKER = Path(steelyard_worker.__file__).resolve().parent
 
@@ -56,6 +56,11 @@ class Framework:
         if values and value not in values:
             raise UserError(f"{self.title}: knob {name} takes {', '.join(map(str, values))}, not '{text}'.")
         return value
+
+    def complete(self, settings: Settings) -> Settings:
+        """Return the settings with every knob of the framework: a knob that was not set has its default."""
+        defaults = {name: knob["default"] for name, knob in self.knobs.items()}
+        return replace(settings, knobs=defaults | settings.knobs)
 
 
 def declared_form(known: Framework, rule: Optimizer) -> dict[str, str]:

@@ -176,7 +176,9 @@ def _reference_task(
     candidate: Candidate, reference: Installation, rule: Optimizer, folder: Path, perturbations: tuple[int, ...],
     noise: float,
 ) -> Task:  # fmt: skip
-    settings = Settings(reference.mode, threads=candidate.job.case.settings.threads, precision="float64")
+    settings = frameworks.framework(reference.framework).complete(
+        Settings(reference.mode, threads=candidate.job.case.settings.threads, precision="float64")
+    )
     case = replace(candidate.job.case, framework=reference.framework, version="", settings=settings, optimizer=rule)
     job = replace(
         candidate.job, kind="certify", case=case, folder=str(folder / reference.framework),

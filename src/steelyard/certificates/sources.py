@@ -32,8 +32,9 @@ def implementation_of(framework: str, workload: Path, worker: Path = WORKER) -> 
     """Return the hash of a workload's files, a framework's adapter, and the shared files of the worker."""
     adapter = worker / "frameworks" / framework
     found = {path.name: path for path in sorted(worker.glob("*.py")) if path.name not in NOT_COMPUTING}
-    found["frameworks/base.py"] = worker / "frameworks" / "base.py"
+    found |= {f"frameworks/{path.name}": path for path in sorted((worker / "frameworks").glob("*.py"))}
     found |= {f"adapter/{path.relative_to(adapter)}": path for path in sorted(adapter.rglob("*.py"))}
+    found["adapter/framework.toml"] = adapter / "framework.toml"  # it holds the defaults of the knobs
     found |= {f"workload/{name}": workload / name for name in ("network.py", f"{framework}.py")}
     return digest({name: _text_hash(path) for name, path in found.items()})
 

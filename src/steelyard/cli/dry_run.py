@@ -33,7 +33,7 @@ def show(plan: RunPlan, as_json: bool = False) -> None:
             variant.group,
             variant.title,
             case.settings.mode,
-            ", ".join(f"{name}={value}" for name, value in case.settings.knobs.items()) or "defaults",
+            variant.settings or "defaults",
             f"{plan.group(variant.group).parameters:,}",
             str(case.batch),
             f"{estimate.step_s(plan, variant) * 1e3:.0f} ms",

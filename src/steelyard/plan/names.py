@@ -16,27 +16,33 @@ if TYPE_CHECKING:
 def variants(group: str, cases: Sequence[Case], frameworks: Mapping[str, FrameworkFacts]) -> tuple[Variant, ...]:
     """Name every case of a group.
 
-    A name has the environment, the mode, every knob that was set, and every other field in which cases of the group
-    differ. A title has the framework, a requested version, a mode that is not the default, and of the rest only what
+    A name has the environment, the mode, every knob that is not at its default, and every other field in which cases of the
+    group differ. A title has the framework, a requested version, a mode that is not the default, and of the rest only what
     distinguishes cases of one environment and mode.
     """
-    return tuple(Variant(group, _name(case, cases), _title(case, cases, frameworks), case) for case in cases)
+    return tuple(_variant(group, case, cases, frameworks[case.framework]) for case in cases)
 
 
-def _name(case: Case, cases: Sequence[Case]) -> str:
-    knobs = [f"{name}={value}" for name, value in sorted(case.settings.knobs.items())]
-    others = [f"{name}={value}" for name, value in _fields(case).items() if _differs(name, case, cases)]
-    return ",".join([f"{case.environment}/{case.settings.mode}", *knobs, *others])
-
-
-def _title(case: Case, cases: Sequence[Case], frameworks: Mapping[str, FrameworkFacts]) -> str:
-    known = frameworks[case.framework]
-    parts = [f"{known.title} {case.version}".strip()]
-    if case.settings.mode != known.default_mode:
-        parts.append(case.settings.mode)
+def _variant(group: str, case: Case, cases: Sequence[Case], known: FrameworkFacts) -> Variant:
     relatives = [
         each for each in cases if (each.environment, each.settings.mode) == (case.environment, case.settings.mode)
     ]
+    changed = [
+        name
+        for name, value in sorted(case.settings.knobs.items())
+        if value != known.knobs.get(name) or _knob_differs(name, case, relatives)
+    ]
+    knobs = [f"{name}={case.settings.knobs[name]}" for name in changed]
+    others = [f"{name}={value}" for name, value in _fields(case).items() if _differs(name, case, cases)]
+    name = ",".join([f"{case.environment}/{case.settings.mode}", *knobs, *others])
+    settings = ", ".join(f"{knob} {case.settings.knobs[knob]}" for knob in changed)
+    return Variant(group, name, _title(case, relatives, known), settings, case)
+
+
+def _title(case: Case, relatives: Sequence[Case], known: FrameworkFacts) -> str:
+    parts = [f"{known.title} {case.version}".strip()]
+    if case.settings.mode != known.default_mode:
+        parts.append(case.settings.mode)
     knobs = sorted(case.settings.knobs)
     parts += [f"{name} {case.settings.knobs[name]}" for name in knobs if _knob_differs(name, case, relatives)]
     parts += [f"{name} {value}" for name, value in _fields(case).items() if _differs(name, case, relatives)]

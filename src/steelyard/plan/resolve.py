@@ -109,7 +109,8 @@ def _joined(environment: tuple[str, str]) -> str:
 
 
 def _facts(known: Framework) -> FrameworkFacts:
-    return FrameworkFacts(known.title, known.default_mode, known.maintained, known.note)
+    knobs = {name: knob["default"] for name, knob in known.knobs.items()}
+    return FrameworkFacts(known.title, known.default_mode, knobs, known.maintained, known.note)
 
 
 def _group(
@@ -180,7 +181,7 @@ def _cases(
     )  # fmt: skip
     addressed = {framework, _joined((framework, version))}
     return [
-        replace(first, settings=replace(settings, mode=mode, knobs=knobs))
+        replace(first, settings=known.complete(replace(settings, mode=mode, knobs=knobs)))
         for mode, knobs in itertools.product(_modes(options, known, addressed), _knobs(options, known, addressed))
     ]
 

@@ -20,11 +20,16 @@ LONGEST_FILE_NAME = 120
 
 @dataclass(frozen=True)
 class Variant:
-    """A case of a group. `name` is unique in the group, as typed on the command line; `title` is what tables show."""
+    """A case of a group.
+
+    `name` is unique in the group, as typed on the command line; `title` is what tables show; `settings` lists the knobs
+    that are not at their defaults.
+    """
 
     group: str
     name: str
     title: str
+    settings: str
     case: Case
 
     @property
@@ -81,10 +86,11 @@ class Skipped:
 
 @dataclass(frozen=True)
 class FrameworkFacts:
-    """What reports show of a framework; `note` is empty where there is nothing to say, such as that it is retired."""
+    """What reports show of a framework. `knobs` are the defaults; `note` says, for example, that it is retired."""
 
     title: str
     default_mode: str
+    knobs: dict[str, Any]
     maintained: bool = True
     note: str = ""
 

@@ -12,7 +12,6 @@ from steelyard.statistics.sentences import factor_digits, percent
 
 if TYPE_CHECKING:
     from steelyard.report.model import Comparison, Contender
-    from steelyard_worker.case import Case
 
 INPUTS = {
     "pipeline": "Training with the framework's own input pipeline",
@@ -151,13 +150,7 @@ def share(contender: Contender, source: str) -> str:
 
 def build(contender: Contender) -> str:
     """Return version, mode and the knobs that are not at their defaults."""
-    knobs = settings(contender.case)
-    return ", ".join(part for part in (contender.version, contender.mode, knobs) if part)
-
-
-def settings(case: Case) -> str:
-    """Return the knobs of a case as text; empty if all have their defaults."""
-    return ", ".join(f"{name} {value}" for name, value in sorted(case.settings.knobs.items()))
+    return ", ".join(part for part in (contender.version, contender.mode, contender.settings) if part)
 
 
 def machine(host: dict[str, Any]) -> str:

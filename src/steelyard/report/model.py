@@ -57,13 +57,14 @@ class Proof:
 class Contender:
     """One case with everything that was measured of it.
 
-    `variant` is its name in the group, `title` what tables show. `above_peak` says why its speed is an error; empty where it
-    is none.
+    `variant` is its name in the group, `title` what tables show, `settings` its knobs that are not at their defaults.
+    `above_peak` says why its speed is an error; empty where it is none.
     """
 
     case: Case
     variant: str
     title: str
+    settings: str
     version: str
     mode: str
     speeds: dict[str, Speed]
@@ -192,7 +193,7 @@ def _contender(source: Source, group: Group, variant: Variant, rankings: dict[st
     evaluated = next((trial for trial in trials if trial.evaluation), None)
     speeds = {name: _speed(source, group, case, trials, name, ranking) for name, ranking in rankings.items()}
     return Contender(
-        case=case, variant=variant.name, title=variant.title, version=environment.get("version", ""),
+        case=case, variant=variant.name, title=variant.title, settings=variant.settings, version=environment.get("version", ""),
         mode=case.settings.mode, speeds={name: speed for name, speed in speeds.items() if speed},
         first_step_ns=_median(t.phases_ns.get("first-step") for t in trials),
         to_first_step_ns=_median(t.first_step_since_spawn_ns for t in trials),

@@ -62,7 +62,7 @@ def _print_comparison(console: Console, comparison: Comparison) -> None:
 def _print_remarks(console: Console, comparison: Comparison) -> None:
     from rich.text import Text
 
-    known = [(contender.title, formatting.settings(contender.case)) for contender in comparison.contenders]
+    known = [(contender.title, contender.settings) for contender in comparison.contenders]
     settings = [(title, f"set to {knobs}.") for title, knobs in known if knobs]
     missing = [
         (title, reason if reason.startswith("Failed") else f"Not measured. {reason}")

@@ -1,1 +1,1 @@
-"""How to drive each framework: one folder per framework, each with `framework.toml` and `adapter.py`."""
+"""Adapters: one folder per framework with `framework.toml` and `adapter.py`, and the parts that all adapters share."""

@@ -1,6 +1,6 @@
-"""The contract between the worker and a framework. `frameworks/<name>/adapter.py` has a class `Adapter` that meets it.
+"""The interface between the worker and a framework, implemented by the class `Adapter` in `frameworks/<name>/adapter.py`.
 
-What a framework cannot do is refused with `Refusal("unsupported", ...)`; nothing is silently left out.
+An adapter raises `Refusal("unsupported", ...)` for what its framework cannot do; it never ignores a setting.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     from steelyard_worker.batches import Batch, Source
+    from steelyard_worker.case import Optimizer, Settings
     from steelyard_worker.network import Network
-    from steelyard_worker.protocol import Optimizer, Settings
 
     Array = np.ndarray[Any, Any]
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 class Trainer(Protocol):
     """One network with its weights and its optimizer, in the framework's own tensors.
 
-    Canonical arrays go in and come out as NumPy; between `put` and `losses` nothing is read back to the host.
+    Inputs and results are canonical NumPy arrays; nothing is read back to the host between `put` and `losses`.
     """
 
     def put(self, batch: Batch) -> Any:
         """Place a canonical batch on the device, in the framework's own layout and index types."""
 
     def step(self, batch: Any) -> Any:
-        """Do one optimizer step (forward in training mode, backward, update, statistics); return the loss, unread."""
+        """Do one optimizer step (forward in training mode, backward, update, statistics); return the loss as a handle."""
 
     def synchronise(self) -> None:
         """Wait until every step issued so far has finished, its updated parameters included."""
@@ -40,28 +40,35 @@ class Trainer(Protocol):
         """Read losses returned by `step` back to the host: float32 (steps,)."""
 
     def gradients(self, batch: Any) -> tuple[dict[str, Array], float, dict[str, Array]]:
-        """Forward in training mode and backward, no update: (outputs, loss, gradient of every trainable tensor).
+        """Run forward in training mode and backward without an update: (outputs, loss, gradient of every trainable tensor).
 
-        The trainer is thrown away afterwards, so statistics may change.
+        The trainer is not used afterwards, so statistics may change.
         """
 
     def outputs(self, batch: Any) -> dict[str, Array]:
-        """Forward in inference mode."""
+        """Run forward in inference mode."""
 
     def state(self) -> dict[str, Array]:
-        """Every tensor the network names, statistics included, canonical."""
+        """Return every tensor that the network names, statistics included, canonical."""
 
 
 class Adapter(Protocol):
-    """One framework in this process. The constructor sets environment variables, imports it and applies settings."""
+    """One framework in this process. The constructor sets environment variables, imports the framework and applies settings.
+
+    `settings.knobs` has a value for every knob in the framework's `framework.toml`; defaults are filled in before.
+    """
 
     def __init__(self, settings: Settings) -> None: ...
 
     def applied(self) -> dict[str, Any]:
-        """Read every setting back from the framework: mode, device, threads, precision, deterministic, each knob."""
+        """Read every setting back: mode, device, threads, precision, deterministic, each knob.
+
+        Values come from the framework and from small objects built like the network and its step, not from the request, so that
+        a setting without effect is noticed.
+        """
 
     def libraries(self) -> dict[str, Any]:
-        """Say what does the work: framework version, BLAS/oneDNN build, CPU features used, CUDA, NumPy."""
+        """Return the software that does the work: versions of framework and NumPy, BLAS or oneDNN build, CPU features, CUDA."""
 
     def trainer(
         self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array],
@@ -70,13 +77,13 @@ class Adapter(Protocol):
         """Build the network of `workloads/<workload>/<framework>.py` and load the canonical weights into it."""
 
     def pipeline(self, trainer: Trainer, source: Source, workers: int) -> Iterator[Any]:
-        """Feed device-ready batches 0, 1, 2, ... of the source through the framework's own input pipeline."""
+        """Yield batches 0, 1, 2, ... of the source, placed on the device, from the framework's own input pipeline."""
 
     def compilations(self) -> int:
-        """Compilations, traces and retraces so far: none may happen in a counted block."""
+        """Count compilations, traces and retraces so far; none may happen in a counted block."""
 
     def peak_bytes(self) -> int | None:
-        """Peak device memory by the framework's own counter; None where it keeps none (CPU)."""
+        """Return the peak device memory in bytes by the framework's own counter; None if it has none (CPU)."""
 
 
 def load(name: str, settings: Settings) -> Adapter:

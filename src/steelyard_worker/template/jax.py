@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def forward(layers: Layers, sizes: dict[str, Any], batch: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
     """Images (N, H, W, C) -> logits (N, classes)."""
     del sizes
-    image = batch["image"].transpose(0, 3, 1, 2)  # flattened as the canonical kernel expects: channel, row, column
+    image = batch["image"].transpose(0, 3, 1, 2)  # flattened in the canonical order: channel, row, column
     hidden = jax.nn.relu(layers.dense("first", image.reshape(image.shape[0], -1)))
     return {"logits": layers.dense("head", hidden)}
 

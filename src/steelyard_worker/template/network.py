@@ -1,7 +1,7 @@
 """The network as data: its tensors in canonical layout and in the order of the forward pass, its inputs, its cost.
 
-Dense kernels are (out, in), convolution kernels OIHW, embeddings (vocabulary, width). The frameworks' files must hold exactly
-these tensors under these names; initial values are drawn once, from here, and loaded into every framework.
+Dense kernels are (out, in), convolution kernels OIHW, embeddings (vocabulary, width). The frameworks' files must create exactly
+these tensors under these names. Initial values are generated once, from this description, and loaded into every framework.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The network in TensorFlow: functions over variables named as the canonical tensors are; images are (N, H, W, C)."""
+"""The network in TensorFlow: functions over variables with the canonical names; images are (N, H, W, C)."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ class Network:
         self.head = Dense(variables, "head", sizes["hidden"], sizes["classes"])
 
     def __call__(self, image: tf.Tensor, training: bool) -> dict[str, tf.Tensor]:
-        del training  # nothing in this network differs
+        del training  # this network is the same in training and inference
         flat = tf.reshape(
             tf.transpose(image, (0, 3, 1, 2)), (-1, self.pixels)
-        )  # channel, row, column, as the kernel expects
+        )  # channel, row, column: the canonical order
         return {"logits": self.head(tf.nn.relu(self.first(flat)))}
 
 
-# What the network takes, in order; the other inputs go to `loss`.
+# Inputs of the network, in order; `loss` gets all inputs.
 INPUTS = ("image",)
 
 
 def build(sizes: dict[str, Any], variables: Variables) -> Network:
-    """Return the network, its variables created in `variables`."""
+    """Return the network; it creates its variables in `variables`."""
     return Network(sizes, variables)
 
 

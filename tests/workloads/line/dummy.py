@@ -1,4 +1,4 @@
-"""One dense layer in NumPy once more, by einsum: formulas for the dummy framework."""
+"""One dense layer in NumPy, computed by einsum, for the dummy framework."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""One dense layer in NumPy: formulas for the fake framework."""
+"""One dense layer in NumPy, for the fake framework."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""One dense layer and a softmax: the smallest workload, for tests of everything around it."""
+"""One dense layer and a softmax: the smallest workload, for tests."""
 
 from __future__ import annotations
 

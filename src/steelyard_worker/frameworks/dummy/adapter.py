@@ -1,4 +1,4 @@
-"""The scripted framework again under another name; its workloads compute the same in another order of operations."""
+"""The scripted framework again under another name; its workloads compute the same with operations in another order."""
 
 from steelyard_worker.frameworks.fake import adapter
 

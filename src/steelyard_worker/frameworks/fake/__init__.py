@@ -1,1 +1,1 @@
-"""NumPy with a scripted clock: exact numbers in a second on any laptop, and the template for the next adapter."""
+"""NumPy with a scripted clock: exact numbers within a second on any machine, and a template for new adapters."""

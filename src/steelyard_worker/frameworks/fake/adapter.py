@@ -1,4 +1,4 @@
-"""Drive NumPy as if it were a framework; time passes only as the script says."""
+"""NumPy as if it were a framework; time passes only as the settings say."""
 
 from __future__ import annotations
 
@@ -20,11 +20,9 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from steelyard_worker.batches import Batch, Source
+    from steelyard_worker.case import Optimizer, Settings
     from steelyard_worker.frameworks.base import Array
     from steelyard_worker.network import Network
-    from steelyard_worker.protocol import Optimizer, Settings
-
-DEFAULTS = {"step_us": 10_000, "noise": 0.0, "process_noise": 0.0, "fault": "none", "fault_step": 20}
 
 
 class Adapter:
@@ -32,7 +30,7 @@ class Adapter:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self.knobs: dict[str, Any] = {**DEFAULTS, **settings.knobs}
+        self.knobs = settings.knobs
         if self.knobs["fault"] == "import":
             raise ImportError("No module named 'fake'")
         self.draw = random.Random()
@@ -44,12 +42,12 @@ class Adapter:
         return self._now_ns
 
     def pass_step(self) -> None:
-        """Let the time of one step pass."""
+        """Advance the scripted time by one step."""
         noise = self.draw.gauss(1, self.knobs["noise"]) if self.knobs["noise"] else 1.0
         self._now_ns += max(1, round(self.knobs["step_us"] * 1000 * self.speed * noise))
 
     def applied(self) -> dict[str, Any]:
-        """Report the settings as they were given, threads included."""
+        """Return the settings unchanged, including the threads."""
         given = self._settings
         return {
             "mode": given.mode, "device": "cpu", "threads": given.threads, "precision": given.precision,
@@ -57,7 +55,7 @@ class Adapter:
         }  # fmt: skip
 
     def libraries(self) -> dict[str, Any]:
-        """Only NumPy takes part."""
+        """Return the version of NumPy."""
         return {"numpy": np.__version__}
 
     def trainer(
@@ -68,18 +66,18 @@ class Adapter:
         return Trainer(self, implementation, network, weights, optimizer, np.dtype(self._settings.precision))
 
     def pipeline(self, trainer: Trainer, source: Source, workers: int) -> Iterator[Any]:
-        """Feed the batches one after the other."""
+        """Yield the batches in order."""
         step = 0
         while True:
             yield trainer.put(source.batch(step))
             step += 1
 
     def compilations(self) -> int:
-        """Nothing is compiled."""
+        """Return 0: nothing is compiled."""
         return 0
 
     def peak_bytes(self) -> int | None:
-        """There is no device memory."""
+        """Return None: there is no device memory."""
         return None
 
 
@@ -101,11 +99,11 @@ class Trainer:
         return {name: array.astype(self._dtype) if floating[name] else array for name, array in batch.items()}
 
     def step(self, batch: Batch) -> float:
-        """One update; the scripted time passes, and the scripted fault strikes."""
+        """Do one update, advance the scripted time, and cause the scripted fault."""
         self._steps += 1
         self._adapter.pass_step()
         if self._steps == self._adapter.knobs["fault_step"]:
-            strike(self._adapter.knobs["fault"])
+            cause(self._adapter.knobs["fault"])
         _, loss, gradients = self.gradients(batch)
         for name, gradient in gradients.items():
             self._update(name, gradient)
@@ -125,10 +123,10 @@ class Trainer:
         self._parameters[name] -= rule.learning_rate * corrected / spread
 
     def synchronise(self) -> None:
-        """NumPy has finished when it returns."""
+        """Return: NumPy has finished when a call returns."""
 
     def losses(self, handles: list[float]) -> Array:
-        """Losses are numbers already."""
+        """Return the losses, which are already numbers."""
         return np.array(handles, np.float32)
 
     def gradients(self, batch: Batch) -> tuple[dict[str, Array], float, dict[str, Array]]:
@@ -143,12 +141,12 @@ class Trainer:
         return outputs
 
     def state(self) -> dict[str, Array]:
-        """Every tensor."""
+        """Return every tensor."""
         return dict(self._parameters)
 
 
-def strike(fault: str) -> None:
-    """Do for real what the script says: hang, die, ask for more memory than there is, or fill the disk."""
+def cause(fault: str) -> None:
+    """Cause a fault: hang, exit, allocate more memory than the machine has, or fill the disk."""
     if fault == "hang":
         time.sleep(3600)
     elif fault == "die":
@@ -164,7 +162,7 @@ def strike(fault: str) -> None:
 
 
 def _fill(path: Path) -> None:
-    """Write into the trial's folder until the disk takes no more; whoever writes next finds it full."""
+    """Write into the trial's folder until the disk is full, so that the next write fails."""
     with contextlib.suppress(OSError), path.open("wb", buffering=0) as file:
         while file.write(bytes(2**16)):
             pass

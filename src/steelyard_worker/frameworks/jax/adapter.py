@@ -1,4 +1,4 @@
-"""Drive JAX: settings, trainer, input pipeline."""
+"""JAX: settings of the process and input pipeline; `trainer` has the training step."""
 
 from __future__ import annotations
 
@@ -26,26 +26,25 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from steelyard_worker.batches import Source
+    from steelyard_worker.case import Optimizer, Settings
     from steelyard_worker.frameworks.base import Array
     from steelyard_worker.network import Network
-    from steelyard_worker.protocol import Optimizer, Settings
 
 COMPILATION = "/jax/core/compile/"
 DETERMINISTIC = "--xla_gpu_deterministic_ops=true"
-# Threads of the pool that XLA's CPU client computes in, by the name that XLA gives them.
+# Name that XLA gives to the threads of its CPU client's pool.
 POOL_THREAD = "tf_XLAEigen"
 
 
 class Adapter:
-    """One process of JAX. XLA reads its environment when the first array is made, which is in `_start`."""
+    """One process of JAX. XLA reads its environment variables when the first array is created, in `_start`."""
 
     def __init__(self, settings: Settings) -> None:
         if settings.mode not in ("jit", "no-jit"):
             raise Refusal("unsupported", f"JAX has no mode {settings.mode!r}; modes: jit, no-jit.")
         self._settings, self._compilations = settings, 0
         knobs = settings.knobs
-        recurrence = Recurrence(str(knobs.get("recurrence", "auto")), int(knobs.get("unroll", 1)))
-        self._choices = Choices(str(knobs.get("convolution", "auto")), recurrence)
+        self._choices = Choices(knobs["convolution"], Recurrence(knobs["recurrence"], knobs["unroll"]))
         if settings.threads:
             os.environ["PJRT_NPROC"] = str(settings.threads)
         if settings.deterministic:
@@ -53,7 +52,7 @@ class Adapter:
         jax.config.update("jax_platforms", settings.device)
         jax.config.update("jax_enable_x64", settings.precision == "float64")
         jax.config.update("jax_disable_jit", settings.mode == "no-jit")
-        if settings.device != "cpu" and not knobs.get("tf32", False):
+        if settings.device != "cpu" and not knobs["tf32"]:
             jax.config.update("jax_default_matmul_precision", "highest")
         jax.monitoring.register_event_duration_secs_listener(self._count)
         self._start()
@@ -69,7 +68,7 @@ class Adapter:
         self._compilations += event.startswith(COMPILATION)
 
     def applied(self) -> dict[str, Any]:
-        """Read the settings back; the formulations are read from what they trace to."""
+        """Read the settings back; the formulations of layers are found by tracing them."""
         platform = jax.default_backend()
         on_gpu = platform in ("gpu", "cuda")
         threads = _pool_threads()
@@ -84,7 +83,7 @@ class Adapter:
         }
 
     def libraries(self) -> dict[str, Any]:
-        """Versions that do the arithmetic, and what the environment tells XLA."""
+        """Return the versions that do the arithmetic, and the flags that XLA gets from the environment."""
         return {
             "jax": jax.__version__,
             "jaxlib": jaxlib.__version__,
@@ -102,7 +101,7 @@ class Adapter:
         return Trainer(implementation, sizes, network, weights, optimizer, self._settings.precision, self._choices)
 
     def pipeline(self, trainer: Trainer, source: Source, workers: int) -> Iterator[Any]:
-        """JAX has no loader of its own: NumPy batches, placed ahead by threads (one batch ahead by one thread if 0)."""
+        """Yield NumPy batches, placed ahead of use by `workers` threads (0: one thread); JAX has no loader of its own."""
         ahead = max(1, workers)
         with ThreadPoolExecutor(ahead) as pool:
             steps = count()
@@ -113,11 +112,11 @@ class Adapter:
                 yield batch
 
     def compilations(self) -> int:
-        """Traces, lowerings and compilations that JAX has reported to its monitoring listeners."""
+        """Count the traces, lowerings and compilations that JAX has reported to its monitoring listeners."""
         return self._compilations
 
     def peak_bytes(self) -> int | None:
-        """Peak of the device's allocator; JAX keeps none for CPU."""
+        """Return the peak of the device's allocator, bytes; JAX has none for CPU."""
         statistics = jax.devices()[0].memory_stats() or {}
         return statistics.get("peak_bytes_in_use")
 
@@ -127,6 +126,6 @@ def _place(trainer: Trainer, source: Source, step: int) -> Any:
 
 
 def _pool_threads() -> int:
-    """Count XLA's computing threads in this process; 0 where the system does not name threads."""
+    """Count XLA's compute threads in this process; 0 where the system has no thread names."""
     names = (path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm"))
     return sum(name == POOL_THREAD for name in names)

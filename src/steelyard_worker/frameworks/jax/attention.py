@@ -17,7 +17,7 @@ MASKED = -1e9
 def self_attention(layers: Layers, name: str, x: jax.Array, keep: jax.Array, heads: int) -> jax.Array:
     """(N, T, width) and keep (N, 1, 1, T), true where a key counts -> (N, T, width), without the output projection.
 
-    The formula of `jax.nn.dot_product_attention`, which takes its softmax in float32 even where the run is in float64.
+    The formula of `jax.nn.dot_product_attention`, which itself computes the softmax in float32 even in a float64 run.
     """
     width = x.shape[-1] // heads
 

@@ -1,4 +1,4 @@
-"""Two-dimensional convolution, in the formulations that the knob `convolution` chooses between."""
+"""Two-dimensional convolution, in the formulations between which the knob `convolution` chooses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def pair(extent: int | Pair) -> Pair:
 
 
 def convolve(formulation: str, x: jax.Array, kernel: jax.Array, stride: int | Pair, padding: int | Pair) -> jax.Array:
-    """Cross-correlate (N, H, W, C) with (K, K', C, O), zero padding alike at both ends of an axis."""
+    """Cross-correlate (N, H, W, C) with (K, K', C, O), with the same zero padding at both ends of an axis."""
     strides, edges = pair(stride), pair(padding)
     if formulation == "matmul" or (formulation == "auto" and _left_to_loops(x, kernel, strides, edges)):
         return by_matmul(x, kernel, strides, edges)
@@ -26,10 +26,10 @@ def convolve(formulation: str, x: jax.Array, kernel: jax.Array, stride: int | Pa
 
 
 def _left_to_loops(x: jax.Array, kernel: jax.Array, strides: Pair, edges: Pair) -> bool:
-    """Whether XLA's CPU compiler leaves this convolution, or its gradient, to generic loops.
+    """Return whether XLA's CPU compiler runs this convolution, or its gradient, in generic loops.
 
-    Its simplifier swaps image and kernel where the kernel has as many pixels or more; the swapped form has a reversed
-    window, which the fast (Eigen) path does not take. The gradient convolves the output's gradient, dilated by the stride.
+    Its simplifier swaps image and kernel if the kernel has at least as many pixels. The swapped form has a reversed window,
+    which the fast (Eigen) path does not support. The gradient convolves the output's gradient, dilated by the stride.
     """
     if jax.default_backend() != "cpu":
         return False
@@ -50,7 +50,7 @@ def by_matmul(x: jax.Array, kernel: jax.Array, strides: Pair, edges: Pair) -> ja
 
 
 def shifted(x: jax.Array, window: int | Pair, stride: int | Pair) -> list[jax.Array]:
-    """Return, for every place in the window in row order, the pixels (N, H', W', C) that it sees."""
+    """Return the pixels (N, H', W', C) under each position of the window, in row order."""
     (rows, columns), (down, right) = pair(window), pair(stride)
     n, height, width, channels = x.shape
     tall, wide = (_extent(height, rows, down) - 1) * down + 1, (_extent(width, columns, right) - 1) * right + 1

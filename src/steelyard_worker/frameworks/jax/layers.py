@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Choices:
-    """How a layer is computed where JAX leaves a choice that changes speed alone."""
+    """How layers are computed where several formulations differ in speed only."""
 
     convolution: str = "auto"
     recurrence: Recurrence = field(default_factory=Recurrence)
@@ -33,7 +33,7 @@ class Choices:
 
 @dataclass(frozen=True)
 class Layers:
-    """Forward pass over `weights`; `statistics` fills with new running statistics when `training`."""
+    """Forward pass over `weights`; when `training`, new running statistics are added to `statistics`."""
 
     weights: Mapping[str, jax.Array]
     training: bool
@@ -43,13 +43,15 @@ class Layers:
     def weight(self, name: str) -> jax.Array:
         """Look a tensor up by its canonical name."""
         if name not in self.weights:
-            raise Refusal("implementation", f"The JAX implementation asks for {name}, which the network does not name.")
+            raise Refusal(
+                "implementation", f"The JAX implementation uses a tensor {name}, which network.py does not list."
+            )
         return self.weights[name]
 
     def conv(
         self, name: str, x: jax.Array, stride: int | Pair, padding: int | Pair, *, bias: bool = False
     ) -> jax.Array:  # fmt: skip
-        """Convolve (N, H, W, C) with `<name>.weight` (K, K', C, O), zero padding alike at both ends of an axis.
+        """Convolve (N, H, W, C) with `<name>.weight` (K, K', C, O), with the same zero padding at both ends of an axis.
 
         With `bias`, `<name>.bias` (O,) is added.
         """
@@ -59,8 +61,8 @@ class Layers:
     def batch_norm(self, name: str, x: jax.Array, epsilon: float, momentum: float) -> jax.Array:
         """Normalise the last axis; `momentum` is the weight of the new statistic.
 
-        The running variance takes the unbiased estimate: the factor n/(n-1) is applied to the C values of the batch
-        variance within the training step (P-03), where it costs nothing beside the batch.
+        The running variance uses the unbiased estimate: the factor n/(n-1) is applied to the C values of the batch variance in
+        the training step (P-03), at a negligible cost.
         """
         if self.training:
             axes, count = tuple(range(x.ndim - 1)), x.size // x.shape[-1]

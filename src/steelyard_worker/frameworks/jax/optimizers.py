@@ -1,8 +1,7 @@
-"""Update rules: optax's own, and the canonical formulas written out. Both are pure functions inside the jitted step."""
+"""Update rules: optax, and reference implementations of the canonical formulas; pure functions inside the jitted step."""
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -10,28 +9,31 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from steelyard_worker.protocol import WRITTEN_OUT, Optimizer, Refusal
+from steelyard_worker.frameworks import update_scalars
+from steelyard_worker.protocol import WRITTEN_OUT, Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from steelyard_worker.case import Optimizer
+
     Tensors = Mapping[str, jax.Array]
 
 
-def update_rule(spec: Optimizer, names: list[str]) -> Native | Strict:
+def update_rule(spec: Optimizer, names: list[str]) -> Native | Reference:
     """Return the rule for the trainable tensors of these names."""
-    return Strict(spec) if spec.implementation == "reference" else Native(spec, names)
+    return Reference(spec) if spec.implementation == "reference" else Native(spec, names)
 
 
 class Native:
-    """Optax; weight decay goes to the tensors listed, before the scaling where it is coupled."""
+    """Optax; weight decay applies to the tensors listed, before the scaling where it is coupled."""
 
     def __init__(self, spec: Optimizer, names: list[str]) -> None:
         self._transform = _optax(spec, {name: name in spec.decay for name in names})
         self.init = self._transform.init
 
     def scalars(self) -> dict[str, Any]:
-        """Optax counts inside its state."""
+        """Return nothing: optax counts steps in its state."""
         return {}
 
     def update(self, tensors: Tensors, gradients: Tensors, memory: Any, scalars: Tensors) -> tuple[Tensors, Any]:
@@ -42,7 +44,7 @@ class Native:
 
 
 def _optax(spec: Optimizer, decayed: dict[str, bool]) -> optax.GradientTransformation:
-    makers: dict[str, Callable[[], optax.GradientTransformation]] = {
+    rules: dict[str, Callable[[], optax.GradientTransformation]] = {
         "sgd": lambda: optax.sgd(spec.learning_rate, spec.momentum or None, spec.nesterov),
         "adam": lambda: optax.adam(spec.learning_rate, spec.beta1, spec.beta2, spec.epsilon),
         "adamw": lambda: optax.adamw(
@@ -52,19 +54,19 @@ def _optax(spec: Optimizer, decayed: dict[str, bool]) -> optax.GradientTransform
             spec.learning_rate, spec.beta1, spec.beta2, spec.epsilon, weight_decay=spec.weight_decay, mask=decayed
         ),
     }
-    if spec.name not in makers:
+    if spec.name not in rules:
         raise Refusal(
-            "unsupported", f"No native {spec.name} is known for JAX; known: {', '.join(makers)}. {WRITTEN_OUT}"
+            "unsupported", f"JAX has no native {spec.name} here; available: {', '.join(rules)}. {WRITTEN_OUT}"
         )
-    transform = makers[spec.name]()
+    transform = rules[spec.name]()
     before = [optax.clip_by_global_norm(spec.clip)] if spec.clip else []
     if spec.weight_decay and any(decayed.values()) and spec.name in ("sgd", "adam"):
         before.append(optax.add_decayed_weights(spec.weight_decay, decayed))
     return optax.chain(*before, transform) if before else transform
 
 
-class Strict:
-    """The canonical formulas of every optimizer, tensor by tensor; scalars are computed on the host, step by step."""
+class Reference:
+    """The canonical formula of every optimizer, tensor by tensor; scalars are computed on the host at every step."""
 
     def __init__(self, spec: Optimizer) -> None:
         self._spec, self._t = spec, 0
@@ -76,11 +78,10 @@ class Strict:
         return {name: tuple(jnp.zeros_like(p) for _ in range(moments)) for name, p in tensors.items()}
 
     def scalars(self) -> dict[str, np.float64]:
-        """Count a step and return what depends on its number, in the precision that the rule declares."""
+        """Count a step and return the scalars that depend on its number, in the precision that the rule declares."""
         self._t += 1
-        first, second = self._spec.corrections(self._t)
-        return {"first": np.float64(first), "second": np.float64(second),
-                "rate": np.float64(self._spec.learning_rate * math.sqrt(second) / first)}  # fmt: skip
+        found = update_scalars.of_step(self._spec, self._t)._asdict()
+        return {name: np.float64(value) for name, value in found.items()}
 
     def update(self, tensors: Tensors, gradients: Tensors, memory: Any, scalars: Tensors) -> tuple[Tensors, Any]:
         """Return (updated tensors, updated moments)."""
@@ -89,7 +90,7 @@ class Strict:
             norm = jnp.sqrt(sum(jnp.vdot(g, g) for g in gradients.values()))
             gradients = {name: g * jnp.minimum(1, self._spec.clip / norm) for name, g in gradients.items()}
         for name, p in tensors.items():
-            decay = self._spec.weight_decay if name in self._spec.decay else 0.0
+            decay = update_scalars.decay_of(self._spec, name)
             updated[name], moments[name] = self._rule(p, gradients[name], memory[name], decay, scalars)
         return updated, moments
 
@@ -117,9 +118,9 @@ class Strict:
         scalar = {name: jnp.asarray(value, p.dtype) for name, value in scalars.items()}
         m, v = self._moments(g, memory)
         change = (m / scalar["first"]) / (jnp.sqrt(v / scalar["second"]) + self._spec.epsilon) + decay * p
-        ours, theirs = jnp.linalg.norm(p), jnp.linalg.norm(change)
-        some = (ours > 0) & (theirs > 0)
-        ratio = jnp.where(some, ours / jnp.where(some, theirs, 1), 1)
+        norm, change_norm = jnp.linalg.norm(p), jnp.linalg.norm(change)
+        nonzero = (norm > 0) & (change_norm > 0)
+        ratio = jnp.where(nonzero, norm / jnp.where(nonzero, change_norm, 1), 1)
         return p - self._spec.learning_rate * ratio * change, (m, v)
 
     def _moments(self, g: jax.Array, memory: Any) -> tuple[jax.Array, jax.Array]:

@@ -1,7 +1,7 @@
 """Pooling of images (N, H, W, C): maximum rounded up or down, average that counts its padding.
 
 Both are written with shifted slices, columns first, then rows. XLA's CPU compiler runs the gradient of its own window maximum
-(`select_and_scatter`) as one serial loop, four times slower, and slices of the whole window at once are slower still.
+(`select_and_scatter`) as one serial loop, four times slower, and slices of the whole window at once are even slower.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def max_pool(x: jax.Array, window: int, stride: int, padding: int = 0, *, ceil: 
 
 
 def average_pool(x: jax.Array, window: int, stride: int, padding: int = 0) -> jax.Array:
-    """Mean of each window, zeros of the padding included (P-12)."""
+    """Mean of each window, including the zeros of the padding (P-12)."""
     if stride == 1 and window == 2 * padding + 1:
         return _same_average(x, window)
     return _average(x, window, stride, padding)
@@ -46,7 +46,7 @@ def _average(x: jax.Array, window: int, stride: int, padding: int) -> jax.Array:
 
 @partial(jax.custom_vjp, nondiff_argnums=(1,))
 def _same_average(x: jax.Array, window: int) -> jax.Array:
-    """The average that keeps the extent, which is its own transpose; told so, XLA takes half the time."""
+    """The average that does not change the extent is its own transpose; with that gradient XLA takes half the time."""
     return _average(x, window, 1, window // 2)
 
 
@@ -56,13 +56,13 @@ _same_average.defvjp(
 
 
 def adaptive_average_pool(x: jax.Array, out: int) -> jax.Array:
-    """(N, H, W, C) -> (N, out, out, C), bins as `bins` has them."""
+    """(N, H, W, C) -> (N, out, out, C), with the bins of `bins`."""
     rows, columns = (jnp.asarray(bins(extent, out), x.dtype) for extent in x.shape[1:3])
     return jnp.einsum("ph,qw,nhwc->npqc", rows, columns, x)
 
 
 def bins(extent: int, out: int) -> np.ndarray:
-    """Matrix (out, extent) that averages `extent` positions into `out` bins, which overlap where it does not divide them."""
+    """Return a matrix (out, extent) that averages positions into bins, which overlap if `out` does not divide `extent`."""
     starts = np.arange(out) * extent // out
     ends = -(-np.arange(1, out + 1) * extent // out)
     inside = (starts[:, None] <= np.arange(extent)) & (np.arange(extent) < ends[:, None])

@@ -1,4 +1,4 @@
-"""Recurrent loops under the knob `recurrence`: one layer, z_t = x_t w_ih + h_(t-1) w_hh + b, and loops of a workload's own."""
+"""Recurrent loops for the knob `recurrence`: one layer, z_t = x_t w_ih + h_(t-1) w_hh + b, and custom loops of workloads."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     Affine = Callable[[str, jax.Array], jax.Array]
     Step = Callable[[Affine, Any, Any, Any], tuple[Any, Any]]
 
-# Units per sample of the batch from which on "deferred" is the fastest. Adding a time step's gradient to that of the weights
-# costs units x units, keeping its gates costs samples x units. Measured for LSTMs on two cores: with 2 units per sample
-# checkpointed takes 0.8 of deferred's time, with 4 they are equal, with 8 it takes 1.2 to 1.9 times as long, with 400 nine times.
+# Number of units per sample of the batch from which "deferred" is the fastest. Adding the gradient of a time step to that of the
+# weights costs units x units, storing its gates costs samples x units. Measured for LSTMs on two cores: with 2 units per sample
+# checkpointed takes 0.8 times as long as deferred, with 4 the same, with 8 1.2 to 1.9 times, with 400 nine times.
 AMPLE = 4
 
 
 @dataclass(frozen=True)
 class Recurrence:
-    """How recurrences are run: a value of the knob; `unroll` goes to `lax.scan`.
+    """How recurrences run: a value of the knob `recurrence`; `unroll` is that of `lax.scan`.
 
-    "scan" is `lax.scan` differentiated as it is: it keeps all intermediate values. "checkpointed" keeps what a step hands to the
-    next and computes the rest again; "hoisted" multiplies a layer's inputs by w_ih before the scan. "deferred" does so too, and
-    takes the gradients of weights out of the loop: the sum over time of products is one product over time. "auto" is
+    "scan" is `lax.scan` under JAX's differentiation, which stores all intermediate values. "checkpointed" stores only the state
+    between steps and computes the rest again. "hoisted" multiplies a layer's inputs by w_ih before the scan. "deferred" does the
+    same and moves the gradients of weights out of the loop: the sum over time of products is one product over time. "auto" is
     "deferred" or "checkpointed", by the size of the layer.
     """
 
@@ -37,7 +37,7 @@ class Recurrence:
     unroll: int = 1
 
     def resolved(self, units: int, samples: int) -> Recurrence:
-        """Return what "auto" means for so many units and samples; anything else means itself."""
+        """Return the formulation that "auto" selects for these numbers of units and samples; others are returned unchanged."""
         if self.formulation != "auto":
             return self
         return replace(self, formulation="deferred" if units >= AMPLE * samples else "checkpointed")
@@ -57,11 +57,11 @@ class Recurrence:
         def step(
             affine: Affine, w_ih: jax.Array, carry: Any, at: tuple[jax.Array, jax.Array | None]
         ) -> tuple[Any, jax.Array]:
-            (h, c), (given, kept) = carry, at
+            (h, c), (given, inside) = carry, at
             z = affine("gates", h)
             h, c = cell(z if early else z + given @ w_ih, c)
-            if kept is not None:
-                h, c = h * kept, c * kept
+            if inside is not None:
+                h, c = h * inside, c * inside
             return (h, c), h
 
         added, given = (x @ w_ih + b, None) if early else (b, x)
@@ -75,8 +75,8 @@ class Recurrence:
         """Run step(affine, shared, carry, inputs_t) -> (carry, outputs_t) over the first axis of `inputs`: all outputs.
 
         affine(name, value (N, in)) is value @ weights[name] + added[name]: a matrix (in, Z), and either a bias (Z,) or the values
-        of all steps (T, N, Z), of which it takes its own. A step takes each name once. `step` may use no other array that is
-        differentiated: those belong into `shared`. "auto" is to be resolved before.
+        of all steps (T, N, Z), of which each step uses its own. A step uses each name once. Other arrays that are differentiated
+        must be passed in `shared`. "auto" must be resolved before.
         """
         biases = {name: value for name, value in added.items() if value.ndim == 1}
         added = {name: value for name, value in added.items() if name not in biases}
@@ -91,7 +91,7 @@ class Recurrence:
             return step(lambda name, value: value @ weights[name] + terms[name], shared, carry, given)
 
         if self.formulation == "checkpointed":
-            body = jax.checkpoint(body, prevent_cse=False)  # a scan needs no guard against merged recomputation
+            body = jax.checkpoint(body, prevent_cse=False)  # a scan needs no protection against merged recomputation
         return lax.scan(body, start, (added, inputs), reverse=backward, unroll=self.unroll)[1]
 
 
@@ -108,29 +108,29 @@ def _recorded(
     """Return all outputs, and what every matrix was multiplied with at every step: name -> (T, N, in)."""
 
     def body(carry: Any, at: Any) -> tuple[Any, Any]:
-        (added, given), taken = at, {}
+        (added, given), factors = at, {}
 
         def affine(name: str, value: jax.Array) -> jax.Array:
-            taken[name] = value
+            factors[name] = value
             return value @ weights[name] + added[name]
 
         carry, out = step(affine, shared, carry, given)
-        return carry, (out, taken)
+        return carry, (out, factors)
 
     return lax.scan(body, start, (added, inputs), reverse=backward, unroll=unroll)[1]
 
 
 def _onward(step: Step, backward: bool, unroll: int, weights: Any, *rest: Any) -> tuple[Any, Any]:
-    outputs, pull, taken = jax.vjp(partial(_recorded, step, backward, unroll, weights), *rest, has_aux=True)
-    return outputs, (pull, taken)
+    outputs, pull, factors = jax.vjp(partial(_recorded, step, backward, unroll, weights), *rest, has_aux=True)
+    return outputs, (pull, factors)
 
 
-def _back(step: Step, backward: bool, unroll: int, kept: Any, cotangent: Any) -> tuple[Any, ...]:
-    """What was added to a product has the product's own gradient; the matrix' is that, times what was multiplied."""
+def _back(step: Step, backward: bool, unroll: int, residuals: Any, cotangent: Any) -> tuple[Any, ...]:
+    """Return the gradients: a summand has the gradient of its product; a matrix has that gradient times the recorded factors."""
     del step, backward, unroll
-    pull, taken = kept
+    pull, factors = residuals
     of_added, *others = pull(cotangent)
-    of_weights = {name: jnp.tensordot(taken[name], of_added[name], ((0, 1), (0, 1))) for name in taken}
+    of_weights = {name: jnp.tensordot(factors[name], of_added[name], ((0, 1), (0, 1))) for name in factors}
     return of_weights, of_added, *others
 
 

@@ -24,10 +24,10 @@ def lstm(layers: Layers, name: str, steps: jax.Array) -> jax.Array:
 
 
 def bidirectional(layers: Layers, name: str, steps: jax.Array, lengths: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Both directions over the valid steps: (T, N, width), lengths (N,) -> two of (T, N, hidden), 0 beyond the lengths (P-25).
+    """Both directions over the valid steps: (T, N, width), lengths (N,) -> two of (T, N, hidden), 0 after the lengths (P-25).
 
-    The state is set to zero at steps beyond the length, which the backward direction meets first: it begins with nothing at
-    the last valid step. XLA fuses that into the cell; turning sequences round would cost a scatter in the gradient.
+    The state is set to zero at steps after the length. The backward direction visits those first, so it starts from zero at the
+    last valid step. XLA fuses that into the cell; reversing sequences would need a scatter in the gradient.
     """
     valid = (jnp.arange(len(steps))[:, None] < lengths).astype(steps.dtype)[..., None]
     onward = layers.recur(f"{name}.forward", lstm_cell, steps, backward=False, valid=valid)

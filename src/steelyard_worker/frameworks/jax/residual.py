@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 def body(layers: Layers, frozen: bool) -> Layers:
-    """Return the layers of everything but the head; if `frozen`, batch norm normalises by its running statistics."""
+    """Return the layers of everything except the head; if `frozen`, batch norm normalises by its running statistics."""
     return replace(layers, training=False) if frozen else layers
 
 
 def conv_norm(layers: Layers, conv: str, norm: str, x: jax.Array, kernel: int, stride: int = 1) -> jax.Array:
-    """Bias-free convolution padded by half its kernel, then batch norm; their names are given."""
+    """Bias-free convolution padded by half its kernel, then batch norm, with the given names."""
     x = layers.conv(conv, x, stride=stride, padding=kernel // 2)
     return layers.batch_norm(norm, x, epsilon=1e-5, momentum=0.1)
 
@@ -35,7 +35,7 @@ def stem(layers: Layers, kind: str, image: jax.Array) -> jax.Array:
 
 
 def shortcut(layers: Layers, name: str, x: jax.Array, out: int, stride: int) -> jax.Array:
-    """What a block's input goes through: nothing, or a projection where its shape changes."""
+    """The shortcut of a block: the identity, or a projection where its shape changes."""
     if stride == 1 and x.shape[-1] == out:
         return x
     return conv_norm(layers, f"{name}.shortcut.conv", f"{name}.shortcut.bn", x, 1, stride)

@@ -1,4 +1,4 @@
-"""What the chosen formulations really trace to, read from JAX's own intermediate form."""
+"""Find out which formulations of layers JAX really traces, from its intermediate form (jaxpr)."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 def choices(chosen: Choices) -> dict[str, Any]:
-    """Trace a probe of each kind of layer and say which choices it shows."""
+    """Trace a small layer of each kind and return the settings that its operations show."""
     with jax.disable_jit(False):
         return {"convolution": _convolution(chosen.convolution), **_recurrence(chosen.recurrence)}
 
 
 def _convolution(formulation: str) -> str:
-    """An image of 8 pixels a side shows what is done as a rule, one of 2 what is done where XLA is slow."""
+    """Trace images of 8 and of 2 pixels a side: `auto` computes the second, on which XLA is slow, in another way."""
     used = []
     for size in (8, 2):
         found = _operations(
@@ -37,14 +37,14 @@ def _convolution(formulation: str) -> str:
 
 
 def _recurrence(recurrence: Recurrence) -> dict[str, Any]:
-    """A layer of two units a sample shows what is done with few, one of four what is done with many."""
+    """Trace layers of two and of four units per sample: `auto` computes them in different ways."""
     few, many = (_formulation(recurrence, units) for units in (2, 4))
-    said = few["recurrence"] if few == many else "auto" if recurrence.formulation == "auto" else "unknown"
-    return {**many, "recurrence": said}
+    name = few["recurrence"] if few == many else "auto" if recurrence.formulation == "auto" else "unknown"
+    return {**many, "recurrence": name}
 
 
 def _formulation(recurrence: Recurrence, units: int) -> dict[str, Any]:
-    """Where the products are (in the scan or before it), whether its body is checkpointed, and whose gradient it has."""
+    """Return the formulation that a layer shows: by its products inside the scan, by checkpointing, by a gradient of its own."""
 
     def layer(x: jax.Array, w: jax.Array, b: jax.Array) -> jax.Array:
         return recurrence.run(lambda z, c: (z, c), x, w, w, b, backward=False)
@@ -66,7 +66,7 @@ def _operations(function: Callable[..., Any], *shapes: tuple[int, ...]) -> Opera
 
 
 def _flat(jaxpr: Any) -> Operations:
-    """List (name, parameters) of every operation, those of inner functions included."""
+    """List (name, parameters) of every operation, including those of inner functions."""
     found: Operations = []
     for equation in jaxpr.eqns:
         found.append((equation.primitive.name, equation.params))

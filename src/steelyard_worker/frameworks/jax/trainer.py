@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
+from steelyard_worker.frameworks import named_tensors
 from steelyard_worker.frameworks.jax import layouts, optimizers
 from steelyard_worker.frameworks.jax.layers import Choices, Layers
-from steelyard_worker.protocol import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import ModuleType
 
     from steelyard_worker.batches import Batch
+    from steelyard_worker.case import Optimizer
     from steelyard_worker.frameworks.base import Array
     from steelyard_worker.network import Network
-    from steelyard_worker.protocol import Optimizer
 
     Tensors = Mapping[str, jax.Array]
 
@@ -33,20 +33,19 @@ class Trainer:
         self._implementation, self._sizes, self._choices = implementation, sizes, choices
         self._precision = precision
         self._kinds = {p.name: p.kind for p in network.parameters}
-        native = {p.name: self._load(p.kind, p.shape, weights[p.name]) for p in network.parameters}
+        named_tensors.check(network, {name: array.shape for name, array in weights.items()})
+        native = {p.name: self._load(p.kind, weights[p.name]) for p in network.parameters}
         trained = {p.name: native.pop(p.name) for p in network.parameters if p.trainable}
         self._rule = optimizers.update_rule(optimizer, list(trained))
-        # As one program: each zero tensor by itself would be compiled by itself.
+        # One program, because every zero tensor would otherwise be compiled separately.
         self.carry = (trained, native, jax.jit(self._rule.init)(trained))
         self.scalars = self._rule.scalars
         self.update = jax.jit(self._update, donate_argnums=0)
         self._infer = jax.jit(self._outputs)
         self.loss: jax.Array | None = None
 
-    def _load(self, kind: str, shape: tuple[int, ...], array: Array) -> jax.Array:
-        if tuple(array.shape) != shape:
-            raise Refusal("implementation", f"A {kind} tensor has shape {tuple(array.shape)}, expected {shape}.")
-        # A copy, as the buffer is donated; `jnp.array` would compile one for every shape.
+    def _load(self, kind: str, array: Array) -> jax.Array:
+        # Copied because the buffer is donated. `jnp.array` would compile a program for every shape.
         return jax.device_put(layouts.to_native(kind, array, self._precision), may_alias=False)
 
     def _forward(self, tensors: Tensors, batch: Tensors, training: bool) -> tuple[dict[str, jax.Array], Tensors]:
@@ -76,11 +75,11 @@ class Trainer:
         return self.loss
 
     def synchronise(self) -> None:
-        """Wait for every buffer that the last step replaces, and for its loss."""
+        """Wait for every buffer that the last step replaces and for its loss."""
         jax.block_until_ready((self.carry, self.loss))
 
     def losses(self, handles: list[jax.Array]) -> Array:
-        """Copy the losses to the host; nothing is compiled for it."""
+        """Copy the losses to the host without compiling anything."""
         return np.array(jax.device_get(handles), np.float32)
 
     def gradients(self, batch: Tensors) -> tuple[dict[str, Array], float, dict[str, Array]]:
@@ -97,7 +96,7 @@ class Trainer:
         return _numpy(self._infer({**trained, **fixed}, batch))
 
     def state(self) -> dict[str, Array]:
-        """Every tensor the network names."""
+        """Return every tensor that the network names, canonical."""
         trained, fixed, _ = self.carry
         return self._canonical({**trained, **fixed})
 

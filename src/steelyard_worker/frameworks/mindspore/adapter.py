@@ -1,4 +1,4 @@
-"""Drive MindSpore: settings, training step, input pipeline."""
+"""MindSpore: input pipeline and facts; `runtime` has the settings of the process, `trainer` the training step."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ from typing import TYPE_CHECKING, Any
 import mindspore
 import mindspore.dataset
 import numpy as np
-from mindspore import Parameter, Tensor, nn
-from mindspore.nn.utils import no_init_parameters
 
-from steelyard_worker.frameworks.mindspore import cells, onednn, optimizers, runtime
-from steelyard_worker.protocol import Refusal
+from steelyard_worker.batches import Steps
+from steelyard_worker.frameworks.mindspore import onednn, runtime
+from steelyard_worker.frameworks.mindspore.trainer import Trainer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from types import ModuleType
 
-    from steelyard_worker.batches import Batch, Source
+    from mindspore import Tensor
+
+    from steelyard_worker.batches import Source
+    from steelyard_worker.case import Optimizer, Settings
     from steelyard_worker.frameworks.base import Array
     from steelyard_worker.network import Network
-    from steelyard_worker.protocol import Optimizer, Settings
 
     Tensors = tuple[Tensor, ...]
 
@@ -30,15 +31,15 @@ class Adapter:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._instructions = onednn.Instructions(settings.knobs.get("avx512", "auto"))
+        self._instructions = onednn.Instructions(settings.knobs["avx512"])
         runtime.apply(settings)
 
     def applied(self) -> dict[str, Any]:
-        """Read the settings back."""
+        """Read the settings back from MindSpore and oneDNN."""
         return runtime.applied() | self._instructions.applied()
 
     def libraries(self) -> dict[str, Any]:
-        """Versions and builds that do the arithmetic."""
+        """Return the versions and builds that do the arithmetic."""
         return {"mindspore": mindspore.__version__, "numpy": np.__version__, "onednn": onednn.version()}
 
     def trainer(
@@ -50,131 +51,32 @@ class Adapter:
         return Trainer(self._settings, implementation, sizes, network, weights, optimizer)
 
     def pipeline(self, trainer: Trainer, source: Source, workers: int) -> Iterator[Tensors]:
-        """`GeneratorDataset` over whole batches; workers are processes, 0 means its one thread in this process."""
-        # What both network and loss take stands in two columns, whose names must differ.
+        """Yield batches from `GeneratorDataset`; workers are processes, 0 means its one thread in this process."""
+        # An input of both network and loss is in two columns, whose names must differ.
         names = [f"{number} {name}" for number, name in enumerate(trainer.columns)]
         data = mindspore.dataset.GeneratorDataset(
-            _Steps(source, trainer.columns), names, shuffle=False,
+            _Columns(source, trainer.columns), names, shuffle=False,
             num_parallel_workers=max(1, workers), python_multiprocessing=workers > 0,
         )  # fmt: skip
         while True:
             yield from map(tuple, data.create_tuple_iterator(num_epochs=1))
 
     def compilations(self) -> int:
-        """Graphs compiled so far, those inside the optimizers included."""
+        """Count the graphs compiled so far, including those inside the optimizers."""
         return runtime.compilations()
 
     def peak_bytes(self) -> int | None:
-        """Peak of the device memory pool."""
+        """Return the peak of the device memory pool, bytes."""
         return int(mindspore.runtime.max_memory_allocated()) if self._settings.device == "ascend" else None
 
 
-class _Steps:
-    """Item i is the whole batch of step i, so that the data set keeps the order of the run."""
+class _Columns(Steps):
+    """The batches as tuples in the order of `columns`, as `GeneratorDataset` needs them."""
 
     def __init__(self, source: Source, columns: tuple[str, ...]) -> None:
-        self._source, self._columns = source, columns
-
-    def __len__(self) -> int:
-        return len(self._source.order)
+        super().__init__(source)
+        self._columns = columns
 
     def __getitem__(self, step: int) -> tuple[Array, ...]:
-        batch = self._source.batch(int(step))
+        batch = super().__getitem__(step)
         return tuple(batch[name] for name in self._columns)
-
-
-class Trainer:
-    """One cell with its update rule."""
-
-    def __init__(
-        self, settings: Settings, implementation: ModuleType, sizes: dict[str, Any], network: Network,
-        weights: Mapping[str, Array], optimizer: Optimizer,
-    ) -> None:  # fmt: skip
-        self._implementation, self._optimizer, self._steps = implementation, optimizer, 0
-        self.columns = (*implementation.INPUTS, *implementation.TARGETS)
-        with no_init_parameters():  # the weights are loaded; drawing others takes seconds
-            self._cell: nn.Cell = implementation.build(sizes)
-        self._named = implementation.variables(self._cell)
-        load(self._named, network, weights)
-        trained = {p.name: self._named[p.name] for p in network.parameters if p.trainable}
-        rule, self._order = optimizers.update_rule(optimizer, trained)
-        parameters = tuple(trained[name] for name in self._order)
-        parts = self._cell, implementation.loss(), len(implementation.INPUTS)
-        step = cells.StrictStep if optimizer.implementation == "reference" else cells.Step
-        self._train = step(cells.Loss(*parts), rule, parameters, optimizer.clip).set_train()
-        self._differentiate = cells.Gradients(cells.LossAndOutputs(*parts), parameters).set_train()
-        self._infer = cells.Inference(self._cell)
-        self._cell.set_train()
-        self._last_loss: Tensor | None = None
-        self._on_ascend = settings.device == "ascend"
-
-    def put(self, batch: Batch) -> Tensors:
-        """Copy a canonical batch into tensors; MindSpore takes int32 indices and labels as they are."""
-        return tuple(Tensor(np.ascontiguousarray(batch[name])) for name in self.columns)
-
-    def step(self, batch: Tensors) -> Tensor:
-        """Forward, backward, update; the loss is not read."""
-        if self._optimizer.implementation == "reference":
-            self._steps += 1
-            scalars = optimizers.scalars(self._optimizer, self._steps)
-            self._last_loss = self._train(*(Tensor(value, mindspore.float32) for value in scalars), *batch)
-        else:
-            self._last_loss = self._train(*batch)
-        return self._last_loss
-
-    def synchronise(self) -> None:
-        """Wait until the last updated parameter and the loss can be read: kernels run in the order of their issue.
-
-        `mindspore.runtime.synchronize` is documented for accelerators only; on CPU its first call refuses and does not wait.
-        """
-        if self._on_ascend:
-            mindspore.runtime.synchronize()
-        if self._last_loss is not None:
-            self._named[self._order[-1]].asnumpy()
-            self._last_loss.asnumpy()
-
-    def losses(self, handles: list[Tensor]) -> Array:
-        """Read the losses back."""
-        return np.array([handle.asnumpy() for handle in handles], np.float32)
-
-    def gradients(self, batch: Tensors) -> tuple[dict[str, Array], float, dict[str, Array]]:
-        """Forward in training mode and backward."""
-        (loss, outputs), gradients = self._differentiate(*batch)
-        found = dict(zip(self._order, map(_numpy, gradients), strict=True))
-        return self._canonical(outputs), float(loss.asnumpy()), found
-
-    def outputs(self, batch: Tensors) -> dict[str, Array]:
-        """Forward in inference mode."""
-        self._cell.set_train(False)
-        outputs = self._infer(*batch[: len(self._implementation.INPUTS)])
-        self._cell.set_train(True)
-        return self._canonical(outputs)
-
-    def _canonical(self, outputs: Tensors) -> dict[str, Array]:
-        names = self._implementation.OUTPUTS[
-            : len(outputs)
-        ]  # the last ones may be of heads that only some presets have
-        return dict(zip(names, map(_numpy, outputs), strict=True))
-
-    def state(self) -> dict[str, Array]:
-        """Parameters and batch-norm statistics; MindSpore's layouts are the canonical ones on CPU."""
-        return {name: _numpy(parameter) for name, parameter in self._named.items()}
-
-
-def load(named: dict[str, Parameter], network: Network, weights: Mapping[str, Array]) -> None:
-    """Copy canonical weights and names into the parameters; a tensor missing on either side, or of another shape, is refused."""
-    expected = {parameter.name: parameter.shape for parameter in network.parameters}
-    for name in sorted(expected.keys() ^ named.keys()):
-        raise Refusal(
-            "implementation", f"Tensor {name} is {'missing from' if name in expected else 'only in'} the cell."
-        )
-    for name, shape in expected.items():
-        if tuple(named[name].shape) != shape:
-            raise Refusal("implementation", f"Tensor {name} has shape {tuple(named[name].shape)}, expected {shape}.")
-        named[name].set_data(Tensor(np.asarray(weights[name], np.float32)))
-        named[name].name = name  # optimizers and graphs tell parameters apart by name
-        named[name].init_mode = None  # else whatever copies it, as optimizers do, draws the weights that were left out
-
-
-def _numpy(tensor: Tensor) -> Array:
-    return np.array(tensor.asnumpy())

@@ -1,4 +1,4 @@
-"""Multi-head self-attention as matrix products over (N * T, width), so that every projection is one plain product."""
+"""Multi-head self-attention over (N * T, width), so that every projection is one plain matrix product."""
 
 from __future__ import annotations
 
@@ -37,7 +37,6 @@ class SelfAttention(nn.Cell):
 def masked_scores(mask: Tensor) -> Tensor:
     """Return (N, 1, 1, T): 0 where the mask int (N, T) is 1, else -1e9, to be added.
 
-    Beside -1e9 a score is less than half a unit in the last place, so that adding is the same as putting -1e9 in its place,
-    to rounding.
+    Scores are less than half a unit in the last place of -1e9, so adding -1e9 equals replacing the score by it, to rounding.
     """
     return ops.expand_dims(ops.expand_dims((1 - mask).astype("float32") * MASKED, 1), 1)

@@ -1,4 +1,4 @@
-"""Blocks that convolutional networks share: convolution, batch norm, ReLU; branches of them. Images are NCHW."""
+"""Blocks of convolutional networks: convolution, batch norm, ReLU, and branches of them. Images are NCHW."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ConvBlock(nn.Cell):
     ) -> None:  # fmt: skip
         super().__init__()
         rows, columns = (padding, padding) if isinstance(padding, int) else padding
-        # The default `pad_mode` would be 'same' (P-08); `momentum` is the weight of the old statistic here (P-01).
+        # The default `pad_mode` is 'same' (P-08); `momentum` is the weight of the old statistic here (P-01).
         self.conv = nn.Conv2d(channels, out, kernel, stride, pad_mode="pad", padding=(rows, rows, columns, columns))
         self.bn = nn.BatchNorm2d(out, eps=epsilon, momentum=0.9)
         self.relu = nn.ReLU()
@@ -28,7 +28,7 @@ class ConvBlock(nn.Cell):
 
 
 def branch(channels: int, *steps: tuple[Any, ...], epsilon: float, pool: nn.Cell | None = None) -> nn.SequentialCell:
-    """Blocks one after the other, named step1 and so on, behind a pool if one is given; a step is (out, kernel, ...)."""
+    """Blocks in sequence, named step1 and so on, after a pool if one is given; a step is (out, kernel, ...)."""
     found: OrderedDict[str, nn.Cell] = OrderedDict() if pool is None else OrderedDict(pool=pool)
     for number, step in enumerate(steps, 1):
         found[f"step{number}"] = ConvBlock(channels, *step, epsilon=epsilon)
@@ -37,7 +37,7 @@ def branch(channels: int, *steps: tuple[Any, ...], epsilon: float, pool: nn.Cell
 
 
 class Parallel(nn.Cell):
-    """Two to four branches, named branch1 and so on, side by side in channels."""
+    """Two to four branches, named branch1 and so on, concatenated along the channels."""
 
     def __init__(self, *branches: nn.Cell) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
-"""What runs as one graph in graph mode and as it is in PyNative: training step, gradients, inference.
+"""Training step, gradients and inference: each is one graph in graph mode, and runs operator by operator in PyNative mode.
 
-They are cells called under GRAPH_MODE, as `nn.TrainOneStepCell` is: MindSpore runs those in the caller's thread, but hands
-every kernel of a function under `mindspore.jit` from thread to thread, which costs time wherever processors are shared.
+They are cells called in GRAPH_MODE, like `nn.TrainOneStepCell`. MindSpore runs such cells in the caller's thread, but passes
+every kernel of a function under `mindspore.jit` from thread to thread, which takes more time on busy processors.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ class Step(nn.Cell):
         return loss
 
     def clipped(self, gradients: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        """Scale all gradients together where their common norm is beyond the limit."""
+        """Scale all gradients so that their global norm does not exceed the limit."""
         return ops.clip_by_global_norm(gradients, self.clip) if self.clip else gradients
 
 
-class StrictStep(Step):
-    """One optimizer step with the written-out rule, which takes two scalars of the step -> loss."""
+class ReferenceStep(Step):
+    """One optimizer step with a reference rule, which takes two scalars of the step -> loss."""
 
     def construct(self, one: Tensor, two: Tensor, *batch: Tensor) -> Tensor:
         loss, gradients = self.differentiate(*batch)

@@ -9,8 +9,8 @@ from mindspore import Tensor, nn, ops
 class Ctc(nn.Cell):
     """Logits (T, N, K), lengths (N,), labels (N, L) padded with 0, label lengths (N,) -> negative log-likelihoods (N,); blank 0.
 
-    Where the labels do not fit into the length the likelihood is zero: such a sample counts 0. The operator would refuse
-    labels longer than that, so it is given one label in their place.
+    Labels that do not fit into the length have a likelihood of zero; such a sample counts as 0. The operator fails on labels
+    that are too long, so it gets a single label for such a sample.
     """
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class Ctc(nn.Cell):
         return each * ops.cast(fits, logits.dtype)
 
     def log_softmax(self, logits: Tensor) -> Tensor:
-        """Log-softmax by way of the cross-entropy of class 0, whose kernel is exact; `ops.log_softmax` is off by 5e-6 (P-53)."""
+        """Compute log-softmax from an exact kernel, the cross-entropy of class 0; `ops.log_softmax` is wrong by 5e-6 (P-53)."""
         flat = logits.reshape((-1, logits.shape[2]))
         total = self.cross_entropy(flat, ops.zeros((flat.shape[0],), mindspore.int32)) + flat[:, 0]
         return (flat - total.reshape((-1, 1))).reshape(logits.shape)

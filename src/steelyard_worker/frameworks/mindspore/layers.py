@@ -1,4 +1,4 @@
-"""What the workloads share in MindSpore: canonical names for `mindspore.nn` cells, and the loss."""
+"""Canonical names for `mindspore.nn` cells, freezing, and the loss."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BATCH_NORM = {"moving_mean": "running_mean", "moving_variance": "running_var"}
 
 
 def named_by_cell(network: nn.Cell) -> dict[str, Parameter]:
-    """Map canonical names to parameters where cells carry the canonical dotted names; batch-norm statistics are renamed."""
+    """Map canonical names to parameters of cells with canonical dotted names; batch-norm statistics are renamed."""
     found: dict[str, Parameter] = {}
     for path, parameter in network.parameters_and_names():
         cell, _, name = path.rpartition(".")
@@ -22,7 +22,7 @@ def named_by_cell(network: nn.Cell) -> dict[str, Parameter]:
 
 
 def freeze(body: nn.Cell) -> None:
-    """Leave every tensor of a cell as it is: no gradients, and batch norms by their running statistics in training, too."""
+    """Freeze every tensor of a cell: no gradients, and batch norms use their running statistics in training as well."""
     for parameter in body.get_parameters():
         parameter.requires_grad = False
     for _, cell in body.cells_and_names():
@@ -33,8 +33,8 @@ def freeze(body: nn.Cell) -> None:
 class CrossEntropy(nn.Cell):
     """Softmax cross-entropy from logits (N, K) and labels int32 (N,), mean over the batch.
 
-    The mean is taken here: with `reduction="mean"` MindSpore runs another kernel whose fast exponential leaves a relative
-    error of 3e-7 in loss and gradient on CPU, five times that of the one used here.
+    The mean is computed here. With `reduction="mean"` MindSpore uses another kernel on CPU, whose fast exponential causes a
+    relative error of 3e-7 in loss and gradient, five times as much.
     """
 
     def __init__(self) -> None:

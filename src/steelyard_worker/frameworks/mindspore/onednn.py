@@ -1,9 +1,9 @@
-"""The oneDNN in MindSpore's wheel: which version it is, and whether it may use AVX-512.
+"""The oneDNN library in MindSpore's wheel: its version, and whether it uses AVX-512.
 
-MindSpore hands convolutions over in plain layouts (NCHW, OIHW). Where oneDNN 3.10 may use AVX-512, its choice for those ends
-in reference loops; without AVX-512 it takes its matrix product: ResNet-18's whole step is then twenty-five times faster. LSTM
-and matrix products gain from AVX-512. oneDNN decides once per process, when its first kernel is made, so the network has to be
-known before.
+MindSpore passes convolutions to oneDNN in plain layouts (NCHW, OIHW). For those, oneDNN 3.10 with AVX-512 selects reference
+loops; without AVX-512 it uses its matrix product, which makes a step of ResNet-18 twenty-five times faster. LSTMs and matrix
+products are faster with AVX-512. oneDNN decides once per process, when it creates its first kernel, so the network must be known
+before.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ AVX512 = 0x20
 
 
 class Instructions:
-    """What oneDNN may use: "on", "off", or "auto", which is off for networks with convolutions and on for others."""
+    """The knob `avx512`: "on", "off", or "auto", which is off for networks with convolutions and on for others."""
 
     def __init__(self, wanted: str) -> None:
         self._wanted = wanted
@@ -34,7 +34,7 @@ class Instructions:
             _leave_avx512_alone()
 
     def decide(self, network: Network) -> None:
-        """Settle "auto" for a network; refused when oneDNN has decided otherwise before."""
+        """Decide "auto" for a network; refused if oneDNN has already decided otherwise."""
         if self._decided:
             return
         self._decided = True
@@ -42,13 +42,13 @@ class Instructions:
             _leave_avx512_alone()
             if _effective() & AVX512:
                 raise Refusal(
-                    "setting", "oneDNN was to leave AVX-512 alone, but its first kernel had been made already."
+                    "setting", "AVX-512 could not be switched off, because oneDNN had already created its first kernel."
                 )
 
     def applied(self) -> dict[str, Any]:
-        """Read back from oneDNN; asking is deciding, so "auto" is not asked for before the network is known."""
+        """Read the setting back from oneDNN. Reading makes oneDNN decide, so "auto" is not read before the network is known."""
         if not self._decided:
-            return {"avx512": "auto", "onednn_isa": "left to the network"}
+            return {"avx512": "auto", "onednn_isa": "depends on the network"}
         found = "on" if _effective() & AVX512 else "off"
         return {"avx512": "auto" if self._wanted == "auto" else found, "onednn_isa": hex(_effective())}
 
@@ -58,7 +58,7 @@ def _leave_avx512_alone() -> None:
 
 
 def _effective() -> int:
-    """Return dnnl_get_effective_cpu_isa(); 0 where the wheel brings no oneDNN."""
+    """Return dnnl_get_effective_cpu_isa(); 0 if the wheel contains no oneDNN."""
     library = _library()
     return int(library.dnnl_get_effective_cpu_isa()) if library else 0
 
@@ -70,7 +70,7 @@ class _Version(ctypes.Structure):
 
 
 def version() -> str:
-    """Return dnnl_version(); empty where the wheel brings no oneDNN."""
+    """Return dnnl_version(); empty if the wheel contains no oneDNN."""
     library = _library()
     if not library:
         return ""

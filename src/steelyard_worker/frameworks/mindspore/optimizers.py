@@ -1,23 +1,25 @@
-"""Update rules: MindSpore's own ones, and the canonical formulas written out."""
+"""Update rules: MindSpore's own optimizers, and reference implementations of the canonical formulas."""
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from mindspore import Parameter, ParameterTuple, Tensor, nn, ops
 
-from steelyard_worker.protocol import WRITTEN_OUT, Optimizer, Refusal
+from steelyard_worker.frameworks import update_scalars
+from steelyard_worker.protocol import WRITTEN_OUT, Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from steelyard_worker.case import Optimizer
+
 
 def update_rule(spec: Optimizer, named: dict[str, Parameter]) -> tuple[nn.Cell, tuple[str, ...]]:
-    """Return a cell that takes the gradients, and the names of the tensors in the order in which it takes them."""
+    """Return a cell that takes the gradients, and the names of the tensors in the order of these gradients."""
     if spec.implementation == "reference":
-        return Strict(spec, named), tuple(named)
+        return Reference(spec, named), tuple(named)
     if spec.name == "adamw":
         return AdamW(spec, named), tuple(named)
     return _native(spec, named)
@@ -28,7 +30,7 @@ def _native(spec: Optimizer, named: dict[str, Parameter]) -> tuple[nn.Cell, tupl
     decayed = [name for name in named if name in spec.decay]
     parameters: list[Any] = [named[name] for name in others]
     if decayed and spec.weight_decay:
-        # Without groups, names that contain "beta" or "gamma" are left out of the decay (P-43).
+        # Without groups, names that contain "beta" or "gamma" are exempt from weight decay (P-43).
         parameters = [
             {"params": [named[name] for name in names], "weight_decay": decay}
             for names, decay in ((others, 0.0), (decayed, spec.weight_decay))
@@ -36,38 +38,41 @@ def _native(spec: Optimizer, named: dict[str, Parameter]) -> tuple[nn.Cell, tupl
         ]
     else:
         parameters += [named[name] for name in decayed]
-    makers: dict[str, Callable[..., nn.Cell]] = {
+    rules: dict[str, Callable[..., nn.Cell]] = {
         "sgd": lambda p: _descent(spec, p),
         "adam": lambda p: nn.Adam(p, spec.learning_rate, beta1=spec.beta1, beta2=spec.beta2, eps=spec.epsilon),
     }
-    if spec.name not in makers:
-        known = ", ".join([*makers, "adamw"])
-        raise Refusal("unsupported", f"No native {spec.name} is known for MindSpore; known: {known}. {WRITTEN_OUT}")
-    return makers[spec.name](parameters), (*others, *decayed)
+    if spec.name not in rules:
+        available = ", ".join([*rules, "adamw"])
+        raise Refusal("unsupported", f"MindSpore has no native {spec.name} here; available: {available}. {WRITTEN_OUT}")
+    return rules[spec.name](parameters), (*others, *decayed)
 
 
 def _descent(spec: Optimizer, parameters: list[Any]) -> nn.Cell:
-    """Return `nn.Momentum`: its kernel takes half the time of that of `nn.SGD`, which keeps a third array beside every tensor."""
-    if spec.momentum:
-        return nn.Momentum(parameters, spec.learning_rate, spec.momentum, use_nesterov=spec.nesterov)
-    return nn.SGD(parameters, spec.learning_rate)
+    """Return `nn.Momentum` where it can do the rule: it takes half the time of `nn.SGD`, which stores a third array per tensor.
+
+    Its `use_nesterov` has no effect on CPU (P-39).
+    """
+    if spec.momentum and not spec.nesterov:
+        return nn.Momentum(parameters, spec.learning_rate, spec.momentum)
+    return nn.SGD(parameters, spec.learning_rate, momentum=spec.momentum, nesterov=spec.nesterov)
 
 
 class AdamW(nn.Cell):
-    """MindSpore's fused Adam kernel over parameters decayed before: a tenth of the time of `experimental.optim.AdamW`, which
-    is composed of a dozen operators, and a third of that of the AdamWeightDecay kernel, which besides corrects nothing.
+    """MindSpore's fused Adam kernel after a separate decay of the parameters.
 
-    The kernel's own corrections, 1 - beta^t in float32, would be wrong by up to 1.5e-5 at t = 2 (P-41), so that they are left
-    out of it and the rate comes corrected; what the kernel rounds in its weights, 1 - beta, is taken out of rate and epsilon,
-    in which the moments are linear.
+    That takes a tenth of the time of `experimental.optim.AdamW`, which is composed of a dozen operators, and a third of the time
+    of the AdamWeightDecay kernel, which has no bias correction (P-40). The Adam kernel's own corrections, 1 - beta^t in float32,
+    are wrong by up to 1.5e-5 at t = 2 (P-41). They are switched off, and the corrected learning rate is passed instead.
     """
 
     def __init__(self, spec: Optimizer, named: dict[str, Parameter]) -> None:
         super().__init__()
         self.first_beta, self.second_beta = spec.beta1, spec.beta2
-        first, second = (float(np.float32(1) - np.float32(beta)) / (1 - beta) for beta in (spec.beta1, spec.beta2))
-        self.rate, self.epsilon = spec.learning_rate * math.sqrt(second) / first, spec.epsilon * math.sqrt(second)
-        self.kept = tuple(1 - spec.learning_rate * spec.weight_decay if name in spec.decay else 1.0 for name in named)
+        self.rate, self.epsilon = update_scalars.adam_constants(spec)
+        self.factors = tuple(
+            1 - spec.learning_rate * spec.weight_decay if name in spec.decay else 1.0 for name in named
+        )
         self.tensors = ParameterTuple(tuple(named.values()))
         self.first = self.tensors.clone(prefix="first", init="zeros")
         self.second = self.tensors.clone(prefix="second", init="zeros")
@@ -82,8 +87,8 @@ class AdamW(nn.Cell):
         rate = (self.rate * ops.sqrt(1 - powers[1]) / (1 - powers[0])).astype("float32")
         for i in range(len(self.tensors)):
             p = self.tensors[i]
-            if self.kept[i] < 1:
-                ops.assign(p, p * self.kept[i])
+            if self.factors[i] < 1:
+                ops.assign(p, p * self.factors[i])
             self.update(
                 p,
                 self.first[i],
@@ -99,10 +104,10 @@ class AdamW(nn.Cell):
         return True
 
 
-class Strict(nn.Cell):
-    """The canonical formulas of every optimizer, tensor by tensor.
+class Reference(nn.Cell):
+    """The canonical formula of every optimizer, tensor by tensor.
 
-    What changes from step to step is computed on the host (`scalars`) and handed to the graph, so nothing is recompiled.
+    Scalars that change from step to step are computed on the host (`scalars`) and passed to the graph, so nothing is recompiled.
     """
 
     def __init__(self, spec: Optimizer, named: dict[str, Parameter]) -> None:
@@ -111,7 +116,7 @@ class Strict(nn.Cell):
         self.rate, self.momentum, self.epsilon = spec.learning_rate, spec.momentum, spec.epsilon
         self.beta1, self.beta2 = spec.beta1, spec.beta2
         self.keep1, self.keep2 = 1 - spec.beta1, 1 - spec.beta2
-        self.decays = tuple(spec.weight_decay if name in spec.decay else 0.0 for name in named)
+        self.decays = tuple(update_scalars.decay_of(spec, name) for name in named)
         self.tensors = ParameterTuple(tuple(named.values()))
         self.first = self.tensors.clone(prefix="first", init="zeros")
         self.second = self.tensors.clone(prefix="second", init="zeros")
@@ -149,9 +154,10 @@ class Strict(nn.Cell):
     ) -> None:  # fmt: skip
         mean, square = self._moments(m, v, g)
         change = (mean / one) / (ops.sqrt(square / two) + self.epsilon) + decay * p
-        ours, theirs = ops.sqrt(ops.sum(p * p)), ops.sqrt(ops.sum(change * change))
-        some = ops.logical_and(ours > 0, theirs > 0)
-        ratio = ops.where(some, ours / ops.where(some, theirs, ops.ones_like(theirs)), ops.ones_like(ours))
+        norm, change_norm = ops.sqrt(ops.sum(p * p)), ops.sqrt(ops.sum(change * change))
+        nonzero = ops.logical_and(norm > 0, change_norm > 0)
+        ratio = norm / ops.where(nonzero, change_norm, ops.ones_like(change_norm))
+        ratio = ops.where(nonzero, ratio, ops.ones_like(norm))
         ops.assign(p, p - self.rate * ratio * change)
 
     def _moments(self, m: Parameter, v: Parameter, g: Tensor) -> tuple[Tensor, Tensor]:
@@ -163,10 +169,6 @@ class Strict(nn.Cell):
 
 
 def scalars(spec: Optimizer, t: int) -> tuple[float, float]:
-    """Return what step t's formula needs: the two bias corrections, or the step size of the epsilon-hat form and 1."""
-    if spec.name == "sgd":
-        return 1.0, 1.0
-    first, second = spec.corrections(t)
-    if spec.form == "canonical":
-        return first, second
-    return spec.learning_rate * math.sqrt(second) / first, 1.0
+    """Return the scalars of step t: the two bias corrections, or the step size of the epsilon-hat form and 1."""
+    first, second, rate = update_scalars.of_step(spec, t)
+    return (first, second) if spec.form == "canonical" else (rate, 1.0)

@@ -8,8 +8,8 @@ from mindspore import Tensor, nn, ops
 class MaxPool(nn.Cell):
     """Maximum of every window, padded with minus infinity; `ceil` rounds the extent up instead of down.
 
-    "same" is taken where it pads alike, as it does in all networks here: behind "pad" stands the operator for three dimensions,
-    which takes up to a fifth more time. Operators that keep the places of their maxima take thirty times as much.
+    "same" is used where it pads equally, as in all networks here: "pad" runs the operator for three dimensions, which takes up
+    to a fifth more time. Operators that also return the positions of the maxima take thirty times as long.
     """
 
     def __init__(self, window: int, stride: int, padding: int = 0, *, ceil: bool = False) -> None:
@@ -27,13 +27,13 @@ class MaxPool(nn.Cell):
         return self.padded(x) if before + after else self.valid(x)
 
     def wanted(self, extent: int) -> tuple[int, int]:
-        """(before, after): padding, and what the last window lacks where windows are to cover everything."""
+        """Return the padding (before, after) of one axis, enlarged for the last window if windows must cover the axis."""
         lacking = -(extent + 2 * self.padding - self.window) % self.stride if self.ceil else 0
         return self.padding, self.padding + lacking
 
 
 class AveragePool(nn.Cell):
-    """Mean of every window, zeros of the padding included: "same" would leave them out of the divisor (P-12)."""
+    """Mean of every window, including the zeros of the padding, which "same" does not count in the divisor (P-12)."""
 
     def __init__(self, window: int, stride: int, padding: int = 0) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class AveragePool(nn.Cell):
 
 
 class AdaptiveAveragePool(nn.Cell):
-    """(N, C, H, W) -> (N, C, out, out); bins overlap where `out` does not divide the extent."""
+    """(N, C, H, W) -> (N, C, out, out); bins overlap if `out` does not divide the extent."""
 
     def __init__(self, out: int) -> None:
         super().__init__()

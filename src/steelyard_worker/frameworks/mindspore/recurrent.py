@@ -29,26 +29,26 @@ class Lstm(nn.Cell):
 
 
 class Bidirectional(nn.Cell):
-    """Both directions over the valid steps: (T, N, width), lengths (N,) -> two of (T, N, hidden), 0 beyond the lengths (P-25).
+    """Both directions over the valid steps: (T, N, width), lengths (N,) -> two of (T, N, hidden), 0 after the lengths (P-25).
 
-    `nn.LSTM` with its `seq_length` leaves the fused kernel for one cell after the other, unrolled in the graph. Here the
-    sequences are turned round instead, so that both directions are fused kernels over all steps.
+    With `seq_length`, `nn.LSTM` runs an unrolled loop over cells instead of its fused kernel. Here the sequences are reversed
+    instead, so that both directions are fused kernels over all steps.
     """
 
     def __init__(self, width: int, hidden: int) -> None:
         super().__init__()
         self.onward, self.back = Lstm(width, hidden), Lstm(width, hidden)
-        self.turned = ops.ReverseSequence(seq_dim=0, batch_dim=1)
+        self.reverse = ops.ReverseSequence(seq_dim=0, batch_dim=1)
 
     def construct(self, steps: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         inside = ops.arange(steps.shape[0]).reshape(-1, 1) < lengths.reshape(1, -1)
-        kept = ops.expand_dims(ops.cast(inside, steps.dtype), 2)
-        back = self.turned(self.back(self.turned(steps, lengths)), lengths)
-        return self.onward(steps) * kept, back * kept
+        mask = ops.expand_dims(ops.cast(inside, steps.dtype), 2)
+        back = self.reverse(self.back(self.reverse(steps, lengths)), lengths)
+        return self.onward(steps) * mask, back * mask
 
 
 def named_by_cell_and_direction(network: nn.Cell) -> dict[str, Parameter]:
-    """Map canonical names to parameters as `named_by_cell`, LSTMs included; their second biases are left out."""
+    """Map canonical names to parameters as `named_by_cell` does, including LSTMs without their second biases."""
     found: dict[str, Parameter] = {}
     for path, parameter in named_by_cell(network).items():
         cell, _, name = path.rpartition(".")

@@ -10,7 +10,7 @@ from steelyard_worker.frameworks.mindspore.layers import freeze
 
 
 def conv(channels: int, out: int, kernel: int, stride: int = 1) -> nn.Conv2d:
-    """Return a bias-free convolution padded by half its kernel; the default `pad_mode` would be 'same' (P-08)."""
+    """Return a bias-free convolution padded by half its kernel; the default `pad_mode` is 'same' (P-08)."""
     return nn.Conv2d(channels, out, kernel, stride, pad_mode="pad", padding=kernel // 2, has_bias=False)
 
 
@@ -33,7 +33,7 @@ def stem(channels: int, width: int, kind: str) -> nn.SequentialCell:
 
 
 def shortcut(channels: int, out: int, stride: int) -> nn.Cell:
-    """Return what a block's input goes through: nothing, or a projection where its shape changes."""
+    """Return the shortcut of a block: the identity, or a projection where its shape changes."""
     if stride == 1 and channels == out:
         return nn.Identity()
     return nn.SequentialCell(OrderedDict(conv=conv(channels, out, 1, stride), bn=batch_norm(out)))
@@ -42,7 +42,7 @@ def shortcut(channels: int, out: int, stride: int) -> nn.Cell:
 class Classifier(nn.Cell):
     """Stem, four stages of blocks, global mean, dense layer: images (N, C, H, W) -> logits (N, classes).
 
-    `frozen`: everything but the dense layer is left as it is, batch norms in inference mode.
+    `frozen`: only the dense layer is trained, and batch norms are in inference mode.
     """
 
     def __init__(self, first: nn.Cell, stages: list[list[nn.Cell]], head: nn.Dense, frozen: bool = False) -> None:

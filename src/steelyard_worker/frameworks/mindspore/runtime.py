@@ -1,4 +1,4 @@
-"""Settings of the MindSpore process: applied before the first kernel runs, read back from what runs."""
+"""Settings of the MindSpore process: applied before the first kernel runs, then read back from the running process."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from mindspore.graph import api
 from steelyard_worker.protocol import Refusal
 
 if TYPE_CHECKING:
-    from steelyard_worker.protocol import Settings
+    from steelyard_worker.case import Settings
 
 MODES = {"graph": mindspore.GRAPH_MODE, "pynative": mindspore.PYNATIVE_MODE}
 DEVICES = {"cpu": "CPU", "ascend": "Ascend"}
 
 
 def apply(settings: Settings) -> None:
-    """Set device, mode, threads and determinism; what cannot be had is refused."""
+    """Set device, mode, threads and determinism; refuse settings that MindSpore does not support."""
     if settings.device not in DEVICES:
         message = f"MindSpore {mindspore.__version__} has no back end for {settings.device!r}; devices: cpu, ascend."
         raise Refusal("unsupported", message)
@@ -50,7 +50,7 @@ def _set_device(name: str) -> None:
 
 
 def _set_threads(threads: int) -> None:
-    # The kernel pool never has fewer than two threads, so one thread takes one processor for both of them.
+    # The kernel pool has at least two threads, so for one thread the process is restricted to one processor.
     if threads == 1 and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     mindspore.device_context.cpu.op_tuning.threads_num(threads)
@@ -74,12 +74,12 @@ def _probe(x: Tensor) -> Tensor:
 
 
 def _threads() -> int:
-    """Count the threads of the kernel pool, which the first graph starts; no more can run than processors are allowed."""
+    """Count the threads of the kernel pool, which the first graph starts, up to the number of usable processors."""
     if not Path("/proc/self/task").is_dir():
         return int(mindspore.get_context("runtime_num_threads"))
     _probe(Tensor(np.zeros(1, np.float32))).asnumpy()
     counts = [0]
-    # A thread of the pool names itself when it first runs, which may be a moment later.
+    # A thread of the pool sets its name when it first runs, which may be a moment later.
     while not counts[-1] or counts[-10:].count(counts[-1]) < 10:
         counts.append(_pool_size())
         time.sleep(0.01)
@@ -92,5 +92,5 @@ def _pool_size() -> int:
 
 
 def compilations() -> int:
-    """Graphs compiled in this process: of cells, and of functions under `mindspore.jit` as the optimizers have them."""
+    """Count the graphs compiled in this process, of cells and of functions under `mindspore.jit`, which optimizers use."""
     return len(api.ms_compile_cache) + sum(map(len, api.cells_compile_cache.values()))

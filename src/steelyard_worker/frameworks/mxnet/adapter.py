@@ -1,4 +1,4 @@
-"""Drive MXNet: settings, input pipeline; the training step is in `training`, imported once the environment is set."""
+"""MXNet: settings of the process and input pipeline; `trainer`, imported once the environment is set, has the training step."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from steelyard_worker.batches import Source
+    from steelyard_worker.case import Optimizer, Settings
     from steelyard_worker.frameworks.base import Array
-    from steelyard_worker.frameworks.mxnet.training import Trainer
+    from steelyard_worker.frameworks.mxnet.trainer import Trainer
     from steelyard_worker.network import Network
-    from steelyard_worker.protocol import Optimizer, Settings
 
 
 class Adapter:
@@ -26,7 +26,7 @@ class Adapter:
         import mxnet as mx
 
         if settings.device == "cuda" and not mx.runtime.Features().is_enabled("CUDA"):
-            raise Refusal("unsupported", "This MXNet is built without CUDA (mxnet.runtime.Features).")
+            raise Refusal("unsupported", "This build of MXNet has no CUDA (mxnet.runtime.Features).")
         self._settings = settings
         self._graphs = 0
         self._trainer: Trainer | None = None
@@ -44,22 +44,22 @@ class Adapter:
         optimizer: Optimizer,
     ) -> Trainer:  # fmt: skip
         """Build the block and load the canonical weights into it."""
-        from steelyard_worker.frameworks.mxnet.training import Trainer
+        from steelyard_worker.frameworks.mxnet.trainer import Trainer
 
         self._graphs = self.compilations()
         self._trainer = Trainer(self._settings, implementation, sizes, network, weights, optimizer)
         return self._trainer
 
     def pipeline(self, trainer: Trainer, source: Source, workers: int) -> Iterator[Any]:
-        """`mxnet.gluon.data.DataLoader` over whole batches; worker processes decode when there are any."""
+        """Yield batches from `mxnet.gluon.data.DataLoader`; its worker processes decode them when there are any."""
         from steelyard_worker.frameworks.mxnet import pipeline
 
         return pipeline.feed(trainer, source, workers)
 
     def compilations(self) -> int:
-        """Graphs that `hybridize` has built."""
+        """Count the graphs that `hybridize` has built."""
         return self._graphs + (self._trainer.graphs if self._trainer else 0)
 
     def peak_bytes(self) -> int | None:
-        """MXNet keeps no peak."""
+        """Return None: MXNet does not record a peak."""
         return None

@@ -41,14 +41,13 @@ class SelfAttention(HybridBlock):
 def masked_scores(F: Any, mask: Any, dtype: str) -> Any:
     """Return (N, 1, 1, T): 0 where the mask int (N, T) is 1, else -1e9, to be added.
 
-    Beside -1e9 a score is less than half a unit in the last place, so that adding is the same as putting -1e9 in its place,
-    to rounding.
+    Scores are less than half a unit in the last place of -1e9, so adding -1e9 equals replacing the score by it, to rounding.
     """
     return F.expand_dims(F.expand_dims(F.cast(1 - mask, dtype) * MASKED, axis=1), axis=1)
 
 
 def gelu(F: Any, x: Any, tanh: bool) -> Any:
-    """Hendrycks & Gimpel 2016: exact by MXNet's operator, or the approximation by tanh (P-30)."""
+    """GELU (Hendrycks & Gimpel 2016): exact by MXNet's operator, or the approximation by tanh (P-30)."""
     if not tanh:
         return F.LeakyReLU(x, act_type="gelu")
     return 0.5 * x * (1 + F.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))

@@ -1,4 +1,4 @@
-"""Blocks that convolutional networks share: convolution, batch norm, ReLU; branches of them. Prefixes make canonical names."""
+"""Blocks of convolutional networks: convolution, batch norm, ReLU, and branches of them. Prefixes are canonical names."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ConvBlock(HybridBlock):
 
 
 class Branch(nn.HybridSequential):
-    """Blocks one after the other, named step1 and so on, behind a pool if one is given; a step is (out, kernel, ...)."""
+    """Blocks in sequence, named step1 and so on, after a pool if one is given; a step is (out, kernel, ...)."""
 
     def __init__(
         self, prefix: str, channels: int, *steps: tuple[Any, ...], epsilon: float, pool: HybridBlock | None = None
@@ -43,7 +43,7 @@ class Branch(nn.HybridSequential):
 
 
 class Parallel(HybridBlock):
-    """Branches side by side in channels."""
+    """Branches concatenated along the channels."""
 
     def __init__(self, *branches: HybridBlock) -> None:
         super().__init__(prefix="")

@@ -10,8 +10,8 @@ from mxnet.gluon import HybridBlock
 class Ctc(HybridBlock):
     """Logits (T, N, K), lengths (N,), labels (N, L) padded with 0, label lengths (N,) -> negative log-likelihoods (N,); blank 0.
 
-    Where the labels do not fit into the length the likelihood is zero: such a sample counts 0. The operator leaves its
-    gradient unwritten, so it is given one label in their place.
+    Labels that do not fit into the length have a likelihood of zero; such a sample counts as 0. The operator does not write the
+    gradient of such a sample, so it gets a single label for it.
     """
 
     def hybrid_forward(self, F: Any, logits: Any, lengths: Any, labels: Any, label_lengths: Any) -> Any:

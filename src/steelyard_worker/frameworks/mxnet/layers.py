@@ -1,4 +1,4 @@
-"""The loss, canonical weights into Gluon parameters, and what the graph says of its batch norms."""
+"""The loss, loading of canonical weights, and the batch norms that a graph contains."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import mxnet as mx
 import numpy as np
 from mxnet.gluon import HybridBlock
 
-from steelyard_worker.protocol import Refusal
+from steelyard_worker.frameworks import named_tensors
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,42 +24,35 @@ class CrossEntropy(HybridBlock):
     """Mean softmax cross-entropy from logits (N, classes) and integer labels (N,)."""
 
     def hybrid_forward(self, F: Any, logits: Any, label: Any) -> Any:
-        # Naming a temperature, even that of 1, keeps oneDNN's log_softmax out, which is wrong by 4e-6 at the price of
-        # the same time (P-53); a loss of two classes and its gradient show that.
+        # With an explicit temperature MXNet does not use oneDNN's log_softmax, which takes the same time but is wrong by 4e-6
+        # (P-53). That error is visible in a loss of two classes and in its gradient.
         scores = F.log_softmax(logits, axis=-1, temperature=1.0)
         return F.mean(-F.pick(scores, label, axis=-1))
 
 
 def load(named: dict[str, Parameter], network: Network, weights: Mapping[str, Array], context: Any) -> None:
-    """Initialise the parameters with canonical weights; one missing on either side, or of another shape, is refused.
+    """Initialise the parameters with canonical weights; MXNet's layouts are the canonical ones.
 
-    MXNet's layouts are the canonical ones: convolution OIHW, dense (out, in), LSTM gates i, f, g, o. The weights are copied once,
-    from where they are mapped: initialising with zeros and writing over them took twice the time.
+    Each weight is copied once, directly from its memory-mapped file: initialising with zeros first takes twice the time.
     """
-    expected = {parameter.name: parameter.shape for parameter in network.parameters}
-    for name in sorted(expected.keys() ^ named.keys()):
-        raise Refusal(
-            "implementation", f"Tensor {name} is {'missing from' if name in expected else 'only in'} the block."
-        )
-    for name, shape in expected.items():
-        if tuple(named[name].shape) != shape:
-            raise Refusal("implementation", f"Tensor {name} has shape {tuple(named[name].shape)}, expected {shape}.")
-        array = np.asarray(weights[name], named[name].dtype, order="C")
-        named[name]._load_init(mx.nd.from_numpy(array), context)  # noqa: SLF001 - what load_parameters calls, without a file
+    named_tensors.check(network, {name: tuple(parameter.shape) for name, parameter in named.items()})
+    for name, parameter in named.items():
+        array = np.asarray(weights[name], parameter.dtype, order="C")
+        parameter._load_init(mx.nd.from_numpy(array), context)  # noqa: SLF001 - load_parameters without a file
 
 
 @dataclass(frozen=True)
 class BatchNorm:
-    """One batch norm as the graph has it: weight of the old statistic, and values per channel that it averages over."""
+    """One batch norm in the graph: the weight of the old statistic, and the number of values per channel that it averages."""
 
     momentum: float
     count: int
 
 
 def batch_norms(network: HybridBlock, inputs: dict[str, tuple[int, ...]]) -> dict[str, BatchNorm]:
-    """Return {block prefix: what it does} of every batch norm, read from the symbolic graph at the given input shapes.
+    """Return {block prefix: BatchNorm}, read from the symbolic graph at the given input shapes.
 
-    Those that always normalise by their running statistics move none and are left out.
+    Batch norms that always normalise by their running statistics never change them and are left out.
     """
     outputs = network(*(mx.sym.var(name) for name in inputs))
     graph = (mx.sym.Group(list(outputs)) if isinstance(outputs, (tuple, list)) else outputs).get_internals()

@@ -1,15 +1,14 @@
-"""Update rules: MXNet's own operators driven by a Gluon Trainer, and the canonical formulas written out."""
+"""Update rules: MXNet's own operators run by a Gluon Trainer, and reference implementations of the canonical formulas."""
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import mxnet as mx
-import numpy as np
 from mxnet import gluon, nd
 
-from steelyard_worker.protocol import WRITTEN_OUT, Optimizer, Refusal
+from steelyard_worker.frameworks import update_scalars
+from steelyard_worker.protocol import WRITTEN_OUT, Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,22 +16,24 @@ if TYPE_CHECKING:
     from mxnet.gluon import Parameter
     from mxnet.nd import NDArray
 
+    from steelyard_worker.case import Optimizer
+
 
 def update_rule(spec: Optimizer, named: dict[str, Parameter]) -> Any:
-    """Return an object with `step(batch_size)` over the trainable parameters, whose gradients `backward` has written."""
-    rule = Strict(spec, named) if spec.implementation == "reference" else _native(spec, named)
+    """Return an object with `step(batch_size)` over the trainable parameters, with gradients from `backward`."""
+    rule = Reference(spec, named) if spec.implementation == "reference" else _native(spec, named)
     return Clipped(rule, spec.clip, list(named.values())) if spec.clip else rule
 
 
-# Squares that are added in one product: OpenBLAS adds one after the other, and loses a float32 rounding with many of them.
-ADDED = 2**18
+# Largest number of squares in one product. OpenBLAS adds them one after the other in float32, which loses accuracy with many.
+MAX_SUMMANDS = 2**18
 
 
 class Clipped:
-    """Scales all gradients together before the rule sees them, as Gluon's own `clip_global_norm` does, unread on the device.
+    """Clips the global norm of all gradients, then applies a rule; nothing is read back to the host.
 
-    Its own is off by 2e-4 for an embedding of 33 million, as it adds all squares of a tensor in one product, and has no way for
-    float64. This one costs a product for every quarter of a million.
+    Gluon's own `clip_global_norm` adds all squares of a tensor in one product, so it is wrong by 2e-4 for an embedding of 33
+    million elements, and it does not support float64. This one uses one product for every quarter of a million elements.
     """
 
     def __init__(self, rule: Any, limit: float, parameters: list[Parameter]) -> None:
@@ -49,16 +50,16 @@ class Clipped:
 
 
 def _parts(gradient: NDArray) -> Iterator[NDArray]:
-    """Give all elements as views of at most ADDED."""
+    """Yield all elements as views of at most MAX_SUMMANDS elements."""
     flat = gradient.reshape(-1)
-    for start in range(0, flat.size, ADDED):
-        yield flat[start : start + ADDED]
+    for start in range(0, flat.size, MAX_SUMMANDS):
+        yield flat[start : start + MAX_SUMMANDS]
 
 
 class Decayed:
-    """AdamW: shrinks the decayed parameters by a factor, then leaves the step to Adam's operator.
+    """AdamW: multiplies the decayed parameters by a factor, then runs Adam's operator.
 
-    Together they take two thirds of the time of MXNet's own operator for it, `contrib.adamw_update`.
+    Together that takes two thirds of the time of MXNet's own AdamW operator, `contrib.adamw_update`.
     """
 
     def __init__(self, rule: gluon.Trainer, factor: float, parameters: list[Parameter]) -> None:
@@ -74,7 +75,7 @@ class Decayed:
 
 def _native(spec: Optimizer, named: dict[str, Parameter]) -> Any:
     for name, parameter in named.items():
-        # Left alone, a Gluon Trainer decays every parameter (P-43).
+        # By default, a Gluon Trainer decays every parameter (P-43).
         parameter.wd_mult = 1.0 if name in spec.decay else 0.0
     if spec.name == "sgd":
         rule = mx.optimizer.NAG if spec.nesterov else mx.optimizer.SGD
@@ -83,7 +84,7 @@ def _native(spec: Optimizer, named: dict[str, Parameter]) -> Any:
         made = _adam(spec, coupled=spec.weight_decay if spec.name == "adam" else 0.0)
     else:
         raise Refusal(
-            "unsupported", f"No native {spec.name} is known for MXNet; known: sgd, adam, adamw. {WRITTEN_OUT}"
+            "unsupported", f"MXNet has no native {spec.name} here; available: sgd, adam, adamw. {WRITTEN_OUT}"
         )
     # kvstore=None: there is one device, so nothing has to be summed.
     trainer = gluon.Trainer(list(named.values()), made, kvstore=None)
@@ -95,22 +96,13 @@ def _native(spec: Optimizer, named: dict[str, Parameter]) -> Any:
 
 
 def _adam(spec: Optimizer, coupled: float) -> mx.optimizer.Adam:
-    """Return MXNet's Adam with the rounding of its constants taken out.
-
-    The operator computes 1 - beta in float32 (optimizer_op-inl.h: `1.f - param.beta2`), so that for 0.999 the second
-    moment comes out 1.3e-5 too small and every step 6e-6 too long: a hundred roundings. As m and v are linear in these
-    factors, a learning rate and an epsilon changed by as little give exactly the declared formula.
-    """
-    first = (1 - float(np.float32(spec.beta1))) / (1 - spec.beta1)
-    second = math.sqrt((1 - float(np.float32(spec.beta2))) / (1 - spec.beta2))
-    return mx.optimizer.Adam(
-        learning_rate=spec.learning_rate * second / first, beta1=spec.beta1, beta2=spec.beta2,
-        epsilon=spec.epsilon * second, wd=coupled,
-    )  # fmt: skip
+    """Return MXNet's Adam; its kernel computes 1 - beta in float32 for tensors of any type (optimizer_op-inl.h)."""
+    rate, epsilon = update_scalars.adam_constants(spec)
+    return mx.optimizer.Adam(learning_rate=rate, beta1=spec.beta1, beta2=spec.beta2, epsilon=epsilon, wd=coupled)
 
 
-class Strict:
-    """The canonical formulas of every optimizer, tensor by tensor and in place; scalars are computed on the host."""
+class Reference:
+    """The canonical formula of every optimizer, tensor by tensor and in place; scalars are computed on the host."""
 
     def __init__(self, spec: Optimizer, named: dict[str, Parameter]) -> None:
         self._spec, self._named, self._t = spec, named, 0
@@ -118,12 +110,11 @@ class Strict:
         self._second = {name: nd.zeros_like(parameter.data()) for name, parameter in named.items()}
 
     def step(self, batch_size: int) -> None:
-        """Apply one update; the gradients are of a mean already, so `batch_size` is 1 (P-45)."""
+        """Apply one update; gradients are those of a mean loss, so `batch_size` is 1 (P-45)."""
         self._t += batch_size
         rule = {"sgd": self._sgd, "lamb": self._lamb}.get(self._spec.name, self._adam)
         for name, parameter in self._named.items():
-            decay = self._spec.weight_decay if name in self._spec.decay else 0.0
-            rule(name, parameter.data(), parameter.grad(), decay)
+            rule(name, parameter.data(), parameter.grad(), update_scalars.decay_of(self._spec, name))
 
     def _sgd(self, name: str, p: NDArray, g: NDArray, decay: float) -> None:
         spec, u = self._spec, self._first[name]
@@ -139,23 +130,23 @@ class Strict:
             p *= 1 - spec.learning_rate * decay
         elif decay:
             g = g + decay * p
-        self._remember(m, v, g)
-        first, second = spec.corrections(self._t)
+        self._update_moments(m, v, g)
+        first, second, rate = update_scalars.of_step(spec, self._t)
         if spec.form == "canonical":
             p -= spec.learning_rate * (m / first) / ((v / second).sqrt() + spec.epsilon)
         else:
-            p -= (spec.learning_rate * math.sqrt(second) / first) * m / (v.sqrt() + spec.epsilon)
+            p -= rate * m / (v.sqrt() + spec.epsilon)
 
     def _lamb(self, name: str, p: NDArray, g: NDArray, decay: float) -> None:
         spec, m, v = self._spec, self._first[name], self._second[name]
-        self._remember(m, v, g)
+        self._update_moments(m, v, g)
         first, second = spec.corrections(self._t)
         change = (m / first) / ((v / second).sqrt() + spec.epsilon) + decay * p
-        # Read back: what a ratio is where a norm is zero has to be decided.
-        ours, theirs = (float(each.norm().asscalar()) for each in (p, change))
-        p -= spec.learning_rate * (ours / theirs if ours and theirs else 1.0) * change
+        # Read back to the host, because a norm of zero needs its own case.
+        norm, change_norm = (float(each.norm().asscalar()) for each in (p, change))
+        p -= spec.learning_rate * (norm / change_norm if norm and change_norm else 1.0) * change
 
-    def _remember(self, m: NDArray, v: NDArray, g: NDArray) -> None:
+    def _update_moments(self, m: NDArray, v: NDArray, g: NDArray) -> None:
         spec = self._spec
         m *= spec.beta1
         m += (1 - spec.beta1) * g

@@ -26,9 +26,9 @@ class Lstm(HybridBlock):
 
 
 class Bidirectional(HybridBlock):
-    """Both directions over the valid steps: (T, N, width), lengths (N,) -> two of (T, N, hidden), 0 beyond the lengths.
+    """Both directions over the valid steps: (T, N, width), lengths (N,) -> two of (T, N, hidden), 0 after the lengths.
 
-    The fused operator heeds lengths with cuDNN only and ignores them on CPU without a word (P-25); sequences are turned round
+    The fused operator uses lengths with cuDNN only and ignores them on CPU without an error (P-25), so sequences are reversed
     instead.
     """
 
@@ -37,13 +37,13 @@ class Bidirectional(HybridBlock):
         self.onward, self.back = Lstm(f"{name}.forward", width, hidden), Lstm(f"{name}.backward", width, hidden)
 
     def hybrid_forward(self, F: Any, steps: Any, lengths: Any) -> tuple[Any, Any]:
-        turned = F.SequenceReverse(steps, lengths, use_sequence_length=True)
-        back = F.SequenceReverse(self.back(turned), lengths, use_sequence_length=True)
+        flipped = F.SequenceReverse(steps, lengths, use_sequence_length=True)
+        back = F.SequenceReverse(self.back(flipped), lengths, use_sequence_length=True)
         return tuple(F.SequenceMask(half, lengths, use_sequence_length=True) for half in (self.onward(steps), back))
 
 
 def named_by_prefix(network: HybridBlock) -> dict[str, Parameter]:
-    """Map canonical names to parameters where prefixes carry the canonical dotted names; LSTMs' second biases are left out."""
+    """Map canonical names to parameters by the prefixes of their blocks, without the second biases of LSTMs."""
     found = {}
     for path, parameter in network.collect_params().items():
         where, _, name = path.rpartition(".")

@@ -1,6 +1,6 @@
 """Parts of residual networks: convolutions, batch norms, stems, shortcuts, and the classifier around a body of blocks.
 
-Prefixes make the parameters' names the canonical ones.
+Prefixes give the parameters their canonical names.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ def conv(channels: int, out: int, kernel: int, stride: int, prefix: str) -> nn.C
 
 
 def batch_norm(channels: int, prefix: str, frozen: bool = False) -> nn.BatchNorm:
-    """Return a batch norm, if `frozen` by its running statistics; Gluon's momentum is the weight of the old one (P-01)."""
+    """Return a batch norm, with running statistics only if `frozen`; its momentum is the weight of the old statistic (P-01)."""
     return nn.BatchNorm(
         axis=1, momentum=0.9, epsilon=1e-5, center=True, scale=True, in_channels=channels, prefix=prefix,
         use_global_stats=frozen,
@@ -38,7 +38,7 @@ def stem(channels: int, width: int, kind: str, frozen: bool = False) -> nn.Hybri
 
 
 def shortcut(channels: int, out: int, stride: int, frozen: bool = False) -> nn.HybridSequential:
-    """Return what a block's input goes through: nothing, or a projection where its shape changes."""
+    """Return the shortcut of a block: the identity, or a projection where its shape changes."""
     found = nn.HybridSequential(prefix="shortcut.")
     if stride != 1 or channels != out:
         with found.name_scope():

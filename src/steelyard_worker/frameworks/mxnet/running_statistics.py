@@ -1,4 +1,4 @@
-"""Canonical batch-norm statistics from MXNet's own, which are biased and hold their momentum as float32."""
+"""Canonical batch-norm statistics from MXNet's own, which are biased and use their momentum as float32."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 class RunningStatistics:
-    """Unbiased running variances without any work in the training step (P-03).
+    """Unbiased running variances at no cost in the training step (P-03).
 
-    MXNet computes r <- m r + (1-m) b from the biased variance b of n values; the canonical recurrence has b n/(n-1) in
-    its place. Both are linear, so after t steps from the same r0 the canonical value is exactly
+    MXNet computes r <- m r + (1-m) b from the biased variance b of n values; the canonical recurrence has b n/(n-1) instead of
+    b. Both are linear, so after t steps from the same r0 the canonical value is exactly
         r + (r - m^t r0) / (n-1).
-    That needs the step count only, at read-out and before inference; correcting the batch variance itself would cost an
-    operator per layer and step.
+    Only the step count is needed, when the statistics are read and before inference. Correcting the batch variance itself would
+    cost one operator per layer and step.
     """
 
     def __init__(self, named: dict[str, Parameter], batch_norms: dict[str, BatchNorm]) -> None:
@@ -43,14 +43,14 @@ class RunningStatistics:
 
     def _unbiased(self, name: str, biased: Array) -> Array:
         layer, wide = self._layers[name], biased.astype(np.float64)
-        # The operator holds the momentum as float32, whatever the precision of the tensors.
-        kept = float(np.float32(layer.momentum)) ** self._steps
-        unbiased = wide + (wide - kept * self._initial[name]) / (layer.count - 1)
+        # The operator stores the momentum as float32 in every precision.
+        weight_of_initial = float(np.float32(layer.momentum)) ** self._steps
+        unbiased = wide + (wide - weight_of_initial * self._initial[name]) / (layer.count - 1)
         return np.asarray(unbiased, biased.dtype)
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
-        """Put the canonical values where inference reads them, then MXNet's own back, bit by bit."""
+        """Use the canonical values for inference, then restore MXNet's own bit by bit."""
         own = {name: parameter.data().copy() for name, parameter in self._native.items()}
         for name, array in self.canonical().items():
             self._native[name].set_data(mx.nd.array(array, dtype=array.dtype))

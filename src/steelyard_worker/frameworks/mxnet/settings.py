@@ -1,4 +1,4 @@
-"""Settings that MXNet, oneDNN and OpenMP read from the environment when they are loaded, and their reading back."""
+"""Settings that MXNet, oneDNN and OpenMP read from the environment when they are loaded, and how they are read back."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ import numpy as np
 from steelyard_worker.protocol import Refusal
 
 if TYPE_CHECKING:
-    from steelyard_worker.protocol import Settings
+    from steelyard_worker.case import Settings
 
 MODES = ("hybridized", "imperative")
-ENGINES = {"threaded": "ThreadedEnginePerDevice", "naive": "NaiveEngine"}
 
 
 def export(settings: Settings) -> None:
@@ -25,27 +24,41 @@ def export(settings: Settings) -> None:
     if settings.threads:
         os.environ["OMP_NUM_THREADS"] = str(settings.threads)
     os.environ["MXNET_ENFORCE_DETERMINISM"] = str(int(settings.deterministic))
-    os.environ["MXNET_ENGINE_TYPE"] = ENGINES[str(settings.knobs.get("engine", "threaded"))]
+    os.environ["MXNET_ENGINE_TYPE"] = "ThreadedEnginePerDevice"  # MXNet's default, which runs operators asynchronously
 
 
 def read_back(settings: Settings) -> dict[str, Any]:
-    """Ask the loaded library: its view of the environment, its OpenMP runtime, and what a probe array turns out to be."""
+    """Return the settings as the loaded library has them.
+
+    Mode, device and precision are those of a small block that is cast and hybridized as the network is.
+    """
     import mxnet as mx
 
-    engines = {variable: name for name, variable in ENGINES.items()}
-    probe = mx.nd.zeros(1, mx.gpu() if settings.device == "cuda" else mx.cpu(), settings.precision)
+    from steelyard_worker.frameworks.mxnet.trainer import Probe, context_of, hybridized
+
+    probe = hybridized(Probe(settings.precision), settings)
+    probe.initialize(mx.init.One(), context_of(settings))
+    found = probe(mx.nd.ones_like(probe.weight.data()))
     return {
-        "mode": settings.mode,
-        "device": {"cpu": "cpu", "gpu": "cuda"}[probe.context.device_type],
-        "threads": int(mx.base._LIB.omp_get_max_threads()),  # noqa: SLF001 - nothing public tells
-        "precision": np.dtype(probe.dtype).name,
+        "mode": "hybridized" if found.asscalar() else "imperative",
+        "device": {"cpu": "cpu", "gpu": "cuda"}[found.context.device_type],
+        "threads": int(mx.base._LIB.omp_get_max_threads()),  # noqa: SLF001 - there is no public function
+        "precision": np.dtype(found.dtype).name,
         "deterministic": mx.util.getenv("MXNET_ENFORCE_DETERMINISM") == "1",
-        "engine": engines.get(mx.util.getenv("MXNET_ENGINE_TYPE")),
+        "engine": _engine(),
     }
 
 
+def _engine() -> str:
+    """Return the running engine: the naive one never bundles operations, so it does not store the size of a bundle."""
+    import mxnet as mx
+
+    before = mx.engine.set_bulk_size(2)
+    return "threaded" if mx.engine.set_bulk_size(before) == 2 else "naive"
+
+
 def libraries() -> dict[str, Any]:
-    """Versions and builds that do the arithmetic."""
+    """Return the versions and builds that do the arithmetic."""
     import mxnet as mx
 
     features = mx.runtime.Features()
@@ -59,7 +72,7 @@ def libraries() -> dict[str, Any]:
 
 
 def _openblas(library: Path) -> dict[str, Any]:
-    """Describe the OpenBLAS that the Linux wheel brings; a build of one's own has no such file."""
+    """Describe the OpenBLAS inside the Linux wheel; other builds of MXNet have no such file."""
     if not library.is_file():
         return {}
     blas = ctypes.CDLL(str(library))

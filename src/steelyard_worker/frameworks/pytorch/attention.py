@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 class SelfAttention(nn.Module):
     """(N, T, width) and keep (N, 1, 1, T), True where a key counts -> (N, T, width), without the output projection.
 
-    `scaled_dot_product_attention` leaves masked keys out where the definition gives them a score of -1e9: the same as long as
-    one key counts (P-31). On CPU, too, it is one tiled kernel that never writes the T x T scores.
+    `scaled_dot_product_attention` ignores masked keys, whereas the definition gives them a score of -1e9; the result is the same
+    if at least one key counts (P-31). On CPU it is also one tiled kernel that never stores the T x T scores.
     """
 
     def __init__(self, width: int, heads: int) -> None:

@@ -1,4 +1,4 @@
-"""Blocks that convolutional networks share: convolution, batch norm, ReLU; branches of them."""
+"""Blocks of convolutional networks: convolution, batch norm, ReLU, and branches of them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ConvBlock(nn.Module):
 
 
 def branch(channels: int, *steps: tuple[Any, ...], epsilon: float, pool: nn.Module | None = None) -> nn.Sequential:
-    """Blocks one after the other, named step1 and so on, behind a pool if one is given; a step is (out, kernel, ...)."""
+    """Blocks in sequence, named step1 and so on, after a pool if one is given; a step is (out, kernel, ...)."""
     found = nn.Sequential()
     if pool is not None:
         found.add_module("pool", pool)

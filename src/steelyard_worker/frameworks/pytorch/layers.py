@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 BATCH_NORM = {"weight": "gamma", "bias": "beta", "running_mean": "running_mean", "running_var": "running_var"}
 NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.LayerNorm)
-# What draws initial values when it is constructed; `Module.reset_parameters` is PyTorch's own name for it.
-DRAWING = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Embedding, nn.RNNBase)
+# Modules that initialise their weights on construction, by `Module.reset_parameters`.
+INITIALISING = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Embedding, nn.RNNBase)
 
 
 @contextmanager
-def left_blank() -> Iterator[None]:
-    """Construct modules without drawing initial values: all of them are loaded, and drawing takes seconds."""
-    usual = [(kind, kind.reset_parameters) for kind in DRAWING]
-    for kind in DRAWING:
+def uninitialised() -> Iterator[None]:
+    """Construct modules without initial values: all weights are loaded, and random initialisation takes seconds."""
+    usual = [(kind, kind.reset_parameters) for kind in INITIALISING]
+    for kind in INITIALISING:
         kind.reset_parameters = lambda _: None
     try:
         yield
@@ -32,7 +32,7 @@ def left_blank() -> Iterator[None]:
 
 
 def named_by_module(network: nn.Module) -> dict[str, Tensor]:
-    """Map canonical names to tensors where modules carry the canonical dotted names; norms are renamed."""
+    """Map canonical names to tensors of modules with canonical dotted names; norms are renamed."""
     found: dict[str, Tensor] = {}
     for path, module in network.named_modules():
         own = dict(module.named_parameters(recurse=False)) | dict(module.named_buffers(recurse=False))

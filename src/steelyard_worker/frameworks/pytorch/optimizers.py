@@ -1,4 +1,4 @@
-"""Update rules: PyTorch's own fused ones, and the canonical formulas written out."""
+"""Update rules: PyTorch's own fused optimizers, and reference implementations of the canonical formulas."""
 
 from __future__ import annotations
 
@@ -7,28 +7,31 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from steelyard_worker.protocol import WRITTEN_OUT, Optimizer, Refusal
+from steelyard_worker.frameworks import update_scalars
+from steelyard_worker.protocol import WRITTEN_OUT, Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from torch import Tensor
 
+    from steelyard_worker.case import Optimizer
+
 
 def update_rule(spec: Optimizer, named: dict[str, Tensor]) -> Any:
     """Return an object with `zero_grad(set_to_none)` and `step()` over the trainable tensors."""
     if spec.implementation == "reference":
-        return Strict(spec, named)
+        return Reference(spec, named)
     rule = _native(spec, named)
     return Clipped(rule, spec.clip, list(named.values())) if spec.clip else rule
 
 
 class Clipped:
-    """Scales all gradients together before the rule sees them, by PyTorch's own `clip_grads_with_norm_`.
+    """Clips the global norm of all gradients with PyTorch's `clip_grads_with_norm_`, then applies a rule.
 
-    That adds 1e-6 to the norm it divides by (P-44): a relative difference of at most 1e-6 over the limit. The norm is one of the
-    norms of rows: PyTorch's own on CPU adds all squares of a tensor in float32 one after the other (its issue 169237), which
-    for BERT's embedding is off by 3e-3.
+    That function divides by the norm plus 1e-6 (P-44), a relative difference of at most 1e-6 over the limit. The norm is computed
+    from the norms of rows. PyTorch's own on CPU adds all squares of a tensor one after the other in float32 (its issue 169237);
+    for BERT's embedding its result is wrong by 3e-3.
     """
 
     def __init__(self, rule: Any, limit: float, tensors: list[Tensor]) -> None:
@@ -50,20 +53,20 @@ def _native(spec: Optimizer, named: dict[str, Tensor]) -> torch.optim.Optimizer:
     groups: list[dict[str, Any]] = [{"params": others, "weight_decay": 0.0}]
     if decayed:
         groups.append({"params": decayed, "weight_decay": spec.weight_decay})
-    makers: dict[str, Callable[..., torch.optim.Optimizer]] = {
+    rules: dict[str, Callable[..., torch.optim.Optimizer]] = {
         "sgd": lambda g: torch.optim.SGD(g, spec.learning_rate, spec.momentum, nesterov=spec.nesterov, fused=True),
         "adam": lambda g: torch.optim.Adam(g, spec.learning_rate, (spec.beta1, spec.beta2), spec.epsilon, fused=True),
         "adamw": lambda g: torch.optim.AdamW(g, spec.learning_rate, (spec.beta1, spec.beta2), spec.epsilon, fused=True),
     }
-    if spec.name not in makers:
+    if spec.name not in rules:
         raise Refusal(
-            "unsupported", f"No native {spec.name} is known for PyTorch; known: {', '.join(makers)}. {WRITTEN_OUT}"
+            "unsupported", f"PyTorch has no native {spec.name} here; available: {', '.join(rules)}. {WRITTEN_OUT}"
         )
-    return makers[spec.name](groups)
+    return rules[spec.name](groups)
 
 
-class Strict:
-    """The canonical formulas of every optimizer, tensor by tensor; scalars are computed on the host."""
+class Reference:
+    """The canonical formula of every optimizer, tensor by tensor; scalars are computed on the host."""
 
     def __init__(self, spec: Optimizer, named: dict[str, Tensor]) -> None:
         self._spec, self._named, self._t = spec, named, 0
@@ -71,7 +74,7 @@ class Strict:
         self._second = {name: torch.zeros_like(tensor) for name, tensor in named.items()}
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradients."""
+        """Discard the gradients."""
         for tensor in self._named.values():
             tensor.grad = None if set_to_none else torch.zeros_like(tensor)
 
@@ -83,7 +86,7 @@ class Strict:
             self._clip([tensor.grad for tensor in self._named.values()])
         rule = {"sgd": self._sgd, "lamb": self._lamb}.get(self._spec.name, self._adam)
         for name, tensor in self._named.items():
-            rule(name, tensor, self._spec.weight_decay if name in self._spec.decay else 0.0)
+            rule(name, tensor, update_scalars.decay_of(self._spec, name))
 
     def _clip(self, gradients: list[Tensor]) -> None:
         norm = math.sqrt(sum(float(g.square().sum()) for g in gradients))
@@ -102,23 +105,23 @@ class Strict:
             p.mul_(1 - spec.learning_rate * decay)
         elif decay:
             g = g + decay * p
-        self._remember(m, v, g)
-        first, second = spec.corrections(self._t)
+        self._update_moments(m, v, g)
+        first, second, rate = update_scalars.of_step(spec, self._t)
         if spec.form == "canonical":
             p.sub_(spec.learning_rate * (m / first) / ((v / second).sqrt() + spec.epsilon))
         else:
-            p.sub_((spec.learning_rate * math.sqrt(second) / first) * m / (v.sqrt() + spec.epsilon))
+            p.sub_(rate * m / (v.sqrt() + spec.epsilon))
 
     def _lamb(self, name: str, p: Tensor, decay: float) -> None:
         spec, m, v = self._spec, self._first[name], self._second[name]
-        self._remember(m, v, p.grad)
+        self._update_moments(m, v, p.grad)
         first, second = spec.corrections(self._t)
         change = (m / first) / ((v / second).sqrt() + spec.epsilon) + decay * p
-        ours, theirs = torch.linalg.vector_norm(p), torch.linalg.vector_norm(change)
-        ratio = torch.where((ours > 0) & (theirs > 0), ours / theirs, 1.0)
+        norm, change_norm = torch.linalg.vector_norm(p), torch.linalg.vector_norm(change)
+        ratio = torch.where((norm > 0) & (change_norm > 0), norm / change_norm, 1.0)
         p.sub_(spec.learning_rate * ratio * change)
 
-    def _remember(self, m: Tensor, v: Tensor, g: Tensor) -> None:
+    def _update_moments(self, m: Tensor, v: Tensor, g: Tensor) -> None:
         spec = self._spec
         m.mul_(spec.beta1).add_((1 - spec.beta1) * g)
         v.mul_(spec.beta2).add_((1 - spec.beta2) * g * g)

@@ -1,4 +1,4 @@
-"""Loops over time of a workload's own: products whose matrices get their gradients after the loop. `nn.LSTM` does so inside."""
+"""Products in custom loops over time whose matrices get their gradients after the loop, as inside `nn.LSTM`."""
 
 from __future__ import annotations
 
@@ -13,33 +13,32 @@ if TYPE_CHECKING:
 class Deferred:
     """Step t of a loop is value (N, in) -> added[t] + value @ weight.T, (N, out); `added` is (T, N, out), `weight` (out, in).
 
-    Autograd would compute a product for the weight's gradient at every step and add it to those before: for many units and few
-    samples that is most of the work of the loop. Here it is one product over all steps. To be called once for every step,
-    in their order.
+    Autograd would compute a product for the weight's gradient at every step and add it to the sum: with many units and few
+    samples that is most of the work of the loop. Here it is one product over all steps. Call it once per step, in order.
     """
 
     def __init__(self, weight: Tensor, added: Tensor) -> None:
-        self._taken: list[Tensor] = []
+        self._factors: list[Tensor] = []
         self._matrix = weight.detach().t()
-        self._added = iter(_Gradient.apply(weight, added, self._taken).unbind())
+        self._added = iter(_Gradient.apply(weight, added, self._factors).unbind())
 
     def __call__(self, value: Tensor) -> Tensor:
         if torch.is_grad_enabled():
-            self._taken.append(value.detach())
+            self._factors.append(value.detach())
         return torch.addmm(next(self._added), value, self._matrix)
 
 
 class _Gradient(torch.autograd.Function):
-    """Hands `added` on; its gradient is that of the products, which with what they were products of gives the weight's."""
+    """Passes `added` on. Its gradient is that of the products; with the recorded factors it gives the weight's gradient."""
 
     @staticmethod
-    def forward(ctx: Any, weight: Tensor, added: Tensor, taken: list[Tensor]) -> Tensor:
+    def forward(ctx: Any, weight: Tensor, added: Tensor, factors: list[Tensor]) -> Tensor:
         del weight
-        ctx.taken = taken
+        ctx.factors = factors
         return added.view_as(added)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
         (of_products,) = gradients
-        values = torch.cat(ctx.taken)
+        values = torch.cat(ctx.factors)
         return of_products.flatten(0, 1).t() @ values, of_products, None

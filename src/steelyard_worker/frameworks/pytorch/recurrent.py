@@ -27,10 +27,10 @@ class Lstm(nn.LSTM):
 
 
 class Bidirectional(nn.Module):
-    """Both directions over the valid steps: (T, N, width), lengths (N,) -> two of (T, N, hidden), 0 beyond the lengths (P-25).
+    """Both directions over the valid steps: (T, N, width), lengths (N,) -> two of (T, N, hidden), 0 after the lengths (P-25).
 
-    The backward direction runs over sequences turned round by an index, so both are plain kernels over all steps: packed
-    sequences would leave oneDNN's LSTM for a loop that takes twice the time, and want the lengths on the host.
+    The backward direction runs over sequences that are reversed by an index, so both are plain kernels over all steps. Packed
+    sequences would use a loop instead of oneDNN's LSTM, take twice the time, and need the lengths on the host.
     """
 
     def __init__(self, width: int, hidden: int) -> None:
@@ -43,18 +43,18 @@ class Bidirectional(nn.Module):
         rows = torch.where(inside, lengths - 1 - time, time) * len(lengths) + torch.arange(
             len(lengths), device=steps.device
         )
-        kept = inside.to(steps.dtype)[..., None]
-        back = _taken(self.back(_taken(steps, rows)), rows)
-        return self.onward(steps) * kept, back * kept
+        mask = inside.to(steps.dtype)[..., None]
+        back = _selected(self.back(_selected(steps, rows)), rows)
+        return self.onward(steps) * mask, back * mask
 
 
-def _taken(steps: Tensor, rows: Tensor) -> Tensor:
-    """Rows of (T, N, width) taken as one long list: its gradient is a quick sum over rows."""
+def _selected(steps: Tensor, rows: Tensor) -> Tensor:
+    """Select rows of (T, N, width) as one long list, whose gradient is a fast sum over rows."""
     return steps.flatten(0, 1).index_select(0, rows.flatten()).view_as(steps)
 
 
 def named_by_module_and_direction(network: nn.Module) -> dict[str, Tensor]:
-    """Map canonical names to tensors as `named_by_module`, LSTMs included; their second biases are left out."""
+    """Map canonical names to tensors as `named_by_module` does, including LSTMs without their second biases."""
     found: dict[str, Tensor] = {}
     for path, tensor in named_by_module(network).items():
         module, _, name = path.rpartition(".")

@@ -36,7 +36,7 @@ def stem(channels: int, width: int, kind: str) -> nn.Sequential:
 
 
 def shortcut(channels: int, out: int, stride: int) -> nn.Module:
-    """Return what a block's input goes through: nothing, or a projection where its shape changes."""
+    """Return the shortcut of a block: the identity, or a projection where its shape changes."""
     if stride == 1 and channels == out:
         return nn.Identity()
     found = nn.Sequential()
@@ -48,7 +48,7 @@ def shortcut(channels: int, out: int, stride: int) -> nn.Module:
 class Classifier(nn.Module):
     """Stem, four stages of blocks, global mean, dense layer: images (N, C, H, W) -> logits (N, classes).
 
-    `frozen`: everything but the dense layer is left as it is, batch norms in inference mode; autograd then keeps nothing of it.
+    `frozen`: only the dense layer is trained, batch norms are in inference mode, and autograd stores nothing for the rest.
     """
 
     def __init__(self, first: nn.Module, stages: list[list[nn.Module]], head: nn.Linear, frozen: bool = False) -> None:

@@ -1,6 +1,6 @@
 """GELU, exact and in its tanh form.
 
-`tf.nn.gelu` makes float32 of its constants before it casts them, so that in float64 it is wrong by 2e-8.
+`tf.nn.gelu` rounds its constants to float32 before it casts them, so in float64 it is wrong by 2e-8.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import tensorflow as tf
 
 
 def gelu(x: tf.Tensor, tanh: bool) -> tf.Tensor:
-    """Hendrycks & Gimpel 2016: x times the normal distribution function of x, or its approximation by tanh (P-30)."""
+    """GELU (Hendrycks & Gimpel 2016): x times the normal distribution function of x, or its tanh approximation (P-30)."""
     if tanh:
         return 0.5 * x * (1 + tf.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
     return 0.5 * x * (1 + tf.math.erf(math.sqrt(0.5) * x))

@@ -1,6 +1,6 @@
-"""Drive TensorFlow: settings, what came of them, input pipeline.
+"""TensorFlow: settings of the process and input pipeline; `trainer` has the training step.
 
-TensorFlow is imported by the constructor, because it reads its environment variables on import.
+The constructor imports TensorFlow, because TensorFlow reads its environment variables on import.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from steelyard_worker.batches import Source
+    from steelyard_worker.case import Optimizer, Settings
     from steelyard_worker.frameworks.base import Array
+    from steelyard_worker.frameworks.tensorflow.layers import Variables
     from steelyard_worker.frameworks.tensorflow.trainer import Trainer
     from steelyard_worker.network import Network
-    from steelyard_worker.protocol import Optimizer, Settings
 
 MODES = ("graph", "eager", "xla")
 
@@ -34,38 +35,43 @@ class Adapter:
         if settings.mode not in MODES:
             raise Refusal("unsupported", f"TensorFlow has no mode {settings.mode!r}; modes: {', '.join(MODES)}.")
         os.environ["KERAS_BACKEND"] = "tensorflow"
-        os.environ["TF_ENABLE_ONEDNN_OPTS"] = "1" if settings.knobs.get("onednn", True) else "0"
+        os.environ["TF_ENABLE_ONEDNN_OPTS"] = "1" if settings.knobs["onednn"] else "0"
         import tensorflow as tf
 
-        # Weakly: a function holds the trainer whose variables it uses.
+        # Weak references, because a function keeps alive the trainer whose variables it uses.
         self._settings, self._functions, self._tf = settings, WeakSet[Any](), tf
-        self._convolution = str(settings.knobs.get("convolution", "auto"))
-        self._recurrence = str(settings.knobs.get("recurrence", "auto"))
-        self._update = str(settings.knobs.get("update", "fused"))
         self._choose_devices()
         if settings.threads:
             tf.config.threading.set_intra_op_parallelism_threads(settings.threads)
             tf.config.threading.set_inter_op_parallelism_threads(settings.threads)
         if settings.deterministic:
             tf.config.experimental.enable_op_determinism()
-        tf.config.experimental.enable_tensor_float_32_execution(bool(settings.knobs.get("tf32", False)))
+        tf.config.experimental.enable_tensor_float_32_execution(settings.knobs["tf32"])
 
     def _choose_devices(self) -> None:
         config = self._tf.config
         if self._settings.device == "cpu":
             config.set_visible_devices([], "GPU")
         elif not config.list_physical_devices("GPU"):
-            raise Refusal("unsupported", "TensorFlow sees no GPU here (tf.config.list_physical_devices is empty).")
+            raise Refusal(
+                "unsupported",
+                "TensorFlow finds no GPU here (tf.config.list_physical_devices('GPU') is empty).",
+            )
 
     def applied(self) -> dict[str, Any]:
-        """Read the settings back; the mode is what a function compiled as the training step is turns out to be."""
+        """Read the settings back.
+
+        The mode is that of a function that is wrapped as the training step is, the knobs are found by tracing small layers,
+        device and precision are those of a variable.
+        """
         from tensorflow.python.framework.config import is_op_determinism_enabled
         from tensorflow.python.util._pywrap_util_port import IsMklEnabled
 
-        config, dtype = self._tf.config, self._settings.precision
-        probe = self._tf.zeros((), dtype)
+        from steelyard_worker.frameworks.tensorflow import traced
+
+        config, knobs, probe = self._tf.config, self._settings.knobs, self._variables().new("probe")
         return {
-            "mode": self._observed_mode(probe),
+            "mode": self._observed_mode(self._tf.zeros_like(probe)),
             "device": "cuda" if "GPU" in probe.device else "cpu",
             "threads": config.threading.get_intra_op_parallelism_threads(),
             "interop_threads": config.threading.get_inter_op_parallelism_threads(),
@@ -73,27 +79,27 @@ class Adapter:
             "deterministic": is_op_determinism_enabled(),
             "tf32": config.experimental.tensor_float_32_execution_enabled(),
             "onednn": IsMklEnabled(),
-            "convolution": self._convolution,
-            "recurrence": self._recurrence,
-            "update": self._update,
+            "convolution": traced.convolution(self._variables, knobs["convolution"]),
+            "recurrence": traced.recurrence(self._variables, knobs["recurrence"]),
+            "update": traced.update(self._variables, knobs["update"]),
         }
 
     def _observed_mode(self, probe: Any) -> str:
+        """Ask within a function whether it runs eagerly; then ask the function for text that only XLA produces."""
         function = self._compile(lambda x: x + float(self._tf.executing_eagerly()))
         if float(function(probe)):
             return "eager"
         try:
-            # Only a function that is compiled as a whole has compiler text to show.
             function.experimental_get_compiler_ir(probe)()
         except ValueError:
             return "graph"
         return "xla"
 
     def libraries(self) -> dict[str, Any]:
-        """Versions, and how TensorFlow was built."""
+        """Return versions, and how TensorFlow was built."""
         return {
             "tensorflow": self._tf.__version__,
-            "keras": metadata.version("keras"),  # importing it would cost every start two seconds
+            "keras": metadata.version("keras"),  # not imported for this: that takes two seconds
             "numpy": np.__version__,
             "git": self._tf.version.GIT_VERSION,
             "compiler": self._tf.version.COMPILER_VERSION,
@@ -107,7 +113,7 @@ class Adapter:
         return self._tf.function(function, jit_compile=self._settings.mode == "xla", autograph=False)
 
     def _wrap(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Compile, and remember what TensorFlow compiles for `compilations`."""
+        """Return the function as the mode runs it, and include its traces in `compilations`."""
         wrapped = self._compile(function)
         if wrapped is not function:
             self._functions.add(wrapped)
@@ -118,30 +124,35 @@ class Adapter:
         optimizer: Optimizer,
     ) -> Trainer:  # fmt: skip
         """Build the network and load the canonical weights into it."""
-        from steelyard_worker.frameworks.tensorflow.layers import Variables
-        from steelyard_worker.frameworks.tensorflow.recurrence import Recurrence
         from steelyard_worker.frameworks.tensorflow.trainer import Trainer
 
-        mode = self._settings.mode
-        recurrence = Recurrence(self._recurrence, small="loop" if mode == "graph" else "hoisted")
+        kernel = self._settings.knobs["update"]
+        return Trainer(self._wrap, self._variables(), implementation, sizes, network, weights, optimizer, kernel)
+
+    def _variables(self) -> Variables:
+        """Return an empty collection of variables, which also holds how layers are computed."""
+        from steelyard_worker.frameworks.tensorflow.layers import Variables
+        from steelyard_worker.frameworks.tensorflow.recurrence import Recurrence
+
+        mode, knobs = self._settings.mode, self._settings.knobs
+        recurrence = Recurrence(knobs["recurrence"], small="loop" if mode == "graph" else "hoisted")
         automatic = "xla" if mode == "xla" else "library"
-        convolution = automatic if self._convolution == "auto" else self._convolution
+        convolution = automatic if knobs["convolution"] == "auto" else knobs["convolution"]
         dtype = self._tf.as_dtype(self._settings.precision)
-        variables = Variables(dtype, convolution, fuse=mode != "xla", recurrence=recurrence)
-        return Trainer(self._wrap, variables, implementation, sizes, network, weights, optimizer, self._update)
+        return Variables(dtype, convolution, fuse=mode != "xla", recurrence=recurrence)
 
     def pipeline(self, trainer: Trainer, source: Source, workers: int) -> Iterator[Any]:
-        """`tf.data`: steps in order, `workers` batches decoded at a time (0: one), prefetched by TensorFlow's own choice."""
+        """Yield batches from `tf.data`, which decodes `workers` batches at a time (0: one) and chooses how many to prefetch."""
         from steelyard_worker.frameworks.tensorflow import feed
 
         return iter(feed.dataset(trainer, source, workers))
 
     def compilations(self) -> int:
-        """Traces of the functions made here; XLA compiles once for each, as every shape is fixed."""
+        """Count the traces of the wrapped functions; XLA compiles once per trace, because every shape is fixed."""
         return sum(function.experimental_get_tracing_count() for function in self._functions)
 
     def peak_bytes(self) -> int | None:
-        """Peak of the GPU allocator; TensorFlow keeps no count for the CPU."""
+        """Return the peak of the GPU allocator, bytes; TensorFlow has none for the CPU."""
         if self._settings.device == "cpu":
             return None
         return int(self._tf.config.experimental.get_memory_info("GPU:0")["peak"])

@@ -1,4 +1,4 @@
-"""Multi-head self-attention as matrix products over (N * T, width), so that every projection is one plain product."""
+"""Multi-head self-attention over (N * T, width), so that every projection is one plain matrix product."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class SelfAttention:
 def masked_scores(mask: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
     """Return (N, 1, 1, T): 0 where the mask int (N, T) is 1, else -1e9, to be added.
 
-    Beside -1e9 a score is less than half a unit in the last place, so that adding is the same as putting -1e9 in its place,
-    to rounding; it takes one pass where a choice takes two.
+    Scores are less than half a unit in the last place of -1e9, so adding -1e9 equals replacing the score by it, to rounding.
+    Adding takes one pass, a `tf.where` two.
     """
     return tf.cast(1 - mask, dtype)[:, None, None, :] * MASKED

@@ -1,4 +1,4 @@
-"""Two-dimensional convolution, in the formulations that the knob `convolution` chooses between."""
+"""Two-dimensional convolution, in the formulations between which the knob `convolution` chooses."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ def pair(extent: int | Pair) -> Pair:
 
 
 def convolve(formulation: str, x: tf.Tensor, weight: tf.Variable, stride: int | Pair, padding: int | Pair) -> tf.Tensor:
-    """Cross-correlate (N, H, W, C) with (K, K', C, O), zero padding alike at both ends of an axis."""
+    """Cross-correlate (N, H, W, C) with (K, K', C, O), with the same zero padding at both ends of an axis."""
     strides, edges = pair(stride), pair(padding)
     if formulation == "matmul" or (formulation == "xla" and _left_to_loops(x, weight, strides, edges)):
         return by_matmul(x, weight, strides, edges)
-    # At stride 1 "SAME" pads an odd kernel symmetrically; at stride 2 it would pad the end only (P-09). Padding lists are
-    # never handed to the operator: on CPU they take its gradients off the oneDNN path, which costs several times the step.
+    # At stride 1 "SAME" pads an odd kernel symmetrically; at stride 2 it pads the end only (P-09). The operator never gets
+    # padding lists, because with those its gradients do not use oneDNN on CPU and a step takes several times as long.
     if strides == (1, 1) and tuple(weight.shape[:2]) == tuple(2 * edge + 1 for edge in edges):
         return tf.nn.conv2d(x, weight, 1, "SAME")
     return tf.nn.conv2d(_padded(x, edges), weight, strides, "VALID")
@@ -34,7 +34,7 @@ def by_matmul(x: tf.Tensor, weight: tf.Variable, strides: Pair, edges: Pair) -> 
 
 
 def shifted(x: tf.Tensor, window: int | Pair, stride: int | Pair) -> list[tf.Tensor]:
-    """Return, for every place in the window in row order, the pixels (N, H', W', C) that it sees."""
+    """Return the pixels (N, H', W', C) under each position of the window, in row order."""
     (high, wide), (down, right) = pair(window), pair(stride)
     rows, columns = _extent(x.shape[1], high, down), _extent(x.shape[2], wide, right)
     return [
@@ -45,9 +45,9 @@ def shifted(x: tf.Tensor, window: int | Pair, stride: int | Pair) -> list[tf.Ten
 
 
 def _left_to_loops(x: tf.Tensor, weight: tf.Variable, strides: Pair, edges: Pair) -> bool:
-    """Whether XLA's CPU compiler leaves this convolution, or its gradient, to loops a hundred times slower.
+    """Return whether XLA's CPU compiler runs this convolution, or its gradient, in generic loops, a hundred times slower.
 
-    It takes the fast path only where the image, or the output's gradient dilated by the stride, is larger than the kernel.
+    It uses the fast path only if the image, or the output's gradient dilated by the stride, is larger than the kernel.
     """
     image, dilated, window = 1, 1, 1
     for extent, size, stride, edge in zip(x.shape[1:3], weight.shape[:2], strides, edges, strict=True):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def dataset(trainer: Trainer, source: Source, workers: int) -> tf.data.Dataset:
-    """Element i is the batch of step i as `Trainer.put` places it, endless; `workers` batches are decoded at a time (0: one)."""
+    """Return an endless data set of batches in order, as `Trainer.put` places them; `workers` are decoded at a time (0: one)."""
     example = trainer.native(source.batch(0))
 
     def take(step: np.int64) -> list[np.ndarray]:

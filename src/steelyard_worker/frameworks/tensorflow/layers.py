@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Variables:
-    """Canonical name -> variable, in the precision of the run, and how layers compute.
+    """Variables by canonical name in the precision of the run, and how layers are computed.
 
-    convolution: "library", "matmul", or "xla": the library's unless XLA would be slow. fuse: batch norm takes the fused
-    operator where there is one. recurrence: how loops over time are run.
+    convolution: "library", "matmul", or "xla" (the library's unless XLA would be slow). fuse: use fused operators where they
+    exist. recurrence: how loops over time run.
     """
 
     dtype: tf.DType
@@ -29,14 +29,14 @@ class Variables:
     named: dict[str, tf.Variable] = field(default_factory=dict)
 
     def new(self, name: str, *shape: int) -> tf.Variable:
-        """Create a variable whose memory nobody has written; the weights are loaded later."""
+        """Create a variable with uninitialised memory; the weights are loaded later."""
         empty = tf.raw_ops.Empty(shape=shape, dtype=self.dtype, init=False)
         self.named[name] = tf.Variable(empty, name=name.replace(".", "_"))
         return self.named[name]
 
 
 class Convolution:
-    """Convolution with symmetric zero padding, bias-free unless asked: (N, H, W, channels) -> (N, H', W', out).
+    """Convolution with symmetric zero padding, without a bias by default: (N, H, W, channels) -> (N, H', W', out).
 
     Kernel, stride and padding are one number or (rows, columns).
     """
@@ -55,10 +55,10 @@ class Convolution:
 
 
 class BatchNorm:
-    """Batch norm over all axes but the last; `momentum` weighs the new statistic, the running variance is unbiased.
+    """Batch norm over all axes but the last; `momentum` is the weight of the new statistic, the running variance is unbiased.
 
-    The fused operator keeps the running statistics itself and returns the unbiased variance (P-03). It has no float64 kernel,
-    and XLA would expand it into sums less exact than the composed ones, and no faster.
+    The fused operator updates the running statistics itself and returns the unbiased variance (P-03). It has no float64 kernel.
+    XLA would expand it into sums that are less exact than the composed ones and not faster.
     """
 
     def __init__(self, variables: Variables, name: str, channels: int, epsilon: float, momentum: float) -> None:
@@ -78,7 +78,7 @@ class BatchNorm:
         return y
 
     def _fused(self, x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        # The raw operator, because tf.compat.v1.nn.fused_batch_norm raises an epsilon of 1e-5 to 1.001e-5.
+        # The raw operator, because tf.compat.v1.nn.fused_batch_norm changes an epsilon of 1e-5 to 1.001e-5.
         found = tf.raw_ops.FusedBatchNormV3(
             x=x, scale=self._gamma, offset=self._beta, mean=self._mean, variance=self._variance,
             epsilon=self._epsilon, exponential_avg_factor=self._momentum, is_training=True,

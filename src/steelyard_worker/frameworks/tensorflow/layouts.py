@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from steelyard_worker.tensors import turned
+from steelyard_worker.tensors import transposed
 
 if TYPE_CHECKING:
     from steelyard_worker.frameworks.base import Array
 
-# Axes of the canonical array in TensorFlow's order; kinds that are not listed keep theirs.
+# Axes of the canonical array in TensorFlow's order; other kinds have the same order.
 AXES = {
     "image": (0, 2, 3, 1),  # NCHW -> NHWC
     "conv": (2, 3, 1, 0),  # OIHW -> HWIO
@@ -23,14 +23,14 @@ AXES = {
 
 
 def native(kind: str, array: Array) -> Array:
-    """Return the array as TensorFlow wants it, contiguous."""
+    """Return the array in TensorFlow's layout, contiguous."""
     if AXES.get(kind) == (1, 0):
-        return turned(array)
+        return transposed(array)
     return np.ascontiguousarray(np.transpose(array, AXES[kind]) if kind in AXES else array)
 
 
 def canonical_shape(kind: str, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the shape that `canonical` gives to an array of this one."""
+    """Return the canonical shape of a tensor with this shape in TensorFlow's layout."""
     return tuple(shape[axis] for axis in np.argsort(AXES[kind])) if kind in AXES else tuple(shape)
 
 

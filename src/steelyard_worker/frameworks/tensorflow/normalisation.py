@@ -1,4 +1,4 @@
-"""Layer norm over the last axis, with its gradient written out."""
+"""Layer norm over the last axis, with an explicit gradient."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class LayerNorm:
     """(N, width) -> (N, width): biased variance, epsilon inside the root, then scale and shift.
 
-    TensorFlow has no layer-norm operator, and differentiating the composed one passes over the activations twice as often as
-    the formula of the gradient does; Keras's way through the fused batch norm is slower still on CPU.
+    TensorFlow has no layer-norm operator. Differentiating the composed one passes over the activations twice as often as the
+    formula of the gradient does; Keras's layer norm through the fused batch norm is even slower on CPU.
     """
 
     def __init__(self, variables: Variables, name: str, width: int, epsilon: float) -> None:

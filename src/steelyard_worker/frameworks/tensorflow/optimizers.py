@@ -1,16 +1,18 @@
-"""Update rules: Keras's own optimizers, TensorFlow's fused update kernels, and the canonical formulas written out."""
+"""Update rules: Keras's optimizers, TensorFlow's fused update kernels, and reference implementations of the formulas."""
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from steelyard_worker.protocol import WRITTEN_OUT, Optimizer, Refusal
+from steelyard_worker.frameworks import update_scalars
+from steelyard_worker.protocol import WRITTEN_OUT, Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from steelyard_worker.case import Optimizer
 
     Named = dict[str, tf.Variable]
     Update = Callable[[list[tf.Tensor]], None]
@@ -19,25 +21,26 @@ if TYPE_CHECKING:
 def update_rule(spec: Optimizer, named: Named, kernel: str) -> Update:
     """Return a function of the dense gradients, in the order of `named`, that updates the variables.
 
-    Native rules come as `kernel` says: "fused", TensorFlow's own one-pass operators, or "keras", `keras.optimizers`.
+    `kernel` selects the native rules: "fused", TensorFlow's one-pass operators, or "keras", `keras.optimizers`.
     """
     native = ("sgd", "adam", "adamw")
     if spec.implementation != "reference" and spec.name not in native:
-        known = ", ".join(native)
-        raise Refusal("unsupported", f"No native {spec.name} is known for TensorFlow; known: {known}. {WRITTEN_OUT}")
+        available = ", ".join(native)
+        raise Refusal(
+            "unsupported", f"TensorFlow has no native {spec.name} here; available: {available}. {WRITTEN_OUT}"
+        )
     if spec.implementation == "reference":
-        rule: Update = Strict(spec, named)
+        rule: Update = Reference(spec, named)
     else:
         rule = Fused(spec, named) if kernel == "fused" else _keras_rule(spec, named)
     return (lambda gradients: rule(tf.clip_by_global_norm(gradients, spec.clip)[0])) if spec.clip else rule
 
 
 class Fused:
-    """The operators behind TensorFlow's own optimizers: parameter, moments and gradient are read and written once.
+    """The operators behind TensorFlow's own optimizers, which read and write parameter, moments and gradient once.
 
-    ResourceApplyAdam is the epsilon-hat form. Its own corrections, 1 - beta^t in float32, would be wrong by up to 1.5e-5 at
-    t = 2 (P-41), so that they are left out of it and the rate comes corrected; what the kernel rounds in its weights,
-    1 - beta, is taken out of rate and epsilon, in which the moments are linear.
+    ResourceApplyAdam is the epsilon-hat form (P-40). Its own bias corrections, 1 - beta^t in float32, are wrong by up to 1.5e-5
+    at t = 2 (P-41). They are switched off, and the corrected learning rate is passed instead.
     """
 
     def __init__(self, spec: Optimizer, named: Named) -> None:
@@ -46,10 +49,8 @@ class Fused:
         moments = named if spec.name != "sgd" else {}
         self._second = {name: tf.Variable(tf.zeros_like(variable)) for name, variable in moments.items()}
         self._t = tf.Variable(0, dtype=tf.int64)
-        rounded = next(iter(named.values())).dtype.as_numpy_dtype
-        self._first_weight, self._second_weight = (
-            float(rounded(1) - rounded(beta)) / (1 - beta) for beta in (spec.beta1, spec.beta2)
-        )
+        dtype = next(iter(named.values())).dtype.as_numpy_dtype
+        self._rate, self._epsilon = update_scalars.adam_constants(spec, dtype)
 
     def __call__(self, gradients: list[tf.Tensor]) -> None:
         """Apply one update."""
@@ -57,7 +58,7 @@ class Fused:
         self._t.assign_add(1)
         rate = self._corrected_rate() if spec.name != "sgd" else None
         for (name, variable), gradient in zip(self._named.items(), gradients, strict=True):
-            decay = spec.weight_decay if name in spec.decay else 0.0
+            decay = update_scalars.decay_of(spec, name)
             if decay and spec.name == "adamw":
                 variable.assign(variable * (1 - spec.learning_rate * decay))
             elif decay:
@@ -66,8 +67,7 @@ class Fused:
 
     def _corrected_rate(self) -> tf.Tensor:
         first, second = bias_corrections(self._spec, self._t)
-        scale = self._spec.learning_rate * math.sqrt(self._second_weight) / self._first_weight
-        return scale * tf.sqrt(second) / first
+        return self._rate * tf.sqrt(second) / first
 
     def _sgd(self, name: str, variable: tf.Variable, gradient: tf.Tensor, rate: None) -> None:
         del rate
@@ -82,7 +82,7 @@ class Fused:
         tf.raw_ops.ResourceApplyAdam(
             var=variable.handle, m=self._first[name].handle, v=self._second[name].handle, beta1_power=none, beta2_power=none,
             lr=tf.cast(rate, variable.dtype), beta1=spec.beta1, beta2=spec.beta2,
-            epsilon=spec.epsilon * math.sqrt(self._second_weight), grad=gradient,
+            epsilon=self._epsilon, grad=gradient,
         )  # fmt: skip
 
 
@@ -90,14 +90,14 @@ def _keras_rule(spec: Optimizer, named: Named) -> Update:
     import keras
 
     variables = list(named.values())
-    keras.config.set_floatx(variables[0].dtype.name)  # the learning rate is kept in this precision
+    keras.config.set_floatx(variables[0].dtype.name)  # the precision of the learning rate
     optimizer = _keras_optimizer(spec)
     if spec.name == "adamw":
-        spared = [variable for name, variable in named.items() if name not in spec.decay]
-        optimizer.exclude_from_weight_decay(var_list=spared)
+        exempt = [variable for name, variable in named.items() if name not in spec.decay]
+        optimizer.exclude_from_weight_decay(var_list=exempt)
     optimizer.build(variables)
-    # Keras's weight_decay is decoupled in every optimizer (P-42): the coupled one is added to the gradient.
-    coupled = [spec.weight_decay if name in spec.decay and spec.name != "adamw" else 0.0 for name in named]
+    # In Keras, weight_decay is decoupled in every optimizer (P-42), so coupled decay is added to the gradient here.
+    coupled = [update_scalars.decay_of(spec, name) if spec.name != "adamw" else 0.0 for name in named]
 
     def update(gradients: list[tf.Tensor]) -> None:
         full = [g + d * v if d else g for g, d, v in zip(gradients, coupled, variables, strict=True)]
@@ -118,8 +118,8 @@ def _keras_optimizer(spec: Optimizer) -> Any:
     return keras.optimizers.AdamW(rate, weight_decay=spec.weight_decay, **betas)
 
 
-class Strict:
-    """The canonical formulas of every optimizer, variable by variable."""
+class Reference:
+    """The canonical formula of every optimizer, variable by variable."""
 
     def __init__(self, spec: Optimizer, named: Named) -> None:
         self._spec, self._named = spec, named
@@ -132,7 +132,7 @@ class Strict:
         self._t.assign_add(1)
         rule = {"sgd": self._sgd, "lamb": self._lamb}.get(self._spec.name, self._adam)
         for (name, variable), gradient in zip(self._named.items(), gradients, strict=True):
-            rule(name, variable, gradient, self._spec.weight_decay if name in self._spec.decay else 0.0)
+            rule(name, variable, gradient, update_scalars.decay_of(self._spec, name))
 
     def _sgd(self, name: str, p: tf.Variable, g: tf.Tensor, decay: float) -> None:
         spec, u = self._spec, self._first[name]
@@ -146,7 +146,7 @@ class Strict:
             p.assign(p * (1 - spec.learning_rate * decay))
         elif decay:
             g = g + decay * p
-        self._remember(m, v, g)
+        self._update_moments(m, v, g)
         first, second = bias_corrections(spec, self._t)
         if spec.form == "canonical":
             scale, root = tf.cast(1 / first, p.dtype), tf.cast(1 / second, p.dtype)
@@ -157,14 +157,15 @@ class Strict:
 
     def _lamb(self, name: str, p: tf.Variable, g: tf.Tensor, decay: float) -> None:
         spec, m, v = self._spec, self._first[name], self._second[name]
-        self._remember(m, v, g)
+        self._update_moments(m, v, g)
         scale, root = (tf.cast(1 / correction, p.dtype) for correction in bias_corrections(spec, self._t))
         change = m * scale / (tf.sqrt(v * root) + spec.epsilon) + decay * p
-        ours, theirs = tf.norm(p), tf.norm(change)
-        ratio = tf.where((ours > 0) & (theirs > 0), tf.math.divide_no_nan(ours, theirs), tf.ones_like(ours))
+        norm, change_norm = tf.norm(p), tf.norm(change)
+        ratio = tf.math.divide_no_nan(norm, change_norm)
+        ratio = tf.where((norm > 0) & (change_norm > 0), ratio, tf.ones_like(norm))
         p.assign_sub(spec.learning_rate * ratio * change)
 
-    def _remember(self, m: tf.Variable, v: tf.Variable, g: tf.Tensor) -> None:
+    def _update_moments(self, m: tf.Variable, v: tf.Variable, g: tf.Tensor) -> None:
         m.assign(self._spec.beta1 * m + (1 - self._spec.beta1) * g)
         v.assign(self._spec.beta2 * v + (1 - self._spec.beta2) * g * g)
 
@@ -172,9 +173,10 @@ class Strict:
 def bias_corrections(spec: Optimizer, t: tf.Variable) -> tuple[tf.Tensor, tf.Tensor]:
     """Return 1 - beta1^t and 1 - beta2^t in the precision that the rule declares."""
     dtype = tf.float64 if spec.correction == "float64" else tf.float32
-    # Powers are rounded once: in float32 they are off by a unit in the last place at times, and no two libraries' alike.
+    # Computed in float64 and rounded once. Powers in float32 are sometimes off by one unit in the last place, differently in
+    # every library.
     rounded = (float(dtype.as_numpy_dtype(beta)) for beta in (spec.beta1, spec.beta2))
     powers = (tf.constant(beta, tf.float64) ** tf.cast(t, tf.float64) for beta in rounded)
-    # Wide again: what is made of a correction must not be rounded once more.
+    # Back to float64, so that what is computed from a correction is not rounded a second time.
     first, second = (tf.cast(1 - tf.cast(power, dtype), tf.float64) for power in powers)
     return first, second

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 class MaxPool:
     """Maximum of every window, padded with minus infinity; `ceil` rounds the extent up instead of down.
 
-    The gradient of XLA's own window reduction runs as one serial loop on CPU; comparisons of shifted slices, columns first,
-    then rows, take a third to a quarter of its time there and many times the library's elsewhere. A tie goes to the first.
+    The gradient of XLA's window reduction runs as one serial loop on CPU. Comparing shifted slices, columns first, then rows,
+    takes a third to a quarter of that time; without XLA it is many times slower than the library. The first maximum of a tie
+    wins.
     """
 
     def __init__(
@@ -41,12 +42,12 @@ class MaxPool:
         return tf.nn.max_pool2d(x, self._window, self._stride, "VALID") if self._fuse else self._compared(x)
 
     def _edge(self, extent: int) -> tuple[int, int]:
-        """(before, after): padding, and what the last window lacks where windows are to cover everything."""
+        """Return the padding (before, after) of one axis, enlarged for the last window if windows must cover the axis."""
         lacking = -(extent + 2 * self._padding - self._window) % self._stride
         return self._padding, self._padding + lacking * self._ceil
 
     def _same(self, extent: int) -> tuple[int, int]:
-        """What "SAME" pads."""
+        """Return the padding of "SAME" (before, after)."""
         total = max((-(-extent // self._stride) - 1) * self._stride + self._window - extent, 0)
         return total // 2, total - total // 2
 
@@ -57,9 +58,9 @@ class MaxPool:
 
 
 class AveragePool:
-    """Mean of every window, zeros of the padding included: `SAME` would leave them out of the divisor (P-12).
+    """Mean of every window, including the zeros of the padding, which `SAME` does not count in the divisor (P-12).
 
-    With XLA, sums of shifted slices, as for the maximum; where the extent stays the same, the mean is its own transpose.
+    With XLA it sums shifted slices, as the maximum does; if the extent does not change, the mean is its own transpose.
     """
 
     def __init__(self, variables: Variables, window: int, stride: int, padding: int = 0) -> None:
@@ -87,7 +88,7 @@ class AveragePool:
 
 
 def bins(extent: int, out: int) -> np.ndarray:
-    """Matrix (out, extent) that averages `extent` positions into `out` bins, which overlap where it does not divide them."""
+    """Return a matrix (out, extent) that averages positions into bins, which overlap if `out` does not divide `extent`."""
     starts = np.arange(out) * extent // out
     ends = -(-np.arange(1, out + 1) * extent // out)
     inside = (starts[:, None] <= np.arange(extent)) & (np.arange(extent) < ends[:, None])
@@ -95,6 +96,6 @@ def bins(extent: int, out: int) -> np.ndarray:
 
 
 def adaptive_average_pool(x: tf.Tensor, out: int) -> tf.Tensor:
-    """(N, H, W, C) -> (N, out, out, C), bins as `bins` has them."""
+    """(N, H, W, C) -> (N, out, out, C), with the bins of `bins`."""
     rows, columns = (tf.constant(bins(extent, out), x.dtype) for extent in x.shape[1:3])
     return tf.einsum("ph,qw,nhwc->npqc", rows, columns, x)

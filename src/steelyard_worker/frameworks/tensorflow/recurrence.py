@@ -1,4 +1,4 @@
-"""Recurrent loops under the knob `recurrence`: `tf.while_loop`, and where the gradients of its matrices are added up."""
+"""Recurrent loops for the knob `recurrence`: `tf.while_loop`, and where the gradients of its matrices are summed."""
 
 from __future__ import annotations
 
@@ -14,30 +14,31 @@ if TYPE_CHECKING:
     Affine = Callable[[str, tf.Tensor], tf.Tensor]
     Step = Callable[[Affine, Any, Tensors, tf.Tensor | None], tuple[Tensors, Tensors]]
 
-# Units per sample of the batch from which on "deferred" is the fastest. Adding a time step's gradient to that of the weights
-# costs units x units, keeping its gates costs samples x units. Measured for LSTMs on two cores: with 2 units per sample the
-# plain loop takes 0.85 of deferred's time, with 4 as long or up to 1.7 times, with 8 1.2 times, with 400 six times.
+# Number of units per sample of the batch from which "deferred" is the fastest. Adding the gradient of a time step to that of the
+# weights costs units x units, storing its gates costs samples x
+# units. Measured for LSTMs on two cores: with 2 units per sample the plain loop takes 0.85 times as long as deferred, with 4
+# between 1 and 1.7 times, with 8 1.2 times, with 400 six times.
 AMPLE = 4
 
 
 @dataclass(frozen=True)
 class Recurrence:
-    """How recurrences are run: "loop", "hoisted", "deferred", or "auto": `small` where a layer has few units per sample.
+    """How recurrences run: "loop", "hoisted", "deferred", or "auto", which is `small` for layers with few units per sample.
 
-    "loop" is `tf.while_loop`, differentiated as it is, a layer's inputs multiplied in it: TensorFlow's executor runs the products
-    of several steps beside the recurrence; XLA runs one thing after the other, so that "hoisted", which multiplies before the
-    loop, is better there. "deferred" does so too, and takes the gradients of matrices out of the loop: the sum over time of
-    products is one product over time.
+    "loop" is `tf.while_loop` under TensorFlow's differentiation, and a layer's inputs are multiplied inside it: TensorFlow's
+    executor runs the products of several steps in parallel with the recurrence. XLA runs operations one after the other, so
+    "hoisted", which multiplies before the loop, is better there. "deferred" does the same and moves the gradients of matrices
+    out of the loop: the sum over time of products is one product over time.
 
-    TensorFlow's own fused operator (`tf.raw_ops.BlockLSTMV2`) is no choice: on CPU its outputs are right and its gradients are
-    not, as finite differences show, and it takes 1.3 to 6 times as long as the loop.
+    TensorFlow's own fused operator (`tf.raw_ops.BlockLSTMV2`) is not offered: on CPU its outputs are right, but finite
+    differences show that its gradients are wrong, and it takes 1.3 to 6 times as long as the loop.
     """
 
     formulation: str = "auto"
     small: str = "loop"
 
     def resolved(self, units: int, samples: int) -> Recurrence:
-        """Return what "auto" means for so many units and samples; anything else means itself."""
+        """Return the formulation that "auto" selects for these numbers of units and samples; others are returned unchanged."""
         if self.formulation != "auto":
             return self
         return replace(self, formulation="deferred" if units >= AMPLE * samples else self.small)
@@ -49,8 +50,8 @@ class Recurrence:
         """Run step(affine, shared, state, inputs_t) -> (state, outputs_t): the last state, and each output stacked (T, N, width).
 
         affine(name, value (N, in)) is value @ weights[name] + added[name]: a matrix (in, Z), and either a bias (Z,) or the values
-        of all steps (T, N, Z), of which it takes its own. A step takes each name once. `step` may use no other tensor that is
-        differentiated: those belong into `shared`. "auto" is to be resolved before.
+        of all steps (T, N, Z), of which each step uses its own. A step uses each name once. Other tensors that are
+        differentiated must be passed in `shared`. "auto" must be resolved before.
         """
         frames = _Frames(step, inputs, start, widths, backward)
         if self.formulation != "deferred":
@@ -85,27 +86,27 @@ class _Frames:
         arrays = {name: tf.TensorArray(dtype, length).unstack(value) for name, value in over_time.items()}
         sizes = *self.widths, *(weights[name].shape[0] for name in recorded)
 
-        def body(t: tf.Tensor, state: Tensors, kept: tuple[tf.TensorArray, ...]) -> tuple[Any, ...]:
-            place, taken = length - 1 - t if self.backward else t, {}
+        def body(t: tf.Tensor, state: Tensors, stored: tuple[tf.TensorArray, ...]) -> tuple[Any, ...]:
+            place, factors = length - 1 - t if self.backward else t, {}
 
             def affine(name: str, value: tf.Tensor) -> tf.Tensor:
-                taken[name] = value
+                factors[name] = value
                 return tf.matmul(value, weights[name]) + (arrays[name].read(place) if name in arrays else added[name])
 
             state, outputs = self.step(affine, shared, state, arrays[""].read(place) if "" in arrays else None)
-            values = *outputs, *(taken[name] for name in recorded)
-            return t + 1, state, tuple(array.write(place, value) for array, value in zip(kept, values, strict=True))
+            values = *outputs, *(factors[name] for name in recorded)
+            return t + 1, state, tuple(array.write(place, value) for array, value in zip(stored, values, strict=True))
 
-        kept = tuple(tf.TensorArray(dtype, length, element_shape=(samples, size)) for size in sizes)
-        loop = tf.while_loop(lambda t, *_: t < length, body, (0, self.start, kept), maximum_iterations=length)
-        _, state, kept = loop
-        stacked = [array.stack() for array in kept]
+        stored = tuple(tf.TensorArray(dtype, length, element_shape=(samples, size)) for size in sizes)
+        loop = tf.while_loop(lambda t, *_: t < length, body, (0, self.start, stored), maximum_iterations=length)
+        _, state, stored = loop
+        stacked = [array.stack() for array in stored]
         return state, stacked[: len(self.widths)], dict(zip(recorded, stacked[len(self.widths) :], strict=True))
 
     def run_deferred(
         self, weights: dict[str, tf.Tensor], added: dict[str, tf.Tensor], shared: Any
     ) -> tuple[Tensors, list[tf.Tensor]]:
-        """Run with gradients of `weights` that are computed after the loop: of what was added, times what was multiplied."""
+        """Run with gradients of `weights` that are computed after the loop, from those of `added` and the recorded factors."""
         names, given = tuple(weights), (weights, added, shared)
 
         @tf.custom_gradient
@@ -113,12 +114,12 @@ class _Frames:
             weights, added, shared = tf.nest.pack_sequence_as(given, flat)
             with tf.GradientTape(watch_accessed_variables=False) as tape:
                 tape.watch((added, shared))
-                state, outputs, taken = self.run(weights, added, shared, names)
+                state, outputs, factors = self.run(weights, added, shared, names)
             results = [*state, *outputs]
 
             def gradient(*of_results: tf.Tensor) -> list[tf.Tensor]:
                 of_added, of_shared = tape.gradient(results, (added, shared), list(of_results))
-                of_weights = {name: tf.tensordot(taken[name], of_added[name], ((0, 1), (0, 1))) for name in names}
+                of_weights = {name: tf.tensordot(factors[name], of_added[name], ((0, 1), (0, 1))) for name in names}
                 return tf.nest.flatten((of_weights, of_added, of_shared))
 
             return results, gradient

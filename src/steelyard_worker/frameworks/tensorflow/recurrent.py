@@ -1,4 +1,4 @@
-"""LSTM layers over time-major sequences (T, N, width), with one bias each (P-21 does not arise)."""
+"""LSTM layers over time-major sequences (T, N, width), with one bias each (so P-21 does not apply)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Lstm:
         return h
 
     def every(self, x: tf.Tensor, backward: bool) -> tf.Tensor:
-        """Return the hidden states of all steps at their own places; `backward` starts at the end."""
+        """Return the hidden states of all steps in the order of the input; `backward` starts at the end."""
         _, (states,) = self._run(x, backward, keep=True)
         return states
 
@@ -57,10 +57,10 @@ class Lstm:
 
 
 class Bidirectional:
-    """Both directions over the valid steps: (T, N, width), lengths (N,) -> two of (T, N, hidden), 0 beyond the lengths (P-25).
+    """Both directions over the valid steps: (T, N, width), lengths (N,) -> two of (T, N, hidden), 0 after the lengths (P-25).
 
-    Sequences are turned round before and after the backward loop, and masked behind both: nothing is added to what the loops
-    do at every step.
+    Sequences are reversed before and after the backward loop, and masked after both loops, so a step of a loop does no
+    additional work.
     """
 
     def __init__(self, variables: Variables, name: str, width: int, hidden: int) -> None:
@@ -69,9 +69,9 @@ class Bidirectional:
 
     def __call__(self, x: tf.Tensor, lengths: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         inside = tf.transpose(tf.sequence_mask(lengths, x.shape[0], x.dtype))[..., None]
-        back = _turned(self._back.every(_turned(x, lengths), backward=False), lengths)
+        back = _reversed(self._back.every(_reversed(x, lengths), backward=False), lengths)
         return self._onward.every(x, backward=False) * inside, back * inside
 
 
-def _turned(x: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
+def _reversed(x: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
     return tf.reverse_sequence(x, lengths, seq_axis=0, batch_axis=1)

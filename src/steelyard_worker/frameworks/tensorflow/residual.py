@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ConvNorm:
-    """Bias-free convolution padded by half its kernel, then batch norm; their names are given."""
+    """Bias-free convolution padded by half its kernel, then batch norm, with the given names."""
 
     def __init__(
         self, variables: Variables, conv: str, norm: str, channels: int, out: int, kernel: int, stride: int = 1
@@ -46,7 +46,7 @@ class Stem:
 
 
 class Shortcut:
-    """What a block's input goes through: nothing, or a projection where its shape changes."""
+    """The shortcut of a block: the identity, or a projection where its shape changes."""
 
     def __init__(self, variables: Variables, name: str, channels: int, out: int, stride: int) -> None:
         projected = stride != 1 or channels != out

@@ -1,4 +1,4 @@
-"""One network with its update rule, as functions that run eagerly, as graphs or through XLA."""
+"""One network with its update rule, as functions that run eagerly, as graphs or compiled by XLA."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tensorflow as tf
 
+from steelyard_worker.frameworks import named_tensors
 from steelyard_worker.frameworks.tensorflow import layouts, optimizers
-from steelyard_worker.protocol import Refusal
 from steelyard_worker.tensors import ALIGNMENT
 
 if TYPE_CHECKING:
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from steelyard_worker.batches import Batch
+    from steelyard_worker.case import Optimizer
     from steelyard_worker.frameworks.base import Array
     from steelyard_worker.frameworks.tensorflow.layers import Variables
     from steelyard_worker.network import Network
-    from steelyard_worker.protocol import Optimizer
 
     Wrap = Callable[[Callable[..., Any]], Callable[..., Any]]
 
-# Bytes from which on a second copy of a tensor would be seen in a worker's start.
+# Bytes from which on a second copy of a tensor would noticeably delay the start of a worker.
 LARGE = 2**20
 
 
 class Trainer:
-    """Variables, the three functions over them, and the way in and out. `train_step` is what `step` calls."""
+    """Variables, the three functions over them, and conversion to and from canonical arrays; `step` calls `train_step`."""
 
     def __init__(
         self, wrap: Wrap, variables: Variables, implementation: ModuleType, sizes: dict[str, Any], network: Network,
@@ -47,7 +47,7 @@ class Trainer:
         return {name: tf.constant(array) for name, array in self.native(batch).items()}
 
     def native(self, batch: Batch) -> Batch:
-        """Return the batch as TensorFlow wants it: images NHWC, floats in the precision of the run, integers int32."""
+        """Return the batch in TensorFlow's layout: images NHWC, floats in the precision of the run, integers int32."""
         floating = self._dtype.as_numpy_dtype
         return {
             name: layouts.native("image" if array.ndim == 4 else name, array).astype(
@@ -65,7 +65,7 @@ class Trainer:
             tape.watch(variables)
             outputs = self._outputs(batch, training=True)
             loss = self._loss(outputs, batch)
-        # The embedding's gradient comes as IndexedSlices; optimizers must see repeated ids added up (P-29).
+        # Gradients of embeddings are IndexedSlices; optimizers need the sum over repeated ids (P-29).
         return outputs, loss, [tf.convert_to_tensor(g) for g in tape.gradient(loss, variables)]
 
     def _train(self, batch: dict[str, tf.Tensor]) -> tf.Tensor:
@@ -78,7 +78,7 @@ class Trainer:
         return self.train_step(batch)
 
     def synchronise(self) -> None:
-        """Wait for every device; on CPU a function has finished when its call returns."""
+        """Wait for every device; on CPU the work has finished when a call returns."""
         tf.test.experimental.sync_devices()
 
     def losses(self, handles: list[tf.Tensor]) -> Array:
@@ -96,7 +96,7 @@ class Trainer:
         return {name: tensor.numpy() for name, tensor in self._infer(batch).items()}
 
     def state(self) -> dict[str, Array]:
-        """Parameters and batch-norm statistics, canonical."""
+        """Return parameters and batch-norm statistics, canonical."""
         return {name: self._canonical(name, variable) for name, variable in self._named.items()}
 
     def _canonical(self, name: str, tensor: tf.Tensor | tf.Variable) -> Array:
@@ -104,22 +104,16 @@ class Trainer:
 
 
 def load(named: dict[str, tf.Variable], network: Network, weights: Mapping[str, Array]) -> None:
-    """Copy canonical weights into the variables; one missing on either side, or of another shape, is refused."""
-    expected = {parameter.name for parameter in network.parameters}
-    for name in sorted(expected ^ named.keys()):
-        raise Refusal(
-            "implementation", f"Tensor {name} is {'missing from' if name in expected else 'only in'} the network."
-        )
-    for parameter in network.parameters:
-        variable, name = named[parameter.name], parameter.name
-        found = layouts.canonical_shape(parameter.kind, tuple(variable.shape))
-        if found != parameter.shape:
-            raise Refusal("implementation", f"Tensor {name} has shape {found}, expected {parameter.shape}.")
-        variable.assign(_copied(layouts.native(parameter.kind, np.asarray(weights[name])), variable.dtype))
+    """Copy canonical weights into the variables, in TensorFlow's layouts."""
+    kinds = {parameter.name: parameter.kind for parameter in network.parameters}
+    shapes = {name: layouts.canonical_shape(kinds.get(name, ""), tuple(each.shape)) for name, each in named.items()}
+    named_tensors.check(network, shapes)
+    for name, kind in kinds.items():
+        named[name].assign(_copied(layouts.native(kind, np.asarray(weights[name])), named[name].dtype))
 
 
 def _copied(array: Array, dtype: tf.DType) -> tf.Tensor:
-    """Return a tensor with memory of its own; a large array is copied once, where `tf.constant` would copy it twice."""
+    """Return a tensor with its own memory; a large array is copied once, whereas `tf.constant` copies twice."""
     if array.nbytes < LARGE or array.ctypes.data % ALIGNMENT or not array.flags.writeable:
         return tf.constant(array, dtype)
     shared = tf.experimental.dlpack.from_dlpack(array.__dlpack__())

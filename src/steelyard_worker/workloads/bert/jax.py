@@ -18,7 +18,7 @@ EPSILON = 1e-12
 
 
 def forward(layers: Layers, sizes: dict[str, Any], batch: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
-    """Scores of the masked words (N, M, vocabulary), and of the second sentence being the next (0) or a random one (1)."""
+    """Return scores of the masked words (N, M, vocabulary), and of the second sentence being the next (0) or a random one (1)."""
     x = _embed(layers, batch["input_ids"], batch["segment_ids"])
     keep = batch["input_mask"][:, None, None, :] > 0
     for number in range(sizes["layers"]):
@@ -46,17 +46,17 @@ def _layer(layers: Layers, name: str, x: jax.Array, keep: jax.Array, sizes: dict
 
 
 def _score_words(layers: Layers, x: jax.Array, sizes: dict[str, Any]) -> jax.Array:
-    """Score all words by the rows of their embedding: (N, M, hidden) -> (N, M, vocabulary)."""
+    """Score all words with the rows of the word embedding: (N, M, hidden) -> (N, M, vocabulary)."""
     x = layer_norm(layers, "words.norm", _gelu(layers.dense("words.transform", x), sizes), EPSILON)
     return x @ layers.weight("embeddings.word.weight").T + layers.weight("words.bias")
 
 
 def _gelu(x: jax.Array, sizes: dict[str, Any]) -> jax.Array:
-    return jax.nn.gelu(x, approximate=sizes["gelu"] == "tanh")  # approximate is JAX's own default (P-30)
+    return jax.nn.gelu(x, approximate=sizes["gelu"] == "tanh")  # JAX's default is the tanh form (P-30)
 
 
 def loss(outputs: Mapping[str, jax.Array], batch: Mapping[str, jax.Array]) -> jax.Array:
-    """Weighted mean over all masked words of the batch, plus the mean over its next sentences."""
+    """Weighted mean over all masked words of the batch, plus the mean over its sentence pairs."""
     weights = batch["masked_lm_weights"]
     words = _surprise(outputs["words"], batch["masked_lm_ids"])
     following = _surprise(outputs["next"], batch["next_sentence_label"])

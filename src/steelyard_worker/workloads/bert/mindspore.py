@@ -1,4 +1,4 @@
-"""BERT in MindSpore: cells named as the canonical tensors are; between embeddings and heads all is (N * T, hidden)."""
+"""BERT in MindSpore: cells with the canonical names; states between embeddings and heads are (N * T, hidden)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from steelyard_worker.frameworks.mindspore.attention import SelfAttention, maske
 
 
 def layer_norm(sizes: dict[str, Any]) -> nn.LayerNorm:
-    """Return a layer norm; MindSpore's own epsilon would be 1e-7 (P-07)."""
+    """Return a layer norm; MindSpore's default epsilon is 1e-7 (P-07)."""
     return nn.LayerNorm((sizes["hidden"],), epsilon=1e-12)
 
 
 def gelu(sizes: dict[str, Any]) -> nn.GELU:
-    """Return the exact GELU or its tanh form, which is MindSpore's own default (P-30)."""
+    """Return the exact GELU or its tanh form, which is MindSpore's default (P-30)."""
     return nn.GELU(approximate=sizes["gelu"] == "tanh")
 
 
@@ -73,7 +73,7 @@ class Embeddings(nn.Cell):
 
 
 class Words(nn.Cell):
-    """States at the masked places (N * M, hidden) -> scores of all words (N * M, vocabulary), by the embedding's rows."""
+    """States at the masked places (N * M, hidden) -> scores of all words (N * M, vocabulary), by the word embedding."""
 
     def __init__(self, sizes: dict[str, Any]) -> None:
         super().__init__()
@@ -113,7 +113,7 @@ class Network(nn.Cell):
 
 
 class Loss(nn.Cell):
-    """Weighted mean over all masked words of the batch, plus the mean over its next sentences."""
+    """Weighted mean over all masked words of the batch, plus the mean over its sentence pairs."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -131,7 +131,7 @@ OUTPUTS = ("words", "next")
 
 
 def build(sizes: dict[str, Any]) -> nn.Cell:
-    """Return the network with whatever weights MindSpore gives it."""
+    """Return the network; its weights are loaded later."""
     return Network(sizes)
 
 

@@ -1,4 +1,4 @@
-"""BERT in MXNet: Gluon blocks whose prefixes make the parameters' names the canonical ones; states are (N * T, hidden)."""
+"""BERT in MXNet: Gluon blocks whose prefixes give the parameters their canonical names; states are (N * T, hidden)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EPSILON = 1e-12
 
 
 def layer_norm(width: int, prefix: str) -> nn.LayerNorm:
-    """Return a layer norm; Gluon's own epsilon would be 1e-5 (P-07)."""
+    """Return a layer norm; Gluon's default epsilon is 1e-5 (P-07)."""
     return nn.LayerNorm(axis=-1, epsilon=EPSILON, in_channels=width, prefix=prefix)
 
 
@@ -54,7 +54,7 @@ class Network(Precise):
         self.embeddings_norm = layer_norm(hidden, "embeddings.norm.")
         self.encoder = [Layer(sizes, f"layer{number}.") for number in range(sizes["layers"])]
         for layer in self.encoder:
-            self.register_child(layer)  # Gluon does not look into lists
+            self.register_child(layer)  # Gluon does not find blocks in lists
         self.pooler = dense(hidden, hidden, "pooler.")
         self.transform = dense(hidden, hidden, "words.transform.")
         self.words_norm = layer_norm(hidden, "words.norm.")
@@ -80,7 +80,7 @@ class Network(Precise):
 
 
 class Loss(HybridBlock):
-    """Weighted mean over all masked words of the batch, plus the mean over its next sentences."""
+    """Weighted mean over all masked words of the batch, plus the mean over its sentence pairs."""
 
     def hybrid_forward(self, F: Any, words: Any, following: Any, ids: Any, weights: Any, label: Any) -> Any:
         surprise = _surprise(F, words, ids)
@@ -89,7 +89,7 @@ class Loss(HybridBlock):
 
 
 def _surprise(F: Any, logits: Any, truth: Any) -> Any:
-    # A temperature, even that of 1, keeps oneDNN's log_softmax out, which is wrong by 4e-6 (P-53).
+    # With an explicit temperature MXNet does not use oneDNN's log_softmax, which is wrong by 4e-6 (P-53).
     return -F.pick(F.log_softmax(logits, axis=-1, temperature=1.0), truth, axis=-1)
 
 
@@ -99,7 +99,7 @@ OUTPUTS = ("words", "next")
 
 
 def build(sizes: dict[str, Any]) -> HybridBlock:
-    """Return the network, its parameters without values yet."""
+    """Return the network; its weights are loaded later."""
     return Network(sizes)
 
 

@@ -1,6 +1,6 @@
 """BERT pre-training (Devlin et al. 2019, arXiv 1810.04805): masked words and next sentence, in canonical form.
 
-Post-layer-norm encoder; the words' embedding is also the matrix that scores masked words. Layer norm has epsilon 1e-12.
+Post-layer-norm encoder; the word embedding is also the matrix that scores masked words. Layer norm has epsilon 1e-12.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ SPECIAL = 5  # ids below are padding, unknown, classification, separator, mask
 
 
 def describe(sizes: dict[str, Any]) -> Network:
-    """Sizes: vocabulary, positions, length, masked (places a sample), hidden, layers, heads, intermediate, gelu, initial, batch.
+    """Sizes: vocabulary, positions, length, masked (per sample), hidden, layers, heads, intermediate, gelu, initial, batch.
 
-    `initial` is the standard deviation of all matrices at the start: 0.02 at the published width, and more in narrower networks,
-    so that what goes into a GELU is as large as there; a certificate could not tell its two forms apart otherwise.
+    `initial` is the standard deviation of all initial matrices: 0.02 at the published width, and more in narrower networks, so
+    that inputs of the GELU are as large as there. With small inputs a certificate could not distinguish its two forms.
     """
     hidden, inner, length = sizes["hidden"], sizes["intermediate"], sizes["length"]
     vocabulary, masked, initial = sizes["vocabulary"], sizes["masked"], f"trunc_normal:{sizes['initial']}"
@@ -40,14 +40,14 @@ def describe(sizes: dict[str, Any]) -> Network:
     heads = hidden * hidden + masked * hidden * (hidden + vocabulary) + 2 * hidden
     macs = sizes["layers"] * layer_macs + heads
 
-    # Twelve vectors of the width and three of the inner width a token, two tables of shares a head; scores of masked words.
+    # Per token twelve vectors of the width, three of the inner width; per head two attention matrices; scores of masked words.
     tables = 2 * sizes["heads"] * length * length
-    kept = sizes["layers"] * (length * (12 * hidden + 3 * inner) + tables) + 3 * masked * vocabulary
+    stored = sizes["layers"] * (length * (12 * hidden + 3 * inner) + tables) + 3 * masked * vocabulary
 
     def draw(generator: np.random.Generator, batch: int) -> Batch:
         return draw_batch(generator, batch, sizes)
 
-    return Network(tuple(parameters), _inputs(sizes), macs, kept, draw=draw, predictions=predictions)
+    return Network(tuple(parameters), _inputs(sizes), macs, stored, draw=draw, predictions=predictions)
 
 
 def layer_norm(name: str, width: int) -> tuple[Parameter, Parameter]:
@@ -79,7 +79,7 @@ def _embeddings(sizes: dict[str, Any]) -> list[Parameter]:
 
 
 def _layer(name: str, hidden: int, inner: int, initial: str) -> tuple[Parameter, ...]:
-    """Attention and feed-forward part. A bias of the keys moves all scores of a query alike: softmax ignores it (P-51)."""
+    """Attention and feed-forward part. A bias of the keys shifts all scores of a query equally: softmax ignores it (P-51)."""
     return (
         *_dense(f"{name}.attention.query", hidden, hidden, initial),
         *_dense(f"{name}.attention.key", hidden, hidden, initial, zero_gradient_bias=True),
@@ -106,10 +106,10 @@ def _inputs(sizes: dict[str, Any]) -> tuple[Input, ...]:
 
 
 def draw_batch(generator: np.random.Generator, batch: int, sizes: dict[str, Any]) -> Batch:
-    """Draw samples as prepared text has them: half of them full, the others padded; some masked places unused."""
+    """Make samples like prepared text: half of them full, the others padded; some masked positions unused."""
     length, masked = sizes["length"], sizes["masked"]
     lengths = np.where(generator.random(batch) < 0.5, length, generator.integers(length // 2, length + 1, batch))
-    seconds = generator.integers(3, lengths - 2)  # where the second sentence begins
+    seconds = generator.integers(3, lengths - 2)  # start of the second sentence
     place = np.arange(length)
     inside = place < lengths[:, None]
     words = generator.integers(SPECIAL, sizes["vocabulary"], (batch, length))
@@ -129,12 +129,12 @@ def draw_batch(generator: np.random.Generator, batch: int, sizes: dict[str, Any]
 
 
 def _places(generator: np.random.Generator, end: int, count: int) -> np.ndarray[Any, Any]:
-    """Return distinct places of 1..end-2 in order: neither the first token nor the last is ever masked."""
+    """Return distinct sorted positions in 1..end-2: the first and the last token are never masked."""
     return np.sort(generator.choice(np.arange(1, end - 1), count, replace=False))
 
 
 def predictions(outputs: Batch, batch: Batch) -> Batch:
-    """Return per sample: nll (natural log, summed over its masked words), words, right ones; next_right."""
+    """Return per sample: nll (natural log, summed over its masked words), number of words, number of correct ones; next_right."""
     logits, truth = outputs["words"], batch["masked_lm_ids"][..., None].astype(np.int64)
     counted = batch["masked_lm_weights"] > 0
     highest = logits.max(axis=-1)

@@ -1,4 +1,4 @@
-"""BERT in PyTorch: modules named as the canonical tensors are."""
+"""BERT in PyTorch: modules with the canonical names."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Embeddings(nn.Module):
 
 
 class Words(nn.Module):
-    """States at the masked places (N, M, hidden) -> scores of all words (N, M, vocabulary), by the embedding's rows."""
+    """States at the masked places (N, M, hidden) -> scores of all words (N, M, vocabulary), by the word embedding."""
 
     def __init__(self, sizes: dict[str, Any]) -> None:
         super().__init__()
@@ -89,7 +89,7 @@ class Network(nn.Module):
         keep = input_mask[:, None, None, :] > 0
         for layer in self.encoder:
             x = layer(x, keep)
-        # One row per masked place: scoring the words at every place would cost a fifth of the forward pass more.
+        # One row per masked position: scoring every position would make the forward pass a fifth longer.
         rows = places + x.shape[1] * torch.arange(len(x), device=x.device)[:, None]
         masked = x.flatten(0, 1).index_select(0, rows.flatten()).unflatten(0, places.shape)
         pooled = torch.tanh(self.pooler(x[:, 0]))
@@ -105,7 +105,7 @@ INPUTS = ("input_ids", "input_mask", "segment_ids", "masked_lm_positions")
 
 
 def build(sizes: dict[str, Any]) -> nn.Module:
-    """Return the network with whatever weights PyTorch gives it."""
+    """Return the network; its weights are loaded later."""
     return Network(sizes)
 
 
@@ -115,7 +115,7 @@ def variables(network: nn.Module) -> dict[str, Tensor]:
 
 
 def loss(outputs: dict[str, Tensor], batch: dict[str, Tensor]) -> Tensor:
-    """Weighted mean over all masked words of the batch, plus the mean over its next sentences."""
+    """Weighted mean over all masked words of the batch, plus the mean over its sentence pairs."""
     words = F.cross_entropy(outputs["words"].flatten(0, 1), batch["masked_lm_ids"].flatten(), reduction="none")
     weights = batch["masked_lm_weights"].flatten()
     following = F.cross_entropy(outputs["next"], batch["next_sentence_label"])

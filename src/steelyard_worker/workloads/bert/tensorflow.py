@@ -1,4 +1,4 @@
-"""BERT in TensorFlow: everything between embeddings and heads is (N * T, hidden)."""
+"""BERT in TensorFlow: states between embeddings and heads are (N * T, hidden)."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Network:
     def __call__(
         self, ids: tf.Tensor, mask: tf.Tensor, segments: tf.Tensor, places: tf.Tensor, training: bool
     ) -> dict[str, tf.Tensor]:  # fmt: skip
-        del training  # nothing in this network differs
+        del training  # this network is the same in training and inference
         x = self._embeddings(ids, segments)
         masked = masked_scores(mask, self._dtype)
         for layer in self._layers:
@@ -76,7 +76,7 @@ class Network:
         return {"words": tf.reshape(self._words(tf.gather(x, rows)), (*places.shape, -1)), "next": self._next(pooled)}
 
     def _words(self, x: tf.Tensor) -> tf.Tensor:
-        """Score all words by the rows of their embedding: (masked places, hidden) -> (masked places, vocabulary)."""
+        """Score all words with the rows of the word embedding: (masked places, hidden) -> (masked places, vocabulary)."""
         x = self._norm(gelu(self._transform(x), self._tanh))
         return tf.matmul(x, self._embeddings.word, transpose_b=True) + self._bias
 
@@ -85,12 +85,12 @@ INPUTS = ("input_ids", "input_mask", "segment_ids", "masked_lm_positions")
 
 
 def build(sizes: dict[str, Any], variables: Variables) -> Network:
-    """Return the network, its variables created in `variables`."""
+    """Return the network; it creates its variables in `variables`."""
     return Network(sizes, variables)
 
 
 def loss(outputs: dict[str, tf.Tensor], batch: dict[str, tf.Tensor]) -> tf.Tensor:
-    """Weighted mean over all masked words of the batch, plus the mean over its next sentences."""
+    """Weighted mean over all masked words of the batch, plus the mean over its sentence pairs."""
     cross_entropy = tf.nn.sparse_softmax_cross_entropy_with_logits
     weights = batch["masked_lm_weights"]
     words = cross_entropy(batch["masked_lm_ids"], outputs["words"])

@@ -37,7 +37,7 @@ def forward(layers: Layers, sizes: dict[str, Any], batch: Mapping[str, jax.Array
 def _clipped(
     layers: Layers, name: str, x: jax.Array, lengths: jax.Array, stride: tuple[int, int], padding: tuple[int, int]
 ) -> jax.Array:
-    """Convolution over (frequency, time), batch norm over all positions, clip; frames beyond the end become zero."""
+    """Convolution over (frequency, time), batch norm over all positions, clip; frames after the end are set to zero."""
     x = layers.conv(f"{name}.conv", x, stride=stride, padding=padding)
     x = jnp.clip(layers.batch_norm(f"{name}.bn", x, epsilon=1e-5, momentum=0.1), 0, 20)
     return jnp.where(_beyond(x.shape[2], lengths)[:, None, :, None], 0, x)
@@ -48,11 +48,11 @@ def _beyond(steps: int, lengths: jax.Array) -> jax.Array:
 
 
 def loss(outputs: Mapping[str, jax.Array], batch: Mapping[str, jax.Array]) -> jax.Array:
-    """CTC, blank 0, summed over the batch and divided by its size; what cannot be aligned counts nothing."""
+    """CTC, blank 0, summed over the batch and divided by its size; a transcript that cannot be aligned counts as 0."""
     logits, labels, letters = outputs["logits"], batch["transcript"], batch["transcript_length"]
     lengths = (batch["frames"] + 1) // 2
     padded = [_beyond(*pair).astype(logits.dtype) for pair in ((logits.shape[1], lengths), (labels.shape[1], letters))]
     each = optax.ctc_loss(logits, padded[0], labels, padded[1], blank_id=0)
-    # Equal letters need a blank between them. Optax gives 1e5 and a gradient where there is no room (P-36).
+    # Equal letters need a blank between them. Without room for it, Optax returns 1e5 and a gradient (P-36).
     doubled = (labels[:, 1:] == labels[:, :-1]) & (labels[:, 1:] > 0)
     return jnp.mean(jnp.where(letters + doubled.sum(axis=1) <= lengths, each, 0))

@@ -1,4 +1,4 @@
-"""Deep Speech 2 in MindSpore: cells named as the canonical tensors are; sequences are time-major."""
+"""Deep Speech 2 in MindSpore: cells with the canonical names; sequences are time-major."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from steelyard_worker.frameworks.mindspore.recurrent import Bidirectional, named
 
 
 class Convolution(nn.Cell):
-    """Convolution over (frequency, time), batch norm over all positions, clip; frames beyond the end become zero.
+    """Convolution over (frequency, time), batch norm over all positions, clip; frames after the end are set to zero.
 
     `padding` is (top, bottom, left, right); the default `pad_mode` would be 'same' (P-08). `momentum` is the weight of the old
     statistic here (P-01).
@@ -37,14 +37,14 @@ class Convolution(nn.Cell):
 
 
 class SequenceNorm(nn.BatchNorm1d):
-    """Batch norm over the features of (T, N, width), all positions alike."""
+    """Batch norm over the features of (T, N, width), across all positions."""
 
     def construct(self, x: Tensor) -> Tensor:
         return super().construct(x.reshape((-1, x.shape[2]))).reshape(x.shape)
 
 
 class Recurrent(nn.Cell):
-    """Batch norm over features but for the first layer, then an LSTM whose two directions are summed."""
+    """Batch norm over features, except in the first layer, then an LSTM whose two directions are summed."""
 
     def __init__(self, width: int, hidden: int, normalise: bool) -> None:
         super().__init__()
@@ -82,7 +82,7 @@ class Network(nn.Cell):
 
 
 class Loss(nn.Cell):
-    """CTC, blank 0, summed over the batch and divided by its size; what cannot be aligned counts nothing."""
+    """CTC, blank 0, summed over the batch and divided by its size; a transcript that cannot be aligned counts as 0."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -97,12 +97,12 @@ INPUTS, TARGETS, OUTPUTS = ("spectrogram", "frames"), ("frames", "transcript", "
 
 
 def build(sizes: dict[str, Any]) -> nn.Cell:
-    """Return the network with whatever weights MindSpore gives it."""
+    """Return the network; its weights are loaded later."""
     return Network(sizes)
 
 
 def variables(network: Network) -> dict[str, Parameter]:
-    """Map canonical names to parameters; layers are counted from 1 there."""
+    """Map canonical names to parameters; canonical layer numbers start at 1."""
     found = {}
     for name, parameter in named_by_cell_and_direction(network).items():
         parts = name.replace(".lstm.", ".").split(".")

@@ -1,4 +1,4 @@
-"""Deep Speech 2 in MXNet: Gluon blocks whose prefixes make the parameters' names the canonical ones; sequences are time-major."""
+"""Deep Speech 2 in MXNet: Gluon blocks whose prefixes give the parameters their canonical names; sequences are time-major."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def batch_norm(channels: int, prefix: str) -> nn.BatchNorm:
 
 
 def output_lengths(F: Any, frames: Any) -> Any:
-    """Return how many output frames a number of input frames makes, as the float32 that sequence operators want."""
+    """Return the number of output frames for a number of input frames, as float32 for MXNet's sequence operators."""
     return F.floor((F.cast(frames, "float32") + 1) / 2)
 
 
 class Convolution(HybridBlock):
-    """Convolution over (frequency, time), batch norm over all positions, clip; frames beyond the end become zero."""
+    """Convolution over (frequency, time), batch norm over all positions, clip; frames after the end are set to zero."""
 
     def __init__(
         self, channels: int, out: int, kernel: tuple[int, int], stride: tuple[int, int], padding: tuple[int, int], prefix: str
@@ -39,7 +39,7 @@ class Convolution(HybridBlock):
 
 
 class SequenceNorm(HybridBlock):
-    """Batch norm over the features of (T, N, width), all positions alike."""
+    """Batch norm over the features of (T, N, width), across all positions."""
 
     def __init__(self, width: int, prefix: str) -> None:
         super().__init__(prefix="")
@@ -50,7 +50,7 @@ class SequenceNorm(HybridBlock):
 
 
 class Recurrent(HybridBlock):
-    """Batch norm over features but for the first layer, then an LSTM whose two directions are summed."""
+    """Batch norm over features, except in the first layer, then an LSTM whose two directions are summed."""
 
     def __init__(self, name: str, width: int, hidden: int, normalise: bool) -> None:
         super().__init__(prefix="")
@@ -91,7 +91,7 @@ class Network(HybridBlock):
 
 
 class Loss(HybridBlock):
-    """CTC, blank 0, summed over the batch and divided by its size; what cannot be aligned counts nothing."""
+    """CTC, blank 0, summed over the batch and divided by its size; a transcript that cannot be aligned counts as 0."""
 
     def __init__(self) -> None:
         super().__init__(prefix="")
@@ -106,7 +106,7 @@ INPUTS, TARGETS, OUTPUTS = ("spectrogram", "frames"), ("frames", "transcript", "
 
 
 def build(sizes: dict[str, Any]) -> HybridBlock:
-    """Return the network, its parameters without values yet."""
+    """Return the network; its weights are loaded later."""
     return Network(sizes)
 
 

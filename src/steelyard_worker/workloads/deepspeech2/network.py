@@ -1,8 +1,8 @@
-"""Deep Speech 2 (Amodei et al. 2016, arXiv 1512.02595) as SeanNaren/deepspeech.pytorch has it, in canonical form.
+"""Deep Speech 2 (Amodei et al. 2016, arXiv 1512.02595) as in SeanNaren/deepspeech.pytorch, in canonical form.
 
 Two convolutions over (frequency, time), bidirectional LSTMs whose directions are summed, CTC over 29 classes of which 0 is
 the blank. Convolutions are bias-free and followed by batch norm (epsilon 1e-5, weight of the new statistic 0.1, over all
-positions, padded ones included) and a clip to 0..20; after each, frames beyond an utterance's end are set to zero.
+positions, padded ones included) and a clip to 0..20; after each, frames after the end of an utterance are set to zero.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 # (kernel, stride, padding), each (frequency, time).
 CONVOLUTIONS = (((41, 11), (2, 2), (20, 5)), ((21, 11), (2, 1), (10, 5)))
-# The nominal sample: 180 letters in the 635 output frames of 12.7 seconds.
+# A typical utterance: 180 letters in the 635 output frames of 12.7 seconds.
 LETTERS_PER_FRAME = 180 / 635
 
 
 def describe(sizes: dict[str, Any]) -> Network:
-    """Sizes: bins, frames (of the input), transcript (most letters), channels, hidden, layers, classes, batch."""
-    parameters, macs, kept, channels = list[Parameter](), 0, 0, 1
+    """Sizes: bins, frames (of the input), transcript (maximal number of letters), channels, hidden, layers, classes, batch."""
+    parameters, macs, stored, channels = list[Parameter](), 0, 0, 1
     bins, frames = sizes["bins"], sizes["frames"]
     for number, (kernel, stride, padding) in enumerate(CONVOLUTIONS, 1):
         out, name = sizes["channels"], f"conv{number}"
@@ -35,7 +35,7 @@ def describe(sizes: dict[str, Any]) -> Network:
         bins = (bins + 2 * padding[0] - kernel[0]) // stride[0] + 1
         frames = (frames + 2 * padding[1] - kernel[1]) // stride[1] + 1
         macs += parameters[-5].count * bins * frames
-        kept += 4 * out * bins * frames  # of convolution, batch norm, clip and mask
+        stored += 4 * out * bins * frames  # of convolution, batch norm, clip and mask
         channels = out
     width, hidden = channels * bins, sizes["hidden"]
     for layer in range(1, sizes["layers"] + 1):
@@ -43,16 +43,16 @@ def describe(sizes: dict[str, Any]) -> Network:
         for direction in ("forward", "backward"):
             parameters += _lstm(f"rnn{layer}.{direction}", width, hidden)
             macs += frames * 4 * hidden * (width + hidden)
-            kept += frames * (7 * hidden + width)  # gates, states, input
+            stored += frames * (7 * hidden + width)  # gates, states, input
         width = hidden
     parameters += batch_norm("head.bn", hidden)
     parameters.append(Parameter("head.dense.weight", (sizes["classes"], hidden), "dense", "lecun_uniform_in"))
     macs += frames * sizes["classes"] * hidden
-    return Network(tuple(parameters), _inputs(sizes), macs, kept, frames, draw=_draw(sizes), predictions=predictions)
+    return Network(tuple(parameters), _inputs(sizes), macs, stored, frames, draw=_draw(sizes), predictions=predictions)
 
 
 def output_length(frames: Any) -> Any:
-    """Return how many output frames a number of input frames makes; the second convolution keeps them."""
+    """Return the number of output frames for a number of input frames; only the first convolution reduces it."""
     return (frames + 10 - 11) // 2 + 1
 
 
@@ -84,7 +84,7 @@ def _lstm(name: str, width: int, hidden: int) -> list[Parameter]:
 
 
 def _draw(sizes: dict[str, Any]) -> Callable[[np.random.Generator, int], Batch]:
-    """Make batches of which every other utterance is as long as the arrays; the rest are at least half as long, as real ones."""
+    """Return a function that makes batches: every other utterance has full length, the rest at least half, as real ones do."""
 
     def draw(generator: np.random.Generator, batch: int) -> Batch:
         longest, most = sizes["frames"], sizes["transcript"]

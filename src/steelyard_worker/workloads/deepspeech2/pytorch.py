@@ -1,4 +1,4 @@
-"""Deep Speech 2 in PyTorch: `torch.nn` modules named as the canonical tensors are; sequences are time-major."""
+"""Deep Speech 2 in PyTorch: `torch.nn` modules with the canonical names; sequences are time-major."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from steelyard_worker.frameworks.pytorch.recurrent import Bidirectional, named_b
 
 
 class Convolution(nn.Module):
-    """Convolution over (frequency, time), batch norm over all positions, clip; frames beyond the end become zero."""
+    """Convolution over (frequency, time), batch norm over all positions, clip; frames after the end are set to zero."""
 
     def __init__(
         self, channels: int, out: int, kernel: tuple[int, int], stride: tuple[int, int], padding: tuple[int, int]
@@ -28,7 +28,7 @@ class Convolution(nn.Module):
 
 
 class Recurrent(nn.Module):
-    """Batch norm over features but for the first layer, then an LSTM whose two directions are summed."""
+    """Batch norm over features, except in the first layer, then an LSTM whose two directions are summed."""
 
     def __init__(self, width: int, hidden: int, normalise: bool) -> None:
         super().__init__()
@@ -71,7 +71,7 @@ INPUTS = ("spectrogram", "frames")
 
 
 def build(sizes: dict[str, Any]) -> nn.Module:
-    """Return the network with whatever weights PyTorch gives it."""
+    """Return the network; its weights are loaded later."""
     return Network(sizes)
 
 
@@ -81,7 +81,7 @@ def variables(network: nn.Module) -> dict[str, Tensor]:
 
 
 def loss(outputs: dict[str, Tensor], batch: dict[str, Tensor]) -> Tensor:
-    """CTC, blank 0, summed over the batch and divided by its size; what cannot be aligned counts nothing."""
+    """CTC, blank 0, summed over the batch and divided by its size; a transcript that cannot be aligned counts as 0."""
     scores = F.log_softmax(outputs["logits"], dim=2).transpose(0, 1)
     lengths = (batch["frames"] + 1) // 2
     # reduction="mean" would divide by the length of each transcript first (P-36)

@@ -1,4 +1,4 @@
-"""Deep Speech 2 in TensorFlow: functions over variables named as the canonical tensors are; images NHWC, sequences time-major."""
+"""Deep Speech 2 in TensorFlow: functions over variables with the canonical names; images NHWC, sequences time-major."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from steelyard_worker.frameworks.tensorflow.recurrent import Bidirectional
 
 
 class Clipped:
-    """Convolution over (frequency, time), batch norm over all positions, clip; frames beyond the end become zero."""
+    """Convolution over (frequency, time), batch norm over all positions, clip; frames after the end are set to zero."""
 
     def __init__(
         self, variables: Variables, name: str, channels: int, out: int, kernel: tuple[int, int], stride: tuple[int, int],
@@ -27,7 +27,7 @@ class Clipped:
 
 
 class SequenceNorm:
-    """Batch norm over the features of (T, N, width), all positions alike."""
+    """Batch norm over the features of (T, N, width), across all positions."""
 
     def __init__(self, variables: Variables, name: str, width: int) -> None:
         self.bn = BatchNorm(variables, name, width, epsilon=1e-5, momentum=0.1)
@@ -66,11 +66,11 @@ INPUTS = ("spectrogram", "frames")
 
 
 def build(sizes: dict[str, Any], variables: Variables) -> Network:
-    """Return the network, its variables created in `variables`."""
+    """Return the network; it creates its variables in `variables`."""
     return Network(sizes, variables)
 
 
 def loss(outputs: dict[str, tf.Tensor], batch: dict[str, tf.Tensor]) -> tf.Tensor:
-    """CTC, blank 0, summed over the batch and divided by its size; what cannot be aligned counts nothing."""
+    """CTC, blank 0, summed over the batch and divided by its size; a transcript that cannot be aligned counts as 0."""
     logits, lengths = tf.transpose(outputs["logits"], (1, 0, 2)), (batch["frames"] + 1) // 2
     return tf.reduce_mean(ctc(logits, lengths, batch["transcript"], batch["transcript_length"]))

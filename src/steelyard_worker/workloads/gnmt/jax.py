@@ -46,9 +46,9 @@ def attend(layers: Layers, name: str, queries: jax.Array, keys: jax.Array, lengt
 
 
 def loss(outputs: Mapping[str, jax.Array], batch: Mapping[str, jax.Array]) -> jax.Array:
-    """Cross-entropy with smoothed labels, summed over words that are no padding, divided by sentences."""
+    """Cross-entropy with smoothed labels, summed over all words except padding, divided by the number of sentences."""
     logits, labels = outputs["logits"], batch["target"][:, 1:]
-    # Comparing with the label instead of looking its logit up keeps a scatter out of the gradient.
+    # A one-hot comparison instead of a lookup avoids a scatter in the gradient.
     smoothed = (1 - SMOOTHING) * jax.nn.one_hot(
         labels, logits.shape[-1], dtype=logits.dtype
     ) + SMOOTHING / logits.shape[-1]

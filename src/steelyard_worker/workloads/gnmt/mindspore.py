@@ -48,7 +48,7 @@ class Network(nn.Cell):
         self.layers = layers
 
     def construct(self, source: Tensor, source_length: Tensor, target: Tensor) -> tuple[Tensor]:
-        # Time comes first, as in the LSTM kernel: turning the indices is cheaper than turning what is looked up.
+        # The LSTM kernel needs time first; transposing the indices is cheaper than transposing the embedded vectors.
         x = ops.concat(self.encoder[0](self.embedding(ops.transpose(source, (1, 0))), source_length), 2)
         for number in range(1, self.layers):
             y = self.encoder[number](x)
@@ -62,7 +62,7 @@ class Network(nn.Cell):
 
 
 class Loss(nn.Cell):
-    """Cross-entropy with smoothed labels, summed over words that are no padding, divided by sentences."""
+    """Cross-entropy with smoothed labels, summed over all words except padding, divided by the number of sentences."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -83,7 +83,7 @@ INPUTS, TARGETS, OUTPUTS = ("source", "source_length", "target"), ("target",), (
 
 
 def build(sizes: dict[str, Any]) -> nn.Cell:
-    """Return the network with whatever weights MindSpore gives it."""
+    """Return the network; its weights are loaded later."""
     return Network(sizes)
 
 
@@ -97,5 +97,5 @@ def variables(network: nn.Cell) -> dict[str, Parameter]:
 
 
 def loss() -> nn.Cell:
-    """Cross-entropy with smoothed labels, summed over words that are no padding, divided by sentences."""
+    """Cross-entropy with smoothed labels, summed over all words except padding, divided by the number of sentences."""
     return Loss()

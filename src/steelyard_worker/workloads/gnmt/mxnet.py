@@ -52,7 +52,7 @@ class Network(HybridBlock):
         self.classifier = nn.Dense(vocabulary, flatten=False, in_units=hidden, prefix="classifier.")
 
     def hybrid_forward(self, F: Any, source: Any, source_length: Any, target: Any) -> Any:
-        # The fused operator wants time first; indices are turned before they become vectors (P-26).
+        # The fused operator needs time first; transposing the indices is cheaper than transposing the vectors (P-26).
         x = F.concat(*self.ends(self.embedding(F.transpose(source)), source_length), dim=2)
         for number, lstm in enumerate(self.encoder):
             y = lstm(x)
@@ -67,18 +67,18 @@ class Network(HybridBlock):
 
 
 def _listed(blocks: Any) -> nn.HybridSequential:
-    """Hold blocks so that their parameters are found; each is called by itself."""
+    """Return a container that makes Gluon find the parameters of the blocks, which are called one by one."""
     held = nn.HybridSequential(prefix="")
     held.add(*blocks)
     return held
 
 
 class Loss(HybridBlock):
-    """Cross-entropy with smoothed labels, summed over words that are no padding, divided by sentences."""
+    """Cross-entropy with smoothed labels, summed over all words except padding, divided by the number of sentences."""
 
     def hybrid_forward(self, F: Any, logits: Any, target: Any) -> Any:
         labels = F.slice_axis(target, axis=1, begin=1, end=None)
-        # Naming a temperature, even that of 1, keeps oneDNN's less exact log_softmax out (P-53).
+        # With an explicit temperature MXNet does not use oneDNN's log_softmax, which is less exact (P-53).
         scores = F.log_softmax(logits, axis=-1, temperature=1.0)
         each = (SMOOTHING - 1) * F.pick(scores, labels, axis=-1) - SMOOTHING * F.mean(scores, axis=-1)
         inside = F.cast(labels, "float32") != PAD
@@ -89,7 +89,7 @@ INPUTS, TARGETS, OUTPUTS = ("source", "source_length", "target"), ("target",), (
 
 
 def build(sizes: dict[str, Any]) -> HybridBlock:
-    """Return the network, its parameters without values yet."""
+    """Return the network; its weights are loaded later."""
     return Network(sizes)
 
 
@@ -99,5 +99,5 @@ def variables(network: HybridBlock) -> dict[str, gluon.Parameter]:
 
 
 def loss() -> HybridBlock:
-    """Cross-entropy with smoothed labels, summed over words that are no padding, divided by sentences."""
+    """Cross-entropy with smoothed labels, summed over all words except padding, divided by the number of sentences."""
     return Loss()

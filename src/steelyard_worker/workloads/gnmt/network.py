@@ -1,7 +1,7 @@
 """GNMT v2 in canonical form: a deep LSTM encoder and decoder with normalised Bahdanau attention, one shared embedding.
 
-Only the first encoder layer heeds lengths; the others run over padding, which attention and loss leave out. There is no input
-feeding, so every layer and the attention see the whole target at once. Ids: 0 pads, 1 unknown, 2 begins, 3 ends a sentence.
+Only the first encoder layer uses lengths; the others run over padding, which attention and loss ignore. There is no input
+feeding, so every layer and the attention see the whole target at once. Ids: 0 padding, 1 unknown, 2 begin, 3 end of a sentence.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 PAD, UNKNOWN, BEGIN, END = range(4)
 RESERVED = 4
-# U(-0.1, 0.1) is given for layers of 1,024; narrower ones get what keeps sums over a layer as large. Sums a thirtieth of that
-# would leave tanh a straight line, along which the attention's bias and queries cancel in the softmax: all rounding.
+# U(-0.1, 0.1) is published for layers of 1,024; narrower layers get a larger bound, so that sums over a layer have the same
+# size. With sums a thirtieth of that, tanh would be linear, and the attention's bias and queries would cancel in the softmax.
 BOUND, AT_WIDTH = 0.1, 1024
 
 
 def describe(sizes: dict[str, Any]) -> Network:
-    """Sizes: vocabulary, hidden, layers (of encoder and of decoder, at least 2), source, target (longest), batch, and the width
-    of the beam in which translations are looked for.
+    """Sizes: vocabulary, hidden, layers (of encoder and of decoder, at least 2), source, target (longest), batch, and beam
+    (the width of the beam search for translations).
     """
     vocabulary, hidden = sizes["vocabulary"], sizes["hidden"]
     initial = _initial(hidden)
@@ -50,13 +50,13 @@ def describe(sizes: dict[str, Any]) -> Network:
     def draw(generator: np.random.Generator, batch: int) -> Batch:
         return _batch(generator, batch, sizes)
 
-    macs, kept = _macs(sizes, encoder, decoder), _activations(sizes)
+    macs, stored = _macs(sizes, encoder, decoder), _activations(sizes)
     beam = Beam(sizes["beam"], BEGIN, END, PAD)
 
     def write(forward: Callable[[Batch], Batch], batch: Batch) -> Batch:
         return translations(forward, batch, beam)
 
-    return Network(tuple(parameters), inputs, macs, kept, draw=draw, predictions=predictions, write=write)
+    return Network(tuple(parameters), inputs, macs, stored, draw=draw, predictions=predictions, write=write)
 
 
 def _encoder(sizes: dict[str, Any]) -> list[Parameter]:
@@ -108,14 +108,14 @@ def _macs(sizes: dict[str, Any], encoder: list[Parameter], decoder: list[Paramet
 
 
 def _activations(sizes: dict[str, Any]) -> int:
-    """Eight vectors a step of an LSTM (gates, states, input), three for each pair of words in attention and for each score."""
+    """Count eight vectors per LSTM step (gates, states, input), and three per pair of words in attention and per score."""
     source, steps, hidden = sizes["source"], sizes["target"] - 1, sizes["hidden"]
     lstm = 8 * hidden * ((sizes["layers"] + 1) * source + sizes["layers"] * steps)
     return lstm + 3 * steps * (source * hidden + sizes["vocabulary"])
 
 
 def _batch(generator: np.random.Generator, batch: int, sizes: dict[str, Any]) -> Batch:
-    """The first half of the sentences has full length, the others 2 words (begin, end) or more."""
+    """Make a batch: the first half of the sentences has full length, the others at least 2 words (begin, end)."""
     source, source_length = _sentences(generator, batch, sizes["source"], sizes["vocabulary"])
     target, _ = _sentences(generator, batch, sizes["target"], sizes["vocabulary"])
     return {"source": source, "source_length": source_length, "target": target}
@@ -137,13 +137,13 @@ def predictions(outputs: Batch, batch: Batch) -> Batch:
     """Return nll float64 (N,), natural logarithm, no smoothing, summed over a sentence's words, and words int32 (N,)."""
     labels = batch["target"][:, 1:]
     inside = labels != PAD
-    # One sentence at a time: a batch of logits is large enough as it is.
+    # One sentence at a time, because copies of a whole batch of logits would need too much memory.
     found = [_nll(logits, words) for logits, words in zip(outputs["logits"], labels, strict=True)]
     return {"nll": (np.stack(found) * inside).sum(axis=1), "words": inside.sum(axis=1, dtype=np.int32)}
 
 
 def translations(forward: Callable[[Batch], Batch], batch: Batch, beam: Beam) -> Batch:
-    """Return `said` and `truth`, int32 (N, T - 1): word pieces without the beginning, padded."""
+    """Return `said` (the translation found) and `truth`, int32 (N, T - 1): word pieces without the beginning, padded."""
 
     def score(targets: np.ndarray[Any, Any], place: int) -> np.ndarray[Any, Any]:
         logits = forward({**batch, "target": targets})["logits"][:, place - 1].astype(np.float64)

@@ -46,7 +46,7 @@ class Network(nn.Module):
         self.classifier = nn.Linear(hidden, sizes["vocabulary"])
 
     def forward(self, source: Tensor, source_length: Tensor, target: Tensor) -> dict[str, Tensor]:
-        # Time comes first, as in the LSTM kernel: turning the indices is cheaper than turning what is looked up.
+        # The LSTM kernel needs time first; transposing the indices is cheaper than transposing the embedded vectors.
         keys = self._encode(self.embedding(source.t()), source_length)
         first, *rest = self.decoder.children()
         x = first(self.embedding(target[:, :-1].t()))
@@ -73,7 +73,7 @@ INPUTS = ("source", "source_length", "target")
 
 
 def build(sizes: dict[str, Any]) -> nn.Module:
-    """Return the network with whatever weights PyTorch gives it."""
+    """Return the network; its weights are loaded later."""
     return Network(sizes)
 
 
@@ -83,7 +83,7 @@ def variables(network: nn.Module) -> dict[str, Tensor]:
 
 
 def loss(outputs: dict[str, Tensor], batch: dict[str, Tensor]) -> Tensor:
-    """Cross-entropy with smoothed labels, summed over words that are no padding, divided by sentences."""
+    """Cross-entropy with smoothed labels, summed over all words except padding, divided by the number of sentences."""
     labels = batch["target"][:, 1:]
     summed = F.cross_entropy(
         outputs["logits"].flatten(0, 1), labels.flatten(), ignore_index=PAD, reduction="sum", label_smoothing=SMOOTHING

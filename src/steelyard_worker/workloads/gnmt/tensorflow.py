@@ -51,7 +51,7 @@ class Network:
     def __call__(
         self, source: tf.Tensor, source_length: tf.Tensor, target: tf.Tensor, training: bool
     ) -> dict[str, tf.Tensor]:  # fmt: skip
-        del training  # nothing in this network differs
+        del training  # this network is the same in training and inference
         x = tf.concat(self.ends(tf.gather(self.embedding, tf.transpose(source)), source_length), axis=2)
         for number, lstm in enumerate(self.encoder):
             y = lstm.every(x, backward=False)
@@ -70,12 +70,12 @@ INPUTS = ("source", "source_length", "target")
 
 
 def build(sizes: dict[str, Any], variables: Variables) -> Network:
-    """Return the network, its variables created in `variables`."""
+    """Return the network; it creates its variables in `variables`."""
     return Network(sizes, variables)
 
 
 def loss(outputs: dict[str, tf.Tensor], batch: dict[str, tf.Tensor]) -> tf.Tensor:
-    """Cross-entropy with smoothed labels, summed over words that are no padding, divided by sentences."""
+    """Cross-entropy with smoothed labels, summed over all words except padding, divided by the number of sentences."""
     logits, labels = outputs["logits"], batch["target"][:, 1:]
     rest = SMOOTHING / logits.shape[2]
     smoothed = tf.one_hot(labels, logits.shape[2], 1 - SMOOTHING + rest, rest, dtype=logits.dtype)

@@ -22,7 +22,7 @@ SAME1, SAME3, SAME5 = (1, 0), (1, 1), (1, 2)
 
 
 def forward(layers: Layers, sizes: dict[str, Any], batch: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
-    """The whole network: image (N, H, W, C) -> logits (N, classes), and those of the auxiliary heads if there are any."""
+    """Run the network: image (N, H, W, C) -> logits (N, classes), and those of the auxiliary heads if there are any."""
     x = max_pool(conv_block(layers, "conv1", batch["image"], 2, 3), 3, 2, ceil=True)
     x = conv_block(layers, "conv3", conv_block(layers, "conv2", x), *SAME3)
     x, outputs = max_pool(x, 3, 2, ceil=True), {}
@@ -38,7 +38,7 @@ def forward(layers: Layers, sizes: dict[str, Any], batch: Mapping[str, jax.Array
 
 
 def _inception(layers: Layers, name: str, x: jax.Array, third: tuple[int, int]) -> jax.Array:
-    """Four branches side by side in channels."""
+    """Four branches concatenated along the channels."""
     parts = (
         branch(layers, f"{name}.branch1", x, SAME1),
         branch(layers, f"{name}.branch2", x, SAME1, SAME3),
@@ -56,6 +56,6 @@ def _head(layers: Layers, name: str, x: jax.Array) -> jax.Array:
 
 
 def loss(outputs: Mapping[str, jax.Array], batch: Mapping[str, jax.Array]) -> jax.Array:
-    """Mean softmax cross-entropy from logits; every auxiliary head adds 0.3 of its own."""
+    """Mean softmax cross-entropy from logits; each auxiliary head adds 0.3 times its own."""
     each = {name: cross_entropy(logits, batch["label"]) for name, logits in outputs.items()}
     return each["logits"] + 0.3 * (each["aux1"] + each["aux2"]) if "aux1" in each else each["logits"]

@@ -1,4 +1,4 @@
-"""GoogLeNet in MindSpore: cells named as the canonical tensors are."""
+"""GoogLeNet in MindSpore: cells with the canonical names."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from steelyard_worker.frameworks.mindspore import blocks, layers
 from steelyard_worker.frameworks.mindspore.pooling import AdaptiveAveragePool, MaxPool
 
 conv_block, branch = partial(blocks.ConvBlock, epsilon=1e-3), partial(blocks.branch, epsilon=1e-3)
-# name: channels of 1x1; 1x1, 3x3; 1x1, 3x3 (or 5x5); behind the pool, at width 64
+# name: channels of 1x1; 1x1, 3x3; 1x1, 3x3 (or 5x5); after the pool, at width 64
 INCEPTIONS = {
     "inception3a": (64, 96, 128, 16, 32, 32),
     "inception3b": (128, 128, 192, 32, 96, 64),
@@ -26,7 +26,7 @@ INCEPTIONS = {
 
 
 def inception(channels: int, counts: list[int], five_by_five: bool) -> nn.Cell:
-    """Return four branches side by side in channels."""
+    """Return four branches concatenated along the channels."""
     one, reduce3, three, reduce5, five, pool = counts
     last = (five, 5, 1, 2) if five_by_five else (five, 3, 1, 1)
     return blocks.Parallel(
@@ -52,7 +52,7 @@ class Head(nn.Cell):
 
 
 class Network(nn.Cell):
-    """The whole network: images (N, C, H, W) -> logits (N, classes), and those of the auxiliary heads if there are any."""
+    """The network: images (N, C, H, W) -> logits (N, classes), and those of the auxiliary heads if there are any."""
 
     def __init__(self, sizes: dict[str, Any]) -> None:
         super().__init__()
@@ -81,7 +81,7 @@ class Network(nn.Cell):
 
 
 class Loss(nn.Cell):
-    """Mean softmax cross-entropy from logits; every auxiliary head adds 0.3 of its own."""
+    """Mean softmax cross-entropy from logits; each auxiliary head adds 0.3 times its own."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -98,7 +98,7 @@ INPUTS, TARGETS, OUTPUTS = ("image",), ("label",), ("logits", "aux1", "aux2")
 
 
 def build(sizes: dict[str, Any]) -> nn.Cell:
-    """Return the network with whatever weights MindSpore gives it."""
+    """Return the network; its weights are loaded later."""
     return Network(sizes)
 
 

@@ -1,4 +1,4 @@
-"""GoogLeNet in MXNet: Gluon blocks whose prefixes make the parameters' names the canonical ones."""
+"""GoogLeNet in MXNet: Gluon blocks whose prefixes give the parameters their canonical names."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mxnet.gluon import HybridBlock, nn
 from steelyard_worker.frameworks.mxnet import blocks, layers
 
 conv_block, branch = partial(blocks.ConvBlock, epsilon=1e-3), partial(blocks.Branch, epsilon=1e-3)
-# name: channels of 1x1; 1x1, 3x3; 1x1, 3x3 (or 5x5); behind the pool, at width 64
+# name: channels of 1x1; 1x1, 3x3; 1x1, 3x3 (or 5x5); after the pool, at width 64
 INCEPTIONS = {
     "inception3a": (64, 96, 128, 16, 32, 32),
     "inception3b": (128, 128, 192, 32, 96, 64),
@@ -26,7 +26,7 @@ INCEPTIONS = {
 
 
 def inception(name: str, channels: int, counts: list[int], five_by_five: bool) -> HybridBlock:
-    """Return four branches side by side in channels."""
+    """Return four branches concatenated along the channels."""
     one, reduce3, three, reduce5, five, pool = counts
     last = (five, 5, 1, 2) if five_by_five else (five, 3, 1, 1)
     return blocks.Parallel(
@@ -53,7 +53,7 @@ class Head(HybridBlock):
 
 
 class Network(HybridBlock):
-    """The whole network: images (N, C, H, W) -> logits (N, classes), and those of the auxiliary heads if there are any."""
+    """The network: images (N, C, H, W) -> logits (N, classes), and those of the auxiliary heads if there are any."""
 
     def __init__(self, sizes: dict[str, Any]) -> None:
         super().__init__(prefix="")
@@ -95,7 +95,7 @@ class Network(HybridBlock):
 
 
 class Loss(HybridBlock):
-    """Mean softmax cross-entropy from logits; every auxiliary head adds 0.3 of its own."""
+    """Mean softmax cross-entropy from logits; each auxiliary head adds 0.3 times its own."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -111,7 +111,7 @@ INPUTS, TARGETS, OUTPUTS = ("image",), ("label",), ("logits", "aux1", "aux2")
 
 
 def build(sizes: dict[str, Any]) -> HybridBlock:
-    """Return the network, its parameters without values yet."""
+    """Return the network; its weights are loaded later."""
     return Network(sizes)
 
 

@@ -1,8 +1,8 @@
 """GoogLeNet (Szegedy et al. 2015, arXiv 1409.4842) with batch norm in place of local response norm, in canonical form.
 
 Every convolution is bias-free and followed by batch norm (epsilon 1e-3, weight of the new statistic 0.1) and ReLU. The third
-branch of a block is 3x3, as both published programs have it, or the paper's own with `five_by_five`. `aux` adds the heads
-after 4a and 4d; they are outputs in inference, too, so that training and inference run the same graph.
+branch of a block is 3x3, as in both published programs, or 5x5 as in the paper with `five_by_five`. `aux` adds the heads
+after 4a and 4d; they are also outputs in inference, so that training and inference run the same graph.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from steelyard_worker.convolutional import Extent, Layers, Step, concatenated, w
 from steelyard_worker.network import Input, Network
 
 INITIAL = "trunc_normal:0.01"
-# Channels of every block at width 64: 1x1; 1x1, 3x3; 1x1, 3x3 (or 5x5); behind the pool.
+# Channels of every block at width 64: 1x1; 1x1, 3x3; 1x1, 3x3 (or 5x5); after the pool.
 BLOCKS = {
     "inception3a": (64, 96, 128, 16, 32, 32),
     "inception3b": (128, 128, 192, 32, 96, 64),
@@ -34,7 +34,7 @@ HEADS = {"inception4a": "aux1", "inception4d": "aux2"}
 def describe(sizes: dict[str, Any]) -> Network:
     """Sizes: channels, image (pixels a side), width (of the first convolution), five_by_five, aux, beta, classes, batch.
 
-    Shifts of batch norms start at zero, or along a ramp up to `beta` over the channels.
+    Shifts of batch norms are initialised with zero, or with a ramp up to `beta` over the channels.
     """
     layers, width = Layers(INITIAL, sizes["beta"]), sizes["width"]
     x = layers.block("conv1", Extent(sizes["channels"], sizes["image"], sizes["image"]), Step(width, 7, 2, 3))

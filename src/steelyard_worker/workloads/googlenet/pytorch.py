@@ -1,4 +1,4 @@
-"""GoogLeNet in PyTorch: `torch.nn` modules named as the canonical tensors are."""
+"""GoogLeNet in PyTorch: `torch.nn` modules with the canonical names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from steelyard_worker.frameworks.pytorch import layers
 from steelyard_worker.frameworks.pytorch.blocks import ConvBlock, branch
 
 EPSILON = 1e-3
-# name: channels of 1x1; 1x1, 3x3; 1x1, 3x3 (or 5x5); behind the pool, at width 64
+# name: channels of 1x1; 1x1, 3x3; 1x1, 3x3 (or 5x5); after the pool, at width 64
 INCEPTIONS = {
     "inception3a": (64, 96, 128, 16, 32, 32),
     "inception3b": (128, 128, 192, 32, 96, 64),
@@ -27,7 +27,7 @@ INCEPTIONS = {
 
 
 class Inception(nn.Module):
-    """Four branches side by side in channels."""
+    """Four branches concatenated along the channels."""
 
     def __init__(self, channels: int, counts: list[int], five_by_five: bool) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class Head(nn.Module):
 
 
 class Network(nn.Module):
-    """The whole network: images (N, C, H, W) -> logits (N, classes), and those of the auxiliary heads if there are any."""
+    """The network: images (N, C, H, W) -> logits (N, classes), and those of the auxiliary heads if there are any."""
 
     def __init__(self, sizes: dict[str, Any]) -> None:
         super().__init__()
@@ -88,7 +88,7 @@ INPUTS = ("image",)
 
 
 def build(sizes: dict[str, Any]) -> nn.Module:
-    """Return the network with whatever weights PyTorch gives it."""
+    """Return the network; its weights are loaded later."""
     return Network(sizes)
 
 
@@ -98,6 +98,6 @@ def variables(network: nn.Module) -> dict[str, Tensor]:
 
 
 def loss(outputs: dict[str, Tensor], batch: dict[str, Tensor]) -> Tensor:
-    """Mean softmax cross-entropy from logits; every auxiliary head adds 0.3 of its own."""
+    """Mean softmax cross-entropy from logits; each auxiliary head adds 0.3 times its own."""
     each = {name: F.cross_entropy(logits, batch["label"]) for name, logits in outputs.items()}
     return each["logits"] + 0.3 * (each["aux1"] + each["aux2"]) if "aux1" in each else each["logits"]

@@ -1,4 +1,4 @@
-"""GoogLeNet in TensorFlow: functions over variables named as the canonical tensors are; images are NHWC."""
+"""GoogLeNet in TensorFlow: functions over variables with the canonical names; images are NHWC."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from steelyard_worker.frameworks.tensorflow.layers import Dense, Variables
 from steelyard_worker.frameworks.tensorflow.pooling import MaxPool, adaptive_average_pool
 
 EPSILON = 1e-3
-# name: channels of 1x1; 1x1, 3x3; 1x1, 3x3 (or 5x5); behind the pool, at width 64
+# name: channels of 1x1; 1x1, 3x3; 1x1, 3x3 (or 5x5); after the pool, at width 64
 INCEPTIONS = {
     "inception3a": (64, 96, 128, 16, 32, 32),
     "inception3b": (128, 128, 192, 32, 96, 64),
@@ -26,7 +26,7 @@ INCEPTIONS = {
 
 
 class Inception:
-    """Four branches side by side in channels."""
+    """Four branches concatenated along the channels."""
 
     def __init__(self, variables: Variables, name: str, channels: int, counts: list[int], five_by_five: bool) -> None:
         one, reduce3, three, reduce5, five, pool = counts
@@ -57,7 +57,7 @@ class Head:
 
 
 class Network:
-    """The whole network: images (N, H, W, C) -> logits (N, classes), and those of the auxiliary heads if there are any."""
+    """The network: images (N, H, W, C) -> logits (N, classes), and those of the auxiliary heads if there are any."""
 
     def __init__(self, sizes: dict[str, Any], variables: Variables) -> None:
         width = sizes["width"]
@@ -92,12 +92,12 @@ INPUTS = ("image",)
 
 
 def build(sizes: dict[str, Any], variables: Variables) -> Network:
-    """Return the network, its variables created in `variables`."""
+    """Return the network; it creates its variables in `variables`."""
     return Network(sizes, variables)
 
 
 def loss(outputs: dict[str, tf.Tensor], batch: dict[str, tf.Tensor]) -> tf.Tensor:
-    """Mean softmax cross-entropy from logits; every auxiliary head adds 0.3 of its own."""
+    """Mean softmax cross-entropy from logits; each auxiliary head adds 0.3 times its own."""
     each = {name: _cross_entropy(logits, batch["label"]) for name, logits in outputs.items()}
     return each["logits"] + 0.3 * (each["aux1"] + each["aux2"]) if "aux1" in each else each["logits"]
 

@@ -23,7 +23,7 @@ WIDE, TALL = (1, (0, 3)), (1, (3, 0))
 
 
 def forward(layers: Layers, sizes: dict[str, Any], batch: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
-    """The whole network: image (N, H, W, C) -> logits (N, classes), and those of the auxiliary head if there is one."""
+    """Run the network: image (N, H, W, C) -> logits (N, classes), and those of the auxiliary head if there is one."""
     x = conv_block(layers, "conv2", conv_block(layers, "conv1", batch["image"], *HALVE))
     x = max_pool(conv_block(layers, "conv3", x, *SAME3), 3, 2)
     x = max_pool(conv_block(layers, "conv5", conv_block(layers, "conv4", x)), 3, 2)
@@ -96,6 +96,6 @@ def _head(layers: Layers, name: str, x: jax.Array) -> jax.Array:
 
 
 def loss(outputs: Mapping[str, jax.Array], batch: Mapping[str, jax.Array]) -> jax.Array:
-    """Mean softmax cross-entropy from logits; the auxiliary head adds 0.4 of its own."""
+    """Mean softmax cross-entropy from logits; the auxiliary head adds 0.4 times its own."""
     each = {name: cross_entropy(logits, batch["label"]) for name, logits in outputs.items()}
     return each["logits"] + 0.4 * each["aux"] if "aux" in each else each["logits"]

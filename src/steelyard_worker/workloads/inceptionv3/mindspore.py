@@ -1,4 +1,4 @@
-"""Inception v3 in MindSpore: cells named as the canonical tensors are."""
+"""Inception v3 in MindSpore: cells with the canonical names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WIDE, TALL = ((1, 7), 1, (0, 3)), ((7, 1), 1, (3, 0))
 
 
 class Split(nn.Cell):
-    """A branch of one or two steps that ends in a 1x3 and a 3x1 block side by side."""
+    """A branch of one or two steps that ends in a 1x3 and a 3x1 block in parallel."""
 
     def __init__(self, channels: int, inner: int, *steps: tuple[Any, ...]) -> None:
         super().__init__()
@@ -93,7 +93,7 @@ class Head(nn.Cell):
 
 
 class Network(nn.Cell):
-    """The whole network: images (N, C, H, W) -> logits (N, classes), and those of the auxiliary head if there is one."""
+    """The network: images (N, C, H, W) -> logits (N, classes), and those of the auxiliary head if there is one."""
 
     def __init__(self, sizes: dict[str, Any]) -> None:
         super().__init__()
@@ -122,7 +122,7 @@ class Network(nn.Cell):
 
 
 class Loss(nn.Cell):
-    """Mean softmax cross-entropy from logits; the auxiliary head adds 0.4 of its own."""
+    """Mean softmax cross-entropy from logits; the auxiliary head adds 0.4 times its own."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -139,7 +139,7 @@ INPUTS, TARGETS, OUTPUTS = ("image",), ("label",), ("logits", "aux")
 
 
 def build(sizes: dict[str, Any]) -> nn.Cell:
-    """Return the network with whatever weights MindSpore gives it."""
+    """Return the network; its weights are loaded later."""
     return Network(sizes)
 
 

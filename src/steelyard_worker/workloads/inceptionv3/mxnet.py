@@ -1,4 +1,4 @@
-"""Inception v3 in MXNet: Gluon blocks whose prefixes make the parameters' names the canonical ones."""
+"""Inception v3 in MXNet: Gluon blocks whose prefixes give the parameters their canonical names."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Blocks:
         )
 
     def _split(self, prefix: str, channels: int, *steps: tuple[Any, ...]) -> HybridBlock:
-        """A branch that ends in a 1x3 and a 3x1 block side by side."""
+        """A branch that ends in a 1x3 and a 3x1 block in parallel."""
         found, n384 = branch(prefix, channels, *steps), self(384)
         wide = conv_block(f"{prefix}wide.", n384, n384, (1, 3), 1, (0, 1))
         found.add(Parallel(wide, conv_block(f"{prefix}tall.", n384, n384, (3, 1), 1, (1, 0))))
@@ -88,7 +88,7 @@ class Head(HybridBlock):
 
 
 class Network(HybridBlock):
-    """The whole network: images (N, C, H, W) -> logits (N, classes), and those of the auxiliary head if there is one."""
+    """The network: images (N, C, H, W) -> logits (N, classes), and those of the auxiliary head if there is one."""
 
     def __init__(self, sizes: dict[str, Any]) -> None:
         super().__init__(prefix="")
@@ -119,7 +119,7 @@ class Network(HybridBlock):
 
 
 class Loss(HybridBlock):
-    """Mean softmax cross-entropy from logits; the auxiliary head adds 0.4 of its own."""
+    """Mean softmax cross-entropy from logits; the auxiliary head adds 0.4 times its own."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -135,7 +135,7 @@ INPUTS, TARGETS, OUTPUTS = ("image",), ("label",), ("logits", "aux")
 
 
 def build(sizes: dict[str, Any]) -> HybridBlock:
-    """Return the network, its parameters without values yet."""
+    """Return the network; its weights are loaded later."""
     return Network(sizes)
 
 

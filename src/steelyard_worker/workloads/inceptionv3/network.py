@@ -1,8 +1,8 @@
-"""Inception v3 (Szegedy et al. 2016, arXiv 1512.00567) in canonical form, which is torchvision's.
+"""Inception v3 (Szegedy et al. 2016, arXiv 1512.00567) in canonical form, the same as torchvision's.
 
 Every convolution is bias-free and followed by batch norm (epsilon 1e-3, weight of the new statistic 0.1) and ReLU. Average
-pools are 3x3 at stride 1, padding counted in the divisor. `aux` adds the head after the last C block; it is an output in
-inference, too, so that training and inference run the same graph.
+pools are 3x3 at stride 1, padding counted in the divisor. `aux` adds the head after the last C block; it is also an
+output in inference, so that training and inference run the same graph.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from steelyard_worker import classification
 from steelyard_worker.convolutional import Extent, Layers, Step, concatenated, window
 from steelyard_worker.network import Input, Network
 
-# The published start, a truncated normal of 0.1 for every kernel, makes the first losses on synthetic data large. The dense layer
-# starts as ResNet-50's does: its fan out is the number of classes, which says nothing about it.
+# The published initialisation, a truncated normal of 0.1 for every kernel, makes the first losses on synthetic data large. The
+# dense layer is initialised as in ResNet-50, because its fan-out, the number of classes, is no measure of its inputs.
 CONV, DENSE = "kaiming_normal_fan_out", "lecun_uniform_in"
 # (kernel, stride, padding) of the two halves of a 7x7 convolution.
 WIDE, TALL = ((1, 7), 1, (0, 3)), ((7, 1), 1, (3, 0))
@@ -23,7 +23,7 @@ WIDE, TALL = ((1, 7), 1, (0, 3)), ((7, 1), 1, (3, 0))
 def describe(sizes: dict[str, Any]) -> Network:
     """Sizes: channels, image (pixels a side), width (of the first convolution), aux, beta, classes, batch.
 
-    Shifts of batch norms start at zero, or along a ramp up to `beta` over the channels.
+    Shifts of batch norms are initialised with zero, or with a ramp up to `beta` over the channels.
     """
     image = Input("image", (sizes["channels"], sizes["image"], sizes["image"]), "float32")
     label = Input("label", (), "int32", high=sizes["classes"])
@@ -111,7 +111,7 @@ class _Blocks:
         self.layers.dense(f"{name}.head", x.channels, classes, "trunc_normal:0.001")
 
     def _split(self, name: str, x: Extent, *steps: tuple[Any, ...]) -> Extent:
-        """A branch that ends in a 1x3 and a 3x1 block side by side."""
+        """A branch that ends in a 1x3 and a 3x1 block in parallel."""
         x = self._branch(name, x, *steps)
         wide = self.layers.block(f"{name}.wide", x, self._step(384, (1, 3), 1, (0, 1)))
         return concatenated((wide, self.layers.block(f"{name}.tall", x, self._step(384, (3, 1), 1, (1, 0)))))

@@ -1,4 +1,4 @@
-"""Inception v3 in PyTorch: `torch.nn` modules named as the canonical tensors are."""
+"""Inception v3 in PyTorch: `torch.nn` modules with the canonical names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def conv_block(channels: int, *step: Any) -> blocks.ConvBlock:
 
 
 def branch(channels: int, *steps: tuple[Any, ...]) -> nn.Sequential:
-    """Return blocks one after the other."""
+    """Return blocks in sequence."""
     return blocks.branch(channels, *steps, epsilon=EPSILON)
 
 
@@ -30,7 +30,7 @@ def pooled_branch(channels: int, out: int) -> nn.Sequential:
 
 
 class Parallel(nn.Module):
-    """Branches named branch1 and so on, side by side in channels."""
+    """Branches named branch1 and so on, concatenated along the channels."""
 
     def __init__(self, *branches: nn.Module) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class Parallel(nn.Module):
 
 
 class Split(nn.Module):
-    """A branch that ends in a 1x3 and a 3x1 block side by side."""
+    """A branch that ends in a 1x3 and a 3x1 block in parallel."""
 
     def __init__(self, channels: int, inner: int, *steps: tuple[Any, ...]) -> None:
         super().__init__()
@@ -119,7 +119,7 @@ class Head(nn.Module):
 
 
 class Network(nn.Module):
-    """The whole network: images (N, C, H, W) -> logits (N, classes), and those of the auxiliary head if there is one."""
+    """The network: images (N, C, H, W) -> logits (N, classes), and those of the auxiliary head if there is one."""
 
     def __init__(self, sizes: dict[str, Any]) -> None:
         super().__init__()
@@ -152,7 +152,7 @@ INPUTS = ("image",)
 
 
 def build(sizes: dict[str, Any]) -> nn.Module:
-    """Return the network with whatever weights PyTorch gives it."""
+    """Return the network; its weights are loaded later."""
     return Network(sizes)
 
 
@@ -162,6 +162,6 @@ def variables(network: nn.Module) -> dict[str, Tensor]:
 
 
 def loss(outputs: dict[str, Tensor], batch: dict[str, Tensor]) -> Tensor:
-    """Mean softmax cross-entropy from logits; the auxiliary head adds 0.4 of its own."""
+    """Mean softmax cross-entropy from logits; the auxiliary head adds 0.4 times its own."""
     each = {name: F.cross_entropy(logits, batch["label"]) for name, logits in outputs.items()}
     return each["logits"] + 0.4 * each["aux"] if "aux" in each else each["logits"]

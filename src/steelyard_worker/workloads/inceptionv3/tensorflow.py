@@ -1,4 +1,4 @@
-"""Inception v3 in TensorFlow: functions over variables named as the canonical tensors are; images are NHWC."""
+"""Inception v3 in TensorFlow: functions over variables with the canonical names; images are NHWC."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WIDE, TALL = ((1, 7), 1, (0, 3)), ((7, 1), 1, (3, 0))
 
 
 class Pool:
-    """A branch that is nothing but a pool."""
+    """A branch that consists of a pool only."""
 
     def __init__(self, pool: Callable[[tf.Tensor], tf.Tensor]) -> None:
         self._pool = pool
@@ -28,7 +28,7 @@ class Pool:
 
 
 class Parallel:
-    """Branches side by side in channels, behind `steps` that they share."""
+    """Branches concatenated along the channels, after shared `steps`."""
 
     def __init__(self, *branches: Any, steps: Branch | None = None) -> None:
         self._branches, self._steps = branches, steps
@@ -39,7 +39,7 @@ class Parallel:
 
 
 class Blocks:
-    """Makes the parts of the network; channels out, and those of steps, are given at width 32."""
+    """Creates the parts of the network; output channels are given for width 32."""
 
     def __init__(self, variables: Variables, width: int) -> None:
         self._variables, self._width = variables, width
@@ -58,7 +58,7 @@ class Blocks:
         return self.branch(name, channels, (out,), pool=AveragePool(self._variables, 3, 1, 1))
 
     def split(self, name: str, channels: int, *steps: tuple[Any, ...]) -> Parallel:
-        """A branch that ends in a 1x3 and a 3x1 block side by side."""
+        """A branch that ends in a 1x3 and a 3x1 block in parallel."""
         shared = self.branch(name, channels, *steps)
         wide = self.block(f"{name}.wide", self(384), 384, (1, 3), 1, (0, 1))
         return Parallel(wide, self.block(f"{name}.tall", self(384), 384, (3, 1), 1, (1, 0)), steps=shared)
@@ -115,7 +115,7 @@ class Head:
 
 
 class Network:
-    """The whole network: images (N, H, W, C) -> logits (N, classes), and those of the auxiliary head if there is one."""
+    """The network: images (N, H, W, C) -> logits (N, classes), and those of the auxiliary head if there is one."""
 
     def __init__(self, sizes: dict[str, Any], variables: Variables) -> None:
         make = count = Blocks(variables, sizes["width"])
@@ -151,12 +151,12 @@ INPUTS = ("image",)
 
 
 def build(sizes: dict[str, Any], variables: Variables) -> Network:
-    """Return the network, its variables created in `variables`."""
+    """Return the network; it creates its variables in `variables`."""
     return Network(sizes, variables)
 
 
 def loss(outputs: dict[str, tf.Tensor], batch: dict[str, tf.Tensor]) -> tf.Tensor:
-    """Mean softmax cross-entropy from logits; the auxiliary head adds 0.4 of its own."""
+    """Mean softmax cross-entropy from logits; the auxiliary head adds 0.4 times its own."""
     each = {name: _cross_entropy(logits, batch["label"]) for name, logits in outputs.items()}
     return each["logits"] + 0.4 * each["aux"] if "aux" in each else each["logits"]
 

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 def forward(layers: Layers, sizes: dict[str, Any], batch: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
     """Word indices (N, T) -> logits (N, classes)."""
-    steps = layers.weight("embedding.weight")[batch["tokens"].T]  # (T, N, width): a scan runs over the first axis
+    steps = layers.weight("embedding.weight")[
+        batch["tokens"].T
+    ]  # (T, N, width), because a scan runs over the first axis
     for layer in range(sizes["layers"]):
         halves = [layers.recur(f"lstm.layer{layer}.forward", lstm_cell, steps, backward=False)]
         if sizes["bidirectional"]:

@@ -34,7 +34,7 @@ class Network(nn.Cell):
             bias.requires_grad = False
 
     def construct(self, tokens: Tensor) -> tuple[Tensor]:
-        # Time comes first, as in the LSTM kernel: turning the indices is cheaper than turning what is looked up.
+        # The LSTM kernel needs time first; transposing the indices is cheaper than transposing the embedded vectors.
         steps, _ = self.lstm(self.embedding(ops.transpose(tokens, (1, 0))))
         read = ops.concat((steps[0], steps[-1]), 1) if self.both_ends else steps[-1]
         return (self.head(read),)
@@ -44,7 +44,7 @@ INPUTS, TARGETS, OUTPUTS = ("tokens",), ("label",), ("logits",)
 
 
 def build(sizes: dict[str, Any]) -> nn.Cell:
-    """Return the network with whatever weights MindSpore gives it."""
+    """Return the network; its weights are loaded later."""
     return Network(sizes)
 
 

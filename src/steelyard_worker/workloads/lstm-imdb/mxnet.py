@@ -30,7 +30,7 @@ class Network(HybridBlock):
                 parameter.grad_req = "null"
 
     def hybrid_forward(self, F: Any, tokens: Any) -> Any:
-        # The fused operator wants time first; indices are turned before they become vectors (P-26).
+        # The fused operator needs time first; transposing the indices is cheaper than transposing the vectors (P-26).
         steps = self.lstm(self.embedding(F.transpose(tokens, axes=(1, 0))))
         last = F.slice_axis(steps, axis=0, begin=-1, end=None)
         read = F.concat(F.slice_axis(steps, axis=0, begin=0, end=1), last, dim=2) if self.both_ends else last
@@ -41,7 +41,7 @@ INPUTS, TARGETS, OUTPUTS = ("tokens",), ("label",), ("logits",)
 
 
 def build(sizes: dict[str, Any]) -> HybridBlock:
-    """Return the network, its parameters without values yet."""
+    """Return the network; its weights are loaded later."""
     return Network(sizes)
 
 

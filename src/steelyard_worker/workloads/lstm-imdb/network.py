@@ -1,7 +1,7 @@
 """Sentiment of film reviews with LSTMs over word indices, in canonical form; one bias per LSTM, gates i, f, g, o.
 
 `readout` is `last` (hidden state of the last step) or `first+last` (outputs of the first and the last step, concatenated).
-Front-padded indices are processed like any token; there is no mask.
+Padding at the front is processed like any token; there is no mask.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ def describe(sizes: dict[str, Any]) -> Network:
             trainable=sizes["train_embedding"],
         )
     ]  # fmt: skip
-    width, macs, kept = sizes["embedding"], 0, sizes["length"] * sizes["embedding"]
+    width, macs, stored = sizes["embedding"], 0, sizes["length"] * sizes["embedding"]
     for layer in range(sizes["layers"]):
         for direction in directions:
             parameters += _lstm(f"lstm.layer{layer}.{direction}", width, hidden)
             macs += sizes["length"] * 4 * hidden * (width + hidden)
-            kept += sizes["length"] * (7 * hidden + width)  # gates, states, input
+            stored += sizes["length"] * (7 * hidden + width)  # gates, states, input
         width = hidden * len(directions)
     features = width * (2 if sizes["readout"] == "first+last" else 1)
     parameters += [
@@ -34,7 +34,7 @@ def describe(sizes: dict[str, Any]) -> Network:
     ]
     tokens = Input("tokens", (sizes["length"],), "int32", high=sizes["vocabulary"])
     label = Input("label", (), "int32", high=sizes["classes"])
-    return Network(tuple(parameters), (tokens, label), macs + sizes["classes"] * features, kept)
+    return Network(tuple(parameters), (tokens, label), macs + sizes["classes"] * features, stored)
 
 
 def direction_names(sizes: dict[str, Any]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""LSTM sentiment in TensorFlow: loops over time-major sequences, one bias each (P-21 does not arise)."""
+"""LSTM sentiment in TensorFlow: loops over time-major sequences, one bias each (so P-21 does not apply)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Network:
         self.head = Dense(variables, "head", width * (2 if self.both_ends else 1), sizes["classes"])
 
     def __call__(self, tokens: tf.Tensor, training: bool) -> dict[str, tf.Tensor]:
-        del training  # nothing in this network differs
+        del training  # this network is the same in training and inference
         x = tf.gather(self.embedding, tf.transpose(tokens))
         *inner, top = self.layers
         for directions in inner:
@@ -45,7 +45,7 @@ INPUTS = ("tokens",)
 
 
 def build(sizes: dict[str, Any], variables: Variables) -> Network:
-    """Return the network, its variables created in `variables`."""
+    """Return the network; it creates its variables in `variables`."""
     return Network(sizes, variables)
 
 

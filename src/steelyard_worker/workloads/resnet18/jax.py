@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def forward(layers: Layers, sizes: dict[str, Any], batch: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
-    """The whole network: image (N, H, W, C) -> logits (N, classes)."""
+    """Run the network: image (N, H, W, C) -> logits (N, classes)."""
     x = stem(layers, sizes["stem"], batch["image"])
     for stage in range(4):
         for block in range(2):

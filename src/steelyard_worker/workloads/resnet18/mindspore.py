@@ -1,4 +1,4 @@
-"""ResNet-18 in MindSpore: cells named as the canonical tensors are."""
+"""ResNet-18 in MindSpore: cells with the canonical names."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ INPUTS, TARGETS, OUTPUTS = ("image",), ("label",), ("logits",)
 
 
 def build(sizes: dict[str, Any]) -> nn.Cell:
-    """Return the network with whatever weights MindSpore gives it."""
+    """Return the network; its weights are loaded later."""
     channels, stages = sizes["width"], []
     for stage in range(4):
         out, blocks = sizes["width"] * 2**stage, []

@@ -1,4 +1,4 @@
-"""ResNet-18 in MXNet: Gluon blocks whose prefixes make the parameters' names the canonical ones."""
+"""ResNet-18 in MXNet: Gluon blocks whose prefixes give the parameters their canonical names."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Block(HybridBlock):
             self.shortcut = shortcut(channels, out, stride)
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
-        # `Activation` has a oneDNN kernel, as in Gluon's model zoo; `F.relu` has none and costs 6 % of a step.
+        # `Activation` has a oneDNN kernel, as in Gluon's model zoo; `F.relu` has none and makes a step 6 % longer.
         y = F.Activation(self.bn1(self.conv1(x)), act_type="relu")
         return F.Activation(self.bn2(self.conv2(y)) + self.shortcut(x), act_type="relu")
 
@@ -33,7 +33,7 @@ INPUTS, TARGETS, OUTPUTS = ("image",), ("label",), ("logits",)
 
 
 def build(sizes: dict[str, Any]) -> HybridBlock:
-    """Return the network, its parameters without values yet."""
+    """Return the network; its weights are loaded later."""
     channels, blocks = sizes["width"], []
     for stage in range(4):
         out = sizes["width"] * 2**stage

@@ -1,4 +1,4 @@
-"""ResNet-18 in PyTorch: `torch.nn` modules named as the canonical tensors are."""
+"""ResNet-18 in PyTorch: `torch.nn` modules with the canonical names."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ INPUTS = ("image",)
 
 
 def build(sizes: dict[str, Any]) -> nn.Module:
-    """Return the network with whatever weights PyTorch gives it."""
+    """Return the network; its weights are loaded later."""
     channels, stages = sizes["width"], []
     for stage in range(4):
         out, blocks = sizes["width"] * 2**stage, list[nn.Module]()

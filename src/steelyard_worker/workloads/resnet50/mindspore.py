@@ -1,4 +1,4 @@
-"""ResNet-50 in MindSpore: cells named as the canonical tensors are."""
+"""ResNet-50 in MindSpore: cells with the canonical names."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ INPUTS, TARGETS, OUTPUTS = ("image",), ("label",), ("logits",)
 
 
 def build(sizes: dict[str, Any]) -> nn.Cell:
-    """Return the network with whatever weights MindSpore gives it."""
+    """Return the network; its weights are loaded later."""
     channels, stages = sizes["width"], []
     for stage, count in enumerate(sizes["blocks"]):
         within, blocks = sizes["width"] * 2**stage, []

@@ -1,4 +1,4 @@
-"""ResNet-50 in MXNet: Gluon blocks whose prefixes make the parameters' names the canonical ones."""
+"""ResNet-50 in MXNet: Gluon blocks whose prefixes give the parameters their canonical names."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ INPUTS, TARGETS, OUTPUTS = ("image",), ("label",), ("logits",)
 
 
 def build(sizes: dict[str, Any]) -> HybridBlock:
-    """Return the network, its parameters without values yet."""
+    """Return the network; its weights are loaded later."""
     channels, frozen, blocks = sizes["width"], sizes["freeze_backbone"], []
     for stage, count in enumerate(sizes["blocks"]):
         within = sizes["width"] * 2**stage

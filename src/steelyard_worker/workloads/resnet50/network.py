@@ -1,7 +1,7 @@
 """ResNet-50 (He et al. 2016, arXiv 1512.03385) in canonical form; `residual` has its parts.
 
-`variant` says which convolution of a bottleneck has the stride: "v1.5" the 3x3, "v1" the first 1x1, as in the paper. With
-`freeze_backbone` only the dense layer is trained, and batch norm normalises by its running statistics in training, too.
+`variant` selects the convolution of a bottleneck that has the stride: "v1.5" the 3x3, "v1" the first 1x1, as in the paper. With
+`freeze_backbone` only the dense layer is trained, and batch norm also normalises by its running statistics in training.
 """
 
 from __future__ import annotations

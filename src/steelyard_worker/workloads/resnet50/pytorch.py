@@ -1,4 +1,4 @@
-"""ResNet-50 in PyTorch: `torch.nn` modules named as the canonical tensors are."""
+"""ResNet-50 in PyTorch: `torch.nn` modules with the canonical names."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ INPUTS = ("image",)
 
 
 def build(sizes: dict[str, Any]) -> nn.Module:
-    """Return the network with whatever weights PyTorch gives it."""
+    """Return the network; its weights are loaded later."""
     channels, stages = sizes["width"], []
     for stage, count in enumerate(sizes["blocks"]):
         within, blocks = sizes["width"] * 2**stage, list[nn.Module]()

@@ -1,4 +1,4 @@
-"""ResNet-50 in TensorFlow: functions over variables named as the canonical tensors are; images are NHWC."""
+"""ResNet-50 in TensorFlow: functions over variables with the canonical names; images are NHWC."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ INPUTS = ("image",)
 
 
 def build(sizes: dict[str, Any], variables: Variables) -> Classifier:
-    """Return the network, its variables created in `variables`."""
+    """Return the network; it creates its variables in `variables`."""
     first, blocks = Stem(variables, sizes["channels"], sizes["width"], "imagenet"), []
     channels = sizes["width"]
     for stage, count in enumerate(sizes["blocks"]):

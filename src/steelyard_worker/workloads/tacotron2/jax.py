@@ -1,4 +1,4 @@
-"""Tacotron 2 in JAX: what no frame needs from the one before it is computed outside the decoder's scan."""
+"""Tacotron 2 in JAX: the decoder's scan computes only what depends on the previous frame."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def forward(layers: Layers, sizes: dict[str, Any], batch: Mapping[str, jax.Array
     """Text (N, L), its lengths, mel (N, M, T) -> mel, mel_post (N, M, T), gate (N, T)."""
     memory = _encode(layers, layers.weight("embedding.weight")[batch["text"]], batch["text_length"])
     read = _decode(layers, sizes["prenet"], batch["mel"], memory, batch["text_length"])
-    frames = layers.dense("frame", read).transpose(1, 0, 2)  # (N, T, M), as the postnet's convolutions want them
+    frames = layers.dense("frame", read).transpose(1, 0, 2)  # (N, T, M), for the postnet's convolutions
     refined = frames[:, None]
     for number in range(5):
         refined = _convolved(layers, "postnet", number, refined)
@@ -40,7 +40,7 @@ def _convolved(layers: Layers, part: str, number: int, x: jax.Array) -> jax.Arra
 
 
 def _encode(layers: Layers, x: jax.Array, lengths: jax.Array) -> jax.Array:
-    """Embedded text (N, L, embedding) and lengths -> memory (N, L, embedding), zero beyond the lengths."""
+    """Embedded text (N, L, embedding) and lengths -> memory (N, L, embedding), zero after the lengths."""
     x = x[:, None]
     for number in range(3):
         x = jax.nn.relu(_convolved(layers, "encoder", number, x))
@@ -49,7 +49,7 @@ def _encode(layers: Layers, x: jax.Array, lengths: jax.Array) -> jax.Array:
 
 
 def _decode(layers: Layers, taken: int, mel: jax.Array, memory: jax.Array, lengths: jax.Array) -> jax.Array:
-    """Run the scan over frames: (T, N, H + embedding), the second LSTM's states beside the contexts."""
+    """Run the scan over frames: (T, N, H + embedding), the second LSTM's states concatenated with the contexts."""
     x = jnp.pad(mel.transpose(2, 0, 1)[:-1], ((1, 0), (0, 0), (0, 0)))
     for number in range(2):
         x = jax.nn.relu(x @ layers.weight(f"prenet.dense{number}.weight"))
@@ -71,7 +71,7 @@ def _decode(layers: Layers, taken: int, mel: jax.Array, memory: jax.Array, lengt
     }
 
     def step(affine: Affine, shared: Shared, state: State, at: None) -> tuple[State, tuple[jax.Array, jax.Array]]:
-        del at  # what a frame is given stands in `added`
+        del at  # the inputs of a frame are in `added`
         h1, c1, h2, c2, context, seen = state
         h1, c1 = lstm_cell(affine("lstm1", jnp.concatenate((context, h1), 1)), c1)
         h2, c2 = lstm_cell(affine("lstm2", jnp.concatenate((h1, h2), 1)), c2)
@@ -85,11 +85,11 @@ def _decode(layers: Layers, taken: int, mel: jax.Array, memory: jax.Array, lengt
 def _attention(
     layers: Layers, memory: jax.Array, lengths: jax.Array
 ) -> tuple[Callable[[jax.Array, jax.Array, Shared], tuple[jax.Array, jax.Array]], Shared]:
-    """Return one frame's attention, and what it shares with all frames.
+    """Return a function for one frame's attention, and the tensors that all frames share.
 
     Projected state (N, units), cumulative weights (N, L), shared -> context (N, embedding), the new weights (N, L).
     """
-    # Nothing stands between the location convolution and its dense layer: their product is one narrow convolution.
+    # The location convolution and its dense layer are both linear, so their product is one narrow convolution.
     kernel = layers.weight("attention.location_conv.weight")[:, 0] @ layers.weight("attention.location_dense.weight")
     window, characters = len(kernel), memory.shape[1]
     mask = jnp.where(jnp.arange(characters) < lengths[:, None], 0.0, -1e9).astype(memory.dtype)
@@ -106,7 +106,7 @@ def _attention(
 
 
 def loss(outputs: Mapping[str, jax.Array], batch: Mapping[str, jax.Array]) -> jax.Array:
-    """Squared errors of both spectrograms and the gate's cross-entropy, plain means: padding counts."""
+    """Squared errors of both spectrograms and the gate's cross-entropy, plain means that include padding."""
     target, gate = batch["mel"], outputs["gate"]
     ended = jnp.arange(gate.shape[1]) >= batch["mel_length"][:, None] - 1
     squared = sum(jnp.mean(jnp.square(outputs[name] - target)) for name in ("mel", "mel_post"))

@@ -1,4 +1,4 @@
-"""Tacotron 2 in MXNet: what no frame needs from the one before it is computed outside the decoder's loop."""
+"""Tacotron 2 in MXNet: the decoder's loop computes only what depends on the previous frame."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from steelyard_worker.frameworks.mxnet.recurrent import Bidirectional, named_by_
 class Convolution(HybridBlock):
     """Bias-free convolution of width 5: (N, C, T) -> (N, out, T), as a matrix product over windows.
 
-    oneDNN's gradients of narrow convolutions are in a layout of which MXNet 1.9.1 makes no view, and crashes ("Check failed:
-    !is_view"), also where they are written as convolutions of flat images.
+    oneDNN returns gradients of narrow convolutions in a layout that MXNet 1.9.1 cannot make a view of: it crashes ("Check failed:
+    !is_view"), even if they are written as convolutions of flat images.
     """
 
     def __init__(self, channels: int, out: int, prefix: str) -> None:
@@ -47,7 +47,7 @@ def convolutions(part: str, widths: tuple[int, ...], activations: tuple[str, ...
 
 
 class Decoder(Precise):
-    """Prenet's frames (T, N, P), memory (N, L, E), lengths (N,) -> second LSTM's states beside the contexts, (T, N, H + E)."""
+    """Prenet's frames (T, N, P), memory (N, L, E), lengths (N,) -> the second LSTM's states and the contexts, (T, N, H + E)."""
 
     def __init__(self, sizes: dict[str, Any]) -> None:
         super().__init__(prefix="")
@@ -94,16 +94,16 @@ class Decoder(Precise):
             context, share = self.attend(F, query, seen, *attended)
             return F.concat(h2, context, dim=1), [h1, c1, h2, c2, context, seen + share]
 
-        kept = []
+        outputs = []
         for at in F.SliceChannel(projected, num_outputs=self.frames, axis=0, squeeze_axis=True):
             read, state = step(at, state)
-            kept.append(read)
-        return F.stack(*kept, axis=0)
+            outputs.append(read)
+        return F.stack(*outputs, axis=0)
 
     def prepared(self, F: Any, memory: Any, lengths: Any, weights: dict[str, Any]) -> tuple[Any, ...]:
         """Return memory, keys (N, L, units), the location kernel (units, window), v, and the mask (N, L) as a summand."""
         keys = F.FullyConnected(memory, weights["memory_weight"], no_bias=True, num_hidden=self.units, flatten=False)
-        # Nothing stands between the location convolution and its dense layer: their product is one narrow convolution.
+        # The location convolution and its dense layer are both linear, so their product is one narrow convolution.
         narrow = F.reshape(weights["location_conv_weight"], shape=(0, -3))
         kernel = F.dot(weights["location_dense_weight"], narrow)
         places = F.reshape(F.arange(0, self.characters, dtype=self.dtype), shape=(1, -1))
@@ -167,7 +167,7 @@ class Network(Precise):
 
 
 class Loss(Precise):
-    """Squared errors of both spectrograms and the gate's cross-entropy, plain means: padding counts."""
+    """Squared errors of both spectrograms and the gate's cross-entropy, plain means that include padding."""
 
     def hybrid_forward(self, F: Any, mel: Any, mel_post: Any, gate: Any, target: Any, length: Any) -> Any:
         places = F.expand_dims(F.contrib.arange_like(gate, axis=1), axis=0)
@@ -180,7 +180,7 @@ INPUTS, TARGETS, OUTPUTS = ("text", "text_length", "mel"), ("mel", "mel_length")
 
 
 def build(sizes: dict[str, Any]) -> HybridBlock:
-    """Return the network, its parameters without values yet."""
+    """Return the network; its weights are loaded later."""
     return Network(sizes)
 
 

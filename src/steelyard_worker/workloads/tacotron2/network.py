@@ -1,8 +1,8 @@
 """Tacotron 2's spectrogram network (Shen et al. 2018, arXiv 1712.05884) in canonical form, teacher-forced.
 
-The decoder has TensorFlow's structure as Dai et al. (SCIS 2022) unified it: two stacked LSTMs, then the attention, whose
-context enters the first LSTM one frame later. Everything else is as in NVIDIA's model, without biases before batch norm.
-There is no dropout, the prenet's included: no two frameworks' generators agree.
+The decoder has the structure of the TensorFlow version, as unified by Dai et al. (SCIS 2022): two stacked LSTMs, then the
+attention, whose context enters the first LSTM one frame later. Everything else is as in NVIDIA's model, without biases before
+batch norm. There is no dropout, not even in the prenet, because no two frameworks' random generators agree.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ ENCODER_CONVOLUTIONS = 3
 POSTNET_CONVOLUTIONS = 5
 KERNEL = 5  # of the encoder's and the postnet's convolutions
 PRENET_LAYERS = 2
-# Gains of Glorot's bound for what follows a layer (torch.nn.init.calculate_gain).
+# Gains of Glorot's bound by the activation after a layer (torch.nn.init.calculate_gain).
 RELU, TANH, LINEAR = math.sqrt(2), 5 / 3, 1.0
 
 
 def describe(sizes: dict[str, Any]) -> Network:
     """Sizes: symbols, characters, frames, mels, embedding, prenet, lstm, attention, filters, window, postnet, batch.
 
-    The encoder's LSTM has embedding/2 units a direction; `filters` and `window` (odd) are of the location convolution.
+    The encoder's LSTM has embedding/2 units per direction; `filters` and `window` (odd) belong to the location convolution.
     """
     layers = _Layers(sizes)
     layers.encoder()
@@ -53,7 +53,7 @@ def describe(sizes: dict[str, Any]) -> Network:
 
 
 def predictions(outputs: Batch, batch: Batch) -> Batch:
-    """Return the two mean squared errors together, and the gate's cross-entropy, of every utterance: float64 (N,)."""
+    """Return per utterance the sum of the two mean squared errors, and the gate's cross-entropy: float64 (N,)."""
     target = batch["mel"].astype(np.float64)
     errors = sum(np.mean(np.square(outputs[name] - target), axis=(1, 2)) for name in ("mel", "mel_post"))
     gate = outputs["gate"].astype(np.float64)
@@ -64,7 +64,7 @@ def predictions(outputs: Batch, batch: Batch) -> Batch:
 
 
 def _draw(generator: np.random.Generator, batch: int, sizes: dict[str, Any]) -> Batch:
-    """Every second utterance fills both axes, the others at least half of them; padding is 0."""
+    """Make a batch: every second utterance fills both axes, the others at least half of them; padding is 0."""
     characters, frames = sizes["characters"], sizes["frames"]
     text_length = _lengths(generator, batch, characters)
     mel_length = _lengths(generator, batch, frames)
@@ -82,7 +82,7 @@ def _lengths(generator: np.random.Generator, batch: int, longest: int) -> np.nda
 
 
 class _Layers:
-    """Collect tensors, multiply-accumulates and activations kept for the backward pass of one utterance of full length."""
+    """Collects tensors, multiply-accumulates, and activations stored for the backward pass, of one utterance of full length."""
 
     def __init__(self, sizes: dict[str, Any]) -> None:
         self.parameters: list[Parameter] = []
@@ -137,7 +137,7 @@ class _Layers:
         shape = (out, channels, kernel)
         self.parameters.append(Parameter(f"{name}.weight", shape, "conv1d", f"glorot_uniform:{gain!r}"))
         self.macs += out * channels * kernel * places
-        self.activations += 3 * out * places  # of the convolution, its batch norm and what follows
+        self.activations += 3 * out * places  # of the convolution, its batch norm and its activation
 
     def _dense(self, name: str, features: int, out: int, gain: float, places: int) -> None:
         self.parameters.append(Parameter(f"{name}.weight", (out, features), "dense", f"glorot_uniform:{gain!r}"))

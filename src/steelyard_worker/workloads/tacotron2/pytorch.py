@@ -1,4 +1,4 @@
-"""Tacotron 2 in PyTorch: everything that no frame needs from the one before it is computed outside the decoder's loop."""
+"""Tacotron 2 in PyTorch: the decoder's loop computes only what depends on the previous frame."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Convolutions(nn.Module):
 
 
 class Encoder(Convolutions):
-    """Embedded text (N, embedding, L) and lengths -> memory (N, L, embedding), zero beyond the lengths."""
+    """Embedded text (N, embedding, L) and lengths -> memory (N, L, embedding), zero after the lengths."""
 
     def __init__(self, width: int) -> None:
         super().__init__((width,) * 4, (nn.ReLU(),) * 3)
@@ -77,7 +77,7 @@ class Decoder(nn.Module):
 
 
 class Attention(nn.Module):
-    """Location-sensitive attention; what stays the same from frame to frame is made by `prepare`."""
+    """Location-sensitive attention; `prepare` computes what is the same for all frames."""
 
     def __init__(self, sizes: dict[str, Any]) -> None:
         super().__init__()
@@ -90,7 +90,7 @@ class Attention(nn.Module):
 
     def prepare(self, memory: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return keys (N, L, units), the location kernel (window, units), and the mask (N, L) as a summand."""
-        # Nothing stands between the location convolution and its dense layer: their product is one narrow convolution.
+        # The location convolution and its dense layer are both linear, so their product is one narrow convolution.
         kernel = self.location_dense.weight @ self.location_conv.weight[:, 0]
         outside = torch.arange(memory.shape[1], device=memory.device) >= lengths[:, None]
         return self.memory(memory), kernel.t(), outside.to(memory.dtype) * -1e9
@@ -117,12 +117,12 @@ class Network(nn.Module):
         return {"mel": frames, "mel_post": frames + self.postnet(frames), "gate": self.gate(read)[..., 0].t()}
 
     def _projected(self, mel: Tensor) -> Tensor:
-        """Return what LSTM 1 takes from the frame before, its bias included: (T, N, 4H)."""
+        """Return the part of LSTM 1's gates that comes from the previous frame, with its bias: (T, N, 4H)."""
         x = self.prenet(F.pad(mel[..., :-1], (1, 0)).permute(2, 0, 1))
         return F.linear(x, self.decoder.lstm1.w_ih[:, : x.shape[2]], self.decoder.lstm1.b)
 
     def _decode(self, projected: Tensor, memory: Tensor, lengths: Tensor) -> Tensor:
-        """Run the loop over frames: (T, N, H + embedding), the second LSTM's states beside the contexts."""
+        """Run the loop over frames: (T, N, H + embedding), the second LSTM's states concatenated with the contexts."""
         attention, lstm1, lstm2 = self.attention, self.decoder.lstm1, self.decoder.lstm2
         keys, kernel, mask = attention.prepare(memory, lengths)
         weights = {
@@ -136,12 +136,12 @@ class Network(nn.Module):
         return _loop(torch.compiler.is_compiling(), projected, lstm2.b, state, weights, shared)
 
 
-# Left to itself the compiler unrolls the loop, for hours at full length: it is kept out, and compiles one frame instead.
+# The compiler would unroll the loop, which takes hours at full length, so it is disabled here and compiles one frame instead.
 @torch.compiler.disable
 def _loop(
     compiled: bool, projected: Tensor, b2: Tensor, state: Tensors, weights: dict[str, Tensor], shared: Tensors
 ) -> Tensor:  # fmt: skip
-    """Run the frames over (T, N, 4H): the second LSTM's states beside the contexts, (T, N, H + embedding)."""
+    """Run the frames over (T, N, 4H): the second LSTM's states concatenated with the contexts, (T, N, H + embedding)."""
     frames, read = projected.shape[0], []
     if compiled:
         step = _compiled_step()
@@ -164,7 +164,7 @@ def _compiled_step() -> Callable[..., Tensors]:
 
 
 def _step(at: Tensor, b2: Tensor, state: Tensors, weights: dict[str, Tensor], shared: Tensors) -> Tensors:
-    """One frame with products as autograd differentiates them: LSTM 1 adds `at` (N, 4H), LSTM 2 its bias."""
+    """One frame with products that autograd differentiates: LSTM 1 adds `at` (N, 4H), LSTM 2 its bias."""
     biases = {"lstm1": at, "lstm2": b2, "query": at.new_zeros(())}
     return _frame(state, {name: partial(_affine, weight, biases[name]) for name, weight in weights.items()}, shared)
 
@@ -174,7 +174,7 @@ def _affine(weight: Tensor, added: Tensor, value: Tensor) -> Tensor:
 
 
 def _frame(state: Tensors, products: Mapping[str, Callable[[Tensor], Tensor]], shared: Tensors) -> Tensors:
-    """(h1, c1, h2, c2, context, cumulative weights) -> the next such state."""
+    """Map the state (h1, c1, h2, c2, context, cumulative weights) to the next one."""
     h1, c1, h2, c2, context, cumulative = state
     memory, keys, mask, kernel, v = shared
     h1, c1 = _lstm(products["lstm1"](torch.cat((context, h1), 1)), c1)
@@ -199,7 +199,7 @@ INPUTS = ("text", "text_length", "mel")
 
 
 def build(sizes: dict[str, Any]) -> nn.Module:
-    """Return the network with whatever weights PyTorch gives it."""
+    """Return the network; its weights are loaded later."""
     return Network(sizes)
 
 
@@ -209,7 +209,7 @@ def variables(network: nn.Module) -> dict[str, Tensor]:
 
 
 def loss(outputs: dict[str, Tensor], batch: dict[str, Tensor]) -> Tensor:
-    """Squared errors of both spectrograms and the gate's cross-entropy, plain means: padding counts."""
+    """Squared errors of both spectrograms and the gate's cross-entropy, plain means that include padding."""
     target, gate = batch["mel"], outputs["gate"]
     ended = torch.arange(gate.shape[1], device=gate.device) >= batch["mel_length"][:, None] - 1
     squared = F.mse_loss(outputs["mel"], target) + F.mse_loss(outputs["mel_post"], target)

@@ -1,4 +1,4 @@
-"""Tacotron 2 in TensorFlow: what no frame needs from the one before it is computed outside `tf.while_loop`."""
+"""Tacotron 2 in TensorFlow: the decoder's `tf.while_loop` computes only what depends on the previous frame."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Convolution:
 
 
 class Encoder:
-    """Embedded text (N, L, embedding) and lengths -> memory (N, L, embedding), zero beyond the lengths."""
+    """Embedded text (N, L, embedding) and lengths -> memory (N, L, embedding), zero after the lengths."""
 
     def __init__(self, variables: Variables, width: int) -> None:
         self._layers = [Convolution(variables, "encoder", number, width, width) for number in range(3)]
@@ -67,7 +67,7 @@ class Cell:
 
 
 class Attention:
-    """Location-sensitive attention; what stays the same from frame to frame is made by `prepare`."""
+    """Location-sensitive attention; `prepare` computes what is the same for all frames."""
 
     def __init__(self, variables: Variables, sizes: dict[str, Any]) -> None:
         units, filters = sizes["attention"], sizes["filters"]
@@ -78,12 +78,12 @@ class Attention:
         self._v = variables.new("attention.v.weight", units, 1)
 
     def prepare(self, memory: tf.Tensor, lengths: tf.Tensor) -> tuple[Callable[..., Tensors], Tensors]:
-        """Return one frame's attention, and what it shares with all frames.
+        """Return a function for one frame's attention, and the tensors that all frames share.
 
         Projected state (N, units), cumulative weights (N, L), shared -> context (N, embedding), the new weights (N, L).
         """
         keys = tf.matmul(memory, self._memory)
-        # Nothing stands between the location convolution and its dense layer: their product is one narrow convolution.
+        # The location convolution and its dense layer are both linear, so their product is one narrow convolution.
         kernel = tf.matmul(self._location_conv[:, 0], self._location_dense)[:, None]
         mask = -1e9 * (1 - tf.sequence_mask(lengths, memory.shape[1], memory.dtype))
 
@@ -91,7 +91,7 @@ class Attention:
             memory, keys, kernel, v = shared
             location = tf.nn.conv1d(
                 cumulative[..., None], kernel, 1, "SAME"
-            )  # the window is odd: as much on either side
+            )  # the window is odd, so both sides are equal
             energy = tf.matmul(tf.tanh(query[:, None] + keys + location), v)[..., 0]
             share = tf.nn.softmax(energy + mask)
             return tf.matmul(share[:, None], memory)[:, 0], share
@@ -120,7 +120,7 @@ class Network:
     def __call__(self, text: tf.Tensor, text_length: tf.Tensor, mel: tf.Tensor, training: bool) -> dict[str, tf.Tensor]:
         memory = self._encoder(tf.gather(self._embedding, text), text_length, training)
         read = self._decode(mel, memory, text_length)
-        frames = self._frame(read)  # (N, T, M), as the postnet's convolutions want them
+        frames = self._frame(read)  # (N, T, M), for the postnet's convolutions
         refined = frames[:, None]
         for number, layer in enumerate(self._postnet):
             refined = layer(refined, training) if number == 4 else tf.tanh(layer(refined, training))
@@ -128,7 +128,7 @@ class Network:
         return {**dict(zip(("mel", "mel_post"), both, strict=True)), "gate": self._gate(read)[..., 0]}
 
     def _decode(self, mel: tf.Tensor, memory: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
-        """Run the loop over frames: (N, T, H + embedding), the second LSTM's states beside the contexts."""
+        """Run the loop over frames: (N, T, H + embedding), the second LSTM's states concatenated with the contexts."""
         before = tf.pad(tf.transpose(mel, (2, 0, 1))[:-1], ((1, 0), (0, 0), (0, 0)))
         w_ih, w_hh = self._lstm1.w_ih.value(), self._lstm1.w_hh.value()
         hidden, width, (batch, characters) = w_hh.shape[0], memory.shape[2], memory.shape[:2]
@@ -148,7 +148,7 @@ class Network:
         }
 
         def step(affine: Affine, shared: Tensors, state: Tensors, given: None) -> tuple[Tensors, Tensors]:
-            del given  # what a frame is given stands in `added`
+            del given  # the inputs of a frame are in `added`
             h1, c1, h2, c2, context, seen = state
             h1, c1 = lstm_cell(affine("lstm1", tf.concat((context, h1), 1)), c1)
             h2, c2 = lstm_cell(affine("lstm2", tf.concat((h1, h2), 1)), c2)
@@ -158,20 +158,20 @@ class Network:
         start = tuple(
             tf.zeros((batch, size), mel.dtype) for size in (hidden, hidden, hidden, hidden, width, characters)
         )
-        _, kept = recurrence.loop(step, weights, added, None, shared, start, (hidden, width))
-        return tf.transpose(tf.concat(kept, 2), (1, 0, 2))
+        _, read = recurrence.loop(step, weights, added, None, shared, start, (hidden, width))
+        return tf.transpose(tf.concat(read, 2), (1, 0, 2))
 
 
 INPUTS = ("text", "text_length", "mel")
 
 
 def build(sizes: dict[str, Any], variables: Variables) -> Network:
-    """Return the network, its variables created in `variables`."""
+    """Return the network; it creates its variables in `variables`."""
     return Network(sizes, variables)
 
 
 def loss(outputs: dict[str, tf.Tensor], batch: dict[str, tf.Tensor]) -> tf.Tensor:
-    """Squared errors of both spectrograms and the gate's cross-entropy, plain means: padding counts."""
+    """Squared errors of both spectrograms and the gate's cross-entropy, plain means that include padding."""
     target, gate = batch["mel"], outputs["gate"]
     ended = 1 - tf.sequence_mask(batch["mel_length"] - 1, gate.shape[1], gate.dtype)
     squared = sum(tf.reduce_mean(tf.math.squared_difference(outputs[name], target)) for name in ("mel", "mel_post"))

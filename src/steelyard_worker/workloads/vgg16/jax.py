@@ -17,7 +17,7 @@ CONVOLUTIONS = (2, 2, 3, 3, 3)
 
 
 def forward(layers: Layers, sizes: dict[str, Any], batch: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
-    """The whole network: image (N, H, W, C) -> logits (N, classes); a frozen body's batch norms are in inference mode."""
+    """Run the network: image (N, H, W, C) -> logits (N, classes); batch norms of a frozen body are in inference mode."""
     body = replace(layers, training=False) if sizes["freeze_backbone"] else layers
     x = batch["image"]
     for stage, count in enumerate(CONVOLUTIONS, 1):
@@ -32,7 +32,7 @@ def forward(layers: Layers, sizes: dict[str, Any], batch: Mapping[str, jax.Array
 
 
 def _layer(layers: Layers, stage: str, number: int, x: jax.Array, normed: bool) -> jax.Array:
-    """3x3 convolution with bias, or with batch norm in the bias's place, then ReLU."""
+    """3x3 convolution with bias, or with batch norm instead of the bias, then ReLU."""
     x = layers.conv(f"{stage}.conv{number}", x, stride=1, padding=1, bias=not normed)
     if normed:
         x = layers.batch_norm(f"{stage}.bn{number}", x, epsilon=1e-5, momentum=0.1)

@@ -1,4 +1,4 @@
-"""VGG-16 in MindSpore: cells named as the canonical tensors are."""
+"""VGG-16 in MindSpore: cells with the canonical names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def stage(channels: int, out: int, count: int, normed: bool) -> nn.SequentialCel
     for number in range(1, count + 1):
         cells[f"conv{number}"] = nn.Conv2d(channels, out, 3, 1, pad_mode="pad", padding=1, has_bias=not normed)
         if normed:
-            # The weight of the old statistic (P-01).
+            # `momentum` is the weight of the old statistic here (P-01).
             cells[f"bn{number}"] = nn.BatchNorm2d(out, eps=1e-5, momentum=0.9)
         cells[f"relu{number}"] = nn.ReLU()
         channels = out
@@ -27,7 +27,7 @@ def stage(channels: int, out: int, count: int, normed: bool) -> nn.SequentialCel
 
 
 class Network(nn.Cell):
-    """The whole network: images (N, C, H, W) -> logits (N, classes); a frozen body is left as it is."""
+    """The network: images (N, C, H, W) -> logits (N, classes); a frozen body does not change."""
 
     def __init__(self, sizes: dict[str, Any]) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ INPUTS, TARGETS, OUTPUTS = ("image",), ("label",), ("logits",)
 
 
 def build(sizes: dict[str, Any]) -> nn.Cell:
-    """Return the network with whatever weights MindSpore gives it."""
+    """Return the network; its weights are loaded later."""
     return Network(sizes)
 
 

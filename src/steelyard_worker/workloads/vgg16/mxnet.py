@@ -1,4 +1,4 @@
-"""VGG-16 in MXNet: Gluon blocks whose prefixes make the parameters' names the canonical ones."""
+"""VGG-16 in MXNet: Gluon blocks whose prefixes give the parameters their canonical names."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def stage(number: int, channels: int, count: int, sizes: dict[str, Any]) -> nn.H
 
 
 def build(sizes: dict[str, Any]) -> HybridBlock:
-    """Return the network, its parameters without values yet: images (N, C, H, W) -> logits (N, classes)."""
+    """Return the network, whose weights are loaded later: images (N, C, H, W) -> logits (N, classes)."""
     network, channels, extent = nn.HybridSequential(prefix=""), sizes["channels"], sizes["image"]
     for number, (count, factor) in enumerate(STAGES, 1):
         network.add(stage(number, channels, count, sizes))

@@ -2,8 +2,8 @@
 
 3x3 convolutions with bias, ReLU after each, a 2x2 max pool (rounded down) after each stage; then the image is flattened,
 channels first, into dense layers. With `batch_norm` convolutions have no bias and are followed by batch norm (epsilon 1e-5,
-weight of the new statistic 0.1). `dense` is the width of the two hidden dense layers, 0: there are none. With
-`freeze_backbone` the convolutions are not trained, and their batch norm normalises by its running statistics in training, too.
+weight of the new statistic 0.1). `dense` is the width of the two hidden dense layers; 0 means there are none. With
+`freeze_backbone` the convolutions are not trained, and their batch norm also uses its running statistics in training.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from steelyard_worker.network import Input, Network, Parameter, batch_norm
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# (convolutions, channels in units of the first stage's) of every stage.
+# (number of convolutions, channels as a multiple of the first stage's) of every stage.
 STAGES = ((2, 1), (2, 2), (3, 4), (3, 8), (3, 8))
 DENSE_INITIAL = "normal:0.01"
 
@@ -42,14 +42,14 @@ def describe(sizes: dict[str, Any]) -> Network:
         ]
         macs += out * features
     label = Input("label", (), "int32", high=sizes["classes"])
-    kept = 0 if sizes["freeze_backbone"] else activations
+    stored = 0 if sizes["freeze_backbone"] else activations
     return Network(
-        tuple(parameters), (image, label), macs, kept, predictions=classification.predictions(sizes["classes"])
+        tuple(parameters), (image, label), macs, stored, predictions=classification.predictions(sizes["classes"])
     )
 
 
 def convolutions(sizes: dict[str, Any]) -> Iterator[tuple[str, int, int, int, bool]]:
-    """Yield (stage, number in it, channels in, channels out, whether the stage's pool follows) of the thirteen convolutions."""
+    """Yield (stage, number, channels in, channels out, whether a pool follows) of each of the thirteen convolutions."""
     channels = sizes["channels"]
     for stage, (count, factor) in enumerate(STAGES, 1):
         for number in range(1, count + 1):
@@ -58,7 +58,7 @@ def convolutions(sizes: dict[str, Any]) -> Iterator[tuple[str, int, int, int, bo
 
 
 def dense_layers(sizes: dict[str, Any], features: int) -> Iterator[tuple[str, int, int]]:
-    """Yield (name, features in, out) of the dense layers behind `features` flattened values."""
+    """Yield (name, features in, out) of the dense layers after `features` flattened values."""
     hidden = (("dense1", sizes["dense"]), ("dense2", sizes["dense"])) if sizes["dense"] else ()
     for name, out in (*hidden, ("head", sizes["classes"])):
         yield name, features, out

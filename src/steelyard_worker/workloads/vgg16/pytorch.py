@@ -1,4 +1,4 @@
-"""VGG-16 in PyTorch: `torch.nn` modules named as the canonical tensors are."""
+"""VGG-16 in PyTorch: `torch.nn` modules with the canonical names."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def stage(channels: int, out: int, count: int, normed: bool) -> nn.Sequential:
 
 
 class Network(nn.Module):
-    """The whole network: images (N, C, H, W) -> logits (N, classes).
+    """The network: images (N, C, H, W) -> logits (N, classes).
 
-    A frozen body is left as it is, batch norms in inference mode; autograd then keeps nothing of it.
+    A frozen body does not change, and its batch norms are in inference mode; autograd then stores nothing for it.
     """
 
     def __init__(self, sizes: dict[str, Any]) -> None:
@@ -67,7 +67,7 @@ INPUTS = ("image",)
 
 
 def build(sizes: dict[str, Any]) -> nn.Module:
-    """Return the network with whatever weights PyTorch gives it."""
+    """Return the network; its weights are loaded later."""
     return Network(sizes)
 
 

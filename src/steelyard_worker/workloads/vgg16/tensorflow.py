@@ -1,4 +1,4 @@
-"""VGG-16 in TensorFlow: functions over variables named as the canonical tensors are; images are NHWC."""
+"""VGG-16 in TensorFlow: functions over variables with the canonical names; images are NHWC."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STAGES = ((2, 1), (2, 2), (3, 4), (3, 8), (3, 8))
 
 
 class Layer:
-    """3x3 convolution with bias, or with batch norm in the bias's place, then ReLU."""
+    """3x3 convolution with bias, or with batch norm instead of the bias, then ReLU."""
 
     def __init__(self, variables: Variables, stage: str, number: int, channels: int, out: int, normed: bool) -> None:
         self._conv = Convolution(variables, f"{stage}.conv{number}", channels, out, 3, 1, 1, bias=not normed)
@@ -25,7 +25,7 @@ class Layer:
 
 
 class Network:
-    """The whole network: images (N, H, W, C) -> logits (N, classes); a frozen body's batch norms are in inference mode."""
+    """The network: images (N, H, W, C) -> logits (N, classes); batch norms of a frozen body are in inference mode."""
 
     def __init__(self, sizes: dict[str, Any], variables: Variables) -> None:
         channels, extent, self._frozen = sizes["channels"], sizes["image"], sizes["freeze_backbone"]
@@ -60,7 +60,7 @@ INPUTS = ("image",)
 
 
 def build(sizes: dict[str, Any], variables: Variables) -> Network:
-    """Return the network, its variables created in `variables`."""
+    """Return the network; it creates its variables in `variables`."""
     return Network(sizes, variables)
 
 

@@ -67,7 +67,8 @@ def test_every_combination_of_knobs_is_there_once(options: Options) -> None:
         return
     steps, noises = ({*text.partition("=")[2].split(",")} for text in options.knobs)
     for group in plan.groups:
-        found = [tuple(case.settings.knobs.values()) for case in group.cases if case.framework == "fake"]
+        knobs = [case.settings.knobs for case in group.cases if case.framework == "fake"]
+        found = [(each["step_us"], each["noise"]) for each in knobs]
         assert not found or sorted(found) == sorted(itertools.product(map(int, steps), map(float, noises)))
 
 
@@ -160,14 +161,14 @@ def test_titles_and_file_names_tell_cells_apart() -> None:
 
 def test_a_long_name_of_many_knobs_is_cut_and_stays_unique() -> None:
     case = recorded_trials.case()
-    pair = [Variant("g:p", "fake/" + "x" * 300 + end, "Fake", replace(case, seed=int(end))) for end in ("1", "2")]
+    pair = [Variant("g:p", "fake/" + "x" * 300 + end, "Fake", "", replace(case, seed=int(end))) for end in ("1", "2")]
     names = {each.file_name for each in pair}
     assert len(names) == 2
     assert all(len(name) < 150 for name in names)
 
 
 def test_whatever_varies_inside_a_group_is_in_names_and_titles() -> None:
-    facts = {"fake": FrameworkFacts("Fake", "scripted")}
+    facts = {"fake": FrameworkFacts("Fake", "scripted", {})}
     case = recorded_trials.case()
     changes = {
         "batch 32": replace(case, sizes={**case.sizes, "batch": 32}),
@@ -213,5 +214,5 @@ def test_titles_are_as_short_as_they_can_be() -> None:
 def test_a_mode_that_is_not_the_default_is_part_of_the_title() -> None:
     case = recorded_trials.case()
     other = replace(case, settings=replace(case.settings, mode="other"))
-    found = names.variants("g", [case, other], {"fake": FrameworkFacts("Fake", "scripted")})
+    found = names.variants("g", [case, other], {"fake": FrameworkFacts("Fake", "scripted", {})})
     assert [each.title for each in found] == ["Fake", "Fake, other"]

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from mxnet.nd import NDArray
 
     from steelyard_worker.batches import Batch
+    from steelyard_worker.case import Optimizer, Settings
     from steelyard_worker.frameworks.base import Array
     from steelyard_worker.network import Network
-    from steelyard_worker.protocol import Optimizer, Settings
 
 
 class Objective(gluon.HybridBlock):
@@ -41,16 +41,40 @@ class Objective(gluon.HybridBlock):
         super()._build_cache(*arguments)
 
 
+class Probe(gluon.HybridBlock):
+    """One parameter, times 1 where MXNet builds a graph of this block and times 0 where it runs operator by operator."""
+
+    def __init__(self, precision: str) -> None:
+        super().__init__(prefix="")
+        self.weight = self.params.get("weight", shape=(1,))
+        self.cast(precision)
+
+    def hybrid_forward(self, F: Any, x: Any, weight: Any) -> Any:
+        return x * weight * float(F is mx.sym)
+
+
+def context_of(settings: Settings) -> mx.Context:
+    """Return the device of the run."""
+    return mx.gpu() if settings.device == "cuda" else mx.cpu()
+
+
+def hybridized(block: gluon.HybridBlock, settings: Settings) -> gluon.HybridBlock:
+    """Return the block as the mode runs it."""
+    if settings.mode == "hybridized":
+        block.hybridize(static_alloc=True, static_shape=True)
+    return block
+
+
 class Trainer:
-    """What the worker drives; everything between `put` and `losses` is queued on MXNet's engine, not waited for."""
+    """One network with its update rule; everything between `put` and `losses` is queued on MXNet's engine."""
 
     def __init__(
         self, settings: Settings, implementation: ModuleType, sizes: dict[str, Any], network: Network,
         weights: Mapping[str, Array], optimizer: Optimizer,
     ) -> None:  # fmt: skip
-        self._context = mx.gpu() if settings.device == "cuda" else mx.cpu()
+        self._context = context_of(settings)
         self._dtype = np.dtype(settings.precision)
-        self._order, self._names = (*implementation.INPUTS, *implementation.TARGETS), implementation.OUTPUTS
+        self._order, self._outputs = (*implementation.INPUTS, *implementation.TARGETS), implementation.OUTPUTS
         block, loss = implementation.build(sizes), implementation.loss()
         block.cast(settings.precision)
         loss.cast(settings.precision)
@@ -63,15 +87,13 @@ class Trainer:
             self._named[name].grad_req = "null"
         shapes = {i.name: (sizes["batch"], *i.shape) for i in network.inputs if i.name in implementation.INPUTS}
         self._statistics = RunningStatistics(self._named, layers.batch_norms(block, shapes))
-        self.objective = Objective(block, loss, len(implementation.INPUTS))
-        if settings.mode == "hybridized":
-            self.objective.hybridize(static_alloc=True, static_shape=True)
+        self.objective = hybridized(Objective(block, loss, len(implementation.INPUTS)), settings)
         self.rule = optimizers.update_rule(optimizer, self._trained)
         self.latest: NDArray | None = None
 
     @property
     def graphs(self) -> int:
-        """Graphs built so far: one for a hybridized trainer, none for an imperative one."""
+        """Number of graphs built so far: one for a hybridized trainer, none for an imperative one."""
         return self.objective.graphs
 
     def put(self, batch: Batch) -> tuple[NDArray, ...]:
@@ -83,17 +105,17 @@ class Trainer:
         return nd.array(array, self._context, dtype)
 
     def step(self, batch: tuple[NDArray, ...]) -> NDArray:
-        """Forward, backward, update; the loss is not waited for. Batch-norm statistics move in backward (P-04)."""
+        """Queue forward, backward and update; batch-norm statistics change in backward (P-04)."""
         with autograd.record():
             loss = self.objective(*batch)[0]
         loss.backward()
-        self.rule.step(1)  # the loss is a mean already (P-45)
+        self.rule.step(1)  # divide by 1: the loss is already a mean (P-45)
         self._statistics.advance()
         self.latest = loss
         return loss
 
     def synchronise(self) -> None:
-        """Wait for everything queued on the engine; an error of an earlier operator surfaces here."""
+        """Wait for everything queued on the engine; errors of earlier operators are raised here."""
         nd.waitall()
 
     def losses(self, handles: list[NDArray]) -> Array:
@@ -109,15 +131,15 @@ class Trainer:
         return self._canonical(outputs), float(loss.asscalar()), gradients
 
     def outputs(self, batch: tuple[NDArray, ...]) -> dict[str, Array]:
-        """Forward in inference mode, with the canonical running statistics in place of MXNet's own."""
+        """Forward in inference mode, with the canonical running statistics instead of MXNet's own."""
         with self._statistics.in_place():
             return self._canonical(self.objective(*batch)[1:])
 
     def _canonical(self, outputs: Sequence[NDArray]) -> dict[str, Array]:
-        names = self._names[: len(outputs)]  # the last ones may be of heads that only some presets have
+        names = self._outputs[: len(outputs)]  # the last names may belong to heads that only some presets have
         return dict(zip(names, (output.asnumpy() for output in outputs), strict=True))
 
     def state(self) -> dict[str, Array]:
-        """Parameters and batch-norm statistics; MXNet's layouts are the canonical ones."""
+        """Return parameters and batch-norm statistics; MXNet's layouts are the canonical ones."""
         found = {name: parameter.data().asnumpy() for name, parameter in self._named.items()}
         return found | self._statistics.canonical()

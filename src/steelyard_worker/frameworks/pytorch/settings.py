@@ -1,0 +1,70 @@
+"""Settings of the PyTorch process: how they are applied, and what PyTorch makes of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+from steelyard_worker.protocol import Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from steelyard_worker.case import Settings
+
+MODES = ("eager", "compiled")
+DTYPES = {"float32": torch.float32, "float64": torch.float64}
+LAYOUTS = {"channels-last": torch.channels_last, "channels-first": torch.contiguous_format}
+
+
+def apply(settings: Settings) -> None:
+    """Set threads, TensorFloat-32 and determinism; refuse a device or a mode that PyTorch does not have here."""
+    if settings.device == "cuda" and not torch.cuda.is_available():
+        raise Refusal(
+            "unsupported", "PyTorch finds no CUDA device on this machine (torch.cuda.is_available() is False)."
+        )
+    if settings.mode not in MODES:
+        raise Refusal("unsupported", f"PyTorch has no mode {settings.mode!r}; modes: {', '.join(MODES)}.")
+    if settings.threads:
+        torch.set_num_threads(settings.threads)
+    tf32 = bool(settings.knobs["tf32"])
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = tf32
+    torch.use_deterministic_algorithms(settings.deterministic)
+
+
+def placed(module: nn.Module, settings: Settings) -> nn.Module:
+    """Move a module to the device, in the precision and the memory format of the run."""
+    module = module.to(torch.device(settings.device), DTYPES[settings.precision])
+    return module.to(memory_format=LAYOUTS[settings.knobs["layout"]])
+
+
+def wrapped(function: Callable[..., Any], settings: Settings) -> Callable[..., Any]:
+    """Return the function as the mode runs it."""
+    return torch.compile(function) if settings.mode == "compiled" else function
+
+
+def read_back(settings: Settings) -> dict[str, Any]:
+    """Return the settings as PyTorch has them.
+
+    Device, precision and memory format are those of a convolution's weight and the mode is that of a function, both made as
+    the network and its training step are.
+    """
+    weight = placed(nn.Conv2d(2, 2, 3, bias=False), settings).weight
+    channels_last = weight.is_contiguous(memory_format=torch.channels_last)
+    return {
+        "mode": _mode(settings),
+        "device": weight.device.type,
+        "threads": torch.get_num_threads(),
+        "interop_threads": torch.get_num_interop_threads(),
+        "precision": str(weight.dtype).removeprefix("torch."),
+        "deterministic": torch.are_deterministic_algorithms_enabled(),
+        "tf32": torch.backends.cudnn.allow_tf32 or torch.backends.cuda.matmul.allow_tf32,
+        "layout": "channels-last" if channels_last else "channels-first",
+    }
+
+
+def _mode(settings: Settings) -> str:
+    """Ask within a function whether it is being compiled; it holds no operation, so nothing is generated for it."""
+    return "compiled" if wrapped(lambda: torch.compiler.is_compiling(), settings)() else "eager"

@@ -1,0 +1,73 @@
+"""Find out which formulations TensorFlow really traces, from the operations of small graphs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+from steelyard_worker.case import Optimizer
+from steelyard_worker.frameworks.tensorflow import optimizers
+from steelyard_worker.frameworks.tensorflow.layers import Convolution
+from steelyard_worker.frameworks.tensorflow.recurrent import Lstm
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from steelyard_worker.frameworks.tensorflow.layers import Variables
+
+
+def convolution(new: Callable[[], Variables], requested: str) -> str:
+    """Return the value of the knob `convolution` that small graphs show; `new` makes the variables of a network.
+
+    Images of 8 and of 2 pixels a side: with XLA, `auto` computes the second, on which XLA is slow, in another way.
+    """
+    library = []
+    for size in (8, 2):
+        variables = new()
+        layer = Convolution(variables, "c", 2, 2, 3, 1, 1)
+        library.append("Conv2D" in _operations(layer, (1, size, size, 2), variables.dtype))
+    automatic = [True, new().convolution != "xla"]
+    shown = {"library": [True, True], "matmul": [False, False], "auto": automatic}
+    return next((name for name in (requested, *shown) if shown.get(name) == library), "unknown")
+
+
+def recurrence(new: Callable[[], Variables], requested: str) -> str:
+    """Return the value of the knob `recurrence` that small graphs show.
+
+    Layers of two and of four units per sample: `auto` computes them in different ways.
+    """
+    few, many = (_formulation(new(), units) for units in (2, 4))
+    if requested == "auto" and (few, many) == (new().recurrence.small, "deferred"):
+        return "auto"
+    return few if few == many else "unknown"
+
+
+def _formulation(variables: Variables, units: int) -> str:
+    """Return how a layer runs, by what its loop stores and multiplies at every step."""
+    lstm = Lstm(variables, "l", units, units)
+    operations = _operations(lambda x: lstm.every(x, backward=False), (3, 1, units), variables.dtype, inside_loops=True)
+    # "deferred" stores not only the states but also what the matrices are multiplied with.
+    if operations.count("TensorListSetItem") > 1:
+        return "deferred"
+    return {2: "loop", 1: "hoisted"}.get(operations.count("MatMul"), "unknown")
+
+
+def update(new: Callable[[], Variables], requested: str) -> str:
+    """Return the value of the knob `update` that the graph of a native rule shows."""
+    variables = new()
+    variables.new("p", 1)
+    rule = optimizers.update_rule(Optimizer("sgd", 0.1, momentum=0.9), variables.named, requested)
+    operations = _operations(lambda gradient: rule([gradient]), (1,), variables.dtype)
+    return "fused" if "ResourceApplyMomentum" in operations else "keras"
+
+
+def _operations(
+    function: Callable[[tf.Tensor], Any], shape: tuple[int, ...], dtype: tf.DType, *, inside_loops: bool = False
+) -> list[str]:  # fmt: skip
+    """Return the type of every operation that a function traces, or of those inside its loops only."""
+    traced = tf.function(function, autograph=False).get_concrete_function(tf.TensorSpec(shape, dtype))
+    graph = traced.graph.as_graph_def()
+    if not inside_loops:
+        return [node.op for node in graph.node]
+    return [node.op for body in graph.library.function for node in body.node_def]

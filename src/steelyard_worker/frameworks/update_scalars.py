@@ -1,0 +1,41 @@
+"""Numbers of an update rule that are computed on the host, the same way for every framework."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from steelyard_worker.case import Optimizer
+
+
+class StepScalars(NamedTuple):
+    """What changes from step to step: 1 - beta1^t, 1 - beta2^t, and the step size of the epsilon-hat form."""
+
+    first: float
+    second: float
+    rate: float
+
+
+def of_step(spec: Optimizer, t: int) -> StepScalars:
+    """Return the scalars of step `t`, counted from 1, in the precision that the rule declares."""
+    first, second = spec.corrections(t)
+    return StepScalars(first, second, spec.learning_rate * math.sqrt(second) / first)
+
+
+def decay_of(spec: Optimizer, name: str) -> float:
+    """Return the weight decay of one tensor: 0 unless the rule lists the tensor."""
+    return spec.weight_decay if name in spec.decay else 0.0
+
+
+def adam_constants(spec: Optimizer, dtype: Any = np.float32) -> tuple[float, float]:
+    """Return the learning rate and epsilon with which a fused Adam kernel computes exactly the declared epsilon-hat form.
+
+    Such kernels compute 1 - beta in the precision of the tensors (P-41). In float32 and for beta = 0.999 the second moment
+    comes out 1.3e-5 too small, so every step would be 6e-6 too long: a hundred roundings. Both moments are linear in these
+    weights, so a learning rate and an epsilon changed by as little cancel it. In float64 nothing changes.
+    """
+    first, second = (float(dtype(1) - dtype(beta)) / (1 - beta) for beta in (spec.beta1, spec.beta2))
+    return spec.learning_rate * math.sqrt(second) / first, spec.epsilon * math.sqrt(second)
