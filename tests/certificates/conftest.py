@@ -1,4 +1,4 @@
-"""Interpreters that hold a framework, a cache of its own for every session, and certify jobs on small synthetic data."""
+"""Interpreters that hold a framework, a cache of their own for every module, and certify jobs on small synthetic data."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ def interpreter(environment: Callable[[str], Path]) -> Callable[[str], Path]:
     return environment
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def _cache_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Only for the tests of this folder: the setting must not reach those that run after them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("STEELYARD_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield

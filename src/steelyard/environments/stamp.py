@@ -17,7 +17,7 @@ def stamp(folder: Path) -> str:
     Byte-code caches do not count: Python writes them whenever it likes.
     """
     # Without pyvenv.cfg the interpreter would be the base one, and find other packages.
-    settings = _file_facts(folder / "pyvenv.cfg")
+    settings = _file_facts((folder / "pyvenv.cfg").resolve())
     return stamp_of(python_in(folder), map(str, site_folders(folder)), settings)
 
 
