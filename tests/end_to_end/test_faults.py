@@ -108,7 +108,7 @@ def test_an_interpreter_that_vanishes_in_the_middle_is_named(
     env = {
         "STEELYARD_RUNS": str(home),
         "STEELYARD_CACHE": str(cache),
-        "PYTHONPATH": str(Path(trials.__file__).parent.parent),
+        "PYTHONPATH": str(Path(trials.__file__).parents[2]),
     }
     command = [
         str(python),
