@@ -33,6 +33,16 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def framework_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache of this session's own, except that the framework environments are those of the user's cache."""
+    folder = tmp_path_factory.mktemp("framework-cache")
+    environments = USERS_CACHE / "environments"
+    environments.mkdir(parents=True, exist_ok=True)
+    (folder / "environments").symlink_to(environments, target_is_directory=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
 def command() -> list[str]:
     """The command line's own beginning."""
     return [sys.executable, "-m", "steelyard"]

@@ -1,4 +1,4 @@
-"""The interpreters of the frameworks, and an empty cache for each test session."""
+"""The interpreters of the frameworks, and an empty cache for each module."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ def interpreter(environment: Callable[[str], Path]) -> Callable[[str], Path]:
     return environment
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def _empty_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Only for the tests of this folder: the setting must not reach those that run after them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("STEELYARD_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import subprocess
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from threading import Lock, Semaphore
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,18 +18,21 @@ import tomllib
 from steelyard.catalog import frameworks
 from steelyard.certificates.conclusion import conclude, next_tasks
 from steelyard.certificates.plan import plan_certification
-from steelyard.measure import launch
+from steelyard.environments import clean_environ
+from steelyard_worker import protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from steelyard.certificates.plan import Candidate, CertificationPlan, Task
     from steelyard.certificates.record import Certificate
+    from steelyard_worker.protocol import Job
 
 pytestmark = pytest.mark.conformance
 
 AT_ONCE = 2
 REFERENCE = "pytorch"
+FORK_SERVER = Path(__file__).parent / "fork_server.py"
 TABLES = sorted((Path(__file__).parent / "mutants").glob("*.toml"))
 
 
@@ -82,20 +88,49 @@ def mutate(worker: Path, mutant: Mutant) -> None:
         path = worker / name
         source = path.read_text(encoding="utf-8")
         assert source.count(text) == 1, (
-            f"{mutant.name}: {name} holds {text!r} {source.count(text)} times; mend the mutant"
+            f"{mutant.name}: {name} holds {text!r} {source.count(text)} times; correct the mutant"
         )
         path.write_text(source.replace(text, replacement), encoding="utf-8")
 
 
-def run(task: Task, python: Path, worker: Path = frameworks.WORKER) -> None:
-    launch.launch(task.job, python, lambda event: None, launch.Guard(), worker)
+class Server:
+    """One framework, imported once: `run` has a job done in a fork of that process. Its log lies in `folder`."""
+
+    def __init__(self, framework: str, python: Path, folder: Path, cores: Semaphore) -> None:
+        self._lock, self._cores = Lock(), cores
+        # NumPy's thread pool would be forked, too.
+        environ = clean_environ(python) | {"OPENBLAS_NUM_THREADS": "1"}
+        self._log = folder / f"{framework}.log"
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [str(python), "-I", str(FORK_SERVER), framework], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                stderr=log, env=environ, cwd=folder, text=True,
+            )  # fmt: skip
+
+    def run(self, job: Job, worker: Path = frameworks.WORKER) -> None:
+        """Run one job to its end; what it did is in its folder, as after `launch.launch`."""
+        Path(job.folder).mkdir(parents=True)
+        request = json.dumps([str(worker), protocol.to_line(job)])
+        with self._lock, self._cores:
+            assert self._process.stdin
+            assert self._process.stdout
+            print(request, file=self._process.stdin, flush=True)
+            code = self._process.stdout.readline()
+        assert code, f"The fork server ended: {self._log.read_text(encoding='utf-8')[-2000:]}"
+
+    def close(self) -> None:
+        """End the process; it may not have been used."""
+        self._process.communicate()
 
 
 class Bench:
-    """Runs mutants two at a time, and each reference once."""
+    """Runs the mutants of every framework one after the other, two frameworks at a time, and each reference once."""
 
-    def __init__(self, folder: Path, interpreter: Callable[[str], Path], pool: ThreadPoolExecutor) -> None:
-        self._folder, self._interpreter, self._pool = folder, interpreter, pool
+    def __init__(self, folder: Path, interpreter: Callable[[str], Path]) -> None:
+        self._folder, self._interpreter = folder, interpreter
+        self._cores = Semaphore(AT_ONCE)
+        self._servers: dict[str, Server] = {}
+        self._queues: dict[str, ThreadPoolExecutor] = {}
         self._references: dict[str, tuple[Path, Future[None]]] = {}
         self.certificates: dict[Mutant, Future[Certificate]] = {}
 
@@ -104,30 +139,45 @@ class Bench:
         found = subjects.candidate(
             mutant.framework, mutant.workload, mutant.preset, folder, mutant.optimizer, seed=mutant.seed
         )
-        job = replace(found.job, settings=replace(found.job.settings, knobs=mutant.knobs))
+        settings = replace(found.job.case.settings, knobs=found.job.case.settings.knobs | mutant.knobs)
+        job = replace(found.job, case=replace(found.job.case, settings=settings))
         found = replace(found, job=job, has_float64="float64" in frameworks.framework(mutant.framework).precisions)
         shared, ready = self._reference(f"{mutant.group} {sorted(found.declared.items())}", found)
         plan = plan_certification(found, [subjects.installation(REFERENCE)], shared)
-        python = self._interpreter(mutant.framework)
-        self.certificates[mutant] = self._pool.submit(self._certify, plan, mutant, python, folder, ready)
+        server = self._server(mutant.framework)
+        self.certificates[mutant] = self._queues[mutant.framework].submit(
+            self._certify, plan, mutant, server, folder, ready
+        )
+
+    def close(self) -> None:
+        for queue in self._queues.values():
+            queue.shutdown(cancel_futures=True)
+        for server in self._servers.values():
+            server.close()
+
+    def _server(self, framework: str) -> Server:
+        if framework not in self._servers:
+            self._servers[framework] = Server(framework, self._interpreter(framework), self._folder, self._cores)
+            self._queues[framework] = ThreadPoolExecutor(1)
+        return self._servers[framework]
 
     def _reference(self, form: str, found: Candidate) -> tuple[Path, Future[None]]:
         if form not in self._references:
             shared = self._folder / "references" / str(len(self._references))
             task = plan_certification(found, [subjects.installation(REFERENCE)], shared).reference_tasks[0]
-            self._references[form] = shared, self._pool.submit(run, task, self._interpreter(REFERENCE))
+            server = self._server(REFERENCE)
+            self._references[form] = shared, self._queues[REFERENCE].submit(server.run, task.job)
         return self._references[form]
 
     def _certify(
-        self, plan: CertificationPlan, mutant: Mutant, python: Path, folder: Path, ready: Future[None]
+        self, plan: CertificationPlan, mutant: Mutant, server: Server, folder: Path, ready: Future[None]
     ) -> Certificate:
         """Run the mutated worker and conclude; the reference was submitted earlier, so that waiting for it ends."""
         worker = copy_worker(folder)
         mutate(worker, mutant)
 
         def run_mutated(task: Task) -> None:
-            changed = replace(task.job, workload_folder=str(worker / "workloads" / mutant.workload))
-            run(replace(task, job=changed), python, worker)
+            server.run(replace(task.job, workload_folder=str(worker / "workloads" / mutant.workload)), worker)
 
         run_mutated(plan.candidate_task)
         ready.result()
@@ -136,7 +186,7 @@ class Bench:
                 if Path(task.job.folder).is_relative_to(folder):
                     run_mutated(task)
                 else:
-                    run(task, self._interpreter(REFERENCE))
+                    self._servers[REFERENCE].run(task.job)
         return conclude(plan)
 
 
@@ -147,11 +197,13 @@ def bench(
     chosen = [
         item.callspec.params["mutant"] for item in request.session.items if "bench" in getattr(item, "fixturenames", ())
     ]
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        found = Bench(tmp_path_factory.mktemp("mutants"), interpreter, pool)
+    found = Bench(tmp_path_factory.mktemp("mutants"), interpreter)
+    try:
         for mutant in chosen:
             found.submit(mutant)
         yield found
+    finally:
+        found.close()
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: f"{m.workload}: {m.name}")

@@ -69,14 +69,24 @@ def check_running_variance_is_unbiased():
 def check_reading_a_result_waits_for_it():
     a = Tensor(np.random.default_rng(1).standard_normal((1500, 1500)).astype(np.float32))
     ops.matmul(a, a).asnumpy()
-    begin = time.perf_counter()
-    product = ops.matmul(a, a)
-    for _ in range(4):
-        product = ops.matmul(product, a)
-    returned = time.perf_counter() - begin
-    product.asnumpy()
-    finished = time.perf_counter() - begin
-    assert finished > 2 * returned, (returned, finished)
+
+    def intervals():
+        begin = time.perf_counter()
+        product = ops.matmul(a, a)
+        for _ in range(4):
+            product = ops.matmul(product, a)
+        returned = time.perf_counter() - begin
+        product.asnumpy()
+        return returned, time.perf_counter() - begin
+
+    # On a busy machine this thread may have to wait for a core at any moment; once without that shows it.
+    tried = []
+    for _ in range(5):
+        returned, finished = intervals()
+        if finished > 2 * returned:
+            return
+        tried.append((returned, finished))
+    raise AssertionError(tried)
 
 
 def check_ctc_agrees_with_counting_all_paths():

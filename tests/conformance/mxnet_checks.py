@@ -98,14 +98,24 @@ def check_repeated_and_absent_embedding_rows_are_updated_once():
 def check_a_call_returns_before_its_work_is_done_and_waitall_waits():
     a = nd.random.normal(shape=(1500, 1500))
     nd.waitall()
-    begin = time.perf_counter()
-    product = a
+
+    def intervals():
+        begin = time.perf_counter()
+        product = a
+        for _ in range(5):
+            product = nd.dot(product, a)
+        returned = time.perf_counter() - begin
+        mx.nd.waitall()
+        return returned, time.perf_counter() - begin
+
+    # On a busy machine this thread may have to wait for a core at any moment; once without that shows it.
+    tried = []
     for _ in range(5):
-        product = nd.dot(product, a)
-    returned = time.perf_counter() - begin
-    mx.nd.waitall()
-    finished = time.perf_counter() - begin
-    assert finished > 5 * returned, (returned, finished)
+        returned, finished = intervals()
+        if finished > 5 * returned:
+            return
+        tried.append((returned, finished))
+    raise AssertionError(tried)
 
 
 def check_ctc_agrees_with_counting_all_paths():

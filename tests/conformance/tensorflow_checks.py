@@ -265,18 +265,27 @@ def check_synchronise_waits_for_work_that_was_only_issued():
     trained, x = embedding_trainer("fused", "graph"), tf.ones((512, 512))
     work(x)
     tf.config.experimental.set_synchronous_execution(False)
-    try:
+
+    def intervals():
         began = time.perf_counter()
         found = work(x)
         issued = time.perf_counter()
         trained.synchronise()
         waited = time.perf_counter()
         found.numpy()
-        read = time.perf_counter()
+        return issued - began, waited - began, time.perf_counter() - waited
+
+    try:
+        # On a busy machine this thread may have to wait for a core at any moment; once without that shows it.
+        tried = []
+        for _ in range(5):
+            issuing, both, reading = intervals()
+            if issuing < both / 5 and reading < both / 5:
+                return
+            tried.append((issuing, both, reading))
     finally:
         tf.config.experimental.set_synchronous_execution(True)
-    assert issued - began < (waited - began) / 5, "issuing alone took as long as issuing and waiting"
-    assert read - waited < (waited - began) / 5, (read - waited, waited - began)
+    raise AssertionError(tried)
 
 
 def check_ctc_agrees_with_counting_all_paths():

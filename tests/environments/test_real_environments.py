@@ -70,10 +70,10 @@ def test_a_real_environment_is_created_reused_damaged_and_rebuilt(events: Events
     environment = ensure(spec, events.report)
     assert environment.version.partition("+")[0] == spec.version
     assert environment.folder
-    began = time.perf_counter()
-    ensure(spec, events.report)
-    # 0.06 s on a quiet machine; an import of the framework would take seconds.
-    assert time.perf_counter() - began < 1.0
+    again = Events([])
+    ensure(spec, again.report)
+    # Verifying would import the framework, which takes seconds.
+    assert again.stages == ["checking", "ready"]
     library = max(site_folders(environment.folder)[0].glob("*/*.so*"), key=lambda path: path.stat().st_size)
     library.unlink()
     ensure(spec, events.report)

@@ -1,6 +1,6 @@
 """Labels of step-time series: the four classes, the position of a change, and what does not count as a change."""
 
-from time import perf_counter
+from time import process_time
 
 import numpy as np
 import pytest
@@ -112,7 +112,8 @@ def test_a_scale_changes_no_label() -> None:
 
 
 def test_a_million_samples_are_labelled_within_half_a_second() -> None:
+    """Processor time: the elapsed time on a busy machine says little about the code."""
     samples = noisy(np.ones(1_000_000))
-    start = perf_counter()
+    start = process_time()
     assert series_label(samples).label == "flat"
-    assert perf_counter() - start < 0.5
+    assert process_time() - start < 0.5

@@ -1,6 +1,6 @@
 """Summaries of one process, and the noise floor, checked against hand calculations."""
 
-from time import perf_counter
+from time import process_time
 
 import numpy as np
 import pytest
@@ -34,12 +34,13 @@ def test_a_series_that_is_not_one_of_positive_times_is_refused(samples: list[flo
 
 
 def test_a_million_samples_are_summarised_well_under_a_fifth_of_a_second() -> None:
+    """Processor time: the elapsed time on a busy machine says little about the code."""
     samples = np.random.default_rng(1).lognormal(0, 0.02, 1_000_000) * 1e6
     best = 1.0
     for _ in range(3):
-        start = perf_counter()
+        start = process_time()
         summarise(samples)
-        best = min(best, perf_counter() - start)
+        best = min(best, process_time() - start)
     assert best < 0.2
 
 

@@ -1,0 +1,87 @@
+"""Runs in a framework's interpreter: import the framework once, then run every job of standard input in a fork of its own.
+
+Each line names a copied worker package and a Job. The fork has its own memory, so one job cannot affect the next: it adopts the
+copied package and runs it as `steelyard_worker/__main__.py` does. For each job one line is written: the exit code of its process.
+"""
+
+import gc
+import importlib
+import importlib.util
+import json
+import os
+import signal
+import sys
+import traceback
+from pathlib import Path
+
+# What is imported before the forks. PyTorch's adapter makes it import its compiler's settings, which takes longer than PyTorch itself.
+# MXNet reads its settings from the environment when it is imported, so it is imported in each fork.
+IMPORTS = {
+    "pytorch": ("torch", "torch.utils.data", "torch._inductor.config"),
+    "jax": ("jax", "jax.numpy", "optax"),
+    "tensorflow": ("tensorflow",),
+    "mindspore": ("mindspore", "mindspore.dataset"),
+}
+LIMIT_S = 600  # a job that takes longer is killed
+CRASHED = 1
+
+
+def adopt(folder):
+    """Make a folder importable as `steelyard_worker`."""
+    spec = importlib.util.spec_from_file_location(
+        "steelyard_worker", folder / "__init__.py", submodule_search_locations=[str(folder)]
+    )
+    package = importlib.util.module_from_spec(spec)
+    sys.modules["steelyard_worker"] = package
+    spec.loader.exec_module(package)
+
+
+def run(worker, line):
+    """Run one job in this process, which ends with it."""
+    code = CRASHED
+    try:
+        signal.alarm(LIMIT_S)
+        os.chdir(json.loads(line)["folder"])
+        log = os.open("output.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        adopt(worker)
+        from steelyard_worker.trial import main
+
+        code = main(line)
+        strangers = [
+            name
+            for name, module in sys.modules.items()
+            if name.startswith("steelyard_worker") and not Path(module.__file__).is_relative_to(worker)
+        ]
+        assert not strangers, f"{strangers} were not imported from {worker}."
+    except BaseException:
+        traceback.print_exc()
+        code = CRASHED
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def serve(framework):
+    """Import the framework, then run job after job until standard input ends."""
+    for name in IMPORTS.get(framework, ()):
+        importlib.import_module(name)
+    assert "steelyard_worker" not in sys.modules
+    # A thread that holds a lock during a fork would leave it locked for ever.
+    threads = len(list(Path("/proc/self/task").iterdir()))
+    assert threads == 1, f"{framework} started {threads - 1} threads when it was imported, so it cannot be forked."
+    gc.freeze()  # the forks' collections need not visit what was imported
+    for request in sys.stdin:
+        worker, job = json.loads(request)
+        process = os.fork()
+        if not process:
+            run(Path(worker), job)
+        _, status = os.waitpid(process, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1])
