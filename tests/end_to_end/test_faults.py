@@ -93,7 +93,7 @@ def test_going_on_gives_the_fallen_another_chance_and_repeats_nobody_else(
     path = run / "run.json"
     record = json.loads(path.read_text())
     (group,) = record["plan"]["groups"]
-    kept = (None, "nan", "memory")  # a worker that hangs would hang again
+    kept = ("none", "nan", "memory")  # a worker that hangs would hang again
     group["variants"] = [v for v in group["variants"] if v["case"]["settings"]["knobs"].get("fault") in kept]
     path.write_text(json.dumps(record))
     before = {each.name for each in run.glob("trials/*")}
@@ -316,7 +316,7 @@ def test_a_damaged_record_is_named_and_costs_no_other(name: str, copied: Finishe
     assert f"Trial {damaged.name} cannot be read" in err
     assert f"Delete {damaged} to leave it out." in err
     result = json.loads(out)
-    assert contender(result, "fake/scripted,step_us=10000")["speeds"]["cached"]["processes"] == 2
+    assert contender(result, "fake/scripted")["speeds"]["cached"]["processes"] == 2
     assert contender(result, "dummy/scripted,step_us=12000")["speeds"]["cached"]["processes"] == 3
 
 
