@@ -1,4 +1,4 @@
-"""Frozen dataclasses to JSON and back, checked against their annotations. Standard library only."""
+"""Convert frozen dataclasses to JSON and back, checked against their annotations. Standard library only."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def to_line(record: Any) -> str:
 
 
 def build(kind: Any, raw: Any, where: str = "") -> Any:
-    """Build a dataclass from parsed JSON; lists become tuples where the annotation says so.
+    """Build a dataclass from parsed JSON; lists become tuples where the annotation is a tuple.
 
-    Unknown keys are ignored, so that newer records can be read. ValueError names the field that is missing or has the
+    Unknown keys are ignored, so that newer records can be read. ValueError names a field that is missing or has the
     wrong type.
     """
     name = where or kind.__name__

@@ -169,7 +169,7 @@ def test_a_disk_that_takes_no_more_stops_nobody(tmp_path: Path) -> None:
     run = _begin(tmp_path)
     store = Store(tmp_path)
     store.add_run(run)
-    store._base.execute("PRAGMA max_page_count = 1")  # SQLite's own way of meeting a full disk
+    store._database.execute("PRAGMA max_page_count = 1")  # SQLite's own way of meeting a full disk
     folders = [_trial(run, number, 0, "fake", [1] * 400, "done") for number in (1, 2, 3)]
     for folder in folders:
         store.add_trial(run.name, trials.read(folder))

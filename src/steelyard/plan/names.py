@@ -1,4 +1,4 @@
-"""Cases of a group -> names that tell them apart: one to type, one to show."""
+"""Names for the cases of a group: one to type on the command line, and a title for tables."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 def variants(group: str, cases: Sequence[Case], frameworks: Mapping[str, FrameworkFacts]) -> tuple[Variant, ...]:
     """Name every case of a group.
 
-    A name has the environment, the mode, every knob that was set, and every other field in which cases of the group
-    differ. A title has the framework, a requested version, a mode that is not the default, and of the rest only what
-    distinguishes cases of one environment and mode.
+    A name contains the environment, the mode, every knob that was set, and every other field in which cases of the group
+    differ. A title contains the framework, a requested version, a mode that is not the default, and those other fields in
+    which cases of the same environment and mode differ.
     """
     return tuple(Variant(group, _name(case, cases), _title(case, cases, frameworks), case) for case in cases)
 
@@ -44,7 +44,7 @@ def _title(case: Case, cases: Sequence[Case], frameworks: Mapping[str, Framework
 
 
 def _fields(case: Case) -> dict[str, Any]:
-    """Return what may vary inside a group beside environment, mode and knobs, by the name that is shown."""
+    """Return the other fields that may vary in a group: {shown name: value}."""
     settings = case.settings
     return {
         "task": case.task,

@@ -1,4 +1,4 @@
-"""What can be ranked: each quantity with its unit, its direction, and how it is read from a trial."""
+"""The quantities that can be compared: unit, direction, and how each is read from a trial."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class Quantity:
     """A positive number per trial and input.
 
-    `read(trial, input)` returns None where the trial has no such value. `better`/`worse` are the words of a verdict:
+    `read(trial, input)` returns None if the trial has no such value. `better` and `worse` are used in verdicts such as
     "A is 1.20x faster than B".
     """
 
@@ -34,7 +34,7 @@ class Quantity:
         return {number: value for number, value in values.items() if value}
 
     def cost(self, value: float) -> float:
-        """Return a number of which less is better: the value itself, or its inverse."""
+        """Return a number that is better when smaller: the value itself, or its inverse."""
         return 1 / value if self.more_is_better else value
 
 
@@ -54,7 +54,7 @@ QUANTITIES = {each.name: each for each in (STEP_TIME, THROUGHPUT, FIRST_STEP, TI
 
 
 def quantity(name: str) -> Quantity:
-    """Return a quantity by name; UserError names the nearest."""
+    """Return a quantity by name; UserError suggests the nearest."""
     if name not in QUANTITIES:
         raise UserError(f"There is no quantity '{name}'.{nearest(name, list(QUANTITIES))}")
     return QUANTITIES[name]
