@@ -77,5 +77,5 @@ def _plain(kind: Any, value: Any, where: str) -> Any:
     return value
 
 
-def _wrong(where: str, wanted: str, value: Any) -> ValueError:
-    return ValueError(f"{where} must be {wanted}, but it is {str(value)[:80]!r}")
+def _wrong(where: str, expected: str, value: Any) -> ValueError:
+    return ValueError(f"{where} must be {expected}, but it is {str(value)[:80]!r}")

@@ -107,11 +107,13 @@ def _check_applied(job: Job, adapter: Adapter, events: EventWriter) -> None:
     applied = adapter.applied()
     events.write("applied", applied=applied, libraries=adapter.libraries())
     settings = job.case.settings
-    wanted = {"mode": settings.mode, "device": settings.device, "precision": settings.precision,
-              "deterministic": settings.deterministic, **settings.knobs}  # fmt: skip
+    requested = {
+        "mode": settings.mode, "device": settings.device, "precision": settings.precision,
+        "deterministic": settings.deterministic, **settings.knobs,
+    }  # fmt: skip
     if settings.threads:
-        wanted["threads"] = settings.threads
-    for name, value in wanted.items():
+        requested["threads"] = settings.threads
+    for name, value in requested.items():
         if applied.get(name, "nothing") != value:
             raise Refusal(
                 "setting", f"{name} was set to {value!r}, but {job.case.framework} reports {applied.get(name)!r}."

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.catalog import workloads
+from steelyard.catalog import frameworks, workloads
 from steelyard.errors import UserError
 from steelyard.files import settings_files
 from steelyard.plan import studies
@@ -199,3 +199,15 @@ def test_the_line_of_a_key_is_found_in_its_own_table(tmp_path: Path) -> None:
     assert settings_files.line_of(path, "b", "a") == 4
     assert settings_files.line_of(path, "missing", "c") == 6
     assert settings_files.line_of(path, "missing", "d") == 1
+
+
+@pytest.mark.parametrize(("old", "new", "message"), [
+    ('title = "Fake"', 'titel = "Fake"', "has an unknown key 'titel'. Did you mean 'title'?"),
+    ('import = "numpy"\n', "", "lacks the key 'import'. Add it."),
+])  # fmt: skip
+def test_an_unknown_or_missing_key_of_a_framework_is_reported(old: str, new: str, message: str, tmp_path: Path) -> None:
+    text = (frameworks.WORKER / "frameworks" / "fake" / "framework.toml").read_text()
+    (tmp_path / "framework.toml").write_text(_with(text, old, new))
+    with pytest.raises(UserError) as raised:
+        frameworks._read(tmp_path)
+    assert message in str(raised.value)

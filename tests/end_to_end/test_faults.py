@@ -321,9 +321,9 @@ def test_a_damaged_trial_is_named_and_the_others_are_used(name: str, copied: Fin
 
 
 def test_a_damaged_trial_that_is_not_in_the_index_is_named(copied: Finished, cli: CommandLine) -> None:
-    whole = min(copied.folder.glob("trials/*fake*"))
-    damaged = whole.with_name(whole.name.replace("r01.0", "r04.0"))
-    shutil.copytree(whole, damaged)
+    intact = min(copied.folder.glob("trials/*fake*"))
+    damaged = intact.with_name(intact.name.replace("r01.0", "r04.0"))
+    shutil.copytree(intact, damaged)
     (damaged / "events.jsonl").write_text("garbage\n")
     _, out, err = cli("report", "--json")
     assert f"Trial {damaged.name} cannot be read" in err

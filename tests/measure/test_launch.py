@@ -84,7 +84,7 @@ def test_the_worker_gets_the_job_that_is_stored(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize(
-    ("script", "kind", "words"),
+    ("script", "kind", "message"),
     [
         ("os.kill(os.getpid(), signal.SIGKILL)", "killed", "signal 9"),
         ("print('torn'); os.kill(os.getpid(), signal.SIGTERM)", "killed", "was ended by SIGTERM"),
@@ -98,13 +98,13 @@ def test_the_worker_gets_the_job_that_is_stored(stage: Stage) -> None:
     ],
 )  # fmt: skip
 def test_every_failure_is_recorded_with_its_kind_and_loses_no_block(
-    script: str, kind: str, words: str, stage: Stage
+    script: str, kind: str, message: str, stage: Stage
 ) -> None:
     torn = "" if "say" in script else TORN
     trial = stage.play(f"block(0, 5)\n{torn}\n{script}", silence_s=0.4)
     assert trial.error is not None
     assert trial.error[0] == kind
-    assert words in trial.error[1]
+    assert message in trial.error[1]
     assert not trial.done
     again = trials.read(stage.folder)
     assert again.error == trial.error

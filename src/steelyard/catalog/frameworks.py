@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from steelyard_worker.case import Optimizer
 
 WORKER = Path(steelyard_worker.__file__).resolve().parent
+REQUIRED = {"title", "import", "distribution", "default_mode", "modes", "devices", "precisions"}
+OPTIONAL = {"knobs", "optimizers", "unsupported", "reference", "maintained", "scripted", "note"}
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,6 @@ class Framework:
     maintained: bool = True
     scripted: bool = False
     note: str = ""
-    extra: dict[str, Any] = field(default_factory=dict)
 
     def mode(self, name: str) -> str:
         """Return the mode; UserError: the framework does not have it."""
@@ -84,12 +85,14 @@ def framework(name: str) -> Framework:
 
 
 def _read(folder: Path) -> Framework:
-    raw = settings_files.read(folder / "framework.toml")
-    plain = {"title", "distribution", "default_mode", "reference", "maintained", "scripted", "note"}
-    tables = {key: raw.get(key, {}) for key in ("modes", "devices", "precisions", "knobs", "optimizers", "unsupported")}
-    known = {key: raw[key] for key in plain & raw.keys()}
-    extra = {key: value for key, value in raw.items() if key not in plain | tables.keys() | {"import"}}
-    return Framework(name=folder.name, module=raw["import"], extra=extra, **known, **tables)
+    path = folder / "framework.toml"
+    raw = settings_files.read(path)
+    settings_files.check_keys(path, raw, "", REQUIRED, REQUIRED | OPTIONAL)
+    tables: dict[str, Any] = {
+        key: {} for key in ("modes", "devices", "precisions", "knobs", "optimizers", "unsupported")
+    }
+    values = {key: value for key, value in raw.items() if key != "import"}
+    return Framework(name=folder.name, module=raw["import"], **{**tables, **values})
 
 
 def _as_type_of(default: Any, name: str, text: str) -> Any:

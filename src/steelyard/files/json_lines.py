@@ -26,8 +26,8 @@ def read(path: Path) -> list[dict[str, Any]]:
     """
     if not path.exists():
         return []
-    whole = path.read_text(encoding="utf-8", errors="replace").rpartition("\n")[0]
-    return [_parsed(path, number, line) for number, line in enumerate(whole.splitlines(), 1)]
+    complete = path.read_text(encoding="utf-8", errors="replace").rpartition("\n")[0]
+    return [_parsed(path, number, line) for number, line in enumerate(complete.splitlines(), 1)]
 
 
 def _parsed(path: Path, number: int, line: str) -> dict[str, Any]:

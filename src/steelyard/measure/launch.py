@@ -164,9 +164,9 @@ class _Tail:
         with self._path.open("rb") as file:
             file.seek(self._position)
             text = file.read()
-        whole = text[: text.rfind(b"\n") + 1]
-        self._position += len(whole)
-        return [event for line in whole.splitlines() if (event := _event(line))]
+        complete = text[: text.rfind(b"\n") + 1]
+        self._position += len(complete)
+        return [event for line in complete.splitlines() if (event := _event(line))]
 
 
 def _event(line: bytes) -> dict[str, Any]:

@@ -43,8 +43,8 @@ def measure(session: Session, noise: NoiseFloor, results: RoundResults) -> dict[
     rankings = {group.name: rank(session, group, noise, results) for group in session.plan.groups}
     for number in range(1, session.plan.protocol.rounds_max + 1):
         for group in session.plan.groups:
-            wanted = _wanted(session, rankings[group.name], group, number, results)
-            missing = [variant for variant in wanted if not results.has(variant.case.id, number)]
+            variants = _variants_to_run(session, rankings[group.name], group, number, results)
+            missing = [variant for variant in variants if not results.has(variant.case.id, number)]
             if missing and number > session.plan.protocol.rounds_min and time.monotonic() > deadline_s:
                 session.screen.say(_time_limit_message(session))
                 return rankings
@@ -88,7 +88,9 @@ def _time_limit_message(session: Session) -> str:
     )
 
 
-def _wanted(session: Session, ranking: Ranking, group: Group, number: int, results: RoundResults) -> list[Variant]:
+def _variants_to_run(
+    session: Session, ranking: Ranking, group: Group, number: int, results: RoundResults
+) -> list[Variant]:
     """Return the variants of a round: all of them in the first rounds, later those that are not decided yet."""
     failed = results.failed
     able = [variant for variant in group.variants if variant.case.id not in failed]

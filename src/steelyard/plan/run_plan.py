@@ -127,14 +127,14 @@ class RunPlan:
 
     def without(self, unavailable: Mapping[str, str]) -> RunPlan:
         """Return the plan without the cases of unavailable environments ({name: reason}); they are listed as skipped."""
-        gone = [each for each in self.variants if each.case.environment in unavailable]
+        lost = [each for each in self.variants if each.case.environment in unavailable]
         skipped = [
             Skipped(each.group, name, self.title(each.case), unavailable[name])
-            for each in gone
+            for each in lost
             for name in [each.case.environment]
         ]
-        kept = self._filtered(lambda case: case.environment not in unavailable)
-        return replace(kept, skipped=(*self.skipped, *dict.fromkeys(skipped)))
+        remaining = self._filtered(lambda case: case.environment not in unavailable)
+        return replace(remaining, skipped=(*self.skipped, *dict.fromkeys(skipped)))
 
     def with_inputs(self, identity: Callable[[Case], str]) -> RunPlan:
         """Return the plan with `inputs` set in every case; the ids of the cases change accordingly."""
@@ -145,9 +145,9 @@ class RunPlan:
         groups = (replace(group, variants=tuple(map(ready, group.variants))) for group in self.groups)
         return replace(self, groups=tuple(groups))
 
-    def _filtered(self, wanted: Callable[[Case], bool]) -> RunPlan:
+    def _filtered(self, selected: Callable[[Case], bool]) -> RunPlan:
         groups = (
-            replace(group, variants=tuple(each for each in group.variants if wanted(each.case)))
+            replace(group, variants=tuple(each for each in group.variants if selected(each.case)))
             for group in self.groups
         )
         return replace(self, groups=tuple(group for group in groups if group.variants))

@@ -44,9 +44,7 @@ def _peak_memory(trial: Trial, source: str) -> float | None:  # noqa: ARG001 - o
 
 STEP_TIME = Quantity("step time", "ns", lambda trial, source: trial.location_ns(source))
 THROUGHPUT = Quantity("throughput", "samples/s", lambda trial, source: _throughput(trial, source), more_is_better=True)
-FIRST_STEP = Quantity(
-    "first step", "ns", lambda trial, _: trial.phases_ns.get("first-step"), better="faster", worse="slower"
-)
+FIRST_STEP = Quantity("first step", "ns", lambda trial, _: trial.phases_ns.get("first-step"))
 TIME_TO_FIRST_STEP = Quantity("time to first step", "ns", lambda trial, _: trial.first_step_since_spawn_ns)
 PEAK_MEMORY = Quantity("peak memory", "bytes", _peak_memory, better="smaller", worse="larger")
 

@@ -52,8 +52,8 @@ class Store:
             self._create()
 
     def _create(self) -> None:
-        fresh = not self._database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if not fresh:
+        is_new = not self._database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if not is_new:
             raise sqlite3.DatabaseError("it was written by another version")
         self._database.execute("PRAGMA journal_mode = WAL")
         self._database.executescript((Path(__file__).parent / "schema.sql").read_text(encoding="utf-8"))
@@ -145,14 +145,6 @@ class Store:
                 [(run, name, *vars(block).values()) for block in trial.blocks],
             ),
         )
-
-    def runs(self) -> list[dict[str, Any]]:
-        """Return every run, the newest first."""
-        rows = self._database.execute(
-            "SELECT runs.*, (SELECT count(*) FROM trials WHERE run = runs.id AND kind = 'measure') AS processes"
-            " FROM runs ORDER BY created DESC, id DESC"
-        )
-        return [dict(row) for row in rows]
 
     def trials(self, run: str) -> list[Trial]:
         """Return the ended trials of a run, sorted by round and attempt."""

@@ -90,8 +90,8 @@ class Trial:
         If calls return when their work is done, this is the time between the returns of consecutive calls. If they
         return earlier (asynchronous execution), only the mean of a block is known; all its steps get the mean.
         """
-        wanted = set(phases)
-        parts = [self._steps(block) for block in self.blocks if block.input == source and block.phase in wanted]
+        selected = set(phases)
+        parts = [self._steps(block) for block in self.blocks if block.input == source and block.phase in selected]
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def losses(self, source: str) -> np.ndarray[Any, np.dtype[np.float32]]:

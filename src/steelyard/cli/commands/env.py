@@ -60,7 +60,7 @@ def _remove(arguments: argparse.Namespace) -> int:
     from steelyard import environments
 
     if not arguments.names:
-        raise UserError("Name the environments to remove, such as pytorch or pytorch@2.9.0, or 'all'.")
+        raise UserError("Name the environments to remove, or write 'all'. To list them: steelyard env list")
     for row in environments.remove(arguments.names):
         print(f"Removed {row.name} {row.version} ({row.size_bytes / 2**20:,.0f} MiB).")
     return 0

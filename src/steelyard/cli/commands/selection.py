@@ -111,6 +111,6 @@ def _external(texts: list[str]) -> dict[str, str]:
     for text in texts:
         name, equals, python = text.partition("=")
         if not equals or not python:
-            raise UserError(f"--env must be NAME=PYTHON, such as pytorch=/opt/venv/bin/python, not '{text}'.")
+            raise UserError(f"--env must be NAME=PYTHON, such as NAME=/opt/venv/bin/python, not '{text}'.")
         found[name] = str(Path(python).expanduser().absolute())
     return found
