@@ -53,7 +53,7 @@ def _measure(session: Session) -> NoiseFloor | None:
         session.screen.progress(f"{variant.title} on {variant.group}, pair {number} of {ROUNDS}", number - 1, ROUNDS)
         pair = [_one(session, variant, number, side) for side in (0, 1)]
         if pair[0] is None or pair[1] is None:
-            session.screen.say("The calibration failed, so an assumed noise floor is used.")
+            session.screen.say("The calibration failed; an assumed noise floor is used instead.")
             return None
         ratios.append(math.log(pair[0] / pair[1]))
     floor = calibrate(ratios)
