@@ -1,1 +1,1 @@
-"""The speed of the tool itself: ratios measured side by side in one run, printed as one table by `make bench`."""
+"""Benchmarks of steelyard itself: ratios of two things measured alternately, printed as one table by `make bench`."""

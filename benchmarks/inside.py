@@ -1,11 +1,13 @@
-"""Runs in a framework's interpreter: the harness against a bare loop, or our network against a reference implementation.
+"""Measure in a framework's interpreter: our training step against a bare loop, or against a reference implementation.
 
 Standard input: one JSON line {"worker", "job", "against": "bare"|"reference"|"bare alone", "folder", "packages", "pairs",
-"block_s"}. `folder` holds the framework's loop.py and its reference implementations, `packages` what they import beyond the
-framework. Standard output: one JSON line {"ratios": [...], "step_ms", "steps"}; a ratio is our time over the other's, block by
-block; against a reference also {"count", "our_count", "source", "differs", "more"}: trainable scalars, what it is, what it
-computes otherwise, and how many scalars it says that it trains more than ours (its MORE; without one, none). "bare alone" runs
-`pairs` steps of the bare loop and prints {"peak_bytes"}, the process's peak cached size.
+"block_s"}. `folder` contains the framework's loop.py and its reference implementations, `packages` the packages that these
+import in addition to the framework.
+
+Standard output: one JSON line {"ratios": [...], "step_ms", "steps"}. A ratio is our time over the other's in one pair of
+blocks. Against a reference there are also {"count", "our_count", "source", "differs", "more"}: the trainable scalars of both,
+the source of the reference, what it computes differently, and how many more scalars it declares to train (its MORE, or 0).
+"bare alone" runs `pairs` steps of the bare loop and prints {"peak_bytes"}, the peak resident size of the process.
 """
 
 import importlib.util
@@ -16,11 +18,11 @@ import sys
 from pathlib import Path
 from time import perf_counter_ns
 
-WARM_NS = 1e9  # at most, beyond the first steps
+WARM_NS = 1e9  # longest warm-up after the first steps
 
 
-def adopt(name, folder):
-    """Import a package from its folder, without putting its surroundings on the path."""
+def register_package(name, folder):
+    """Make a folder importable as a package without adding its parent folder to the path."""
     spec = importlib.util.spec_from_file_location(
         name, folder / "__init__.py", submodule_search_locations=[str(folder)]
     )
@@ -32,15 +34,16 @@ def adopt(name, folder):
 def main():
     """Measure one framework on one workload."""
     request = json.loads(sys.stdin.readline())
-    adopt("steelyard_worker", Path(request["worker"]))
+    register_package("steelyard_worker", Path(request["worker"]))
     from steelyard_worker import batches, measure, network, protocol, tensors
     from steelyard_worker.frameworks import base
 
     job = protocol.from_line(json.dumps(request["job"]))
-    adapter = base.load(job.framework, job.settings)
-    described = network.describe(job.workload_folder, job.sizes)
-    implementation = network.load(job.workload_folder, job.framework)
-    trainer = adapter.trainer(implementation, job.sizes, described, tensors.read(Path(job.weights)), job.optimizer)
+    case = job.case
+    adapter = base.load(case.framework, case.settings)
+    described = network.describe(job.workload_folder, case.sizes)
+    implementation = network.load(job.workload_folder, case.framework)
+    trainer = adapter.trainer(implementation, case.sizes, described, tensors.read(Path(job.weights)), case.optimizer)
     canonical = batches.synthetic_batch(job.data)
     batch = trainer.put(canonical)
     loop = network.load(request["folder"], "loop")
@@ -62,9 +65,9 @@ def main():
             loop.bare_loop(trainer, batch, steps)
     else:
         sys.path.append(request["packages"])
-        reference = network.load(request["folder"], job.workload.replace("-", "_"))
-        rule = request["job"]["optimizer"]
-        step, synchronise, count = loop.reference(reference, job.sizes, rule, canonical)
+        reference = network.load(request["folder"], case.workload.replace("-", "_"))
+        rule = request["job"]["case"]["optimizer"]
+        step, synchronise, count = loop.reference(reference, case.sizes, rule, canonical)
         found = {"count": count, "our_count": described.trainable_count}
         found |= {"source": reference.SOURCE, "differs": reference.DIFFERS, "more": getattr(reference, "MORE", 0)}
 
@@ -74,10 +77,10 @@ def main():
 
     def theirs(steps):
         synchronise()
-        begin = perf_counter_ns()
+        start = perf_counter_ns()
         run(steps)
         synchronise()
-        return perf_counter_ns() - begin
+        return perf_counter_ns() - start
 
     ours(2), theirs(2)
     step_ns = ours(2) / 2

@@ -1,4 +1,4 @@
-"""Initial weights of the largest network: seconds to draw them, and memory over their size."""
+"""Generation of the initial weights of the largest network: seconds, and memory relative to their size."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ RUNS = 3
 
 
 def measure() -> list[Row]:
-    """Return seconds and memory for VGG16, each in fresh processes with an empty cache; the best counts, as disks differ."""
+    """Return time and memory for VGG16: the best of several new processes with an empty cache, as disk speeds vary."""
     found = [_run() for _ in range(RUNS)]
     seconds, memory, count = (min(values) for values in zip(*found, strict=True))
     how = f"{count:,.0f} parameters, best of {RUNS}"
     return [
         Row("initial weights of vgg16:imagenet, s", seconds, 3.0, "at most", how),
-        Row("memory for drawing them / their size", memory, 1.5, "at most", how),
+        Row("memory to generate them / their size", memory, 1.5, "at most", how),
     ]
 
 
@@ -40,18 +40,18 @@ def _run() -> tuple[float, float, int]:
 
 
 def _inside() -> None:
-    """Draw once, in this process, and print what it took."""
+    """Generate the weights once in this process and print the time and the memory."""
     workload = workloads.find()[VGG[0]]
     network = workload.network(workload.preset(VGG[1]))
     count = sum(parameter.count for parameter in network.parameters)
-    before, started = _peak_bytes(), time.perf_counter()
+    before, start = _peak_bytes(), time.perf_counter()
     initialise(network.parameters, seed=0)
-    elapsed = time.perf_counter() - started
+    elapsed = time.perf_counter() - start
     print(json.dumps({"seconds": elapsed, "memory": (_peak_bytes() - before) / (4 * count), "count": count}))
 
 
 def _peak_bytes() -> int:
-    """Return the peak cached size of this process (Linux counts in KiB)."""
+    """Return the peak resident size of this process (Linux counts in KiB)."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 

@@ -1,6 +1,6 @@
-"""Our implementations against each framework's own reference implementations, side by side in one process each.
+"""The speed of our implementations relative to reference implementations of each framework, each pair in one process.
 
-`python -m benchmarks.references` writes what it measured into benchmarks/README.md.
+`python -m benchmarks.references` also writes the results into benchmarks/README.md.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.implementations import HERE, BenchmarkError, planned_for, row, run_inside
+from benchmarks.implementations import HERE, BenchmarkError, plan_for, row, run_inside
 from benchmarks.rows import Row
 from steelyard import environments
-from steelyard.catalog import frameworks
+from steelyard.catalog import frameworks, workloads
 from steelyard.environments.uv import Uv, open_log
 from steelyard.files import paths
 
 if TYPE_CHECKING:
-    from steelyard.plan.resolve import RunPlan
+    from steelyard.plan.run_plan import RunPlan
 
-# The published sizes; where a step of the published batch takes minutes on a small machine, a smaller batch or shorter samples.
-CASES: dict[str, dict[str, int]] = {
+# Published sizes, with a smaller batch or shorter samples if a step would take minutes on a small machine.
+SIZES: dict[str, dict[str, int]] = {
     "resnet18:cifar10": {},
     "lstm-imdb:keras": {},
     "resnet50:imagenet": {"batch": 4},
@@ -37,13 +37,13 @@ CASES: dict[str, dict[str, int]] = {
     "tacotron2:ljspeech": {"batch": 4, "frames": 60, "characters": 40},
 }
 PAIRS, BLOCK_S = 8, 1.0
-EACH, MEAN = 0.98, 1.0  # limits of our speed over the reference's
+EACH, MEAN = 0.98, 1.0  # lowest ratios of our speed to the reference's
 BEGIN, END = "<!-- references: begin -->", "<!-- references: end -->"
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One cell of the table."""
+    """One row of the table."""
 
     group: str
     framework: str
@@ -52,16 +52,16 @@ class Comparison:
 
 
 def measure(names: list[str] | None = None) -> list[Row]:
-    """Return the rows of every framework whose environment can be made, and their geometric mean."""
-    compared = compare(names or list(frameworks.contenders()), list(CASES))
+    """Return the rows of every framework whose environment can be created, and their geometric mean."""
+    compared = compare(names or list(frameworks.contenders()), list(SIZES))
     return [each.row for each in compared] + [_mean(compared)]
 
 
 def compare(names: list[str], groups: list[str]) -> list[Comparison]:
-    """Measure each workload in each framework; what fails is said and left out."""
-    made = environments.ensure_all(environments.plan_environments(names, "cpu"))
+    """Measure each workload in each framework; failures are printed and left out."""
+    created = environments.ensure_all(environments.plan_environments(names, "cpu"))
     found = []
-    for name, environment in made.items():
+    for name, environment in created.items():
         if isinstance(environment, environments.Failure):
             print(environment.sentence, file=sys.stderr)
             continue
@@ -107,18 +107,20 @@ def _compare(name: str, python: Path, group: str, packages: Path) -> Comparison:
     found = run_inside(_resized(name, group), python, "reference", PAIRS, BLOCK_S, packages)
     if found["count"] != found["our_count"] + found["more"]:
         counts = f"trains {found['count']:,} scalars, ours {found['our_count']:,}"
-        raise BenchmarkError(f"{name}'s reference of {group} {counts}: not the {found['more']:,} more that it says.")
+        raise BenchmarkError(f"The reference of {group} in {name} {counts}; it declares {found['more']:,} more.")
     inverted = {**found, "ratios": [1 / ratio for ratio in found["ratios"]]}
-    made = row(f"our speed / {found['source']}, {name}, {group}", inverted, EACH, "at least")
-    return Comparison(group, name, found, made)
+    speed = row(f"our speed / {found['source']}, {name}, {group}", inverted, EACH, "at least")
+    return Comparison(group, name, found, speed)
 
 
 def _resized(name: str, group: str) -> RunPlan:
-    planned = planned_for(name, group)
-    workload, preset = planned.preset(group)
-    resized = replace(preset, sizes=preset.sizes | CASES[group])
-    changed = replace(workload, presets={**workload.presets, preset.name: resized})
-    return replace(planned, workloads={**planned.workloads, workload.name: changed})
+    """Return the plan of one workload and preset in one framework at the sizes of SIZES."""
+    plan = plan_for(name, group)
+    (planned,), (variant,) = plan.groups, plan.variants
+    sizes = {**variant.case.sizes, **SIZES[group]}
+    folder = Path(plan.workload_folders[variant.case.workload])
+    case = replace(variant.case, sizes=sizes, specification=workloads.specification(folder, sizes))
+    return replace(plan, groups=(replace(planned, variants=(replace(variant, case=case),)),))
 
 
 def _mean(compared: list[Comparison]) -> Row:
@@ -138,12 +140,12 @@ def table(compared: list[Comparison]) -> str:
         "what it computes otherwise",
     )
     lines = [_line(heads), "|---|---|---:|---:|---|---|"]
-    for group, sizes in CASES.items():
-        said = f"`{group}`" + "".join(f", {name} {value}" for name, value in sizes.items())
+    for group, sizes in SIZES.items():
+        label = f"`{group}`" + "".join(f", {name} {value}" for name, value in sizes.items())
         for each in (each for each in compared if each.group == group):
             found = each.found
             ratio, step = f"{each.row.value:.3f}", f"{found['step_ms']:,.0f} ms"
-            lines.append(_line((said, each.framework, ratio, step, found["source"], found["differs"])))
+            lines.append(_line((label, each.framework, ratio, step, found["source"], found["differs"])))
     mean = _mean(compared)
     return "\n".join([*lines, "", f"Geometric mean: {mean.value:.3f}, {mean.detail}."])
 
@@ -152,9 +154,9 @@ def _line(cells: tuple[str, ...]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def main(words: list[str]) -> int:
-    """Measure what is named (frameworks, or all) and write the table into the README beside this file."""
-    compared = compare(words or list(frameworks.contenders()), list(CASES))
+def main(names: list[str]) -> int:
+    """Measure the named frameworks, or all, and write the table into the README next to this file."""
+    compared = compare(names or list(frameworks.contenders()), list(SIZES))
     path = HERE / "README.md"
     before, rest = path.read_text(encoding="utf-8").split(BEGIN)
     path.write_text(before + BEGIN + "\n" + table(compared) + "\n" + END + rest.split(END)[1], encoding="utf-8")

@@ -1,4 +1,4 @@
-"""One measured figure and the limit it is held to: what every benchmark returns."""
+"""The result of a benchmark: a measured value and its limit."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -6,7 +6,7 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Row:
-    """A figure with its limit; `name` carries the unit."""
+    """A value with its limit; `name` contains the unit."""
 
     name: str
     value: float
@@ -16,5 +16,5 @@ class Row:
 
     @property
     def ok(self) -> bool:
-        """The value keeps to its limit; a value that is not a number does not."""
+        """Whether the value is within its limit; NaN never is."""
         return self.value <= self.limit if self.sense == "at most" else self.value >= self.limit

@@ -1,4 +1,4 @@
-"""`steelyard --help` over a bare interpreter's start, pair by pair."""
+"""The time of `steelyard --help` relative to the start of a bare interpreter, in alternating pairs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LIMIT = 2.5
 
 
 def measure() -> list[Row]:
-    """Return one row: the median ratio."""
+    """Return one row with the median ratio."""
     command = Path(sys.executable).with_name("steelyard")
     bare, ours = [sys.executable, "-c", "pass"], [str(command), "--help"]
     ratios = [_seconds(ours) / _seconds(bare) for _ in range(PAIRS + 1)][1:]
@@ -31,6 +31,6 @@ def measure() -> list[Row]:
 
 
 def _seconds(command: list[str]) -> float:
-    begin = time.perf_counter()
+    start = time.perf_counter()
     subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
-    return time.perf_counter() - begin
+    return time.perf_counter() - start

@@ -1,38 +1,35 @@
-"""What a worker costs beside its framework: seconds before the first step, and memory over a bare loop of the same network."""
+"""The cost of a worker in addition to its framework: seconds before the first step, and memory relative to a bare loop."""
 
 from __future__ import annotations
 
 import json
 import sys
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from benchmarks.implementations import materials_of, planned_for, run_inside
+from benchmarks.implementations import inputs_for, plan_for, run_inside
 from benchmarks.rows import Row
 from steelyard import environments
 from steelyard.catalog import frameworks
 from steelyard.measure.jobs import measuring
 from steelyard.measure.launch import Guard, launch
-from steelyard.plan import resolve as plan
-from steelyard.plan.options import Options
 
 if TYPE_CHECKING:
     from steelyard.results.trials import Trial
 
-# The most parameters of all presets with convolutions, and a common one, whose activations make the memory.
+# The preset with convolutions that has the most parameters, and a common one whose activations take most of the memory.
 LARGEST, BATCH = "vgg16:imagenet", 1
 COMMON = "resnet18:cifar10"
 STEPS = 5
 
 
 def measure(names: list[str] | None = None) -> list[Row]:
-    """Return the rows of every framework whose environment can be made."""
+    """Return the rows of every framework whose environment can be created."""
     names = names or list(frameworks.contenders())
-    made = environments.ensure_all(environments.plan_environments(names, "cpu"))
+    created = environments.ensure_all(environments.plan_environments(names, "cpu"))
     rows = []
-    for name, environment in made.items():
+    for name, environment in created.items():
         if isinstance(environment, environments.Failure):
             print(environment.sentence, file=sys.stderr)
             continue
@@ -45,25 +42,22 @@ def _start(name: str, python: Path) -> Row:
     steady_ns = trial.location_ns("cached") or 0.0
     first_ns, import_ns = trial.phases_ns["first-step"], trial.phases_ns["import"]
     own_s = ((trial.first_step_since_spawn_ns or 0) - import_ns - first_ns + steady_ns) / 1e9
-    how = f"import {import_ns / 1e9:.1f} s and first step {first_ns / 1e9:.1f} s left out, one steady step counted"
+    how = f"without import ({import_ns / 1e9:.1f} s) and first step ({first_ns / 1e9:.1f} s), with one steady step"
     return Row(f"worker's start to first step, s, {name}, {LARGEST}", own_s, 2.0, "at most", how)
 
 
 def _memory(name: str, python: Path) -> Row:
     ours = _trial(name, python, COMMON, 0).peak_resident_bytes or 0
-    bare = run_inside(planned_for(name, COMMON), python, "bare alone", pairs=STEPS, block_s=0.0)["peak_bytes"]
+    bare = run_inside(plan_for(name, COMMON), python, "bare alone", pairs=STEPS, block_s=0.0)["peak_bytes"]
     how = f"{ours / 2**20:,.0f} MiB / {bare / 2**20:,.0f} MiB, peaks of two processes"
     return Row(f"memory of a worker / bare loop, {name}, {COMMON}", ours / bare, 1.05, "at most", how)
 
 
 def _trial(name: str, python: Path, group: str, batch: int) -> Trial:
-    options = Options(workloads=(group,), frameworks=(name,), protocol=f"fixed:1+{STEPS}", batch=batch, synthetic=True)
-    planned = plan.plan(options)
+    plan = plan_for(name, group, batch, f"fixed:1+{STEPS}")
+    (variant,) = plan.variants
     with TemporaryDirectory() as folder:
-        job = measuring(
-            planned, planned.cells[0], materials_of(planned, planned.cells[0]), 1, 0, Path(folder) / "trial"
-        )
-        job = replace(job, plan=replace(job.plan, inputs=("cached",), evaluate=False))
+        job = measuring(plan, variant, inputs_for(plan), 1, 0, Path(folder) / "trial")
         trial = launch(job, python, lambda _: None, Guard(600))
         if trial.error:
             raise SystemExit(f"{name} on {group} failed: {json.dumps(trial.error)}")

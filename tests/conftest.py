@@ -1,4 +1,4 @@
-"""What all tests share: the command line run for real, interpreters that hold a framework, and how hypothesis draws."""
+"""Fixtures for all tests: the command line in its own process, interpreters with a framework, settings of hypothesis."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 REPOSITORY = Path(__file__).resolve().parent.parent
 WORKLOADS = REPOSITORY / "tests" / "workloads"
 LIMIT_S = 120
-USERS_CACHE = cache_folder()  # as it was before any test set another
+USERS_CACHE = cache_folder()  # read before any test sets STEELYARD_CACHE
 
 settings.register_profile("steelyard", deadline=None, max_examples=60)
 settings.register_profile("steelyard-ci", deadline=None, max_examples=60, derandomize=True)
@@ -28,7 +28,7 @@ settings.load_profile("steelyard-ci" if os.environ.get("CI") == "true" else "ste
 
 @pytest.fixture(scope="session")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache of this test session's own: weights, certificates, and the machine's peak are made once in it."""
+    """A temporary cache, shared by the session: weights, certificates and the machine's peak are created once."""
     return tmp_path_factory.mktemp("cache")
 
 
@@ -44,39 +44,39 @@ def framework_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def command() -> list[str]:
-    """The command line's own beginning."""
+    """The start of every command line."""
     return [sys.executable, "-m", "steelyard"]
 
 
 @pytest.fixture(scope="session")
-def surroundings(cache: Path) -> Callable[..., dict[str, str]]:
-    """Variables for a steelyard that must not touch the user's folders: `surroundings(home, NAME=value)`."""
+def environ_for(cache: Path) -> Callable[..., dict[str, str]]:
+    """Return environment variables with temporary folders instead of the user's: `environ_for(data_folder, NAME=value)`."""
 
-    def of(home: Path, **env: str) -> dict[str, str]:
+    def variables(data_folder: Path, **env: str) -> dict[str, str]:
         own = {
             "STEELYARD_CACHE": str(cache),
-            "STEELYARD_RUNS": str(home),
+            "STEELYARD_RUNS": str(data_folder),
             "PYTHONPATH": str(REPOSITORY / "src"),
             "COLUMNS": "160",
         }
         return {**os.environ, "PYTHONWARNINGS": "error", **own, **env}
 
-    return of
+    return variables
 
 
 @pytest.fixture(scope="session")
 def shared_steelyard(
-    command: list[str], surroundings: Callable[..., dict[str, str]]
+    command: list[str], environ_for: Callable[..., dict[str, str]]
 ) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Run `steelyard *argv` with a home of the caller's choice; a traceback fails the test whatever it looks for."""
+    """Run `steelyard *argv` with the given data folder; a traceback always fails the test."""
 
-    def run(home: Path, *argv: str, **env: str) -> subprocess.CompletedProcess[str]:
+    def run(data_folder: Path, *argv: str, **env: str) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
             [*command, *map(str, argv)],
             capture_output=True,
             text=True,
             timeout=LIMIT_S,
-            env=surroundings(home, **env),
+            env=environ_for(data_folder, **env),
             check=False,
         )
         assert "Traceback" not in done.stderr, done.stderr
@@ -87,26 +87,26 @@ def shared_steelyard(
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
-    """The folder that stands for the user's own data folder; runs are kept in `runs` below it."""
-    return tmp_path / "home"
+def data_folder(tmp_path: Path) -> Path:
+    """A temporary folder instead of the user's data folder; runs are stored in `runs` below it."""
+    return tmp_path / "data"
 
 
 @pytest.fixture
 def steelyard(
-    home: Path, shared_steelyard: Callable[..., subprocess.CompletedProcess[str]]
+    data_folder: Path, shared_steelyard: Callable[..., subprocess.CompletedProcess[str]]
 ) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Run the command line in a process of its own: `steelyard(*argv, **env)`; runs and cache are temporary."""
+    """Run the command line in a new process: `steelyard(*argv, **env)`; runs and cache are temporary."""
 
     def run(*argv: str, **env: str) -> subprocess.CompletedProcess[str]:
-        return shared_steelyard(home, *argv, **env)
+        return shared_steelyard(data_folder, *argv, **env)
 
     return run
 
 
 @pytest.fixture(scope="session")
 def environment() -> Callable[[str], Path]:
-    """Return the interpreter of a framework's environment: `environment(name)`; kept in the user's cache between runs.
+    """Return the interpreter of a framework's environment: `environment(name)`. Environments stay in the user's cache.
 
     Tests that use it are marked `conformance`.
     """

@@ -1,4 +1,4 @@
-"""Cases, jobs and trial folders made up for tests: what a worker would have left, without a worker."""
+"""Cases, jobs and trial folders for tests, as a worker would have written them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STEP_NS = 10_000_000
 
 
 def case(framework: str = "fake", **more: Any) -> Case:
-    """Return a case of the smallest workload; `more` replaces its fields."""
+    """Return a case of the smallest workload; `more` replaces fields."""
     values: dict[str, Any] = {
         "workload": "line",
         "preset": "small",
@@ -42,7 +42,7 @@ def job(folder: Path, number: int = 1, attempt: int = 0, framework: str = "fake"
 
 
 def events(blocks: tuple[int, ...] = (1, 5, 10), ending: str = "done") -> list[dict[str, Any]]:
-    """Return the events of a process with blocks of so many steps; `ending`: done, error, or nothing."""
+    """Return the events of a process; `blocks`: steps per block; `ending`: done, error, or nothing."""
     found = [
         {"event": "hello", "python": "3.11.0", "pid": 1, "executable": "python", "method": 1, "worker_hash": "0"},
         {"event": "phase", "name": "import", "elapsed_ns": 5},
@@ -68,12 +68,12 @@ def _block(first: int, steps: int, phase: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def write(folder: Path, made: Job, said: list[dict[str, Any]]) -> Path:
-    """Write a trial folder: job, events, samples and losses; returns it."""
+def write(folder: Path, job: Job, events: list[dict[str, Any]]) -> Path:
+    """Write a trial folder with job, events, samples and losses; returns the folder."""
     folder.mkdir(parents=True)
-    (folder / "job.json").write_text(json.dumps(asdict(made)))
-    (folder / protocol.EVENTS).write_text("".join(json.dumps(event) + "\n" for event in said))
-    steps = sum(event["steps"] for event in said if event["event"] == "samples")
+    (folder / "job.json").write_text(json.dumps(asdict(job)))
+    (folder / protocol.EVENTS).write_text("".join(json.dumps(event) + "\n" for event in events))
+    steps = sum(event["steps"] for event in events if event["event"] == "samples")
     (folder / protocol.SAMPLES).write_bytes(array("q", [STEP_NS * (number + 1) for number in range(steps)]).tobytes())
     (folder / protocol.LOSSES).write_bytes(array("f", [1.0 / (number + 1) for number in range(steps)]).tobytes())
     return folder

@@ -1,3 +1,3 @@
-"""steelyard weighs deep-learning frameworks against each other, fairly."""
+"""steelyard compares the speed of deep-learning frameworks on one machine."""
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""`python -m steelyard` is the command `steelyard`."""
+"""Run the command line with `python -m steelyard`."""
 
 import sys
 

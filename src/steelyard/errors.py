@@ -1,17 +1,17 @@
-"""The one exception that reaches a person: a sentence, never a traceback."""
+"""Errors that the user can fix."""
 
 
 class UserError(Exception):
-    """Something the user can mend. Its text says what is wrong, where, and what to do.
+    """An error that the user can fix. Its text says what is wrong, where, and what to do.
 
-    The command line prints the text and exits with `exit_code`.
+    The command line prints the text without a traceback and exits with `exit_code`.
     """
 
     exit_code = 2
 
 
 def nearest(word: str, known: list[str]) -> str:
-    """Return ` Did you mean 'x'?` for the closest known word, or a list of what there is."""
+    """Return ` Did you mean 'x'?` with the closest known word; if none is close, a list of all known words."""
     from difflib import get_close_matches
 
     close = get_close_matches(word, known, n=1, cutoff=0.5)

@@ -1,4 +1,4 @@
-"""A run from its plan to its page: every stage, in order."""
+"""All stages of a run, in order: from the plan to the report."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 
 def run(plan: RunPlan, folder: Path, screen: Screen) -> Path:
-    """Do everything that is still missing in a run folder; returns the page.
+    """Carry out a plan in a run folder and return the path of the report.
 
-    An interrupted run keeps all finished processes; the same call on the same folder continues with the rest.
+    If the folder holds results of an interrupted run, only the missing processes are run.
     """
     with record.claim(folder):
         with _working(folder):
@@ -50,12 +50,12 @@ def certify(
 
 @contextmanager
 def _working(folder: Path) -> Iterator[None]:
-    """Keep the state in run.json up to date."""
+    """Update the state in run.json: running, then complete or interrupted."""
     record.update(folder, state="running")
     try:
         yield
     except BaseException:
-        with suppress(UserError):  # a full disk must not hide the message that says so
+        with suppress(UserError):  # on a full disk this write fails too, and the original error must reach the user
             record.update(folder, state="interrupted")
         raise
     record.update(folder, state="complete")
@@ -85,7 +85,7 @@ def _prepare(plan: RunPlan, folder: Path, screen: Screen) -> Session:
 
 
 def _identity(inputs: dict[str, CaseInputs], case: Any) -> str:
-    """Return the identity of a case's inputs; what it was where they were not prepared, as its environment is missing."""
+    """Return the hash of a case's inputs. Where they were not prepared, because its environment is missing, keep its value."""
     found = inputs.get(case_inputs.recipe(case))
     return found.identity if found else case.inputs
 

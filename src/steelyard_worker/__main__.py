@@ -1,12 +1,12 @@
-"""Read one Job from standard input, do it, say done. Started by path with the framework's own interpreter."""
+"""Read one job from standard input and run it. Started by its path with the interpreter of a framework's environment."""
 
 from __future__ import annotations
 
 import sys
 
 
-def _adopt() -> None:
-    """Make this folder importable as `steelyard_worker` without putting anything else of its surroundings on the path."""
+def _register_package() -> None:
+    """Make this folder importable as `steelyard_worker` without adding its parent folder to the path."""
     import importlib.util
     from pathlib import Path
 
@@ -15,7 +15,7 @@ def _adopt() -> None:
         "steelyard_worker", folder / "__init__.py", submodule_search_locations=[str(folder)]
     )
     if spec is None or spec.loader is None:
-        sys.exit(f"{folder} is not whole.")
+        sys.exit(f"{folder} is incomplete. Install steelyard again.")
     package = importlib.util.module_from_spec(spec)
     sys.modules["steelyard_worker"] = package
     spec.loader.exec_module(package)
@@ -23,7 +23,7 @@ def _adopt() -> None:
 
 if __name__ == "__main__":
     sys.path = [entry for entry in sys.path if entry]
-    _adopt()
+    _register_package()
     from steelyard_worker.trial import main
 
     sys.exit(main(sys.stdin.readline()))

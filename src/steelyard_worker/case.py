@@ -14,7 +14,7 @@ ID_LENGTH = 16
 
 @dataclass(frozen=True)
 class Settings:
-    """What the adapter applies and then reads back from the framework."""
+    """The settings that the adapter applies and then reads back from the framework."""
 
     mode: str
     device: str = "cpu"
@@ -49,10 +49,10 @@ class Optimizer:
     correction: str = "float64"
 
     def corrections(self, t: int) -> tuple[float, float]:
-        """Return 1 - beta1^t and 1 - beta2^t, computed in the precision that the rule declares.
+        """Return 1 - beta1^t and 1 - beta2^t, computed in the precision `correction`.
 
-        In float32 every power is rounded once. Libraries' own float32 powers differ from this, and from each other, by
-        one unit in the last place at times.
+        In float32 every power is rounded once. The float32 powers of libraries sometimes differ from this, and from each
+        other, by one unit in the last place.
         """
         if self.correction == "float64":
             return 1 - self.beta1**t, 1 - self.beta2**t
@@ -67,8 +67,8 @@ def _single(value: float) -> float:
 
 @dataclass(frozen=True)
 class Case:
-    """One computation in one framework with all its settings. Two results are comparable where their cases are equal,
-    except for what is being compared.
+    """One computation in one framework with all its settings. Two results are comparable if their cases are equal, except
+    for what is being compared.
 
     task: what the process does with the network: "training".
     sizes: the preset's sizes after every override; "batch" is the number of samples per step.

@@ -1,6 +1,6 @@
-"""The process border: one Job goes down as a JSON line, events come up as JSON lines in an append-only file.
+"""The protocol between orchestrator and worker: a Job is sent as one JSON line, events are appended to a file as JSON lines.
 
-The events file is the record: the live view, the store and its rebuild read it through the same `read_events`.
+The events file is the primary record of a process; the live view and the index are derived from it.
 """
 
 from __future__ import annotations
@@ -18,42 +18,42 @@ if TYPE_CHECKING:
 
 # Protocol history
 # 1  hello, applied, phase, samples, losses, evaluated, tensors, memory, error, done
-# 2  a job carries its case, round and attempt as fields; the cached batch and the folder `predictions` got their names
+# 2  a job has its case, round and attempt as fields; the cached batch and the folder `predictions` got their names
 VERSION = 2
 
-# Bumped by every change that can move a number; listed in the changelog under "Measurement".
+# Incremented by every change that can change a measured number; listed in the changelog under "Measurement".
 METHOD = 2
 
 EVENTS = "events.jsonl"
-# One value per step, in the order of the steps: the clock when its call had returned (ns), and its loss.
+# One value per step, in order: the monotonic clock when the call of the step returned (ns), and the loss.
 SAMPLES = "samples.i64"
 LOSSES = "losses.f32"
 LOG = "output.log"
 # Tensors folder: the predictions on the test split as small arrays (samples, ...); the metric scores them.
 PREDICTIONS = "predictions"
-# Beside prepared text: how it was cut into word pieces. The record must be readable when the prepared data are gone.
+# How prepared text was split into word pieces. Copied into the trial, so that predictions can be read without the data.
 ENCODING = "tokenizer.json"
 
 
 class Refusal(Exception):
-    """The worker cannot go on for a reason it understands. `kind` is one of ERROR_KINDS."""
+    """The worker stops for a known reason. `kind` is one of ERROR_KINDS."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
         self.kind = kind
 
 
-# What follows the refusal of a native update rule that a framework does not have.
-WRITTEN_OUT = "With --optimizer-implementation reference it is written out by hand."
+# Added to the message that a framework has no native implementation of an update rule.
+WRITTEN_OUT = "Use --optimizer-implementation reference to run the canonical formula instead."
 
 ERROR_KINDS = (
-    "unsupported",  # the framework cannot do this; the message says how that was shown
+    "unsupported",  # the framework cannot do this; the message gives the reason
     "setting",  # a setting did not take effect when read back
     "out-of-memory",
     "nan-loss",
-    "implementation",  # the implementation does not hold the tensors that the network names
+    "implementation",  # the implementation does not have the tensors that the network lists
     "crash",  # anything else, with the last line of the traceback
-    "killed",  # written by the launcher: the process ended without a word
+    "killed",  # written by the launcher: the process was ended by a signal or with the run
     "hung",  # written by the launcher: no event within the time allowed
     "disk-full",
 )
@@ -61,11 +61,11 @@ ERROR_KINDS = (
 
 @dataclass(frozen=True)
 class Data:
-    """Where batches come from: prepared arrays with an order, or one seeded synthetic batch; all memory-mapped."""
+    """Where batches come from: prepared arrays in a fixed order, or one seeded synthetic batch. All are memory-mapped."""
 
     synthetic: str  # tensors folder: one batch of every input
-    prepared: str = ""  # tensors folder: train/<input>, test/<input>, maybe lookup; empty: synthetic only
-    order: str = ""  # tensors folder: `order`, int32 (steps, batch)
+    prepared: str = ""  # tensors folder: train/<input>, test/<input>, optionally lookup; empty: synthetic only
+    order: str = ""  # tensors folder: `order`, indices of samples, int32 (steps, batch)
     evaluation_limit: int = 0  # test samples used; 0: all
 
 
@@ -79,7 +79,7 @@ class Length:
 
 @dataclass(frozen=True)
 class Schedule:
-    """How one process measures. Steps are optimizer steps; seconds are wall time."""
+    """How one process measures. Steps are optimizer steps; seconds are elapsed time."""
 
     inputs: tuple[str, ...] = ("pipeline", "cached")
     warmup: Length = Length()
@@ -93,7 +93,7 @@ class Schedule:
     noise_ratio: float = 4.0  # s_step / s_process, for the optimal number of steps per process
     block_min_s: float = 0.5
     block_min_steps: int = 5
-    train_steps: int = 0  # before an adaptive warm-up, train this many steps, so that test metrics are comparable
+    train_steps: int = 0  # number of steps to train before an adaptive warm-up, so that test metrics are comparable
     evaluate: bool = False
 
 
@@ -112,9 +112,9 @@ class Certify:
 
 @dataclass(frozen=True)
 class Job:
-    """One process that runs one case once. Paths are absolute.
+    """The job of one process, which runs one case once. Paths are absolute.
 
-    kind: "measure" or "certify". round: 0 outside the rounds. attempt: a disturbed round is repeated under the next number.
+    kind: "measure" or "certify". round: from 1; 0 outside the rounds. attempt: from 0; higher if the round is repeated.
     """
 
     kind: str
@@ -139,7 +139,7 @@ def to_line(job: Job) -> str:
 
 
 def from_line(line: str) -> Job:
-    """Read a job; unknown keys are ignored, an unknown version or a malformed job is refused with ValueError."""
+    """Read a job; unknown keys are ignored. ValueError: another protocol version or a malformed job."""
     raw = json.loads(line)
     version = raw.get("version") if isinstance(raw, dict) else None
     if version != VERSION:
@@ -150,14 +150,14 @@ def from_line(line: str) -> Job:
 
 
 class EventWriter:
-    """Append events, each flushed at once, so that a killed worker leaves everything it said."""
+    """Append events to a file. Each is flushed at once, so that nothing is lost if the worker is killed."""
 
     def __init__(self, path: Path, now: Any) -> None:
         self._file: TextIO = path.open("a", encoding="utf-8")
         self._now = now
 
     def write(self, event: str, **values: Any) -> None:
-        """Append one event with the version and the monotonic time in nanoseconds."""
+        """Append one event with the protocol version and the monotonic time in nanoseconds."""
         self._file.write(json.dumps({"v": VERSION, "event": event, "t_ns": self._now(), **values}) + "\n")
         self._file.flush()
 
@@ -167,7 +167,7 @@ class EventWriter:
 
 
 def read_events(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the events of a file; a last line cut short by a kill is left out, an unknown version is refused."""
+    """Yield the events of a file except an incomplete last line; ValueError: a damaged line or another protocol version."""
     if not path.exists():
         return
     with path.open(encoding="utf-8", errors="replace") as file:
@@ -180,6 +180,6 @@ def read_events(path: Path) -> Iterator[dict[str, Any]]:
                     raise ValueError(message) from None
                 return
             if event.get("v") != VERSION:
-                message = f"{path}, line {number}: protocol {event.get('v')!r} is not known (known: {VERSION})."
+                message = f"{path}, line {number}: unknown protocol version {event.get('v')!r} (expected {VERSION})."
                 raise ValueError(message)
             yield event

@@ -1,4 +1,4 @@
-"""Frozen dataclasses to JSON and back, checked against their annotations. Standard library only."""
+"""Convert frozen dataclasses to JSON and back, checked against their annotations. Standard library only."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def to_line(record: Any) -> str:
 
 
 def build(kind: Any, raw: Any, where: str = "") -> Any:
-    """Build a dataclass from parsed JSON; lists become tuples where the annotation says so.
+    """Build a dataclass from parsed JSON; lists become tuples where the annotation is a tuple.
 
-    Unknown keys are ignored, so that newer records can be read. ValueError names the field that is missing or has the
+    Unknown keys are ignored, so that newer records can be read. ValueError names a field that is missing or has the
     wrong type.
     """
     name = where or kind.__name__
@@ -77,5 +77,5 @@ def _plain(kind: Any, value: Any, where: str) -> Any:
     return value
 
 
-def _wrong(where: str, wanted: str, value: Any) -> ValueError:
-    return ValueError(f"{where} must be {wanted}, but it is {str(value)[:80]!r}")
+def _wrong(where: str, expected: str, value: Any) -> ValueError:
+    return ValueError(f"{where} must be {expected}, but it is {str(value)[:80]!r}")

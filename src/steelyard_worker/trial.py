@@ -1,4 +1,4 @@
-"""One process from hello to done: import, build, then measure or certify; what goes wrong becomes an event."""
+"""The work of one process: import the framework, build the network, measure or certify. Every failure becomes an event."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EXIT_DISK_FULL = 5
 
 
 def main(line: str) -> int:
-    """Run the job of one JSON line; the exit code is 0 when `done` was written."""
+    """Run the job given as one JSON line; the exit code is 0 if `done` was written."""
     from steelyard_worker import measure
 
     _die_with_parent()
@@ -38,14 +38,14 @@ def main(line: str) -> int:
         _run(job, events)
         events.write("done")
         events.close()
-    except Exception as error:  # the process border: every failure becomes a recorded event
+    except Exception as error:  # top level of the process: every failure is recorded as an event
         traceback.print_exc()
         return _record(events, error)
     return 0
 
 
 def _die_with_parent() -> None:
-    """Have the kernel end this process when the orchestrator is killed: nobody would read what it measures (prctl(2))."""
+    """Make the kernel kill this process if the orchestrator is killed, so that no worker is left running (prctl(2))."""
     if sys.platform != "linux":
         return
     import ctypes
@@ -62,7 +62,7 @@ def _record(events: EventWriter, error: Exception) -> int:
 
 
 def classify(error: Exception) -> tuple[str, str]:
-    """Return (kind, one line) of an exception; frameworks raise types of their own when memory runs out."""
+    """Return (kind, message in one line) of an exception. Frameworks raise their own types if memory runs out."""
     text = " ".join(str(error).split())[:400] or type(error).__name__
     if isinstance(error, Refusal):
         return error.kind, text
@@ -98,7 +98,7 @@ def _run(job: Job, events: EventWriter) -> None:
         certify.dump(job, tensors.read(Path(job.weights)), build, events)
         return
     with _Phase(events, "build"):
-        trainer = build(tensors.read(Path(job.weights)))  # not kept: what is mapped counts as this process's memory
+        trainer = build(tensors.read(Path(job.weights)))  # not stored in a variable: mapped files count as memory used
     recorder = measure.Recorder(Path(job.folder), events)
     measure.measure(job, described, adapter, trainer, events, recorder)
     recorder.close()
@@ -107,15 +107,17 @@ def _run(job: Job, events: EventWriter) -> None:
 
 
 def _check_applied(job: Job, adapter: Adapter, events: EventWriter) -> None:
-    """Write what the framework reports, then refuse the trial if a setting that was asked for did not take effect."""
+    """Record the settings that the framework reports; Refusal: a requested setting did not take effect."""
     applied = adapter.applied()
     events.write("applied", applied=applied, libraries=adapter.libraries())
     settings = job.case.settings
-    wanted = {"mode": settings.mode, "device": settings.device, "precision": settings.precision,
-              "deterministic": settings.deterministic, **settings.knobs}  # fmt: skip
+    requested = {
+        "mode": settings.mode, "device": settings.device, "precision": settings.precision,
+        "deterministic": settings.deterministic, **settings.knobs,
+    }  # fmt: skip
     if settings.threads:
-        wanted["threads"] = settings.threads
-    for name, value in wanted.items():
+        requested["threads"] = settings.threads
+    for name, value in requested.items():
         if applied.get(name, "nothing") != value:
             raise Refusal(
                 "setting", f"{name} was set to {value!r}, but {job.case.framework} reports {applied.get(name)!r}."

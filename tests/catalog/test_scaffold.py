@@ -1,4 +1,4 @@
-"""A workload of one's own begins as a folder that is whole: it parses, it is found, and nothing of anybody's is overwritten."""
+"""`steelyard new workload` creates a complete workload and never overwrites anything."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_what_is_written_is_a_workload_that_every_command_finds(tmp_path: Path) -> None:
+def test_the_created_folder_is_a_valid_workload_that_is_found(tmp_path: Path) -> None:
     every = list(frameworks.contenders())
     folder = scaffold.write("my-net", tmp_path, every)
     found = workloads.find((tmp_path,))["my-net"]
@@ -23,23 +23,23 @@ def test_what_is_written_is_a_workload_that_every_command_finds(tmp_path: Path) 
     assert found.network(found.preset("digits")).macs == 1024 * 64 + 64 * 10
 
 
-def test_only_the_frameworks_asked_for_are_written(tmp_path: Path) -> None:
+def test_files_are_written_only_for_the_requested_frameworks(tmp_path: Path) -> None:
     folder = scaffold.write("mine", tmp_path, ["pytorch"])
     assert {path.name for path in folder.iterdir()} == {"spec.toml", "network.py", "pytorch.py"}
-    assert len(scaffold.usual()) == 2
+    assert len(scaffold.default_frameworks()) == 2
 
 
-def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_empty_is_not_changed(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "notes").write_text("kept")
-    with pytest.raises(UserError, match="exists already; nothing was written"):
+    (tmp_path / "mine" / "notes").write_text("my notes")
+    with pytest.raises(UserError, match="already exists; nothing was written"):
         scaffold.write("mine", tmp_path, ["pytorch"])
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["notes"]
 
 
 @pytest.mark.parametrize("name", ["My Net", "../net", "", "9net"])
-def test_a_name_that_cannot_be_a_folder_and_a_word_is_refused(name: str, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="cannot name a workload"):
+def test_an_invalid_name_is_rejected(name: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="not a valid name of a workload"):
         scaffold.write(name, tmp_path, ["pytorch"])
     assert not list(tmp_path.iterdir())
 
@@ -47,7 +47,7 @@ def test_a_name_that_cannot_be_a_folder_and_a_word_is_refused(name: str, tmp_pat
 @pytest.mark.parametrize(
     ("name", "sentence"), [("pytorhc", "Did you mean 'pytorch'"), ("fake", "no template for 'fake'")]
 )
-def test_a_framework_without_a_template_is_refused(name: str, sentence: str, tmp_path: Path) -> None:
+def test_a_framework_without_a_template_is_rejected(name: str, sentence: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=sentence):
         scaffold.write("mine", tmp_path, [name])
     assert not list(tmp_path.iterdir())

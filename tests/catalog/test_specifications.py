@@ -1,4 +1,4 @@
-"""A specification that is wrong is refused with its file, its line and its key."""
+"""Errors in spec.toml and study files are reported with file, line and key."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.catalog import workloads
+from steelyard.catalog import frameworks, workloads
 from steelyard.errors import UserError
 from steelyard.files import settings_files
 from steelyard.plan import studies
@@ -59,14 +59,14 @@ def _with(text: str, old: str, new: str) -> str:
     return text.replace(old, new)
 
 
-def _refusal(path: Path, text: str, parse: object) -> str:
+def _error_message(path: Path, text: str, parse: object) -> str:
     path.write_text(text)
-    with pytest.raises(UserError) as refused:
+    with pytest.raises(UserError) as raised:
         parse(path)  # type: ignore[operator]
-    return str(refused.value)
+    return str(raised.value)
 
 
-def test_the_specification_that_the_mistakes_are_made_in_is_right(tmp_path: Path) -> None:
+def test_the_specification_that_these_tests_modify_is_valid(tmp_path: Path) -> None:
     (tmp_path / "spec.toml").write_text(SPEC)
     found = workloads.parse(tmp_path / "spec.toml")
     assert found.preset("small").sizes["batch"] == 16
@@ -74,10 +74,10 @@ def test_the_specification_that_the_mistakes_are_made_in_is_right(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "line", "words"),
+    ("old", "new", "line", "message"),
     [
         ('title = "Line"', 'title = "Line', 2, "not valid TOML"),
-        ('title = "Line"', "title = 3", 2, "'title' must be a text, but it is 3."),
+        ('title = "Line"', "title = 3", 2, "'title' must be a string, but it is 3."),
         ('title = "Line"', 'titel = "Line"', 2, "the file has an unknown key 'titel'. Did you mean 'title'?"),
         ('unit = "points"\n', "", 1, "the file lacks the key 'unit'. Add it."),
         ('family = "dense"', 'family = "dense"\nfamily = "dense"', 4, "not valid TOML"),
@@ -86,10 +86,10 @@ def test_the_specification_that_the_mistakes_are_made_in_is_right(tmp_path: Path
         ("learning_rate = 0.1", "learning_rate = true", 11, "'learning_rate' must be a number, but it is True."),
         ("momentum = 0.9", "momentun = 0.9", 12, "[optimizers.sgd] has an unknown key 'momentun'. Did you mean 'momentum'?"),
         ("momentum = 0.9", "nesterov = 1", 12, "'nesterov' must be true or false, but it is 1."),
-        ("momentum = 0.9", "decay = 'head'", 12, "'decay' must be a list of texts, but it is 'head'."),
-        ("momentum = 0.9", "decay = [1]", 12, "'decay' must be a list of texts, but it is 1."),
-        ('optimizer = "sgd"', 'optimizer = "sdg"', 16, "[presets.small] names optimizer 'sdg'. Did you mean 'sgd'?"),
-        ('optimizer = "sgd"', "optimizer = 1", 16, "'optimizer' must be a text, but it is 1."),
+        ("momentum = 0.9", "decay = 'head'", 12, "'decay' must be a list of strings, but it is 'head'."),
+        ("momentum = 0.9", "decay = [1]", 12, "'decay' must be a list of strings, but it is 1."),
+        ('optimizer = "sgd"', 'optimizer = "sdg"', 16, "[presets.small] names an unknown optimizer 'sdg'. Did you mean 'sgd'?"),
+        ('optimizer = "sgd"', "optimizer = 1", 16, "'optimizer' must be a string, but it is 1."),
         ('optimizer = "sgd"', 'optimizer = "sgd"\nlearning_rate = "x"', 17, "'learning_rate' must be a number, but it is 'x'."),
         ('optimizer = "sgd"', 'optimizer = "sgd"\nspeed = 3', 17, "[presets.small] has an unknown key 'speed'."),
         ("batch = 16", "batch = 0", 20, "[presets.small.sizes] needs 'batch', a whole number of at least 1."),
@@ -100,17 +100,17 @@ def test_the_specification_that_the_mistakes_are_made_in_is_right(tmp_path: Path
         ('[presets.small.data]\nname = "digits"', '[unsupported]\nfake = 3', 22, "'fake' must be a reason, but it is 3."),
     ],
 )  # fmt: skip
-def test_a_mistake_in_a_workload_is_named_with_file_line_and_key(
-    old: str, new: str, line: int, words: str, tmp_path: Path
+def test_an_error_in_a_workload_is_reported_with_file_line_and_key(
+    old: str, new: str, line: int, message: str, tmp_path: Path
 ) -> None:
-    sentence = _refusal(tmp_path / "spec.toml", _with(SPEC, old, new), workloads.parse)
-    assert str(tmp_path / "spec.toml") in sentence
-    assert words in sentence
-    assert re.search(rf"line {line}\b", sentence), sentence
+    found = _error_message(tmp_path / "spec.toml", _with(SPEC, old, new), workloads.parse)
+    assert str(tmp_path / "spec.toml") in found
+    assert message in found
+    assert re.search(rf"line {line}\b", found), found
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
         ("", "lacks the key 'family'"),
         (WITHOUT_PRESETS, "lacks the key 'presets'"),
@@ -123,72 +123,72 @@ def test_a_mistake_in_a_workload_is_named_with_file_line_and_key(
         (SPEC.replace("[presets.small.data]", "[presets.small]"), "not valid TOML"),
     ],
 )  # fmt: skip
-def test_a_workload_of_the_wrong_shape_is_refused(text: str, words: str, tmp_path: Path) -> None:
-    sentence = _refusal(tmp_path / "spec.toml", text, workloads.parse)
-    assert words in sentence
-    assert "spec.toml" in sentence
+def test_missing_or_misplaced_tables_are_reported(text: str, message: str, tmp_path: Path) -> None:
+    found = _error_message(tmp_path / "spec.toml", text, workloads.parse)
+    assert message in found
+    assert "spec.toml" in found
 
 
-def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+def test_a_binary_file_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "spec.toml").write_bytes(b"\xff\xfe\x00name")
     with pytest.raises(UserError, match=r"spec\.toml cannot be read"):
         workloads.parse(tmp_path / "spec.toml")
 
 
 @pytest.mark.parametrize(
-    ("spec", "network", "words"),
+    ("spec", "network", "message"),
     [
         (("features = 8\n", ""), None, "spec.toml, line 17: [presets.small.sizes] lacks the key 'features'. Add it."),
         (("features = 8", "features = 'many'"), None, "line 17: [presets.small.sizes] gives 'head.weight' the shape (3, 'many')"),
         (("features = 8", "features = 0"), None, "line 17: [presets.small.sizes] gives 'head.weight' the shape (3, 0)"),
-        (("features = 8", "features = {}"), None, "network.py cannot describe [presets.small.sizes]: TypeError"),
-        (None, "def describe(sizes):\n    return 1 / 0\n", "network.py cannot describe [presets.small.sizes]: ZeroDivisionError"),
-        (None, "def describe(sizes:\n", "network.py cannot describe [presets.small.sizes]: SyntaxError"),
-        (None, "", "network.py cannot describe [presets.small.sizes]: AttributeError"),
+        (("features = 8", "features = {}"), None, "network.py failed for [presets.small.sizes]: TypeError"),
+        (None, "def describe(sizes):\n    return 1 / 0\n", "network.py failed for [presets.small.sizes]: ZeroDivisionError"),
+        (None, "def describe(sizes:\n", "network.py failed for [presets.small.sizes]: SyntaxError"),
+        (None, "", "network.py failed for [presets.small.sizes]: AttributeError"),
     ],
 )  # fmt: skip
-def test_a_network_that_cannot_be_described_is_refused_in_its_own_words(
-    spec: tuple[str, str] | None, network: str | None, words: str, tmp_path: Path
+def test_an_error_in_the_description_of_a_network_is_reported(
+    spec: tuple[str, str] | None, network: str | None, message: str, tmp_path: Path
 ) -> None:
     folder = shutil.copytree(LINE, tmp_path / "line", ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "spec.toml").write_text(_with(SPEC, *spec) if spec else SPEC)
     if network is not None:
         (folder / "network.py").write_text(network)
     found = workloads.parse(folder / "spec.toml")
-    with pytest.raises(UserError) as refused:
+    with pytest.raises(UserError) as raised:
         found.network(found.preset("small"))
-    assert words in str(refused.value)
-    assert str(folder) in str(refused.value)
+    assert message in str(raised.value)
+    assert str(folder) in str(raised.value)
 
 
-def test_a_folder_without_workloads_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="holds no workload"):
+def test_a_folder_without_workloads_is_rejected(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"no spec\.toml was found"):
         workloads.find((tmp_path,))
     with pytest.raises(UserError, match="is not a folder"):
         workloads.find((tmp_path / "missing",))
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "line", "words"),
+    ("old", "new", "line", "message"),
     [
         ("version = 1", "version = '1'", 4, "'version' must be a whole number, but it is '1'."),
         ("version = 1", "version = true", 4, "'version' must be a whole number, but it is True."),
-        ('workloads = ["line:small"]', "workloads = 'line'", 6, "'workloads' must be a list of texts, but it is 'line'."),
-        ('workloads = ["line:small"]', "workloads = [1]", 6, "'workloads' must be a list of texts, but it is 1."),
+        ('workloads = ["line:small"]', "workloads = 'line'", 6, "'workloads' must be a list of strings, but it is 'line'."),
+        ('workloads = ["line:small"]', "workloads = [1]", 6, "'workloads' must be a list of strings, but it is 1."),
         ('workloads = ["line:small"]', "workloads = []", 6, "'workloads' is empty"),
         ('frameworks = ["fake"]', "", 1, "the file lacks the key 'frameworks'. Add it."),
         ("train_steps = 10", "train_stesp = 10", 8, "the file has an unknown key 'train_stesp'. Did you mean 'train_steps'?"),
         ("train_steps = 10", "train_steps = 1.5", 8, "'train_steps' must be a whole number, but it is 1.5."),
     ],
 )  # fmt: skip
-def test_a_mistake_in_a_study_is_named_with_file_line_and_key(
-    old: str, new: str, line: int, words: str, tmp_path: Path
+def test_an_error_in_a_study_is_reported_with_file_line_and_key(
+    old: str, new: str, line: int, message: str, tmp_path: Path
 ) -> None:
-    sentence = _refusal(tmp_path / "mine.toml", _with(STUDY, old, new), lambda path: studies.study(str(path)))
-    assert f"{tmp_path / 'mine.toml'}, line {line}: {words}" in sentence
+    found = _error_message(tmp_path / "mine.toml", _with(STUDY, old, new), lambda path: studies.study(str(path)))
+    assert f"{tmp_path / 'mine.toml'}, line {line}: {message}" in found
 
 
-def test_every_study_that_comes_with_the_tool_is_right() -> None:
+def test_the_included_studies_are_valid() -> None:
     assert "first-look" in studies.all_studies()
 
 
@@ -199,3 +199,15 @@ def test_the_line_of_a_key_is_found_in_its_own_table(tmp_path: Path) -> None:
     assert settings_files.line_of(path, "b", "a") == 4
     assert settings_files.line_of(path, "missing", "c") == 6
     assert settings_files.line_of(path, "missing", "d") == 1
+
+
+@pytest.mark.parametrize(("old", "new", "message"), [
+    ('title = "Fake"', 'titel = "Fake"', "has an unknown key 'titel'. Did you mean 'title'?"),
+    ('import = "numpy"\n', "", "lacks the key 'import'. Add it."),
+])  # fmt: skip
+def test_an_unknown_or_missing_key_of_a_framework_is_reported(old: str, new: str, message: str, tmp_path: Path) -> None:
+    text = (frameworks.WORKER / "frameworks" / "fake" / "framework.toml").read_text()
+    (tmp_path / "framework.toml").write_text(_with(text, old, new))
+    with pytest.raises(UserError) as raised:
+        frameworks._read(tmp_path)
+    assert message in str(raised.value)

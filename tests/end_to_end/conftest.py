@@ -1,4 +1,4 @@
-"""One finished run that many tests read, on a machine whose noise floor is known."""
+"""Finished runs that many tests read, with a stored noise floor."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 import pytest
-from finished_runs import LINE, Finished, Said, finished
+from finished_runs import LINE, CommandLine, Finished, finished
 
 from steelyard import host
 from steelyard.statistics.calibration import NoiseFloor
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def quiet_machine(cache: Path) -> NoiseFloor:
-    """Put down that this machine was calibrated and found quiet, so that few rounds decide."""
+    """Store a small noise floor for this machine, so that few rounds are enough for a verdict."""
     floor = NoiseFloor(0.002, 8, 9)
     path = cache / "machines" / f"{host.describe().fingerprint()}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -32,36 +32,41 @@ def quiet_machine(cache: Path) -> NoiseFloor:
 def measured(
     tmp_path_factory: pytest.TempPathFactory, shared_steelyard: Steelyard, quiet_machine: NoiseFloor
 ) -> Finished:
-    """Three contenders without noise: Fake and Dummy at 10 ms, and Dummy at 12 ms; certified, three rounds. Only read it."""
-    home = tmp_path_factory.mktemp("measured")
+    """A certified run of three rounds without noise: Fake and Dummy at 10 ms, and Dummy at 12 ms. Tests must not change it."""
+    data_folder = tmp_path_factory.mktemp("measured")
     knobs = ("--knob", "fake.step_us=10000", "--knob", "dummy.step_us=10000,12000")
     return finished(
-        home, shared_steelyard(home, "run", *LINE, "-f", "fake", "-f", "dummy", *knobs, "--rounds", "3", "--json")
+        data_folder,
+        shared_steelyard(data_folder, "run", *LINE, "-f", "fake", "-f", "dummy", *knobs, "--rounds", "3", "--json"),
     )
 
 
 @pytest.fixture(scope="session")
-def unproved(
+def uncertified(
     tmp_path_factory: pytest.TempPathFactory, shared_steelyard: Steelyard, quiet_machine: NoiseFloor
 ) -> Finished:
-    """Two contenders by a fixed protocol and without certificates. Only read it."""
-    home = tmp_path_factory.mktemp("unproved")
+    """A run of two frameworks with a fixed protocol and without certificates. Tests must not change it."""
+    data_folder = tmp_path_factory.mktemp("uncertified")
     knobs = ("--knob", "fake.step_us=1000", "--knob", "dummy.step_us=2000")
     options = ("--protocol", "fixed:10+200", "--no-certify", "--json")
-    return finished(home, shared_steelyard(home, "run", *LINE, "-f", "fake", "-f", "dummy", *knobs, *options))
+    return finished(
+        data_folder, shared_steelyard(data_folder, "run", *LINE, "-f", "fake", "-f", "dummy", *knobs, *options)
+    )
 
 
 @pytest.fixture
-def copied(measured: Finished, home: Path) -> Finished:
-    """A copy of the finished run that a test may damage; the `steelyard` fixture reads it."""
-    shutil.copytree(measured.home, home)
-    return Finished(home, home / "runs" / measured.folder.name, measured.result, measured.said)
+def copied(measured: Finished, data_folder: Path) -> Finished:
+    """A copy of the finished run that a test may change; the fixtures `steelyard` and `cli` use its folder."""
+    shutil.copytree(measured.data_folder, data_folder)
+    return Finished(data_folder, data_folder / "runs" / measured.folder.name, measured.result, measured.stderr)
 
 
 @pytest.fixture
-def said(capsys: pytest.CaptureFixture[str], home: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Said:
-    """The command line in this process, with temporary folders."""
-    monkeypatch.setenv("STEELYARD_RUNS", str(home))
+def cli(
+    capsys: pytest.CaptureFixture[str], data_folder: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> CommandLine:
+    """Run the command line in this process, with temporary folders."""
+    monkeypatch.setenv("STEELYARD_RUNS", str(data_folder))
     monkeypatch.setenv("STEELYARD_CACHE", str(cache))
     monkeypatch.setenv("COLUMNS", "160")
-    return Said(capsys)
+    return CommandLine(capsys)

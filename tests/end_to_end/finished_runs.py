@@ -1,4 +1,4 @@
-"""Runs with scripted frameworks: how to ask for one, and what is left when it is over."""
+"""Runs of scripted frameworks: their options and their results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from steelyard.cli import main as cli
+from steelyard.cli.main import main
 
 Steelyard = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -21,33 +21,33 @@ LINE = ("--workloads", str(WORKLOADS), "-w", "line", "--no-guard", "--no-calibra
 
 @dataclass(frozen=True)
 class Finished:
-    """A run that is over: its home (runs are in `home/runs`), its folder, and what `run --json` printed."""
+    """A finished run: the data folder, the run's folder in `data_folder/runs`, and the output of `run --json`."""
 
-    home: Path
+    data_folder: Path
     folder: Path
     result: dict[str, Any]
-    said: str
+    stderr: str
 
     def contender(self, variant: str) -> dict[str, Any]:
-        """Return one contender of the only comparison by the end of its key."""
+        """Return a contender of the only comparison by the end of its key."""
         return contender(self.result, variant)
 
 
 def contender(result: dict[str, Any], variant: str) -> dict[str, Any]:
-    """Return one contender of the only comparison by the end of its key."""
+    """Return a contender of the only comparison by the end of its key."""
     (found,) = [each for each in result["comparisons"][0]["contenders"] if each["case"].endswith(variant)]
     return found
 
 
-def finished(home: Path, done: subprocess.CompletedProcess[str]) -> Finished:
-    """Read what a `run --json` left behind."""
+def finished(data_folder: Path, done: subprocess.CompletedProcess[str]) -> Finished:
+    """Return the finished run of a `run --json` process."""
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
-    return Finished(home, Path(result["folder"]), result, done.stderr)
+    return Finished(data_folder, Path(result["folder"]), result, done.stderr)
 
 
-class Said:
-    """Run the command line inside this process, as nothing is measured: much faster than a process of its own."""
+class CommandLine:
+    """Run the command line in this process; for commands that measure nothing this is much faster than a new process."""
 
     def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
         self._capsys = capsys
@@ -56,15 +56,15 @@ class Said:
         """Return (exit code, standard output, standard error)."""
         self._capsys.readouterr()
         try:
-            code = cli.main(list(argv))
+            code = main(list(argv))
         except SystemExit as stopped:
             code = int(stopped.code or 0)
         return (code, *self._capsys.readouterr())
 
-    def refused(self, *argv: str) -> str:
-        """Return the one sentence of a refusal."""
+    def error(self, *argv: str) -> str:
+        """Return the message of a command that fails with a single line."""
         code, out, err = self(*argv)
         assert code == 2
         assert out == ""
-        (sentence,) = err.splitlines()
-        return sentence
+        (message,) = err.splitlines()
+        return message

@@ -1,7 +1,8 @@
-"""What a person types and reads: help, lists, plans, comparisons, and the words for every mistake."""
+"""The command line: help, lists, plans, comparisons, and the messages for every kind of wrong input."""
 
 from __future__ import annotations
 
+import argparse
 import json
 import shutil
 from typing import TYPE_CHECKING
@@ -9,18 +10,20 @@ from typing import TYPE_CHECKING
 import pytest
 from finished_runs import LINE
 
+from steelyard.cli.arguments import parser
+
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from finished_runs import Finished, Said, Steelyard
+    from finished_runs import CommandLine, Finished, Steelyard
 
 pytestmark = pytest.mark.end_to_end
 
 COMMANDS = ("run", "certify", "report", "compare", "list", "new", "env", "doctor")
-ASKED = ("run", *LINE, "-f", "fake", "--dry-run")
+DRY_RUN = ("run", *LINE, "-f", "fake", "--dry-run")
 
 
-def test_the_help_names_every_command_and_where_to_start(steelyard: Steelyard) -> None:
+def test_the_help_lists_every_command_and_shows_how_to_start(steelyard: Steelyard) -> None:
     done = steelyard("--help")
     assert done.returncode == 0
     for name in COMMANDS:
@@ -29,38 +32,46 @@ def test_the_help_names_every_command_and_where_to_start(steelyard: Steelyard) -
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_the_help_of_a_command_explains_every_option(name: str, said: Said) -> None:
-    code, out, err = said(name, "--help")
+def test_the_help_of_a_command_fits_the_terminal(name: str, cli: CommandLine) -> None:
+    code, out, err = cli(name, "--help")
     assert (code, err) == (0, "")
     assert out.startswith(f"usage: steelyard {name}")
     assert "options:" in out
     for line in out.splitlines():
-        assert len(line) <= 200
-    explained = [line for line in out.splitlines() if line.startswith("  -")]
-    assert explained
+        assert len(line) <= 160
+    options = [line for line in out.splitlines() if line.startswith("  -")]
+    assert options
 
 
-def test_the_version_is_one_line(said: Said) -> None:
-    code, out, _ = said("--version")
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_argument_of_a_command_has_a_help_text(name: str) -> None:
+    (commands,) = (each for each in parser([name])._actions if isinstance(each, argparse._SubParsersAction))
+    arguments = commands.choices[name]._actions
+    assert len(arguments) > 1
+    assert [each.dest for each in arguments if not each.help] == []
+
+
+def test_the_version_is_one_line(cli: CommandLine) -> None:
+    code, out, _ = cli("--version")
     assert code == 0
     assert out.startswith("steelyard ")
     assert out.count("\n") == 1
 
 
 @pytest.mark.parametrize("what", ["frameworks", "workloads", "presets", "studies", "data", "runs"])
-def test_every_list_is_a_table_and_json_holds_the_same_rows(what: str, copied: Finished, said: Said) -> None:
-    code, out, _ = said("list", what, "--json")
+def test_every_list_has_the_same_rows_as_table_and_as_json(what: str, copied: Finished, cli: CommandLine) -> None:
+    code, out, _ = cli("list", what, "--json")
     assert code == 0
     rows = json.loads(out)
     assert rows
-    code, table, _ = said("list", what)
+    code, table, _ = cli("list", what)
     assert code == 0
     for row in rows:
         assert str(next(iter(row.values()))) in table
 
 
-def test_a_workload_of_ones_own_is_listed(said: Said) -> None:
-    _, out, _ = said("list", "workloads", "--workloads", LINE[1], "--json")
+def test_a_workload_of_the_user_is_listed(cli: CommandLine) -> None:
+    _, out, _ = cli("list", "workloads", "--workloads", LINE[1], "--json")
     assert "line" in {row["workload"] for row in json.loads(out)}
 
 
@@ -74,35 +85,39 @@ def test_a_full_size_certificate_takes_one_step_of_a_small_batch(steelyard: Stee
     }  # fmt: skip
 
 
-def test_certifying_everything_leaves_no_room_for_a_choice_of_workloads(said: Said) -> None:
-    assert "--workload cannot be given beside it" in said.refused("certify", "--all", "-w", "resnet18")
+def test_certify_all_cannot_be_combined_with_a_workload(cli: CommandLine) -> None:
+    assert "--workload cannot be combined with it" in cli.error("certify", "--all", "-w", "resnet18")
 
 
 @pytest.mark.parametrize("batch", ["0", "-4"])
-def test_a_batch_without_samples_is_refused(said: Said, batch: str) -> None:
-    assert "--batch takes a number of samples" in said.refused("run", f"--batch={batch}", "--dry-run")
+def test_a_batch_without_samples_is_rejected(cli: CommandLine, batch: str) -> None:
+    assert "--batch must be a number of samples of at least 1" in cli.error("run", f"--batch={batch}", "--dry-run")
 
 
-def test_there_is_nothing_to_list_before_the_first_run(said: Said) -> None:
-    assert said("list", "runs")[1].strip() == "Nothing yet. Start with: steelyard run"
-    assert said("list", "runs", "--json")[1].strip() == "[]"
-    assert "There is no run in" in said.refused("report")
-    assert "Start one with: steelyard run" in said.refused("run", "--resume", "latest")
+def test_environments_to_remove_must_be_named(cli: CommandLine) -> None:
+    assert "Name the environments to remove" in cli.error("env", "remove")
 
 
-def test_a_dry_run_shows_the_plan_with_an_estimate_and_does_nothing(said: Said, home: Path) -> None:
-    code, out, _ = said(*ASKED, "--knob", "step_us=1,2")
+def test_commands_before_the_first_run_tell_how_to_start_one(cli: CommandLine) -> None:
+    assert cli("list", "runs")[1].strip() == "There are no runs yet. Start with: steelyard run"
+    assert cli("list", "runs", "--json")[1].strip() == "[]"
+    assert "There is no run in" in cli.error("report")
+    assert "Start one with: steelyard run" in cli.error("run", "--resume", "latest")
+
+
+def test_a_dry_run_prints_the_plan_with_an_estimate_and_creates_nothing(cli: CommandLine, data_folder: Path) -> None:
+    code, out, _ = cli(*DRY_RUN, "--knob", "step_us=1,2")
     assert code == 0
-    assert "step_us=1" in out
-    assert "step_us=2" in out
+    assert "step_us 1" in out
+    assert "step_us 2" in out
     assert "minutes" in out
-    code, out, _ = said(*ASKED, "--json")
+    code, out, _ = cli(*DRY_RUN, "--json")
     assert [case["case"] for case in json.loads(out)["cases"]] == ["line:small/fake/scripted"]
-    assert not home.exists()
+    assert not data_folder.exists()
 
 
-def test_the_default_study_weighs_every_framework_that_has_both_networks(said: Said) -> None:
-    _, out, _ = said("run", "--dry-run", "--json")
+def test_the_default_study_compares_the_frameworks_on_two_networks(cli: CommandLine) -> None:
+    _, out, _ = cli("run", "--dry-run", "--json")
     plan = json.loads(out)
     measured = {case["framework"] for case in plan["cases"]}
     assert len(measured) >= 3
@@ -111,78 +126,79 @@ def test_the_default_study_weighs_every_framework_that_has_both_networks(said: S
 
 
 @pytest.mark.parametrize(
-    ("argv", "sentence"),
+    ("argv", "message"),
     [
         (("run", "--study", "frist-look", "--dry-run"), "There is no study 'frist-look'. Did you mean 'first-look'?"),
         (("run", "--study", "missing.toml", "--dry-run"), "missing.toml cannot be read"),
         (("run", "-w", "resnet81", "--dry-run"), "There is no workload 'resnet81'. Did you mean 'resnet18'?"),
         (("run", "-w", "resnet18:cifar01", "--dry-run"), "Workload resnet18 has no preset 'cifar01'. Did you mean 'cifar10'?"),
         (("run", "-f", "pytroch", "--dry-run"), "There is no framework 'pytroch'. Did you mean 'pytorch'?"),
-        ((*ASKED, "--mode", "fake=scriptd"), "Fake has no mode 'scriptd'. Did you mean 'scripted'?"),
-        ((*ASKED, "--mode", "scripted"), "'scripted' names no mode: write FRAMEWORK=MODE, such as fake=scripted."),
-        ((*ASKED, "--mode", "fak=scripted"), "'fak' is not in this run. Did you mean 'fake'?"),
-        ((*ASKED, "--knob", "fake.nois=0.1"), "Fake has no knob 'nois'. Did you mean 'noise'?"),
-        ((*ASKED, "--knob", "nois=0.1"), "No framework of this run has a knob 'nois'. Did you mean 'noise'?"),
-        ((*ASKED, "--knob", "fake.fault=hangs"), "Fake: knob fault takes none, hang"),
-        ((*ASKED, "--knob", "fake.noise=much"), "Knob noise takes a value like 0.0, not 'much'."),
-        ((*ASKED, "--knob", "noise"), "'noise' is no setting: write FRAMEWORK.KNOB=VALUE or KNOB=VALUE."),
-        ((*ASKED, "--knob", "dummy.noise=0.1"), "'dummy' is not in this run."),
-        ((*ASKED, "--protocol", "secnd-epoch"), "There is no protocol 'secnd-epoch'. Did you mean 'second-epoch'?"),
-        ((*ASKED, "--protocol", "fixed:10"), "There is no protocol 'fixed:10'. Known: epochs:N-first, fixed:WARMUP+COUNTED,"),
-        ((*ASKED, "--protocol", "second-epoch"), "has synthetic batches only, and protocol second-epoch needs data."),
-        ((*ASKED, "--protocol", "epochs:20-first"), "has synthetic batches only, and protocol epochs:20-first needs data."),
-        ((*ASKED, "--optimizer", "sdg"), "Workload line has no optimizer 'sdg'. Did you mean 'sgd'?"),
-        ((*ASKED, "--device", "cuda"), "Fake has no device 'cuda' (it has cpu)."),
-        ((*ASKED, "--precision", "float16"), "Fake has no precision 'float16' (it has float32, float64)."),
-        ((*ASKED, "--rounds", "three"), "--rounds takes a number or a range such as 3-8, not 'three'."),
-        ((*ASKED, "--rounds", "5-3"), "Rounds must be at least 1 and not fall: got 5 to 3."),
-        ((*ASKED, "--delta", "2"), "--delta is a share between 0 and 1, such as 0.02 for 2 %, not 2."),
-        ((*ASKED, "--threads", "none"), "--threads takes a number of at least 1, or 'default', not 'none'."),
-        ((*ASKED, "--env", "fake"), "--env takes NAME=PYTHON, such as NAME=/opt/venv/bin/python, not 'fake'."),
-        ((*ASKED, "--env", "fka=/usr/bin/python3"), "--env fka: 'fka' is not in this run."),
-        (("run", "--workloads", "/missing", "-w", "line", "--dry-run"), "/missing is not a folder, so it holds no workloads."),
+        ((*DRY_RUN, "--mode", "fake=scriptd"), "Fake has no mode 'scriptd'. Did you mean 'scripted'?"),
+        ((*DRY_RUN, "--mode", "scripted"), "--mode scripted: write FRAMEWORK=MODE, such as fake=scripted."),
+        ((*DRY_RUN, "--mode", "fak=scripted"), "'fak' is not in this run. Did you mean 'fake'?"),
+        ((*DRY_RUN, "--knob", "fake.nois=0.1"), "Fake has no knob 'nois'. Did you mean 'noise'?"),
+        ((*DRY_RUN, "--knob", "nois=0.1"), "No framework of this run has a knob 'nois'. Did you mean 'noise'?"),
+        ((*DRY_RUN, "--knob", "fake.fault=hangs"), "Fake: knob fault must be one of none, hang"),
+        ((*DRY_RUN, "--knob", "fake.noise=much"), "Knob noise must be a number such as 0.0, not 'much'."),
+        ((*DRY_RUN, "--knob", "noise"), "--knob noise: write FRAMEWORK.KNOB=VALUE or KNOB=VALUE."),
+        ((*DRY_RUN, "--knob", "dummy.noise=0.1"), "'dummy' is not in this run."),
+        ((*DRY_RUN, "--protocol", "secnd-epoch"), "There is no protocol 'secnd-epoch'. Did you mean 'second-epoch'?"),
+        ((*DRY_RUN, "--protocol", "fixed:10"), "There is no protocol 'fixed:10'. Known: epochs:N-first, fixed:WARMUP+COUNTED,"),
+        ((*DRY_RUN, "--protocol", "second-epoch"), "has no data set, and protocol second-epoch needs one."),
+        ((*DRY_RUN, "--protocol", "epochs:20-first"), "has no data set, and protocol epochs:20-first needs one."),
+        ((*DRY_RUN, "--optimizer", "sdg"), "Workload line has no optimizer 'sdg'. Did you mean 'sgd'?"),
+        ((*DRY_RUN, "--device", "cuda"), "Fake has no device 'cuda' (it has cpu)."),
+        ((*DRY_RUN, "--precision", "float16"), "Fake has no precision 'float16' (it has float32, float64)."),
+        ((*DRY_RUN, "--rounds", "three"), "--rounds must be a number or a range such as 3-8, not 'three'."),
+        ((*DRY_RUN, "--rounds", "5-3"), "--rounds 5-3: the first number must be at least 1 and no larger than the second."),
+        ((*DRY_RUN, "--rounds", "3-20"), "--rounds: the sequential protocol allows at most 12 rounds, not 20"),
+        ((*DRY_RUN, "--delta", "2"), "--delta must be a number between 0 and 1, such as 0.02 for 2 %, not 2."),
+        ((*DRY_RUN, "--threads", "none"), "--threads must be a number of at least 1, or 'default', not 'none'."),
+        ((*DRY_RUN, "--env", "fake"), "--env must be NAME=PYTHON, such as NAME=/opt/venv/bin/python, not 'fake'."),
+        ((*DRY_RUN, "--env", "fka=/usr/bin/python3"), "--env fka: 'fka' is not in this run."),
+        (("run", "--workloads", "/missing", "-w", "line", "--dry-run"), "--workloads /missing: this is not a folder."),
     ],
 )  # fmt: skip
-def test_a_mistake_is_answered_with_one_sentence_that_helps(
-    argv: tuple[str, ...], sentence: str, said: Said, home: Path
+def test_wrong_input_gives_one_line_with_a_hint_and_creates_nothing(
+    argv: tuple[str, ...], message: str, cli: CommandLine, data_folder: Path
 ) -> None:
-    answer = said.refused(*argv)
-    assert sentence in answer
-    assert answer.startswith("steelyard: ")
-    assert not home.exists()
+    found = cli.error(*argv)
+    assert message in found
+    assert found.startswith("steelyard: ")
+    assert not data_folder.exists()
 
 
-def test_an_interpreter_that_is_missing_or_no_python_is_named(said: Said, tmp_path: Path) -> None:
-    asked = ("run", "-w", "resnet18:tiny", "-f", "pytorch", "--plain", "--env")
+def test_a_missing_interpreter_and_a_folder_instead_of_one_are_rejected(cli: CommandLine, tmp_path: Path) -> None:
+    argv = ("run", "-w", "resnet18:tiny", "-f", "pytorch", "--plain", "--env")
     missing = tmp_path / "bin" / "python"
-    code, _, err = said(*asked, f"pytorch={missing}")
+    code, _, err = cli(*argv, f"pytorch={missing}")
     assert code == 2
     assert f"--env pytorch={missing}: there is no such file." in err
-    code, _, err = said(*asked, f"pytorch={tmp_path}")
+    code, _, err = cli(*argv, f"pytorch={tmp_path}")
     assert code == 2
     assert f"--env pytorch={tmp_path} is a folder. Name the interpreter in it" in err
     assert "Traceback" not in err
 
 
-def test_an_unknown_command_suggests_the_nearest(said: Said) -> None:
-    assert said.refused("reprot") == "steelyard: There is no command 'reprot'. Did you mean 'report'?"
+def test_an_unknown_command_suggests_the_nearest(cli: CommandLine) -> None:
+    assert cli.error("reprot") == "steelyard: There is no command 'reprot'. Did you mean 'report'?"
 
 
-def test_an_unknown_option_is_named_with_the_usage(said: Said) -> None:
-    code, _, err = said("run", "--frameworks", "fake")
+def test_an_unknown_option_is_reported_with_the_usage(cli: CommandLine) -> None:
+    code, _, err = cli("run", "--frameworks", "fake")
     assert code == 2
     assert err.startswith("usage: steelyard")
     assert "unrecognized arguments: --frameworks fake" in err
 
 
-def test_nothing_at_all_is_answered_with_the_help(said: Said) -> None:
-    assert said() == said("--help")
+def test_without_arguments_the_help_is_printed(cli: CommandLine) -> None:
+    assert cli() == cli("--help")
 
 
-def test_a_study_of_ones_own_runs(steelyard: Steelyard, tmp_path: Path) -> None:
+def test_a_study_file_of_the_user_is_run(steelyard: Steelyard, tmp_path: Path) -> None:
     study = tmp_path / "mine.toml"
     study.write_text(
-        'name = "mine"\ntitle = "Mine"\nquestion = "Is Dummy level with Fake?"\nversion = 1\nprotocol = "fixed:2+5"\n'
+        'name = "mine"\ntitle = "Mine"\nquestion = "Is Dummy as fast as Fake?"\nversion = 1\nprotocol = "fixed:2+5"\n'
         'workloads = ["line:small"]\nframeworks = ["fake", "dummy"]\n'
     )
     done = steelyard("run", "--study", str(study), "--workloads", LINE[1], "--no-certify", "--plain", "--json")
@@ -192,27 +208,27 @@ def test_a_study_of_ones_own_runs(steelyard: Steelyard, tmp_path: Path) -> None:
     assert [each["speeds"]["cached"]["counted_steps"] for each in result["comparisons"][0]["contenders"]] == [5, 5]
 
 
-def test_two_contenders_are_compared_by_name_or_in_full(
-    measured: Finished, said: Said, monkeypatch: pytest.MonkeyPatch
+def test_two_results_of_a_run_are_compared_and_ambiguous_or_unknown_names_are_rejected(
+    measured: Finished, cli: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("STEELYARD_RUNS", str(measured.home))
+    monkeypatch.setenv("STEELYARD_RUNS", str(measured.data_folder))
     full = ("fake/scripted", "dummy/scripted,step_us=12000")
-    code, out, _ = said("compare", *full)
+    code, out, _ = cli("compare", *full)
     assert code == 0
     assert "1.20x" in out
-    _, out, _ = said("compare", *full, "--json")
+    _, out, _ = cli("compare", *full, "--json")
     (finding,) = json.loads(out)
     assert finding["ratio"] == pytest.approx(10 / 12, rel=1e-12)
-    assert "'dummy' could be any of dummy/scripted,step_us=10000, dummy/scripted,step_us=12000" in said.refused(
+    assert "'dummy' could be any of dummy/scripted,step_us=10000, dummy/scripted,step_us=12000" in cli.error(
         "compare", "fake", "dummy"
     )
-    assert "has both 'fake' and 'shame'" in said.refused("compare", "fake", "shame")
+    assert "has both 'fake' and 'shame'" in cli.error("compare", "fake", "shame")
 
 
-def test_two_runs_are_compared_contender_by_contender(copied: Finished, said: Said) -> None:
+def test_two_runs_are_compared_result_by_result(copied: Finished, cli: CommandLine) -> None:
     other = copied.folder.with_name("20200101-000000-first-look")
     shutil.copytree(copied.folder, other)
-    code, out, _ = said("compare", other.name, copied.folder.name, "--json")
+    code, out, _ = cli("compare", other.name, copied.folder.name, "--json")
     assert code == 0
     findings = json.loads(out)
     assert len(findings) == 3
@@ -223,22 +239,24 @@ def test_two_runs_are_compared_contender_by_contender(copied: Finished, said: Sa
 
 @pytest.mark.parametrize(("key", "value", "sentence"), [
     ("machine", "0123456789abcdef", "they differ in: the machine."),
-    ("method", 999, "they differ in: the method of measuring (999 before, 1 after"),
+    ("method", 999, "they differ in: the method of measuring (999 before, 2 after"),
 ])  # fmt: skip
-def test_runs_on_different_terms_are_not_compared(
-    key: str, value: object, sentence: str, copied: Finished, said: Said
+def test_runs_of_different_machines_or_methods_are_not_compared(
+    key: str, value: object, sentence: str, copied: Finished, cli: CommandLine
 ) -> None:
     other = copied.folder.with_name("20200101-000000-first-look")
     shutil.copytree(copied.folder, other)
     path = other / "run.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), key: value}))
-    assert sentence in said.refused("compare", other.name, copied.folder.name)
+    assert sentence in cli.error("compare", other.name, copied.folder.name)
 
 
-def test_output_into_a_closed_pipe_ends_quietly(command: list[str], surroundings: object, copied: Finished) -> None:
+def test_a_closed_output_pipe_ends_the_command_without_an_error(
+    command: list[str], environ_for: object, copied: Finished
+) -> None:
     import subprocess
 
-    env = surroundings(copied.home)  # type: ignore[operator]
+    env = environ_for(copied.data_folder)  # type: ignore[operator]
     shell = f"{' '.join(command)} list frameworks --json | head -c 1"
     done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, env=env, check=False)
     assert done.stdout == "["

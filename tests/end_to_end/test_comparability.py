@@ -1,4 +1,4 @@
-"""Two runs are compared only where everything that decides their numbers is equal; a run is planned once."""
+"""Two runs are compared only if everything that affects their numbers is equal; a run is planned once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from steelyard.results import record
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from finished_runs import Said, Steelyard
+    from finished_runs import CommandLine, Steelyard
 
 pytestmark = pytest.mark.end_to_end
 
@@ -27,61 +27,71 @@ QUICK = ("-f", "fake", "--knob", "fake.step_us=1000", "--rounds", "3", "--json")
 def runs(
     tmp_path_factory: pytest.TempPathFactory, shared_steelyard: Steelyard, quiet_machine: object
 ) -> dict[str, Finished]:
-    """Runs in one folder: twice the same request, and one with another batch and thread count. Only read them."""
-    home = tmp_path_factory.mktemp("comparable")
-    wanted = {"first": (), "again": (), "other": ("--batch", "64", "--threads", "1")}
-    return {name: finished(home, shared_steelyard(home, "run", *LINE, *QUICK, *more)) for name, more in wanted.items()}
+    """Three runs in one folder: two with the same options, one with another batch and thread count. Do not change them."""
+    data_folder = tmp_path_factory.mktemp("comparable")
+    options = {"first": (), "again": (), "other": ("--batch", "64", "--threads", "1")}
+    return {
+        name: finished(data_folder, shared_steelyard(data_folder, "run", *LINE, *QUICK, *more))
+        for name, more in options.items()
+    }
 
 
-def _compare(said: Said, runs: dict[str, Finished], a: str, b: str, *more: str) -> tuple[int, str, str]:
+def _compare(cli: CommandLine, runs: dict[str, Finished], a: str, b: str, *more: str) -> tuple[int, str, str]:
     folders = (runs[name].folder for name in (a, b))
-    return said("compare", *map(str, folders), "--runs", str(runs[a].folder.parent), *more)
+    return cli("compare", *map(str, folders), "--runs", str(runs[a].folder.parent), *more)
 
 
-def test_equal_requests_are_compared(said: Said, runs: dict[str, Finished]) -> None:
-    code, out, err = _compare(said, runs, "first", "again", "--json")
+def test_runs_with_equal_options_are_compared(cli: CommandLine, runs: dict[str, Finished]) -> None:
+    code, out, err = _compare(cli, runs, "first", "again", "--json")
     assert code == 0, err
     found = json.loads(out)
     assert found
     assert all(each["ratio"] == pytest.approx(1, rel=1e-3) for each in found)
 
 
-def test_another_batch_and_thread_count_are_refused_by_name(said: Said, runs: dict[str, Finished]) -> None:
-    code, out, err = _compare(said, runs, "first", "other")
+def test_runs_with_another_batch_and_thread_count_are_not_compared_and_both_are_named(
+    cli: CommandLine, runs: dict[str, Finished]
+) -> None:
+    code, out, err = _compare(cli, runs, "first", "other")
     assert (code, out) == (2, "")
     assert "batch (16 before, 64 after)" in err
     assert "threads (" in err
     assert "With --anyway both are shown without a verdict." in err
 
 
-def test_anyway_shows_both_values_and_no_verdict(said: Said, runs: dict[str, Finished]) -> None:
-    code, out, _ = _compare(said, runs, "first", "other", "--anyway", "--json")
+def test_anyway_shows_both_values_without_a_verdict(cli: CommandLine, runs: dict[str, Finished]) -> None:
+    code, out, _ = _compare(cli, runs, "first", "other", "--anyway", "--json")
     assert code == 0
     for each in json.loads(out):
         assert each["ratio"] is None
         assert "1.00 ms before, 1.00 ms after. Not comparable: batch (16 before, 64 after)" in each["sentence"]
 
 
-def test_another_protocol_is_refused(said: Said, runs: dict[str, Finished], shared_steelyard: Steelyard) -> None:
-    home = runs["first"].home
-    fixed = finished(home, shared_steelyard(home, "run", *LINE, *QUICK[:4], "--protocol", "fixed:5+20", "--json"))
-    code, _, err = said("compare", str(runs["first"].folder), str(fixed.folder), "--runs", str(home / "runs"))
+def test_runs_with_another_protocol_are_not_compared(
+    cli: CommandLine, runs: dict[str, Finished], shared_steelyard: Steelyard
+) -> None:
+    data_folder = runs["first"].data_folder
+    fixed = finished(
+        data_folder, shared_steelyard(data_folder, "run", *LINE, *QUICK[:4], "--protocol", "fixed:5+20", "--json")
+    )
+    code, _, err = cli("compare", str(runs["first"].folder), str(fixed.folder), "--runs", str(data_folder / "runs"))
     assert code == 2
     assert "schedule warmup (adaptive before, 5 steps after)" in err
 
 
-def test_another_quantity_can_be_compared(said: Said, runs: dict[str, Finished]) -> None:
-    code, out, _ = _compare(said, runs, "first", "again", "--quantity", "peak memory", "--json")
+def test_another_quantity_can_be_compared(cli: CommandLine, runs: dict[str, Finished]) -> None:
+    code, out, _ = _compare(cli, runs, "first", "again", "--quantity", "peak memory", "--json")
     assert code == 0
     assert all("of the peak memory before" in each["sentence"] for each in json.loads(out))
-    sentence = said.refused("compare", "a", "b", "--quantity", "weight")
-    assert "There is no quantity 'weight'." in sentence
+    assert "There is no quantity 'weight'." in cli.error("compare", "a", "b", "--quantity", "weight")
 
 
-def test_a_run_whose_workload_has_changed_is_not_continued(steelyard: Steelyard, home: Path, tmp_path: Path) -> None:
+def test_a_run_cannot_be_continued_after_a_change_of_its_workload(
+    steelyard: Steelyard, data_folder: Path, tmp_path: Path
+) -> None:
     shutil.copytree(WORKLOADS / "line", tmp_path / "mine" / "line")
     own = ("--workloads", str(tmp_path / "mine"), "-w", "line", "-f", "fake", "--no-guard", "--no-calibrate", "--plain")
-    done = finished(home, steelyard("run", *own, "--rounds", "2", "--no-certify", "--json"))
+    done = finished(data_folder, steelyard("run", *own, "--rounds", "2", "--no-certify", "--json"))
     spec = tmp_path / "mine" / "line" / "spec.toml"
     spec.write_text(spec.read_text().replace("batch = 16", "batch = 32"))
     again = steelyard("run", "--resume", done.folder.name, "--plain")
@@ -89,7 +99,7 @@ def test_a_run_whose_workload_has_changed_is_not_continued(steelyard: Steelyard,
     assert "The files of line have changed since run" in again.stderr
 
 
-def test_every_job_holds_the_case_of_the_plan(measured: Finished) -> None:
+def test_every_job_contains_its_case_as_planned(measured: Finished) -> None:
     cases = record.read(measured.folder).plan.by_id
     jobs = [json.loads(path.read_text()) for path in measured.folder.glob("trials/*/job.json")]
     assert len(jobs) == 9
@@ -105,7 +115,7 @@ def _plain(case: object) -> dict[str, object]:
 
 
 def test_a_run_is_planned_once_and_each_specification_is_read_once(
-    said: Said, home: Path, monkeypatch: pytest.MonkeyPatch
+    cli: CommandLine, data_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: dict[str, int] = {}
 
@@ -121,7 +131,7 @@ def test_a_run_is_planned_once_and_each_specification_is_read_once(
 
     counted(resolve, "plan")
     counted(workloads, "parse")
-    code, _, err = said("run", *LINE, *QUICK, "--no-certify")
+    code, _, err = cli("run", *LINE, *QUICK, "--no-certify")
     assert code == 0, err
     assert calls.pop("plan") == 1
     assert calls

@@ -1,4 +1,4 @@
-"""A run that is stopped keeps what was finished, leaves no worker behind, and goes on with what is missing."""
+"""A stopped run stores the results of finished processes, leaves no worker running, and can be continued."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from finished_runs import Finished, Said, Steelyard
+    from finished_runs import CommandLine, Finished, Steelyard
 
     Start = Callable[..., "Running"]
 
@@ -32,13 +32,13 @@ SILENCE_S = "5"
 # An interrupt that strikes inside `exec` of a text, as importing dataclasses does, makes CPython end by the signal itself
 # after all was tidied up; a shell shows 130 for both.
 STOPPED = {130, -signal.SIGINT}
-# An interrupted `with` leaves files to the garbage collector, which is no error.
+# An interrupted `with` can leave open files to the garbage collector, which would warn about them.
 QUIET = {"PYTHONWARNINGS": ""}
 TWO = (*LINE, "-f", "fake", "-f", "dummy", "--rounds", "3", "--no-certify")
 
 
 class Running:
-    """A steelyard at work whose standard error is followed."""
+    """A running steelyard process whose standard error is read continuously."""
 
     def __init__(self, argv: list[str], env: dict[str, str]) -> None:
         self.process = subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -51,19 +51,19 @@ class Running:
         self.lines.extend(iter(self.process.stderr.readline, ""))
 
     def wait_for(self, text: str) -> None:
-        """Wait until it has said something."""
+        """Wait until a line of standard error contains a text."""
         _until(lambda: any(text in line for line in self.lines), f"{text!r} in {self.lines}")
 
     def end(self) -> tuple[int, str]:
-        """Wait for its end; returns the exit code and everything it said."""
+        """Wait for the end of the process; returns the exit code and standard error."""
         code = self.process.wait(PATIENCE_S)
         self._reader.join(PATIENCE_S)
         return code, "".join(self.lines)
 
 
 @pytest.fixture(autouse=True)
-def _interrupts_are_heeded() -> Iterator[None]:
-    """What a shell began in the background ignores SIGINT, and so does all that it begins: these tests send it."""
+def _interrupts_are_handled() -> Iterator[None]:
+    """Handle SIGINT even if the tests were started in the background of a shell, where processes inherit to ignore it."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -72,17 +72,17 @@ def _interrupts_are_heeded() -> Iterator[None]:
 def _until(true: Callable[[], bool], what: str) -> None:
     limit = time.monotonic() + PATIENCE_S
     while not true():
-        assert time.monotonic() < limit, f"never came true: {what}"
+        assert time.monotonic() < limit, f"did not happen in time: {what}"
         time.sleep(0.05)
 
 
 @pytest.fixture
-def start(command: list[str], home: Path, surroundings: Callable[..., dict[str, str]]) -> Iterator[Start]:
-    """Start a steelyard and go on without waiting for it; what is still alive at the end is killed."""
+def start(command: list[str], data_folder: Path, environ_for: Callable[..., dict[str, str]]) -> Iterator[Start]:
+    """Start a steelyard process without waiting for its end; processes still running after the test are killed."""
     started: list[Running] = []
 
     def run(*argv: str, **env: str) -> Running:
-        started.append(Running([*command, *argv], surroundings(home, **QUIET, **env)))
+        started.append(Running([*command, *argv], environ_for(data_folder, **QUIET, **env)))
         return started[-1]
 
     yield run
@@ -92,29 +92,29 @@ def start(command: list[str], home: Path, surroundings: Callable[..., dict[str, 
 
 
 def events_of(run: Path) -> dict[str, bytes]:
-    """Return the events of every finished trial of a run by the trial's name."""
+    """Return {name of a finished trial: content of its events file}."""
     found = {path.parent.name: path.read_bytes() for path in run.glob("trials/*/events.jsonl")}
     return {name: text for name, text in found.items() if b'"event": "done"' in text}
 
 
-def only_run(home: Path) -> Path:
-    """Return the folder of the only run there is."""
-    (folder,) = (path.parent for path in home.glob("runs/*/run.json"))
+def only_run(data_folder: Path) -> Path:
+    """Return the folder of the only run."""
+    (folder,) = (path.parent for path in data_folder.glob("runs/*/run.json"))
     return folder
 
 
-def test_a_stopped_run_keeps_its_finished_processes_and_resume_does_only_the_rest(
-    start: Start, steelyard: Steelyard, said: Said, home: Path, quiet_machine: object
+def test_resume_after_an_interrupt_runs_only_the_missing_processes(
+    start: Start, steelyard: Steelyard, cli: CommandLine, data_folder: Path, quiet_machine: object
 ) -> None:
     running = start("run", *TWO)
     running.wait_for("round 2:")
-    assert "Another steelyard is at work on" in said.refused("run", "--resume", "latest")
+    assert "is in use by another steelyard process." in cli.error("run", "--resume", "latest")
     running.process.send_signal(signal.SIGINT)
-    code, told = running.end()
+    code, stderr = running.end()
     assert code in STOPPED
-    run = only_run(home)
-    assert f"steelyard run --resume {run.name}" in told
-    assert "Traceback" not in told
+    run = only_run(data_folder)
+    assert f"steelyard run --resume {run.name}" in stderr
+    assert "Traceback" not in stderr
     before = events_of(run)
     assert 2 <= len(before) < 6
     assert json.loads((run / "run.json").read_text())["state"] == "interrupted"
@@ -131,55 +131,55 @@ def test_a_stopped_run_keeps_its_finished_processes_and_resume_does_only_the_res
 
 
 @pytest.mark.parametrize("command_", ["run", "certify"])
-def test_an_interrupt_during_certificates_ends_their_workers_and_marks_the_run(
-    start: Start, home: Path, command_: str
+def test_an_interrupt_during_certification_stops_the_workers_and_is_stored_as_the_state(
+    start: Start, data_folder: Path, command_: str
 ) -> None:
     hanging = ("--knob", "fake.fault=hang", "--knob", "fake.fault_step=2")
     line = [word for word in LINE if word not in {"--no-guard", "--no-calibrate"}]
     running = start(command_, *line, "-f", "fake", "-f", "dummy", *hanging)
     _until(
-        lambda: any(b'"applied"' in path.read_bytes() for path in home.glob("runs/*/**/events.jsonl")),
-        "a certifying worker that has begun",
+        lambda: any(b'"applied"' in path.read_bytes() for path in data_folder.glob("runs/*/**/events.jsonl")),
+        "a certifying worker that has started",
     )
     running.process.send_signal(signal.SIGINT)
-    code, told = running.end()
+    code, stderr = running.end()
     assert code in STOPPED
-    assert "Traceback" not in told
-    assert json.loads((only_run(home) / "run.json").read_text())["state"] == "interrupted"
+    assert "Traceback" not in stderr
+    assert json.loads((only_run(data_folder) / "run.json").read_text())["state"] == "interrupted"
 
 
-def test_options_that_a_resumed_run_would_not_heed_are_refused(said: Said, copied: Finished) -> None:
-    sentence = said.refused("run", "--resume", "latest", "-f", "fake", "--rounds", "9", "--minutes", "1")
-    assert "so --framework, --rounds cannot be given with it" in sentence
+def test_options_that_resume_would_ignore_are_rejected(cli: CommandLine, copied: Finished) -> None:
+    message = cli.error("run", "--resume", "latest", "-f", "fake", "--rounds", "9", "--minutes", "1")
+    assert "so --framework, --rounds cannot be given with it" in message
 
 
-def test_a_kill_or_a_closed_terminal_ends_a_run_as_an_interrupt_does(start: Start, home: Path) -> None:
+def test_sigterm_stops_a_run_like_an_interrupt(start: Start, data_folder: Path) -> None:
     running = start("run", *TWO)
     running.wait_for("round 1:")
     running.process.send_signal(signal.SIGTERM)
-    code, told = running.end()
+    code, stderr = running.end()
     assert code in STOPPED
-    assert "Every finished process is kept" in told
-    assert json.loads((only_run(home) / "run.json").read_text())["state"] == "interrupted"
+    assert "The results of finished processes are stored. To continue: steelyard run --resume" in stderr
+    assert json.loads((only_run(data_folder) / "run.json").read_text())["state"] == "interrupted"
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="there are no such terminals")
-def test_the_live_view_leaves_the_terminal_as_it_was(
-    command: list[str], surroundings: Callable[..., dict[str, str]], home: Path
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pseudo-terminals")
+def test_the_live_view_restores_the_terminal_after_an_interrupt(
+    command: list[str], environ_for: Callable[..., dict[str, str]], data_folder: Path
 ) -> None:
-    """Standard error is a terminal here, and the run is stopped while the view is drawn."""
+    """Standard error is a terminal here, and the run is stopped while the live view is shown."""
     ours, theirs = os.openpty()
-    # A worker that hangs keeps the view on the screen until the run is stopped.
+    # A worker that hangs keeps the live view on the screen until the run is stopped.
     argv = [*command, "run", *(word for word in TWO if word != "--plain"), "--knob", "fake.fault=hang"]
     process = subprocess.Popen(
-        argv, env=surroundings(home, **QUIET, TERM="xterm"), stdout=subprocess.PIPE, stderr=theirs
+        argv, env=environ_for(data_folder, **QUIET, TERM="xterm"), stdout=subprocess.PIPE, stderr=theirs
     )
     os.close(theirs)
     shown = b""
     while b"round 1" not in shown:
         shown += os.read(ours, 4096)
     process.send_signal(signal.SIGINT)
-    with contextlib.suppress(OSError):  # a terminal that nobody holds any more ends with an error on Linux
+    with contextlib.suppress(OSError):  # on Linux, reading a terminal that no process has open is an error
         while more := os.read(ours, 4096):
             shown += more
     os.close(ours)
@@ -187,18 +187,18 @@ def test_the_live_view_leaves_the_terminal_as_it_was(
     assert process.returncode in STOPPED
     assert b"Traceback" not in shown, shown.decode()
     assert shown.rindex(b"\x1b[?25h") > shown.rindex(b"\x1b[?25l"), "the cursor must be shown again"
-    assert b"continue with: steelyard run --resume" in shown
+    assert b"To continue: steelyard run --resume" in shown
 
 
-def test_a_worker_does_not_outlive_an_orchestrator_that_is_killed(
-    start: Start, steelyard: Steelyard, home: Path
-) -> None:
+def test_a_worker_ends_if_the_orchestrator_is_killed(start: Start, steelyard: Steelyard, data_folder: Path) -> None:
     running = start("run", *TWO, "--knob", "fake.fault=hang")
     _until(
-        lambda: any(b'"samples"' in path.read_bytes() for path in home.glob("runs/*/trials/*fake*/events.jsonl")),
+        lambda: any(
+            b'"samples"' in path.read_bytes() for path in data_folder.glob("runs/*/trials/*fake*/events.jsonl")
+        ),
         "a hanging worker",
     )
-    (events,) = home.glob("runs/*/trials/*fake*/events.jsonl")
+    (events,) = data_folder.glob("runs/*/trials/*fake*/events.jsonl")
     pid = json.loads(events.read_text().splitlines()[0])["pid"]
     os.kill(pid, 0)
     running.process.kill()
@@ -216,7 +216,7 @@ def test_a_worker_does_not_outlive_an_orchestrator_that_is_killed(
 
 
 def _gone(pid: int) -> bool:
-    """A process that has ended, though perhaps nobody has collected it."""
+    """Return whether a process has ended; it may still be a zombie."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8") as file:  # noqa: PTH123
             return file.read().rpartition(")")[2].split()[0] == "Z"
@@ -224,7 +224,7 @@ def _gone(pid: int) -> bool:
         return True
 
 
-def test_finished_processes_that_were_not_indexed_are_not_measured_again(
+def test_finished_processes_that_are_not_in_the_index_are_not_measured_again(
     copied: Finished, steelyard: Steelyard
 ) -> None:
     for path in copied.folder.parent.glob("index.sqlite*"):
@@ -235,7 +235,7 @@ def test_finished_processes_that_were_not_indexed_are_not_measured_again(
     assert json.loads(done.stdout)["comparisons"] == copied.result["comparisons"]
 
 
-def test_a_round_that_was_to_be_repeated_when_the_run_was_stopped_is_measured_again_whole(
+def test_a_disturbed_round_that_was_not_repeated_before_the_stop_is_measured_again_completely(
     copied: Finished, steelyard: Steelyard
 ) -> None:
     path = copied.folder / "rounds.jsonl"
@@ -249,22 +249,20 @@ def test_a_round_that_was_to_be_repeated_when_the_run_was_stopped_is_measured_ag
     assert all(name.startswith("r02.1-") for name in added)
 
 
-def test_a_run_of_other_measuring_code_is_not_continued(copied: Finished, said: Said) -> None:
+def test_a_run_cannot_be_continued_with_different_measuring_code(copied: Finished, cli: CommandLine) -> None:
     _change(copied.folder, worker_hash="0123456789abcdef")
-    sentence = said.refused("run", "--resume", "latest")
-    assert f"Run {copied.folder.name} was started with different measuring code" in sentence
+    message = cli.error("run", "--resume", "latest")
+    assert f"Run {copied.folder.name} was started with different measuring code" in message
 
 
-def test_a_run_of_another_machine_is_not_continued(copied: Finished, said: Said) -> None:
+def test_a_run_cannot_be_continued_on_another_machine(copied: Finished, cli: CommandLine) -> None:
     _change(copied.folder, machine="0123456789abcdef")
-    sentence = said.refused("run", "--resume", "latest")
-    assert "another machine" in sentence
+    assert "another machine" in cli.error("run", "--resume", "latest")
 
 
-def test_resume_names_the_nearest_run(copied: Finished, said: Said) -> None:
+def test_resume_suggests_the_nearest_run(copied: Finished, cli: CommandLine) -> None:
     wrong = copied.folder.name.replace("line", "lnie")
-    sentence = said.refused("run", "--resume", wrong)
-    assert f"Did you mean '{copied.folder.name}'?" in sentence
+    assert f"Did you mean '{copied.folder.name}'?" in cli.error("run", "--resume", wrong)
 
 
 def _change(run: Path, **values: object) -> None:

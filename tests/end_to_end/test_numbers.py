@@ -1,4 +1,4 @@
-"""With a scripted clock every number is known beforehand: 10 ms against 12 ms, without noise."""
+"""With a scripted clock every number is known in advance: steps of 10 ms and 12 ms without noise."""
 
 from __future__ import annotations
 
@@ -13,19 +13,15 @@ from finished_runs import WORKLOADS
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from finished_runs import Finished, Said, Steelyard
+    from finished_runs import CommandLine, Finished, Steelyard
 
 pytestmark = pytest.mark.end_to_end
 
 BATCH = 16
 
 
-@pytest.mark.parametrize(
-    ("variant", "step_ns"), [("fake/scripted", 10e6), ("dummy/scripted,step_us=12000", 12e6)]
-)
-def test_times_and_throughput_are_exactly_what_the_script_says(
-    measured: Finished, variant: str, step_ns: float
-) -> None:
+@pytest.mark.parametrize(("variant", "step_ns"), [("fake/scripted", 10e6), ("dummy/scripted,step_us=12000", 12e6)])
+def test_times_and_throughput_equal_the_scripted_values(measured: Finished, variant: str, step_ns: float) -> None:
     contender = measured.contender(variant)
     speed = contender["speeds"]["cached"]
     assert speed["median_ns"] == step_ns
@@ -35,14 +31,14 @@ def test_times_and_throughput_are_exactly_what_the_script_says(
     assert speed["processes"] == 3
 
 
-def test_the_ratio_is_exact_and_its_interval_holds_it(measured: Finished) -> None:
+def test_the_ratio_is_exact_and_inside_its_interval(measured: Finished) -> None:
     ratio = measured.contender("dummy/scripted,step_us=12000")["speeds"]["cached"]["ratio"]
     assert ratio["value"] == pytest.approx(1.2, rel=1e-12)
     assert ratio["low"] < 1.2 < ratio["high"]
     assert ratio["high"] / ratio["low"] < 1.05
 
 
-def test_the_sentence_calls_the_faster_one_and_the_equal_ones(measured: Finished) -> None:
+def test_the_verdict_names_the_fastest_and_the_equal_ones(measured: Finished) -> None:
     sentence = measured.result["comparisons"][0]["sentences"]["cached"]
     assert re.search(r"1\.20x \[1\.\d\d, 1\.\d\d\] faster than", sentence)
     assert "practically the same" in sentence
@@ -56,12 +52,12 @@ def test_equal_speeds_are_practically_the_same(measured: Finished) -> None:
     assert equal["ratio"] == pytest.approx(1.0, rel=1e-12)
 
 
-def test_every_contender_of_the_default_run_is_certified(measured: Finished) -> None:
+def test_every_result_of_a_default_run_is_certified(measured: Finished) -> None:
     assert {each["certificate"] for each in measured.result["comparisons"][0]["contenders"]} == {"certified"}
 
 
-def test_a_workload_that_one_framework_alone_implements_is_measured_and_the_page_says_what_is_missing(
-    steelyard: Steelyard, home: Path, tmp_path: Path
+def test_a_workload_with_a_single_implementation_is_measured_without_certificate_and_the_page_gives_the_reason(
+    steelyard: Steelyard, data_folder: Path, tmp_path: Path
 ) -> None:
     shutil.copytree(WORKLOADS / "line", tmp_path / "mine" / "line")
     (tmp_path / "mine" / "line" / "dummy.py").unlink()
@@ -71,32 +67,32 @@ def test_a_workload_that_one_framework_alone_implements_is_measured_and_the_page
     (contender,) = json.loads(done.stdout)["comparisons"][0]["contenders"]
     assert contender["certificate"] == "none"
     assert contender["speeds"]["cached"]["processes"] == 3
-    (page,) = home.glob("runs/*/*.html")
+    (page,) = data_folder.glob("runs/*/*.html")
     assert "Only Fake implements line, so there is nothing to certify against." in page.read_text(encoding="utf-8")
 
 
-def test_uncertified_numbers_are_marked_and_take_part_in_no_verdict(unproved: Finished, steelyard: Steelyard) -> None:
-    (comparison,) = unproved.result["comparisons"]
+def test_uncertified_results_are_marked_and_get_no_verdict(uncertified: Finished, steelyard: Steelyard) -> None:
+    (comparison,) = uncertified.result["comparisons"]
     assert {each["certificate"] for each in comparison["contenders"]} == {"none"}
     assert comparison["verdicts"].get("cached", []) == []
     assert not re.search(r"faster|the same", comparison["sentences"].get("cached", ""))
-    warned = {each["subject"] for each in unproved.result["warnings"] if each["name"] == "NotCertified"}
+    warned = {each["subject"] for each in uncertified.result["warnings"] if each["name"] == "NotCertified"}
     assert warned == {"Fake on line:small", "Dummy on line:small"}
-    shown = steelyard("compare", "fake", "dummy", STEELYARD_RUNS=str(unproved.home))
+    shown = steelyard("compare", "fake", "dummy", STEELYARD_RUNS=str(uncertified.data_folder))
     assert "No verdict: Fake and Dummy not certified." in shown.stdout
 
 
-def test_a_fixed_protocol_counts_exactly_the_published_steps(unproved: Finished) -> None:
-    for contender in unproved.result["comparisons"][0]["contenders"]:
+def test_a_fixed_protocol_counts_exactly_the_requested_steps(uncertified: Finished) -> None:
+    for contender in uncertified.result["comparisons"][0]["contenders"]:
         speed = contender["speeds"]["cached"]
         assert (speed["processes"], speed["counted_steps"]) == (1, 200)
-    (folder,) = unproved.folder.glob("trials/*fake*")
+    (folder,) = uncertified.folder.glob("trials/*fake*")
     events = [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
     steps = {event["phase"]: event["steps"] for event in events if event["event"] == "samples"}
     assert steps == {"first": 1, "warm-up": 10, "counted": 200}
 
 
-def test_every_step_is_in_the_record_with_its_loss(measured: Finished) -> None:
+def test_the_time_and_the_loss_of_every_step_are_stored(measured: Finished) -> None:
     folder = min(measured.folder.glob("trials/*"))
     events = [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
     steps = sum(event["steps"] for event in events if event["event"] == "samples")
@@ -104,17 +100,17 @@ def test_every_step_is_in_the_record_with_its_loss(measured: Finished) -> None:
     assert (folder / "losses.f32").stat().st_size == 4 * steps
 
 
-def test_report_gives_the_same_numbers_again(copied: Finished, said: Said) -> None:
+def test_report_reproduces_the_numbers_of_the_run(copied: Finished, cli: CommandLine) -> None:
     (copied.folder / "report.html").unlink()
-    code, out, _ = said("report", "--json")
+    code, out, _ = cli("report", "--json")
     assert code == 0
     again = json.loads(out)
     assert again["comparisons"] == copied.result["comparisons"]
     assert (copied.folder / "report.html").stat().st_size > 10_000
 
 
-def test_the_table_is_printed_and_the_path_of_the_page_comes_last(copied: Finished, said: Said) -> None:
-    _, table, _ = said("report")
+def test_report_prints_the_table_and_then_the_path_of_the_page(copied: Finished, cli: CommandLine) -> None:
+    _, table, _ = cli("report")
     lines = table.strip().splitlines()
     assert lines[-1] == str(copied.folder / "report.html")
     assert "10.0 ms" in table
@@ -122,8 +118,8 @@ def test_the_table_is_printed_and_the_path_of_the_page_comes_last(copied: Finish
     assert "1.20x" in table
 
 
-def test_the_page_can_be_written_elsewhere(copied: Finished, said: Said, tmp_path: Path) -> None:
+def test_the_page_can_be_written_to_another_file(copied: Finished, cli: CommandLine, tmp_path: Path) -> None:
     page = tmp_path / "elsewhere.html"
-    assert said("report", "--output", str(page))[1].strip().endswith(str(page))
+    assert cli("report", "--output", str(page))[1].strip().endswith(str(page))
     assert page.stat().st_size > 10_000
-    assert "cannot be written" in said.refused("report", "--output", str(tmp_path / "missing" / "page.html"))
+    assert "cannot be written" in cli.error("report", "--output", str(tmp_path / "missing" / "page.html"))

@@ -21,7 +21,7 @@ def test_several_sources_are_stored_and_only_a_higher_figure_replaces_one() -> N
     assert plausible_limit(peaks("m", 2)) == 120.0 * MARGIN
 
 
-def test_machines_threads_and_precisions_do_not_mix() -> None:
+def test_peaks_are_stored_separately_by_machine_threads_and_precision() -> None:
     add_peak("m", 2, "float32", "numpy", 100.0)
     assert peaks("other", 2) == peaks("m", 1) == peaks("m", 2, "float64") == {}
     assert plausible_limit({}) is None
@@ -41,7 +41,7 @@ def test_a_known_peak_is_not_measured_again(monkeypatch: pytest.MonkeyPatch) -> 
     assert peak_check("m", 2, "float32", 100.0) == ""
 
 
-def test_a_speed_above_the_peak_is_reported_in_one_sentence() -> None:
+def test_a_speed_above_the_peak_is_reported() -> None:
     add_peak("m", 2, "float32", "numpy", 1e9)
     assert "more than this machine can do" in peak_check("m", 2, "float32", 2e9)
 

@@ -1,4 +1,4 @@
-"""One worker, from start to whatever end it comes to: always a Trial, always a recorded event, never a process left."""
+"""Every way in which a worker can end gives a Trial and a recorded event, and leaves no process running."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Clock:
 
 @dataclass
 class Stage:
-    """A worker that is one script, and the folder of its trial."""
+    """A worker that consists of one script, and the folder of its trial."""
 
     root: Path
     clock: Clock
@@ -65,7 +65,7 @@ class Stage:
         return self.root / "trials" / "r01.0-fake"
 
     def last_event(self) -> dict[str, Any]:
-        """Return the last line of the record."""
+        """Return the last event in the file."""
         event: dict[str, Any] = json.loads((self.folder / protocol.EVENTS).read_text().splitlines()[-1])
         return event
 
@@ -97,13 +97,13 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
     return found
 
 
-def test_a_worker_that_says_done_is_done(stage: Stage) -> None:
+def test_a_worker_that_writes_done_is_done(stage: Stage) -> None:
     trial = stage.play("block(0, 5); say('done')")
     assert (trial.done, trial.error) == (True, None)
     assert [event["event"] for event in stage.heard] == ["hello", "samples", "done"]
 
 
-def test_the_job_goes_down_as_it_is_kept(stage: Stage) -> None:
+def test_the_worker_gets_the_job_that_is_stored(stage: Stage) -> None:
     stage.play("json.dump(job, open('heard.json', 'w')); say('done')")
     heard = json.loads((stage.folder / "heard.json").read_text())
     assert heard == json.loads((stage.folder / "job.json").read_text())
@@ -112,27 +112,27 @@ def test_the_job_goes_down_as_it_is_kept(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize(
-    ("script", "kind", "words"),
+    ("script", "kind", "message"),
     [
         ("os.kill(os.getpid(), signal.SIGKILL)", "killed", "signal 9"),
-        ("print('torn'); os.kill(os.getpid(), signal.SIGTERM)", "killed", "died of SIGTERM"),
-        ("sys.exit(3)", "crash", "exit code 3: it left no output"),
-        ("sys.exit('the gears are stuck')", "crash", "exit code 1: the gears are stuck"),
-        ("raise RuntimeError('broken gear')", "crash", "RuntimeError: broken gear"),
+        ("print('torn'); os.kill(os.getpid(), signal.SIGTERM)", "killed", "was ended by SIGTERM"),
+        ("sys.exit(3)", "crash", "exit code 3: there was no output"),
+        ("sys.exit('no such kernel')", "crash", "exit code 1: no such kernel"),
+        ("raise RuntimeError('broken kernel')", "crash", "RuntimeError: broken kernel"),
         ("sys.exit(0)", "crash", "exit code 0"),
         ("sys.exit(5)", "disk-full", "is full. Free some space"),
         (HANG, "hung", "wrote no event for 30 s"),
         ("say('error', kind='out-of-memory', message='No room.'); sys.exit(4)", "out-of-memory", "No room."),
     ],
 )  # fmt: skip
-def test_every_end_is_recorded_with_its_kind_and_costs_no_block(
-    script: str, kind: str, words: str, stage: Stage
+def test_every_failure_is_recorded_with_its_kind_and_loses_no_block(
+    script: str, kind: str, message: str, stage: Stage
 ) -> None:
     torn = "" if "say" in script else TORN
     trial = stage.play(f"block(0, 5)\n{torn}\n{script}")
     assert trial.error is not None
     assert trial.error[0] == kind
-    assert words in trial.error[1]
+    assert message in trial.error[1]
     assert not trial.done
     again = trials.read(stage.folder)
     assert again.error == trial.error
@@ -140,7 +140,7 @@ def test_every_end_is_recorded_with_its_kind_and_costs_no_block(
     assert stage.last_event()["event"] == "error"
 
 
-def test_a_worker_that_speaks_now_and_then_is_not_hung(stage: Stage) -> None:
+def test_a_worker_that_writes_events_is_not_stopped(stage: Stage) -> None:
     """Six times 20 s pass, each after an event, where 30 s are allowed; the worker ends when the launcher has read the last one."""
 
     def watch(event: dict[str, Any]) -> None:
@@ -153,7 +153,7 @@ def test_a_worker_that_speaks_now_and_then_is_not_hung(stage: Stage) -> None:
     assert stage.play(script, watch=watch).done
 
 
-def test_a_silent_worker_is_given_up_soon_after_the_time_allowed(stage: Stage) -> None:
+def test_a_worker_without_events_is_stopped_soon_after_the_time_allowed(stage: Stage) -> None:
     began = time.monotonic()
     trial = stage.play("time.sleep(600)", silence_s=0.5)
     assert trial.error is not None
@@ -161,7 +161,7 @@ def test_a_silent_worker_is_given_up_soon_after_the_time_allowed(stage: Stage) -
     assert 0.5 < time.monotonic() - began < 60
 
 
-def test_loader_processes_do_not_outlive_their_worker(stage: Stage) -> None:
+def test_loader_processes_end_with_their_worker(stage: Stage) -> None:
     fork = "pid = os.fork()\nif pid == 0:\n    time.sleep(60)\n"
     stage.play(fork + "say('phase', name='loader', elapsed_ns=pid)\nos.kill(os.getpid(), signal.SIGKILL)")
     pid = next(event["elapsed_ns"] for event in stage.heard if event["event"] == "phase")
@@ -179,8 +179,8 @@ def _alive(pid: int) -> bool:
         return False
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="an empty interpreter is made from /bin/sh")
-def test_a_worker_that_dies_before_it_listens_breaks_no_pipe(stage: Stage) -> None:
+@pytest.mark.skipif(sys.platform != "linux", reason="the failing interpreter is a /bin/sh script")
+def test_a_worker_that_ends_before_it_reads_its_job_is_recorded(stage: Stage) -> None:
     python = stage.root / "python"
     python.write_text("#!/bin/sh\nexec 0<&-\necho 'no such library' >&2\nexit 127\n")
     python.chmod(python.stat().st_mode | stat.S_IXUSR)
@@ -203,7 +203,7 @@ def test_an_interpreter_that_is_missing_or_cannot_be_executed_is_named(stage: St
     assert "could not be started (Exec format error)" in trial.error[1]
 
 
-def test_what_an_interrupted_process_left_is_kept_aside_and_never_mixed_with_the_next(stage: Stage) -> None:
+def test_the_folder_of_an_interrupted_process_is_renamed_and_not_mixed_with_the_next(stage: Stage) -> None:
     stage.play("block(0, 7); open('samples.i64', 'ab').write(b'0' * 56); " + HANG)
     trial = stage.play("block(0, 5); open('samples.i64', 'ab').write(b'0' * 40); say('done')")
     assert [block.steps for block in trial.blocks] == [5]
@@ -212,13 +212,13 @@ def test_what_an_interrupted_process_left_is_kept_aside_and_never_mixed_with_the
     assert [block.steps for block in aside.blocks] == [7]
 
 
-def test_a_damaged_line_does_not_stop_the_watching(stage: Stage) -> None:
+def test_later_events_are_forwarded_after_a_damaged_line(stage: Stage) -> None:
     with pytest.raises(launch.trials.UserError, match="cannot be read"):
         stage.play("events.write('garbage\\n[1]\\n'); block(0, 5); say('done')")
     assert [event["event"] for event in stage.heard] == ["hello", "samples", "done"]
 
 
-def test_an_interrupt_while_a_worker_runs_ends_the_worker(stage: Stage) -> None:
+def test_an_interrupt_ends_the_running_worker(stage: Stage) -> None:
     def interrupted(event: dict[str, Any]) -> None:
         stage.heard.append(event)
         raise KeyboardInterrupt
@@ -231,7 +231,7 @@ def test_an_interrupt_while_a_worker_runs_ends_the_worker(stage: Stage) -> None:
     assert not _alive(stage.heard[0]["pid"])
 
 
-def test_the_worker_hash_changes_with_every_source_and_with_nothing_else(tmp_path: Path) -> None:
+def test_the_worker_hash_depends_on_every_source_file_and_on_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("1")
     (tmp_path / "b.toml").write_text("x = 1")
     first = launch.worker_hash(tmp_path)
@@ -245,7 +245,7 @@ def test_the_worker_hash_changes_with_every_source_and_with_nothing_else(tmp_pat
     assert launch.worker_hash(tmp_path) != first
 
 
-def test_a_run_that_is_given_up_ends_the_worker_at_once(stage: Stage) -> None:
+def test_stopping_the_run_ends_the_worker(stage: Stage) -> None:
     worker = stage.root / "worker"
     worker.mkdir()
     (worker / "__main__.py").write_text(OPENING + "time.sleep(60)")

@@ -1,4 +1,4 @@
-"""What does not fit this machine's memory is refused before anything is made, with the batch that would fit."""
+"""Cases that do not fit this machine's memory are rejected in advance, with the largest batch that fits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LINE = str(Path(__file__).parents[1] / "workloads")
 
 @pytest.fixture
 def plan_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], RunPlan]:
-    """Plans for a network that keeps a million scalars of every sample, by batch size."""
+    """Return plans by batch size, for a network that stores a million activations per sample."""
     described = workloads.described
     monkeypatch.setattr(workloads, "described", lambda *them: replace(described(*them), activations=10**6))
     return lambda batch: resolve.plan(
@@ -31,17 +31,17 @@ def plan_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], RunPlan]:
     )
 
 
-def test_the_largest_batch_that_fits_is_named_and_fits(plan_of: Callable[[int], RunPlan]) -> None:
-    room = memory.PROCESS_BYTES + 50 * 10**6
+def test_the_message_gives_the_largest_batch_that_fits(plan_of: Callable[[int], RunPlan]) -> None:
+    free_bytes = memory.PROCESS_BYTES + 50 * 10**6
     with pytest.raises(
-        UserError, match=r"line:small needs about 0\.6 GiB of memory at a batch of 16.*--batch 8 would fit"
+        UserError, match=r"line:small needs about 0\.6 GiB of memory with a batch of 16.*Use --batch 8 or less"
     ):
-        memory.check(plan_of(16), room)
-    memory.check(plan_of(8), room)
+        memory.check(plan_of(16), free_bytes)
+    memory.check(plan_of(8), free_bytes)
     with pytest.raises(UserError):
-        memory.check(plan_of(9), room)
+        memory.check(plan_of(9), free_bytes)
 
 
-def test_where_not_even_one_sample_fits_another_preset_is_asked_for(plan_of: Callable[[int], RunPlan]) -> None:
-    with pytest.raises(UserError, match="no batch would fit; choose another preset"):
+def test_if_no_batch_fits_the_message_suggests_another_preset(plan_of: Callable[[int], RunPlan]) -> None:
+    with pytest.raises(UserError, match="No batch fits; choose another preset"):
         memory.check(plan_of(16), 10**6)

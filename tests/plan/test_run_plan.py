@@ -1,4 +1,4 @@
-"""A plan holds every requested case once, in order; what cannot be measured is skipped with a reason."""
+"""A plan contains every requested case once, in order; cases that cannot be measured are skipped with a reason."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import recorded_trials
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steelyard.catalog import frameworks, workloads
+from steelyard.catalog import frameworks
 from steelyard.errors import UserError
 from steelyard.plan import names, resolve
 from steelyard.plan.options import Options
@@ -41,12 +41,12 @@ def _planned(options: Options) -> RunPlan | None:
     try:
         return resolve.plan(options)
     except UserError as error:
-        assert str(error).startswith("Nothing is left to measure")
+        assert str(error).startswith("There is nothing to measure")
         return None
 
 
 @given(options=CHOICES)
-def test_cases_and_skipped_cover_every_requested_pair_and_no_case_comes_twice(options: Options) -> None:
+def test_every_requested_pair_is_either_a_case_or_skipped_and_no_case_is_repeated(options: Options) -> None:
     plan = _planned(options)
     if plan is None:
         return
@@ -61,7 +61,7 @@ def test_cases_and_skipped_cover_every_requested_pair_and_no_case_comes_twice(op
 
 
 @given(options=CHOICES)
-def test_every_combination_of_knobs_is_there_once(options: Options) -> None:
+def test_every_combination_of_knobs_appears_once(options: Options) -> None:
     plan = _planned(options)
     if plan is None:
         return
@@ -77,27 +77,27 @@ def test_planning_twice_gives_the_same_plan_in_the_same_order(options: Options) 
     first, second = _planned(options), _planned(options)
     assert first == second
     if first:
-        asked = list(dict.fromkeys(options.frameworks))
+        requested = list(dict.fromkeys(options.frameworks))
         for group in first.groups:
-            places = [asked.index(case.environment) for case in group.cases]
+            places = [requested.index(case.environment) for case in group.cases]
             assert places == sorted(places)
 
 
 @given(options=CHOICES)
-def test_a_plan_survives_its_json(options: Options) -> None:
+def test_a_plan_is_the_same_after_writing_and_reading_json(options: Options) -> None:
     plan = _planned(options)
     if plan is not None:
         assert RunPlan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
 
 
-@given(options=CHOICES, gone=st.sets(st.sampled_from(FRAMEWORKS)))
-def test_cases_without_an_environment_are_skipped(options: Options, gone: set[str]) -> None:
+@given(options=CHOICES, unavailable=st.sets(st.sampled_from(FRAMEWORKS)))
+def test_cases_without_an_environment_are_skipped(options: Options, unavailable: set[str]) -> None:
     plan = _planned(options)
     if plan is None:
         return
-    rest = plan.without(dict.fromkeys(gone, "It could not be made."))
-    assert rest.variants == [each for each in plan.variants if each.case.environment not in gone]
-    lost = {(each.group, each.case.environment) for each in plan.variants if each.case.environment in gone}
+    rest = plan.without(dict.fromkeys(unavailable, "It could not be created."))
+    assert rest.variants == [each for each in plan.variants if each.case.environment not in unavailable]
+    lost = {(each.group, each.case.environment) for each in plan.variants if each.case.environment in unavailable}
     assert {(each.group, each.environment) for each in rest.skipped} >= lost
 
 
@@ -109,7 +109,7 @@ def test_inputs_become_part_of_the_cases_and_their_ids() -> None:
     assert [each.key for each in ready.variants] == [each.key for each in plan.variants]
 
 
-def test_a_workload_whose_files_change_after_planning_is_found(tmp_path: Path) -> None:
+def test_a_workload_whose_files_change_after_planning_is_detected(tmp_path: Path) -> None:
     shutil.copytree(WORKLOADS / "line", tmp_path / "line")
     plan = resolve.plan(Options(workloads=("line",), frameworks=("fake",), workload_folders=(str(tmp_path),)))
     assert resolve.changed_workloads(plan) == []
@@ -121,45 +121,43 @@ def test_a_workload_whose_files_change_after_planning_is_found(tmp_path: Path) -
 
 
 @given(count=st.integers(1, 8), number=st.integers(1, 12), seed=st.integers(0, 99))
-def test_every_round_runs_every_contender_once_in_an_order_that_its_seed_decides(
+def test_the_order_of_a_round_contains_every_case_once_and_depends_only_on_round_and_seed(
     count: int, number: int, seed: int
 ) -> None:
-    keys = [f"cell{place}" for place in range(count)]
+    keys = [f"case{place}" for place in range(count)]
     order = list(round_order(keys, number, seed))
     assert sorted(order) == keys
     assert order == list(round_order(keys, number, seed))
 
 
-def test_all_modes_that_are_named_take_part() -> None:
-    known = workloads.find()
-    assert known
-    asked = Options(
+def test_every_requested_mode_is_planned_once() -> None:
+    options = Options(
         workloads=("resnet18:tiny",), frameworks=("pytorch",), modes=("pytorch=eager", "pytorch=compiled,eager")
     )
-    assert [each.case.settings.mode for each in resolve.plan(asked).variants] == ["eager", "compiled"]
+    assert [each.case.settings.mode for each in resolve.plan(options).variants] == ["eager", "compiled"]
 
 
 @pytest.mark.parametrize("name", ["tensorflow@2.20.0", "pytorch@2.9"])
-def test_a_version_may_be_addressed_though_it_holds_dots(name: str) -> None:
+def test_an_option_can_name_a_version_with_dots(name: str) -> None:
     framework = name.partition("@")[0]
     mode = next(iter(frameworks.framework(framework).modes))
-    asked = Options(workloads=("resnet18:tiny",), frameworks=(framework, name), modes=(f"{name}={mode}",))
-    assert {each.case.environment for each in resolve.plan(asked).variants} == {framework, name}
+    options = Options(workloads=("resnet18:tiny",), frameworks=(framework, name), modes=(f"{name}={mode}",))
+    assert {each.case.environment for each in resolve.plan(options).variants} == {framework, name}
 
 
-def test_titles_and_file_names_tell_cells_apart() -> None:
-    asked = Options(
+def test_titles_and_file_names_are_unique() -> None:
+    options = Options(
         workloads=("line",),
         frameworks=("fake",),
         workload_folders=(str(WORKLOADS),),
         knobs=("fake.step_us=1,2", "fake.noise=0.1,0.2"),
     )
-    variants = resolve.plan(asked).variants
+    variants = resolve.plan(options).variants
     assert len({each.file_name for each in variants}) == len({each.title for each in variants}) == 4
     assert all("/" not in each.file_name and ":" not in each.file_name for each in variants)
 
 
-def test_a_long_name_of_many_knobs_is_cut_and_stays_unique() -> None:
+def test_a_long_file_name_is_shortened_and_still_unique() -> None:
     case = recorded_trials.case()
     pair = [Variant("g:p", "fake/" + "x" * 300 + end, "Fake", "", replace(case, seed=int(end))) for end in ("1", "2")]
     names = {each.file_name for each in pair}
@@ -167,7 +165,7 @@ def test_a_long_name_of_many_knobs_is_cut_and_stays_unique() -> None:
     assert all(len(name) < 150 for name in names)
 
 
-def test_whatever_varies_inside_a_group_is_in_names_and_titles() -> None:
+def test_names_and_titles_contain_every_field_that_varies_in_a_group() -> None:
     facts = {"fake": FrameworkFacts("Fake", "scripted", {})}
     case = recorded_trials.case()
     changes = {
@@ -189,18 +187,18 @@ def test_whatever_varies_inside_a_group_is_in_names_and_titles() -> None:
     assert (alone.name, alone.title) == ("fake/scripted", "Fake")
 
 
-def test_a_precision_that_a_framework_lacks_for_one_workload_alone_is_skipped_with_its_reason() -> None:
-    asked = Options(
+def test_a_framework_that_lacks_a_precision_for_one_workload_is_skipped_with_the_reason() -> None:
+    options = Options(
         workloads=("deepspeech2:tiny",), frameworks=("pytorch", "mxnet"), protocol="fixed:1+1", synthetic=True
     )
-    assert resolve.plan(asked).skipped == ()
-    exact = resolve.plan(replace(asked, precision="float64"))
+    assert resolve.plan(options).skipped == ()
+    exact = resolve.plan(replace(options, precision="float64"))
     assert [each.case.framework for each in exact.variants] == ["pytorch"]
     assert [each.environment for each in exact.skipped] == ["mxnet"]
     assert exact.skipped[0].reason.startswith("MXNet cannot run deepspeech2 in float64: CTCLoss of MXNet")
 
 
-def test_titles_are_as_short_as_they_can_be() -> None:
+def test_titles_contain_only_what_distinguishes_them() -> None:
     options = Options(
         workloads=("line",),
         frameworks=("fake", "dummy"),

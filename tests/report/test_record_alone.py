@@ -90,5 +90,5 @@ def test_a_run_of_the_older_format_is_refused(folders):
     _, run = folders
     raw = json.loads((run / "run.json").read_text())
     (run / "run.json").write_text(json.dumps({**raw, "format": 1}))
-    with pytest.raises(UserError, match="has format 1"):
+    with pytest.raises(UserError, match="has the older format 1"):
         shown(run)

@@ -1,4 +1,4 @@
-"""The last attempt at a round counts, in whatever order the attempts are read."""
+"""The last attempt at a round counts, regardless of the order in which attempts are read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from steelyard.results import round_results, trials
 from steelyard.results.quantities import FIRST_STEP, PEAK_MEMORY, QUANTITIES, STEP_TIME, THROUGHPUT
 
-# (framework, round, attempt) -> how it ended; every attempt of a round is there once.
+# (framework, round, attempt) -> how the process ended.
 OUTCOMES = st.dictionaries(
     st.tuples(st.sampled_from(["fake", "dummy"]), st.integers(1, 4), st.integers(0, 11)),
     st.sampled_from(["done", "error", "nothing"]),
@@ -58,13 +58,13 @@ def test_discarded_trials_are_neither_finished_nor_failed() -> None:
     assert not results.has(IDS["fake"], 2)
 
 
-def test_trials_that_certified_are_in_no_round() -> None:
+def test_certifying_trials_are_not_part_of_the_results() -> None:
     trial = _trial("fake", 0, 0, "done")
     results = round_results.collect([replace(trial, job=replace(trial.job, kind="certify"))])
     assert not results.finished.get(IDS["fake"])
 
 
-def test_values_leave_out_failed_cases_and_keep_those_without_rounds_yet(tmp_path: Path) -> None:
+def test_values_omit_failed_cases_and_include_cases_without_rounds(tmp_path: Path) -> None:
     folder = tmp_path / "r01.0-fake"
     recorded_trials.write(folder, recorded_trials.job(folder), recorded_trials.events())
     other = recorded_trials.case("other")
@@ -73,11 +73,11 @@ def test_values_leave_out_failed_cases_and_keep_those_without_rounds_yet(tmp_pat
     assert results.values(cases, STEP_TIME, "cached") == {IDS["fake"]: {1: recorded_trials.STEP_NS}, other.id: {}}
     assert results.values(cases, THROUGHPUT, "cached")[IDS["fake"]][1] == 16 / (recorded_trials.STEP_NS / 1e9)
     assert results.values(cases, PEAK_MEMORY, "cached")[IDS["fake"]][1] == 1000
-    # The trial has finished, and it recorded no first step: it cannot be ranked by it.
+    # The finished trial has no first step on record, so it is left out.
     assert results.values(cases, FIRST_STEP, "cached") == {other.id: {}}
 
 
-def test_of_a_quantity_of_which_more_is_better_the_inverse_is_a_cost() -> None:
+def test_a_better_value_has_a_lower_cost_for_every_quantity() -> None:
     for quantity in QUANTITIES.values():
         better, worse = (4.0, 2.0) if quantity.more_is_better else (2.0, 4.0)
         assert quantity.cost(better) < quantity.cost(worse)

@@ -1,4 +1,4 @@
-"""The index is a copy of the event files: it can be lost, damaged or late, and says the same afterwards."""
+"""The index is derived from the event files: after loss, damage or delay it has the same contents again."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WORKLOADS = Path(__file__).parents[1] / "workloads"
 PLAN = resolve.plan(Options(workloads=("line",), frameworks=("fake",), workload_folders=(str(WORKLOADS),)))
 
 
-def _begin(runs: Path, name: str = "20260101-000000-first-look") -> Path:
+def _new_run(runs: Path, name: str = "20260101-000000-first-look") -> Path:
     folder = runs / name
     folder.mkdir(parents=True)
     record.write(folder, record.RunRecord(PLAN, "2026-01-01", "running", "steelyard run"))
@@ -46,32 +46,32 @@ def _trial(run: Path, number: int, attempt: int, framework: str, blocks: list[in
 
 
 @settings(max_examples=25)
-@given(asked=TRIALS)
-def test_an_index_that_was_rebuilt_or_is_late_equals_one_that_was_kept_up(
-    asked: list[tuple[int, int, str, list[int], str]],
+@given(planned=TRIALS)
+def test_a_rebuilt_index_equals_one_that_was_updated_after_every_trial(
+    planned: list[tuple[int, int, str, list[int], str]],
 ) -> None:
     with tempfile.TemporaryDirectory() as name:
-        run = _begin(Path(name))
-        kept_up = Store(run.parent)
-        kept_up.add_run(run)
-        for each in asked:
+        run = _new_run(Path(name))
+        updated = Store(run.parent)
+        updated.add_run(run)
+        for each in planned:
             trial = trials.read(_trial(run, *each))
             if trial.done or trial.error:
-                kept_up.add_trial(run.name, trial)
-        told = kept_up.trials(run.name)
-        assert {trial.folder.name for trial in told} == {
+                updated.add_trial(run.name, trial)
+        found = updated.trials(run.name)
+        assert {trial.folder.name for trial in found} == {
             t.folder.name for t in map(trials.read, run.glob("trials/*")) if t.done or t.error
         }
-        kept_up.close()
+        updated.close()
         (run.parent / "index.sqlite").unlink()
-        fresh = Store(run.parent)
-        assert fresh.trials(run.name) == told
-        assert fresh.notice == ""
-        fresh.close()
+        rebuilt = Store(run.parent)
+        assert rebuilt.trials(run.name) == found
+        assert rebuilt.notice == ""
+        rebuilt.close()
 
 
-def test_a_trial_comes_out_of_the_index_as_it_was_read(tmp_path: Path) -> None:
-    run = _begin(tmp_path)
+def test_a_trial_from_the_index_equals_the_trial_from_its_folder(tmp_path: Path) -> None:
+    run = _new_run(tmp_path)
     trial = trials.read(_trial(run, 1, 0, "fake", [1, 5, 10], "done"))
     store = Store(tmp_path)
     store.add_run(run)
@@ -82,8 +82,8 @@ def test_a_trial_comes_out_of_the_index_as_it_was_read(tmp_path: Path) -> None:
     store.close()
 
 
-def test_a_trial_that_is_added_again_replaces_what_was_known_of_it(tmp_path: Path) -> None:
-    run = _begin(tmp_path)
+def test_adding_a_trial_again_replaces_its_entry(tmp_path: Path) -> None:
+    run = _new_run(tmp_path)
     trial = trials.read(_trial(run, 1, 0, "fake", [1, 5, 10], "done"))
     store = Store(tmp_path)
     store.add_run(run)
@@ -93,8 +93,8 @@ def test_a_trial_that_is_added_again_replaces_what_was_known_of_it(tmp_path: Pat
     store.close()
 
 
-def test_a_process_that_ended_unseen_is_found_when_the_run_is_read(tmp_path: Path) -> None:
-    run = _begin(tmp_path)
+def test_an_ended_trial_that_was_not_indexed_is_found_when_the_run_is_read(tmp_path: Path) -> None:
+    run = _new_run(tmp_path)
     store = Store(tmp_path)
     store.add_run(run)
     assert store.trials(run.name) == []
@@ -103,16 +103,16 @@ def test_a_process_that_ended_unseen_is_found_when_the_run_is_read(tmp_path: Pat
     store.close()
 
 
-def test_a_process_that_has_not_ended_is_in_no_index(tmp_path: Path) -> None:
-    run = _begin(tmp_path)
+def test_a_process_that_has_not_ended_is_not_indexed(tmp_path: Path) -> None:
+    run = _new_run(tmp_path)
     _trial(run, 1, 0, "fake", [1, 5, 10], "nothing")
     store = Store(tmp_path)
     assert store.trials(run.name) == []
     store.close()
 
 
-def test_runs_that_were_moved_or_thinned_out_are_read_where_they_are(tmp_path: Path) -> None:
-    run = _begin(tmp_path / "here")
+def test_moved_runs_are_read_and_deleted_trials_are_left_out(tmp_path: Path) -> None:
+    run = _new_run(tmp_path / "here")
     first, second = (_trial(run, number, 0, "fake", [1, 5, 10], "done") for number in (1, 2))
     Store(run.parent).close()
     shutil.move(run.parent, tmp_path / "there")
@@ -124,31 +124,34 @@ def test_runs_that_were_moved_or_thinned_out_are_read_where_they_are(tmp_path: P
     store.close()
 
 
-def test_a_damaged_run_is_told_and_the_others_are_indexed(tmp_path: Path) -> None:
-    whole, damaged = _begin(tmp_path, "20260102-000000-a"), _begin(tmp_path, "20260101-000000-b")
-    _trial(whole, 1, 0, "fake", [1, 5, 10], "done")
+def test_a_damaged_run_is_reported_and_the_others_are_indexed(tmp_path: Path) -> None:
+    intact, damaged = _new_run(tmp_path, "20260102-000000-a"), _new_run(tmp_path, "20260101-000000-b")
+    _trial(intact, 1, 0, "fake", [1, 5, 10], "done")
     (damaged / "run.json").write_text("{")
     store = Store(tmp_path)
     assert str(damaged / "run.json") in store.notice
-    assert [row["id"] for row in store.runs()] == [whole.name]
-    assert len(store.trials(whole.name)) == 1
+    assert len(store.trials(intact.name)) == 1
+    with pytest.raises(record.UnreadableRun):
+        store.trials(damaged.name)
     store.close()
 
 
-def test_a_damaged_index_is_kept_aside_and_said(tmp_path: Path) -> None:
-    run = _begin(tmp_path)
+def test_a_damaged_index_is_renamed_rebuilt_and_reported(tmp_path: Path) -> None:
+    run = _new_run(tmp_path)
     _trial(run, 1, 0, "fake", [1, 5, 10], "done")
     Store(tmp_path).close()
     (tmp_path / "index.sqlite").write_bytes(b"garbage" * 999)
     store = Store(tmp_path)
-    assert "it was rebuilt from the event files, nothing is lost." in store.notice
+    assert "It was rebuilt from the event files; no data were lost." in store.notice
     assert (tmp_path / "index.sqlite.damaged").read_bytes() == b"garbage" * 999
     assert len(store.trials(run.name)) == 1
     store.close()
 
 
-def test_an_index_that_another_process_holds_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = _begin(tmp_path)
+def test_an_index_that_is_locked_by_another_process_is_not_damaged_and_updated_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = _new_run(tmp_path)
     _trial(run, 1, 0, "fake", [1, 5, 10], "done")
     Store(tmp_path).close()
     monkeypatch.setattr("steelyard.results.store.BUSY_S", 0.01)
@@ -165,45 +168,57 @@ def test_an_index_that_another_process_holds_is_left_alone(tmp_path: Path, monke
     holder.close()
 
 
-def test_a_disk_that_takes_no_more_stops_nobody(tmp_path: Path) -> None:
-    run = _begin(tmp_path)
+def test_trials_that_cannot_be_indexed_on_a_full_disk_are_indexed_later(tmp_path: Path) -> None:
+    run = _new_run(tmp_path)
     store = Store(tmp_path)
     store.add_run(run)
-    store._base.execute("PRAGMA max_page_count = 1")  # SQLite's own way of meeting a full disk
+    store._database.execute("PRAGMA max_page_count = 1")  # makes SQLite report a full disk
     folders = [_trial(run, number, 0, "fake", [1] * 400, "done") for number in (1, 2, 3)]
     for folder in folders:
         store.add_trial(run.name, trials.read(folder))
-    assert "could not be written (database or disk is full); the event files have everything." in store.notice
+    assert "could not be written (database or disk is full). No data were lost" in store.notice
     store.close()
-    late = Store(tmp_path)
-    assert [trial.folder for trial in late.trials(run.name)] == folders
-    late.close()
+    reopened = Store(tmp_path)
+    assert [trial.folder for trial in reopened.trials(run.name)] == folders
+    reopened.close()
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "state"),
     [
-        "",
-        "{",
-        "[]",
-        "null",
-        '{"format": 1}',
-        '{"format": 1, "plan": {}, "created": "", "state": ""}',
-        '{"format": 2, "plan": {}, "created": "", "state": ""}',
-        '{"format": 3, "plan": {}, "created": "", "state": ""}',
+        ("", "damaged"),
+        ("{", "damaged"),
+        ("[]", "damaged"),
+        ("null", "damaged"),
+        ('{"plan": {}}', "damaged"),
+        ('{"format": "2"}', "damaged"),
+        ('{"format": 2, "plan": {}, "created": "", "state": ""}', "damaged"),
+        ('{"format": 1}', "older format"),
+        ('{"format": 1, "plan": {}, "created": "", "state": ""}', "older format"),
+        ('{"format": 3, "plan": {}, "created": "", "state": ""}', "newer format"),
     ],
 )
-def test_a_damaged_head_of_a_run_is_refused_by_name(text: str, tmp_path: Path) -> None:
-    run = _begin(tmp_path)
+def test_a_run_json_that_cannot_be_used_is_named_with_its_state(text: str, state: str, tmp_path: Path) -> None:
+    run = _new_run(tmp_path)
     (run / "run.json").write_text(text)
-    with pytest.raises(record.UserError, match=r"run\.json"):
+    with pytest.raises(record.UnreadableRun, match=r"run\.json") as raised:
         record.read(run)
+    assert raised.value.state == state
 
 
-def test_a_run_of_the_older_format_is_refused_in_one_sentence_that_says_what_to_do(tmp_path: Path) -> None:
-    run = _begin(tmp_path)
+def test_a_run_json_that_cannot_be_opened_is_unreadable(tmp_path: Path) -> None:
+    run = _new_run(tmp_path)
+    (run / "run.json").unlink()
+    (run / "run.json").mkdir()
+    with pytest.raises(record.UnreadableRun, match=r"run\.json cannot be read \(Is a directory\)\.") as raised:
+        record.read(run)
+    assert raised.value.state == "unreadable"
+
+
+def test_the_message_about_an_older_format_tells_what_to_do(tmp_path: Path) -> None:
+    run = _new_run(tmp_path)
     (run / "run.json").write_text('{"format": 1, "plan": {"options": {}}, "created": "", "state": "complete"}')
-    with pytest.raises(record.UserError, match=r"has format 1, .* reads format 2\. Read it with that version"):
+    with pytest.raises(record.UserError, match=r"has the older format 1; .* reads format 2\. Read it with the version"):
         record.read(run)
 
 
@@ -218,7 +233,7 @@ def test_a_run_of_the_older_format_is_refused_in_one_sentence_that_says_what_to_
     ],
 )
 def test_a_field_of_the_wrong_type_is_named(path: tuple[Any, ...], value: Any, named: str, tmp_path: Path) -> None:
-    run = _begin(tmp_path)
+    run = _new_run(tmp_path)
     raw = json.loads((run / "run.json").read_text())
     place = raw
     for key in path[:-1]:
@@ -229,8 +244,8 @@ def test_a_field_of_the_wrong_type_is_named(path: tuple[Any, ...], value: Any, n
         record.read(run)
 
 
-def test_the_record_of_a_run_is_read_as_it_was_written(tmp_path: Path) -> None:
-    run = _begin(tmp_path)
+def test_a_run_json_is_the_same_after_writing_and_reading(tmp_path: Path) -> None:
+    run = _new_run(tmp_path)
     assert record.read(run).plan == PLAN
     assert record.update(run, state="complete").plan == PLAN
     assert record.read(run).state == "complete"

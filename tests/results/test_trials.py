@@ -1,4 +1,4 @@
-"""A trial's events are read the same way wherever they were cut off, and nothing is invented."""
+"""Reading trials: complete, incomplete and damaged files."""
 
 from __future__ import annotations
 
@@ -38,32 +38,30 @@ def _text(events: list[dict[str, Any]]) -> bytes:
 
 
 @given(blocks=BLOCKS, ending=ENDINGS, cut=st.floats(0, 1))
-def test_a_record_that_was_cut_short_holds_a_beginning_of_the_whole_one(
+def test_a_truncated_record_gives_the_first_blocks_of_the_complete_one(
     blocks: tuple[int, ...], ending: str, cut: float
 ) -> None:
     text = _text(recorded_trials.events(blocks, ending))
-    whole, part = _read(text), _read(text[: round(cut * len(text))])
-    assert part.blocks == whole.blocks[: len(part.blocks)]
+    complete, part = _read(text), _read(text[: round(cut * len(text))])
+    assert part.blocks == complete.blocks[: len(part.blocks)]
     assert sum(block.steps for block in part.blocks) <= sum(blocks)
-    assert part.done <= whole.done
-    assert part.error in (None, whole.error)
+    assert part.done <= complete.done
+    assert part.error in (None, complete.error)
 
 
 @given(blocks=BLOCKS, cut=st.integers(0, 20))
-def test_replaying_a_beginning_of_the_events_finds_exactly_the_blocks_that_were_said(
-    blocks: tuple[int, ...], cut: int
-) -> None:
+def test_the_blocks_of_a_trial_are_those_of_its_events(blocks: tuple[int, ...], cut: int) -> None:
     events = recorded_trials.events(blocks)[:cut]
     trial = trials.replay(Path("/t"), recorded_trials.job(Path("/t")), events)
-    said = [event for event in events if event["event"] == "samples"]
+    samples = [event for event in events if event["event"] == "samples"]
     assert [(b.first_step, b.steps, b.elapsed_ns) for b in trial.blocks] == [
-        (e["first_step"], e["steps"], e["elapsed_ns"]) for e in said
+        (e["first_step"], e["steps"], e["elapsed_ns"]) for e in samples
     ]
     assert trial.done == any(event["event"] == "done" for event in events)
 
 
 @given(blocks=BLOCKS, weird=WEIRD, place=st.integers(0, 12))
-def test_a_damaged_line_is_refused_by_name_or_changes_nothing(
+def test_a_damaged_line_is_an_error_that_names_the_trial_or_changes_nothing(
     blocks: tuple[int, ...], weird: bytes, place: int
 ) -> None:
     lines = _text(recorded_trials.events(blocks)).splitlines(keepends=True)
@@ -71,7 +69,7 @@ def test_a_damaged_line_is_refused_by_name_or_changes_nothing(
         trial = _read(b"".join([*lines[:place], weird, *lines[place:]]))
     except UserError as error:
         assert "Trial t cannot be read" in str(error)
-        assert "to leave it out." in str(error)
+        assert "To leave it out, delete" in str(error)
     else:
         assert [block.steps for block in trial.blocks] == list(blocks[: len(trial.blocks)])
 
@@ -79,14 +77,14 @@ def test_a_damaged_line_is_refused_by_name_or_changes_nothing(
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", "null", "{}", '{"version": 2}', '{"version": 99}', '{"version": 2, "case": 3}', "\x00"]
 )
-def test_a_damaged_job_is_refused_by_name(text: str, tmp_path: Path) -> None:
+def test_a_damaged_job_is_an_error_that_names_the_trial(text: str, tmp_path: Path) -> None:
     folder = recorded_trials.write(tmp_path / "t", recorded_trials.job(tmp_path), recorded_trials.events())
     (folder / "job.json").write_text(text)
-    with pytest.raises(UserError, match=r"Trial t cannot be read: .* Delete .*t to leave it out\."):
+    with pytest.raises(UserError, match=r"Trial t cannot be read: .* To leave it out, delete .*t\."):
         trials.read(folder)
 
 
-def test_steps_come_from_the_binary_file_block_by_block(tmp_path: Path) -> None:
+def test_step_times_and_losses_are_read_from_the_binary_files(tmp_path: Path) -> None:
     folder = recorded_trials.write(
         tmp_path / "t", recorded_trials.job(tmp_path), recorded_trials.events((1, 5, 10, 10))
     )
@@ -104,7 +102,7 @@ def test_a_binary_file_that_is_missing_or_short_is_named(name: str, tmp_path: Pa
     trial = trials.read(folder)
     read = (lambda: trial.steps_ns("cached")) if name == "samples.i64" else (lambda: trial.losses("cached"))
     (folder / name).write_bytes(b"1234")
-    with pytest.raises(UserError, match=rf"{name} ends too early: .* Delete .* to leave this process out\."):
+    with pytest.raises(UserError, match=rf"{name} is too short: .* To leave this trial out, delete .*\."):
         read()
     (folder / name).unlink()
     with pytest.raises(UserError, match=rf"{name} cannot be read \(No such file or directory\)\."):

@@ -1,4 +1,4 @@
-"""A case's id changes with everything that decides a measurement, and with nothing else."""
+"""A case's id depends on every field, and on nothing else."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CHANGES = {
 }
 
 
-def test_there_is_a_change_for_every_field() -> None:
+def test_every_field_is_covered_by_these_tests() -> None:
     assert CHANGES.keys() == {field.name for field in fields(Case)}
 
 
@@ -60,12 +60,12 @@ def test_equal_cases_have_no_differences_and_equal_ids() -> None:
 
 
 def test_the_order_of_keys_does_not_matter() -> None:
-    turned = replace(CASE, sizes=dict(reversed(CASE.sizes.items())))
-    assert turned.id == CASE.id
+    reordered = replace(CASE, sizes=dict(reversed(CASE.sizes.items())))
+    assert reordered.id == CASE.id
 
 
 @given(batch=st.integers(1, 9), threads=st.integers(0, 3), rate=st.floats(1e-6, 1), knob=st.text(max_size=5))
-def test_a_case_survives_its_json(batch: int, threads: int, rate: float, knob: str) -> None:
+def test_a_case_is_the_same_after_writing_and_reading_json(batch: int, threads: int, rate: float, knob: str) -> None:
     case = replace(
         CASE,
         sizes={"batch": batch},

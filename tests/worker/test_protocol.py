@@ -75,7 +75,7 @@ def test_a_damaged_line_in_the_middle_is_an_error_with_its_number(tmp_path):
 def test_events_of_another_version_are_refused(tmp_path):
     path = tmp_path / protocol.EVENTS
     path.write_text('{"v": 9, "event": "hello", "t_ns": 0}\n')
-    with pytest.raises(ValueError, match="protocol 9"):
+    with pytest.raises(ValueError, match=r"unknown protocol version 9 \(expected 2\)"):
         list(protocol.read_events(path))
 
 

@@ -1,8 +1,8 @@
-"""What is known about each framework without importing it: the data beside its adapter."""
+"""The frameworks as described by their framework.toml files. No framework is imported."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,13 +15,15 @@ if TYPE_CHECKING:
     from steelyard_worker.case import Optimizer, Settings
 
 WORKER = Path(steelyard_worker.__file__).resolve().parent
+REQUIRED = {"title", "import", "distribution", "default_mode", "modes", "devices", "precisions"}
+OPTIONAL = {"knobs", "optimizers", "unsupported", "reference", "maintained", "scripted", "note"}
 
 
 @dataclass(frozen=True)
 class Framework:
-    """One framework as its `framework.toml` describes it.
+    """One framework as described by its `framework.toml`.
 
-    Texts beside devices and precisions say what is untried; `unsupported` says why something cannot be done.
+    `devices` and `precisions` map each name to a remark, such as that it is untested. `unsupported` gives reasons.
     """
 
     name: str
@@ -35,26 +37,25 @@ class Framework:
     knobs: dict[str, dict[str, Any]]
     optimizers: dict[str, dict[str, str]]
     unsupported: dict[str, str]
-    reference: int = 0  # choice as a float64 reference, 1 is the first; 0: none
+    reference: int = 0  # order of preference as a float64 reference, 1 is the first; 0: never used as one
     maintained: bool = True
     scripted: bool = False
     note: str = ""
-    extra: dict[str, Any] = field(default_factory=dict)
 
     def mode(self, name: str) -> str:
-        """Return the mode, or refuse it."""
+        """Return the mode; UserError: the framework does not have it."""
         if name not in self.modes:
             raise UserError(f"{self.title} has no mode '{name}'.{nearest(name, list(self.modes))}")
         return name
 
     def knob(self, name: str, text: str) -> Any:
-        """Return a knob's value from its text, as the type of its default; refuse what is not offered."""
+        """Return a knob's value from its text, with the type of its default. UserError: unknown knob or value."""
         if name not in self.knobs:
             raise UserError(f"{self.title} has no knob '{name}'.{nearest(name, list(self.knobs))}")
         value = _as_type_of(self.knobs[name]["default"], name, text)
         values = self.knobs[name]["values"]
         if values and value not in values:
-            raise UserError(f"{self.title}: knob {name} takes {', '.join(map(str, values))}, not '{text}'.")
+            raise UserError(f"{self.title}: knob {name} must be one of {', '.join(map(str, values))}, not '{text}'.")
         return value
 
     def complete(self, settings: Settings) -> Settings:
@@ -64,13 +65,13 @@ class Framework:
 
 
 def declared_form(known: Framework, rule: Optimizer) -> dict[str, str]:
-    """Return how a framework's own optimizer differs from the canonical formula; the reference implementation does not."""
+    """Return how a framework's own optimizer differs from the canonical formula; empty for the reference implementation."""
     return dict(known.optimizers.get(rule.name, {})) if rule.implementation == "native" else {}
 
 
 @cache
 def all_frameworks() -> dict[str, Framework]:
-    """Return every framework that has a folder, by name."""
+    """Return every framework by name, including the scripted ones that are used in tests."""
     folders = sorted(path.parent for path in (WORKER / "frameworks").glob("*/framework.toml"))
     return {folder.name: _read(folder) for folder in folders}
 
@@ -81,7 +82,7 @@ def contenders() -> dict[str, Framework]:
 
 
 def framework(name: str) -> Framework:
-    """Return one framework by name, or refuse with the nearest."""
+    """Return a framework by name; UserError suggests the nearest."""
     known = all_frameworks()
     if name not in known:
         raise UserError(f"There is no framework '{name}'.{nearest(name, list(contenders()))}")
@@ -89,20 +90,22 @@ def framework(name: str) -> Framework:
 
 
 def _read(folder: Path) -> Framework:
-    raw = settings_files.read(folder / "framework.toml")
-    plain = {"title", "distribution", "default_mode", "reference", "maintained", "scripted", "note"}
-    tables = {key: raw.get(key, {}) for key in ("modes", "devices", "precisions", "knobs", "optimizers", "unsupported")}
-    known = {key: raw[key] for key in plain & raw.keys()}
-    extra = {key: value for key, value in raw.items() if key not in plain | tables.keys() | {"import"}}
-    return Framework(name=folder.name, module=raw["import"], extra=extra, **known, **tables)
+    path = folder / "framework.toml"
+    raw = settings_files.read(path)
+    settings_files.check_keys(path, raw, "", REQUIRED, REQUIRED | OPTIONAL)
+    tables: dict[str, Any] = {
+        key: {} for key in ("modes", "devices", "precisions", "knobs", "optimizers", "unsupported")
+    }
+    values = {key: value for key, value in raw.items() if key != "import"}
+    return Framework(name=folder.name, module=raw["import"], **{**tables, **values})
 
 
 def _as_type_of(default: Any, name: str, text: str) -> Any:
     if isinstance(default, bool):
         if text.lower() not in ("true", "false"):
-            raise UserError(f"Knob {name} is true or false, not '{text}'.")
+            raise UserError(f"Knob {name} must be true or false, not '{text}'.")
         return text.lower() == "true"
     try:
         return type(default)(text)
     except ValueError:
-        raise UserError(f"Knob {name} takes a value like {default!r}, not '{text}'.") from None
+        raise UserError(f"Knob {name} must be a number such as {default!r}, not '{text}'.") from None

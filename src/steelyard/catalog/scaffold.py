@@ -1,4 +1,4 @@
-"""A folder with a workload of one's own: a small network that works, to be replaced piece by piece."""
+"""Create the folder of a new workload from templates: a small working network for the user to replace step by step."""
 
 from __future__ import annotations
 
@@ -17,26 +17,30 @@ if TYPE_CHECKING:
 TEMPLATE = WORKER / "template"
 
 
-def usual() -> tuple[str, ...]:
-    """Return the two frameworks that are taken where none is named: the first that can be references."""
+def default_frameworks() -> tuple[str, ...]:
+    """Return the frameworks to write files for if none is named: the two that are preferred as float64 references."""
     able = [(known.reference, name) for name, known in frameworks.contenders().items() if known.reference]
     return tuple(name for _, name in sorted(able)[:2])
 
 
 def write(name: str, parent: Path, implementations: Sequence[str]) -> Path:
-    """Write `parent/name` with spec.toml, network.py and one file per framework; returns the folder.
+    """Create `parent/name` with spec.toml, network.py and one file per framework; returns the folder.
 
-    Refused with a UserError: a name that is no plain word, a framework without a template, a folder that is not empty.
+    UserError: an invalid name, a framework without a template, or a folder that is not empty.
     """
     if not re.fullmatch(r"[a-z][a-z0-9-]*", name):
-        raise UserError(f"'{name}' cannot name a workload: use small letters, digits and '-', beginning with a letter.")
+        raise UserError(
+            f"'{name}' is not a valid name of a workload. Use lower-case letters, digits and '-', starting with a letter."
+        )
     for each in implementations:
         frameworks.framework(each)
         if not (TEMPLATE / f"{each}.py").is_file():
-            raise UserError(f"There is no template for '{each}'; write {name}/{each}.py after those that are there.")
+            raise UserError(
+                f"There is no template for '{each}'. Leave it out and write {name}/{each}.py yourself, like the others."
+            )
     folder = parent / name
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UserError(f"{folder} exists already; nothing was written. Choose another name, or another --into.")
+        raise UserError(f"{folder} already exists; nothing was written. Choose another name or another --into.")
     folder.mkdir(parents=True, exist_ok=True)
     spec = (TEMPLATE / "spec.toml").read_text(encoding="utf-8")
     (folder / "spec.toml").write_text(spec.replace('"NAME"', f'"{name}"'), encoding="utf-8")

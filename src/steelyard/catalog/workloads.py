@@ -1,4 +1,4 @@
-"""Workload folders -> specifications: presets, optimizers, data, and which frameworks implement them."""
+"""Read workload folders: presets, optimizers, data sets, and which frameworks implement them."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ REQUIRED = {"name", "title", "family", "summary", "source", "unit", "metric", "o
 PRESET_REQUIRED = {"summary", "optimizer", "sizes"}
 PRESET_ALLOWED = PRESET_REQUIRED | {"learning_rate", "data"}
 PRESET_TYPES: dict[str, tuple[tuple[type, ...], str]] = {
-    "summary": ((str,), "a text"), "optimizer": ((str,), "a text"), "sizes": ((dict,), "a table"),
+    "summary": ((str,), "a string"), "optimizer": ((str,), "a string"), "sizes": ((dict,), "a table"),
     "learning_rate": ((int, float), "a number"), "data": ((dict,), "a table"),
 }  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Preset:
-    """One set of sizes; `data` says which data set prepared how, and is empty where only synthetic batches exist."""
+    """One set of sizes. `data`: the data set and how it is prepared; empty if there are only synthetic batches."""
 
     name: str
     summary: str
@@ -62,13 +62,13 @@ class Workload:
     unsupported: dict[str, str]
 
     def preset(self, name: str) -> Preset:
-        """Return a preset by name, or refuse with the nearest."""
+        """Return a preset by name; UserError suggests the nearest."""
         if name not in self.presets:
             raise UserError(f"Workload {self.name} has no preset '{name}'.{nearest(name, list(self.presets))}")
         return self.presets[name]
 
     def optimizer(self, preset: Preset, name: str | None = None) -> Optimizer:
-        """Return the update rule of a preset, or another one by name; the kinds under `decay` become tensors' names."""
+        """Return the update rule of a preset, or another by name; in `decay`, kinds are replaced by names of tensors."""
         chosen = name or preset.optimizer
         if chosen not in self.optimizers:
             raise UserError(
@@ -82,7 +82,7 @@ class Workload:
         return replace(rule, learning_rate=preset.learning_rate) if own and preset.learning_rate else rule
 
     def network(self, preset: Preset) -> Network:
-        """Describe the network at the sizes of a preset; sizes that do not fit it are refused."""
+        """Return the network at the sizes of a preset; UserError: the sizes or network.py are wrong."""
         spec, where = self.folder / "spec.toml", f"presets.{preset.name}.sizes"
         try:
             network = described(self.folder, preset.sizes)
@@ -91,34 +91,34 @@ class Workload:
         except KeyError as error:
             line = settings_files.line_of(spec, "", where)
             raise UserError(f"{spec}, line {line}: [{where}] lacks the key '{error.args[0]}'. Add it.") from None
-        except Exception as error:  # anybody's code: whatever is wrong with it is said in its own words
-            words = " ".join(str(error).split())
+        except Exception as error:  # network.py may be the user's code and can raise anything
+            message = " ".join(str(error).split())
             raise UserError(
-                f"{self.folder / 'network.py'} cannot describe [{where}]: {type(error).__name__}: {words}."
+                f"{self.folder / 'network.py'} failed for [{where}]: {type(error).__name__}: {message}."
             ) from None
         for name, shape in shapes.items():
             if not all(isinstance(extent, int) and extent > 0 for extent in shape):
                 line = settings_files.line_of(spec, "", where)
                 raise UserError(
-                    f"{spec}, line {line}: [{where}] gives '{name}' the shape {shape}; extents are numbers from 1."
+                    f"{spec}, line {line}: [{where}] gives '{name}' the shape {shape}; sizes must be whole numbers from 1."
                 )
         return network
 
     def implemented_by(self, framework: str) -> bool:
-        """Say whether a framework has a file here."""
+        """Return whether the folder has a file for a framework."""
         return (self.folder / f"{framework}.py").is_file()
 
     def obstacle(self, framework: str, precision: str) -> str:
-        """Return why a framework cannot compute this workload, or not in this precision; nothing where it can."""
+        """Return why a framework cannot compute this workload in a precision; empty if it can."""
         return self.unsupported.get(framework, "") or self.unsupported.get(f"{framework}/{precision}", "")
 
     def specification(self, preset: Preset) -> str:
-        """Return the hash of what defines the computation: the network's source text and the sizes."""
+        """Return the hash of network.py and the sizes, which together define the computation."""
         return specification(self.folder, preset.sizes)
 
 
 def described(folder: Path, sizes: dict[str, Any]) -> Network:
-    """Return the network of a workload folder at the given sizes; each is described once per process."""
+    """Return the network of a workload folder at the given sizes; results are cached in this process."""
     return _described(folder, specification(folder, sizes), json.dumps(sizes))
 
 
@@ -128,13 +128,13 @@ def _described(folder: Path, specification: str, sizes: str) -> Network:  # noqa
 
 
 def specification(folder: Path, sizes: dict[str, Any]) -> str:
-    """Return the hash of a network's source text and its sizes (16 hexadecimal digits)."""
+    """Return a hash of network.py and the sizes (16 hexadecimal digits)."""
     text = (folder / "network.py").read_bytes() + repr(sorted(sizes.items())).encode()
     return hashlib.sha256(text).hexdigest()[:16]
 
 
 def files_hash(folder: Path) -> str:
-    """Return a hash of a workload's source files (16 hexadecimal digits); of nothing where the folder is gone."""
+    """Return a hash of a workload's source files (16 hexadecimal digits); that of no files if the folder is missing."""
     digest = hashlib.sha256()
     for path in sorted(path for path in folder.glob("*") if path.suffix in (".py", ".toml")):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
@@ -142,16 +142,14 @@ def files_hash(folder: Path) -> str:
 
 
 def find(folders: tuple[Path, ...] = ()) -> dict[str, Workload]:
-    """Return every workload: the ones that come with steelyard, then those of the folders given (which may replace them)."""
+    """Return all workloads by name: those of steelyard, and those in the given folders, which take precedence."""
     found: dict[str, Workload] = {}
     for root in (WORKER / "workloads", *folders):
         if not root.is_dir():
-            raise UserError(
-                f"{root} is not a folder, so it holds no workloads. Name a folder that holds NAME/spec.toml."
-            )
+            raise UserError(f"--workloads {root}: this is not a folder. Name a folder that contains NAME/spec.toml.")
         specs = sorted(root.glob("*/spec.toml")) + ([root / "spec.toml"] if (root / "spec.toml").is_file() else [])
         if not specs:
-            raise UserError(f"{root} holds no workload: no spec.toml was found in it or one level below.")
+            raise UserError(f"--workloads {root}: no spec.toml was found in this folder or one level below.")
         found |= {workload.name: workload for workload in map(parse, specs)}
     return found
 
@@ -161,7 +159,7 @@ def parse(path: Path) -> Workload:
     raw = settings_files.read(path)
     settings_files.check_keys(path, raw, "", REQUIRED, REQUIRED | {"unsupported"})
     for key in sorted(REQUIRED - {"optimizers", "presets"}):
-        settings_files.check_type(path, key, raw[key], (str,), "a text")
+        settings_files.check_type(path, key, raw[key], (str,), "a string")
     if raw["metric"] not in metrics.METRICS:
         known = nearest(raw["metric"], list(metrics.METRICS))
         line = settings_files.line_of(path, "metric")
@@ -204,7 +202,7 @@ def _preset(path: Path, name: str, table: Any, optimizers: dict[str, Optimizer])
     if table["optimizer"] not in optimizers:
         line = settings_files.line_of(path, "optimizer", where)
         known = nearest(table["optimizer"], list(optimizers))
-        raise UserError(f"{path}, line {line}: [{where}] names optimizer '{table['optimizer']}'.{known}")
+        raise UserError(f"{path}, line {line}: [{where}] names an unknown optimizer '{table['optimizer']}'.{known}")
     batch = table["sizes"].get("batch")
     if not isinstance(batch, int) or isinstance(batch, bool) or batch < 1:
         line = settings_files.line_of(path, "batch", f"{where}.sizes")

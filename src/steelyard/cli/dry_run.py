@@ -1,4 +1,4 @@
-"""`steelyard run --dry-run`: the plan with a rough time estimate."""
+"""`steelyard run --dry-run`: print the plan with a rough time estimate."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from steelyard.plan import estimate
 if TYPE_CHECKING:
     from steelyard.plan.run_plan import RunPlan
 
-COLUMNS = ("workload", "framework", "mode", "settings", "parameters", "batch", "step, roughly")
+COLUMNS = ("workload", "framework", "mode", "settings", "parameters", "batch", "step (estimate)")
 
 
 def show(plan: RunPlan, as_json: bool = False) -> None:
@@ -43,6 +43,6 @@ def show(plan: RunPlan, as_json: bool = False) -> None:
         console.print(f"[dim]{each.group}, {each.environment}: skipped. {escape(each.reason)}[/]")
     found = estimate.estimate(plan)
     console.print(
-        f"About {found.least_s / 60:.0f} minutes if every pair is decided early and the environments exist, at most about "
-        f"{found.most_s / 60:.0f}."
+        f"Estimated time: {found.least_s / 60:.0f} minutes if every pair is decided early and the environments exist, at most "
+        f"{found.most_s / 60:.0f} minutes."
     )

@@ -1,4 +1,4 @@
-"""argv -> a command. Hardly anything is imported here: `steelyard --help` must be immediate."""
+"""Run the command named in argv. Imports are kept to a minimum here, so that `steelyard --help` is fast."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import sys
 
 EXIT_INTERRUPTED = 130
 EXIT_PIPE = 141
-# What a person can mend about a disk; any other operating system error is a fault of this program.
-MENDABLE = {
+# Errors of a file system that the user can fix. Any other OSError is a bug of this program and keeps its traceback.
+FIXABLE = {
     errno.ENOSPC,
     errno.EDQUOT,
     errno.EFBIG,
@@ -21,31 +21,31 @@ MENDABLE = {
 }
 
 ABOUT = """\
-steelyard weighs deep-learning frameworks against each other on this machine: the same network with the
-same weights on the same batches in every framework, proved to be the same computation (a certificate),
-timed in fresh processes and interleaved rounds, and judged with intervals.
+steelyard compares the speed of deep-learning frameworks on this machine. It runs the same network with the same
+weights on the same batches in every framework, proves that the computation is the same (a certificate), times it in
+new processes and interleaved rounds, and gives a verdict with an interval.
 
-Start with:   steelyard run            everything by default: about ten minutes the first time
-              steelyard run --dry-run  what that would do, and how long it would take
-              steelyard doctor         is this machine fit to measure on?
+Start with:   steelyard run            compare all frameworks; takes about ten minutes the first time
+              steelyard run --dry-run  show what would be run, and how long it would take
+              steelyard doctor         check whether this machine is suitable for measurements
 """
 
 
-# Command -> what it does, in a line.
+# Command -> summary in one line.
 COMMANDS = {
-    "run": "measure a study and write its page",
+    "run": "measure frameworks and write a report",
     "certify": "prove that frameworks compute the same function",
-    "report": "write a run's page again from its record",
-    "compare": "compare two contenders, or two runs",
-    "list": "list frameworks, workloads, presets, studies, data or runs",
-    "new": "begin a workload of your own",
+    "report": "write the report of a run again",
+    "compare": "compare two results of a run, or two runs",
+    "list": "list frameworks, workloads, presets, studies, data sets or runs",
+    "new": "create a workload of your own",
     "env": "create, list or remove environments",
-    "doctor": "is this machine fit to measure on?",
+    "doctor": "check whether this machine is suitable for measurements",
 }
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one command; returns its exit code. A person's mistake ends in a sentence, never in a traceback."""
+    """Run one command and return its exit code. An error that the user can fix is printed without a traceback."""
     argv = sys.argv[1:] if argv is None else argv
     if argv in ([], ["-h"], ["--help"]):
         print(overview())
@@ -53,7 +53,7 @@ def main(argv: list[str] | None = None) -> int:
     from steelyard.cli.arguments import parser
     from steelyard.errors import UserError, nearest
 
-    _end_as_interrupted()
+    _treat_signals_as_interrupt()
     try:
         if argv[0] not in COMMANDS and not argv[0].startswith("-"):
             raise UserError(f"There is no command '{argv[0]}'.{nearest(argv[0], list(COMMANDS))}")
@@ -72,24 +72,24 @@ def main(argv: list[str] | None = None) -> int:
         sys.stderr.close()
         return EXIT_PIPE
     except OSError as error:
-        if error.errno not in MENDABLE:
+        if error.errno not in FIXABLE:
             raise
-        print(f"steelyard: {_of_disk(error)}", file=sys.stderr)
+        print(f"steelyard: {_disk_message(error)}", file=sys.stderr)
         return UserError.exit_code
 
 
 def overview() -> str:
-    """Return the text of `steelyard --help`; parsing arguments would take longer than everything else it does."""
+    """Return the text of `steelyard --help`. It is not left to argparse, whose import takes longer than all the rest."""
     commands = "\n".join(f"  {name:<10}{line}" for name, line in COMMANDS.items())
     return (
         f"usage: steelyard [-h] [--version] COMMAND ...\n\n{ABOUT}\ncommands:\n{commands}\n\n"
-        "options:\n  -h, --help  show this message and stop; `steelyard COMMAND --help` explains a command\n"
-        "  --version   print the version and stop"
+        "options:\n  -h, --help  print this message and exit; `steelyard COMMAND --help` explains one command\n"
+        "  --version   print the version and exit"
     )
 
 
-def _end_as_interrupted() -> None:
-    """Let a closed terminal and `kill` end a run as Ctrl-C does: cleanly, with what was measured."""
+def _treat_signals_as_interrupt() -> None:
+    """Handle SIGTERM and SIGHUP (`kill`, a closed terminal) like Ctrl-C, so that a run stops cleanly."""
     import signal
 
     for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
@@ -97,10 +97,10 @@ def _end_as_interrupted() -> None:
             signal.signal(number, signal.default_int_handler)
 
 
-def _of_disk(error: OSError) -> str:
-    """Say what a file system refused, and where."""
+def _disk_message(error: OSError) -> str:
+    """Describe an error of the file system and how to fix it."""
     where = f"{error.filename}: " if error.filename else ""
     return (
-        f"{where}{error.strerror}. What was finished is kept. Make room, or name folders that can be written with the "
-        "variables STEELYARD_CACHE and STEELYARD_RUNS; an interrupted run goes on with: steelyard run --resume latest"
+        f"{where}{error.strerror}. Finished results are stored. Free some disk space, or set STEELYARD_CACHE and "
+        "STEELYARD_RUNS to writable folders. To continue an interrupted run: steelyard run --resume latest"
     )

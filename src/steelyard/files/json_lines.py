@@ -1,4 +1,4 @@
-"""Append-only files with one JSON object per line; a kill may cut the last line short."""
+"""Append-only files with one JSON object per line. If the writer is killed, the last line may be incomplete."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def append(path: Path, **values: Any) -> None:
-    """Append one object; a last line that was cut short is removed first."""
+    """Append one object; an incomplete last line is removed first."""
     with path.open("a+b") as file:
         file.seek(0)
         file.truncate(file.read().rfind(b"\n") + 1)
@@ -20,14 +20,14 @@ def append(path: Path, **values: Any) -> None:
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    """Return every object, without a last line that was cut short; none where there is no file.
+    """Return every object except an incomplete last line; an empty list if there is no file.
 
     UserError names a line that is not a JSON object.
     """
     if not path.exists():
         return []
-    whole = path.read_text(encoding="utf-8", errors="replace").rpartition("\n")[0]
-    return [_parsed(path, number, line) for number, line in enumerate(whole.splitlines(), 1)]
+    complete = path.read_text(encoding="utf-8", errors="replace").rpartition("\n")[0]
+    return [_parsed(path, number, line) for number, line in enumerate(complete.splitlines(), 1)]
 
 
 def _parsed(path: Path, number: int, line: str) -> dict[str, Any]:

@@ -1,16 +1,16 @@
-"""Where steelyard keeps things: caches that can be rebuilt, and runs that cannot."""
+"""The folders that steelyard writes to: a cache, which can be rebuilt, and the runs, which cannot."""
 
 import os
 from pathlib import Path
 
 
 def cache_folder() -> Path:
-    """Environments, prepared data, weights, certificates: all of it can be rebuilt."""
+    """Return the folder for environments, prepared data, weights and certificates."""
     return _folder("STEELYARD_CACHE", "user_cache_path")
 
 
 def runs_folder() -> Path:
-    """One folder per run: the record of what was measured."""
+    """Return the folder that holds one folder per run."""
     return _folder("STEELYARD_RUNS", "user_data_path") / "runs"
 
 

@@ -1,4 +1,4 @@
-"""Read a TOML file strictly: every mistake names file, line and key, and suggests the nearest word."""
+"""Read TOML files strictly: error messages give the file, the line and the key, and suggest the nearest known key."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 HEADER = re.compile(r"\s*\[+([^\]]+)\]")
-# Annotation of a field -> what a file may hold for it, and how to say so.
+# Annotation of a field -> (types accepted from a file, their description in error messages).
 MEANINGS: dict[str, tuple[tuple[type, ...], str]] = {
-    "str": ((str,), "a text"),
+    "str": ((str,), "a string"),
     "int": ((int,), "a whole number"),
     "float": ((int, float), "a number"),
     "bool": ((bool,), "true or false"),
-    "tuple[str, ...]": ((list,), "a list of texts"),
+    "tuple[str, ...]": ((list,), "a list of strings"),
 }
 
 
 def read(path: Path) -> dict[str, Any]:
-    """Parse a TOML file; a syntax error or an unreadable file is a UserError that says where."""
+    """Parse a TOML file; UserError: it cannot be read or has a syntax error."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
-        raise UserError(f"{path}: not valid TOML: {error}. Mend that line.") from None
+        raise UserError(f"{path}: not valid TOML: {error}. Fix that line.") from None
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path} cannot be read ({error}).") from None
 
 
 def check_keys(path: Path, table: dict[str, Any], where: str, required: set[str], allowed: set[str]) -> None:
-    """Refuse unknown and missing keys of one table."""
+    """Reject unknown and missing keys of one table."""
     subject = f"[{where}]" if where else "the file"
     for key in sorted(table.keys() - allowed):
         known = nearest(key, list(allowed))
@@ -45,14 +45,14 @@ def check_keys(path: Path, table: dict[str, Any], where: str, required: set[str]
 
 
 def check_type(path: Path, key: str, value: Any, kinds: tuple[type, ...], meaning: str, where: str = "") -> None:
-    """Refuse a value of the wrong type in the table [where]; true is no number."""
+    """Reject a value of the wrong type in the table [where]; true and false are not accepted as numbers."""
     if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
         line = line_of(path, key, where)
         raise UserError(f"{path}, line {line}: '{key}' must be {meaning}, but it is {value!r}.")
 
 
 def build(path: Path, table: dict[str, Any], where: str, kind: Any) -> Any:
-    """Build a frozen dataclass of plain values from a table, refusing what does not fit its annotations."""
+    """Build a dataclass of plain values from a table; UserError: a key or a type does not match its fields."""
     known = {field.name: field for field in fields(kind)}
     required = {name for name, field in known.items() if field.default is MISSING and field.default_factory is MISSING}
     check_keys(path, table, where, required, set(known))
@@ -60,7 +60,7 @@ def build(path: Path, table: dict[str, Any], where: str, kind: Any) -> Any:
 
 
 def line_of(path: Path, key: str, where: str = "") -> int:
-    """Return the line of a key in the table [where], or of that table's header; 1 when neither is written out."""
+    """Return the line of a key in the table [where]; otherwise that of the table's header; 1 if the file has neither."""
     table, header_line = "", 1
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         if header := HEADER.match(line):

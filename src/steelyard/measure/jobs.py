@@ -1,4 +1,4 @@
-"""Case + inputs + plan -> the Job of one process. Nothing is run here."""
+"""Build the job of one worker process from a plan, a case and its inputs. Nothing is run here."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 def trial_folder(run: Path, number: int, attempt: int, variant: Variant) -> Path:
-    """Return where a measuring process leaves its record; folders sort by round."""
+    """Return the folder for the record of a measuring process; the names sort by round and attempt."""
     return run / "trials" / f"r{number:02d}.{attempt}-{variant.file_name}"
 
 
 def measuring(plan: RunPlan, variant: Variant, inputs: CaseInputs, number: int, attempt: int, folder: Path) -> Job:
-    """Return the job of one measuring process; only the first round trains to the evaluation."""
+    """Return the job of one measuring process. With an adaptive warm-up only round 1 trains and evaluates."""
     schedule = plan.protocol.schedule
     sources = tuple(name for name in schedule.inputs if inputs.data.prepared or name == "cached")
     fixed = schedule.warmup.unit != "adaptive"
@@ -33,7 +33,7 @@ def measuring(plan: RunPlan, variant: Variant, inputs: CaseInputs, number: int, 
 
 
 def cached_only(job: Job) -> Job:
-    """Return the job without data: one synthetic batch, no evaluation."""
+    """Return the job restricted to the cached synthetic batch, without an evaluation."""
     return replace(job, schedule=replace(job.schedule, inputs=("cached",), evaluate=False, train_steps=0))
 
 

@@ -1,4 +1,4 @@
-"""Start one worker process, watch it, and return its trial; its events file stays, however the process ends."""
+"""Start one worker process, watch it, and return its trial. Its events file remains, however the process ends."""
 
 from __future__ import annotations
 
@@ -36,10 +36,13 @@ FULL = (5, 120)
 
 @dataclass(frozen=True)
 class Guard:
-    """When a worker without events is stopped. The longest legitimate silence is a compilation."""
+    """When to stop a worker: after `silence_s` seconds without an event, or if the run is stopped.
+
+    The longest normal time without an event is that of a compilation.
+    """
 
     silence_s: float = 600.0
-    stopped: Callable[[], bool] = lambda: False  # polled while the worker runs: was the run interrupted?
+    stopped: Callable[[], bool] = lambda: False  # polled while the worker runs: whether the run was interrupted
 
 
 def launch(job: Job, python: Path, watch: Watch, guard: Guard, worker: Path = WORKER) -> Trial:
@@ -53,7 +56,7 @@ def launch(job: Job, python: Path, watch: Watch, guard: Guard, worker: Path = WO
 
 
 def worker_hash(worker: Path = WORKER) -> str:
-    """Return a hash of every source file of the worker; it is stored with each trial, as it can move a measurement."""
+    """Return a hash of the worker's source files. It is stored with each trial, as changed code can change measured times."""
     digest = sha256()
     for path in sorted(worker.rglob("*")):
         if path.suffix in (".py", ".toml"):
@@ -62,7 +65,7 @@ def worker_hash(worker: Path = WORKER) -> str:
 
 
 def _empty(folder: Path) -> Path:
-    """Make a trial's folder; the record of an interrupted process is renamed, never overwritten."""
+    """Create a trial's folder. An existing one, from an interrupted process, is renamed and never overwritten."""
     if (folder / protocol.EVENTS).exists():
         earlier = (folder.with_name(f"{folder.name}.earlier{number}") for number in itertools.count(1))
         folder.rename(next(path for path in earlier if not path.exists()))
@@ -79,7 +82,7 @@ def _run(job: Job, python: Path, worker: Path, watch: Watch, guard: Guard) -> tu
         except OSError as error:
             return (
                 "crash",
-                f"The interpreter {python} could not be started ({error.strerror}); --resume makes a missing environment anew.",
+                f"The interpreter {python} could not be started ({error.strerror}). --resume recreates a missing environment.",
             )
         try:
             return _wait(process, folder, watch, guard) or _final_error(process.returncode, folder)
@@ -94,7 +97,7 @@ def _start(job: Job, python: Path, worker: Path, log: BinaryIO) -> subprocess.Po
         env=environ, cwd=job.folder, start_new_session=True,
     )  # fmt: skip
     assert process.stdin is not None
-    # A broken pipe means that the process died before it read its job; exit code and log tell why.
+    # A broken pipe means that the process ended before it read its job; the exit code and the log show why.
     with contextlib.suppress(BrokenPipeError), process.stdin:
         process.stdin.write(protocol.to_line(job).encode() + b"\n")
     return process
@@ -127,30 +130,30 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 def _final_error(code: int, folder: Path) -> tuple[str, str]:
     if code in FULL:
-        return "disk-full", f"The disk that holds {folder} is full. Free some space, then use --resume."
+        return "disk-full", f"The disk that holds {folder} is full. Free some space, then continue with --resume."
     lines = (folder / protocol.LOG).read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    last = lines[-1][:LONGEST_MESSAGE] if lines else "it left no output"
+    last = lines[-1][:LONGEST_MESSAGE] if lines else "there was no output"
     if code == -signal.SIGKILL:
         return (
             "killed",
-            "The worker was killed (signal 9); unless it was killed by hand, the machine ran out of memory.",
+            "The worker was killed (signal 9). Unless you killed it, the machine probably ran out of memory.",
         )
     if code < 0:
-        return "killed", f"The worker died of {signal.Signals(-code).name}: {last}"
+        return "killed", f"The worker was ended by {signal.Signals(-code).name}: {last}"
     return "crash", f"The worker ended with exit code {code}: {last}"
 
 
 def _record(trial: Trial, kind: str, message: str) -> Trial:
-    """Append the launcher's error to the events, after removing a line that the worker could not finish."""
+    """Append the launcher's error to the events; an incomplete last line of the worker is removed first."""
     event = {"v": protocol.VERSION, "event": "error", "t_ns": time.perf_counter_ns(), "kind": kind, "message": message}
-    # A full disk cannot take the line; the message still reaches the user, and earlier events stay as they are.
+    # On a full disk the line cannot be written. The user still gets the message, and earlier events remain.
     with contextlib.suppress(OSError):
         json_lines.append(trial.folder / protocol.EVENTS, **event)
     return replace(trial, error=(kind, message))
 
 
 class _Tail:
-    """Read the lines that were added to a growing file since the last call."""
+    """Return the events that were appended to a growing file since the last call."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._position = path, 0
@@ -161,13 +164,13 @@ class _Tail:
         with self._path.open("rb") as file:
             file.seek(self._position)
             text = file.read()
-        whole = text[: text.rfind(b"\n") + 1]
-        self._position += len(whole)
-        return [event for line in whole.splitlines() if (event := _event(line))]
+        complete = text[: text.rfind(b"\n") + 1]
+        self._position += len(complete)
+        return [event for line in complete.splitlines() if (event := _event(line))]
 
 
 def _event(line: bytes) -> dict[str, Any]:
-    """Return the event of a line; a damaged one is ignored here and refused when the trial is read."""
+    """Return the event of a line. A damaged line is ignored here and becomes an error when the trial is read."""
     try:
         event = json.loads(line)
     except ValueError:

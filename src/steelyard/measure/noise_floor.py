@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from steelyard.measure.session import Session
     from steelyard.plan.run_plan import Variant
 
+# Pairs of processes. Nine give the prior of every decision eight degrees of freedom.
 ROUNDS = 9
-"""A/A rounds: eight degrees of freedom for the prior of every decision."""
 
 
 def noise_floor(session: Session) -> NoiseFloor:
-    """Return this machine's noise floor: the cached one, or else measured now by comparing one case with itself."""
+    """Return this machine's noise floor: the cached one, or one measured now by comparing a case with itself."""
     floor = known_floor(record.read(session.folder).machine)
-    if floor is None and _worth_it(session):
+    if floor is None and _is_needed(session):
         session.screen.stage("Calibration: one framework against itself")
         floor = _measure(session)
     floor = floor or UNCALIBRATED
@@ -35,14 +35,14 @@ def noise_floor(session: Session) -> NoiseFloor:
 
 
 def known_floor(machine: str) -> NoiseFloor | None:
-    """Return the cached floor of a machine; None when there is none or it is damaged."""
+    """Return the cached noise floor of a machine; None if there is none or the file is damaged."""
     try:
         return NoiseFloor.from_dict(json.loads(_path(machine).read_text(encoding="utf-8"))["noise"])
     except (OSError, ValueError, KeyError, TypeError, UserError):
         return None
 
 
-def _worth_it(session: Session) -> bool:
+def _is_needed(session: Session) -> bool:
     plan = session.plan
     return plan.options.calibrate and plan.protocol.sequential and any(len(group.variants) > 1 for group in plan.groups)
 
@@ -71,7 +71,7 @@ def _one(session: Session, variant: Variant, number: int, side: int) -> float | 
 
 
 def _cheapest(session: Session) -> Variant:
-    """Return the variant whose steps need the fewest FLOPs, as eighteen processes must run."""
+    """Return the variant whose steps need the fewest FLOPs, because eighteen processes must be run."""
     flops = {group.name: group.training_flops for group in session.plan.groups}
     return min(session.plan.variants, key=lambda variant: flops[variant.group] * variant.case.batch)
 

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def check(session: Session, results: RoundResults) -> dict[str, str]:
-    """Compare the FLOP/s of every case with the peak, which is measured again before a speed is called an error.
+    """Compare the FLOP/s of every case on the CPU with the peak, which is measured again before a speed is rejected.
 
-    Returns {case id: sentence} of the speeds above the peak; it is written into run.json together with the peak. CPU only.
+    Returns {case id: message} for speeds above the peak. Both the peak and the messages are written into run.json.
     """
     known = record.read(session.folder)
     on_cpu = [variant for variant in session.plan.variants if variant.case.settings.device == "cpu"]
@@ -38,7 +38,7 @@ def check(session: Session, results: RoundResults) -> dict[str, str]:
 
 
 def threads_of(session: Session, variant: Variant) -> int:
-    """Return the threads a case may use: as set, or every core that processes of this machine may use."""
+    """Return the number of threads of a case: as set, or all cores that this process may use."""
     return variant.case.settings.threads or int(record.read(session.folder).host["cores_usable"])
 
 

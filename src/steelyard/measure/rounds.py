@@ -1,4 +1,4 @@
-"""Interleaved rounds of fresh processes in random order, judged after each round until every pair is decided."""
+"""Interleaved rounds of new processes in random order, evaluated after each round until every pair is decided."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ MOST_ATTEMPTS = 3
 
 
 def primary_input(session: Session, group: Group) -> str:
-    """Return the input that decides: the framework's own pipeline where there is data, as users pay for it."""
+    """Return the input that verdicts are based on: the framework's own pipeline if there is data, as in real training."""
     prepared = session.inputs_of(group.cases[0]).data.prepared
     return "pipeline" if prepared and "pipeline" in session.plan.protocol.schedule.inputs else "cached"
 
 
 def measure(session: Session, noise: NoiseFloor, results: RoundResults) -> dict[str, Ranking]:
-    """Run rounds until no case needs another; returns the ranking of every group by name.
+    """Run rounds until no case needs another one; returns {group: ranking}.
 
-    A resumed run repeats failed processes, and rounds that were to be repeated because the machine was disturbed. A
-    study's time limit ends the rounds early, whatever their results.
+    A resumed run repeats failed processes, and disturbed rounds that were not repeated yet. The time limit of the study
+    can end the rounds early, independently of their results.
     """
     deadline_s = time.monotonic() + 60 * minutes_of(session)
     _discard_incomplete(session, results)
     rankings = {group.name: rank(session, group, noise, results) for group in session.plan.groups}
     for number in range(1, session.plan.protocol.rounds_max + 1):
         for group in session.plan.groups:
-            wanted = _wanted(session, rankings[group.name], group, number, results)
-            missing = [variant for variant in wanted if not results.has(variant.case.id, number)]
+            variants = _variants_to_run(session, rankings[group.name], group, number, results)
+            missing = [variant for variant in variants if not results.has(variant.case.id, number)]
             if missing and number > session.plan.protocol.rounds_min and time.monotonic() > deadline_s:
-                session.screen.say(_time_is_up(session))
+                session.screen.say(_time_limit_message(session))
                 return rankings
             if missing:
                 _run_round(session, number, group, missing, results)
@@ -56,9 +56,9 @@ def measure(session: Session, noise: NoiseFloor, results: RoundResults) -> dict[
 
 
 def minutes_of(session: Session) -> float:
-    """Return the minutes after which no further round begins; infinite without a limit."""
-    asked = session.plan.options.minutes
-    return (session.plan.study.minutes if asked is None else asked) or math.inf
+    """Return the minutes after which no further round starts; infinite without a limit."""
+    requested = session.plan.options.minutes
+    return (session.plan.study.minutes if requested is None else requested) or math.inf
 
 
 def rank(
@@ -81,15 +81,17 @@ def _discard_incomplete(session: Session, results: RoundResults) -> None:
     results.discard(is_incomplete)
 
 
-def _time_is_up(session: Session) -> str:
+def _time_limit_message(session: Session) -> str:
     return (
-        f"The time limit of {minutes_of(session):g} minutes is reached. For more rounds: "
-        f"steelyard run --resume {session.folder.name}, or a run with --minutes 0 (no limit)."
+        f"The time limit of {minutes_of(session):g} minutes is reached. For more rounds, use "
+        f"steelyard run --resume {session.folder.name}; --minutes 0 removes the limit."
     )
 
 
-def _wanted(session: Session, ranking: Ranking, group: Group, number: int, results: RoundResults) -> list[Variant]:
-    """Return who runs in a round: everyone in the first rounds, later those that are not decided yet."""
+def _variants_to_run(
+    session: Session, ranking: Ranking, group: Group, number: int, results: RoundResults
+) -> list[Variant]:
+    """Return the variants of a round: all of them in the first rounds, later those that are not decided yet."""
     failed = results.failed
     able = [variant for variant in group.variants if variant.case.id not in failed]
     if not session.plan.protocol.sequential or number <= session.plan.protocol.rounds_min:
@@ -99,7 +101,7 @@ def _wanted(session: Session, ranking: Ranking, group: Group, number: int, resul
 
 
 def _run_round(session: Session, number: int, group: Group, variants: list[Variant], results: RoundResults) -> None:
-    """Run one round. If the machine was disturbed, repeat the whole round, never a single variant and never for its times."""
+    """Run one round. If the machine was disturbed, repeat all of it: never a single variant, and never because of times."""
     first = _next_attempt(session.folder, number, variants)
     for attempt in range(first, first + MOST_ATTEMPTS):
         with Sampler() as sampler:
@@ -124,13 +126,13 @@ def _run_round(session: Session, number: int, group: Group, variants: list[Varia
 
 
 def _disturbances(sampler: Sampler, trials: list[Trial]) -> list[str]:
-    """Return what disturbed the round as a whole, and whether processor frequencies differed between its trials."""
+    """Return what disturbed the round, including processor frequencies that differed between its trials."""
     during = [sampler.summary(*trial.counted_span_ns) for trial in trials if trial.done]
     return judge(sampler.summary()) + unequal_frequencies(during)
 
 
 def _next_attempt(run: Path, number: int, variants: list[Variant]) -> int:
-    """Return the first attempt at a round that left no folder; the record of an interrupted process is kept."""
+    """Return the first attempt at a round that has no folder yet, so that no earlier record is overwritten."""
     attempt = 0
     while any(jobs.trial_folder(run, number, attempt, variant).exists() for variant in variants):
         attempt += 1

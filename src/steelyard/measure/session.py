@@ -1,4 +1,4 @@
-"""What all stages of a run share once environments and inputs exist, and how one process is run for them."""
+"""The state that all stages of a run share once environments and inputs exist, and running one process for them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SPARE_BYTES = 200 * 2**20
 
 @dataclass(frozen=True)
 class Session:
-    """One run in progress. `folder` is the run's folder, which holds the trials; `inputs` are by their recipe."""
+    """A run in progress. `folder` holds the run; `inputs` maps `recipe(case)` to the prepared inputs."""
 
     plan: RunPlan
     folder: Path
@@ -45,11 +45,11 @@ class Session:
     stop: Event = field(default_factory=Event)
 
     def inputs_of(self, case: Case) -> CaseInputs:
-        """Return what was prepared for a case."""
+        """Return the inputs that were prepared for a case."""
         return self.inputs[recipe(case)]
 
     def side_by_side(self, work: Callable[[Item], object], items: Iterable[Item], most: int) -> None:
-        """Do the work for several items, at most `most` at a time; an interrupt stops running processes and starts no others."""
+        """Process items in parallel, at most `most` at a time. An interrupt stops running processes and starts no more."""
         with ThreadPoolExecutor(most) as pool:
             try:
                 list(pool.map(work, items))
@@ -59,7 +59,7 @@ class Session:
                 raise
 
     def run_trial(self, job: Job) -> Trial:
-        """Run one process and index its record; a full disk ends the run, as every later process would fail too."""
+        """Run one process and index its trial. UserError: the disk is full, so that later processes would fail as well."""
         self.check_disk()
         guard = launch.Guard(self.plan.options.silence_s)
         trial = launch.launch(job, self.environments[job.case.environment].python, self.screen.event, guard)
@@ -70,28 +70,28 @@ class Session:
         return trial
 
     def run_aside(self, job: Job) -> Trial:
-        """Run a process whose result is not part of the run (certificates, calibration): it is not indexed."""
+        """Run a process of the certification or the calibration, whose trial is not indexed."""
         self.check_disk()
         guard = launch.Guard(self.plan.options.silence_s, self.stop.is_set)
         return launch.launch(job, self.environments[job.case.environment].python, _ignore, guard)
 
     def check_disk(self) -> None:
-        """Stop the run before a process whose record would not fit on the disk."""
+        """Check that the disk has room for the record of one more process; UserError: it has not."""
         free = shutil.disk_usage(self.folder).free
         if free < SPARE_BYTES:
             raise UserError(
                 f"The disk that holds {self.folder} has {free / 2**20:.0f} MiB left. Free at least "
-                f"{SPARE_BYTES / 2**20:.0f} MiB, then go on with: steelyard run --resume {self.folder.name}"
+                f"{SPARE_BYTES / 2**20:.0f} MiB, then continue with: steelyard run --resume {self.folder.name}"
             )
 
     def note_round(self, **values: Any) -> None:
-        """Append to rounds.jsonl whether a round counts, and the host noise during it."""
+        """Append an entry about one round to rounds.jsonl: whether it counts, and the host noise during it."""
         json_lines.append(self.folder / ROUNDS, **values)
 
     def noted_rounds(self) -> list[dict[str, Any]]:
-        """Return what `note_round` has written so far."""
+        """Return the entries that `note_round` has written."""
         return json_lines.read(self.folder / ROUNDS)
 
 
 def _ignore(event: dict[str, Any]) -> None:
-    """Processes outside the rounds are not shown in the live view."""
+    """Do nothing: processes outside the rounds are not shown in the live view."""

@@ -1,4 +1,4 @@
-"""A rough time for a plan, estimated before anything is done."""
+"""A rough estimate of the time that a plan takes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from steelyard.plan.run_plan import RunPlan, Variant
 
-# Rough figures for planning only, from runs on two cores: seconds, and the share of one core's 75 GFLOP/s reached.
+# Rough figures for planning only, from runs on two cores: seconds, and the share of one core's 75 GFLOP/s that is reached.
 START_S = 4.0
 CERTIFY_S = 8.0
 ENVIRONMENT_S = 15.0
@@ -21,7 +21,7 @@ ADAPTIVE_STEPS = 30
 
 @dataclass(frozen=True)
 class Estimate:
-    """Seconds per stage, for the fewest and the most rounds; environments only if they must be created."""
+    """Seconds per stage: `rounds_s` for the fewest and `most_rounds_s` for the most rounds; new environments extra."""
 
     environments_s: float
     certificates_s: float
@@ -30,17 +30,17 @@ class Estimate:
 
     @property
     def least_s(self) -> float:
-        """With environments cached and every pair decided early."""
+        """Seconds if the environments exist and every pair is decided early."""
         return self.certificates_s + self.rounds_s
 
     @property
     def most_s(self) -> float:
-        """With environments to create and every round needed."""
+        """Seconds if the environments must be created and every round is needed."""
         return self.environments_s + self.certificates_s + self.most_rounds_s
 
 
 def estimate(plan: RunPlan) -> Estimate:
-    """Estimate from FLOPs and fixed costs; right to a factor of about two."""
+    """Estimate the time from FLOPs and fixed costs, to within a factor of about two."""
     per_round = sum(_process_s(plan, variant) for variant in plan.variants)
     certificates = CERTIFY_S * (len(plan.variants) + 2 * len(plan.groups)) / 2 if plan.options.certify else 0.0
     calibration = CALIBRATION_S if plan.options.calibrate and plan.protocol.sequential else 0.0
@@ -53,7 +53,7 @@ def estimate(plan: RunPlan) -> Estimate:
 
 
 def step_s(plan: RunPlan, variant: Variant) -> float:
-    """Return a guess of one step's time in seconds."""
+    """Return the estimated time of one step in seconds."""
     case = variant.case
     flops = float(plan.group(variant.group).training_flops * case.batch)
     return max(SMALLEST_STEP_S, flops / (CORE_FLOPS * max(1, case.settings.threads or 1) * SHARE_OF_PEAK))

@@ -1,4 +1,4 @@
-"""Whether a case fits this machine's memory, estimated from the network's description before anything is made."""
+"""Check, before anything is created, whether the cases fit this machine's memory; estimated from the networks' descriptions."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ if TYPE_CHECKING:
     from steelyard_worker.case import Optimizer
     from steelyard_worker.network import Network
 
-# A framework with its libraries and an input pipeline, measured: 250 to 700 MiB.
+# A framework with its libraries and an input pipeline; measured values are 250 to 700 MiB.
 PROCESS_BYTES = 500 * 2**20
-# Gradients of activations and workspaces of kernels, over the activations kept for the backward pass; measured on ResNet-18.
+# Stored activations, their gradients and the kernels' workspaces, relative to the stored activations; measured on ResNet-18.
 WORKING = 1.5
 FLOAT = 4
 MOMENTS = {"sgd": 1, "adam": 2, "adamw": 2, "lamb": 2}
 
 
 def needed_bytes(network: Network, rule: Optimizer, batch: int) -> int:
-    """Return a rough peak of one process: the framework, weights, gradients, moments, and the batch's activations."""
+    """Return the estimated peak memory of one process: framework, weights, gradients, moments and activations."""
     total = sum(parameter.count for parameter in network.parameters)
     weights = FLOAT * (total + network.trainable_count * (1 + MOMENTS.get(rule.name, 2)))
     return PROCESS_BYTES + weights + round(FLOAT * WORKING * network.activations * batch)
 
 
 def check(plan: RunPlan, free_bytes: int | None = None) -> None:
-    """Refuse a case that does not fit this machine's free memory, with the largest batch that would.
+    """Reject a case that does not fit the free memory; the message gives the largest batch that fits.
 
-    Networks that do not count their activations are not checked, and neither are devices with a memory of their own.
+    Not checked are networks whose description does not count activations, and devices with their own memory.
     """
     free = available_memory_bytes() if free_bytes is None else free_bytes
     for variant in plan.variants:
@@ -43,8 +43,8 @@ def check(plan: RunPlan, free_bytes: int | None = None) -> None:
             continue
         fixed = needed_bytes(network, case.optimizer, 0)
         most = max(0, int((free - fixed) / ((needed - fixed) / case.batch)))
-        advice = f"--batch {most} would fit" if most else "no batch would fit; choose another preset"
+        advice = f"Use --batch {most} or less" if most else "No batch fits; choose another preset"
         raise UserError(
-            f"{variant.group} needs about {needed / 2**30:.1f} GiB of memory at a batch of {case.batch}, but "
-            f"{free / 2**30:.1f} GiB are free here: {advice}."
+            f"{variant.group} needs about {needed / 2**30:.1f} GiB of memory with a batch of {case.batch}, but only "
+            f"{free / 2**30:.1f} GiB are free. {advice}."
         )

@@ -1,4 +1,4 @@
-"""Cases of a group -> names that tell them apart: one to type, one to show."""
+"""Names for the cases of a group: one to type on the command line, and a title for tables."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _title(case: Case, relatives: Sequence[Case], known: FrameworkFacts) -> str:
 
 
 def _fields(case: Case) -> dict[str, Any]:
-    """Return what may vary inside a group beside environment, mode and knobs, by the name that is shown."""
+    """Return the other fields that may vary in a group: {shown name: value}."""
     settings = case.settings
     return {
         "task": case.task,

@@ -1,4 +1,4 @@
-"""What the user requested: one frozen record of the command line, stored with the run."""
+"""The options of a run as given on the command line; stored with the run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Options:
-    """The request of `steelyard run`. Empty tuples mean: as the study says."""
+    """The options of `steelyard run`. Empty texts and tuples mean: as the study or the preset has it."""
 
     study: str = "first-look"
     workloads: tuple[str, ...] = ()  # "name" or "name:preset"
@@ -17,8 +17,8 @@ class Options:
     protocol: str = ""
     rounds: tuple[int, int] | None = None
     optimizer: str = ""
-    batch: int = 0  # samples per step; 0: as the preset says
-    synthetic: bool = False  # synthetic batches even where a preset names data
+    batch: int = 0  # samples per step; 0: the preset's
+    synthetic: bool = False  # random batches even if the preset has a data set
     optimizer_implementation: str = "native"
     device: str = "cpu"
     precision: str = "float32"
@@ -30,8 +30,8 @@ class Options:
     external: dict[str, str] = field(default_factory=dict)  # environment name -> interpreter of the user's own
     seed: int = 1
     delta: float = 0.02
-    minutes: float | None = None  # None: as the study says; 0: no limit
+    minutes: float | None = None  # None: the study's limit; 0: no limit
     certify: bool = True
     calibrate: bool = True
-    guard: bool = True  # repeat rounds that the machine disturbed
-    silence_s: float = 600.0
+    guard: bool = True  # repeat rounds during which the machine was disturbed
+    silence_s: float = 600.0  # a worker that writes no event for this long is stopped

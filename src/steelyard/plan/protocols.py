@@ -1,4 +1,4 @@
-"""How many processes, warm-ups and counted steps: the sequential protocol, and the fixed ones of published comparisons."""
+"""Protocols: how many processes, warm-up steps and counted steps. One is sequential; the others are from publications."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Protocol:
-    """`rounds_min..rounds_max` processes per framework; a sequential protocol stops once every pair is decided."""
+    """How a run measures: `rounds_min` to `rounds_max` processes per framework, each following `schedule`.
+
+    A sequential protocol stops when every pair of frameworks is decided. `aggregate` describes the reported time.
+    """
 
     name: str
     summary: str
@@ -26,7 +29,7 @@ class Protocol:
     aggregate: str = "mean step time of the counted blocks"
 
     def decision(self, delta: float) -> DecisionPlan:
-        """Return how verdicts are drawn from the rounds; one look after a fixed number of them needs at least two."""
+        """Return the decision rule: one look after a fixed number of rounds (at least two), or a look after every round."""
         from steelyard.statistics.decision import DecisionPlan
 
         if not self.sequential:
@@ -36,12 +39,13 @@ class Protocol:
         return DecisionPlan(delta=delta, error=error, least_rounds=least, most_rounds=max(least, self.rounds_max))
 
 
-# Looking more often than this would call differences too easily; see statistics.verdicts.DecisionPlan.
+# The error of the sequential decision is calibrated for looks up to this round; see DecisionPlan.
 MOST_ROUNDS = 12
+# Error of each look if the first one is after round 2 instead of round 3, calibrated likewise.
 ERROR_FROM_ROUND_2 = 0.011
 
 KNOWN = {
-    "sequential": "Interleaved rounds of fresh processes until every pair is decided (3 to 12 rounds)",
+    "sequential": "Interleaved rounds of new processes until every pair is decided (3 to 12 rounds)",
     "fixed:WARMUP+COUNTED": "A fixed number of steps on a cached synthetic batch, e.g. fixed:10+200 (Dai et al. 2022)",
     "second-epoch": "The second pass over the training data, for inputs of varying length (Dai et al. 2022)",
     "epochs:N-first": "N epochs without the first, e.g. epochs:20-first (Borealis AI 2018) or epochs:200-first (Tian)",
@@ -49,14 +53,15 @@ KNOWN = {
 
 
 def protocol(name: str, rounds: tuple[int, int] | None = None) -> Protocol:
-    """Return a protocol by name; `rounds` replaces (at least, at most)."""
+    """Return a protocol by name; `rounds` replaces its (minimum, maximum). UserError: unknown name, impossible rounds."""
     found = _by_name(name)
     low, high = rounds or (found.rounds_min, found.rounds_max)
     if low < 1 or high < low:
-        raise UserError(f"Rounds must be at least 1 and not fall: got {low} to {high}.")
+        raise UserError(f"--rounds {low}-{high}: the first number must be at least 1 and no larger than the second.")
     if found.sequential and high > MOST_ROUNDS:
         raise UserError(
-            f"The error of a sequential decision is calibrated for at most {MOST_ROUNDS} rounds, not {high}."
+            f"--rounds: the sequential protocol allows at most {MOST_ROUNDS} rounds, not {high}, because its error rate is "
+            "calibrated only up to there."
         )
     return replace(found, rounds_min=low, rounds_max=high)
 

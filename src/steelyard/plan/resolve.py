@@ -1,4 +1,4 @@
-"""Options -> plan: which cases, in which groups, by which protocol. Nothing is created and nothing is run."""
+"""Turn options into a plan: its cases, their groups and the protocol. Nothing is created or run here."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 def plan(options: Options) -> RunPlan:
-    """Resolve names, refuse unknown ones, and cross workloads with environments, modes and knobs."""
+    """Resolve all names and combine workloads with environments, modes and knobs. UserError: an unknown name."""
     study = studies.study(options.study)
     protocol = protocols.protocol(options.protocol or study.protocol, options.rounds)
     known = workloads.find(tuple(Path(folder) for folder in options.workload_folders))
     chosen = [_chosen(known, text, options) for text in options.workloads or study.workloads]
     environments = _environments(options.frameworks or study.frameworks)
-    _check_addressed(options, environments)
+    _check_targets(options, environments)
     facts = {name: _facts(frameworks.framework(name)) for name in dict.fromkeys(name for name, _ in environments)}
     groups: dict[str, Group] = {}
     skipped: list[Skipped] = []
@@ -38,7 +38,7 @@ def plan(options: Options) -> RunPlan:
         if group.variants:
             groups[group.name] = group
     if not groups:
-        raise UserError("Nothing is left to measure: " + " ".join(each.reason for each in skipped))
+        raise UserError("There is nothing to measure: " + " ".join(each.reason for each in skipped))
     if options.workloads:
         study = studies.chosen(
             study, [workload.title for workload, _ in chosen], [workload.name for workload, _ in chosen]
@@ -51,7 +51,7 @@ def plan(options: Options) -> RunPlan:
 
 
 def changed_workloads(plan: RunPlan) -> list[str]:
-    """Return the workloads of a stored plan whose files are not what they were."""
+    """Return the workloads of a stored plan whose files have changed since."""
     hashes = plan.workload_hashes
     return [
         name for name, folder in plan.workload_folders.items() if workloads.files_hash(Path(folder)) != hashes[name]
@@ -59,39 +59,39 @@ def changed_workloads(plan: RunPlan) -> list[str]:
 
 
 def threads_of(options: Options) -> int:
-    """Return the threads of each framework: one per core that this process may use, unless requested otherwise."""
+    """Return the number of threads per framework: as requested, or one per core that this process may use."""
     return usable_cores() if options.threads is None else options.threads
 
 
 def _chosen(known: dict[str, Workload], text: str, options: Options) -> tuple[Workload, Preset]:
     """Read `workload` or `workload:preset`, at the requested batch and with or without its data."""
-    name, _, asked = text.partition(":")
+    name, _, requested = text.partition(":")
     if name not in known:
         raise UserError(f"There is no workload '{name}'.{nearest(name, list(known))}")
-    preset = known[name].preset(asked or next(iter(known[name].presets)))
+    preset = known[name].preset(requested or next(iter(known[name].presets)))
     sizes = {**preset.sizes, "batch": options.batch} if options.batch else preset.sizes
     return known[name], replace(preset, sizes=sizes, data={} if options.synthetic else preset.data)
 
 
-def _environments(asked: tuple[str, ...]) -> list[tuple[str, str]]:
+def _environments(requested: tuple[str, ...]) -> list[tuple[str, str]]:
     """Read `framework`, `framework@version` or `*` for all; returns (framework, version) pairs."""
-    texts = [each for text in asked for each in (list(frameworks.contenders()) if text == "*" else [text])]
+    texts = [each for text in requested for each in (list(frameworks.contenders()) if text == "*" else [text])]
     found = [(framework, version) for framework, _, version in (text.partition("@") for text in texts)]
     for framework, _ in found:
         frameworks.framework(framework)
     return list(dict.fromkeys(found))
 
 
-def _check_addressed(options: Options, environments: list[tuple[str, str]]) -> None:
-    """Refuse a mode, knob or interpreter for a framework that is not in this run."""
+def _check_targets(options: Options, environments: list[tuple[str, str]]) -> None:
+    """Reject a mode, knob or interpreter for a framework that is not in this run."""
     present = {name for pair in environments for name in (pair[0], _joined(pair))}
     own = [_joined(pair) for pair in environments]
     for text in options.modes:
         if "=" not in text:
-            raise UserError(f"'{text}' names no mode: write FRAMEWORK=MODE, such as {own[0]}={text}.")
+            raise UserError(f"--mode {text}: write FRAMEWORK=MODE, such as {own[0]}={text}.")
     knobs = [text.partition("=")[0].rpartition(".") for text in options.knobs]
-    addressed = [text.partition("=")[0] for text in options.modes] + [name for name, dot, _ in knobs if dot]
-    for name in addressed:
+    targets = [text.partition("=")[0] for text in options.modes] + [name for name, dot, _ in knobs if dot]
+    for name in targets:
         if name not in present:
             raise UserError(f"'{name}' is not in this run.{nearest(name, own)}")
     for name in options.external:
@@ -144,24 +144,22 @@ def _group(
 
 
 def _obstacle(options: Options, workload: Workload, protocol: Protocol, preset: Preset, framework: str) -> str:
-    """Return why a framework cannot run a preset as requested; empty where it can."""
+    """Return why a framework cannot run a preset as requested; empty if it can."""
     known = frameworks.framework(framework)
     if obstacle := workload.obstacle(known.name, options.precision):
         which = "" if known.name in workload.unsupported else f" in {options.precision}"
         return f"{known.title} cannot run {workload.name}{which}: {obstacle}"
     if not workload.implemented_by(known.name):
-        return f"{known.title} has no implementation of {workload.name} (no {known.name}.py in its folder)."
-    for wanted in (options.device, options.precision):
-        if wanted in known.unsupported:
-            return f"{known.title} cannot run on {wanted}: {known.unsupported[wanted]}"
+        return f"{known.title} has no implementation of {workload.name} (there is no {known.name}.py in its folder)."
+    for requested in (options.device, options.precision):
+        if requested in known.unsupported:
+            return f"{known.title} cannot run with {requested}: {known.unsupported[requested]}"
     if options.device not in known.devices:
         return f"{known.title} has no device '{options.device}' (it has {', '.join(known.devices)})."
     if options.precision not in known.precisions:
         return f"{known.title} has no precision '{options.precision}' (it has {', '.join(known.precisions)})."
     if not preset.data and "cached" not in protocol.schedule.inputs:
-        return (
-            f"Preset {workload.name}:{preset.name} has synthetic batches only, and protocol {protocol.name} needs data."
-        )
+        return f"Preset {workload.name}:{preset.name} has no data set, and protocol {protocol.name} needs one."
     return ""
 
 
@@ -179,30 +177,30 @@ def _cases(
         optimizer=replace(optimizer, implementation=options.optimizer_implementation), framework=framework,
         version=version, settings=settings, seed=options.seed, loader_workers=options.loader_workers,
     )  # fmt: skip
-    addressed = {framework, _joined((framework, version))}
+    targets = {framework, _joined((framework, version))}
     return [
         replace(first, settings=known.complete(replace(settings, mode=mode, knobs=knobs)))
-        for mode, knobs in itertools.product(_modes(options, known, addressed), _knobs(options, known, addressed))
+        for mode, knobs in itertools.product(_modes(options, known, targets), _knobs(options, known, targets))
     ]
 
 
-def _modes(options: Options, known: Framework, addressed: set[str]) -> list[str]:
-    wanted: list[str] = []
+def _modes(options: Options, known: Framework, targets: set[str]) -> list[str]:
+    requested: list[str] = []
     for text in options.modes:
         name, _, listed = text.partition("=")
-        if name in addressed:
-            wanted += [known.mode(mode) for mode in listed.split(",")]
-    return wanted or [known.default_mode]
+        if name in targets:
+            requested += [known.mode(mode) for mode in listed.split(",")]
+    return requested or [known.default_mode]
 
 
-def _knobs(options: Options, known: Framework, addressed: set[str]) -> list[dict[str, Any]]:
-    """Return every combination of the given values; knobs that are not mentioned stay at their defaults."""
+def _knobs(options: Options, known: Framework, targets: set[str]) -> list[dict[str, Any]]:
+    """Return every combination of the requested values; the other knobs stay at their defaults."""
     values: dict[str, list[Any]] = {}
     for text in options.knobs:
         path, equals, listed = text.partition("=")
         if not equals:
-            raise UserError(f"'{text}' is no setting: write FRAMEWORK.KNOB=VALUE or KNOB=VALUE.")
+            raise UserError(f"--knob {text}: write FRAMEWORK.KNOB=VALUE or KNOB=VALUE.")
         name, _, knob = path.rpartition(".")
-        if name in addressed or (not name and knob in known.knobs):
+        if name in targets or (not name and knob in known.knobs):
             values[knob] = [known.knob(knob, value) for value in listed.split(",")]
     return [dict(zip(values, combination, strict=True)) for combination in itertools.product(*values.values())]

@@ -1,4 +1,4 @@
-"""Everything a run will do, as plain data: stored whole in run.json, so that reports and resumed runs need nothing else."""
+"""The complete plan of a run as plain data. It is stored in run.json; reports and resumed runs need nothing else."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ class Variant:
 
     @property
     def key(self) -> str:
-        """Unique in a run, for people and file names; programs use the case's id."""
+        """A name that is unique in the run, for messages and file names; code should use the case's id."""
         return f"{self.group}/{self.name}"
 
     @property
     def file_name(self) -> str:
-        """The key with only those characters that every file system takes."""
+        """The key, restricted to characters that every file system accepts, and to a length."""
         plain = "".join(letter if letter.isalnum() or letter in ".-=@" else "_" for letter in self.key)
         return plain if len(plain) <= LONGEST_FILE_NAME else f"{plain[:LONGEST_FILE_NAME]}-{self.case.id}"
 
 
 @dataclass(frozen=True)
 class Group:
-    """Variants that are compared with each other, and the facts of their workload that reports show.
+    """Variants that are compared with each other, and what reports show about their workload.
 
-    `metric` names the scores of the predictions; `summary` describes the preset; `training_flops` are per sample.
-    `implemented_by` and `float64` list the frameworks that implement the workload, and those that can do so in float64.
+    `metric` names the test metric; `summary` describes the preset; `training_flops` are per sample. `implemented_by` and
+    `float64` list the frameworks that implement the workload, and those of them that can compute it in float64.
     """
 
     name: str
@@ -76,7 +76,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Skipped:
-    """A framework that cannot run a group, and why. `title` is its name as shown, with a requested version."""
+    """A framework that cannot run a group, and why. `title` is its shown name, with the version if one was requested."""
 
     group: str
     environment: str
@@ -97,7 +97,7 @@ class FrameworkFacts:
 
 @dataclass(frozen=True)
 class RunPlan:
-    """The cases of a run in their groups, the protocol they are measured by, and what was requested."""
+    """The groups of a run with their cases, the protocol, the study, and the options as requested."""
 
     options: Options
     study: Study
@@ -119,31 +119,31 @@ class RunPlan:
         return {variant.case.id: variant for variant in self.variants}
 
     def group(self, name: str) -> Group:
-        """Return a group by name; KeyError when there is none."""
+        """Return a group by name; KeyError if there is none."""
         return {group.name: group for group in self.groups}[name]
 
     @property
     def environments(self) -> list[str]:
-        """Names of the environments that the cases need."""
+        """The names of the environments that the cases need."""
         return list(dict.fromkeys(variant.case.environment for variant in self.variants))
 
     def title(self, case: Case) -> str:
-        """Return the title of a case's framework, with the version where one was requested."""
+        """Return the title of a case's framework, with the version if one was requested."""
         return f"{self.frameworks[case.framework].title} {case.version}".strip()
 
     def without(self, unavailable: Mapping[str, str]) -> RunPlan:
-        """Leave out the cases of environments that could not be made ({name: reason}); they become skipped."""
-        gone = [each for each in self.variants if each.case.environment in unavailable]
+        """Return the plan without the cases of unavailable environments ({name: reason}); they are listed as skipped."""
+        lost = [each for each in self.variants if each.case.environment in unavailable]
         skipped = [
             Skipped(each.group, name, self.title(each.case), unavailable[name])
-            for each in gone
+            for each in lost
             for name in [each.case.environment]
         ]
-        kept = self._filtered(lambda case: case.environment not in unavailable)
-        return replace(kept, skipped=(*self.skipped, *dict.fromkeys(skipped)))
+        remaining = self._filtered(lambda case: case.environment not in unavailable)
+        return replace(remaining, skipped=(*self.skipped, *dict.fromkeys(skipped)))
 
     def with_inputs(self, identity: Callable[[Case], str]) -> RunPlan:
-        """Return the plan whose cases name the inputs that were prepared for them; ids follow."""
+        """Return the plan with `inputs` set in every case; the ids of the cases change accordingly."""
 
         def ready(variant: Variant) -> Variant:
             return replace(variant, case=replace(variant.case, inputs=identity(variant.case)))
@@ -151,19 +151,19 @@ class RunPlan:
         groups = (replace(group, variants=tuple(map(ready, group.variants))) for group in self.groups)
         return replace(self, groups=tuple(groups))
 
-    def _filtered(self, wanted: Callable[[Case], bool]) -> RunPlan:
+    def _filtered(self, selected: Callable[[Case], bool]) -> RunPlan:
         groups = (
-            replace(group, variants=tuple(each for each in group.variants if wanted(each.case)))
+            replace(group, variants=tuple(each for each in group.variants if selected(each.case)))
             for group in self.groups
         )
         return replace(self, groups=tuple(group for group in groups if group.variants))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for run.json."""
+        """Return the plan as plain values for run.json."""
         return asdict(self)
 
     @staticmethod
     def from_dict(raw: Any) -> RunPlan:
-        """Read what `to_dict` wrote; ValueError names the field that is missing or malformed."""
+        """Return the plan from the values of `to_dict`; ValueError names a field that is missing or malformed."""
         found: RunPlan = records.build(RunPlan, raw, "plan")
         return found

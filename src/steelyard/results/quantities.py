@@ -1,4 +1,4 @@
-"""What can be ranked: each quantity with its unit, its direction, its words, and how it is read from a trial."""
+"""The quantities that can be compared: unit, direction, and how each is read from a trial."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Quantity:
         return {number: value for number, value in values.items() if value}
 
     def cost(self, value: float) -> float:
-        """Return a number of which less is better: the value itself, or its inverse."""
+        """Return a number that is better when smaller: the value itself, or its inverse."""
         return 1 / value if self.more_is_better else value
 
 
@@ -67,7 +67,7 @@ QUANTITIES = {each.name: each for each in (STEP_TIME, THROUGHPUT, FIRST_STEP, TI
 
 
 def quantity(name: str) -> Quantity:
-    """Return a quantity by name; UserError names the nearest."""
+    """Return a quantity by name; UserError suggests the nearest."""
     if name not in QUANTITIES:
         raise UserError(f"There is no quantity '{name}'.{nearest(name, list(QUANTITIES))}")
     return QUANTITIES[name]

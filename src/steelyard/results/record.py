@@ -1,4 +1,4 @@
-"""run.json: what a run is to do, on which machine, with what; rewritten as a whole each time it changes."""
+"""run.json: the plan of a run, its machine, environments, inputs and state. The file is rewritten at every change."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Group", "Protocol", "RunPlan", "RunRecord", "Skipped", "Variant"]
 
-# Format 1: the options alone; reports planned again from the workloads as they were at the time of the report.
-# Format 2: the whole plan with every case.
+# Format 1: only the options; a report had to plan again, from the workloads as they were by then.
+# Format 2: the complete plan with every case.
 FORMAT = 2
 FILE = "run.json"
 CERTIFICATES = "certificates.json"
@@ -31,12 +31,20 @@ ROUNDS = "rounds.jsonl"
 PAGE = "report.html"
 
 
+class UnreadableRun(UserError):
+    """A run.json that cannot be used. `state`: unreadable, damaged, older format, newer format."""
+
+    def __init__(self, message: str, state: str) -> None:
+        super().__init__(message)
+        self.state = state
+
+
 @dataclass(frozen=True)
 class RunRecord:
-    """The head of a run folder. `state`: running, interrupted, complete.
+    """The contents of run.json. `state`: running, interrupted, complete.
 
-    `plan` holds every case that was requested; `unavailable` gives a reason for each environment that could not be made.
-    `inputs` describes the data by group, `above_peak` says by case id why a speed is an error.
+    `plan` holds every requested case. `unavailable`: environment -> why it could not be created.
+    `inputs`: group -> description of its data. `above_peak`: case id -> why its speed is an error.
     """
 
     plan: RunPlan
@@ -58,17 +66,17 @@ class RunRecord:
 
     @property
     def study(self) -> str:
-        """Name of the study."""
+        """The name of the study."""
         return self.plan.study.name
 
     @cached_property
     def available(self) -> RunPlan:
-        """The plan without the cases whose environments could not be made."""
+        """The plan without the cases whose environments could not be created."""
         return self.plan.without(self.unavailable)
 
 
 def new(plan: RunPlan, command: str, worker_hash: str) -> RunRecord:
-    """Return the record of a run that is about to begin."""
+    """Return the record of a run that is about to start."""
     from steelyard import __version__
 
     return RunRecord(
@@ -78,45 +86,53 @@ def new(plan: RunPlan, command: str, worker_hash: str) -> RunRecord:
 
 
 def write(folder: Path, record: RunRecord) -> RunRecord:
-    """Write run.json whole, or not at all."""
+    """Write run.json atomically: a reader sees the old or the new file. UserError: it cannot be written."""
     try:
         atomic.write_text(folder / FILE, json.dumps(asdict(record), indent=1))
     except OSError as error:
         raise UserError(
-            f"{folder / FILE} cannot be written ({error.strerror}). Mend that, then go on with: "
+            f"{folder / FILE} cannot be written ({error.strerror}). Fix this, then continue with: "
             f"steelyard run --resume {folder.name}"
         ) from error
     return record
 
 
 def update(folder: Path, **changes: Any) -> RunRecord:
-    """Change some fields of run.json."""
+    """Replace some fields of run.json and return the new record."""
     return write(folder, replace(read(folder), **changes))
 
 
 def read(folder: Path) -> RunRecord:
-    """Read run.json; UserError names a file that is damaged or of another format."""
+    """Read run.json. UnreadableRun names a file that cannot be read, is damaged or has another format."""
     path = folder / FILE
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path} cannot be read ({error}), so this run cannot be used.") from None
-    if not isinstance(raw, dict) or not {"format", "plan", "created", "state"} <= raw.keys():
-        raise UserError(f"{path} is not the record of a run, so this run cannot be used.")
+    except OSError as error:
+        raise UnreadableRun(f"{path} cannot be read ({error.strerror}). Check its permissions.", "unreadable") from None
+    except ValueError as error:
+        raise _damaged(path, error) from None
+    if not isinstance(raw, dict) or not isinstance(raw.get("format"), int):
+        raise _damaged(path, "it is not the record of a run")
     if raw["format"] != FORMAT:
-        raise UserError(
-            f"{path} has format {raw['format']!r}, which another version of steelyard wrote; this version reads format "
-            f"{FORMAT}. Read it with that version, or measure again."
+        age = "older" if raw["format"] < FORMAT else "newer"
+        raise UnreadableRun(
+            f"{path} has the {age} format {raw['format']}; this version of steelyard reads format {FORMAT}. "
+            "Read it with the version that wrote it, or measure again.",
+            f"{age} format",
         )
     try:
         found: RunRecord = records.build(RunRecord, raw, "run")
     except ValueError as error:
-        raise UserError(f"{path} is damaged ({error}), so this run cannot be used.") from None
+        raise _damaged(path, error) from None
     return found
 
 
+def _damaged(path: Path, reason: object) -> UnreadableRun:
+    return UnreadableRun(f"{path} is damaged ({reason}), so this run cannot be used. Measure again.", "damaged")
+
+
 def new_folder(runs: Path, study: str) -> Path:
-    """Create a run folder named by time and study."""
+    """Create a run folder named after the time and the study."""
     stamp = datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
     for suffix in ("", *(f"-{number}" for number in range(2, 100))):
         folder = runs / f"{stamp}-{study}{suffix}"
@@ -126,14 +142,14 @@ def new_folder(runs: Path, study: str) -> Path:
             continue
         except OSError as error:
             raise UserError(
-                f"The run folder {folder} cannot be created ({error.strerror}). Name another with --runs."
+                f"The run folder {folder} cannot be created ({error.strerror}). Choose another folder with --runs."
             ) from None
         return folder
-    raise UserError(f"{runs} holds too many runs of this second.")
+    raise UserError(f"{runs} already holds 99 runs that were started in this second. Try again.")
 
 
 def find(runs: Path, name: str) -> Path:
-    """Return a run's folder by name, unique beginning, path, or `latest`."""
+    """Return a run's folder by its name, a unique prefix of it, its path, or `latest`."""
     if (Path(name) / FILE).is_file():
         return Path(name).absolute()
     known = sorted(path.parent.name for path in runs.glob(f"*/{FILE}"))
@@ -145,14 +161,12 @@ def find(runs: Path, name: str) -> Path:
     if name in known or len(matching) == 1:
         return runs / (name if name in known else matching[0])
     if matching:
-        raise UserError(
-            f"'{name}' could be any of {len(matching)} runs: {', '.join(matching[:5])}. Give more of the name."
-        )
+        raise UserError(f"'{name}' matches {len(matching)} runs: {', '.join(matching[:5])}. Give more of the name.")
     raise UserError(f"There is no run '{name}' in {runs}.{nearest(name, known)}")
 
 
 def state(folder: Path, known: RunRecord) -> str:
-    """Return a run's state as it is: nobody is left to write 'interrupted' where the process itself was killed."""
+    """Return a run's actual state. A killed process leaves "running" in run.json; without a lock it was interrupted."""
     if known.state != "running":
         return known.state
     try:
@@ -164,7 +178,7 @@ def state(folder: Path, known: RunRecord) -> str:
 
 @contextmanager
 def claim(folder: Path) -> Iterator[None]:
-    """Hold a run folder for this process; a second steelyard on the same folder is refused."""
+    """Lock a run folder for this process. UserError: another process has locked it."""
     from filelock import FileLock, Timeout
 
     lock = FileLock(folder / "lock")
@@ -172,7 +186,7 @@ def claim(folder: Path) -> Iterator[None]:
         lock.acquire(timeout=0)
     except Timeout:
         raise UserError(
-            f"Another steelyard is at work on {folder.name}. Wait for it, or start a run of its own without --resume."
+            f"Run {folder.name} is in use by another steelyard process. Wait until it ends, or start a new run without --resume."
         ) from None
     try:
         yield

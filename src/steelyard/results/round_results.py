@@ -1,4 +1,4 @@
-"""Trials of a run by case and round: the latest attempt of each round counts."""
+"""The measuring trials of a run by case and round; of several attempts at a round, the last one counts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class RoundResults:
-    """Trials by case id and round; a later attempt at a round replaces an earlier one, in whatever order they are added."""
+    """Trials by case id and round. A later attempt at a round replaces an earlier one, regardless of the order of adding."""
 
     latest: dict[str, dict[int, Trial]] = field(default_factory=lambda: defaultdict(dict))
 
@@ -55,8 +55,8 @@ class RoundResults:
     def values(self, cases: Iterable[Case], quantity: Quantity, source: str) -> dict[str, dict[int, float]]:
         """Return case id -> {round: value} of one quantity on one input.
 
-        Cases that failed are left out, and so are cases that finished rounds without this quantity; a case without any
-        finished round yet is there with no values.
+        Cases that failed, and cases whose finished rounds lack the quantity, are left out. A case without a finished
+        round has an empty entry.
         """
         finished, failed = self.finished, self.failed
         found = {
@@ -66,7 +66,7 @@ class RoundResults:
 
 
 def collect(trials: Iterable[Trial]) -> RoundResults:
-    """Return the measuring trials of a run that ended."""
+    """Return the results of all measuring trials that have ended."""
     results = RoundResults()
     for trial in trials:
         if trial.job.kind == "measure" and (trial.done or trial.error):

@@ -1,4 +1,4 @@
--- An index over run folders; the event files are the record, and this file can be rebuilt from them at any time.
+-- An index of run folders. The event files are the primary record; the index can be rebuilt from them at any time.
 CREATE TABLE runs (
     id       TEXT PRIMARY KEY,
     folder   TEXT NOT NULL,
@@ -15,7 +15,7 @@ CREATE TABLE trials (
     kind           TEXT NOT NULL,    -- measure
     case_id        TEXT NOT NULL,
     round          INTEGER NOT NULL,
-    attempt        INTEGER NOT NULL, -- a disturbed round is repeated; the last attempt counts
+    attempt        INTEGER NOT NULL, -- a disturbed round is repeated with the next number; the last attempt counts
     framework      TEXT NOT NULL,
     workload       TEXT NOT NULL,
     preset         TEXT NOT NULL,
@@ -45,7 +45,7 @@ CREATE TABLE blocks (
     steps      INTEGER NOT NULL,
     start_ns   INTEGER NOT NULL,     -- the worker's monotonic clock
     elapsed_ns INTEGER NOT NULL,
-    first_step INTEGER NOT NULL,     -- place of its first value in samples.i64 and losses.f32 of the trial's folder
+    first_step INTEGER NOT NULL,     -- index of its first value in samples.i64 and losses.f32 of the trial's folder
     FOREIGN KEY (run, trial) REFERENCES trials (run, id) ON DELETE CASCADE
 );
 CREATE INDEX blocks_of_trial ON blocks (run, trial);

@@ -1,4 +1,4 @@
-"""The index of all runs: trials go in as they finish, come out as the same Trials; rebuilt from event files at will."""
+"""The index of all runs: an SQLite file of their trials. It is a cache and can be rebuilt from the event files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SCHEMA_VERSION = 2
 
 
 class Store:
-    """One SQLite file beside the run folders."""
+    """The index of the runs in one folder. The file lies next to the run folders."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -30,68 +30,68 @@ class Store:
             folder.mkdir(parents=True, exist_ok=True)
             self._open(folder / FILE)
         except (OSError, sqlite3.OperationalError) as error:
-            self._do_without(error)
+            self._use_memory(error)
         except sqlite3.DatabaseError as error:
-            self._set_aside(error)
+            self._rebuild(error)
 
     @property
     def notice(self) -> str:
-        """What a person should know about the index; empty when all is well."""
+        """Problems of the index that the user should know about; empty if there are none."""
         return " ".join(dict.fromkeys(self._notices))
 
     def _open(self, where: Path | str) -> None:
-        self._base = sqlite3.connect(where, timeout=BUSY_S, isolation_level=None)
-        self._base.row_factory = sqlite3.Row
-        self._base.execute("PRAGMA foreign_keys = ON")
+        self._database = sqlite3.connect(where, timeout=BUSY_S, isolation_level=None)
+        self._database.row_factory = sqlite3.Row
+        self._database.execute("PRAGMA foreign_keys = ON")
         # A power cut may lose the newest rows; they are read again from the event files.
-        self._base.execute("PRAGMA synchronous = NORMAL")
-        if self._base.execute("PRAGMA quick_check").fetchone()[0] != "ok":
+        self._database.execute("PRAGMA synchronous = NORMAL")
+        if self._database.execute("PRAGMA quick_check").fetchone()[0] != "ok":
             raise sqlite3.DatabaseError("its check failed")
-        version = self._base.execute("PRAGMA user_version").fetchone()[0]
+        version = self._database.execute("PRAGMA user_version").fetchone()[0]
         if version != SCHEMA_VERSION:
             self._create()
 
     def _create(self) -> None:
-        fresh = not self._base.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if not fresh:
+        is_new = not self._database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if not is_new:
             raise sqlite3.DatabaseError("it was written by another version")
-        self._base.execute("PRAGMA journal_mode = WAL")
-        self._base.executescript((Path(__file__).parent / "schema.sql").read_text(encoding="utf-8"))
-        self._base.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        self._database.execute("PRAGMA journal_mode = WAL")
+        self._database.executescript((Path(__file__).parent / "schema.sql").read_text(encoding="utf-8"))
+        self._database.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         self._ingest_all()
 
-    def _do_without(self, error: Exception) -> None:
-        """Where the index can be neither read nor written (a read-only disk), read the event files into memory."""
+    def _use_memory(self, error: Exception) -> None:
+        """If the file can be neither read nor written, as on a read-only disk, build the index in memory."""
         self._open(":memory:")
         self._notices.append(
             f"The index {self.folder / FILE} cannot be used ({error}); the event files were read instead."
         )
 
-    def _set_aside(self, error: sqlite3.DatabaseError) -> None:
-        """Keep the damaged file for whoever wants to look, and build a new one from the event files."""
+    def _rebuild(self, error: sqlite3.DatabaseError) -> None:
+        """Rename the damaged file, so that it can be examined, and build a new one from the event files."""
         path = self.folder / FILE
-        self._base.close()
+        self._database.close()
         for suffix in ("", "-wal", "-shm"):
             old = path.with_name(path.name + suffix)
             if old.exists():
                 old.replace(path.with_name(f"{path.name}.damaged{suffix}"))
         self._notices.append(
-            f"The index {path} could not be used ({error}); it was rebuilt from the event files, nothing is lost."
+            f"The index {path} could not be used ({error}). It was rebuilt from the event files; no data were lost."
         )
         self._open(path)
 
     def _ingest_all(self) -> None:
         for path in sorted(self.folder.glob(f"*/{RUN}")):
             try:
-                self._catch_up(path.parent.name)
+                self._add_missing(path.parent.name)
             except UserError as error:
                 self._notices.append(str(error))
 
-    def _catch_up(self, run: str) -> None:
-        """Index what ended without being indexed: the process that should have done it was killed, or could not write."""
-        if not self._base.execute("SELECT count(*) FROM runs WHERE id = ?", (run,)).fetchone()[0]:
+    def _add_missing(self, run: str) -> None:
+        """Index ended trials that are not in the index, because the orchestrator was killed or could not write it."""
+        if not self._database.execute("SELECT count(*) FROM runs WHERE id = ?", (run,)).fetchone()[0]:
             self.add_run(self.folder / run)
-        known = {row["id"] for row in self._base.execute("SELECT id FROM trials WHERE run = ?", (run,))}
+        known = {row["id"] for row in self._database.execute("SELECT id FROM trials WHERE run = ?", (run,))}
         for folder in sorted((self.folder / run / TRIALS).glob("*/")):
             if folder.name not in known and (folder / trials.JOB).exists():
                 self._ingest(run, folder)
@@ -111,20 +111,21 @@ class Store:
         If the index cannot be written, the run continues; the index is rebuilt later from the event files.
         """
         try:
-            self._base.execute("BEGIN IMMEDIATE")
+            self._database.execute("BEGIN IMMEDIATE")
             for text, rows in statements:
-                self._base.executemany(text, rows)
-            self._base.execute("COMMIT")
+                self._database.executemany(text, rows)
+            self._database.execute("COMMIT")
         except sqlite3.Error as error:
             self._notices.append(
-                f"The index {self.folder / FILE} could not be written ({error}); the event files have everything."
+                f"The index {self.folder / FILE} could not be written ({error}). No data were lost: it will be rebuilt "
+                "from the event files."
             )
         finally:
-            if self._base.in_transaction:  # not so where SQLite has rolled back by itself, as on a full disk
-                self._base.execute("ROLLBACK")
+            if self._database.in_transaction:  # on some errors, such as a full disk, SQLite has already rolled back
+                self._database.execute("ROLLBACK")
 
     def add_run(self, folder: Path) -> None:
-        """Index a run from its run.json; what it says now replaces what it said before. A damaged one is a UserError."""
+        """Index a run from its run.json, replacing an earlier entry. UserError: the file is damaged."""
         known = record.read(folder)
         row = {key: getattr(known, key) for key in ("study", "created", "state", "machine", "method")}
         row |= {"id": folder.name, "folder": str(folder), "plan": json.dumps(known.plan.to_dict())}
@@ -134,7 +135,7 @@ class Store:
         self._change((f"INSERT INTO runs ({names}) VALUES ({marks}) ON CONFLICT (id) DO UPDATE SET {updates}", [row]))
 
     def add_trial(self, run: str, trial: Trial) -> None:
-        """Index one trial and its blocks."""
+        """Index one trial and its blocks, replacing an earlier entry."""
         row, name = _row(run, trial), trial.folder.name
         self._change(
             ("DELETE FROM trials WHERE run = ? AND id = ?", [(run, name)]),
@@ -145,28 +146,20 @@ class Store:
             ),
         )
 
-    def runs(self) -> list[dict[str, Any]]:
-        """Return every run, the newest first."""
-        rows = self._base.execute(
-            "SELECT runs.*, (SELECT count(*) FROM trials WHERE run = runs.id AND kind = 'measure') AS processes"
-            " FROM runs ORDER BY created DESC, id DESC"
-        )
-        return [dict(row) for row in rows]
-
     def trials(self, run: str) -> list[Trial]:
-        """Return the ended trials of a run in the order in which they were done."""
-        self._catch_up(run)
+        """Return the ended trials of a run, sorted by round and attempt."""
+        self._add_missing(run)
         blocks: dict[str, list[Block]] = {}
-        for row in self._base.execute("SELECT * FROM blocks WHERE run = ? ORDER BY trial, first_step", (run,)):
+        for row in self._database.execute("SELECT * FROM blocks WHERE run = ? ORDER BY trial, first_step", (run,)):
             blocks.setdefault(row["trial"], []).append(Block(*tuple(row)[2:]))
-        rows = self._base.execute("SELECT * FROM trials WHERE run = ? ORDER BY id", (run,))
+        rows = self._database.execute("SELECT * FROM trials WHERE run = ? ORDER BY id", (run,))
         known = [(self.folder / run / TRIALS / row["id"], row) for row in rows]
-        # A trial whose folder was deleted is left out; runs that were moved are found where they are now.
+        # Trials whose folder was deleted are left out. The current folder is used, as runs may have been moved.
         return [_trial(folder, row, blocks.get(row["id"], [])) for folder, row in known if folder.is_dir()]
 
     def close(self) -> None:
         """Close the file."""
-        self._base.close()
+        self._database.close()
 
 
 def _row(run: str, trial: Trial) -> dict[str, Any]:

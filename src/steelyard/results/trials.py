@@ -1,4 +1,4 @@
-"""A trial folder -> one Trial. The launcher and the index both use `read`."""
+"""Read a trial folder as one Trial; used by the launcher and the index."""
 
 from __future__ import annotations
 
@@ -19,13 +19,16 @@ if TYPE_CHECKING:
 
 JOB = "job.json"
 
-# A block whose last call returned this late ran its steps one after the other as they were called.
+# If the last call of a block returned after this share of the block's time, its calls returned when their work was done.
 SYNCHRONOUS = 0.97
 
 
 @dataclass(frozen=True)
 class Block:
-    """Consecutive steps between two synchronisations; `first_step` is its place in samples.i64 and losses.f32."""
+    """Consecutive steps between two synchronisations.
+
+    `first_step` is the index of its first value in samples.i64 and losses.f32; times are in nanoseconds.
+    """
 
     input: str
     phase: str
@@ -37,7 +40,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What the metric made of the predictions on the test split, after a number of training steps; `scores` by name."""
+    """Scores of the test metric, by name, after a number of training steps."""
 
     steps: int
     scores: dict[str, float]
@@ -46,7 +49,7 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Trial:
-    """Everything one process left behind."""
+    """Everything that one worker process recorded."""
 
     folder: Path
     job: Job
@@ -75,28 +78,28 @@ class Trial:
         return (min(block.start_ns for block in counted), max(ends)) if counted else (0, 0)
 
     def location_ns(self, source: str) -> float | None:
-        """Time per step of the counted blocks: total time over total steps; None without any."""
+        """Return nanoseconds per step: the total time of the counted blocks over their steps; None without any."""
         blocks = self.counted(source)
         steps = sum(block.steps for block in blocks)
         return sum(block.elapsed_ns for block in blocks) / steps if steps else None
 
     def steps_ns(self, source: str, phases: Iterable[str] = ("counted",)) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """Time of each step, float64 nanoseconds, in order.
+        """Return the time of each step in order, float64 nanoseconds.
 
-        Between the returns of consecutive calls where calls return when the work is done; where they return earlier
-        (asynchronous execution) only a block's mean is known, and every step of the block is given it.
+        If calls return when their work is done, this is the time between the returns of consecutive calls. If they
+        return earlier (asynchronous execution), only the mean of a block is known; all its steps get the mean.
         """
-        wanted = set(phases)
-        parts = [self._steps(block) for block in self.blocks if block.input == source and block.phase in wanted]
+        selected = set(phases)
+        parts = [self._steps(block) for block in self.blocks if block.input == source and block.phase in selected]
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def losses(self, source: str) -> np.ndarray[Any, np.dtype[np.float32]]:
-        """Loss of each step on one input, float32, in the order of the steps."""
+        """Return the loss of each step on one input in order, float32."""
         parts = [self._recorded(protocol.LOSSES, "<f4", block) for block in self.blocks if block.input == source]
         return np.concatenate(parts) if parts else np.zeros(0, np.float32)
 
     def host_share(self, source: str) -> float | None:
-        """Time until the last call of a block had returned, over the block's time: near 1 the host is the limit."""
+        """Return the share of a block's time until its last call returned; near 1 the host limits the speed."""
         blocks = self.counted(source)
         elapsed = sum(block.elapsed_ns for block in blocks)
         return sum(float(self._stamps(block)[-1]) for block in blocks) / elapsed if elapsed else None
@@ -118,27 +121,27 @@ class Trial:
             values = np.fromfile(path, dtype, block.steps, offset=block.first_step * np.dtype(dtype).itemsize)
         except OSError as error:
             raise UserError(
-                f"{path} cannot be read ({error.strerror}). Delete {self.folder} to leave this process out."
+                f"{path} cannot be read ({error.strerror}). To leave this trial out, delete {self.folder}."
             ) from None
         if len(values) != block.steps:
             raise UserError(
-                f"{path} ends too early: it should hold {block.steps} values from step {block.first_step} on. "
-                f"Delete {self.folder} to leave this process out."
+                f"{path} is too short: {block.steps} values are expected from step {block.first_step} on. "
+                f"To leave this trial out, delete {self.folder}."
             )
         return values
 
 
 def read(folder: Path) -> Trial:
-    """Read a trial's job and events; a damaged file is a UserError that names it."""
+    """Read a trial's job and events; UserError names a damaged file."""
     try:
         job = protocol.from_line((folder / JOB).read_text(encoding="utf-8"))
         return replay(folder, job, protocol.read_events(folder / protocol.EVENTS))
     except (ValueError, OSError, KeyError, TypeError, AttributeError) as error:
-        raise UserError(f"Trial {folder.name} cannot be read: {error}. Delete {folder} to leave it out.") from None
+        raise UserError(f"Trial {folder.name} cannot be read: {error}. To leave it out, delete {folder}.") from None
 
 
 def replay(folder: Path, job: Job, events: Iterable[dict[str, Any]]) -> Trial:
-    """Fold events into a Trial."""
+    """Build a Trial from its job and its events."""
     found: dict[str, Any] = {"folder": folder, "job": job, "phases_ns": {}}
     blocks: list[Block] = []
     warnings: list[dict[str, Any]] = []

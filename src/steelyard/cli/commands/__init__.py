@@ -1,1 +1,1 @@
-"""One file per command: `execute(arguments) -> exit code`; imported only when the command is called."""
+"""One module per command, each with `execute(arguments) -> exit code`; imported only when the command is used."""

@@ -1,4 +1,4 @@
-"""`steelyard certify`: certificates, and nothing timed."""
+"""`steelyard certify`: prove that implementations compute the same function, without timing."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from steelyard.results import record
 if TYPE_CHECKING:
     import argparse
 
-# Presets whose names begin so are small enough for every machine, and need no data.
+# Presets whose names start with this are small enough for every machine and need no data set.
 SMALL = "tiny"
 ALL = ("*",)
-# A published size in float64 computes for many minutes without a word: recurrent layers have no fused kernel there.
+# At published sizes a float64 step can take many minutes without an event: recurrent layers have no fused kernel there.
 FULL_SILENCE_S = 3600.0
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Certify every selected case; the exit code is 1 when one is rejected or could not be run."""
+    """Certify every selected case; the exit code is 1 if one is rejected or could not be run."""
     from steelyard import run as runs
     from steelyard.measure.launch import worker_hash
 
@@ -53,7 +53,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _request(arguments: argparse.Namespace) -> tuple[Options, Scope]:
-    """Return what to certify: the named workloads; with --all every small preset, with --full every published one."""
+    """Return what to certify: the named workloads, with --all every small preset, with --full every published preset."""
     if arguments.silence is None:
         arguments.silence = FULL_SILENCE_S if arguments.full else Options.silence_s
     options = selection.options_of(arguments)
@@ -63,7 +63,7 @@ def _request(arguments: argparse.Namespace) -> tuple[Options, Scope]:
         chosen = tuple(f"{name}:{preset}" for name, preset in groups if preset.startswith(SMALL) is not arguments.full)
         options = replace(options, workloads=chosen, frameworks=options.frameworks or ALL)
     elif arguments.all:
-        raise UserError("--all certifies every workload, so --workload cannot be given beside it.")
+        raise UserError("--all certifies every workload, so --workload cannot be combined with it. Remove one of them.")
     if not arguments.full:
         return options, Scope()
     return replace(options, synthetic=True, batch=options.batch or FULL_BATCH), FULL_SIZE
@@ -74,7 +74,7 @@ def _print(found: dict[str, dict[str, Any]]) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    table = Table("", "case", "finding", box=None, pad_edge=False)
+    table = Table("", "case", "result", box=None, pad_edge=False)
     for key, certificate in found.items():
         mark = "[green]certified[/]" if certificate.get("passed") else "[red]REJECTED[/]"
         table.add_row(mark, escape(key), escape(certificate["sentence"]))

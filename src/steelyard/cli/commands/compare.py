@@ -1,4 +1,4 @@
-"""`steelyard compare A B`: two contenders of a run, or two runs."""
+"""`steelyard compare A B`: compare two results of a run, or two runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`steelyard doctor`: findings about this machine."""
+"""`steelyard doctor`: check whether this machine is suitable for measurements."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MARKS = {"ok": "[green]ok  [/]", "warn": "[yellow]note[/]", "bad": "[red]bad [/]
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Print the findings; the exit code is 1 when something prevents measuring."""
+    """Print the findings; the exit code is 1 if something prevents measuring."""
     from steelyard.measure.doctor import examine
 
     findings = examine()

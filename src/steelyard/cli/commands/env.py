@@ -1,4 +1,4 @@
-"""`steelyard env create|list|remove`."""
+"""`steelyard env create|list|remove`: manage the isolated environments."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 from steelyard.catalog import frameworks
 from steelyard.cli.commands import selection
+from steelyard.errors import UserError
 
 if TYPE_CHECKING:
     import argparse
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Dispatch on the action."""
+    """Create, list or remove environments; the exit code is 1 if one could not be created."""
     return {"create": _create, "list": _list, "remove": _remove}[arguments.action](arguments)
 
 
@@ -51,13 +52,15 @@ def _list(arguments: argparse.Namespace) -> int:
         table.add_row(
             row.name, row.version, row.accelerator, f"{row.size_bytes / 2**20:,.0f} MiB", row.state, str(row.folder)
         )
-    Console().print(table if rows else "No environment exists yet; the next run makes what it needs.")
+    Console().print(table if rows else "There are no environments yet. The next run creates those it needs.")
     return 0
 
 
 def _remove(arguments: argparse.Namespace) -> int:
     from steelyard import environments
 
+    if not arguments.names:
+        raise UserError("Name the environments to remove, or write 'all'. To list them: steelyard env list")
     for row in environments.remove(arguments.names):
         print(f"Removed {row.name} {row.version} ({row.size_bytes / 2**20:,.0f} MiB).")
     return 0

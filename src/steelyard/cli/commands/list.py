@@ -1,4 +1,4 @@
-"""`steelyard list`: what there is to compare, and what has been measured."""
+"""`steelyard list`: frameworks, workloads, presets, studies, data sets and runs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.catalog import frameworks, workloads
 from steelyard.cli.commands import selection
-from steelyard.errors import UserError
 from steelyard.plan import studies
 from steelyard.results import record
 
@@ -17,8 +16,8 @@ if TYPE_CHECKING:
 
 
 CAPTIONS = {
-    "workloads": "Presets that are certified on this machine, with the files as they are now. More: steelyard certify --all, the "
-    "small ones of every workload; certify --full, the published ones.",
+    "workloads": "Number of presets certified on this machine with the current files. To certify the small presets of every "
+    "workload: steelyard certify --all. To certify the published presets: steelyard certify --full.",
 }
 
 
@@ -36,11 +35,11 @@ def execute(arguments: argparse.Namespace) -> int:
     from rich.table import Table
 
     if not rows:
-        Console().print("Nothing yet. Start with: steelyard run")
+        Console().print("There are no runs yet. Start with: steelyard run")
         return 0
     table = Table(*rows[0], box=None, pad_edge=False, header_style="bold")
     for column in table.columns:
-        column.overflow = "fold"  # a name that is cut short cannot be typed
+        column.overflow = "fold"  # names must be complete, as users copy them
     for row in rows:
         table.add_row(
             *("\n".join(map(str, value)) if isinstance(value, list) else str(value) for value in row.values())
@@ -118,8 +117,8 @@ def _runs(arguments: argparse.Namespace) -> list[dict[str, Any]]:
 def _run_row(folder: Path) -> dict[str, Any]:
     try:
         known = record.read(folder)
-    except UserError:
-        return {"run": folder.name, "study": "", "state": "unreadable", "processes": 0, "page": ""}
+    except record.UnreadableRun as error:
+        return {"run": folder.name, "study": "", "state": error.state, "processes": 0, "page": ""}
     page = folder / record.PAGE
     processes = sum(1 for _ in folder.glob("trials/*/"))
     return {

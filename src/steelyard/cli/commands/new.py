@@ -1,4 +1,4 @@
-"""`steelyard new workload`: a folder to fill in."""
+"""`steelyard new workload`: create a folder with a small working network to start from."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Write the folder and say what to do with it."""
-    implementations = list(dict.fromkeys(arguments.framework)) or list(scaffold.usual())
+    """Write the folder and print the next commands."""
+    implementations = list(dict.fromkeys(arguments.framework)) or list(scaffold.default_frameworks())
     folder = scaffold.write(arguments.name, Path(arguments.into).expanduser().absolute(), implementations)
     where = shlex.quote(str(folder.parent))
-    print(f"Wrote {folder}: a small network that works. Prove it, then replace it piece by piece:")
+    print(f"Created {folder} with a small working network. Certify and run it, then replace it step by step:")
     print(f"  steelyard certify --workloads {where} -w {arguments.name}:tiny")
     print(f"  steelyard run     --workloads {where} -w {arguments.name}:digits")
     return 0

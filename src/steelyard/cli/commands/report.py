@@ -1,4 +1,4 @@
-"""`steelyard report`: the page and the table of a run, from its record."""
+"""`steelyard report`: write the page of a run and print its table, from its stored results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Write the page, print the table, and the page's path last."""
+    """Write the page and print the table; the path of the page is the last line."""
     from steelyard import report
     from steelyard.report import terminal
 

@@ -1,4 +1,4 @@
-"""`steelyard run`: plan, measure, report."""
+"""`steelyard run`: plan, measure and report."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Measure, then print the verdicts; the page's path is the last line."""
+    """Measure, then print the verdicts; the path of the page is the last line."""
     from steelyard import report
     from steelyard import run as runs
     from steelyard.report import terminal
@@ -38,7 +38,7 @@ def execute(arguments: argparse.Namespace) -> int:
     selection.check_cache()
     folder = folder or _begin(plan, root)
     with selection.store_of(folder.parent):
-        pass  # a damaged index is rebuilt, and reported, before anything is measured
+        pass  # if the index is damaged, rebuild and report it before anything is measured
     screen = selection.screen_of(arguments)
     try:
         page = runs.run(plan, folder, screen)
@@ -46,7 +46,7 @@ def execute(arguments: argparse.Namespace) -> int:
         screen.close()
         where = f" --runs {shlex.quote(arguments.runs)}" if arguments.runs else ""
         print(
-            "steelyard: stopped. Every finished process is kept; continue with: "
+            "steelyard: stopped. The results of finished processes are stored. To continue: "
             f"steelyard run --resume {folder.name}{where}",
             file=sys.stderr,
         )
@@ -60,7 +60,7 @@ def execute(arguments: argparse.Namespace) -> int:
     return 0
 
 
-# Options that may be given again when a run continues: none of them decides what is measured.
+# Options that may change when a run is continued: none of them affects what is measured.
 ALLOWED_WITH_RESUME = {"resume", "silence", "minutes", "runs", "json", "plain", "dry_run"}
 
 
@@ -90,7 +90,7 @@ def _resumed(arguments: argparse.Namespace, root: Path) -> tuple[Path, RunPlan]:
 
 
 def _check_nothing_else(arguments: argparse.Namespace) -> None:
-    """Refuse options that a continued run would ignore."""
+    """Reject options that a continued run would ignore."""
     defaults = vars(parser(["run"]).parse_args(["run"]))
     given = [
         name
@@ -106,7 +106,7 @@ def _check_nothing_else(arguments: argparse.Namespace) -> None:
 
 
 def _check_same(folder: Path, known: RunRecord) -> None:
-    """Refuse to mix rounds of different measuring code, workloads or machines."""
+    """Reject a run whose further rounds would come from different measuring code, workloads or another machine."""
     from steelyard import host
     from steelyard.measure.launch import worker_hash
 
@@ -136,5 +136,5 @@ def _begin(plan: RunPlan, root: Path) -> Path:
 
 def _delta(value: float) -> float:
     if not 0 < value < 1:
-        raise UserError(f"--delta is a share between 0 and 1, such as 0.02 for 2 %, not {value:g}.")
+        raise UserError(f"--delta must be a number between 0 and 1, such as 0.02 for 2 %, not {value:g}.")
     return value

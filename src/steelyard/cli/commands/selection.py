@@ -1,4 +1,4 @@
-"""Arguments -> Options: the part that run and certify share."""
+"""What several commands do with their arguments: build Options, find folders, open the index, choose the view."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def options_of(arguments: argparse.Namespace, **more: Any) -> Options:
-    """Turn the arguments into the request; what is written wrongly is refused here."""
+    """Return the arguments as Options; UserError: a malformed value."""
     return Options(
         study=arguments.study, workloads=tuple(arguments.workload), frameworks=tuple(arguments.framework),
         modes=tuple(arguments.mode), knobs=tuple(arguments.knob), optimizer=arguments.optimizer,
@@ -37,13 +37,13 @@ def options_of(arguments: argparse.Namespace, **more: Any) -> Options:
 
 
 def runs_of(arguments: argparse.Namespace) -> Path:
-    """Return the folder of runs."""
+    """Return the folder that holds the runs."""
     return Path(arguments.runs).expanduser().absolute() if arguments.runs else paths.runs_folder()
 
 
 @contextmanager
 def store_of(root: Path) -> Iterator[Store]:
-    """Open the index of a folder of runs; what is to be said about it goes to standard error in the end."""
+    """Open the index of a folder of runs; when it is closed, print its notice, if any, to standard error."""
     from steelyard.results.store import Store
 
     store = Store(root)
@@ -56,7 +56,7 @@ def store_of(root: Path) -> Iterator[Store]:
 
 
 def check_cache() -> None:
-    """Refuse a cache folder that cannot be written, before anything is made."""
+    """Reject a cache folder that cannot be written, before anything is created."""
     folder = paths.cache_folder()
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -64,7 +64,7 @@ def check_cache() -> None:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
         raise UserError(
-            f"The cache folder {folder} cannot be written ({error.strerror}). Name another with the variable STEELYARD_CACHE."
+            f"The cache folder {folder} cannot be written ({error.strerror}). Set STEELYARD_CACHE to another folder."
         ) from None
 
 
@@ -74,13 +74,13 @@ def rounds_of(text: str | None) -> tuple[int, int] | None:
         return None
     match = re.fullmatch(r"(\d+)(?:-(\d+))?", text)
     if not match:
-        raise UserError(f"--rounds takes a number or a range such as 3-8, not '{text}'.")
+        raise UserError(f"--rounds must be a number or a range such as 3-8, not '{text}'.")
     low = int(match[1])
     return low, int(match[2] or low)
 
 
 def screen_of(arguments: argparse.Namespace) -> Screen:
-    """Return the live view on a terminal, plain lines elsewhere."""
+    """Return the live view for a terminal, plain lines for anything else."""
     from steelyard.console import PlainScreen
 
     if arguments.plain or not sys.stderr.isatty():
@@ -96,13 +96,13 @@ def _threads(text: str | None) -> int | None:
     if text == "default":
         return 0
     if not text.isdigit() or int(text) < 1:
-        raise UserError(f"--threads takes a number of at least 1, or 'default', not '{text}'.")
+        raise UserError(f"--threads must be a number of at least 1, or 'default', not '{text}'.")
     return int(text)
 
 
 def _batch(number: int | None) -> int:
     if number is not None and number < 1:
-        raise UserError(f"--batch takes a number of samples of at least 1, not {number}.")
+        raise UserError(f"--batch must be a number of samples of at least 1, not {number}.")
     return number or 0
 
 
@@ -111,6 +111,6 @@ def _external(texts: list[str]) -> dict[str, str]:
     for text in texts:
         name, equals, python = text.partition("=")
         if not equals or not python:
-            raise UserError(f"--env takes NAME=PYTHON, such as NAME=/opt/venv/bin/python, not '{text}'.")
+            raise UserError(f"--env must be NAME=PYTHON, such as NAME=/opt/venv/bin/python, not '{text}'.")
         found[name] = str(Path(python).expanduser().absolute())
     return found

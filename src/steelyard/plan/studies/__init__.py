@@ -1,4 +1,4 @@
-"""Studies: named, versioned plans of cells, each answering one question."""
+"""Studies: predefined comparisons, each of which answers one question."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LONGEST_NAME = 40
 
 @dataclass(frozen=True)
 class Study:
-    """`workloads` are `name:preset`; `frameworks` are names or `*` for all."""
+    """A predefined comparison. `workloads` are `name` or `name:preset`; `frameworks` are names, or `*` for all."""
 
     name: str
     title: str
@@ -25,16 +25,16 @@ class Study:
     frameworks: tuple[str, ...]
     train_steps: int = 0
     evaluation_limit: int = 0
-    minutes: float = 0.0  # no round begins later than this after the first; 0: until every pair is decided
+    minutes: float = 0.0  # no round starts later than this after the first; 0: no limit
 
 
 def all_studies() -> dict[str, Study]:
-    """Return the studies that come with steelyard."""
+    """Return the studies that are part of steelyard, by name."""
     return {study.name: study for study in map(read, sorted(FOLDER.glob("*.toml")))}
 
 
 def study(name: str) -> Study:
-    """Return a study by name, or from a file of one's own."""
+    """Return a study by its name, or read it from the user's .toml file."""
     if name.endswith(".toml"):
         return read(Path(name).expanduser())
     known = all_studies()
@@ -44,7 +44,7 @@ def study(name: str) -> Study:
 
 
 def chosen(study: Study, titles: list[str], names: list[str]) -> Study:
-    """Return a study with its workloads replaced by a person's own choice: what it is called and asks follows."""
+    """Return a study for workloads that the user chose: its name, title and question are adapted to them."""
     once, short = list(dict.fromkeys(titles)), "-".join(dict.fromkeys(names))
     name = short if len(short) <= LONGEST_NAME else f"{len(dict.fromkeys(names))}-workloads"
     which = "it" if len(once) == 1 else "each of them"
@@ -62,6 +62,6 @@ def read(path: Path) -> Study:
         if not getattr(found, key):
             line = settings_files.line_of(path, key)
             raise UserError(
-                f"{path}, line {line}: '{key}' is empty, so there is nothing to measure. Name at least one."
+                f"{path}, line {line}: '{key}' is empty, so there is nothing to measure. Add at least one entry."
             )
     return found
