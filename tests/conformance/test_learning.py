@@ -15,17 +15,16 @@ import tomllib
 
 from steelyard import environments
 from steelyard.catalog import frameworks, workloads
-from steelyard.inputs import group_inputs
+from steelyard.inputs import case_inputs
 from steelyard.measure import jobs
 from steelyard.measure.launch import Guard, launch
-from steelyard.plan import resolve as plan
+from steelyard.plan import resolve
 from steelyard.plan.options import Options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from steelyard.plan.cells import Cell
-
+    from steelyard.plan.run_plan import RunPlan, Variant
     from steelyard.results.trials import Trial
 
 DATA = os.environ.get("STEELYARD_TEST_DATA", "")
@@ -48,30 +47,32 @@ def real_data(wanted: dict[str, Any], folder: Path) -> Path:
     return folder / "data"
 
 
-def planned(name: str, folder: Path) -> plan.RunPlan:
+def planned(name: str, folder: Path) -> RunPlan:
     """A plan of the workload's tiny preset on real data, in every framework."""
     wanted = TABLE[name]
     data = "" if wanted.get("embedded") else str(real_data(wanted, folder))
     shutil.copytree(workloads.find()[name].folder, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    found = plan.plan(
+    found = resolve.plan(
         Options(
             workloads=(f"{name}:{wanted.get('preset', 'tiny')}",), frameworks=("*",), protocol=f"fixed:{wanted['steps']}+1",
             workload_folders=(str(folder),), data=data, threads=1,
             optimizer=wanted.get("optimizer", ""),
         )
     )  # fmt: skip
-    workload = found.workloads[name]
-    preset = workload.presets[wanted.get("preset", "tiny")]
-    real = replace(preset, sizes=preset.sizes | wanted.get("sizes", {}), data=wanted["data"])
-    rate = wanted.get("learning_rate")
-    cells = (
-        tuple(replace(c, optimizer=replace(c.optimizer, learning_rate=rate)) for c in found.cells)
-        if rate
-        else found.cells
-    )
-    changed = replace(workload, presets={**workload.presets, preset.name: real})
-    study = replace(found.study, evaluation_limit=TEST_SAMPLES)
-    return replace(found, cells=cells, study=study, workloads={**found.workloads, name: changed})
+
+    def on_real_data(variant: Variant) -> Variant:
+        case = variant.case
+        sizes = case.sizes | wanted.get("sizes", {})
+        rate = wanted.get("learning_rate", case.optimizer.learning_rate)
+        case = replace(
+            case, sizes=sizes, data=wanted["data"], optimizer=replace(case.optimizer, learning_rate=rate),
+            specification=workloads.specification(folder / name, sizes),
+        )  # fmt: skip
+        return replace(variant, case=case)
+
+    (group,) = found.groups
+    changed = replace(group, variants=tuple(map(on_real_data, group.variants)))
+    return replace(found, groups=(changed,), study=replace(found.study, evaluation_limit=TEST_SAMPLES))
 
 
 class School:
@@ -84,15 +85,16 @@ class School:
         """Prepare the data of one workload, then have it trained in every framework."""
         folder = self._folder / name
         wanted = planned(name, folder / "workloads")
-        (shared,) = group_inputs.prepare(wanted, lambda progress: None).values()
+        (shared,) = case_inputs.prepare(wanted, lambda progress: None).values()
         made = environments.ensure_all(environments.plan_environments(list(frameworks.contenders()), "cpu"))
 
-        def train(cell: Cell) -> Trial:
-            job = jobs.measuring(wanted, cell, shared, 1, 0, folder / cell.framework)
-            job = replace(job, plan=replace(job.plan, inputs=("pipeline",), evaluate=True, block_min_steps=1))
-            return launch(job, made[cell.environment].python, lambda event: None, Guard(300))
+        def train(variant: Variant) -> Trial:
+            case = variant.case
+            job = jobs.measuring(wanted, variant, shared, 1, 0, folder / case.framework)
+            job = replace(job, schedule=replace(job.schedule, inputs=("pipeline",), evaluate=True, block_min_steps=1))
+            return launch(job, made[case.environment].python, lambda event: None, Guard(300))
 
-        return {cell.framework: self._pool.submit(train, cell) for cell in wanted.cells}
+        return {variant.case.framework: self._pool.submit(train, variant) for variant in wanted.variants}
 
 
 @pytest.fixture(scope="module")
