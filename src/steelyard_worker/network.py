@@ -64,16 +64,17 @@ class Input:
 
 @dataclass(frozen=True)
 class Network:
-    """The whole: tensors in network order, inputs, and multiply-accumulates of one sample's forward pass.
+    """Tensors in network order, inputs, and the multiply-accumulates of one sample's forward pass.
 
-    `activations`: scalars of one sample that are kept for the backward pass, roughly; 0 where nobody has counted.
-    `recursion`: steps of a recursion over log-probabilities of which the loss is the last and gradients are exponentials, as the
-    frames of CTC; 0 where there is none.
+    `activations`: approximate number of scalars of one sample that are stored for the backward pass; 0: not counted.
+    `recursion`: steps of a recursion over log-probabilities that ends in the loss, such as the frames of CTC; 0: none.
+    Gradients are exponentials of such a loss, so its rounding errors grow with the number of steps.
 
-    `draw(generator, batch)` makes a synthetic batch where inputs depend on each other (lengths, masks); without it every input
-    is drawn by itself. `predictions(outputs, batch)` keeps what is judged of an evaluated batch, small arrays (N, ...) by name;
-    without it the class with the largest of `logits`, beside `label`. `write(forward, batch)` adds what the network writes when
-    nobody tells it the words before, where `forward(batch)` is its own pass in inference; the words are judged as text.
+    `draw(generator, batch)` makes a synthetic batch where inputs depend on each other (lengths, masks); without it every
+    input is random by itself. `predictions(outputs, batch)` returns what the metric needs of an evaluated batch, small
+    arrays (N, ...) by name; without it these are `label` and the class with the largest of `logits`.
+    `write(forward, batch)` adds the text that the network generates, word by word from its own previous words;
+    `forward(batch)` is the network's pass in inference.
     """
 
     parameters: tuple[Parameter, ...]

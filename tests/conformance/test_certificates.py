@@ -90,7 +90,9 @@ def test_a_cell_is_certified(in_default_mode: dict[str, dict[str, Any]], cell: s
 
 
 def test_lamb_written_out_is_certified_in_every_framework(tmp_path: Path) -> None:
-    found = certify(tmp_path, ("bert:tiny",), "--optimizer", "lamb", "--optimizer-implementation", "reference", *ONE_THREAD)
+    found = certify(
+        tmp_path, ("bert:tiny",), "--optimizer", "lamb", "--optimizer-implementation", "reference", *ONE_THREAD
+    )
     assert len(found) == len(frameworks.contenders())
     assert {cell: certificate["sentence"] for cell, certificate in found.items() if not certificate["passed"]} == {}
 

@@ -87,7 +87,7 @@ def predictions(prepared: data.Prepared, translated: list[str], truth: list[str]
         return rows
 
     return {
-        "nll": np.zeros(len(translated)), "words": np.ones(len(translated), np.int32), "said": padded(translated), "truth": padded(truth),
+        "nll": np.zeros(len(translated)), "words": np.ones(len(translated), np.int32), "translation": padded(translated), "truth": padded(truth),
         "encoding": np.fromfile(prepared.folder / ENCODING, np.uint8),
     }  # fmt: skip
 

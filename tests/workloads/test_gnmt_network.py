@@ -139,7 +139,7 @@ def test_translations_are_searched_word_by_word_from_the_words_so_far(workload):
         return {"logits": logits}
 
     found = network.write(forward, batch)
-    assert found["said"][:, :4].tolist() == wanted.tolist()
-    assert not found["said"][:, 4:].any()
+    assert found["translation"][:, :4].tolist() == wanted.tolist()
+    assert not found["translation"][:, 4:].any()
     assert found["truth"].tolist() == batch["target"][:, 1:].tolist()
     assert (seen[0][:, 0] == BEGIN).all() and not seen[0][:, 1:].any()

@@ -54,19 +54,20 @@ def _language(predictions: Predictions) -> dict[str, float]:
 def _translation(predictions: Predictions) -> dict[str, float]:
     """Predictions: nll float (N,), in nats summed over the sentence's words; words (N,), their number.
 
-    If translations were searched: `said` (the translation) and truth, int32 (N, L), word pieces ended by 3 and padded
+    If translations were searched: `translation` (the translation) and truth, int32 (N, L), word pieces ended by 3 and padded
     with 0; encoding uint8, the tokenizer's file. BLEU is the corpus score of sacrebleu with its default tokenizer,
     between 0 and 100.
     """
     words = float(predictions["words"].sum())
     scores = {"perplexity": math.exp(float(predictions["nll"].sum(dtype=np.float64)) / words)}
-    if "said" in predictions:
+    if "translation" in predictions:
         import sacrebleu
         from tokenizers import Tokenizer
 
         pieces = Tokenizer.from_buffer(predictions["encoding"].tobytes())
         translated, truth = (
-            pieces.decode_batch([_until_end(row) for row in predictions[name].tolist()]) for name in ("said", "truth")
+            pieces.decode_batch([_until_end(row) for row in predictions[name].tolist()])
+            for name in ("translation", "truth")
         )
         scores["BLEU"] = float(sacrebleu.corpus_bleu(translated, [truth]).score)
     return scores

@@ -151,7 +151,7 @@ def translations(forward: Callable[[Batch], Batch], batch: Batch, beam: Beam) ->
         return np.asarray(logits - np.log(np.exp(logits).sum(axis=1, keepdims=True)))
 
     count, longest = batch["target"].shape
-    return {"said": beam.search(score, count, longest)[:, 1:], "truth": batch["target"][:, 1:]}
+    return {"translation": beam.search(score, count, longest)[:, 1:], "truth": batch["target"][:, 1:]}
 
 
 def _nll(logits: np.ndarray[Any, Any], labels: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
