@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     from steelyard_worker.batches import Batch, Source
+    from steelyard_worker.case import Optimizer, Settings
     from steelyard_worker.network import Network
-    from steelyard_worker.protocol import Optimizer, Settings
 
     Array = np.ndarray[Any, Any]
 
