@@ -115,6 +115,7 @@ class Job:
     """One process that runs one case once. Paths are absolute.
 
     kind: "measure" or "certify". round: 0 outside the rounds. attempt: a disturbed round is repeated under the next number.
+    adapter_folder: the folder of a framework of the user's own; empty: a built-in framework.
     """
 
     kind: str
@@ -130,6 +131,7 @@ class Job:
     certify: Certify = field(default_factory=Certify)
     spawned_ns: int = 0  # monotonic clock of the launcher, for the time to the first step
     worker_hash: str = ""
+    adapter_folder: str = ""
     version: int = VERSION
 
 

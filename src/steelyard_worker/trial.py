@@ -82,10 +82,12 @@ def _run(job: Job, events: EventWriter) -> None:
         worker_hash=job.worker_hash,
     )  # fmt: skip
     with _Phase(events, "import"):
-        adapter = base.load(job.case.framework, job.case.settings)
+        adapter = base.load(job.case.framework, job.case.settings, job.adapter_folder)
     _check_applied(job, adapter, events)
     described = network.describe(job.workload_folder, job.case.sizes)
-    implementation = network.load(job.workload_folder, job.case.framework)
+    implementation = network.load_implementation(
+        job.workload_folder, job.case.workload, job.case.framework, job.adapter_folder
+    )
 
     def build(weights: Mapping[str, Any]) -> Any:
         return adapter.trainer(implementation, job.case.sizes, described, weights, job.case.optimizer)

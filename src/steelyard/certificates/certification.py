@@ -108,11 +108,11 @@ def _proceed(session: Session, group: Group, variant: Variant, peers: list[Peer]
 
 def _peers(session: Session, group: Group) -> list[Peer]:
     """Return the frameworks whose float64 is the reference: of this run where it has any, else made for the purpose."""
-    scripted = frameworks.framework(group.cases[0].framework).scripted
+    scripted = any(frameworks.framework(case.framework).scripted for case in group.cases)
     able = [
         name
         for name, known in frameworks.all_frameworks().items()
-        if known.reference and known.scripted == scripted and name in group.float64
+        if known.reference and (scripted or not known.scripted) and name in group.float64
     ]
     # The first runs three times, so those that take long to compile come last.
     able.sort(key=lambda name: (name not in session.environments, frameworks.framework(name).reference))

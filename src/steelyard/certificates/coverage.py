@@ -58,7 +58,7 @@ def _standing(workload: Workload, known: Framework, proved: set[tuple[str, str, 
         reason = f"There is no {known.name}.py in its folder."
     if reason:
         return Standing(presets, (), reason)
-    files = implementation_of(known.name, workload.folder)
+    files = implementation_of(known.name, workload.folder, workload.name)
     done = [preset for preset in presets if (workload.name, known.name, preset, files) in proved]
     return Standing(presets, tuple(done))
 

@@ -7,7 +7,9 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from steelyard.catalog import frameworks
 from steelyard.catalog.frameworks import WORKER
+from steelyard_worker.network import implementation_file
 
 if TYPE_CHECKING:
     from steelyard_worker.protocol import Job
@@ -24,16 +26,19 @@ def digest(*parts: Any) -> str:
 
 def implementation_hash(job: Job, worker: Path = WORKER) -> str:
     """Hash of every file that decides what a job computes."""
-    return implementation_of(job.case.framework, Path(job.workload_folder), worker)
+    return implementation_of(job.case.framework, Path(job.workload_folder), job.case.workload, worker)
 
 
-def implementation_of(framework: str, workload: Path, worker: Path = WORKER) -> str:
-    """Hash of a workload's files, an adapter's, and the worker's shared parts."""
-    adapter = worker / "frameworks" / framework
+def implementation_of(framework: str, workload: Path, name: str, worker: Path = WORKER) -> str:
+    """Hash of a workload's files, an adapter's, and the worker's shared parts; `name` is the workload's."""
+    known = frameworks.all_frameworks().get(framework)
+    own = known.user_folder if known else ""
+    adapter = Path(own) if own else worker / "frameworks" / framework
     found = {path.name: path for path in sorted(worker.glob("*.py")) if path.name not in APART}
     found["frameworks/base.py"] = worker / "frameworks" / "base.py"
     found |= {f"adapter/{path.relative_to(adapter)}": path for path in sorted(adapter.rglob("*.py"))}
-    found |= {f"workload/{name}": workload / name for name in ("network.py", f"{framework}.py")}
+    found["workload/network.py"] = workload / "network.py"
+    found[f"workload/{framework}.py"] = implementation_file(workload, name, framework, own)
     return digest({name: _text_hash(path) for name, path in found.items()})
 
 

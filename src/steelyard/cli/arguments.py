@@ -214,11 +214,22 @@ def _selection(command: argparse.ArgumentParser) -> None:
     chosen.add_argument(
         "--data", default="", metavar="DIR", help="folder that holds data sets in their official layout"
     )
-    chosen.add_argument(
-        "--workloads", action="append", default=[], metavar="DIR", help="folder with workloads of your own"
-    )
+    _user_folders(chosen)
     chosen.add_argument(
         "--seed", type=int, default=1, metavar="N", help="seed of weights, data order and round order (default 1)"
+    )
+
+
+def _user_folders(command: argparse._ActionsContainer) -> None:
+    command.add_argument(
+        "--workloads", action="append", default=[], metavar="DIR", help="folder with workloads of your own"
+    )
+    _framework_folders(command)
+
+
+def _framework_folders(command: argparse._ActionsContainer) -> None:
+    command.add_argument(
+        "--frameworks", action="append", default=[], metavar="DIR", help="folder with frameworks of your own"
     )
 
 
@@ -248,9 +259,7 @@ def _compare(compare: argparse.ArgumentParser) -> None:
 
 def _list(listing: argparse.ArgumentParser) -> None:
     listing.add_argument("what", choices=("frameworks", "workloads", "presets", "studies", "data", "runs"))
-    listing.add_argument(
-        "--workloads", action="append", default=[], metavar="DIR", help="folder with workloads of your own"
-    )
+    _user_folders(listing)
     listing.add_argument("--runs", metavar="DIR", help="where run folders are kept")
     listing.add_argument("--json", action="store_true", help="print the list as JSON")
 
@@ -258,6 +267,7 @@ def _list(listing: argparse.ArgumentParser) -> None:
 def _new(new: argparse.ArgumentParser) -> None:
     new.add_argument("what", choices=("workload",))
     new.add_argument("name", metavar="NAME", help="small letters, digits and '-'")
+    _framework_folders(new)
     new.add_argument("--into", default=".", metavar="DIR", help="where the folder goes (default: here)")
     new.add_argument(
         "-f",

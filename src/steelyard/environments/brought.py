@@ -6,6 +6,7 @@ import os
 from dataclasses import asdict
 from pathlib import Path
 
+from steelyard.catalog import frameworks
 from steelyard.environments.install import environments_folder
 from steelyard.environments.interpreter import OLDEST_PYTHON, Answer, StartError, ask, starts
 from steelyard.environments.lock import framework_names, python_pair, read_locks
@@ -40,6 +41,8 @@ def bring(name: str, python: Path | str) -> Environment:
 
 def _import_name(framework: str) -> str:
     known = framework_names(locks := read_locks())
+    if framework not in known and framework in frameworks.all_frameworks():
+        return frameworks.framework(framework).module
     if framework not in known:
         raise UserError(f"There is no framework '{framework}'.{nearest(framework, known)}")
     return next(lock.import_name for lock in locks if lock.framework == framework)

@@ -6,7 +6,10 @@ What a framework cannot do is refused with `Refusal("unsupported", ...)`; nothin
 from __future__ import annotations
 
 import importlib
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
+
+from steelyard_worker import frameworks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -79,7 +82,13 @@ class Adapter(Protocol):
         """Peak device memory by the framework's own counter; None where it keeps none (CPU)."""
 
 
-def load(name: str, settings: Settings) -> Adapter:
-    """Import the adapter of a framework and construct it."""
-    adapter: Adapter = importlib.import_module(f"steelyard_worker.frameworks.{name}.adapter").Adapter(settings)
+def load(name: str, settings: Settings, folder: str = "") -> Adapter:
+    """Import the adapter of a framework and construct it.
+
+    `folder` is that of a framework of the user's own. It becomes the package `steelyard_worker.frameworks.<name>`, so its
+    files import each other in the same way as those of a built-in framework; built-in packages are found first.
+    """
+    if folder:
+        frameworks.__path__.append(str(Path(folder).parent))
+    adapter: Adapter = importlib.import_module(f"{frameworks.__name__}.{name}.adapter").Adapter(settings)
     return adapter
