@@ -52,7 +52,7 @@ def test_the_example_of_the_page_is_certified_by_the_command_of_the_page(folder:
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)["line:small/plain_numpy/eager"]
     assert found["passed"]
-    assert {each["framework"] for each in found["references"]} == {"fake", "dummy"}
+    assert [each.partition(" ")[0] for each in found["references"]] == ["Fake", "Dummy"]
 
 
 def test_a_mistake_in_the_example_is_rejected(folder: Path, steelyard: Steelyard) -> None:
@@ -61,7 +61,7 @@ def test_a_mistake_in_the_example_is_rejected(folder: Path, steelyard: Steelyard
     done = steelyard(*words("certify", folder), "--json", "--plain")
     found = json.loads(done.stdout)["line:small/plain_numpy/eager"]
     assert done.returncode == 1
-    assert found["stage"] == "gradient", found["sentence"]
+    assert found["stage"] == "gradients", found["sentence"]
 
 
 def test_a_run_can_be_measured_and_reported_when_the_folder_is_gone_but_not_continued_when_it_has_changed(
@@ -94,7 +94,7 @@ def test_the_lists_show_it(folder: Path, steelyard: Steelyard) -> None:
     assert "plain_numpy" in {each["framework"] for each in json.loads(listed.stdout)}
     listed = steelyard("list", "workloads", "--frameworks", str(folder), "--workloads", workloads, "--json")
     (line,) = (each for each in json.loads(listed.stdout) if each["workload"] == "line")
-    assert line["plain_numpy"] == "- 0 of 1"
+    assert line["plain_numpy"].endswith(" of 1")  # certified by another test or not: it is one of one preset
 
 
 def test_a_new_workload_gets_its_template(folder: Path, tmp_path: Path, steelyard: Steelyard) -> None:
