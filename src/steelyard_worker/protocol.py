@@ -114,7 +114,8 @@ class Certify:
 class Job:
     """One process that runs one case once. Paths are absolute.
 
-    kind: "measure" or "certify". round: 0 outside the rounds. attempt: a disturbed round is repeated under the next number.
+    kind: "measure", "certify", "contract" (check the adapter) or "settings" (only read the settings back).
+    round: 0 outside the rounds. attempt: a disturbed round is repeated under the next number.
     adapter_folder: the folder of a framework of the user's own; empty: a built-in framework.
     """
 

@@ -63,7 +63,8 @@ Manage the isolated environments, one per framework and version. They are made w
 is for making them early, looking at them, and freeing their space."""
 
 DOCTOR_ABOUT = (
-    "Examine this machine: can environments be made, is it quiet enough to measure on, what is missing for which mode."
+    "Examine this machine: can environments be made, is it quiet enough to measure on, what is missing for which mode.\n"
+    "With --adapter NAME: check that a framework's adapter keeps its contract, on the smallest workload it implements."
 )
 
 
@@ -288,6 +289,11 @@ def _env(env: argparse.ArgumentParser) -> None:
 
 
 def _doctor(doctor: argparse.ArgumentParser) -> None:
+    doctor.add_argument("--adapter", metavar="NAME", help="check the adapter of this framework instead of the machine")
+    _user_folders(doctor)
+    doctor.add_argument(
+        "--env", action="append", default=[], metavar="NAME=PYTHON", help="interpreter of the framework"
+    )
     doctor.add_argument("--json", action="store_true", help="print the findings as JSON")
 
 

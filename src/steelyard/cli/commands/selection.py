@@ -32,7 +32,7 @@ def options_of(arguments: argparse.Namespace, **more: Any) -> Options:
         data=str(Path(arguments.data).expanduser().absolute()) if arguments.data else "",
         batch=_batch(arguments.batch), synthetic=arguments.synthetic,
         workload_folders=folders_of(arguments.workloads), framework_folders=folders_of(arguments.frameworks),
-        external=_external(arguments.env), seed=arguments.seed, silence_s=arguments.silence, **more,
+        external=external_of(arguments.env), seed=arguments.seed, silence_s=arguments.silence, **more,
     )  # fmt: skip
 
 
@@ -111,7 +111,8 @@ def _batch(number: int | None) -> int:
     return number or 0
 
 
-def _external(texts: list[str]) -> dict[str, str]:
+def external_of(texts: list[str]) -> dict[str, str]:
+    """Read `NAME=PYTHON` texts; returns {environment name: absolute path of the interpreter}."""
     found = {}
     for text in texts:
         name, equals, python = text.partition("=")
