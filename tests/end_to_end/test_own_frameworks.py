@@ -103,3 +103,44 @@ def test_a_new_workload_gets_its_template(folder: Path, tmp_path: Path, steelyar
     (folder / "plain_numpy" / "template.py").write_text('"""To be filled in."""\n')
     assert steelyard(*asked).returncode == 0
     assert (tmp_path / "mine" / "plain_numpy.py").read_text() == '"""To be filled in."""\n'
+
+
+def doctor(folder: Path, steelyard: Steelyard) -> tuple[int, dict[str, dict[str, str]]]:
+    """Run the doctor's command of the page; returns its exit code and the findings by name."""
+    done = steelyard(*words("doctor", folder), "--json")
+    assert done.stdout.startswith("["), done.stderr
+    return done.returncode, {each["name"]: each for each in json.loads(done.stdout)}
+
+
+def test_the_doctor_finds_no_fault_in_the_example(folder: Path, steelyard: Steelyard) -> None:
+    code, found = doctor(folder, steelyard)
+    assert {name: each["sentence"] for name, each in found.items() if each["state"] != "ok"} == {}
+    assert code == 0
+    rows = re.findall(r"^\| ([^|]+) \| [^|]+ \|$", PAGE.partition("`doctor --adapter` checks:")[2], re.MULTILINE)
+    shown = {name.partition(": ")[2] for name in found} - {""}
+    assert set(rows) - {"check"} == shown | {"unknown values"}
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "name", "sentence"),
+    [
+        ("adapter.py", '"columns" if probe.flags.f_contiguous else "rows"', '"rows"', "layout = columns", "layout was set to 'columns'"),
+        ("adapter.py", 'ORDERS = {"rows": "C", "columns": "F"}', 'ORDERS = {"rows": "F", "columns": "C"}', "layout = rows", "reports 'columns'"),
+        ("adapter.py", 'ORDERS[settings.knobs.get("layout", "rows")]', 'ORDERS[settings.knobs.get("layout", "columns")]',
+         "mode eager: settings", "Knob 'layout' should be 'rows', but applied() reports 'columns'."),
+        ("adapter.py", 'if settings.mode != "eager"', "if False", "mode no-such-value", "the request is returned, not read back"),
+        ("adapter.py", '"layout": "columns" if probe.flags.f_contiguous else "rows",', "", "mode eager: settings", "does not name the knob"),
+        ("adapter.py", "np.array(array, self._dtype", "np.asarray(array, self._dtype", "mode eager: put copies", "put() must copy"),
+        ("framework.toml", 'eager = "', 'lazy = "Later"\neager = "', "mode lazy", "Plain NumPy has no mode 'lazy'"),
+    ],
+)  # fmt: skip
+def test_the_doctor_finds_a_planted_fault(
+    file: str, old: str, new: str, name: str, sentence: str, folder: Path, steelyard: Steelyard
+) -> None:
+    path = folder / "plain_numpy" / file
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+    code, found = doctor(folder, steelyard)
+    assert code == 1
+    assert found[name]["state"] == "bad"
+    assert sentence in found[name]["sentence"]

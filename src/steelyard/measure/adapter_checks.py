@@ -58,6 +58,9 @@ def examine(options: Options, screen: Screen) -> list[Finding]:
         for number, process in enumerate(_processes(known, variant.case.settings)):
             screen.progress(process.title, number, 0)
             findings += _findings(known, process, _events(job, process, Path(folder) / str(number), python))
+    if "float64" not in known.precisions:
+        reason = known.unsupported.get("float64", "it is not listed under [precisions].")
+        findings.append(Finding("float64", "ok", f"Declared as absent: {reason}"))
     return findings
 
 
