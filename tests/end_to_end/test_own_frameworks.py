@@ -112,6 +112,16 @@ def doctor(folder: Path, steelyard: Steelyard) -> tuple[int, dict[str, dict[str,
     return done.returncode, {each["name"]: each for each in json.loads(done.stdout)}
 
 
+def test_a_knob_value_that_this_machine_does_not_support_is_a_note(folder: Path, steelyard: Steelyard) -> None:
+    path = folder / "plain_numpy" / "adapter.py"
+    refusal = (
+        'if settings.knobs.get("layout") == "columns":\n            raise Refusal("unsupported", "Not here.")\n        '
+    )
+    path.write_text(path.read_text().replace("self._dtype = np.dtype", refusal + "self._dtype = np.dtype", 1))
+    code, found = doctor(folder, steelyard)
+    assert (code, found["layout = columns"]["state"], found["layout = columns"]["sentence"]) == (0, "warn", "Not here.")
+
+
 def test_the_doctor_finds_no_fault_in_the_example(folder: Path, steelyard: Steelyard) -> None:
     code, found = doctor(folder, steelyard)
     assert {name: each["sentence"] for name, each in found.items() if each["state"] != "ok"} == {}

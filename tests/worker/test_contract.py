@@ -94,7 +94,7 @@ def failure(name: str, adapter: str = CODE["adapter.py"], line: str = CODE["work
 
 
 NAMES = (
-    "weights", "outputs", "gradients", "update", "put copies", "state copies", "synchronise waits", "pipeline", "refusals",
+    "weights", "outputs", "gradients", "update", "put copies", "synchronise waits", "pipeline", "refusals",
 )  # fmt: skip
 
 
@@ -142,7 +142,6 @@ FAULTS = [
         "np.asarray(array)",
         "put() must copy",
     ),
-    ("state copies", 'np.array(weight, order="C")', "weight", "state() must copy"),
     ("pipeline", "source.batch(step)", "source.batch(step ^ 1)", "Batch 0 of the pipeline"),
     ("pipeline", "while True", "while step < 3", "ends after 3 batches"),
     ("refusals", 'optimizer.name != "sgd" or', "", "trainer() accepts it"),

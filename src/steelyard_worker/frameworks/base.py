@@ -31,7 +31,10 @@ class Trainer(Protocol):
     """
 
     def put(self, batch: Batch) -> Any:
-        """Place a canonical batch on the device, in the framework's own layout and index types."""
+        """Copy a canonical batch to the device, in the framework's own layout and index types.
+
+        A later change of the arrays must not change what was placed.
+        """
 
     def step(self, batch: Any) -> Any:
         """Do one optimizer step (forward in training mode, backward, update, statistics); return the loss, unread."""
