@@ -169,10 +169,14 @@ def test_an_unknown_command_suggests_the_nearest(said: Said) -> None:
 
 
 def test_an_unknown_option_is_named_with_the_usage(said: Said) -> None:
-    code, _, err = said("run", "--frameworks", "fake")
+    code, _, err = said("run", "--framwork", "fake")
     assert code == 2
     assert err.startswith("usage: steelyard")
-    assert "unrecognized arguments: --frameworks fake" in err
+    assert "unrecognized arguments: --framwork fake" in err
+
+
+def test_the_name_of_a_framework_in_place_of_a_folder_suggests_the_other_option(said: Said) -> None:
+    assert said.refused("run", "--frameworks", "fake").endswith("is not a folder. Did you mean --framework fake?")
 
 
 def test_nothing_at_all_is_answered_with_the_help(said: Said) -> None:

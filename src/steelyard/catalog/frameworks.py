@@ -148,7 +148,9 @@ def _read_all(user_folders: tuple[Path, ...]) -> dict[str, Framework]:
 def _framework_folders(root: Path) -> list[Path]:
     """Return the folders with a framework: `root` itself, or those one level below."""
     if not root.is_dir():
-        raise UserError(f"--frameworks {root} is not a folder. Name a folder that holds NAME/{FILE}.")
+        built_in = (BUILT_IN / root.name / FILE).is_file()
+        hint = f"Did you mean --framework {root.name}?" if built_in else f"Name a folder that holds NAME/{FILE}."
+        raise UserError(f"--frameworks {root} is not a folder. {hint}")
     found = [path.parent for path in sorted((*root.glob(FILE), *root.glob(f"*/{FILE}")))]
     if not found:
         raise UserError(f"--frameworks {root} holds no framework: there is no {FILE} in it or one level below.")
