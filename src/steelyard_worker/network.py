@@ -121,6 +121,27 @@ def load(folder: str | Path, module: str) -> ModuleType:
     return loaded
 
 
+def implementation_file(
+    workload_folder: str | Path, workload: str, framework: str, adapter_folder: str | Path = ""
+) -> Path:
+    """Return the file of a framework's implementation of a workload, which may be absent.
+
+    It is `<framework>.py` in the workload's folder. A framework of the user's own may hold it instead, as
+    `workloads/<workload>.py` in the framework's folder, so that a workload is implemented without a change to its folder.
+    """
+    beside = Path(workload_folder) / f"{framework}.py"
+    own = Path(adapter_folder) / "workloads" / f"{workload}.py"
+    return own if adapter_folder and not beside.is_file() and own.is_file() else beside
+
+
+def load_implementation(
+    workload_folder: str | Path, workload: str, framework: str, adapter_folder: str | Path = ""
+) -> ModuleType:
+    """Import a framework's implementation of a workload."""
+    path = implementation_file(workload_folder, workload, framework, adapter_folder)
+    return load(path.parent, path.stem)
+
+
 def describe(folder: str | Path, sizes: dict[str, Any]) -> Network:
     """Return the network of a workload folder at the given sizes."""
     network: Network = load(folder, "network").describe(sizes)

@@ -114,7 +114,9 @@ class Certify:
 class Job:
     """The job of one process, which runs one case once. Paths are absolute.
 
-    kind: "measure" or "certify". round: from 1; 0 outside the rounds. attempt: from 0; higher if the round is repeated.
+    kind: "measure", "certify", "contract" (check the adapter) or "settings" (only read the settings back).
+    round: 0 outside the rounds. attempt: a disturbed round is repeated under the next number.
+    adapter_folder: the folder of a framework of the user's own; empty: a built-in framework.
     """
 
     kind: str
@@ -130,6 +132,7 @@ class Job:
     certify: Certify = field(default_factory=Certify)
     spawned_ns: int = 0  # monotonic clock of the launcher, for the time to the first step
     worker_hash: str = ""
+    adapter_folder: str = ""
     version: int = VERSION
 
 

@@ -19,6 +19,7 @@ from steelyard_worker.protocol import EVENTS, EventWriter, Job, Refusal
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from steelyard_worker.case import Optimizer
     from steelyard_worker.frameworks.base import Adapter
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
@@ -75,7 +76,7 @@ def classify(error: Exception) -> tuple[str, str]:
 
 
 def _run(job: Job, events: EventWriter) -> None:
-    from steelyard_worker import certify, measure, network, tensors
+    from steelyard_worker import certify, contract, measure, network, tensors
     from steelyard_worker.frameworks import base
 
     events.write(
@@ -83,17 +84,25 @@ def _run(job: Job, events: EventWriter) -> None:
         worker_hash=job.worker_hash,
     )  # fmt: skip
     with _Phase(events, "import"):
-        adapter = base.load(job.case.framework, job.case.settings)
+        adapter = base.load(job.case.framework, job.case.settings, job.adapter_folder)
     with _Phase(events, "read-back") as read_back:
         _check_applied(job, adapter, events)
+    if job.kind == "settings":
+        return
     # Reading the settings back may build and trace probes. Users do not pay for that, so it is no part of the start-up time.
     job = replace(job, spawned_ns=job.spawned_ns + read_back.elapsed_ns if job.spawned_ns else 0)
     described = network.describe(job.workload_folder, job.case.sizes)
-    implementation = network.load(job.workload_folder, job.case.framework)
+    implementation = network.load_implementation(
+        job.workload_folder, job.case.workload, job.case.framework, job.adapter_folder
+    )
 
-    def build(weights: Mapping[str, Any]) -> Any:
-        return adapter.trainer(implementation, job.case.sizes, described, weights, job.case.optimizer)
+    def build(weights: Mapping[str, Any], optimizer: Optimizer = job.case.optimizer) -> Any:
+        return adapter.trainer(implementation, job.case.sizes, described, weights, optimizer)
 
+    if job.kind == "contract":
+        initial = tensors.read(Path(job.weights))
+        contract.check(job, described, adapter, initial, lambda optimizer: build(initial, optimizer), events)
+        return
     if job.kind == "certify":
         certify.dump(job, tensors.read(Path(job.weights)), build, events)
         return

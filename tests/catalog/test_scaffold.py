@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from steelyard.catalog import frameworks, scaffold, workloads
+from steelyard.catalog import scaffold, workloads
 from steelyard.errors import UserError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_the_created_folder_is_a_valid_workload_that_is_found(tmp_path: Path) -> None:
-    every = list(frameworks.contenders())
+def test_what_is_written_is_a_workload_that_every_command_finds(tmp_path: Path) -> None:
+    every = scaffold.templates()
+    assert set(scaffold.default_frameworks()) <= set(every)
     folder = scaffold.write("my-net", tmp_path, every)
     found = workloads.find((tmp_path,))["my-net"]
     assert found.folder == folder

@@ -14,7 +14,7 @@ import pytest
 import tomllib
 
 from steelyard import environments
-from steelyard.catalog import frameworks, workloads
+from steelyard.catalog import workloads
 from steelyard.inputs import case_inputs
 from steelyard.measure import jobs
 from steelyard.measure.launch import Guard, launch
@@ -86,7 +86,7 @@ class School:
         folder = self._folder / name
         wanted = planned(name, folder / "workloads")
         (shared,) = case_inputs.prepare(wanted, lambda progress: None).values()
-        made = environments.ensure_all(environments.plan_environments(list(frameworks.contenders()), "cpu"))
+        made = environments.ensure_all(environments.plan_environments(wanted.environments, "cpu"))
 
         def train(variant: Variant) -> Trial:
             case = variant.case

@@ -185,10 +185,14 @@ def test_an_unknown_command_suggests_the_nearest(cli: CommandLine) -> None:
 
 
 def test_an_unknown_option_is_reported_with_the_usage(cli: CommandLine) -> None:
-    code, _, err = cli("run", "--frameworks", "fake")
+    code, _, err = cli("run", "--framwork", "fake")
     assert code == 2
     assert err.startswith("usage: steelyard")
-    assert "unrecognized arguments: --frameworks fake" in err
+    assert "unrecognized arguments: --framwork fake" in err
+
+
+def test_the_name_of_a_framework_in_place_of_a_folder_suggests_the_other_option(cli: CommandLine) -> None:
+    assert cli.error("run", "--frameworks", "fake").endswith("is not a folder. Did you mean --framework fake?")
 
 
 def test_without_arguments_the_help_is_printed(cli: CommandLine) -> None:

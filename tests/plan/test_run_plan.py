@@ -112,12 +112,12 @@ def test_inputs_become_part_of_the_cases_and_their_ids() -> None:
 def test_a_workload_whose_files_change_after_planning_is_detected(tmp_path: Path) -> None:
     shutil.copytree(WORKLOADS / "line", tmp_path / "line")
     plan = resolve.plan(Options(workloads=("line",), frameworks=("fake",), workload_folders=(str(tmp_path),)))
-    assert resolve.changed_workloads(plan) == []
+    assert resolve.changed_files(plan) == []
     with (tmp_path / "line" / "fake.py").open("a") as file:
         file.write("# another line\n")
-    assert resolve.changed_workloads(plan) == ["line"]
+    assert resolve.changed_files(plan) == ["line"]
     shutil.rmtree(tmp_path / "line")
-    assert resolve.changed_workloads(plan) == ["line"]
+    assert resolve.changed_files(plan) == ["line"]
 
 
 @given(count=st.integers(1, 8), number=st.integers(1, 12), seed=st.integers(0, 99))

@@ -161,7 +161,7 @@ def framework_files() -> list[dict[str, Any]]:
 
 def test_every_key_of_a_framework_is_documented() -> None:
     rows = {row[0]: row[2] for row in pages.sections("framework-toml.md")["framework.toml"]}
-    read = (names_of(frameworks.Framework) - {"name", "module", "extra"}) | {"import"}
+    read = (names_of(frameworks.Framework) - {"name", "module", "folder"}) | {"import"}
     assert set(rows) == read
     for written in framework_files():
         assert written.keys() <= rows.keys()

@@ -1,8 +1,13 @@
-"""The frameworks as described by their framework.toml files. No framework is imported."""
+"""Facts about each framework, read from its `framework.toml` without importing the framework.
+
+Frameworks come from the worker's own folder, and from the folders that the user names with `--frameworks DIR`.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import hashlib
+import re
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,21 +17,45 @@ from steelyard.errors import UserError, nearest
 from steelyard.files import settings_files
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from steelyard_worker.case import Optimizer, Settings
 
 WORKER = Path(steelyard_worker.__file__).resolve().parent
+BUILT_IN = WORKER / "frameworks"
+FILE = "framework.toml"
+
 REQUIRED = {"title", "import", "distribution", "default_mode", "modes", "devices", "precisions"}
-OPTIONAL = {"knobs", "optimizers", "unsupported", "reference", "maintained", "scripted", "note"}
+TYPES: dict[str, tuple[tuple[type, ...], str]] = {
+    **dict.fromkeys(("title", "import", "distribution", "default_mode", "note"), ((str,), "a text")),
+    **dict.fromkeys(("maintained", "scripted"), ((bool,), "true or false")),
+    **dict.fromkeys(("modes", "devices", "precisions", "unsupported"), ((dict,), "a table of texts")),
+    **dict.fromkeys(("knobs", "optimizers"), ((dict,), "a table of tables")),
+    "reference": ((int,), "a whole number"),
+}
+KNOB_KEYS = {"default", "values", "help"}
+DECLARED: dict[str, tuple[str, ...]] = {"form": ("canonical", "epsilon-hat"), "correction": ("float64", "float32")}
+_user_folders: list[Path] = []
+
+
+@dataclass(frozen=True)
+class Knob:
+    """A setting that may change speed but not results. `values`: the values allowed; empty: any value of the default's type."""
+
+    default: Any
+    values: tuple[Any, ...]
+    help: str
 
 
 @dataclass(frozen=True)
 class Framework:
-    """One framework as described by its `framework.toml`.
+    """One framework as its `framework.toml` describes it; `folder` holds that file and the adapter.
 
-    `devices` and `precisions` map each name to a remark, such as that it is untested. `unsupported` gives reasons.
+    The texts in `devices` and `precisions` say what is untested; `unsupported` says why something cannot be done.
     """
 
     name: str
+    folder: Path
     title: str
     module: str
     distribution: str
@@ -34,13 +63,18 @@ class Framework:
     modes: dict[str, str]
     devices: dict[str, str]
     precisions: dict[str, str]
-    knobs: dict[str, dict[str, Any]]
-    optimizers: dict[str, dict[str, str]]
-    unsupported: dict[str, str]
-    reference: int = 0  # order of preference as a float64 reference, 1 is the first; 0: never used as one
+    knobs: dict[str, Knob] = field(default_factory=dict)
+    optimizers: dict[str, dict[str, str]] = field(default_factory=dict)
+    unsupported: dict[str, str] = field(default_factory=dict)
+    reference: int = 0  # rank as a float64 reference, 1 is preferred; 0: never a reference
     maintained: bool = True
     scripted: bool = False
     note: str = ""
+
+    @property
+    def user_folder(self) -> str:
+        """The folder of a framework of the user's own; empty for a built-in framework."""
+        return "" if self.folder.parent == BUILT_IN else str(self.folder)
 
     def mode(self, name: str) -> str:
         """Return the mode; UserError: the framework does not have it."""
@@ -52,15 +86,15 @@ class Framework:
         """Return a knob's value from its text, with the type of its default. UserError: unknown knob or value."""
         if name not in self.knobs:
             raise UserError(f"{self.title} has no knob '{name}'.{nearest(name, list(self.knobs))}")
-        value = _as_type_of(self.knobs[name]["default"], name, text)
-        values = self.knobs[name]["values"]
+        value = _as_type_of(self.knobs[name].default, name, text)
+        values = self.knobs[name].values
         if values and value not in values:
             raise UserError(f"{self.title}: knob {name} must be one of {', '.join(map(str, values))}, not '{text}'.")
         return value
 
     def complete(self, settings: Settings) -> Settings:
         """Return the settings with every knob of the framework: a knob that was not set has its default."""
-        defaults = {name: knob["default"] for name, knob in self.knobs.items()}
+        defaults = {name: knob.default for name, knob in self.knobs.items()}
         return replace(settings, knobs=defaults | settings.knobs)
 
 
@@ -69,11 +103,19 @@ def declared_form(known: Framework, rule: Optimizer) -> dict[str, str]:
     return dict(known.optimizers.get(rule.name, {})) if rule.implementation == "native" else {}
 
 
-@cache
+def use(folders: Sequence[str | Path]) -> None:
+    """Set the folders with frameworks of the user's own for this process; they replace those of an earlier call.
+
+    Raises UserError for a folder without frameworks, a file that is wrong, and a name that is taken.
+    """
+    wanted = [Path(folder) for folder in folders]
+    _read_all(tuple(wanted))
+    _user_folders[:] = wanted
+
+
 def all_frameworks() -> dict[str, Framework]:
-    """Return every framework by name, including the scripted ones that are used in tests."""
-    folders = sorted(path.parent for path in (WORKER / "frameworks").glob("*/framework.toml"))
-    return {folder.name: _read(folder) for folder in folders}
+    """Return every framework by name: the built-in ones, then those of the user's folders."""
+    return _read_all(tuple(_user_folders))
 
 
 def contenders() -> dict[str, Framework]:
@@ -89,15 +131,92 @@ def framework(name: str) -> Framework:
     return known[name]
 
 
+def files_hash(folder: Path) -> str:
+    """Return a hash of the source files of a framework's folder, subfolders included (16 hexadecimal digits)."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        if path.suffix in (".py", ".toml"):
+            digest.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+@cache
+def _read_all(user_folders: tuple[Path, ...]) -> dict[str, Framework]:
+    found = {path.parent.name: _read(path.parent) for path in sorted(BUILT_IN.glob(f"*/{FILE}"))}
+    for root in user_folders:
+        for folder in _framework_folders(root):
+            _check_name(folder, found)
+            found[folder.name] = _read(folder)
+    return found
+
+
+def _framework_folders(root: Path) -> list[Path]:
+    """Return the folders with a framework: `root` itself, or those one level below."""
+    if not root.is_dir():
+        built_in = (BUILT_IN / root.name / FILE).is_file()
+        hint = f"Did you mean --framework {root.name}?" if built_in else f"Name a folder that holds NAME/{FILE}."
+        raise UserError(f"--frameworks {root} is not a folder. {hint}")
+    found = [path.parent for path in sorted((*root.glob(FILE), *root.glob(f"*/{FILE}")))]
+    if not found:
+        raise UserError(f"--frameworks {root} holds no framework: there is no {FILE} in it or one level below.")
+    return found
+
+
+def _check_name(folder: Path, taken: dict[str, Framework]) -> None:
+    """The name becomes the name of a Python package in the worker, so it must be an identifier that is still free."""
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", folder.name):
+        raise UserError(
+            f"{folder}: '{folder.name}' cannot name a framework. Use lower-case letters, digits and '_', with a letter first."
+        )
+    if folder.name in taken:
+        kind = "in another folder" if taken[folder.name].user_folder else "built in"
+        raise UserError(f"{folder}: a framework named '{folder.name}' is {kind} already. Rename the folder.")
+
+
 def _read(folder: Path) -> Framework:
-    path = folder / "framework.toml"
+    path = folder / FILE
     raw = settings_files.read(path)
-    settings_files.check_keys(path, raw, "", REQUIRED, REQUIRED | OPTIONAL)
-    tables: dict[str, Any] = {
-        key: {} for key in ("modes", "devices", "precisions", "knobs", "optimizers", "unsupported")
-    }
-    values = {key: value for key, value in raw.items() if key != "import"}
-    return Framework(name=folder.name, module=raw["import"], **{**tables, **values})
+    settings_files.check_keys(path, raw, "", REQUIRED, set(TYPES))
+    for key, value in raw.items():
+        settings_files.check_type(path, key, value, *TYPES[key])
+        if isinstance(value, dict) and TYPES[key][1] == "a table of texts":
+            for name, text in value.items():
+                settings_files.check_type(path, name, text, (str,), "a text", key)
+    settings_files.check_one_of(path, "default_mode", raw["default_mode"], raw["modes"])
+    if raw.get("reference", 0) and "float64" not in raw["precisions"]:
+        line = settings_files.line_of(path, "reference")
+        raise UserError(f"{path}, line {line}: a 'reference' needs float64, but [precisions] does not list it.")
+    knobs = {name: _knob(path, name, table) for name, table in raw.get("knobs", {}).items()}
+    for name, table in raw.get("optimizers", {}).items():
+        _check_optimizer(path, name, table)
+    return Framework(name=folder.name, folder=folder, module=raw.pop("import"), **{**raw, "knobs": knobs})
+
+
+def _knob(path: Path, name: str, table: Any) -> Knob:
+    where = f"knobs.{name}"
+    settings_files.check_type(path, name, table, (dict,), "a table", "knobs")
+    settings_files.check_keys(path, table, where, KNOB_KEYS, KNOB_KEYS)
+    default, values = table["default"], table["values"]
+    settings_files.check_type(
+        path, "default", default, (bool, int, float, str), "true or false, a number or a text", where
+    )
+    settings_files.check_type(path, "values", values, (list,), "a list", where)
+    settings_files.check_type(path, "help", table["help"], (str,), "a text", where)
+    for value in values:
+        if type(value) is not type(default):
+            line = settings_files.line_of(path, "values", where)
+            raise UserError(f"{path}, line {line}: 'values' must be of the type of 'default', but one is {value!r}.")
+    if values:
+        settings_files.check_one_of(path, "default", default, values, where)
+    return Knob(default, tuple(values), table["help"])
+
+
+def _check_optimizer(path: Path, name: str, table: Any) -> None:
+    where = f"optimizers.{name}"
+    settings_files.check_type(path, name, table, (dict,), "a table", "optimizers")
+    settings_files.check_keys(path, table, where, set(DECLARED), set(DECLARED))
+    for key, values in DECLARED.items():
+        settings_files.check_one_of(path, key, table[key], values, where)
 
 
 def _as_type_of(default: Any, name: str, text: str) -> Any:

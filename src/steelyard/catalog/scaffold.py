@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from steelyard.catalog import frameworks
@@ -12,7 +13,6 @@ from steelyard.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
 TEMPLATE = WORKER / "template"
 
@@ -21,6 +21,11 @@ def default_frameworks() -> tuple[str, ...]:
     """Return the frameworks to write files for if none is named: the two that are preferred as float64 references."""
     able = [(known.reference, name) for name, known in frameworks.contenders().items() if known.reference]
     return tuple(name for _, name in sorted(able)[:2])
+
+
+def templates() -> tuple[str, ...]:
+    """Return the real frameworks that have a template."""
+    return tuple(name for name in frameworks.contenders() if _template(name).is_file())
 
 
 def write(name: str, parent: Path, implementations: Sequence[str]) -> Path:
@@ -33,17 +38,21 @@ def write(name: str, parent: Path, implementations: Sequence[str]) -> Path:
             f"'{name}' is not a valid name of a workload. Use lower-case letters, digits and '-', starting with a letter."
         )
     for each in implementations:
-        frameworks.framework(each)
-        if not (TEMPLATE / f"{each}.py").is_file():
-            raise UserError(
-                f"There is no template for '{each}'. Leave it out and write {name}/{each}.py yourself, like the others."
-            )
+        if not _template(each).is_file():
+            raise UserError(f"There is no template for '{each}'; write {name}/{each}.py after those that are there.")
     folder = parent / name
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(f"{folder} already exists; nothing was written. Choose another name or another --into.")
     folder.mkdir(parents=True, exist_ok=True)
     spec = (TEMPLATE / "spec.toml").read_text(encoding="utf-8")
     (folder / "spec.toml").write_text(spec.replace('"NAME"', f'"{name}"'), encoding="utf-8")
-    for file in ("network.py", *(f"{each}.py" for each in implementations)):
-        shutil.copyfile(TEMPLATE / file, folder / file)
+    shutil.copyfile(TEMPLATE / "network.py", folder / "network.py")
+    for each in implementations:
+        shutil.copyfile(_template(each), folder / f"{each}.py")
     return folder
+
+
+def _template(framework: str) -> Path:
+    """Return the file that a framework's implementation begins as: `template.py` in the folder of a user's own framework."""
+    own = frameworks.framework(framework).user_folder
+    return Path(own) / "template.py" if own else TEMPLATE / f"{framework}.py"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from steelyard.catalog import frameworks
 from steelyard.catalog.frameworks import WORKER
 from steelyard.errors import UserError, nearest
 from steelyard.files import settings_files
@@ -104,9 +105,14 @@ class Workload:
                 )
         return network
 
+    def implementation(self, framework: str) -> Path:
+        """Return the file with a framework's implementation, in this folder or in the framework's own; it may be absent."""
+        known = frameworks.all_frameworks().get(framework)
+        return networks.implementation_file(self.folder, self.name, framework, known.user_folder if known else "")
+
     def implemented_by(self, framework: str) -> bool:
-        """Return whether the folder has a file for a framework."""
-        return (self.folder / f"{framework}.py").is_file()
+        """Return whether a framework implements this workload."""
+        return self.implementation(framework).is_file()
 
     def obstacle(self, framework: str, precision: str) -> str:
         """Return why a framework cannot compute this workload in a precision; empty if it can."""

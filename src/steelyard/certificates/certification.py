@@ -114,11 +114,11 @@ def _plan(
 
 def _references(session: Session, group: Group) -> list[Installation]:
     """Return the frameworks whose float64 results are the reference, preferably of this run; others get an environment."""
-    scripted = frameworks.framework(group.cases[0].framework).scripted
+    scripted = any(frameworks.framework(case.framework).scripted for case in group.cases)
     able = [
         name
         for name, known in frameworks.all_frameworks().items()
-        if known.reference and known.scripted == scripted and name in group.float64
+        if known.reference and (scripted or not known.scripted) and name in group.float64
     ]
     # The first one runs three times; frameworks that compile for long come last.
     able.sort(key=lambda name: (name not in session.environments, frameworks.framework(name).reference))

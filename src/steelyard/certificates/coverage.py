@@ -58,7 +58,7 @@ def _coverage(workload: Workload, known: Framework, passed: set[tuple[str, str, 
         reason = f"The workload's folder has no {known.name}.py."
     if reason:
         return Coverage(presets, (), reason)
-    files = implementation_of(known.name, workload.folder)
+    files = implementation_of(known.name, workload.folder, workload.name)
     certified = [preset for preset in presets if (workload.name, known.name, preset, files) in passed]
     return Coverage(presets, tuple(certified))
 

@@ -8,13 +8,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from steelyard.catalog import frameworks
 from steelyard.catalog.frameworks import WORKER
+from steelyard_worker.network import implementation_file
 
 if TYPE_CHECKING:
     from steelyard_worker.protocol import Job
 
 # Files of the worker that do not affect any certified number: they measure time, or only transport the job.
-NOT_COMPUTING = {"__init__.py", "__main__.py", "measure.py", "protocol.py", "steady.py"}
+NOT_COMPUTING = {"__init__.py", "__main__.py", "contract.py", "measure.py", "protocol.py", "steady.py"}
 
 
 def digest(*parts: Any) -> str:
@@ -25,17 +27,23 @@ def digest(*parts: Any) -> str:
 
 def implementation_hash(job: Job, worker: Path = WORKER) -> str:
     """Return the hash of every file that affects what a job computes."""
-    return implementation_of(job.case.framework, Path(job.workload_folder), worker)
+    return implementation_of(job.case.framework, Path(job.workload_folder), job.case.workload, worker)
 
 
-def implementation_of(framework: str, workload: Path, worker: Path = WORKER) -> str:
-    """Return the hash of a workload's files, a framework's adapter, and the shared files of the worker."""
-    adapter = worker / "frameworks" / framework
+def implementation_of(framework: str, workload: Path, name: str, worker: Path = WORKER) -> str:
+    """Return the hash of a workload's files, a framework's adapter, and the shared files of the worker.
+
+    `name` is the workload's.
+    """
+    known = frameworks.all_frameworks().get(framework)
+    own = known.user_folder if known else ""
+    adapter = Path(own) if own else worker / "frameworks" / framework
     found = {path.name: path for path in sorted(worker.glob("*.py")) if path.name not in NOT_COMPUTING}
     found |= {f"frameworks/{path.name}": path for path in sorted((worker / "frameworks").glob("*.py"))}
     found |= {f"adapter/{path.relative_to(adapter)}": path for path in sorted(adapter.rglob("*.py"))}
     found["adapter/framework.toml"] = adapter / "framework.toml"  # it holds the defaults of the knobs
-    found |= {f"workload/{name}": workload / name for name in ("network.py", f"{framework}.py")}
+    found["workload/network.py"] = workload / "network.py"
+    found[f"workload/{framework}.py"] = implementation_file(workload, name, framework, own)
     return digest({name: _text_hash(path) for name, path in found.items()})
 
 

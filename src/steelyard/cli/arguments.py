@@ -65,9 +65,11 @@ ENV_ABOUT = """\
 Manage the isolated environments, one per framework and version. A run creates the environments it needs; use this
 command to create them in advance, to list them, or to remove them and free their disk space."""
 
-DOCTOR_ABOUT = """\
-Check this machine: can environments be created, is the machine quiet enough for measurements, and what is missing for
-which mode? The exit code is 1 if something prevents measuring."""
+DOCTOR_ABOUT = (
+    "Check this machine: can environments be created, is the machine quiet enough for measurements, and what is missing for\n"
+    "which mode? With --adapter NAME: check that a framework's adapter keeps its contract, on the smallest workload that it\n"
+    "implements. The exit code is 1 if something is wrong."
+)
 
 
 def parser(argv: list[str]) -> argparse.ArgumentParser:
@@ -230,11 +232,22 @@ def _selection(command: argparse.ArgumentParser) -> None:
     chosen.add_argument(
         "--data", default="", metavar="DIR", help="folder that holds data sets in their official layouts"
     )
-    chosen.add_argument(
-        "--workloads", action="append", default=[], metavar="DIR", help="folder with workloads of your own"
-    )
+    _user_folders(chosen)
     chosen.add_argument(
         "--seed", type=int, default=1, metavar="N", help="seed for weights, data order and round order (default 1)"
+    )
+
+
+def _user_folders(command: argparse._ActionsContainer) -> None:
+    command.add_argument(
+        "--workloads", action="append", default=[], metavar="DIR", help="folder with workloads of your own"
+    )
+    _framework_folders(command)
+
+
+def _framework_folders(command: argparse._ActionsContainer) -> None:
+    command.add_argument(
+        "--frameworks", action="append", default=[], metavar="DIR", help="folder with frameworks of your own"
     )
 
 
@@ -268,9 +281,7 @@ def _list(listing: argparse.ArgumentParser) -> None:
     listing.add_argument(
         "what", choices=("frameworks", "workloads", "presets", "studies", "data", "runs"), help="what to list"
     )
-    listing.add_argument(
-        "--workloads", action="append", default=[], metavar="DIR", help="folder with workloads of your own"
-    )
+    _user_folders(listing)
     listing.add_argument("--runs", metavar="DIR", help="folder that holds the runs")
     listing.add_argument("--json", action="store_true", help="print the list as JSON")
 
@@ -278,6 +289,7 @@ def _list(listing: argparse.ArgumentParser) -> None:
 def _new(new: argparse.ArgumentParser) -> None:
     new.add_argument("what", choices=("workload",), help="what to create")
     new.add_argument("name", metavar="NAME", help="name of the workload: lower-case letters, digits and '-'")
+    _framework_folders(new)
     new.add_argument("--into", default=".", metavar="DIR", help="parent folder (default: the current folder)")
     new.add_argument(
         "-f",
@@ -301,6 +313,11 @@ def _env(env: argparse.ArgumentParser) -> None:
 
 
 def _doctor(doctor: argparse.ArgumentParser) -> None:
+    doctor.add_argument("--adapter", metavar="NAME", help="check the adapter of this framework instead of the machine")
+    _user_folders(doctor)
+    doctor.add_argument(
+        "--env", action="append", default=[], metavar="NAME=PYTHON", help="interpreter of the framework"
+    )
     doctor.add_argument("--json", action="store_true", help="print the findings as JSON")
 
 

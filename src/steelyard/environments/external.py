@@ -6,6 +6,7 @@ import os
 from dataclasses import asdict
 from pathlib import Path
 
+from steelyard.catalog import frameworks
 from steelyard.environments.folders import environments_folder
 from steelyard.environments.interpreter import (
     OLDEST_PYTHON,
@@ -46,6 +47,8 @@ def external_environment(name: str, python: Path | str) -> Environment:
 
 def _import_name(framework: str) -> str:
     known = framework_names(locks := read_locks())
+    if framework not in known and framework in frameworks.all_frameworks():
+        return frameworks.framework(framework).module
     if framework not in known:
         raise UserError(f"There is no framework '{framework}'.{nearest(framework, known)}")
     return next(lock.import_name for lock in locks if lock.framework == framework)

@@ -39,6 +39,7 @@ def make(names: list[str], device: str, external: dict[str, str], screen: Screen
         found[name] = made.external_environment(name, Path(external[name]))
     scripted = [name for name in names if frameworks.framework(name.partition("@")[0]).scripted]
     found |= {name: _own_interpreter(name) for name in scripted}
+    found |= {name: without for name in names if name not in found and (without := _without_lock(name))}
     wanted = made.plan_environments([name for name in names if name not in found], ACCELERATORS[device])
 
     def report(event: made.Progress) -> None:
@@ -49,6 +50,17 @@ def make(names: list[str], device: str, external: dict[str, str], screen: Screen
         if isinstance(each, made.Failure):
             screen.say(each.sentence)
     return found
+
+
+def _without_lock(name: str) -> Failure | None:
+    """Return why there is no environment for a framework that has no lock file; None where it has one."""
+    framework = name.partition("@")[0]
+    if made.versions_of(framework):
+        return None
+    title = frameworks.framework(framework).title
+    return made.Failure(
+        name, f"{title} has no lock file. Name an interpreter that holds it with --env {name}=/path/to/python."
+    )
 
 
 def _own_interpreter(name: str) -> Environment:

@@ -11,6 +11,7 @@ import tomllib
 from steelyard.errors import UserError, nearest
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
 HEADER = re.compile(r"\s*\[+([^\]]+)\]")
@@ -49,6 +50,16 @@ def check_type(path: Path, key: str, value: Any, kinds: tuple[type, ...], meanin
     if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
         line = line_of(path, key, where)
         raise UserError(f"{path}, line {line}: '{key}' must be {meaning}, but it is {value!r}.")
+
+
+def check_one_of(path: Path, key: str, value: Any, values: Iterable[Any], where: str = "") -> None:
+    """Refuse a value of the table [where] that is not among those given."""
+    known = list(values)
+    if value not in known:
+        line = line_of(path, key, where)
+        raise UserError(
+            f"{path}, line {line}: '{key}' must be one of {', '.join(map(repr, known))}, but it is {value!r}."
+        )
 
 
 def build(path: Path, table: dict[str, Any], where: str, kind: Any) -> Any:

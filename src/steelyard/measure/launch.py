@@ -14,6 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from steelyard.catalog import frameworks
 from steelyard.catalog.frameworks import WORKER
 from steelyard.environments import clean_environ
 from steelyard.files import json_lines
@@ -48,16 +49,21 @@ class Guard:
 def launch(job: Job, python: Path, watch: Watch, guard: Guard, worker: Path = WORKER) -> Trial:
     """Run one job in a process group of its own; the returned Trial has `error` set when it did not finish."""
     folder = _empty(Path(job.folder))
-    job = replace(job, spawned_ns=time.perf_counter_ns(), worker_hash=worker_hash(worker))
+    adapter = frameworks.framework(job.case.framework).user_folder
+    code = worker_hash(worker, adapter)
+    job = replace(job, spawned_ns=time.perf_counter_ns(), worker_hash=code, adapter_folder=adapter)
     (folder / trials.JOB).write_text(json.dumps(asdict(job), indent=1), encoding="utf-8")
     verdict = _run(job, python, worker, watch, guard)
     trial = trials.read(folder)
     return trial if trial.done or trial.error else _record(trial, *verdict)
 
 
-def worker_hash(worker: Path = WORKER) -> str:
-    """Return a hash of the worker's source files. It is stored with each trial, as changed code can change measured times."""
-    digest = sha256()
+def worker_hash(worker: Path = WORKER, adapter_folder: str = "") -> str:
+    """Return a hash of every source file of the worker, and of a user's own adapter: all of them can move a measurement.
+
+    It is stored with each trial (16 hexadecimal digits).
+    """
+    digest = sha256(frameworks.files_hash(Path(adapter_folder)).encode() if adapter_folder else b"")
     for path in sorted(worker.rglob("*")):
         if path.suffix in (".py", ".toml"):
             digest.update(str(path.relative_to(worker)).encode() + b"\0" + path.read_bytes())

@@ -27,6 +27,7 @@ class Options:
     loader_workers: int = 0
     data: str = ""  # folder with data sets in their official layouts
     workload_folders: tuple[str, ...] = ()
+    framework_folders: tuple[str, ...] = ()
     external: dict[str, str] = field(default_factory=dict)  # environment name -> interpreter of the user's own
     seed: int = 1
     delta: float = 0.02

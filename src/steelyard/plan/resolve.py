@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 def plan(options: Options) -> RunPlan:
     """Resolve all names and combine workloads with environments, modes and knobs. UserError: an unknown name."""
+    frameworks.use(options.framework_folders)
     study = studies.study(options.study)
     protocol = protocols.protocol(options.protocol or study.protocol, options.rounds)
     known = workloads.find(tuple(Path(folder) for folder in options.workload_folders))
@@ -46,16 +47,28 @@ def plan(options: Options) -> RunPlan:
     folders = {workload.name: str(workload.folder) for workload, _ in chosen}
     hashes = {name: workloads.files_hash(Path(folder)) for name, folder in folders.items()}
     return RunPlan(
-        options, study, protocol, tuple(groups.values()), tuple(dict.fromkeys(skipped)), facts, folders, hashes
+        options, study, protocol, tuple(groups.values()), tuple(dict.fromkeys(skipped)), facts, folders, hashes,
+        _user_framework_hashes(),
     )  # fmt: skip
 
 
-def changed_workloads(plan: RunPlan) -> list[str]:
-    """Return the workloads of a stored plan whose files have changed since."""
+def changed_files(plan: RunPlan) -> list[str]:
+    """Return the workloads and the user's frameworks of a stored plan whose files have changed or are gone."""
     hashes = plan.workload_hashes
-    return [
+    changed = [
         name for name, folder in plan.workload_folders.items() if workloads.files_hash(Path(folder)) != hashes[name]
     ]
+    found = _user_framework_hashes()
+    return changed + [name for name, before in plan.framework_hashes.items() if found.get(name) != before]
+
+
+def _user_framework_hashes() -> dict[str, str]:
+    """Return the hashes of all frameworks of the user's own: one that is not in the run may be a reference."""
+    return {
+        name: frameworks.files_hash(known.folder)
+        for name, known in frameworks.all_frameworks().items()
+        if known.user_folder
+    }
 
 
 def threads_of(options: Options) -> int:
@@ -109,7 +122,7 @@ def _joined(environment: tuple[str, str]) -> str:
 
 
 def _facts(known: Framework) -> FrameworkFacts:
-    knobs = {name: knob["default"] for name, knob in known.knobs.items()}
+    knobs = {name: knob.default for name, knob in known.knobs.items()}
     return FrameworkFacts(known.title, known.default_mode, knobs, known.maintained, known.note)
 
 
@@ -150,7 +163,10 @@ def _obstacle(options: Options, workload: Workload, protocol: Protocol, preset: 
         which = "" if known.name in workload.unsupported else f" in {options.precision}"
         return f"{known.title} cannot run {workload.name}{which}: {obstacle}"
     if not workload.implemented_by(known.name):
-        return f"{known.title} has no implementation of {workload.name} (there is no {known.name}.py in its folder)."
+        own = f", no workloads/{workload.name}.py in {known.user_folder}" if known.user_folder else ""
+        return (
+            f"{known.title} has no implementation of {workload.name} (there is no {known.name}.py in its folder{own})."
+        )
     for requested in (options.device, options.precision):
         if requested in known.unsupported:
             return f"{known.title} cannot run with {requested}: {known.unsupported[requested]}"

@@ -107,6 +107,7 @@ class RunPlan:
     frameworks: dict[str, FrameworkFacts]
     workload_folders: dict[str, str]  # workload -> folder with its network.py and implementations
     workload_hashes: dict[str, str]  # workload -> hash of the files in that folder
+    framework_hashes: dict[str, str]  # framework of the user's own -> hash of the files in its folder
 
     @property
     def variants(self) -> list[Variant]:

@@ -6,7 +6,10 @@ An adapter raises `Refusal("unsupported", ...)` for what its framework cannot do
 from __future__ import annotations
 
 import importlib
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
+
+from steelyard_worker import frameworks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -28,7 +31,10 @@ class Trainer(Protocol):
     """
 
     def put(self, batch: Batch) -> Any:
-        """Place a canonical batch on the device, in the framework's own layout and index types."""
+        """Copy a canonical batch to the device, in the framework's own layout and index types.
+
+        A later change of the arrays must not change what was placed.
+        """
 
     def step(self, batch: Any) -> Any:
         """Do one optimizer step (forward in training mode, backward, update, statistics); return the loss as a handle."""
@@ -86,7 +92,13 @@ class Adapter(Protocol):
         """Return the peak device memory in bytes by the framework's own counter; None if it has none (CPU)."""
 
 
-def load(name: str, settings: Settings) -> Adapter:
-    """Import the adapter of a framework and construct it."""
-    adapter: Adapter = importlib.import_module(f"steelyard_worker.frameworks.{name}.adapter").Adapter(settings)
+def load(name: str, settings: Settings, folder: str = "") -> Adapter:
+    """Import the adapter of a framework and construct it.
+
+    `folder` is that of a framework of the user's own. It becomes the package `steelyard_worker.frameworks.<name>`, so its
+    files import each other in the same way as those of a built-in framework; built-in packages are found first.
+    """
+    if folder:
+        frameworks.__path__.append(str(Path(folder).parent))
+    adapter: Adapter = importlib.import_module(f"{frameworks.__name__}.{name}.adapter").Adapter(settings)
     return adapter

@@ -1,4 +1,4 @@
-"""`steelyard doctor`: check whether this machine is suitable for measurements."""
+"""`steelyard doctor`: check this machine, or the adapter of a framework."""
 
 from __future__ import annotations
 
@@ -6,17 +6,21 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from steelyard.cli.commands import selection
+from steelyard.errors import UserError
+from steelyard.plan.options import Options
+
 if TYPE_CHECKING:
     import argparse
+
+    from steelyard.measure.doctor import Finding
 
 MARKS = {"ok": "[green]ok  [/]", "warn": "[yellow]note[/]", "bad": "[red]bad [/]"}
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Print the findings; the exit code is 1 if something prevents measuring."""
-    from steelyard.measure.doctor import examine
-
-    findings = examine()
+    """Print the findings; the exit code is 1 if something is wrong."""
+    findings = _adapter(arguments) if arguments.adapter else _machine(arguments)
     if arguments.json:
         print(json.dumps([asdict(finding) for finding in findings], indent=1))
     else:
@@ -24,7 +28,27 @@ def execute(arguments: argparse.Namespace) -> int:
     return int(any(finding.state == "bad" for finding in findings))
 
 
-def _print(findings: list) -> None:  # type: ignore[type-arg]
+def _machine(arguments: argparse.Namespace) -> list[Finding]:
+    from steelyard.measure.doctor import examine
+
+    if arguments.frameworks or arguments.workloads or arguments.env:
+        raise UserError("--frameworks, --workloads and --env belong to --adapter NAME. Name the adapter to be checked.")
+    return examine()
+
+
+def _adapter(arguments: argparse.Namespace) -> list[Finding]:
+    from steelyard.console import PlainScreen
+    from steelyard.measure import adapter_checks
+
+    options = Options(
+        frameworks=(arguments.adapter,), workload_folders=selection.folders_of(arguments.workloads),
+        framework_folders=selection.folders_of(arguments.frameworks), external=selection.external_of(arguments.env),
+        synthetic=True, threads=1, protocol="fixed:1+1",
+    )  # fmt: skip
+    return adapter_checks.examine(options, PlainScreen())
+
+
+def _print(findings: list[Finding]) -> None:
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table

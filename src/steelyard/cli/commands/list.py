@@ -27,6 +27,7 @@ def execute(arguments: argparse.Namespace) -> int:
         "frameworks": _frameworks, "workloads": _workloads, "presets": _presets, "studies": _studies, "data": _data,
         "runs": _runs,
     }  # fmt: skip
+    frameworks.use(selection.folders_of(arguments.frameworks))
     rows = lists[arguments.what](arguments)
     if arguments.json:
         print(json.dumps(rows, indent=1, default=str))

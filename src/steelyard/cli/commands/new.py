@@ -6,7 +6,8 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from steelyard.catalog import scaffold
+from steelyard.catalog import frameworks, scaffold
+from steelyard.cli.commands import selection
 
 if TYPE_CHECKING:
     import argparse
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Write the folder and print the next commands."""
+    frameworks.use(selection.folders_of(arguments.frameworks))
     implementations = list(dict.fromkeys(arguments.framework)) or list(scaffold.default_frameworks())
     folder = scaffold.write(arguments.name, Path(arguments.into).expanduser().absolute(), implementations)
     where = shlex.quote(str(folder.parent))

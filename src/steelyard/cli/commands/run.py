@@ -7,6 +7,7 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from steelyard.catalog import frameworks
 from steelyard.cli.arguments import parser
 from steelyard.cli.commands import selection
 from steelyard.errors import UserError
@@ -83,6 +84,7 @@ def _resumed(arguments: argparse.Namespace, root: Path) -> tuple[Path, RunPlan]:
     _check_nothing_else(arguments)
     folder = record.find(root, arguments.resume)
     known = record.read(folder)
+    frameworks.use(known.plan.options.framework_folders)
     _check_same(folder, known)
     options = known.plan.options
     minutes = options.minutes if arguments.minutes is None else arguments.minutes
@@ -114,7 +116,7 @@ def _check_same(folder: Path, known: RunRecord) -> None:
         raise UserError(
             f"Run {folder.name} was started with different measuring code, so it cannot be continued. Start a new run."
         )
-    if changed := resolve.changed_workloads(known.plan):
+    if changed := resolve.changed_files(known.plan):
         raise UserError(
             f"The files of {', '.join(changed)} have changed since run {folder.name} was started, so it cannot be "
             "continued. Start a new run."

@@ -31,9 +31,14 @@ def options_of(arguments: argparse.Namespace, **more: Any) -> Options:
         threads=_threads(arguments.threads), deterministic=arguments.deterministic,
         data=str(Path(arguments.data).expanduser().absolute()) if arguments.data else "",
         batch=_batch(arguments.batch), synthetic=arguments.synthetic,
-        workload_folders=tuple(str(Path(folder).expanduser().absolute()) for folder in arguments.workloads),
-        external=_external(arguments.env), seed=arguments.seed, silence_s=arguments.silence, **more,
+        workload_folders=folders_of(arguments.workloads), framework_folders=folders_of(arguments.frameworks),
+        external=external_of(arguments.env), seed=arguments.seed, silence_s=arguments.silence, **more,
     )  # fmt: skip
+
+
+def folders_of(texts: list[str]) -> tuple[str, ...]:
+    """Return absolute paths of the folders named on the command line."""
+    return tuple(str(Path(text).expanduser().absolute()) for text in texts)
 
 
 def runs_of(arguments: argparse.Namespace) -> Path:
@@ -106,7 +111,8 @@ def _batch(number: int | None) -> int:
     return number or 0
 
 
-def _external(texts: list[str]) -> dict[str, str]:
+def external_of(texts: list[str]) -> dict[str, str]:
+    """Read `NAME=PYTHON` texts; returns {environment name: absolute path of the interpreter}."""
     found = {}
     for text in texts:
         name, equals, python = text.partition("=")

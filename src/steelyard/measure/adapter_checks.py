@@ -1,0 +1,145 @@
+"""Does an adapter keep its contract? Processes of its framework check it; their events become findings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from steelyard.catalog import frameworks, workloads
+from steelyard.environments import setup
+from steelyard.errors import UserError
+from steelyard.inputs import case_inputs
+from steelyard.measure import jobs, launch
+from steelyard.measure.doctor import Finding
+from steelyard.plan import resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from steelyard.catalog.frameworks import Framework
+    from steelyard.console import Screen
+    from steelyard.plan.options import Options
+    from steelyard_worker.case import Settings
+    from steelyard_worker.protocol import Job
+
+UNKNOWN = "no-such-value"
+SILENCE_S = 600.0
+
+
+@dataclass(frozen=True)
+class Process:
+    """One process to start. `title` names it in findings; `kind` is that of its job; `refused`: it must not succeed."""
+
+    title: str
+    kind: str
+    settings: Settings
+    refused: bool = False
+
+
+def examine(options: Options, screen: Screen) -> list[Finding]:
+    """Return a finding for every check of the one framework in `options`, on the smallest workload that it implements.
+
+    Raises UserError where the framework is unknown, implements no workload, or has no environment.
+    """
+    frameworks.use(options.framework_folders)
+    (name,) = options.frameworks
+    known = frameworks.framework(name)
+    plan = resolve.plan(replace(options, workloads=(_smallest(known, options),)))
+    environments, _ = setup.environments(plan, screen)
+    screen.stage("Checks")
+    (inputs,) = case_inputs.prepare(plan, lambda _: None).values()
+    (variant,) = plan.variants
+    with TemporaryDirectory() as folder:
+        job = jobs.certifying(plan, variant, inputs, Path(folder))
+        python = environments[variant.case.environment].python
+        findings: list[Finding] = []
+        for number, process in enumerate(_processes(known, variant.case.settings)):
+            screen.progress(process.title, number, 0)
+            findings += _findings(process, _events(job, process, Path(folder) / str(number), python))
+    if "float64" not in known.precisions:
+        reason = known.unsupported.get("float64", "it is not listed under [precisions].")
+        findings.append(Finding("float64", "ok", f"Declared as absent: {reason}"))
+    return findings
+
+
+def _smallest(known: Framework, options: Options) -> str:
+    """Return the workload and preset with the fewest parameters that the framework implements."""
+    found = workloads.find(tuple(map(Path, options.workload_folders)))
+    counts = {
+        f"{name}:{preset.name}": workload.network(preset).trainable_count
+        for name, workload in found.items()
+        if workload.implemented_by(known.name) and not workload.obstacle(known.name, options.precision)
+        for preset in workload.presets.values()
+    }
+    if not counts:
+        raise UserError(
+            f"{known.title} implements no workload, so its adapter cannot be checked. Write {known.name}.py in a workload's "
+            f"folder (--workloads DIR), or workloads/NAME.py in {known.folder}."
+        )
+    return min(counts, key=lambda name: counts[name])
+
+
+def _processes(known: Framework, settings: Settings) -> Iterator[Process]:
+    """Yield the processes that check everything that `framework.toml` declares."""
+    for mode in known.modes:
+        yield Process(f"mode {mode}", "contract", replace(settings, mode=mode))
+    yield Process("deterministic", "contract", replace(settings, deterministic=True))
+    for precision in known.precisions:
+        if precision != settings.precision:
+            yield Process(precision, "contract", replace(settings, precision=precision))
+    for name, knob in known.knobs.items():
+        for value in knob.values or _other_values(knob.default):
+            yield Process(f"{name} = {value}", "settings", replace(settings, knobs={**settings.knobs, name: value}))
+        if isinstance(knob.default, str) and knob.values:
+            changed = replace(settings, knobs={**settings.knobs, name: UNKNOWN})
+            yield Process(f"{name} = {UNKNOWN}", "settings", changed, refused=True)
+    yield Process(f"mode {UNKNOWN}", "settings", replace(settings, mode=UNKNOWN), refused=True)
+
+
+def _other_values(default: Any) -> tuple[Any, ...]:
+    """Return a value beside the default for a knob without a list of values."""
+    return (default + 1,) if isinstance(default, (int, float)) and not isinstance(default, bool) else ()
+
+
+def _events(job: Job, process: Process, folder: Path, python: Path) -> list[dict[str, Any]]:
+    """Run one process; returns its events, with the launcher's error if there is one."""
+    events: list[dict[str, Any]] = []
+    case = replace(job.case, settings=process.settings)
+    wanted = replace(job, kind=process.kind, case=case, folder=str(folder))
+    trial = launch.launch(wanted, python, events.append, launch.Guard(SILENCE_S))
+    if trial.error and not any(event["event"] == "error" for event in events):
+        events.append({"event": "error", "kind": trial.error[0], "message": trial.error[1]})
+    return events
+
+
+def _findings(process: Process, events: list[dict[str, Any]]) -> list[Finding]:
+    errors = [event for event in events if event["event"] == "error"]
+    if process.refused:
+        return [_refused(process, errors)]
+    if errors:
+        # A value of a knob may need a device or a processor that this machine lacks; a mode must work wherever it is listed.
+        excused = process.kind == "settings" and errors[0]["kind"] == "unsupported"
+        return [Finding(process.title, "warn" if excused else "bad", _sentence(errors[0]["message"]))]
+    read_back = Finding(f"{process.title}: settings", "ok", "Read back as requested.")
+    return [read_back, *(_checked(process, each) for each in events if each["event"] == "check")]
+
+
+def _checked(process: Process, event: dict[str, Any]) -> Finding:
+    title = f"{process.title}: {event['name']}"
+    return (
+        Finding(title, "ok", "As required.") if event["passed"] else Finding(title, "bad", _sentence(event["message"]))
+    )
+
+
+def _refused(process: Process, errors: list[dict[str, Any]]) -> Finding:
+    if errors:
+        return Finding(process.title, "ok", "It does not exist, and it is not accepted.")
+    return Finding(
+        process.title, "bad", "It does not exist, but applied() reports it: the request is returned, not read back."
+    )
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith(".") else f"{text}."

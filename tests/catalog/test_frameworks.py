@@ -1,0 +1,127 @@
+"""A framework.toml that is wrong is refused with its file, its line and its key."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from steelyard.catalog import frameworks
+from steelyard.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+RIGHT = """\
+title = "Mine"
+import = "numpy"
+distribution = "numpy"
+default_mode = "plain"
+reference = 4
+maintained = true
+
+[modes]
+plain = "As it is"
+
+[devices]
+cpu = ""
+
+[precisions]
+float32 = ""
+float64 = ""
+
+[unsupported]
+cuda = "NumPy computes on the CPU."
+
+[knobs.order]
+default = "rows"
+values = ["rows", "columns"]
+help = "Order of the loops"
+
+[optimizers.adam]
+form = "canonical"
+correction = "float64"
+"""
+
+
+@pytest.fixture(autouse=True)
+def built_in_only() -> Iterator[None]:
+    """Forget the folders of a test."""
+    yield
+    frameworks.use(())
+
+
+def written(root: Path, text: str = RIGHT, name: str = "mine") -> Path:
+    """Write one framework.toml below `root` and return `root`."""
+    (root / name).mkdir(parents=True)
+    (root / name / "framework.toml").write_text(text)
+    return root
+
+
+def test_the_file_that_the_mistakes_are_made_in_is_right(tmp_path: Path) -> None:
+    frameworks.use([written(tmp_path)])
+    found = frameworks.framework("mine")
+    assert (found.module, found.reference, found.knobs["order"].values) == ("numpy", 4, ("rows", "columns"))
+    assert found.user_folder == str(tmp_path / "mine")
+    assert frameworks.framework("fake").user_folder == ""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "sentence"),
+    [
+        ("maintained", "maintaned", 6, "the file has an unknown key 'maintaned'. Did you mean 'maintained'?"),
+        ("maintained = true", "maintained = 'no'", 6, "'maintained' must be true or false, but it is 'no'."),
+        ("reference = 4", "reference = true", 5, "'reference' must be a whole number, but it is True."),
+        ('title = "Mine"\n', "", 1, "the file lacks the key 'title'. Add it."),
+        ('"plain"', '"plian"', 4, "'default_mode' must be one of 'plain', but it is 'plian'."),
+        ('plain = "As it is"', "plain = 1", 9, "'plain' must be a text, but it is 1."),
+        ('float64 = ""\n', "", 5, "a 'reference' needs float64, but [precisions] does not list it."),
+        ("[unsupported]", "[unsuported]", 18, "the file has an unknown key 'unsuported'. Did you mean 'unsupported'?"),
+        ('"rows"\n', '"row"\n', 22, "'default' must be one of 'rows', 'columns', but it is 'row'."),
+        ('"columns"]', "2]", 23, "'values' must be of the type of 'default', but one is 2."),
+        ("values = [", "value = [", 23, "[knobs.order] has an unknown key 'value'. Did you mean 'values'?"),
+        ('help = "Order of the loops"', "help = []", 24, "'help' must be a text, but it is []."),
+        ('"canonical"', '"other"', 27, "'form' must be one of 'canonical', 'epsilon-hat', but it is 'other'."),
+        ('correction = "float64"', "", 26, "[optimizers.adam] lacks the key 'correction'. Add it."),
+    ],
+)
+def test_a_mistake_is_refused_with_file_line_and_key(
+    old: str, new: str, line: int, sentence: str, tmp_path: Path
+) -> None:
+    assert old in RIGHT
+    root = written(tmp_path, RIGHT.replace(old, new, 1))
+    where = re.escape(f"{tmp_path / 'mine' / 'framework.toml'}, line {line}: ")
+    with pytest.raises(UserError, match=where + re.escape(sentence)):
+        frameworks.use([root])
+    assert "mine" not in frameworks.all_frameworks(), "a refused folder is not used"
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [("fake", "a framework named 'fake' is built in already"), ("my-own", "'my-own' cannot name a framework")],
+)
+def test_a_name_that_is_taken_or_no_identifier_is_refused(name: str, sentence: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=re.escape(sentence)):
+        frameworks.use([written(tmp_path, name=name)])
+
+
+def test_two_folders_with_the_same_name_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="'mine' is in another folder already"):
+        frameworks.use([written(tmp_path / "a"), written(tmp_path / "b")])
+
+
+def test_a_folder_without_a_framework_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"holds no framework: there is no framework\.toml"):
+        frameworks.use([tmp_path])
+    with pytest.raises(UserError, match="is not a folder"):
+        frameworks.use([tmp_path / "absent"])
+
+
+def test_a_change_of_any_source_file_changes_the_hash_of_a_folder(tmp_path: Path) -> None:
+    root = written(tmp_path)
+    before = frameworks.files_hash(root / "mine")
+    (root / "mine" / "workloads").mkdir()
+    (root / "mine" / "workloads" / "line.py").write_text("x = 1\n")
+    assert frameworks.files_hash(root / "mine") != before

@@ -1,0 +1,195 @@
+"""The checks of an adapter's contract: the example of the documentation passes all of them, and each planted fault fails one."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from steelyard_worker import contract, network
+from steelyard_worker.case import Case, Optimizer, Settings
+from steelyard_worker.protocol import Data, Job
+
+ROOT = Path(__file__).resolve().parents[2]
+LINE = ROOT / "tests" / "workloads" / "line"
+PAGE = (ROOT / "docs" / "adding-a-framework.md").read_text(encoding="utf-8")
+CODE = {name: re.search(rf"^`{name}`:\n\n```python\n(.*?)^```$", PAGE, re.M | re.S)[1]  # type: ignore[index]
+        for name in ("adapter.py", "workloads/line.py")}  # fmt: skip
+SIZES = {"features": 8, "classes": 3, "batch": 16}
+
+# An adapter that computes in a background thread: `step` returns at once, and reading a result waits.
+BACKGROUND = """
+
+import queue, threading, time
+
+
+class Background(Trainer):
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self._queue = queue.Queue()
+        threading.Thread(target=self._work, daemon=True).start()
+
+    def _work(self):
+        while True:
+            batch, handle = self._queue.get()
+            time.sleep(0.002)
+            handle.append(super().step(batch))
+            self._queue.task_done()
+
+    def step(self, batch):
+        self._queue.put((batch, handle := []))
+        return handle
+
+    def synchronise(self):
+        WAIT
+
+    def losses(self, handles):
+        self._queue.join()
+        return super().losses([handle[0] for handle in handles])
+
+    def state(self):
+        self._queue.join()
+        return super().state()
+"""
+
+
+def module(text: str) -> ModuleType:
+    """Return a module with the given source."""
+    made = ModuleType("planted")
+    exec(compile(text, "planted", "exec"), made.__dict__)  # the page's own code, with a planted fault
+    return made
+
+
+def subject(adapter: str, implementation: str, settings: Settings) -> contract.Subject:
+    """Return what the checks work on: the workload `line` in the given adapter."""
+    described = network.describe(LINE, SIZES)
+    generator = np.random.Generator(np.random.PCG64(7))
+    weights = {p.name: generator.standard_normal(p.shape).astype(np.float32) for p in described.parameters}
+    batch = {
+        "point": generator.standard_normal((16, 8)).astype(np.float32),
+        "label": generator.integers(0, 3, 16, np.int32),
+    }
+    case = Case("line", "small", SIZES, "", {}, Optimizer("sgd", 0.1, momentum=0.9), "planted", settings)
+    job = Job("contract", case, str(LINE), "", Data(""), "")
+    driver, formulas = module(adapter).Adapter(settings), module(implementation)
+
+    def build(optimizer: Optimizer) -> Any:
+        return driver.trainer(formulas, SIZES, described, weights, optimizer)
+
+    return contract.Subject(job, described, driver, build, weights, batch)
+
+
+def failure(name: str, adapter: str = CODE["adapter.py"], line: str = CODE["workloads/line.py"], **more: Any) -> str:
+    """Run one check; returns what it found, empty where it passed."""
+    found = subject(adapter, line, Settings("eager", **more))
+    try:
+        contract._checks(found)[name](found)
+    except contract.Failed as failed:
+        return str(failed)
+    return ""
+
+
+NAMES = (
+    "weights", "outputs", "gradients", "update", "put copies", "synchronise waits", "pipeline", "refusals",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+@pytest.mark.parametrize("name", NAMES)
+def test_the_example_of_the_documentation_passes_every_check(name: str, precision: str) -> None:
+    assert failure(name, precision=precision) == ""
+
+
+def test_every_check_is_seen_to_fail_here() -> None:
+    every = contract._checks(
+        subject(CODE["adapter.py"], CODE["workloads/line.py"], Settings("eager", deterministic=True))
+    )
+    assert {name for name, *_ in FAULTS} | {"synchronise waits", "determinism"} == every.keys()
+    assert failure("determinism", deterministic=True) == ""
+
+
+FAULTS = [
+    (
+        "weights",
+        "np.array(weights[p.name], dtype, order=order)",
+        "np.array(weights[p.name], np.float16).astype(dtype)",
+        "other values",
+    ),
+    ("weights", 'np.array(weight, order="C") for', "np.array(weight, np.float64) for", "must be float32"),
+    ("weights", "in self._weights.items()}", "in self._weights.items() if name[-1] != 's'}", "lacks head.bias"),
+    (
+        "outputs",
+        "return self._implementation.forward(self._weights, batch)",
+        "return {'logits': np.ones(3)}",
+        "must be float32",
+    ),
+    (
+        "gradients",
+        "return outputs, float(loss), gradients",
+        "return outputs, loss, gradients",
+        "must be a finite float",
+    ),
+    ("gradients", "return outputs, float(loss), gradients", "return outputs, float(loss), {}", "lacks head.bias"),
+    ("update", "self._weights[name] -=", "self._unused =", "No trainable tensor changes"),
+    ("update", "np.array(handles, np.float32)", "np.array(handles)", "must be float32"),
+    (
+        "put copies",
+        'np.array(array, self._dtype if array.dtype.kind == "f" else None)',
+        "np.asarray(array)",
+        "put() must copy",
+    ),
+    ("pipeline", "source.batch(step)", "source.batch(step ^ 1)", "Batch 0 of the pipeline"),
+    ("pipeline", "while True", "while step < 3", "ends after 3 batches"),
+    ("refusals", 'optimizer.name != "sgd" or', "", "trainer() accepts it"),
+    ("refusals", 'raise Refusal("unsupported", "Plain', 'raise Refusal("cannot", "Plain', "unknown kind 'cannot'"),
+    ("refusals", 'raise Refusal("unsupported", "Plain', 'raise KeyError("Plain', "not KeyError"),
+]
+
+
+@pytest.mark.parametrize(("name", "old", "new", "words"), FAULTS)
+def test_a_planted_fault_fails_its_check(name: str, old: str, new: str, words: str) -> None:
+    assert old in CODE["adapter.py"]
+    assert words in failure(name, CODE["adapter.py"].replace(old, new))
+
+
+def test_float64_that_is_computed_in_float32_is_found() -> None:
+    old = "return self._implementation.forward(self._weights, batch)"
+    new = "return {'logits': self._implementation.forward(self._weights, batch)['logits'].astype('f4').astype('f8')}"
+    planted = CODE["adapter.py"].replace(old, new)
+    assert failure("outputs", planted, precision="float64") == "Outputs in float64 have only the accuracy of float32."
+
+
+def test_equal_runs_that_differ_are_found() -> None:
+    planted = CODE["adapter.py"].replace(
+        "velocity += gradient", "velocity += gradient * (1 + 1e-6 * np.random.standard_normal())"
+    )
+    assert "Two equal runs" in failure("determinism", planted, deterministic=True)
+
+
+@pytest.mark.parametrize(
+    ("wait", "words"), [("pass", "returns before the steps have finished"), ("self._queue.join()", "")]
+)
+def test_a_synchronise_that_does_not_wait_is_found(wait: str, words: str) -> None:
+    planted = CODE["adapter.py"].replace("return Trainer(", "return Background(") + BACKGROUND.replace("WAIT", wait)
+    found = failure("synchronise waits", planted)
+    assert words in found
+    assert bool(found) == bool(words)
+
+
+def test_an_exception_of_an_adapter_fails_its_check_and_the_others_run() -> None:
+    class Events(list):  # type: ignore[type-arg]
+        def write(self, event: str, **values: Any) -> None:
+            self.append(values)
+
+    planted = CODE["adapter.py"].replace("def state(self):", "def state(self):\n        raise OSError('gone')")
+    found, events = subject(planted, CODE["workloads/line.py"], Settings("eager")), Events()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(contract.batches, "synthetic_batch", lambda _: found.batch)
+        contract.check(found.job, found.network, found.adapter, found.weights, found.build, events)  # type: ignore[arg-type]
+    by_name = {each["name"]: each for each in events}
+    assert by_name["weights"] == {"name": "weights", "passed": False, "message": "OSError: gone"}
+    assert by_name["gradients"]["passed"]
