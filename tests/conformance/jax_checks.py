@@ -37,7 +37,7 @@ def draw(*shape):
 
 
 def adapter_of(mode="jit", knobs=None, **settings):
-    """Return an adapter, its knobs at their defaults where none are given."""
+    """Return an adapter; `knobs` replaces the defaults."""
     defaults = {name: knob["default"] for name, knob in FRAMEWORK["knobs"].items()}
     return Adapter(Settings(mode=mode, knobs=defaults | (knobs or {}), **settings))
 
@@ -76,14 +76,14 @@ def rule(name, **constants):
 
 
 def check_settings_are_read_back_from_jax():
-    """First of all checks: XLA reads its environment once in a process."""
-    asked = {"convolution": "matmul", "recurrence": "hoisted", "unroll": 2}
-    found = adapter_of(threads=3, deterministic=True, knobs=asked).applied()
+    """Must be the first check, because XLA reads its environment variables once per process."""
+    requested = {"convolution": "matmul", "recurrence": "hoisted", "unroll": 2}
+    found = adapter_of(threads=3, deterministic=True, knobs=requested).applied()
     expected = {"mode": "jit", "device": "cpu", "threads": 3, "precision": "float32", "deterministic": True}
-    assert {**found, **expected, **asked} == found, found
+    assert {**found, **expected, **requested} == found, found
 
 
-def check_every_formulation_is_told_apart():
+def check_every_formulation_is_recognised():
     for formulation in ("auto", "xla", "matmul"):
         applied = adapter_of(knobs={"convolution": formulation}).applied()
         assert applied["convolution"] == formulation, applied
@@ -93,7 +93,7 @@ def check_every_formulation_is_told_apart():
         assert {**applied, **knobs, "mode": "no-jit"} == applied, applied
 
 
-def check_both_flavours_give_the_golden_trajectories():
+def check_both_implementations_give_the_golden_trajectories():
     decayed = {"weight_decay": 0.1, "decay": ("p",)}
     golden = [
         (rule("sgd", momentum=0.9), (0.95, 0.925, 0.8725)),
@@ -122,7 +122,7 @@ def check_optax_corrects_the_bias_in_float32():
     assert abs(native - single) < 1e-7 < 5e-7 < abs(native - double), (native, single, double)
 
 
-def check_layouts_return_bit_exact():
+def check_layout_round_trips_are_bit_exact():
     for kind, shape in {"conv": (5, 4, 3, 2), "dense": (3, 2), "lstm_w_ih": (8, 3), "lstm_b": (8,)}.items():
         canonical = draw(*shape).astype("f4")
         native = layouts.to_native(kind, canonical, "float32")
@@ -131,7 +131,7 @@ def check_layouts_return_bit_exact():
 
 
 def check_the_formulations_of_convolution_agree():
-    """Images on both sides of where XLA turns slow, and a projected shortcut: value and both gradients, in float64."""
+    """Image sizes below and above XLA's slow case, and a projected shortcut: value and both gradients, in float64."""
     jax.config.update("jax_enable_x64", True)
     for image, size, stride in ((8, 1, 2), (8, 3, 2), (4, 3, 2), (3, 3, 1), (2, 3, 1), (1, 3, 1)):
         x, kernel = jnp.array(draw(2, image, image, 3)), jnp.array(draw(size, size, 3, 4))
@@ -148,8 +148,8 @@ def check_the_formulations_of_convolution_agree():
                 np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-12)
 
 
-def check_the_pool_gives_a_tie_to_its_first_maximum():
-    """The same gradient as `lax.reduce_window`, on images full of ties, with and without overlap and padding."""
+def check_the_pool_sends_the_gradient_of_a_tie_to_its_first_maximum():
+    """The same gradient as `lax.reduce_window`, on images with many ties, with and without overlap and padding."""
     x = jnp.array(np.random.default_rng(1).integers(-2, 2, (2, 9, 9, 3)).astype("f4"))
     for window, stride, padding in ((2, 2, 0), (3, 2, 1)):
 
@@ -165,8 +165,8 @@ def check_the_pool_gives_a_tie_to_its_first_maximum():
         np.testing.assert_allclose(pull(seed)[0], back(seed)[0], rtol=1e-6)
 
 
-def check_pools_round_up_and_count_their_padding():
-    """Against XLA's own window reductions: extents on both sides of a ceil, the average with its own gradient."""
+def check_pools_round_up_and_include_their_padding():
+    """Compared with XLA's own window reductions: extents that round up and that do not, the average with its own gradient."""
     x = jnp.array(draw(2, 7, 7, 3), jnp.float32)
     for extent, window, stride, after in ((6, 3, 2, 1), (7, 3, 2, 0), (5, 2, 2, 1), (6, 2, 2, 0)):
         edges = ((0, 0), (0, after), (0, after), (0, 0))
@@ -216,7 +216,7 @@ def check_the_formulations_of_recurrence_agree():
     assert not np.allclose(forward[0], results[0][0]), "The direction makes no difference."
 
 
-def check_running_variance_is_unbiased_and_moves_in_training_alone():
+def check_running_variance_is_unbiased_and_changes_only_in_training():
     """P-03, P-04."""
     tensors = {"bn.gamma": jnp.ones(2), "bn.beta": jnp.zeros(2), "bn.running_mean": jnp.zeros(2)}
     tensors["bn.running_var"] = jnp.ones(2)
@@ -231,8 +231,8 @@ def check_running_variance_is_unbiased_and_moves_in_training_alone():
     assert not inference.statistics
 
 
-def check_repeated_words_add_up_and_absent_ones_keep_moving():
-    """P-29, in float64: central differences for a word that occurs twice in every review; momentum moves it later."""
+def check_gradients_of_repeated_words_add_up_and_momentum_moves_absent_ones():
+    """P-29, in float64: central differences for a word that occurs twice in every review; momentum updates it in later steps."""
     _, made, batch = trainer(precision="float64")
     batch["tokens"][:, 1] = batch["tokens"][:, 4] = 7
     placed = made.put(batch)
@@ -250,7 +250,7 @@ def check_repeated_words_add_up_and_absent_ones_keep_moving():
     np.testing.assert_allclose(moved, -0.1 * 0.9 * gradients["embedding.weight"][7], rtol=1e-9)
 
 
-def check_a_frozen_embedding_stays_and_has_no_gradient():
+def check_a_frozen_embedding_is_unchanged_and_has_no_gradient():
     _, made, batch = trainer(sizes={**WORDS, "train_embedding": False})
     before = made.state()["embedding.weight"]
     made.step(made.put(batch))
@@ -290,7 +290,7 @@ def check_nothing_is_compiled_after_the_first_steps():
         assert adapter.compilations() == first > 0, (mode, first, adapter.compilations())
 
 
-def check_equal_runs_are_equal_bit_by_bit():
+def check_repeated_runs_are_bit_identical():
     runs = []
     for _ in range(2):
         _, made, batch = trainer("resnet18", IMAGES, deterministic=True)
@@ -310,14 +310,14 @@ def check_the_pipeline_keeps_the_order_of_the_run():
         feed.close()
 
 
-def check_ctc_agrees_with_counting_all_paths():
+def check_ctc_agrees_with_the_enumeration_of_all_paths():
     loss = network.load(WORKLOADS / "deepspeech2", "jax").loss
     found = jax.jit(jax.value_and_grad(lambda logits, batch: loss({"logits": logits}, batch)))
     network.load(HERE, "ctc_golden").compare(found)
 
 
 def check_settings_without_effect_are_reported():
-    """A configuration that JAX does not take, and formulations that do not do what their names say."""
+    """A configuration that JAX does not apply, and formulations that are replaced by others."""
     before = jax.config.jax_disable_jit, jax.config.jax_enable_x64
     jax.config.update("jax_disable_jit", False)
     jax.config.update("jax_enable_x64", False)
