@@ -1,6 +1,6 @@
 """How often the sequential rule is wrong, how soon it finds a true difference, and how long a decision takes.
 
-Run as `python -m benchmarks.decisions [--noise FILE]`; FILE holds a JSON list of recorded A/A log ratios.
+Run as `python -m benchmarks.decisions [--noise FILE]`; FILE contains a JSON list of recorded A/A log ratios.
 """
 
 import argparse

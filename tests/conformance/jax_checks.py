@@ -55,8 +55,8 @@ def trainer(workload="lstm-imdb", sizes=WORDS, optimizer=None, **settings):
         for i in described.inputs
     }
     rule = optimizer or Optimizer("sgd", 0.1, momentum=0.9)
-    made = adapter.trainer(network.load(WORKLOADS / workload, "jax"), sizes, described, weights, rule)
-    return adapter, made, batch
+    built = adapter.trainer(network.load(WORKLOADS / workload, "jax"), sizes, described, weights, rule)
+    return adapter, built, batch
 
 
 def trajectory(spec):
@@ -233,78 +233,78 @@ def check_running_variance_is_unbiased_and_changes_only_in_training():
 
 def check_gradients_of_repeated_words_add_up_and_momentum_moves_absent_ones():
     """P-29, in float64: central differences for a word that occurs twice in every review; momentum updates it in later steps."""
-    _, made, batch = trainer(precision="float64")
+    _, built, batch = trainer(precision="float64")
     batch["tokens"][:, 1] = batch["tokens"][:, 4] = 7
-    placed = made.put(batch)
-    _, _, gradients = made.gradients(placed)
-    trained, fixed, _ = made.carry
+    placed = built.put(batch)
+    _, _, gradients = built.gradients(placed)
+    trained, fixed, _ = built.carry
     table, losses = trained["embedding.weight"], []
     for shift in (1e-5, -1e-5):
         shifted = {**trained, "embedding.weight": table.at[7, 2].add(shift)}
-        losses.append(float(made._objective(shifted, fixed, placed)[0]))
+        losses.append(float(built._objective(shifted, fixed, placed)[0]))
     np.testing.assert_allclose(gradients["embedding.weight"][7, 2], (losses[0] - losses[1]) / 2e-5, rtol=1e-6)
-    made.step(placed)
-    before = made.state()["embedding.weight"]
-    made.step(made.put({**batch, "tokens": np.where(batch["tokens"] == 7, 8, batch["tokens"])}))
-    moved = made.state()["embedding.weight"][7] - before[7]
+    built.step(placed)
+    before = built.state()["embedding.weight"]
+    built.step(built.put({**batch, "tokens": np.where(batch["tokens"] == 7, 8, batch["tokens"])}))
+    moved = built.state()["embedding.weight"][7] - before[7]
     np.testing.assert_allclose(moved, -0.1 * 0.9 * gradients["embedding.weight"][7], rtol=1e-9)
 
 
 def check_a_frozen_embedding_is_unchanged_and_has_no_gradient():
-    _, made, batch = trainer(sizes={**WORDS, "train_embedding": False})
-    before = made.state()["embedding.weight"]
-    made.step(made.put(batch))
-    assert np.array_equal(made.state()["embedding.weight"], before)
-    assert "embedding.weight" not in made.gradients(made.put(batch))[2]
+    _, built, batch = trainer(sizes={**WORDS, "train_embedding": False})
+    before = built.state()["embedding.weight"]
+    built.step(built.put(batch))
+    assert np.array_equal(built.state()["embedding.weight"], before)
+    assert "embedding.weight" not in built.gradients(built.put(batch))[2]
 
 
 def check_synchronise_waits_for_every_buffer():
     """A step returns before its work is done; after `synchronise` every buffer is ready."""
-    _, made, batch = trainer("resnet18", {**IMAGES, "width": 32, "batch": 16})
-    placed, early = made.put(batch), 0
+    _, built, batch = trainer("resnet18", {**IMAGES, "width": 32, "batch": 16})
+    placed, early = built.put(batch), 0
     for _ in range(5):
-        made.step(placed)
-        early += not made.loss.is_ready()
-        made.synchronise()
-        assert all(leaf.is_ready() for leaf in jax.tree.leaves((made.carry, made.loss)))
+        built.step(placed)
+        early += not built.loss.is_ready()
+        built.synchronise()
+        assert all(leaf.is_ready() for leaf in jax.tree.leaves((built.carry, built.loss)))
     assert early, "Every step had finished when its call returned: JAX is no longer asynchronous here."
 
 
 def check_a_step_donates_its_buffers_and_keeps_the_batch():
-    _, made, batch = trainer()
-    placed, before = made.put(batch), made.carry
-    made.step(placed)
+    _, built, batch = trainer()
+    placed, before = built.put(batch), built.carry
+    built.step(placed)
     assert all(leaf.is_deleted() for leaf in jax.tree.leaves(before))
     assert not any(leaf.is_deleted() for leaf in placed.values())
 
 
 def check_nothing_is_compiled_after_the_first_steps():
     for mode in ("jit", "no-jit"):
-        adapter, made, batch = trainer(mode=mode)
-        placed = made.put(batch)
-        assert np.isfinite(made.losses([made.step(placed) for _ in range(2)])).all()
+        adapter, built, batch = trainer(mode=mode)
+        placed = built.put(batch)
+        assert np.isfinite(built.losses([built.step(placed) for _ in range(2)])).all()
         first = adapter.compilations()
-        handles = [made.step(placed) for _ in range(3)]
-        made.synchronise()
-        made.losses(handles)
+        handles = [built.step(placed) for _ in range(3)]
+        built.synchronise()
+        built.losses(handles)
         assert adapter.compilations() == first > 0, (mode, first, adapter.compilations())
 
 
 def check_repeated_runs_are_bit_identical():
     runs = []
     for _ in range(2):
-        _, made, batch = trainer("resnet18", IMAGES, deterministic=True)
-        placed = made.put(batch)
-        runs.append(made.losses([made.step(placed) for _ in range(5)]))
+        _, built, batch = trainer("resnet18", IMAGES, deterministic=True)
+        placed = built.put(batch)
+        runs.append(built.losses([built.step(placed) for _ in range(5)]))
     assert np.array_equal(runs[0], runs[1])
 
 
 def check_the_pipeline_keeps_the_order_of_the_run():
-    adapter, made, _ = trainer()
+    adapter, built, _ = trainer()
     tokens = np.repeat(np.arange(20, dtype="i4")[:, None], WORDS["length"], axis=1)
     source = Source(Split({"tokens": tokens}, None), np.arange(20, dtype="i4").reshape(5, 4)[::-1])
     for workers in (0, 3):
-        feed = adapter.pipeline(made, source, workers)
+        feed = adapter.pipeline(built, source, workers)
         found = [np.asarray(next(feed)["tokens"])[:, 0].tolist() for _ in range(12)]
         assert found == [source.batch(step)["tokens"][:, 0].tolist() for step in range(12)]
         feed.close()

@@ -88,13 +88,13 @@ class LearningRuns:
         folder = self._folder / name
         wanted = planned(name, folder / "workloads")
         (shared,) = case_inputs.prepare(wanted, lambda progress: None).values()
-        made = environments.ensure_all(environments.plan_environments(list(frameworks.contenders()), "cpu"))
+        created = environments.ensure_all(environments.plan_environments(list(frameworks.contenders()), "cpu"))
 
         def train(variant: Variant) -> Trial:
             case = variant.case
             job = jobs.measuring(wanted, variant, shared, 1, 0, folder / case.framework)
             job = replace(job, schedule=replace(job.schedule, inputs=("pipeline",), evaluate=True, block_min_steps=1))
-            return launch(job, made[case.environment].python, lambda event: None, Guard(300))
+            return launch(job, created[case.environment].python, lambda event: None, Guard(300))
 
         return {variant.case.framework: self._pool.submit(train, variant) for variant in wanted.variants}
 

@@ -25,7 +25,7 @@ def project() -> dict[str, Any]:
 
 
 def broken_links(page: Path, within: Path) -> list[str]:
-    """Return the relative links of a page whose target is missing or lies outside a folder."""
+    """Return the relative links of a page whose target is missing or outside a folder."""
     found = []
     for target in LINK.findall(page.read_text(encoding="utf-8")):
         path = (page.parent / target.partition("#")[0]).resolve()

@@ -52,10 +52,10 @@ class Speech(nn.Cell):
         x = ops.clamp(self.norm2(self.conv2(x)), 0.0, 20.0) * mask
         x = ops.transpose(x, (3, 0, 1, 2))
         x = x.reshape(x.shape[0], x.shape[1], -1)
-        kept = ops.expand_dims(inside.T, 2)
+        step_mask = ops.expand_dims(inside.T, 2)
         for number in range(self.layers):
             onward, back = ops.chunk(self.lstms[number](self.norms[number](x))[0], 2, 2)
-            x = (onward + back) * kept
+            x = (onward + back) * step_mask
         return self.dense(self.norm(x))
 
 

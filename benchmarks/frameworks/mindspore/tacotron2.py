@@ -88,14 +88,14 @@ class Tacotron(nn.Cell):
         zero = ops.zeros((batch, self.hidden), memory.dtype)
         first = second = (zero, zero)
         context, seen = ops.zeros((batch, memory.shape[2]), memory.dtype), ops.zeros(beyond.shape, memory.dtype)
-        kept = []
+        decoded = []
         for at in ops.unstack(before, 0):
             first = self.first(ops.concat((at, context), 1), first)
             second = self.second(first[0], second)
             context, share = self.attention(second[0], seen, memory, keys, beyond)
             seen = seen + share
-            kept.append(ops.concat((second[0], context), 1))
-        return ops.stack(kept, 0)
+            decoded.append(ops.concat((second[0], context), 1))
+        return ops.stack(decoded, 0)
 
 
 def model(sizes):

@@ -68,14 +68,14 @@ class Decoder(gluon.HybridBlock):
         seen = F.zeros_like(F.mean(memory, axis=2))
         zero = F.broadcast_axis(F.zeros_like(F.mean(memory, axis=(1, 2), keepdims=True)), axis=2, size=self.hidden)
         zero = F.reshape(zero, (-3, 0))
-        first, second, kept = [zero, zero], [zero, zero], []
+        first, second, decoded = [zero, zero], [zero, zero], []
         for at in F.SliceChannel(x, num_outputs=self.frames, axis=0, squeeze_axis=True):
             state, first = self.first(F.concat(at, context, dim=1), first)
             state, second = self.second(state, second)
             context, share = self.attention(state, seen, memory, keys, lengths)
             seen = seen + share
-            kept.append(F.concat(state, context, dim=1))
-        return F.stack(*kept, axis=0)
+            decoded.append(F.concat(state, context, dim=1))
+        return F.stack(*decoded, axis=0)
 
 
 class Tacotron(gluon.HybridBlock):
