@@ -1,6 +1,6 @@
-"""How often the sequential rule is wrong, how soon it is right, and what a decision costs.
+"""How often the sequential rule is wrong, how soon it finds a true difference, and how long a decision takes.
 
-Run as `python -m benchmarks.decisions [--noise FILE]`; FILE holds a JSON list of recorded A/A log ratios.
+Run as `python -m benchmarks.decisions [--noise FILE]`; FILE contains a JSON list of recorded A/A log ratios.
 """
 
 import argparse
@@ -29,20 +29,22 @@ PLAN = DecisionPlan()
 
 
 def measure(recorded: list[float] | None = None, seed: int = 20240229) -> list[Row]:
-    """Return the rows; A/A noise is bootstrapped from `recorded` log ratios, or lognormal with 0.8 %."""
+    """Return the rows; A/A noise is bootstrapped from `recorded` log ratios, or lognormal with a standard deviation of 0.8 %."""
     kind = f"bootstrapped from {len(recorded)} recorded A/A rounds" if recorded else "lognormal, s_d 0.8 %"
     sample = bootstrapped_noise(recorded, seed) if recorded else lognormal_noise(0.008, seed)
-    loud = lognormal_noise(0.03, seed)
+    strong = lognormal_noise(0.03, seed)
     return [
-        _wrong_calls("A/A comparisons called different (share)", sample, 2, COMPARISONS, kind),
-        _wrong_calls("A/A comparisons called different, loud (share)", loud, 2, 2000, "lognormal, s_d 3 %"),
-        _wrong_calls("five equal frameworks, any called different (share)", sample, 5, COMPARISONS, kind),
+        _wrong_decisions("A/A comparisons called different (share)", sample, 2, COMPARISONS, kind),
+        _wrong_decisions(
+            "A/A comparisons called different, strong noise (share)", strong, 2, 2000, "lognormal, s_d 3 %"
+        ),
+        _wrong_decisions("five equal frameworks, any called different (share)", sample, 5, COMPARISONS, kind),
         _found(lognormal_noise(0.008, seed + 1)),
         _cost(lognormal_noise(0.008, seed + 2)),
     ]
 
 
-def _wrong_calls(name: str, sample: NoiseSource, frameworks: int, comparisons: int, kind: str) -> Row:
+def _wrong_decisions(name: str, sample: NoiseSource, frameworks: int, comparisons: int, kind: str) -> Row:
     simulations = _simulations(dict.fromkeys(FRAMEWORKS[:frameworks], 0.0), sample, comparisons)
     wrong = sum(one.called_different for one in simulations)
     rounds = sum(one.ranking.rounds_run for one in simulations) / comparisons
@@ -85,14 +87,16 @@ def _recorded(path: Path) -> list[float]:
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise UserError(f"The recorded noise {path} cannot be read ({error}): give a JSON list.") from error
+        raise UserError(
+            f"The recorded noise {path} cannot be read ({error}). Pass a JSON list of log ratios."
+        ) from error
     if not isinstance(stored, list) or len(stored) < 2 or not all(isinstance(x, int | float) for x in stored):
-        raise UserError(f"The recorded noise {path} is not a JSON list of at least two log ratios.")
+        raise UserError(f"The recorded noise {path} is not a list of at least two log ratios. Pass such a JSON list.")
     return [float(x) for x in stored]
 
 
 def main() -> int:
-    """Print the rows; return 1 when one misses its limit."""
+    """Print the rows; return 1 if one misses its limit."""
     from rich.console import Console
     from rich.table import Table
 

@@ -1,8 +1,7 @@
-"""Set-up of an environment over `python -m venv` and pip, side by side, interleaved.
+"""The time to set up an environment relative to `python -m venv` and pip, measured alternately.
 
-The counterpart installs the same pins with pip's own cache warm and, as pip does by itself, compiles byte
-code; ours leaves that to the first import. The framework is the smallest that has a lock, which favours
-neither: both ways take a time that grows with its files.
+venv and pip install the same pins from a warm cache. pip compiles byte code, which is its default; ours leaves that to the
+first import. The framework is the smallest tested one. This favours neither side: the time of both grows with its files.
 """
 
 import os
@@ -24,7 +23,7 @@ PAIRS = 3
 
 
 def measure() -> list[Row]:
-    """Seconds of our ways over seconds of venv and pip: medians of three interleaved pairs."""
+    """Return the rows: our seconds relative to those of venv and pip, medians of three rounds in turn."""
     spec = smallest()
     with tempfile.TemporaryDirectory() as folder:
         before = os.environ.get("STEELYARD_CACHE")
@@ -39,7 +38,7 @@ def measure() -> list[Row]:
 
 
 def smallest() -> EnvironmentSpec:
-    """The tried environment that takes the least disk."""
+    """Return the tested environment that needs the least disk space."""
     locks = [lock for lock in read_locks() if not lock.untested]
     name = min(locks, key=lambda lock: lock.installed_bytes).framework
     spec = plan_environments([name])[name]
@@ -48,23 +47,23 @@ def smallest() -> EnvironmentSpec:
 
 
 def rows(spec: EnvironmentSpec, folder: Path) -> list[Row]:
-    """Measure all ways in turn."""
+    """Return the rows of one environment; all variants are measured in turn."""
     python = ensure(spec).python
-    with_pip(python, spec, folder / "pip")  # warms pip's cache, as uv's is warm by now
-    reuse, remake, pip = [], [], []
+    with_pip(python, spec, folder / "pip")  # warms pip's cache; uv's is already warm
+    reused, recreated, pip = [], [], []
     for _ in range(PAIRS):
-        reuse.append(seconds(lambda: ensure(spec)))
-        remake.append(seconds(lambda: install(spec, folder / "again", quiet)))
+        reused.append(seconds(lambda: ensure(spec)))
+        recreated.append(seconds(lambda: install(spec, folder / "again", quiet)))
         pip.append(seconds(lambda: with_pip(python, spec, folder / "pip")))
     detail = f"{spec.framework}, medians of {PAIRS}: venv + pip {statistics.median(pip):.2f} s"
     return [
-        row("set-up of a cached environment (verified) over venv + pip", reuse, pip, detail),
-        row("making an environment from cached packages over venv + pip", remake, pip, detail),
+        row("set-up of a cached environment (verified) / venv + pip", reused, pip, detail),
+        row("creation of an environment from cached packages / venv + pip", recreated, pip, detail),
     ]
 
 
 def with_pip(python: Path, spec: EnvironmentSpec, folder: Path) -> None:
-    """Do the same with the standard library's venv and its pip, with the same Python and the same pinned packages."""
+    """Install the same pinned packages with the same Python by the standard library's venv and its pip."""
     remove_folder(folder)
     subprocess.run([python, "-m", "venv", folder], check=True)
     pins = folder / "lock.txt"
@@ -74,14 +73,14 @@ def with_pip(python: Path, spec: EnvironmentSpec, folder: Path) -> None:
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """Wall-clock time of one call."""
-    began = time.perf_counter()
+    """Return the wall-clock time of one call."""
+    start = time.perf_counter()
     work()
-    return time.perf_counter() - began
+    return time.perf_counter() - start
 
 
 def row(name: str, ours: list[float], pip: list[float], detail: str) -> Row:
-    """The ratio of the medians, at most 0.2."""
+    """Return a row with the ratio of the medians; the limit is 0.2."""
     median = statistics.median(ours)
     return Row(name, median / statistics.median(pip), 0.2, "at most", f"{detail}, ours {median:.2f} s")
 

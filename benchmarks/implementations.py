@@ -51,7 +51,7 @@ def _overhead(name: str, python: Path, group: str) -> Row:
 
 
 def row(title: str, found: dict[str, Any], limit: float, sense: str) -> Row:
-    """Return a row with the median ratio of the pairs; a short disturbance by another program does not affect the median."""
+    """Return a row with the median ratio of the pairs; the median is robust against a short disturbance by another program."""
     logs = [math.log(ratio) for ratio in found["ratios"]]
     middle = median(logs)
     spread = 1.4826 * median(abs(each - middle) for each in logs)
@@ -70,7 +70,7 @@ def plan_for(name: str, group: str, batch: int = 0, protocol: str = "fixed:1+1")
 def run_inside(
     plan: RunPlan, python: Path, against: str, pairs: int, block_s: float, packages: Path | str = ""
 ) -> dict[str, Any]:
-    """Run `inside.py` in a framework's interpreter and return its result. BenchmarkError contains the end of its errors."""
+    """Run `inside.py` in a framework's interpreter and return its result. Raises BenchmarkError with its last errors."""
     (variant,) = plan.variants
     job = certifying(plan, variant, inputs_for(plan), Path("/nonexistent"))
     request = {

@@ -78,11 +78,11 @@ def compare(names: list[str], groups: list[str]) -> list[Comparison]:
 
 
 def install(name: str, python: Path) -> Path:
-    """Return a folder that holds the packages of a framework's references, without what those depend on; made once."""
-    wanted = HERE / "frameworks" / name / "requirements.txt"
-    said = wanted.read_bytes() if wanted.is_file() else b""
-    folder = paths.cache_folder() / "references" / f"{name}-{hashlib.sha256(said).hexdigest()[:12]}"
-    if said and not folder.is_dir():
+    """Return a folder with the packages of a framework's references, without dependencies; it is created once."""
+    requirements = HERE / "frameworks" / name / "requirements.txt"
+    content = requirements.read_bytes() if requirements.is_file() else b""
+    folder = paths.cache_folder() / "references" / f"{name}-{hashlib.sha256(content).hexdigest()[:12]}"
+    if content and not folder.is_dir():
         uv = Uv(open_log(f"references-{name}"))
         partial = folder.with_name(f".{folder.name}.partial")
         command = [
@@ -96,7 +96,7 @@ def install(name: str, python: Path) -> Path:
             "--target",
             partial,
             "-r",
-            wanted,
+            requirements,
         ]
         subprocess.run(command, env=uv.environ(), check=True)
         partial.rename(folder)
@@ -134,10 +134,10 @@ def table(compared: list[Comparison]) -> str:
     heads = (
         "workload, changed sizes",
         "framework",
-        "our speed / its",
+        "our speed / reference speed",
         "our step",
         "reference",
-        "what it computes otherwise",
+        "what it computes differently",
     )
     lines = [_line(heads), "|---|---|---:|---:|---|---|"]
     for group, sizes in SIZES.items():

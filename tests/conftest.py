@@ -118,9 +118,9 @@ def environment() -> Callable[[str], Path]:
         if name not in known:
             with pytest.MonkeyPatch.context() as patch:
                 patch.setenv("STEELYARD_CACHE", str(USERS_CACHE))
-                made = ensure_all(plan_environments([name]), lambda event: None)[name]
-            assert isinstance(made, Environment), made.sentence
-            known[name] = made.python
+                created = ensure_all(plan_environments([name]), lambda event: None)[name]
+            assert isinstance(created, Environment), created.sentence
+            known[name] = created.python
         return known[name]
 
     return ensured

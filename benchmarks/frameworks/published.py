@@ -1,7 +1,7 @@
-"""Figures of published networks that references written by hand are built from; our own implementations do not read them."""
+"""Figures of published networks for references that are written by hand; our own implementations do not use them."""
 
-# GoogLeNet (Szegedy et al. 2015, table 1), channels of every block at width 64: 1x1; 1x1, 3x3; 1x1, 3x3 (or 5x5); behind the
-# pool. A number alone is a max pool's window.
+# GoogLeNet (Szegedy et al. 2015, table 1), channels of every block at width 64: 1x1; 1x1, 3x3; 1x1, 3x3 (or 5x5); after the
+# pool. A single number is the window of a max pool.
 GOOGLENET = (
     (64, 96, 128, 16, 32, 32),
     (128, 128, 192, 32, 96, 64),

@@ -1,7 +1,8 @@
-"""Runs in a framework's interpreter: import the framework once, then run every job of standard input in a fork of its own.
+"""Runs in a framework's interpreter: import the framework once, then run every job from standard input in its own fork.
 
-Each line names a copied worker package and a Job. The fork has its own memory, so one job cannot affect the next: it adopts the
-copied package and runs it as `steelyard_worker/__main__.py` does. For each job one line is written: the exit code of its process.
+Each line contains the folder of a copied worker package and a Job. A fork has its own memory, so one job cannot affect the next.
+It imports the copied package and runs it as `steelyard_worker/__main__.py` does. For each job one line is printed: the exit code
+of its process.
 """
 
 import gc
@@ -26,7 +27,7 @@ LIMIT_S = 600  # a job that takes longer is killed
 CRASHED = 1
 
 
-def adopt(folder):
+def register_worker(folder):
     """Make a folder importable as `steelyard_worker`."""
     spec = importlib.util.spec_from_file_location(
         "steelyard_worker", folder / "__init__.py", submodule_search_locations=[str(folder)]
@@ -37,7 +38,7 @@ def adopt(folder):
 
 
 def run(worker, line):
-    """Run one job in this process, which ends with it."""
+    """Run one job in this process, then end the process."""
     code = CRASHED
     try:
         signal.alarm(LIMIT_S)
@@ -46,16 +47,16 @@ def run(worker, line):
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(log, 1)
         os.dup2(log, 2)
-        adopt(worker)
+        register_worker(worker)
         from steelyard_worker.trial import main
 
         code = main(line)
-        strangers = [
+        foreign = [
             name
             for name, module in sys.modules.items()
             if name.startswith("steelyard_worker") and not Path(module.__file__).is_relative_to(worker)
         ]
-        assert not strangers, f"{strangers} were not imported from {worker}."
+        assert not foreign, f"{foreign} were not imported from {worker}."
     except BaseException:
         traceback.print_exc()
         code = CRASHED
@@ -70,10 +71,10 @@ def serve(framework):
     for name in IMPORTS.get(framework, ()):
         importlib.import_module(name)
     assert "steelyard_worker" not in sys.modules
-    # A thread that holds a lock during a fork would leave it locked for ever.
+    # A thread that holds a lock during a fork would leave it locked forever in the child.
     threads = len(list(Path("/proc/self/task").iterdir()))
     assert threads == 1, f"{framework} started {threads - 1} threads when it was imported, so it cannot be forked."
-    gc.freeze()  # the forks' collections need not visit what was imported
+    gc.freeze()  # garbage collection in the forks need not scan the imported modules
     for request in sys.stdin:
         worker, job = json.loads(request)
         process = os.fork()

@@ -26,16 +26,16 @@ def candidate(
     framework: str, workload: str, preset: str, folder: Path, rule: dict[str, Any] | None = None, mode: str = "",
     seed: int = SEED,
 ) -> Candidate:  # fmt: skip
-    """Return a candidate whose job writes below `folder`; weights and data depend on workload and preset alone."""
+    """Return a candidate whose job writes below `folder`; weights and data depend only on workload, preset and seed."""
     known, driver = workloads.find()[workload], frameworks.framework(framework)
-    wanted = known.preset(preset)
-    network = known.network(wanted)
+    chosen = known.preset(preset)
+    network = known.network(chosen)
     optimizer = (
-        known.optimizer(wanted) if rule is None else Optimizer(**{**rule, "decay": tuple(rule.get("decay", ()))})
+        known.optimizer(chosen) if rule is None else Optimizer(**{**rule, "decay": tuple(rule.get("decay", ()))})
     )
     initial = weights.initialise(network.parameters, seed)
     case = Case(
-        workload=workload, preset=preset, sizes=wanted.sizes, specification=known.specification(wanted), data={},
+        workload=workload, preset=preset, sizes=chosen.sizes, specification=known.specification(chosen), data={},
         optimizer=optimizer, framework=framework, seed=seed,
         settings=driver.complete(Settings(mode or driver.default_mode, threads=1)),
     )  # fmt: skip
@@ -61,22 +61,22 @@ def installation(framework: str) -> Installation:
 def _data(network: Network, batch: int, folder: Path, seed: int) -> Data:
     generator, count = np.random.default_rng(seed), batch * STEPS
     if network.draw:
-        # Batch by batch: each is to have short samples beside long ones.
-        drawn = [network.draw(generator, batch) for _ in range(STEPS)]
-        arrays = {name: np.concatenate([each[name] for each in drawn]) for name in drawn[0]}
+        # Batch by batch, so that each has short and long samples.
+        batches = [network.draw(generator, batch) for _ in range(STEPS)]
+        arrays = {name: np.concatenate([each[name] for each in batches]) for name in batches[0]}
     else:
-        arrays = {each.name: _draw(each, count, generator) for each in network.inputs}
+        arrays = {each.name: _random_array(each, count, generator) for each in network.inputs}
     tensors.write(folder / "synthetic", {name: array[:batch] for name, array in arrays.items()})
     tensors.write(folder / "prepared", {f"train/{name}": array for name, array in arrays.items()})
     tensors.write(folder / "order", {"order": np.arange(count, dtype=np.int32).reshape(STEPS, batch)})
     return Data(*(str(folder / name) for name in ("synthetic", "prepared", "order")))
 
 
-def _draw(each: Input, count: int, generator: np.random.Generator) -> np.ndarray[Any, Any]:
+def _random_array(each: Input, count: int, generator: np.random.Generator) -> np.ndarray[Any, Any]:
     if each.dtype == "float32":
         return generator.standard_normal((count, *each.shape), dtype=np.float32)
     found = generator.integers(0, each.high, (count, *each.shape), dtype=np.int32)
     if each.shape:
         found[:, : each.shape[0] // 4] = 0  # padding
-        found[:, -2:] = found[:, :2] + 3  # words that every review repeats
+        found[:, -2:] = found[:, :2] + 3  # words that occur twice in every review
     return found

@@ -1,4 +1,4 @@
-"""A check that was never seen to fail is no check: every mistake listed in mutants/ is rejected, at the right place."""
+"""Every bug listed in mutants/ is rejected by the certificate, which names the right tensor or step."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.conformance
 
-AT_ONCE = 2
+CONCURRENT_JOBS = 2
 REFERENCE = "pytorch"
 FORK_SERVER = Path(__file__).parent / "fork_server.py"
 TABLES = sorted((Path(__file__).parent / "mutants").glob("*.toml"))
@@ -38,7 +38,7 @@ TABLES = sorted((Path(__file__).parent / "mutants").glob("*.toml"))
 
 @dataclass(frozen=True)
 class Mutant:
-    """One mistake: `edits` are (file in the worker, text, replacement), `names` is what the certificate must say."""
+    """One bug: `edits` are (file in the worker, text, replacement), `names` is text that the certificate must contain."""
 
     name: str
     workload: str
@@ -49,11 +49,11 @@ class Mutant:
     optimizer: dict[str, Any] | None = field(hash=False)
     knobs: dict[str, Any] = field(hash=False)
     seed: int = subjects.SEED
-    settled: bool = False
+    escalated: bool = False
 
     @property
     def group(self) -> str:
-        """What shares a reference."""
+        """Return the key of mutants with the same reference."""
         return f"{self.workload}-{self.preset}-{self.optimizer and self.optimizer['name']}"
 
 
@@ -62,7 +62,7 @@ def read_mutants() -> list[Mutant]:
         Mutant(
             raw["name"], table["workload"], raw.get("preset", table["preset"]), raw["framework"],
             tuple(tuple(edit) for edit in raw["edits"]), raw["names"], raw.get("optimizer"), raw.get("knobs", {}),
-            table.get("seed", subjects.SEED), raw.get("settled", False),
+            table.get("seed", subjects.SEED), raw.get("escalated", False),
         )
         for table in (tomllib.loads(path.read_text(encoding="utf-8")) for path in TABLES)
         for raw in table["mutant"]
@@ -70,7 +70,7 @@ def read_mutants() -> list[Mutant]:
 
 
 MUTANTS = read_mutants()
-# What every mutant departs from: it must be the mistake that is rejected, not a ReLU at a tie.
+# The unmodified code of every mutant must be certified, so that a rejection is caused by the bug and not by a ReLU near zero.
 UNCHANGED = [
     Mutant("unchanged", workload, preset, REFERENCE, (), "", None, {}, seed)
     for workload, preset, seed in sorted({(mutant.workload, mutant.preset, mutant.seed) for mutant in MUTANTS})
@@ -88,13 +88,13 @@ def mutate(worker: Path, mutant: Mutant) -> None:
         path = worker / name
         source = path.read_text(encoding="utf-8")
         assert source.count(text) == 1, (
-            f"{mutant.name}: {name} holds {text!r} {source.count(text)} times; correct the mutant"
+            f"{mutant.name}: {name} contains {text!r} {source.count(text)} times instead of once. Correct the mutant."
         )
         path.write_text(source.replace(text, replacement), encoding="utf-8")
 
 
 class Server:
-    """One framework, imported once: `run` has a job done in a fork of that process. Its log lies in `folder`."""
+    """A process that imports one framework once: `run` runs a job in a fork of it. Its log is in `folder`."""
 
     def __init__(self, framework: str, python: Path, folder: Path, cores: Semaphore) -> None:
         self._lock, self._cores = Lock(), cores
@@ -108,7 +108,7 @@ class Server:
             )  # fmt: skip
 
     def run(self, job: Job, worker: Path = frameworks.WORKER) -> None:
-        """Run one job to its end; what it did is in its folder, as after `launch.launch`."""
+        """Run one job and wait for it; its results are in its folder, as after `launch.launch`."""
         Path(job.folder).mkdir(parents=True)
         request = json.dumps([str(worker), protocol.to_line(job)])
         with self._lock, self._cores:
@@ -116,19 +116,19 @@ class Server:
             assert self._process.stdout
             print(request, file=self._process.stdin, flush=True)
             code = self._process.stdout.readline()
-        assert code, f"The fork server ended: {self._log.read_text(encoding='utf-8')[-2000:]}"
+        assert code, f"The fork server of the framework ended: {self._log.read_text(encoding='utf-8')[-2000:]}"
 
     def close(self) -> None:
-        """End the process; it may not have been used."""
+        """End the process, whether it was used or not."""
         self._process.communicate()
 
 
 class Bench:
-    """Runs the mutants of every framework one after the other, two frameworks at a time, and each reference once."""
+    """Runs mutants in sequence for each framework, two frameworks at a time, and each reference once."""
 
     def __init__(self, folder: Path, interpreter: Callable[[str], Path]) -> None:
         self._folder, self._interpreter = folder, interpreter
-        self._cores = Semaphore(AT_ONCE)
+        self._cores = Semaphore(CONCURRENT_JOBS)
         self._servers: dict[str, Server] = {}
         self._queues: dict[str, ThreadPoolExecutor] = {}
         self._references: dict[str, tuple[Path, Future[None]]] = {}
@@ -172,7 +172,7 @@ class Bench:
     def _certify(
         self, plan: CertificationPlan, mutant: Mutant, server: Server, folder: Path, ready: Future[None]
     ) -> Certificate:
-        """Run the mutated worker and conclude; the reference was submitted earlier, so that waiting for it ends."""
+        """Run the mutated worker and conclude; the reference was submitted earlier, so waiting for it cannot deadlock."""
         worker = copy_worker(folder)
         mutate(worker, mutant)
 
@@ -181,7 +181,7 @@ class Bench:
 
         run_mutated(plan.candidate_task)
         ready.result()
-        while mutant.settled and (further := next_tasks(plan)):
+        while mutant.escalated and (further := next_tasks(plan)):
             for task in further:
                 if Path(task.job.folder).is_relative_to(folder):
                     run_mutated(task)
@@ -207,7 +207,7 @@ def bench(
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: f"{m.workload}: {m.name}")
-def test_a_mistake_is_rejected_and_its_place_is_named(
+def test_a_bug_is_rejected_and_its_place_is_named(
     bench: Bench, mutant: Mutant, record_property: Callable[[str, object], None]
 ) -> None:
     found = bench.certificates[mutant].result()
@@ -220,7 +220,7 @@ def test_a_mistake_is_rejected_and_its_place_is_named(
 
 
 @pytest.mark.parametrize("mutant", UNCHANGED, ids=lambda m: f"{m.workload}: {m.preset}")
-def test_a_copy_without_a_mistake_is_certified(bench: Bench, mutant: Mutant) -> None:
+def test_an_unmodified_copy_is_certified(bench: Bench, mutant: Mutant) -> None:
     found = bench.certificates[mutant].result()
     assert found.passed, found.sentence
 

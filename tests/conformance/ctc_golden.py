@@ -1,7 +1,7 @@
-"""What CTC must give: golden losses, and losses and gradients by counting all paths of a few frames; NumPy alone.
+"""Reference values of CTC in NumPy: golden losses, and losses and gradients by enumeration of all paths of a few frames.
 
-The golden losses are 1.3780013 and 1.1788015 for logits sin(6t + 3n + c), labels (1, 2) and (1): four frameworks' own
-functions give them to 1e-6.
+The golden losses are 1.3780013 and 1.1788015 for logits sin(6t + 3n + c), labels (1, 2) and (1): the CTC functions of four
+frameworks agree with them to 1e-6.
 """
 
 from itertools import groupby, product
@@ -27,11 +27,11 @@ def cases():
             "transcript": np.array(transcript, np.int32),
             "transcript_length": np.count_nonzero(transcript, axis=1).astype(np.int32),
         }
-        yield batch, *by_counting(LOGITS.astype(np.float64), batch)
+        yield batch, *by_enumeration(LOGITS.astype(np.float64), batch)
 
 
-def by_counting(logits, batch):
-    """Return (loss, gradient): every path of every utterance is spelled out, collapsed and compared."""
+def by_enumeration(logits, batch):
+    """Return (loss, gradient): every path of every utterance is enumerated, collapsed and compared with the labels."""
     scores = logits - np.log(np.exp(logits).sum(axis=2, keepdims=True))
     loss, gradient = 0.0, np.zeros_like(logits)
     for n, labels in enumerate(batch["transcript"].tolist()):
@@ -50,7 +50,7 @@ def by_counting(logits, batch):
 
 
 def compare(loss_and_gradient):
-    """Hold a function (logits, batch) -> (loss, gradient of the logits) against all cases."""
+    """Compare a function (logits, batch) -> (loss, gradient of the logits) with the values of all cases."""
     for number, (batch, loss, gradient) in enumerate(cases()):
         found = loss_and_gradient(LOGITS, batch)
         assert number or abs(float(found[0]) - GOLDEN) < 1e-6, (float(found[0]), GOLDEN)

@@ -37,7 +37,7 @@ def draw(*shape):
 
 
 def adapter_of(mode="jit", knobs=None, **settings):
-    """Return an adapter, its knobs at their defaults where none are given."""
+    """Return an adapter; `knobs` replaces the defaults."""
     defaults = {name: knob["default"] for name, knob in FRAMEWORK["knobs"].items()}
     return Adapter(Settings(mode=mode, knobs=defaults | (knobs or {}), **settings))
 
@@ -55,8 +55,8 @@ def trainer(workload="lstm-imdb", sizes=WORDS, optimizer=None, **settings):
         for i in described.inputs
     }
     rule = optimizer or Optimizer("sgd", 0.1, momentum=0.9)
-    made = adapter.trainer(network.load(WORKLOADS / workload, "jax"), sizes, described, weights, rule)
-    return adapter, made, batch
+    built = adapter.trainer(network.load(WORKLOADS / workload, "jax"), sizes, described, weights, rule)
+    return adapter, built, batch
 
 
 def trajectory(spec):
@@ -76,14 +76,14 @@ def rule(name, **constants):
 
 
 def check_settings_are_read_back_from_jax():
-    """First of all checks: XLA reads its environment once in a process."""
-    asked = {"convolution": "matmul", "recurrence": "hoisted", "unroll": 2}
-    found = adapter_of(threads=3, deterministic=True, knobs=asked).applied()
+    """Must be the first check, because XLA reads its environment variables once per process."""
+    requested = {"convolution": "matmul", "recurrence": "hoisted", "unroll": 2}
+    found = adapter_of(threads=3, deterministic=True, knobs=requested).applied()
     expected = {"mode": "jit", "device": "cpu", "threads": 3, "precision": "float32", "deterministic": True}
-    assert {**found, **expected, **asked} == found, found
+    assert {**found, **expected, **requested} == found, found
 
 
-def check_every_formulation_is_told_apart():
+def check_every_formulation_is_recognised():
     for formulation in ("auto", "xla", "matmul"):
         applied = adapter_of(knobs={"convolution": formulation}).applied()
         assert applied["convolution"] == formulation, applied
@@ -93,7 +93,7 @@ def check_every_formulation_is_told_apart():
         assert {**applied, **knobs, "mode": "no-jit"} == applied, applied
 
 
-def check_both_flavours_give_the_golden_trajectories():
+def check_both_implementations_give_the_golden_trajectories():
     decayed = {"weight_decay": 0.1, "decay": ("p",)}
     golden = [
         (rule("sgd", momentum=0.9), (0.95, 0.925, 0.8725)),
@@ -122,7 +122,7 @@ def check_optax_corrects_the_bias_in_float32():
     assert abs(native - single) < 1e-7 < 5e-7 < abs(native - double), (native, single, double)
 
 
-def check_layouts_return_bit_exact():
+def check_layout_round_trips_are_bit_exact():
     for kind, shape in {"conv": (5, 4, 3, 2), "dense": (3, 2), "lstm_w_ih": (8, 3), "lstm_b": (8,)}.items():
         canonical = draw(*shape).astype("f4")
         native = layouts.to_native(kind, canonical, "float32")
@@ -131,7 +131,7 @@ def check_layouts_return_bit_exact():
 
 
 def check_the_formulations_of_convolution_agree():
-    """Images on both sides of where XLA turns slow, and a projected shortcut: value and both gradients, in float64."""
+    """Image sizes below and above XLA's slow case, and a projected shortcut: value and both gradients, in float64."""
     jax.config.update("jax_enable_x64", True)
     for image, size, stride in ((8, 1, 2), (8, 3, 2), (4, 3, 2), (3, 3, 1), (2, 3, 1), (1, 3, 1)):
         x, kernel = jnp.array(draw(2, image, image, 3)), jnp.array(draw(size, size, 3, 4))
@@ -148,8 +148,8 @@ def check_the_formulations_of_convolution_agree():
                 np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-12)
 
 
-def check_the_pool_gives_a_tie_to_its_first_maximum():
-    """The same gradient as `lax.reduce_window`, on images full of ties, with and without overlap and padding."""
+def check_the_pool_sends_the_gradient_of_a_tie_to_its_first_maximum():
+    """The same gradient as `lax.reduce_window`, on images with many ties, with and without overlap and padding."""
     x = jnp.array(np.random.default_rng(1).integers(-2, 2, (2, 9, 9, 3)).astype("f4"))
     for window, stride, padding in ((2, 2, 0), (3, 2, 1)):
 
@@ -165,8 +165,8 @@ def check_the_pool_gives_a_tie_to_its_first_maximum():
         np.testing.assert_allclose(pull(seed)[0], back(seed)[0], rtol=1e-6)
 
 
-def check_pools_round_up_and_count_their_padding():
-    """Against XLA's own window reductions: extents on both sides of a ceil, the average with its own gradient."""
+def check_pools_round_up_and_include_their_padding():
+    """Compared with XLA's own window reductions: extents that round up and that do not, the average with its own gradient."""
     x = jnp.array(draw(2, 7, 7, 3), jnp.float32)
     for extent, window, stride, after in ((6, 3, 2, 1), (7, 3, 2, 0), (5, 2, 2, 1), (6, 2, 2, 0)):
         edges = ((0, 0), (0, after), (0, after), (0, 0))
@@ -216,7 +216,7 @@ def check_the_formulations_of_recurrence_agree():
     assert not np.allclose(forward[0], results[0][0]), "The direction makes no difference."
 
 
-def check_running_variance_is_unbiased_and_moves_in_training_alone():
+def check_running_variance_is_unbiased_and_changes_only_in_training():
     """P-03, P-04."""
     tensors = {"bn.gamma": jnp.ones(2), "bn.beta": jnp.zeros(2), "bn.running_mean": jnp.zeros(2)}
     tensors["bn.running_var"] = jnp.ones(2)
@@ -231,93 +231,93 @@ def check_running_variance_is_unbiased_and_moves_in_training_alone():
     assert not inference.statistics
 
 
-def check_repeated_words_add_up_and_absent_ones_keep_moving():
-    """P-29, in float64: central differences for a word that occurs twice in every review; momentum moves it later."""
-    _, made, batch = trainer(precision="float64")
+def check_gradients_of_repeated_words_add_up_and_momentum_moves_absent_ones():
+    """P-29, in float64: central differences for a word that occurs twice in every review; momentum updates it in later steps."""
+    _, built, batch = trainer(precision="float64")
     batch["tokens"][:, 1] = batch["tokens"][:, 4] = 7
-    placed = made.put(batch)
-    _, _, gradients = made.gradients(placed)
-    trained, fixed, _ = made.carry
+    placed = built.put(batch)
+    _, _, gradients = built.gradients(placed)
+    trained, fixed, _ = built.carry
     table, losses = trained["embedding.weight"], []
     for shift in (1e-5, -1e-5):
         shifted = {**trained, "embedding.weight": table.at[7, 2].add(shift)}
-        losses.append(float(made._objective(shifted, fixed, placed)[0]))
+        losses.append(float(built._objective(shifted, fixed, placed)[0]))
     np.testing.assert_allclose(gradients["embedding.weight"][7, 2], (losses[0] - losses[1]) / 2e-5, rtol=1e-6)
-    made.step(placed)
-    before = made.state()["embedding.weight"]
-    made.step(made.put({**batch, "tokens": np.where(batch["tokens"] == 7, 8, batch["tokens"])}))
-    moved = made.state()["embedding.weight"][7] - before[7]
+    built.step(placed)
+    before = built.state()["embedding.weight"]
+    built.step(built.put({**batch, "tokens": np.where(batch["tokens"] == 7, 8, batch["tokens"])}))
+    moved = built.state()["embedding.weight"][7] - before[7]
     np.testing.assert_allclose(moved, -0.1 * 0.9 * gradients["embedding.weight"][7], rtol=1e-9)
 
 
-def check_a_frozen_embedding_stays_and_has_no_gradient():
-    _, made, batch = trainer(sizes={**WORDS, "train_embedding": False})
-    before = made.state()["embedding.weight"]
-    made.step(made.put(batch))
-    assert np.array_equal(made.state()["embedding.weight"], before)
-    assert "embedding.weight" not in made.gradients(made.put(batch))[2]
+def check_a_frozen_embedding_is_unchanged_and_has_no_gradient():
+    _, built, batch = trainer(sizes={**WORDS, "train_embedding": False})
+    before = built.state()["embedding.weight"]
+    built.step(built.put(batch))
+    assert np.array_equal(built.state()["embedding.weight"], before)
+    assert "embedding.weight" not in built.gradients(built.put(batch))[2]
 
 
 def check_synchronise_waits_for_every_buffer():
     """A step returns before its work is done; after `synchronise` every buffer is ready."""
-    _, made, batch = trainer("resnet18", {**IMAGES, "width": 32, "batch": 16})
-    placed, early = made.put(batch), 0
+    _, built, batch = trainer("resnet18", {**IMAGES, "width": 32, "batch": 16})
+    placed, early = built.put(batch), 0
     for _ in range(5):
-        made.step(placed)
-        early += not made.loss.is_ready()
-        made.synchronise()
-        assert all(leaf.is_ready() for leaf in jax.tree.leaves((made.carry, made.loss)))
+        built.step(placed)
+        early += not built.loss.is_ready()
+        built.synchronise()
+        assert all(leaf.is_ready() for leaf in jax.tree.leaves((built.carry, built.loss)))
     assert early, "Every step had finished when its call returned: JAX is no longer asynchronous here."
 
 
 def check_a_step_donates_its_buffers_and_keeps_the_batch():
-    _, made, batch = trainer()
-    placed, before = made.put(batch), made.carry
-    made.step(placed)
+    _, built, batch = trainer()
+    placed, before = built.put(batch), built.carry
+    built.step(placed)
     assert all(leaf.is_deleted() for leaf in jax.tree.leaves(before))
     assert not any(leaf.is_deleted() for leaf in placed.values())
 
 
 def check_nothing_is_compiled_after_the_first_steps():
     for mode in ("jit", "no-jit"):
-        adapter, made, batch = trainer(mode=mode)
-        placed = made.put(batch)
-        assert np.isfinite(made.losses([made.step(placed) for _ in range(2)])).all()
+        adapter, built, batch = trainer(mode=mode)
+        placed = built.put(batch)
+        assert np.isfinite(built.losses([built.step(placed) for _ in range(2)])).all()
         first = adapter.compilations()
-        handles = [made.step(placed) for _ in range(3)]
-        made.synchronise()
-        made.losses(handles)
+        handles = [built.step(placed) for _ in range(3)]
+        built.synchronise()
+        built.losses(handles)
         assert adapter.compilations() == first > 0, (mode, first, adapter.compilations())
 
 
-def check_equal_runs_are_equal_bit_by_bit():
+def check_repeated_runs_are_bit_identical():
     runs = []
     for _ in range(2):
-        _, made, batch = trainer("resnet18", IMAGES, deterministic=True)
-        placed = made.put(batch)
-        runs.append(made.losses([made.step(placed) for _ in range(5)]))
+        _, built, batch = trainer("resnet18", IMAGES, deterministic=True)
+        placed = built.put(batch)
+        runs.append(built.losses([built.step(placed) for _ in range(5)]))
     assert np.array_equal(runs[0], runs[1])
 
 
 def check_the_pipeline_keeps_the_order_of_the_run():
-    adapter, made, _ = trainer()
+    adapter, built, _ = trainer()
     tokens = np.repeat(np.arange(20, dtype="i4")[:, None], WORDS["length"], axis=1)
     source = Source(Split({"tokens": tokens}, None), np.arange(20, dtype="i4").reshape(5, 4)[::-1])
     for workers in (0, 3):
-        feed = adapter.pipeline(made, source, workers)
+        feed = adapter.pipeline(built, source, workers)
         found = [np.asarray(next(feed)["tokens"])[:, 0].tolist() for _ in range(12)]
         assert found == [source.batch(step)["tokens"][:, 0].tolist() for step in range(12)]
         feed.close()
 
 
-def check_ctc_agrees_with_counting_all_paths():
+def check_ctc_agrees_with_the_enumeration_of_all_paths():
     loss = network.load(WORKLOADS / "deepspeech2", "jax").loss
     found = jax.jit(jax.value_and_grad(lambda logits, batch: loss({"logits": logits}, batch)))
     network.load(HERE, "ctc_golden").compare(found)
 
 
 def check_settings_without_effect_are_reported():
-    """A configuration that JAX does not take, and formulations that do not do what their names say."""
+    """A configuration that JAX does not apply, and formulations that are replaced by others."""
     before = jax.config.jax_disable_jit, jax.config.jax_enable_x64
     jax.config.update("jax_disable_jit", False)
     jax.config.update("jax_enable_x64", False)

@@ -40,7 +40,7 @@ def rule(name, **constants):
     return Optimizer(name, 0.1, epsilon=0.1, **constants)
 
 
-def check_strict_rules_give_the_golden_trajectories():
+def check_reference_rules_give_the_golden_trajectories():
     decayed = {"weight_decay": 0.1, "decay": ("p",)}
     golden = [
         (rule("sgd", momentum=0.9), (0.95, 0.925, 0.8725)),
@@ -79,17 +79,17 @@ def check_reading_a_result_waits_for_it():
         product.asnumpy()
         return returned, time.perf_counter() - begin
 
-    # On a busy machine this thread may have to wait for a core at any moment; once without that shows it.
-    tried = []
+    # On a busy machine this thread may have to wait for a core, so one undisturbed attempt is enough.
+    attempts = []
     for _ in range(5):
         returned, finished = intervals()
         if finished > 2 * returned:
             return
-        tried.append((returned, finished))
-    raise AssertionError(tried)
+        attempts.append((returned, finished))
+    raise AssertionError(attempts)
 
 
-def check_ctc_agrees_with_counting_all_paths():
+def check_ctc_agrees_with_the_enumeration_of_all_paths():
     loss = network.load(WORKLOADS / "deepspeech2", "mindspore").loss()
     differentiate = mindspore.value_and_grad(loss, 0)
 
@@ -100,7 +100,7 @@ def check_ctc_agrees_with_counting_all_paths():
     network.load(HERE, "ctc_golden").compare(found)
 
 
-def check_an_average_counts_its_padding_and_a_maximum_rounds_up():
+def check_an_average_includes_its_padding_and_a_maximum_rounds_up():
     averaged = pooling.AveragePool(3, 1, 1)(Tensor(np.ones((1, 1, 3, 3), "f4"))).asnumpy()
     np.testing.assert_allclose(averaged[0, 0, :2, :2] * 9, ((4, 6), (6, 9)), rtol=1e-6)
     for extent, window, expected in ((6, 3, (14, 16, 17)), (5, 2, (6, 8, 9)), (7, 3, (16, 18, 20)), (6, 2, (7, 9, 11))):
@@ -117,19 +117,19 @@ def check_bins_that_do_not_divide_the_extent_overlap():
     np.testing.assert_allclose(found[0, 0, 0, 1], x[0, 0, 0:4, 3:7].mean(), rtol=1e-6)
 
 
-def check_networks_with_convolutions_of_either_kind_leave_avx512_alone():
-    for kind, leaves in (("conv", True), ("conv1d", True), ("dense", False)):
+def check_networks_with_any_kind_of_convolution_disable_avx512():
+    for kind, disables in (("conv", True), ("conv1d", True), ("dense", False)):
         parameters = [network.Parameter(name, (2, 2), each, "zeros") for name, each in (("a", "dense"), ("b", kind))]
         with (
-            mock.patch.object(onednn, "_leave_avx512_alone") as left,
+            mock.patch.object(onednn, "_leave_avx512_alone") as disabled,
             mock.patch.object(onednn, "_effective", return_value=0),
         ):
             onednn.Instructions("auto").decide(SimpleNamespace(parameters=parameters))
-        assert left.called == leaves, kind
+        assert disabled.called == disables, kind
 
 
 def check_settings_without_effect_are_reported():
-    """A context that does not take the mode, and a oneDNN that keeps AVX-512 although it is to be off."""
+    """A context that does not apply the mode, and a oneDNN that uses AVX-512 although it should be off."""
     modes = [runtime.MODES[name] for name in ("graph", "pynative")]
     before = mindspore.get_context("mode")
     try:

@@ -47,25 +47,25 @@ def rule(name, **constants):
     return Optimizer(name, 0.1, epsilon=0.1, **constants)
 
 
-def check_clipping_keeps_to_the_norm_of_large_tensors():
-    """Why the norm is added up in parts. If the last line fails, Gluon's own will do again."""
+def check_clipping_is_exact_for_large_tensors():
+    """The reason why the norm is summed in parts. If the last line fails, Gluon's own function is exact enough again."""
     named = {name: gluon.Parameter(name, shape=shape) for name, shape in (("large", (8192, 1024)), ("small", (3,)))}
     for each in named.values():
         each.initialize(mx.init.Zero())
     rule = optimizers.update_rule(Optimizer("sgd", 1.0, clip=1.0), named)
-    drawn = {name: np.random.default_rng(0).standard_normal(each.shape, np.float32) for name, each in named.items()}
+    gradients = {name: np.random.default_rng(0).standard_normal(each.shape, np.float32) for name, each in named.items()}
     with autograd.record():
-        loss = nd.add_n(*((each.data() * nd.array(drawn[name])).sum() for name, each in named.items()))
+        loss = nd.add_n(*((each.data() * nd.array(gradients[name])).sum() for name, each in named.items()))
     loss.backward()
-    exact = np.sqrt(sum(np.square(array, dtype=np.float64).sum() for array in drawn.values()))
-    own = gluon.utils.clip_global_norm([nd.array(array) for array in drawn.values()], 1.0)
+    exact = np.sqrt(sum(np.square(array, dtype=np.float64).sum() for array in gradients.values()))
+    own = gluon.utils.clip_global_norm([nd.array(array) for array in gradients.values()], 1.0)
     rule.step(1)
     moved = np.sqrt(sum(np.square(each.data().asnumpy(), dtype=np.float64).sum() for each in named.values()))
     assert abs(moved - 1) < 2e-6, moved
     assert abs(own / exact - 1) > 1e-5, own / exact
 
 
-def check_strict_rules_give_the_golden_trajectories():
+def check_reference_rules_give_the_golden_trajectories():
     decayed = {"weight_decay": 0.1, "decay": ("p",)}
     golden = [
         (rule("sgd", momentum=0.9), (0.95, 0.925, 0.8725)),
@@ -108,17 +108,17 @@ def check_a_call_returns_before_its_work_is_done_and_waitall_waits():
         mx.nd.waitall()
         return returned, time.perf_counter() - begin
 
-    # On a busy machine this thread may have to wait for a core at any moment; once without that shows it.
-    tried = []
+    # On a busy machine this thread may have to wait for a core, so one undisturbed attempt is enough.
+    attempts = []
     for _ in range(5):
         returned, finished = intervals()
         if finished > 5 * returned:
             return
-        tried.append((returned, finished))
-    raise AssertionError(tried)
+        attempts.append((returned, finished))
+    raise AssertionError(attempts)
 
 
-def check_ctc_agrees_with_counting_all_paths():
+def check_ctc_agrees_with_the_enumeration_of_all_paths():
     loss = network.load(WORKLOADS / "deepspeech2", "mxnet").loss()
     loss.hybridize()
 
@@ -134,7 +134,7 @@ def check_ctc_agrees_with_counting_all_paths():
 
 
 def check_ctc_has_no_float64():
-    """Why Deep Speech 2 is not offered in float64. If this fails, it can be."""
+    """The reason why Deep Speech 2 is not offered in float64. If this fails, offer it."""
     logits = nd.zeros((4, 1, 3), dtype="float64")
     for dtype in ("float32", "float64", "int32"):
         labels, lengths, label_lengths = (nd.array(values, dtype=dtype) for values in ([[1, 2]], [4], [2]))

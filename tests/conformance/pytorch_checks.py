@@ -35,7 +35,7 @@ def rule(name, **constants):
     return Optimizer(name, 0.1, epsilon=0.1, **constants)
 
 
-def check_both_flavours_give_the_golden_trajectories():
+def check_both_implementations_give_the_golden_trajectories():
     decayed = {"weight_decay": 0.1, "decay": ("p",)}
     golden = [
         (rule("sgd", momentum=0.9), (0.95, 0.925, 0.8725)),
@@ -56,8 +56,8 @@ def check_the_epsilon_hat_form_gives_its_golden_trajectory():
     np.testing.assert_allclose(found, (0.9863474, 0.9813203, 0.9724438), rtol=2e-6)
 
 
-def check_clipping_keeps_to_the_norm_of_large_tensors():
-    """Why the norm is taken by rows. If the last line fails, PyTorch's own will do again."""
+def check_clipping_is_exact_for_large_tensors():
+    """The reason why the norm is computed by rows. If the last line fails, PyTorch's own function is exact enough again."""
     large, small = (torch.nn.Parameter(torch.zeros(shape)) for shape in ((8192, 1024), (3,)))
     rule = optimizers.update_rule(Optimizer("sgd", 1.0, clip=1.0), {"large": large, "small": small})
     torch.manual_seed(0)
@@ -86,7 +86,7 @@ def check_repeated_and_absent_embedding_rows_are_updated_once():
     np.testing.assert_allclose(p.detach().numpy().ravel(), (1.0, 0.9, 1.0), rtol=1e-6)
 
 
-def check_ctc_agrees_with_counting_all_paths():
+def check_ctc_agrees_with_the_enumeration_of_all_paths():
     loss = network.load(WORKLOADS / "deepspeech2", "pytorch").loss
 
     def found(logits, batch):
@@ -99,7 +99,7 @@ def check_ctc_agrees_with_counting_all_paths():
 
 
 def check_settings_without_effect_are_reported():
-    """A module that is not moved, and a compiler that is switched off by TORCHDYNAMO_DISABLE."""
+    """A module that is not converted, and a compiler that is disabled by TORCHDYNAMO_DISABLE."""
     settings = Settings("compiled", precision="float64", knobs={"layout": "channels-last", "tf32": False})
     found = process.read_back(settings)
     assert (found["mode"], found["precision"], found["layout"]) == ("compiled", "float64", "channels-last"), found

@@ -1,4 +1,4 @@
-"""Runs in a framework's interpreter: call every `check_*` of a script, print one JSON line for each."""
+"""Runs in a framework's interpreter: call every `check_*` of a script and print one JSON line for each."""
 
 import importlib.util
 import json
@@ -17,7 +17,7 @@ def load(name, path, search=None):
 
 
 def main(worker, script):
-    """Adopt the worker package, then run the checks in the order in which they are written."""
+    """Register the worker package, then run the checks in the order of the file."""
     load("steelyard_worker", Path(worker) / "__init__.py", [worker])
     module = load(Path(script).stem, Path(script))
     for name in [name for name in vars(module) if name.startswith("check_")]:

@@ -37,7 +37,7 @@ def rule(name, **constants):
     return Optimizer(name, 0.1, epsilon=0.1, **constants)
 
 
-def check_the_strict_flavour_gives_the_golden_trajectories():
+def check_the_reference_implementation_gives_the_golden_trajectories():
     golden = [
         (rule("sgd", momentum=0.9), (0.95, 0.925, 0.8725)),
         (rule("sgd", momentum=0.9, nesterov=True), (0.905, 0.9025, 0.82525)),
@@ -51,7 +51,7 @@ def check_the_strict_flavour_gives_the_golden_trajectories():
         np.testing.assert_allclose(found, expected, rtol=2e-6, err_msg=str(spec))
 
 
-def check_native_rules_and_the_strict_epsilon_hat_form_agree_with_its_golden_trajectories():
+def check_native_rules_and_the_reference_epsilon_hat_form_give_the_golden_trajectories():
     golden = [
         (rule("sgd", momentum=0.9), (0.95, 0.925, 0.8725)),
         (rule("sgd", momentum=0.9, nesterov=True), (0.905, 0.9025, 0.82525)),
@@ -91,7 +91,7 @@ def check_bias_corrections_are_those_of_the_other_frameworks():
 
 
 def batch_norm(dtype):
-    """Return a fresh layer over two channels and the variables it created, which come with no values."""
+    """Return a new layer over two channels and the variables that it created, which are not initialised."""
     variables = layers.Variables(dtype)
     layer = layers.BatchNorm(variables, "bn", 2, epsilon=1e-5, momentum=0.1)
     for name, value in (("gamma", 1), ("beta", 0), ("running_mean", 0), ("running_var", 1)):
@@ -99,7 +99,7 @@ def batch_norm(dtype):
     return layer, variables.named
 
 
-def check_statistics_move_in_training_only_and_the_variance_is_unbiased():
+def check_statistics_change_only_in_training_and_the_variance_is_unbiased():
     for dtype in (tf.float32, tf.float64):
         for options in ({}, {"jit_compile": True}):
             layer, named = batch_norm(dtype)
@@ -112,15 +112,15 @@ def check_statistics_move_in_training_only_and_the_variance_is_unbiased():
             np.testing.assert_allclose(y[0, 0, 0], np.full(2, -3 / np.sqrt(5 + 1e-5)), rtol=1e-6)
 
 
-def check_the_fused_batch_norm_keeps_the_epsilon_it_is_given():
+def check_the_fused_batch_norm_uses_the_given_epsilon():
     # The compatibility function raises 1e-5 to 1.001e-5; with a variance near zero the two differ visibly.
     x = tf.constant([[[[1e-3, 0.0]]], [[[-1e-3, 1.0]]]])
     y = batch_norm(tf.float32)[0](x, True).numpy().ravel()[0]
     assert abs(y - 1e-3 / np.sqrt(1e-6 + 1e-5)) < 1e-6, y
 
 
-def check_pools_are_the_same_with_the_library_and_by_slices():
-    """Rounded up on even and odd extents, ties and all; average with padding counted: values and gradients."""
+def check_pools_by_the_library_and_by_slices_agree():
+    """Maxima rounded up on even and odd extents, with ties; averages that include padding: values and gradients."""
     generator = np.random.default_rng(3)
     ties = tf.constant(generator.integers(-2, 2, (2, 7, 7, 3)).astype("f4"))
     smooth = tf.constant(generator.standard_normal((2, 7, 7, 3), "f4"))
@@ -137,7 +137,7 @@ def check_pools_are_the_same_with_the_library_and_by_slices():
 
 
 def pooled_with_gradient(pool, x):
-    """Return what a pool makes of x, and the gradient of a sum that no two positions enter alike."""
+    """Return a pool's output of x, and the gradient of a sum in which every position has a different weight."""
     with tf.GradientTape() as tape:
         tape.watch(x)
         y = pool(x)
@@ -145,7 +145,7 @@ def pooled_with_gradient(pool, x):
     return y, tape.gradient(total, x)
 
 
-def check_an_average_counts_its_padding_and_a_maximum_rounds_up():
+def check_an_average_includes_its_padding_and_a_maximum_rounds_up():
     for fuse in (True, False):
         variables = layers.Variables(tf.float32, fuse=fuse)
         averaged = pooling.AveragePool(variables, 3, 1, 1)(tf.ones((1, 3, 3, 1)))
@@ -185,7 +185,7 @@ def check_the_formulations_of_recurrence_agree():
 
 
 def _differentiated(lstm, x):
-    """Return both readings of a layer, and the gradients of something that both decide."""
+    """Return both outputs of a layer, and the gradients of a score that depends on both."""
     with tf.GradientTape() as tape:
         tape.watch(x)
         every, last = lstm.every(x, backward=True), lstm.last(x)
@@ -202,7 +202,7 @@ def check_recurrences_choose_by_units_per_sample():
 
 
 def check_the_fused_lstm_has_wrong_gradients():
-    """Why tf.raw_ops.BlockLSTMV2 is no choice: it holds its own outputs' finite differences against it. If this fails, try it."""
+    """The reason why tf.raw_ops.BlockLSTMV2 is not used: its gradient contradicts finite differences. If this fails, try it."""
     generator = np.random.default_rng(0)
     x, w = (tf.constant(generator.standard_normal(shape), tf.float32) for shape in ((2, 1, 1), (2, 4)))
     zeros = {name: tf.zeros(shape) for name, shape in (("cs_prev", (1, 1)), ("h_prev", (1, 1)), ("b", 4))}
@@ -215,15 +215,15 @@ def check_the_fused_lstm_has_wrong_gradients():
     with tf.GradientTape() as tape:
         tape.watch(x)
         score = fused(x)
-    nudge = tf.constant((0.01, 0.0), shape=(2, 1, 1))
-    difference = float(fused(x + nudge) - fused(x - nudge)) / 0.02
+    shift = tf.constant((0.01, 0.0), shape=(2, 1, 1))
+    difference = float(fused(x + shift) - fused(x - shift)) / 0.02
     gradient = float(tape.gradient(score, x)[0, 0, 0])
     assert abs(difference + 0.1961) < 1e-3, difference
     assert abs(gradient - difference) > 0.1, gradient
 
 
 def embedding_trainer(kernel, mode):
-    """Return a trainer of three rows of one number; its loss is the sum of the rows that the tokens name."""
+    """Return a trainer of three rows of one number; its loss is the sum of the rows that the tokens select."""
 
     def build(sizes, variables):
         table = variables.new("table", *sizes["shape"])
@@ -246,7 +246,7 @@ def check_repeated_and_absent_embedding_rows_are_updated_once():
             np.testing.assert_allclose(trained.state()["table"].ravel(), (1.0, 0.9, 1.0), rtol=1e-5)
 
 
-def check_layouts_come_back_bit_exact():
+def check_layout_round_trips_are_bit_exact():
     for kind, axes in layouts.AXES.items():
         array = np.random.default_rng(1).standard_normal(tuple(range(2, 2 + len(axes)))).astype("f4")
         there = layouts.native(kind, array)
@@ -255,7 +255,7 @@ def check_layouts_come_back_bit_exact():
         np.testing.assert_array_equal(layouts.canonical(kind, there), array)
 
 
-def check_synchronise_waits_for_work_that_was_only_issued():
+def check_synchronise_waits_for_issued_work():
     @tf.function
     def work(x):
         for _ in tf.range(150):
@@ -276,19 +276,19 @@ def check_synchronise_waits_for_work_that_was_only_issued():
         return issued - began, waited - began, time.perf_counter() - waited
 
     try:
-        # On a busy machine this thread may have to wait for a core at any moment; once without that shows it.
-        tried = []
+        # On a busy machine this thread may have to wait for a core, so one undisturbed attempt is enough.
+        attempts = []
         for _ in range(5):
             issuing, both, reading = intervals()
             if issuing < both / 5 and reading < both / 5:
                 return
-            tried.append((issuing, both, reading))
+            attempts.append((issuing, both, reading))
     finally:
         tf.config.experimental.set_synchronous_execution(True)
-    raise AssertionError(tried)
+    raise AssertionError(attempts)
 
 
-def check_ctc_agrees_with_counting_all_paths():
+def check_ctc_agrees_with_the_enumeration_of_all_paths():
     loss = network.load(WORKLOADS / "deepspeech2", "tensorflow").loss
 
     def found(logits, batch):
@@ -323,7 +323,7 @@ def check_settings_without_effect_are_reported():
         assert adapter.applied()["update"] == "fused"
 
 
-def check_automatic_formulations_are_told_from_fixed_ones():
+def check_automatic_and_fixed_formulations_are_distinguished():
     for mode, automatic in (("graph", "library"), ("xla", "auto")):
         knobs = {"onednn": True, "convolution": "auto", "recurrence": "auto", "update": "fused", "tf32": False}
         adapter = Adapter(Settings(mode, knobs=knobs))

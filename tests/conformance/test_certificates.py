@@ -1,6 +1,6 @@
-"""Every framework computes the reference's function: on the tiny preset of every workload, of two workloads in every mode.
+"""Certificates of every framework on the tiny preset of every workload, for two workloads in every mode.
 
-The variants beside the tiny presets (`steelyard certify --all` takes them in) would double the time.
+Further variants of the tiny presets, which `steelyard certify --all` includes, would double the time.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.conformance
 
-# As many threads as there are cores, as for a user; the other workloads run with one thread per process. Certificates run two
-# processes at a time, and on two cores two processes of two threads take a third more time than two of one.
+# One workload runs with as many threads as cores, which is a user's default. The others run with one thread per process:
+# certificates run two processes at a time, and on two cores this takes a third more time with two threads each.
 EVERY_MODE_ALL_CORES = ("resnet18:tiny",)
 EVERY_MODE_ONE_THREAD = ("lstm-imdb:tiny", "lstm-imdb:tiny-bidirectional")
 EVERY_MODE = (*EVERY_MODE_ALL_CORES, *EVERY_MODE_ONE_THREAD)
@@ -43,7 +43,7 @@ def expected(groups: tuple[str, ...], every_mode: bool) -> list[str]:
 
 
 def certify(runs: Path, groups: tuple[str, ...], *more: str) -> dict[str, dict[str, Any]]:
-    """Certify by the command a user would call; returns {cell key: certificate}."""
+    """Certify with the command line; returns {cell key: certificate}."""
     command = [sys.executable, "-m", "steelyard", "certify", "--json", "--plain", "--runs", str(runs), *more]
     for group in groups:
         command += ["-w", group]
@@ -76,7 +76,7 @@ def test_a_cell_is_certified_in_every_mode(in_every_mode: dict[str, dict[str, An
 
 @pytest.mark.parametrize("group", EVERY_MODE)
 def test_two_frameworks_agree_in_float64(in_every_mode: dict[str, dict[str, Any]], group: str) -> None:
-    """Every certificate depends on it: a hundredth of the allowed difference is left for other workloads."""
+    """Every certificate depends on this agreement. The limit is a hundredth of the general one, as a margin for other workloads."""
     found = [certificate for cell, certificate in in_every_mode.items() if cell.startswith(f"{group}/")]
     assert found
     for certificate in found:
@@ -90,7 +90,7 @@ def test_a_cell_is_certified(in_default_mode: dict[str, dict[str, Any]], cell: s
     assert in_default_mode[cell]["passed"], in_default_mode[cell]["sentence"]
 
 
-def test_lamb_written_out_is_certified_in_every_framework(tmp_path: Path) -> None:
+def test_the_reference_implementation_of_lamb_is_certified_in_every_framework(tmp_path: Path) -> None:
     found = certify(
         tmp_path, ("bert:tiny",), "--optimizer", "lamb", "--optimizer-implementation", "reference", *ONE_THREAD
     )
@@ -98,14 +98,14 @@ def test_lamb_written_out_is_certified_in_every_framework(tmp_path: Path) -> Non
     assert {cell: certificate["sentence"] for cell, certificate in found.items() if not certificate["passed"]} == {}
 
 
-def test_references_agree_without_the_one_that_is_taken_first(tmp_path: Path) -> None:
-    """Adam with corrections in float32, and CTC: where a third framework's float64 is not to be taken for granted."""
+def test_references_agree_without_the_preferred_one(tmp_path: Path) -> None:
+    """Adam with bias corrections in float32, and CTC, for which a third framework's float64 may be missing or inexact."""
     found = certify(tmp_path, ("deepspeech2:tiny",), "-f", "jax", "-f", "tensorflow", *ONE_THREAD)
     assert len(found) == 2
     assert {cell: certificate["sentence"] for cell, certificate in found.items() if not certificate["passed"]} == {}
 
 
-def test_at_least_46_of_the_50_cells_are_there() -> None:
+def test_at_least_46_of_the_50_cells_are_supported() -> None:
     groups = tuple(f"{name}:tiny" for name in workloads.find())
     assert len(groups) == 10
     assert len(expected(groups, every_mode=False)) >= 46

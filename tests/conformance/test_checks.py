@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 SUFFIX = "_checks.py"
-AT_ONCE = 2
+CONCURRENT_PROCESSES = 2
 
 pytestmark = pytest.mark.conformance
 
 
 def checks() -> list[tuple[str, str]]:
-    """Return (framework, function) of every check there is."""
+    """Return (framework, function) of every check."""
     found = []
     for path in sorted(HERE.glob(f"*{SUFFIX}")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -37,14 +37,14 @@ def checks() -> list[tuple[str, str]]:
 
 
 def results(framework: str, python: Path) -> dict[str, str]:
-    """Run all checks of one framework in one process; returns what went wrong by name, empty when right."""
+    """Run all checks of one framework in one process; returns {check: traceback}, an empty text if it passed."""
     script = HERE / f"{framework}{SUFFIX}"
     done = subprocess.run(
         [str(python), "-I", str(HERE / "run_checks.py"), str(WORKER), str(script)],
         capture_output=True, text=True, env=clean_environ(python), check=False, timeout=900,
     )  # fmt: skip
     lines = [line for line in done.stdout.splitlines() if line.startswith('{"check"')]
-    found = {(told := json.loads(line))["check"]: told["error"] for line in lines}
+    found = {(message := json.loads(line))["check"]: message["error"] for line in lines}
     return found or {"": done.stderr[-2000:]}
 
 
@@ -52,18 +52,18 @@ def results(framework: str, python: Path) -> dict[str, str]:
 def checked(
     request: pytest.FixtureRequest, environment: Callable[[str], Path]
 ) -> Iterator[dict[str, Future[dict[str, str]]]]:
-    """What became of the checks of every framework that is asked for, two frameworks at a time."""
+    """The results of the checks of every selected framework; two frameworks run at a time."""
     chosen = {
         item.callspec.params["framework"]
         for item in request.session.items
         if "checked" in getattr(item, "fixturenames", ())
     }
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    with ThreadPoolExecutor(CONCURRENT_PROCESSES) as pool:
         yield {name: pool.submit(results, name, environment(name)) for name in sorted(chosen)}
 
 
 @pytest.mark.parametrize(("framework", "check"), checks())
-def test_the_framework_behaves_as_its_adapter_relies_on(
+def test_the_framework_has_the_behaviour_that_its_adapter_needs(
     checked: dict[str, Future[dict[str, str]]], framework: str, check: str
 ) -> None:
     found = checked[framework].result()

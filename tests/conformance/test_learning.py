@@ -1,4 +1,4 @@
-"""Every network learns from real data, to the same score in every framework: from the same weights, over the same batches."""
+"""Every network learns from real data and reaches the same score in every framework, from the same weights and batches."""
 
 from __future__ import annotations
 
@@ -30,16 +30,18 @@ if TYPE_CHECKING:
 DATA = os.environ.get("STEELYARD_TEST_DATA", "")
 TABLE: dict[str, dict[str, Any]] = tomllib.loads((Path(__file__).parent / "learning.toml").read_text(encoding="utf-8"))
 TEST_SAMPLES = 1000
-AT_ONCE = 2
+CONCURRENT_PROCESSES = 2
 
 pytestmark = [
     pytest.mark.conformance,
-    pytest.mark.skipif(not DATA, reason="STEELYARD_TEST_DATA names no folder with real data in official layouts"),
+    pytest.mark.skipif(
+        not DATA, reason="STEELYARD_TEST_DATA does not name a folder with real data in official layouts"
+    ),
 ]
 
 
 def real_data(wanted: dict[str, Any], folder: Path) -> Path:
-    """The folder with a data set, unpacked where it lies in an archive."""
+    """Return the folder with a data set; an archive is unpacked first."""
     if "archive" not in wanted:
         return Path(DATA) / wanted.get("folder", "")
     with zipfile.ZipFile(Path(DATA) / wanted["archive"]) as archive:
@@ -48,7 +50,7 @@ def real_data(wanted: dict[str, Any], folder: Path) -> Path:
 
 
 def planned(name: str, folder: Path) -> RunPlan:
-    """A plan of the workload's tiny preset on real data, in every framework."""
+    """Return a plan of the workload's tiny preset on real data, in every framework."""
     wanted = TABLE[name]
     data = "" if wanted.get("embedded") else str(real_data(wanted, folder))
     shutil.copytree(workloads.find()[name].folder, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -75,46 +77,48 @@ def planned(name: str, folder: Path) -> RunPlan:
     return replace(found, groups=(changed,), study=replace(found.study, evaluation_limit=TEST_SAMPLES))
 
 
-class School:
-    """Trains networks two processes at a time, of whatever workload: none waits for the slowest of another."""
+class LearningRuns:
+    """Trains networks of all workloads in one queue, two processes at a time, so that no workload waits for another's slowest."""
 
     def __init__(self, folder: Path, pool: ThreadPoolExecutor) -> None:
         self._folder, self._pool = folder, pool
 
     def submit(self, name: str) -> dict[str, Future[Trial]]:
-        """Prepare the data of one workload, then have it trained in every framework."""
+        """Prepare the data of one workload, then submit its training in every framework."""
         folder = self._folder / name
         wanted = planned(name, folder / "workloads")
         (shared,) = case_inputs.prepare(wanted, lambda progress: None).values()
-        made = environments.ensure_all(environments.plan_environments(wanted.environments, "cpu"))
+        created = environments.ensure_all(environments.plan_environments(wanted.environments, "cpu"))
 
         def train(variant: Variant) -> Trial:
             case = variant.case
             job = jobs.measuring(wanted, variant, shared, 1, 0, folder / case.framework)
             job = replace(job, schedule=replace(job.schedule, inputs=("pipeline",), evaluate=True, block_min_steps=1))
-            return launch(job, made[case.environment].python, lambda event: None, Guard(300))
+            return launch(job, created[case.environment].python, lambda event: None, Guard(300))
 
         return {variant.case.framework: self._pool.submit(train, variant) for variant in wanted.variants}
 
 
 @pytest.fixture(scope="module")
-def school(
+def learning_runs(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, Future[dict[str, Future[Trial]]]]]:
-    """What becomes of every workload that is asked for; the data of the next is prepared while one is trained."""
+    """The results of every selected workload; the data of the next workload is prepared while one is trained."""
     chosen = [
-        item.callspec.params["name"] for item in request.session.items if "school" in getattr(item, "fixturenames", ())
+        item.callspec.params["name"]
+        for item in request.session.items
+        if "learning_runs" in getattr(item, "fixturenames", ())
     ]
-    with ThreadPoolExecutor(AT_ONCE) as pool, ThreadPoolExecutor(1) as preparing:
-        found = School(tmp_path_factory.mktemp("learning"), pool)
+    with ThreadPoolExecutor(CONCURRENT_PROCESSES) as pool, ThreadPoolExecutor(1) as preparing:
+        found = LearningRuns(tmp_path_factory.mktemp("learning"), pool)
         yield {name: preparing.submit(found.submit, name) for name in chosen}
 
 
 @pytest.mark.parametrize("name", TABLE)
 def test_every_framework_learns_and_all_learn_the_same(
-    school: dict[str, Future[dict[str, Future[Trial]]]], name: str
+    learning_runs: dict[str, Future[dict[str, Future[Trial]]]], name: str
 ) -> None:
-    trials = {framework: trained.result() for framework, trained in school[name].result().items()}
+    trials = {framework: trained.result() for framework, trained in learning_runs[name].result().items()}
     assert {framework: trial.error for framework, trial in trials.items() if trial.error} == {}
     wanted = TABLE[name]
     scores = {

@@ -1,4 +1,4 @@
-"""Workloads of one's own: what `steelyard new workload` writes, and the example that the documentation walks through."""
+"""User-defined workloads: the template of `steelyard new workload`, and the example of the documentation."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ DOCUMENTATION = Path(__file__).parents[2] / "docs" / "own-workload.md"
 
 
 def certify(runs: Path, folder: Path, *chosen: str) -> dict[str, dict]:
-    """Certify by the command a user would call; returns {cell key: certificate}."""
+    """Certify with the command line; returns {cell key: certificate}."""
     command = [sys.executable, "-m", "steelyard", "certify", "--json", "--plain", "--runs", str(runs)]
     done = subprocess.run([*command, "--workloads", str(folder), *chosen], capture_output=True, text=True, check=False)
     assert done.stdout.startswith("{"), done.stderr[-3000:]
     return json.loads(done.stdout)
 
 
-def test_what_is_written_is_certified_in_every_framework_as_it_is(tmp_path: Path) -> None:
+def test_a_new_workload_is_certified_unchanged_in_every_framework(tmp_path: Path) -> None:
     scaffold.write("mine", tmp_path / "own", scaffold.templates())
     found = certify(tmp_path / "runs", tmp_path / "own", "-w", "mine:tiny")
     assert len(found) == len(scaffold.templates()) > 1
@@ -38,7 +38,7 @@ def test_the_example_is_certified(tmp_path: Path) -> None:
     assert [each["sentence"] for each in found.values() if not each["passed"]] == []
 
 
-def test_the_error_in_the_documentation_is_reported_in_the_documented_words(tmp_path: Path) -> None:
+def test_the_documented_error_message_is_the_reported_one(tmp_path: Path) -> None:
     folder = tmp_path / "own" / "vit"
     folder.mkdir(parents=True)
     for path in (EXAMPLES / "vit").glob("*.*"):

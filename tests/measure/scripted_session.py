@@ -1,4 +1,4 @@
-"""A run in progress whose processes are scripts: a function gives every trial's times, and no process is started."""
+"""A session without processes: a function returns the times of every trial."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ STEPS = 20
 
 @dataclass
 class Screen:
-    """Keeps what a run reports."""
+    """Stores the messages and rankings of a run."""
 
     messages: list[str] = field(default_factory=list)
     rankings: list[Ranking] = field(default_factory=list)
@@ -55,7 +55,7 @@ class Screen:
 
 @dataclass(frozen=True)
 class ScriptedSession(Session):
-    """`started` holds the jobs of all processes in the order in which they were run."""
+    """A session with scripted times; `started` contains the jobs of all trials in the order in which they were run."""
 
     times: Times = field(kw_only=True)
     started: list[Job] = field(default_factory=list)
@@ -69,7 +69,7 @@ class ScriptedSession(Session):
 
     @property
     def messages(self) -> list[str]:
-        """What the run reported."""
+        """The messages of the run."""
         return cast("Screen", self.screen).messages
 
     @property
@@ -78,16 +78,16 @@ class ScriptedSession(Session):
         return cast("Screen", self.screen).rankings
 
     def runs_of(self, framework: str) -> list[tuple[int, int]]:
-        """Return (round, attempt) of a framework's processes."""
+        """Return (round, attempt) of every trial of a framework."""
         return [(job.round, job.attempt) for job in self.started if job.case.framework == framework]
 
 
 def session(
     folder: Path, times: Times, frameworks: tuple[str, ...] = ("fake", "dummy"), prepared: str = "", **options: Any
 ) -> ScriptedSession:
-    """Return a session of the smallest workload; `prepared` names a data folder, so that there is a pipeline."""
-    asked = Options(workloads=("line",), frameworks=frameworks, workload_folders=(str(WORKLOADS),), **options)
-    plan = resolve.plan(asked)
+    """Return a session of the smallest workload; `prepared` is a data folder; with one, the pipeline is measured."""
+    chosen = Options(workloads=("line",), frameworks=frameworks, workload_folders=(str(WORKLOADS),), **options)
+    plan = resolve.plan(chosen)
     screen = Screen()
     folder.mkdir(parents=True, exist_ok=True)
     known = record.new(plan, "steelyard run", "0")
@@ -98,7 +98,7 @@ def session(
 
 
 def write_trial(job: Job, times: Times) -> Trial:
-    """Write the folder that a process with these times would leave, and read it."""
+    """Write the folder of a trial with these times, and read it."""
     folder = Path(job.folder)
     folder.mkdir(parents=True)
     (folder / trials.JOB).write_text(json.dumps(asdict(job)), encoding="utf-8")
@@ -126,7 +126,7 @@ def write_trial(job: Job, times: Times) -> Trial:
 
 
 class Sampler:
-    """A host sampler that was told how noisy each round is; rounds beyond the list are quiet."""
+    """A host sampler with scripted noise for each round; rounds after the list are quiet."""
 
     def __init__(self, *rounds: HostNoise) -> None:
         self._rounds = list(rounds)
@@ -146,4 +146,4 @@ class Sampler:
 
 
 QUIET = HostNoise(seconds=10, samples=10)
-LOUD = HostNoise(seconds=10, samples=10, foreign_cores=0.5)
+NOISY = HostNoise(seconds=10, samples=10, foreign_cores=0.5)

@@ -1,4 +1,4 @@
-"""Rounds: disturbed ones are repeated as a whole, decided contenders drop out, the pipeline decides, time limits end them."""
+"""Tests of rounds: repetition of disturbed rounds, contenders that drop out, the input that decides, and time limits."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from measure.scripted_session import LOUD, QUIET, Sampler, ScriptedSession, session
+from measure.scripted_session import NOISY, QUIET, Sampler, ScriptedSession, session
 from steelyard.measure import noise_floor, peak, rounds
 from steelyard.results import record, round_results
 from steelyard.results.quantities import THROUGHPUT
@@ -23,7 +23,7 @@ SPEED = {"fake": 10.0, "dummy": 12.0}
 
 
 def steady(framework: str, number: int, attempt: int, source: str) -> float:
-    """Fake takes 10 ms and Dummy 12, with a little scatter from round to round."""
+    """Return 10 ms for Fake and 12 ms for Dummy, with a small variation between rounds."""
     return SPEED[framework] * (1 + 0.0005 * ((7 * number) % 5 - 2))
 
 
@@ -38,7 +38,7 @@ def test_a_disturbed_round_is_repeated_as_a_whole_and_its_first_attempt_does_not
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = session(tmp_path / "run", steady, rounds=(3, 3))
-    results = measure(run, monkeypatch, QUIET, LOUD)
+    results = measure(run, monkeypatch, QUIET, NOISY)
     for framework in ("fake", "dummy"):
         assert run.runs_of(framework) == [(1, 0), (2, 0), (2, 1), (3, 0)]
     assert [(note["round"], note["attempt"], note["kept"]) for note in run.noted_rounds()] == [
@@ -53,7 +53,7 @@ def test_a_round_is_attempted_at_most_three_times_and_the_last_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = session(tmp_path / "run", steady, rounds=(2, 2))
-    results = measure(run, monkeypatch, *[LOUD] * 9)
+    results = measure(run, monkeypatch, *[NOISY] * 9)
     assert run.runs_of("fake") == [(1, 0), (1, 1), (1, 2), (2, 0), (2, 1), (2, 2)]
     assert [note["kept"] for note in run.noted_rounds()] == [False, False, True] * 2
     assert all(note["reasons"] for note in run.noted_rounds())
@@ -62,7 +62,7 @@ def test_a_round_is_attempted_at_most_three_times_and_the_last_counts(
 
 def test_without_the_guard_a_disturbed_round_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = session(tmp_path / "run", steady, rounds=(2, 2), guard=False)
-    measure(run, monkeypatch, LOUD, LOUD)
+    measure(run, monkeypatch, NOISY, NOISY)
     assert run.runs_of("fake") == [(1, 0), (2, 0)]
 
 
@@ -73,7 +73,7 @@ def test_a_disturbed_round_with_a_failed_process_is_not_repeated(
         return None if framework == "dummy" else 10.0
 
     run = session(tmp_path / "run", failing, rounds=(2, 2))
-    results = measure(run, monkeypatch, LOUD)
+    results = measure(run, monkeypatch, NOISY)
     assert run.runs_of("dummy") == [(1, 0)]
     assert len(results.failed) == 1
 
@@ -87,7 +87,7 @@ def test_a_resumed_run_repeats_a_round_that_was_to_be_repeated(tmp_path: Path, m
     assert run.runs_of("fake") == run.runs_of("dummy") == [(2, 1)]
 
 
-def test_a_decided_contender_drops_out_and_the_others_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_decided_contender_drops_out_and_the_others_continue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def times(framework: str, number: int, attempt: int, source: str) -> float:
         if framework == "dummy":
             return 40.0
@@ -110,10 +110,10 @@ def test_a_decided_contender_drops_out_and_the_others_go_on(tmp_path: Path, monk
     measure(run, monkeypatch)
     assert run.runs_of("dummy") == [(1, 0), (2, 0), (3, 0)]
     undecided = [job.round for job in run.started if job.case.framework == "fake"]
-    assert undecided == sorted([*range(1, 13)] * 2), "two that scatter around each other run to the last round"
+    assert undecided == sorted([*range(1, 13)] * 2), "undecided variants run until the last round"
 
 
-def test_when_every_pair_is_decided_no_further_round_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_further_round_starts_when_every_pair_is_decided(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = session(tmp_path / "run", steady)
     measure(run, monkeypatch)
     assert run.runs_of("fake") == [(1, 0), (2, 0), (3, 0)]
@@ -133,7 +133,7 @@ def test_the_time_limit_ends_the_rounds_after_the_first_ones(tmp_path: Path, mon
 
 
 @pytest.mark.parametrize("minutes", [0.0, 60.0])
-def test_without_a_limit_or_within_it_all_rounds_are_run(
+def test_all_rounds_run_without_a_time_limit_or_within_it(
     minutes: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = session(tmp_path / "run", _undecidable, minutes=minutes)
@@ -143,7 +143,7 @@ def test_without_a_limit_or_within_it_all_rounds_are_run(
 
 
 @pytest.mark.parametrize(("prepared", "leader"), [("/prepared", "fake"), ("", "dummy")])
-def test_the_pipeline_decides_where_there_is_data_and_the_cached_batch_elsewhere(
+def test_the_pipeline_decides_if_there_is_data_and_otherwise_the_cached_batch(
     prepared: str, leader: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def times(framework: str, number: int, attempt: int, source: str) -> float:
@@ -157,7 +157,7 @@ def test_the_pipeline_decides_where_there_is_data_and_the_cached_batch_elsewhere
     assert rounds.primary_input(run, run.plan.groups[0]) == ("pipeline" if prepared else "cached")
 
 
-def test_a_group_can_be_ranked_by_a_quantity_of_which_more_is_better(
+def test_a_group_can_be_ranked_by_a_quantity_where_more_is_better(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = session(tmp_path / "run", steady, rounds=(3, 3))
@@ -171,7 +171,7 @@ def test_a_group_can_be_ranked_by_a_quantity_of_which_more_is_better(
 
 @pytest.fixture
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cache in which nothing is known of this machine."""
+    """Set an empty cache, without measurements of this machine."""
     monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path / "cache"))
 
 
@@ -183,9 +183,9 @@ def _at_gflops(run: ScriptedSession, framework: str) -> float:
 
 
 @pytest.mark.usefixtures("own_cache")
-@pytest.mark.parametrize(("gflops", "accused"), [(100.0, True), (1000.0, False)])
+@pytest.mark.parametrize(("gflops", "too_fast"), [(100.0, True), (1000.0, False)])
 def test_a_speed_above_the_measured_peak_is_recorded_as_an_error(
-    gflops: float, accused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    gflops: float, too_fast: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Fake reaches 500 GFLOP/s, Dummy a thousandth of that; the machine's matrix product reaches `gflops`."""
     from steelyard.measure import gemm
@@ -206,15 +206,15 @@ def test_a_speed_above_the_measured_peak_is_recorded_as_an_error(
         results.add(write_trial(job, lambda *_, ms=milliseconds: ms))
     found = peak.check(run, results)
     (fake,) = [v.case.id for v in run.plan.variants if v.case.framework == "fake"]
-    assert (found.keys() == {fake}) is accused
-    assert not accused or "more than this machine can do" in found[fake]
+    assert (found.keys() == {fake}) is too_fast
+    assert not too_fast or "more than this machine can do" in found[fake]
     assert record.read(run.folder).above_peak == found
     assert record.read(run.folder).peak == {"float32": {"numpy": gflops}}
-    assert len(measured) == (2 if accused else 1), "a peak is measured again before a speed is called an error"
+    assert len(measured) == (2 if too_fast else 1), "a peak is measured again before a speed is called an error"
 
 
 @pytest.mark.usefixtures("own_cache")
-def test_the_noise_floor_is_that_of_the_ratios_of_one_case_with_itself(tmp_path: Path) -> None:
+def test_the_noise_floor_is_measured_by_ratios_of_one_case_with_itself(tmp_path: Path) -> None:
     def times(framework: str, number: int, attempt: int, source: str) -> float:
         assert source == "cached", "the noise floor needs no data"
         return 10.0 * math.exp(0.001 * number**2 if attempt == 0 else 0.0)
@@ -233,7 +233,7 @@ def test_the_noise_floor_is_that_of_the_ratios_of_one_case_with_itself(tmp_path:
 
 
 @pytest.mark.usefixtures("own_cache")
-def test_a_calibration_that_fails_invents_nothing(tmp_path: Path) -> None:
+def test_a_failed_calibration_stores_no_noise_floor(tmp_path: Path) -> None:
     run = session(tmp_path / "run", lambda framework, number, attempt, source: None if number > 3 else 10.0)
     assert noise_floor.noise_floor(run) == UNCALIBRATED
     assert "The calibration failed; an assumed noise floor is used instead." in run.messages
@@ -242,7 +242,7 @@ def test_a_calibration_that_fails_invents_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("own_cache")
 @pytest.mark.parametrize("more", [{"calibrate": False}, {"protocol": "fixed:5+20"}])
-def test_where_no_verdict_needs_it_the_noise_floor_is_not_measured(more: dict[str, object], tmp_path: Path) -> None:
+def test_the_noise_floor_is_not_measured_if_no_verdict_needs_it(more: dict[str, object], tmp_path: Path) -> None:
     run = session(tmp_path / "run", steady, **more)
     assert noise_floor.noise_floor(run) == UNCALIBRATED
     assert not run.started

@@ -1,4 +1,4 @@
-"""The order of the rooms: which may import which, and where a file breaks it."""
+"""The order of the packages: which one may import which, and the imports that violate it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import source_rules
 if TYPE_CHECKING:
     from pathlib import Path
 
-# From the bottom to the top: a room may import the rooms above it in this list, and itself.
+# A package may import the packages before it in this list, and itself.
 ORDER = (
     "errors",
     "files",
@@ -28,30 +28,30 @@ ORDER = (
     "cli",
     "__main__",
 )
-# A report shows what was recorded: it must not be able to ask what there is today.
+# A report shows what was recorded, so it must not depend on the current catalogue or machine.
 REPORT_READS = {"errors", "files", "statistics", "results", "report"}
 
 
-def allowed(room: str) -> set[str]:
-    """Return the rooms that a room may import."""
-    return REPORT_READS if room == "report" else set(ORDER[: ORDER.index(room) + 1])
+def allowed(name: str) -> set[str]:
+    """Return the packages that a package may import."""
+    return REPORT_READS if name == "report" else set(ORDER[: ORDER.index(name) + 1])
 
 
 def violations(package: Path) -> list[str]:
-    """Return a sentence for every import against the order, type-checking imports included."""
+    """Return a sentence for every import that violates the order, including imports for type checking."""
     found = []
     for path in sorted(package.rglob("*.py")):
-        room = path.relative_to(package).parts[0].removesuffix(".py")
-        if room == "__init__":
+        name = path.relative_to(package).parts[0].removesuffix(".py")
+        if name == "__init__":
             continue
         for line, module in source_rules.imported(path.read_text(encoding="utf-8")):
-            wrong = sorted(_rooms(module, path, line) - allowed(room))
+            wrong = sorted(_reached(module, path, line) - allowed(name))
             found += [f"{path.relative_to(package)}:{line} imports {other}" for other in wrong]
     return found
 
 
-def _rooms(module: str, path: Path, line: int) -> set[str]:
-    """Return the rooms that an import of a module reaches; `from steelyard import x` reaches x."""
+def _reached(module: str, path: Path, line: int) -> set[str]:
+    """Return the packages that an import reaches; `from steelyard import x` reaches x."""
     first, _, rest = module.partition(".")
     if first != "steelyard":
         return set()
@@ -60,8 +60,8 @@ def _rooms(module: str, path: Path, line: int) -> set[str]:
     return source_rules.names_imported(path, line) & set(ORDER)
 
 
-def circles(package: Path) -> list[str]:
-    """Return the import circles among modules, ignoring imports for type checking alone."""
+def import_cycles(package: Path) -> list[str]:
+    """Return the import cycles among modules, without imports for type checking."""
     graph = {name: source_rules.runtime_imports(path, name) for name, path in _modules(package).items()}
     known = set(graph)
     edges = {name: {each for each in targets if each in known and each != name} for name, targets in graph.items()}

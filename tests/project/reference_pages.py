@@ -1,4 +1,4 @@
-"""The tables of a reference page, and the names that the code uses for the same things."""
+"""Reads the tables of a reference page, and the names in the code that the tables document."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HEADING = re.compile(r"#+ (.+)")
 def sections(page: str) -> dict[str, list[list[str]]]:
     """Return {heading: rows of its tables} of a page; backticks are removed, "" is the part before the first heading.
 
-    A row is a list of its cells; header rows and the lines below them are left out.
+    A row is a list of its cells; header rows and the lines below them are excluded.
     """
     found: dict[str, list[list[str]]] = {"": []}
     heading, previous, fenced = "", "", False
@@ -54,7 +54,7 @@ def text_of(node: ast.AST | None) -> str:
 
 
 def events_written(folder: Path) -> dict[str, set[str]]:
-    """Return {event: its fields} as the calls `events.write("event", field=...)` of a folder name them."""
+    """Return {event: its fields} from the calls `events.write("event", field=...)` in the files of a folder."""
     found: dict[str, set[str]] = {}
     for call in calls(folder, "write"):
         if call.args and (event := text_of(call.args[0])):
@@ -63,7 +63,7 @@ def events_written(folder: Path) -> dict[str, set[str]]:
 
 
 def keywords_of(folder: Path, method: str) -> set[str]:
-    """Return the names of all keyword arguments that calls of a method are given."""
+    """Return the names of all keyword arguments in calls of a method."""
     return {keyword.arg or "**" for call in calls(folder, method) for keyword in call.keywords}
 
 

@@ -1,4 +1,4 @@
-"""What the code has promised about its imports and its words, looked up in its syntax; each finding is a sentence."""
+"""Checks of imports and names in the syntax tree of the code; every finding is a sentence."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-# What a deep-learning framework, or a part of one, is imported as.
+# Top-level modules of deep-learning frameworks and of their parts.
 FRAMEWORK_MODULES = frozenset(
     {
         "torch",
@@ -31,7 +31,7 @@ FRAMEWORK_MODULES = frozenset(
 
 
 def imported(source: str) -> Iterator[tuple[int, str]]:
-    """Yield (line, module) of every import in a source text, however deep inside a function; relative ones as `.`."""
+    """Yield (line, module) of every import in a source text, also inside functions; relative imports start with `.`."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
@@ -43,7 +43,7 @@ def imported(source: str) -> Iterator[tuple[int, str]]:
 
 
 def foreign_imports(path: Path, allowed: frozenset[str]) -> list[str]:
-    """Return the imports of a file whose first name is not allowed; the standard library always is."""
+    """Return the imports of a file whose top-level module is not allowed; the standard library is always allowed."""
     found = []
     for line, module in imported(path.read_text(encoding="utf-8")):
         first = module.partition(".")[0]
@@ -61,7 +61,7 @@ def framework_imports(path: Path) -> list[str]:
 
 
 def names_in_code(path: Path, names: frozenset[str]) -> list[str]:
-    """Return where a file's identifiers and strings, docstrings apart, hold one of the names as a word."""
+    """Return a sentence for each use of one of the names as a word in identifiers and strings, except in docstrings."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     word = re.compile(rf"(?<![a-z0-9])({'|'.join(map(re.escape, sorted(names)))})(?![a-z0-9])")
     docstrings = {id(node) for node in _docstrings(tree)}
@@ -69,14 +69,14 @@ def names_in_code(path: Path, names: frozenset[str]) -> list[str]:
     for node in ast.walk(tree):
         for text in () if id(node) in docstrings else _words(node):
             found += [
-                f"{path}:{getattr(node, 'lineno', 1)} says {match[1]}: {text[:60]!r}"
+                f"{path}:{getattr(node, 'lineno', 1)} contains {match[1]}: {text[:60]!r}"
                 for match in word.finditer(text.lower())
             ]
     return found
 
 
 def _words(node: ast.AST) -> Iterator[str]:
-    """Yield every text of a node that a programmer wrote: identifiers, attributes, arguments, strings."""
+    """Yield the identifiers, attributes, arguments and strings of a node."""
     for field in ("id", "attr", "name", "arg", "asname", "module", "value"):
         value = getattr(node, field, None)
         if isinstance(value, str):
@@ -87,7 +87,7 @@ def _docstrings(tree: ast.AST) -> Iterator[ast.AST]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             for each in node.body:
-                # A string that is a statement of its own: the docstring, or the note below a field.
+                # A string as a statement is a docstring, or the description below a field.
                 if (
                     isinstance(each, ast.Expr)
                     and isinstance(each.value, ast.Constant)
@@ -111,14 +111,14 @@ def names_imported(path: Path, line: int) -> set[str]:
 
 
 def runtime_imports(path: Path, module: str) -> set[str]:
-    """Return what a module imports when it is imported: nothing for type checking, nothing inside functions."""
+    """Return the imports that run when a module is imported: not those for type checking, not those inside functions."""
     found: set[str] = set()
     for node in _top_level(ast.parse(path.read_text(encoding="utf-8")).body):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
-    # Importing a module imports its packages; a package's own submodules are no circle.
+    # Importing a module also imports its parent packages; this is not a cycle.
     return {each for each in found if not module.startswith(f"{each}.")}
 
 

@@ -1,4 +1,4 @@
-"""What is packed for users: a source archive that is complete, and a wheel that runs where it is unpacked."""
+"""The distributions for users: a complete source archive, and a wheel that runs after unpacking."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def unpacked(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_source_archive_holds_all_that_a_developer_needs(built: Path) -> None:
+def test_the_source_archive_contains_all_that_a_developer_needs(built: Path) -> None:
     (path,) = built.glob("*.tar.gz")
     with tarfile.open(path) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
@@ -44,7 +44,7 @@ def test_the_source_archive_holds_all_that_a_developer_needs(built: Path) -> Non
     } <= names  # fmt: skip
 
 
-def test_the_wheel_holds_every_file_of_the_packages(unpacked: Path) -> None:
+def test_the_wheel_contains_every_file_of_the_packages(unpacked: Path) -> None:
     sources = [path for path in (ROOT / "src").rglob("*") if path.suffix in DATA | {".py"}]
     missing = [path for path in sources if not (unpacked / path.relative_to(ROOT / "src")).is_file()]
     assert len(sources) > 200
@@ -60,13 +60,13 @@ def test_the_unpacked_wheel_runs(unpacked: Path, tmp_path: Path, arguments: list
     assert expected in found
 
 
-def test_frameworks_of_the_tests_are_in_no_list(unpacked: Path, tmp_path: Path) -> None:
+def test_lists_do_not_show_the_test_frameworks(unpacked: Path, tmp_path: Path) -> None:
     listed = [steelyard(unpacked, tmp_path, "list", what, "--json") for what in ("frameworks", "workloads", "presets")]
     assert not [text for text in listed for name in ("fake", "dummy") if f'"{name}"' in text.lower()]
 
 
 def steelyard(unpacked: Path, home: Path, *arguments: str) -> str:
-    """Run the unpacked command line away from the repository; returns what it printed."""
+    """Run the unpacked command line outside the repository; returns its output."""
     # -S: without the site module, an editable installation of the repository is not found.
     path = os.pathsep.join([str(unpacked), sysconfig.get_path("purelib")])
     environ = {**os.environ, "PYTHONPATH": path, "STEELYARD_CACHE": str(home / "cache"), "STEELYARD_RUNS": str(home)}

@@ -1,4 +1,4 @@
-"""Imports run one way, and each check is seen to fail."""
+"""Tests that imports follow the order of the packages, and that each check finds a planted violation."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import steelyard
 PACKAGE = Path(steelyard.__file__).parent
 
 
-def test_every_room_has_its_place_in_the_order() -> None:
-    rooms = {path.name.removesuffix(".py") for path in PACKAGE.iterdir() if path.suffix == ".py" or path.is_dir()}
-    assert rooms - {"__init__", "__pycache__", "py.typed"} == set(layers.ORDER)
+def test_every_package_is_in_the_order() -> None:
+    names = {path.name.removesuffix(".py") for path in PACKAGE.iterdir() if path.suffix == ".py" or path.is_dir()}
+    assert names - {"__init__", "__pycache__", "py.typed"} == set(layers.ORDER)
 
 
-def test_imports_run_one_way() -> None:
+def test_imports_follow_the_order() -> None:
     assert layers.violations(PACKAGE) == []
 
 
-def test_no_modules_import_each_other() -> None:
-    assert layers.circles(PACKAGE) == []
+def test_there_are_no_import_cycles() -> None:
+    assert layers.import_cycles(PACKAGE) == []
 
 
 @pytest.mark.parametrize(
@@ -44,13 +44,13 @@ def test_an_import_against_the_order_is_found(file: str, planted: str, tmp_path:
     assert len(layers.violations(tmp_path / "steelyard")) == (0 if file.startswith("errors") else 1)
 
 
-def test_a_circle_is_found(tmp_path: Path) -> None:
+def test_an_import_cycle_is_found(tmp_path: Path) -> None:
     package = tmp_path / "steelyard"
     package.mkdir()
     (package / "__init__.py").write_text("")
     (package / "a.py").write_text("from steelyard import b\n")
     (package / "b.py").write_text("from steelyard import c\n")
     (package / "c.py").write_text("import steelyard.a\n")
-    assert layers.circles(package) == ["steelyard.a -> steelyard.b -> steelyard.c -> steelyard.a"]
+    assert layers.import_cycles(package) == ["steelyard.a -> steelyard.b -> steelyard.c -> steelyard.a"]
     (package / "c.py").write_text("if TYPE_CHECKING:\n    import steelyard.a\ndef late():\n    import steelyard.b\n")
-    assert layers.circles(package) == []
+    assert layers.import_cycles(package) == []

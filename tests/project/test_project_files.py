@@ -1,4 +1,4 @@
-"""The files that a project has beside its code: licence, citation, and links that lead somewhere."""
+"""The project's files outside its code: licence, citation, and links without missing targets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def project() -> dict[str, Any]:
 
 
 def broken_links(page: Path, within: Path) -> list[str]:
-    """Return the relative links of a page whose target is missing or lies outside a folder."""
+    """Return the relative links of a page whose target is missing or outside a folder."""
     found = []
     for target in LINK.findall(page.read_text(encoding="utf-8")):
         path = (page.parent / target.partition("#")[0]).resolve()
@@ -34,7 +34,7 @@ def broken_links(page: Path, within: Path) -> list[str]:
     return found
 
 
-def test_the_licence_is_the_unchanged_text_that_the_metadata_name() -> None:
+def test_the_licence_is_unchanged_and_named_in_the_metadata() -> None:
     assert project()["license"] == "Apache-2.0"
     assert hashlib.sha256((ROOT / "LICENSE").read_bytes()).hexdigest() == APACHE_2
 
@@ -45,8 +45,14 @@ def test_the_version_is_the_same_everywhere() -> None:
     assert project()["version"] == cited[1] == __version__
 
 
-@pytest.mark.parametrize("name", ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"])
-def test_links_of_the_projects_files_lead_somewhere(name: str) -> None:
+@pytest.mark.parametrize(
+    "name",
+    [
+        "README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "benchmarks/README.md",
+        "tests/README.md", "tests/certificates/README.md",
+    ],
+)  # fmt: skip
+def test_links_of_the_projects_files_have_targets(name: str) -> None:
     assert broken_links(ROOT / name, ROOT) == []
 
 
@@ -66,5 +72,5 @@ def test_a_broken_link_is_found(tmp_path: Path) -> None:
 
 def test_every_page_of_the_documentation_is_in_the_navigation() -> None:
     listed = re.findall(r": ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
-    there = {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")}
-    assert there <= set(listed)
+    pages = {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")}
+    assert pages <= set(listed)

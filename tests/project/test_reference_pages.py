@@ -1,4 +1,4 @@
-"""Every reference page names exactly what the code writes and reads."""
+"""Every reference page documents exactly what the code writes and reads."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_every_kind_of_error_is_documented() -> None:
     assert documented == set(protocol.ERROR_KINDS)
 
 
-def test_every_warning_and_every_phase_of_a_block_is_named() -> None:
+def test_every_warning_and_every_phase_of_a_block_is_documented() -> None:
     page = (pages.PAGES / "events.md").read_text(encoding="utf-8")
     warnings = {
         pages.text_of(keyword.value)
@@ -202,7 +202,7 @@ def test_a_header_that_code_reads_is_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("key", sorted(lock_rows()))
-def test_exactly_the_required_headers_cannot_be_left_out(key: str) -> None:
+def test_exactly_the_required_headers_are_mandatory(key: str) -> None:
     text = "".join(f"# {each} = value\n" for each in lock_rows() if each != key)
     if lock_rows()[key] == "yes":
         with pytest.raises(ValueError, match=f"'{key}'"):

@@ -1,4 +1,4 @@
-"""Promises about the code itself, each with a test that the looking finds what it is looking for."""
+"""Rules for the source code, each with a test that a planted violation is found."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SOURCES = Path(frameworks.__file__).resolve().parents[2]
 ORCHESTRATOR, WORKER = SOURCES / "steelyard", SOURCES / "steelyard_worker"
-# What the orchestrator may use of the worker: the border's own language, and pure descriptions.
+# The modules of the worker that the orchestrator may use: the protocol between them, and descriptions without computation.
 SHARED = {
     "steelyard_worker",
     "steelyard_worker.case",
@@ -28,13 +28,13 @@ SHARED = {
     "steelyard_worker.records",
     "steelyard_worker.tensors",
 }
-# Where a framework's name is no knowledge about it. An entry that is no longer needed fails the test.
-SPOKEN = {
+# Files in which the name of a framework is no dependence on it. An entry that is no longer needed fails the test.
+EXCEPTIONS = {
     "arguments.py": "the examples of the help",
-    "embedding.py": "a data set is called so, whoever computes on it",
+    "embedding.py": "the name of a data set",
 }
 
-# Import every module of a package, then say which deep-learning frameworks came along.
+# Import every module of a package, then print the deep-learning frameworks that were imported.
 IMPORT_ALL = f"""
 import importlib, pkgutil, sys
 package = importlib.import_module(sys.argv[1])
@@ -45,7 +45,7 @@ print(*sorted({set(source_rules.FRAMEWORK_MODULES)!r} & sys.modules.keys()))
 """
 
 
-def _came_along(package: str, *folders: Path) -> list[str]:
+def _imported_frameworks(package: str, *folders: Path) -> list[str]:
     env = {"PYTHONPATH": ":".join(map(str, folders)), "PATH": ""}
     done = subprocess.run(
         [sys.executable, "-c", IMPORT_ALL, package], capture_output=True, text=True, env=env, check=False
@@ -55,18 +55,18 @@ def _came_along(package: str, *folders: Path) -> list[str]:
 
 
 def test_the_orchestrator_imports_no_framework_when_it_runs() -> None:
-    assert _came_along("steelyard", SOURCES) == []
+    assert _imported_frameworks("steelyard", SOURCES) == []
 
 
-def test_a_framework_that_is_imported_anywhere_is_seen_when_it_runs(tmp_path: Path) -> None:
+def test_an_import_of_a_framework_at_run_time_is_found(tmp_path: Path) -> None:
     (tmp_path / "torch.py").write_text("")
     (tmp_path / "planted").mkdir()
     (tmp_path / "planted" / "__init__.py").write_text("")
     (tmp_path / "planted" / "deep.py").write_text("import torch\n")
-    assert _came_along("planted", tmp_path) == ["torch"]
+    assert _imported_frameworks("planted", tmp_path) == ["torch"]
 
 
-def test_the_orchestrator_names_no_framework_in_an_import() -> None:
+def test_the_orchestrator_has_no_import_of_a_framework() -> None:
     assert [found for path in ORCHESTRATOR.rglob("*.py") for found in source_rules.framework_imports(path)] == []
 
 
@@ -78,7 +78,7 @@ def test_the_orchestrator_names_no_framework_in_an_import() -> None:
         "import importlib\nimportlib.import_module('tensorflow.keras')",
     ],
 )  # fmt: skip
-def test_an_import_of_a_framework_is_found_wherever_it_hides(planted: str, tmp_path: Path) -> None:
+def test_every_form_of_import_of_a_framework_is_found(planted: str, tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text(planted)
     assert len(source_rules.framework_imports(tmp_path / "a.py")) == 1
 
@@ -96,8 +96,10 @@ def _neutral_files() -> Iterator[Path]:
 
 def test_no_framework_is_named_in_code_outside_its_own_files() -> None:
     found = {path: source_rules.names_in_code(path, _names()) for path in _neutral_files()}
-    assert [each for path, each in found.items() if each and path.name not in SPOKEN] == []
-    assert {path.name for path, each in found.items() if each} == SPOKEN.keys(), "an exception that is no longer needed"
+    assert [each for path, each in found.items() if each and path.name not in EXCEPTIONS] == []
+    assert {path.name for path, each in found.items() if each} == EXCEPTIONS.keys(), (
+        "Remove the exceptions that are no longer needed."
+    )
 
 
 @pytest.mark.parametrize(
@@ -113,15 +115,15 @@ def test_a_frameworks_name_is_found_in_identifiers_and_strings(planted: str, tmp
 
 
 @pytest.mark.parametrize(
-    "innocent",
-    ['"""As torch has it."""', "def f():\n    '''Like jax.'''", "x = 1  # mxnet does", "ajax = 'flaxen torches'"],
+    "permitted",
+    ['"""As in torch."""', "def f():\n    '''Like jax.'''", "x = 1  # as in mxnet", "ajax = 'flaxen torches'"],
 )
-def test_comments_and_docstrings_and_longer_words_may_hold_a_name(innocent: str, tmp_path: Path) -> None:
-    (tmp_path / "a.py").write_text(innocent)
+def test_comments_and_docstrings_and_longer_words_may_contain_a_name(permitted: str, tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(permitted)
     assert source_rules.names_in_code(tmp_path / "a.py", _names()) == []
 
 
-def test_the_orchestrator_uses_only_the_border_of_the_worker() -> None:
+def test_the_orchestrator_uses_only_the_shared_modules_of_the_worker() -> None:
     used = {
         module
         for path in ORCHESTRATOR.rglob("*.py")
@@ -132,7 +134,7 @@ def test_the_orchestrator_uses_only_the_border_of_the_worker() -> None:
 
 
 def _allowed(path: Path) -> frozenset[str]:
-    """Return what a worker's file may import: NumPy, and in a framework's own files what its lock files install."""
+    """Return what a worker's file may import: NumPy, and for a framework's own files what its lock files install."""
     parts = path.relative_to(WORKER).parts
     name = (
         parts[1]
@@ -172,13 +174,13 @@ def test_the_worker_is_written_for_python_3_10() -> None:
         assert "tomllib" not in modules, f"{path}: Python 3.10 has no tomllib"
 
 
-def test_newer_syntax_would_be_found() -> None:
+def test_newer_syntax_is_found() -> None:
     with pytest.raises(SyntaxError):
         ast.parse("try:\n    pass\nexcept* ValueError:\n    pass", feature_version=(3, 10))
 
 
 def _imported_at_start(source: str) -> set[str]:
-    """Return the first names of what a piece of code imports beyond a bare interpreter, the standard library apart."""
+    """Return the top-level modules that a piece of code imports, without the standard library."""
     script = f"import sys; before = set(sys.modules)\n{source}\nprint(*(set(sys.modules) - before))"
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, env={"PYTHONPATH": str(SOURCES)}, check=True
@@ -186,14 +188,14 @@ def _imported_at_start(source: str) -> set[str]:
     return {name.partition(".")[0] for name in done.stdout.splitlines()[-1].split()} - sys.stdlib_module_names
 
 
-def test_starting_up_and_parsing_arguments_import_only_the_standard_library() -> None:
+def test_startup_and_argument_parsing_import_only_the_standard_library() -> None:
     assert _imported_at_start("from steelyard.cli import main as cli; cli.main(['--help'])") == {"steelyard"}
     source = "from steelyard.cli import arguments; arguments.parser(['run', '-w', 'x']).parse_args(['run', '-w', 'x'])"
     assert _imported_at_start(source) == {"steelyard"}
     assert "numpy" in _imported_at_start("import steelyard.run")
 
 
-def test_the_help_parses_no_arguments_as_that_takes_longer_than_all_else() -> None:
+def test_help_does_not_import_argparse_which_would_take_most_of_its_time() -> None:
     script = (
         "import sys; from steelyard.cli import main as cli; cli.main(['--help']); sys.exit('argparse' in sys.modules)"
     )

@@ -1,10 +1,10 @@
-"""Hugging Face's BERT for pre-training in Flax, its heads asked at the masked places and at the first token alone."""
+"""Hugging Face's BERT for pre-training in Flax, its heads applied to the masked positions and to the first token only."""
 
 import jax.numpy as jnp
 import optax
 from flax import linen, nnx
 
-SOURCE = "transformers.FlaxBertForPreTraining 4.57.6, the last with Flax, its heads given the masked places alone"
+SOURCE = "transformers.FlaxBertForPreTraining 4.57.6, the last release with Flax, its heads applied to the masked positions only"
 DIFFERS = ""
 
 
@@ -28,7 +28,7 @@ def model(sizes, inputs):
     )
 
     class PreTraining(linen.Module):
-        """The package's two parts, put together as its `FlaxBertForPreTraining` does."""
+        """The package's body and heads, connected as in its `FlaxBertForPreTraining`."""
 
         def setup(self):
             self.bert, self.cls = FlaxBertModule(config), FlaxBertPreTrainingHeads(config)
@@ -43,7 +43,7 @@ def model(sizes, inputs):
 
 
 def inputs(batch):
-    """All arrays as they are."""
+    """Return all arrays unchanged."""
     return dict(batch)
 
 

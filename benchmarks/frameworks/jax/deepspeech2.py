@@ -5,12 +5,12 @@ import numpy as np
 import optax
 from flax import nnx
 
-SOURCE = "written by hand from flax.nnx.Conv, RNN and OptimizedLSTMCell, and optax.ctc_loss: no package has it in JAX"
-DIFFERS = "its running variances are the biased ones"
+SOURCE = "written by hand from flax.nnx.Conv, RNN and OptimizedLSTMCell, and optax.ctc_loss: no package has this network in JAX"
+DIFFERS = "biased running variances"
 
 
 class Masked(nnx.Module):
-    """Convolution over (frequency, time), batch norm, clip; frames beyond the end become zero."""
+    """Convolution over (frequency, time), batch norm, clip; frames after the end become zero."""
 
     def __init__(self, channels, out, kernel, strides, rngs):
         padding = [(extent // 2, extent // 2) for extent in kernel]
@@ -18,7 +18,7 @@ class Masked(nnx.Module):
         self.norm = nnx.BatchNorm(out, momentum=0.9, epsilon=1e-5, rngs=rngs)
 
     def __call__(self, x, inside):
-        """(N, F, T, C) and what counts (N, T') -> (N, F', T', out)."""
+        """(N, F, T, C) and the mask of valid frames (N, T') -> (N, F', T', out)."""
         return jnp.clip(self.norm(self.conv(x)), 0.0, 20.0) * inside[:, None, :, None]
 
 
@@ -31,7 +31,7 @@ class Recurrent(nnx.Module):
         self.lstm = nnx.Bidirectional(forward, backward, merge_fn=jnp.add)
 
     def __call__(self, x, lengths, inside):
-        """Steps beyond the end become zero."""
+        """Set steps after the end to zero."""
         return self.lstm(self.norm(x), seq_lengths=lengths) * inside[..., None]
 
 
@@ -63,7 +63,7 @@ def model(sizes, inputs):  # noqa: ARG001
 
 
 def inputs(batch):
-    """Spectrograms (N, F, T, 1), output lengths, transcripts and what counts of them."""
+    """Spectrograms (N, F, T, 1), output lengths, transcripts and the mask of their letters."""
     transcript, letters = batch["transcript"], batch["transcript_length"]
     return {
         "spectrogram": np.ascontiguousarray(batch["spectrogram"].transpose(0, 2, 3, 1)),

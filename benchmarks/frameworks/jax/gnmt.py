@@ -23,7 +23,7 @@ class Attention(nnx.Module):
         self.bias, self.scale = nnx.Param(jnp.zeros(hidden)), nnx.Param(jnp.full(1, hidden**-0.5))
 
     def __call__(self, queries, keys, lengths):
-        """Score every pair, leave out padding, average."""
+        """Score every pair, mask the padding, average."""
         pairs = self.query(queries)[:, None] + (self.key(keys) + self.bias[...])
         scores = jnp.tanh(pairs) @ (self.vector[...] / jnp.linalg.norm(self.vector[...]) * self.scale[...])
         inside = jnp.arange(len(keys))[:, None] < lengths
@@ -46,7 +46,7 @@ class GNMT(nnx.Module):
         self.classifier = nnx.Linear(hidden, sizes["vocabulary"], rngs=rngs)
 
     def __call__(self, source, lengths, target):
-        """Encode, then decode all words with the right ones before them."""
+        """Encode, then decode all words, each after the correct words before it (teacher forcing)."""
         keys = self.second(self.first(self.embedding(source.T), seq_lengths=lengths))
         for layer in self.encoder:
             keys = layer(keys) + keys
@@ -64,12 +64,12 @@ def model(sizes, inputs):  # noqa: ARG001
 
 
 def inputs(batch):
-    """All arrays as they are."""
+    """Return all arrays unchanged."""
     return dict(batch)
 
 
 def loss(model, inputs):
-    """Cross-entropy with labels smoothed by 0.1, summed over words and divided by sentences."""
+    """Cross-entropy with labels smoothed by 0.1, summed over words and divided by the number of sentences."""
     logits, labels = model(inputs["source"], inputs["source_length"], inputs["target"]), inputs["target"][:, 1:].T
     each = optax.softmax_cross_entropy_with_integer_labels(logits, labels)
     uniform = nnx.logsumexp(logits, axis=-1) - logits.mean(-1)

@@ -12,7 +12,7 @@ from steelyard_worker.network import load
 SOURCE = (
     "written by hand from flax.nnx.Conv, BatchNorm and Linear after torchvision's: no package has this network in JAX"
 )
-DIFFERS = "its running variances are the biased ones"
+DIFFERS = "biased running variances"
 BLOCKS = load(Path(__file__).parent.parent, "published").GOOGLENET
 
 
@@ -30,7 +30,7 @@ class Block(nnx.Module):
 
 
 class Inception(nnx.Module):
-    """Four branches side by side in channels."""
+    """Four branches, concatenated in channels."""
 
     def __init__(self, channels, counts, last, rngs):
         one, reduce3, three, reduce5, five, pool = counts
@@ -78,7 +78,7 @@ class GoogLeNet(nnx.Module):
 def model(sizes, inputs):  # noqa: ARG001
     """Return the network without auxiliary heads."""
     if sizes["aux"]:
-        raise ValueError("Auxiliary heads are not written.")
+        raise ValueError("This reference has no auxiliary heads: use a preset without them.")
     return GoogLeNet(sizes, nnx.Rngs(0))
 
 

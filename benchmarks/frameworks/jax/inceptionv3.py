@@ -8,7 +8,7 @@ from flax import nnx
 SOURCE = (
     "written by hand from flax.nnx.Conv, BatchNorm and Linear after torchvision's: no package has this network in JAX"
 )
-DIFFERS = "its running variances are the biased ones"
+DIFFERS = "biased running variances"
 
 
 class Block(nnx.Module):
@@ -25,13 +25,13 @@ class Block(nnx.Module):
 
 
 class Maker:
-    """Makes branches; a step is (channels at width 32, kernel), and "down" behind it where it has stride 2 and no padding."""
+    """Builds branches; a step is (channels at width 32, kernel), followed by "down" if it has stride 2 and no padding."""
 
     def __init__(self, width, rngs):
         self.width, self.rngs = width, rngs
 
     def __call__(self, channels, *steps):
-        """Return blocks one after the other; channels are given at width 32."""
+        """Return blocks in sequence; channels are given at width 32."""
         found = []
         for out, kernel, *down in steps:
             kernel = (kernel, kernel) if isinstance(kernel, int) else kernel
@@ -52,7 +52,7 @@ def halved(x):
 
 
 class Parallel(nnx.Module):
-    """Branches side by side in channels."""
+    """Branches, concatenated in channels."""
 
     def __init__(self, *branches):
         self.branches = nnx.List(branches)
@@ -84,7 +84,7 @@ def block_c(make, inner):
 
 
 def block_e(make, channels):
-    """1x1; two branches that end in 1x3 beside 3x1; pool."""
+    """1x1; two branches that end in parallel 1x3 and 3x1; pool."""
 
     def split(*steps):
         ends = Parallel(make(384, (384, (1, 3))), make(384, (384, (3, 1))))
@@ -126,7 +126,7 @@ class InceptionV3(nnx.Module):
 def model(sizes, inputs):  # noqa: ARG001
     """Return the network without the auxiliary head."""
     if sizes["aux"]:
-        raise ValueError("The auxiliary head is not written.")
+        raise ValueError("This reference has no auxiliary head: use a preset without it.")
     return InceptionV3(sizes, nnx.Rngs(0))
 
 

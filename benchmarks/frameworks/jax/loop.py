@@ -1,6 +1,6 @@
-"""JAX as a person would drive it by hand: a bare loop around our objects, and training of a reference implementation.
+"""JAX as a user would write it by hand: a bare loop around our objects, and training of a reference implementation.
 
-A reference file has `inputs(batch)` (arrays by name from canonical ones), `model(sizes, inputs)` (an `nnx.Module`; Linen's are
+A reference file has `inputs(batch)` (arrays by name, from canonical arrays), `model(sizes, inputs)` (an `nnx.Module`; Linen's are
 bridged) and `loss(model, inputs)`.
 """
 
@@ -10,7 +10,7 @@ from flax import nnx
 
 
 def bare_loop(trainer, batch, steps):
-    """The loop of JAX's own guides, around the jitted update and the state that the trainer holds."""
+    """The loop of JAX's own guides, with the trainer's jitted update and state."""
     update, scalars = trainer.update, trainer.scalars
     carry, loss = trainer.carry, None
     for _ in range(steps):
@@ -19,7 +19,7 @@ def bare_loop(trainer, batch, steps):
 
 
 def reference(module, sizes, optimizer, batch):
-    """Return (step, synchronise, count) of a reference: one jitted step, its state donated, as in Flax's guide."""
+    """Return (step, synchronise, count) of a reference: one jitted step with donated state, as in Flax's guide."""
     inputs = jax.device_put(module.inputs(batch))
     model = module.model(sizes, inputs)
     model.train()
@@ -44,7 +44,7 @@ def reference(module, sizes, optimizer, batch):
 
 
 def _rule(parameters, optimizer):
-    """Optax's rule; kernels, biases, and scales and shifts decay where our specification says so."""
+    """Optax's rule; kernels, biases, and scales and shifts decay if our specification says so."""
     rate, momentum = optimizer["learning_rate"], optimizer["momentum"]
     moments = {"b1": optimizer["beta1"], "b2": optimizer["beta2"], "eps": optimizer["epsilon"]}
     decay, mask = optimizer["weight_decay"], _decayed(parameters, optimizer["decay"])
@@ -61,7 +61,7 @@ def _rule(parameters, optimizer):
 
 
 def _decayed(parameters, names):
-    """Return a tree of truths for optax, or None where everything decays; a norm is what has a scale."""
+    """Return a tree of booleans for Optax, or None if everything decays; a layer with a scale is a norm."""
     endings = {name.rpartition(".")[2] for name in names}
     matrix, norm, bias = endings & {"weight", "w_ih", "w_hh"}, "gamma" in endings, endings & {"bias", "b"}
     leaves, shape = jax.tree_util.tree_flatten_with_path(parameters)
@@ -71,5 +71,5 @@ def _decayed(parameters, names):
     def decays(path, leaf):
         return norm if path[:-1] in norms else matrix if leaf.ndim > 1 else bias
 
-    truths = [bool(decays(path, leaf)) for path, (_, leaf) in zip(paths, leaves, strict=True)]
-    return None if all(truths) else jax.tree.unflatten(shape, truths)
+    flags = [bool(decays(path, leaf)) for path, (_, leaf) in zip(paths, leaves, strict=True)]
+    return None if all(flags) else jax.tree.unflatten(shape, flags)

@@ -1,4 +1,4 @@
-"""Sentiment as Flax's guide has recurrent networks: `nnx.Embed`, `nnx.RNN` over `nnx.OptimizedLSTMCell`, `nnx.Linear`."""
+"""Sentiment classification as in Flax's guide: `nnx.Embed`, `nnx.RNN` over `nnx.OptimizedLSTMCell`, `nnx.Linear`."""
 
 import jax.numpy as jnp
 import optax

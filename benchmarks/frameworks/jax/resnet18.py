@@ -1,4 +1,4 @@
-"""jax-resnet's ResNet-18 (Flax) with the customary start for small images: a 3x3 convolution in place of the 7x7 one."""
+"""jax-resnet's ResNet-18 (Flax) with the usual stem for small images: a 3x3 convolution in place of the 7x7 one."""
 
 from functools import partial
 
@@ -6,8 +6,8 @@ import numpy as np
 import optax
 from flax import linen, nnx
 
-SOURCE = "jax_resnet.ResNet18 0.0.4, its first convolution and its pool replaced for small images"
-DIFFERS = "its running variances are the biased ones"
+SOURCE = "jax_resnet.ResNet18 0.0.4, with the first convolution and the pool replaced for small images"
+DIFFERS = "biased running variances"
 
 
 def model(sizes, inputs):

@@ -7,15 +7,15 @@ import optax
 from flax import linen, nnx
 
 SOURCE = "jax_resnet.ResNet50 0.0.4"
-DIFFERS = "its running variances are the biased ones"
+DIFFERS = "biased running variances"
 
 
 def model(sizes, inputs):
-    """Return the network; the package has one place of the stride."""
+    """Return the network; the package has the stride in one place only."""
     from jax_resnet import ConvBlock, ResNet50
 
     if sizes["variant"] != "v1.5" or sizes["freeze_backbone"]:
-        raise ValueError("jax-resnet has ResNet-50 as v1.5 only; a frozen body is not tried.")
+        raise ValueError("jax-resnet has ResNet-50 as v1.5 only; a frozen body is not supported.")
 
     class Stem(linen.Module):
         conv_block_cls: linen.Module = ConvBlock

@@ -8,8 +8,8 @@ import numpy as np
 import optax
 from flax import nnx
 
-SOURCE = "written by hand from flax.nnx.Conv, RNN and OptimizedLSTMCell, and jax.lax.scan: no package has it in JAX"
-DIFFERS = "its running variances are the biased ones"
+SOURCE = "written by hand from flax.nnx.Conv, RNN and OptimizedLSTMCell, and jax.lax.scan: no package has this network in JAX"
+DIFFERS = "biased running variances"
 
 
 class Convolutions(nnx.Module):
@@ -22,7 +22,7 @@ class Convolutions(nnx.Module):
         self.activations = activations
 
     def __call__(self, x):
-        """One after the other."""
+        """Apply all convolutions in sequence."""
         for conv, norm, activation in zip(self.convs, self.norms, self.activations, strict=True):
             x = activation(norm(conv(x)))
         return x
@@ -42,7 +42,7 @@ class Attention(nnx.Module):
         self.location = nnx.Conv(1, sizes["filters"], window, use_bias=False, rngs=rngs)
 
     def __call__(self, query, cumulative, keys, memory, inside):
-        """Query (N, H), the weights so far (N, L), keys, memory (N, L, ...), what counts (N, L) -> context, weights."""
+        """Query (N, H), the cumulative weights (N, L), keys, memory (N, L, ...), valid positions (N, L) -> context, weights."""
         location = self.location_dense(self.location(cumulative[..., None]))
         energy = self.score(jnp.tanh(self.query(query)[:, None] + keys + location))[..., 0]
         weights = nnx.softmax(jnp.where(inside, energy, -1e9))
@@ -50,7 +50,7 @@ class Attention(nnx.Module):
 
 
 class Tacotron2(nnx.Module):
-    """Text (N, L), its lengths, mel (N, T, mels) -> mel, mel with the postnet's part, gate (N, T)."""
+    """Text (N, L), its lengths, mel (N, T, mels) -> mel, mel with the postnet's correction, gate (N, T)."""
 
     def __init__(self, sizes, rngs):
         width, hidden, mels, prenet = sizes["embedding"], sizes["lstm"], sizes["mels"], sizes["prenet"]
@@ -71,7 +71,7 @@ class Tacotron2(nnx.Module):
         self.postnet = Convolutions((mels, *(sizes["postnet"],) * 4, mels), activations, rngs)
 
     def __call__(self, text, lengths, mel):
-        """Encode, decode with the right frames before, refine."""
+        """Encode, decode each frame after the correct frames before it (teacher forcing), refine."""
         inside = jnp.arange(text.shape[1]) < lengths[:, None]
         memory = self.lstm(self.convolutions(self.embedding(text)), seq_lengths=lengths) * inside[..., None]
         before = self.prenet(jnp.pad(mel[:, :-1], ((0, 0), (1, 0), (0, 0))))
@@ -80,7 +80,7 @@ class Tacotron2(nnx.Module):
         return frames, frames + self.postnet(frames), self.gate(read)[..., 0]
 
     def decode(self, before, memory, inside):
-        """Run two LSTMs and the attention over frames (T, N, prenet): states beside contexts (T, N, H + M)."""
+        """Run two LSTMs and the attention over frames (T, N, prenet): states and contexts, concatenated (T, N, H + M)."""
         keys = self.attention.memory(memory)
 
         def step(carry, x):
@@ -108,7 +108,7 @@ def inputs(batch):
 
 
 def loss(model, inputs):
-    """Squared errors of both spectrograms and the gate's cross-entropy, padding counted."""
+    """Squared errors of both spectrograms and the gate's cross-entropy; padding is included."""
     mel, post, gate = model(inputs["text"], inputs["text_length"], inputs["mel"])
     squared = ((mel - inputs["mel"]) ** 2).mean() + ((post - inputs["mel"]) ** 2).mean()
     return squared + optax.sigmoid_binary_cross_entropy(gate, inputs["gate"]).mean()

@@ -1,19 +1,21 @@
-"""flaxmodels' VGG-16; images of other than 224 pixels, and narrower heads, get its convolutions and dense layers that fit."""
+"""flaxmodels' VGG-16; other image sizes than 224 pixels and narrower heads use its convolutions with dense layers that fit."""
 
 import numpy as np
 import optax
 from flax import linen, nnx
 
-SOURCE = "flaxmodels.VGG16 0.1.3; the head is rebuilt where image or dense layers are not the published ones"
+SOURCE = "flaxmodels.VGG16 0.1.3; the head is rebuilt if image or dense layers differ from the published ones"
 DIFFERS = ""
 
 
 def model(sizes, inputs):
-    """Return the network; dropout is off because it is called as in inference, and there is no batch norm to mind it."""
+    """Return the network; it is called as in inference to switch dropout off, which is safe without batch norm."""
     import flaxmodels
 
     if sizes["width"] != 64 or sizes["batch_norm"] or sizes["freeze_backbone"]:
-        raise ValueError("flaxmodels has VGG-16 at width 64 and without batch norm only; a frozen body is not tried.")
+        raise ValueError(
+            "flaxmodels has VGG-16 at width 64 and without batch norm only; a frozen body is not supported."
+        )
     published = (sizes["image"], sizes["dense"]) == (224, 4096)
 
     class Network(linen.Module):

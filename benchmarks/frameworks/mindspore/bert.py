@@ -1,10 +1,10 @@
-"""BERT pre-training from MindSpore's dense layers, as its model zoo's program for Ascend has it."""
+"""BERT pre-training from MindSpore's dense layers, as in its model zoo's program for Ascend."""
 
 import mindspore
 from mindspore import Parameter, nn, ops
 
 SOURCE = (
-    "written by hand from mindspore 2.10.0's nn.Dense, nn.LayerNorm and nn.Embedding, as MindSpore's own BERT is, a script in "
+    "written by hand from mindspore 2.10.0's nn.Dense, nn.LayerNorm and nn.Embedding, like MindSpore's own BERT, a script in "
     "no package; a graph of twelve nn.TransformerEncoderLayer does not compile within 24 GiB, and mindnlp 0.5 patches Hugging "
     "Face transformers, which needs PyTorch's interface and thirty packages"
 )
@@ -12,7 +12,7 @@ DIFFERS = ""
 
 
 class Layer(nn.Cell):
-    """Self-attention and two dense layers, each with its residual and layer norm: (N, T, hidden) and a mask as a summand."""
+    """Self-attention and two dense layers, each with its residual and layer norm: (N, T, hidden) and an additive mask."""
 
     def __init__(self, hidden, heads, intermediate):
         super().__init__()
@@ -54,7 +54,7 @@ class Bert(nn.Cell):
         self.next = nn.Dense(hidden, 2)
 
     def construct(self, ids, mask, segments, places):
-        """Ids, mask and segments (N, T), masked places (N, M)."""
+        """Ids, mask and segments (N, T), masked positions (N, M)."""
         x = self.words(ids) + self.positions.embedding_table[: ids.shape[1]] + self.segments(segments)
         x = self.norm(x)
         outside = (1 - mask.astype(x.dtype))[:, None, None, :] * -1e4
@@ -67,14 +67,14 @@ class Bert(nn.Cell):
 
 
 def model(sizes):
-    """Its GELU is exact."""
+    """Return the network; its GELU is exact."""
     if sizes["gelu"] != "erf":
         raise SystemExit("This reference has the exact GELU only.")
     return Bert(sizes)
 
 
 def inputs(batch):
-    """Words, mask, segments, masked places."""
+    """Words, mask, segments, masked positions."""
     return tuple(batch[name] for name in ("input_ids", "input_mask", "segment_ids", "masked_lm_positions"))
 
 
@@ -91,11 +91,11 @@ class Loss(nn.Cell):
         self.each = nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="none")
 
     def construct(self, words, following, ids, weights, label):
-        """Outputs and targets -> one number."""
+        """Outputs and targets -> scalar loss."""
         surprise, weights = self.each(words.reshape(-1, words.shape[2]), ids.reshape(-1)), weights.reshape(-1)
         return ops.sum(surprise * weights) / (ops.sum(weights) + 1e-5) + ops.mean(self.each(following, label))
 
 
 def loss():
-    """The loss of both tasks."""
+    """Return the loss of both tasks."""
     return Loss()

@@ -7,21 +7,21 @@ SOURCE = (
     "DeepSpeech2 is a script, in no package"
 )
 DIFFERS = (
-    "a second bias in every LSTM, trained; backward directions start in the padding: with lengths, nn.LSTM would "
-    "leave its fused kernel"
+    "a second trainable bias in every LSTM; backward directions start in the padding: with lengths, nn.LSTM would "
+    "not use its fused kernel"
 )
 MORE = 40_960
 
 
 class SequenceNorm(nn.Cell):
-    """Batch norm over the features of (T, N, width), all positions alike."""
+    """Batch norm over the features of (T, N, width), over all positions."""
 
     def __init__(self, width):
         super().__init__()
         self.norm = nn.BatchNorm1d(width, eps=1e-5, momentum=0.9)
 
     def construct(self, x):
-        """As one matrix."""
+        """Normalise (T, N, width) as one matrix (T * N, width)."""
         return self.norm(x.reshape(-1, x.shape[2])).reshape(x.shape)
 
 
@@ -43,7 +43,7 @@ class Speech(nn.Cell):
         self.layers = sizes["layers"]
 
     def construct(self, spectrogram, frames):
-        """Frames beyond an utterance's end are zero after each layer; directions are summed."""
+        """Frames after an utterance's end are zero after each layer; directions are summed."""
         lengths = (frames + 1) // 2
         steps = (spectrogram.shape[3] + 1) // 2
         inside = ops.cast(ops.arange(steps).reshape(1, -1) < lengths.reshape(-1, 1), spectrogram.dtype)
@@ -52,15 +52,15 @@ class Speech(nn.Cell):
         x = ops.clamp(self.norm2(self.conv2(x)), 0.0, 20.0) * mask
         x = ops.transpose(x, (3, 0, 1, 2))
         x = x.reshape(x.shape[0], x.shape[1], -1)
-        kept = ops.expand_dims(inside.T, 2)
+        step_mask = ops.expand_dims(inside.T, 2)
         for number in range(self.layers):
             onward, back = ops.chunk(self.lstms[number](self.norms[number](x))[0], 2, 2)
-            x = (onward + back) * kept
+            x = (onward + back) * step_mask
         return self.dense(self.norm(x))
 
 
 def model(sizes):
-    """The network."""
+    """Return the network."""
     return Speech(sizes)
 
 
@@ -70,7 +70,7 @@ def inputs(batch):
 
 
 def targets(batch):
-    """Transcripts, lengths of what the network makes, and of the transcripts."""
+    """Transcripts, lengths of the outputs, and lengths of the transcripts."""
     return batch["transcript"], (batch["frames"] + 1) // 2, batch["transcript_length"]
 
 
@@ -82,10 +82,10 @@ class Loss(nn.Cell):
         self.ctc = nn.CTCLoss(blank=0, reduction="none", zero_infinity=True)
 
     def construct(self, logits, transcript, lengths, letters):
-        """Logits and targets -> one number."""
+        """Logits and targets -> scalar loss."""
         return ops.mean(self.ctc(ops.log_softmax(logits, -1), transcript, lengths, letters))
 
 
 def loss():
-    """CTC."""
+    """Return the CTC loss."""
     return Loss()

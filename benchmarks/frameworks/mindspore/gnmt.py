@@ -8,8 +8,8 @@ SOURCE = (
     "Ascend, in no package"
 )
 DIFFERS = (
-    "a second bias in every LSTM, trained; the first layer's backward direction starts in the padding: with lengths, "
-    "nn.LSTM would leave its fused kernel"
+    "a second trainable bias in every LSTM; the first layer's backward direction starts in the padding: with lengths, "
+    "nn.LSTM would not use its fused kernel"
 )
 MORE = 36_864
 PAD, SMOOTHING = 0, 0.1
@@ -51,7 +51,7 @@ class Translator(nn.Cell):
         self.layers = layers
 
     def construct(self, source, lengths, target):
-        """Residuals from the third layer on."""
+        """Run all layers, with residuals from the third layer on."""
         x = self.encoder[0](self.embedding(source))[0]
         for number in range(1, self.layers):
             y = self.encoder[number](x)[0]
@@ -65,7 +65,7 @@ class Translator(nn.Cell):
 
 
 def model(sizes):
-    """The network."""
+    """Return the network."""
     return Translator(sizes)
 
 
@@ -80,10 +80,10 @@ def targets(batch):
 
 
 class Loss(nn.Cell):
-    """Cross-entropy with smoothed labels, summed over words that are no padding, divided by sentences."""
+    """Cross-entropy with smoothed labels, summed over words without padding, divided by the number of sentences."""
 
     def construct(self, logits, target):
-        """Scores and target -> one number."""
+        """Scores and target -> scalar loss."""
         labels = target[:, 1:].reshape(-1)
         total = ops.cross_entropy(
             logits.reshape(-1, logits.shape[2]), labels, ignore_index=PAD, reduction="sum", label_smoothing=SMOOTHING
@@ -92,5 +92,5 @@ class Loss(nn.Cell):
 
 
 def loss():
-    """The smoothed cross-entropy."""
+    """Return the smoothed cross-entropy."""
     return Loss()

@@ -1,4 +1,4 @@
-"""GoogLeNet with batch norm in MindSpore's cells, as MindCV writes its Inception v3."""
+"""GoogLeNet with batch norm in MindSpore's cells, in the style of MindCV's Inception v3."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from steelyard_worker.network import load
 
 SOURCE = (
     "written by hand from mindspore 2.10.0's nn.Conv2d, BatchNorm2d and MaxPool2d; mindcv 0.3.0's GoogLeNet is "
-    "another network, without batch norm and of 5x5 convolutions"
+    "a different network, without batch norm and with 5x5 convolutions"
 )
 DIFFERS = ""
 
@@ -22,7 +22,7 @@ def conv_norm(channels, out, kernel, stride=1):
 
 
 class Inception(nn.Cell):
-    """Four branches side by side."""
+    """Four branches, concatenated in channels."""
 
     def __init__(self, channels, counts, third):
         super().__init__()
@@ -67,7 +67,7 @@ class GoogLeNet(nn.Cell):
 
 
 def model(sizes):
-    """The auxiliary heads, which no published preset has, are refused."""
+    """Return the network. It has no auxiliary heads, like all published presets."""
     if sizes["aux"]:
         raise SystemExit("This reference has no auxiliary heads.")
     return GoogLeNet(sizes)

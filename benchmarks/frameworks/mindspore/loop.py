@@ -1,4 +1,4 @@
-"""MindSpore as a person would drive it by hand: a bare loop around our objects, and `nn.TrainOneStepCell` in graph mode.
+"""MindSpore as a user would write it by hand: a bare loop around our objects, and `nn.TrainOneStepCell` in graph mode.
 
 A reference file has `model(sizes)`, a cell; `inputs(batch)` and `targets(batch)`, tuples of NumPy arrays; and `loss()`, a cell
 over the model's outputs and the targets.
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-# Parts of parameters' last names -> canonical ones, where a rule's decay may leave them out.
-SPARED = {"bias": {"bias", "b"}, "gamma": {"gamma"}, "beta": {"beta"}}
+# Kinds of parameters that may be excluded from weight decay: part of the name here -> canonical last names.
+EXCLUDABLE = {"bias": {"bias", "b"}, "gamma": {"gamma"}, "beta": {"beta"}}
 
 
 def bare_loop(trainer: Any, batch: Any, steps: int) -> None:
@@ -30,7 +30,7 @@ def bare_loop(trainer: Any, batch: Any, steps: int) -> None:
 def reference(
     module: Any, sizes: dict[str, Any], optimizer: dict[str, Any], batch: dict[str, np.ndarray[Any, Any]]
 ) -> tuple[Callable[[], Any], Callable[[], Any], int]:
-    """Return (step, synchronise, count): `nn.TrainOneStepCell` as MindSpore's guide to graph mode has it."""
+    """Return (step, synchronise, count): `nn.TrainOneStepCell` as in MindSpore's guide to graph mode."""
     mindspore.set_context(mode=mindspore.GRAPH_MODE)
     network = module.model(sizes)
     rule = update_rule(optimizer, network.trainable_params())
@@ -48,7 +48,7 @@ def reference(
         return last[0]
 
     def synchronise() -> None:
-        """Kernels run in the order of their issue: wait for the last parameter and the loss."""
+        """Wait for the last parameter and the loss; kernels run in the order in which they are issued."""
         for tensor in (rule.parameters[-1], *last):
             tensor.asnumpy()
 
@@ -70,7 +70,7 @@ class Scored(nn.Cell):
 
 
 class Clipped(nn.TrainOneStepCell):
-    """`nn.TrainOneStepCell` whose gradients are scaled down together where their norm is beyond the limit."""
+    """`nn.TrainOneStepCell` that scales all gradients down if their global norm is above the limit."""
 
     def __init__(self, network: nn.Cell, rule: nn.Cell, limit: float) -> None:
         super().__init__(network, rule)
@@ -83,11 +83,11 @@ class Clipped(nn.TrainOneStepCell):
 
 
 def update_rule(spec: dict[str, Any], parameters: Any) -> nn.Cell:
-    """MindSpore's own optimizer; the decay is coupled but for AdamW, `nn.AdamWeightDecay`, without correction of its biases."""
+    """MindSpore's own optimizer; the decay is coupled except in AdamW (`nn.AdamWeightDecay`, which has no bias correction)."""
     endings = {name.rpartition(".")[2] for name in spec["decay"]}
-    spared = [name for name, ours in SPARED.items() if not endings & ours]
+    excluded = [name for name, ours in EXCLUDABLE.items() if not endings & ours]
     if spec["weight_decay"]:
-        others = [each for each in parameters if any(name in each.name.rpartition(".")[2] for name in spared)]
+        others = [each for each in parameters if any(name in each.name.rpartition(".")[2] for name in excluded)]
         names = {each.name for each in others}
         decayed = [each for each in parameters if each.name not in names]
         parameters = [{"params": decayed, "weight_decay": spec["weight_decay"]}]

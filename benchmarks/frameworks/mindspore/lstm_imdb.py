@@ -1,4 +1,4 @@
-"""Sentiment by MindSpore's LSTM, as its tutorial on sentiment classification has it."""
+"""Sentiment classification by MindSpore's LSTM, as in its tutorial."""
 
 from mindspore import nn, ops
 
@@ -6,7 +6,7 @@ SOURCE = (
     "written by hand from mindspore 2.10.0's nn.Embedding, nn.LSTM and nn.Dense, as in its tutorial on sentiment "
     "classification"
 )
-DIFFERS = "a second bias in every LSTM, trained"
+DIFFERS = "a second trainable bias in every LSTM"
 MORE = 512
 
 
@@ -31,7 +31,7 @@ class Sentiment(nn.Cell):
 
 
 def model(sizes):
-    """The network."""
+    """Return the network."""
     return Sentiment(sizes)
 
 

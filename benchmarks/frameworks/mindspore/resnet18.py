@@ -3,12 +3,12 @@
 from mindcv.models.resnet import BasicBlock, ResNet
 from mindspore import nn
 
-SOURCE = "mindcv 0.3.0, models.resnet.ResNet of BasicBlock, its stem replaced by one for small images"
+SOURCE = "mindcv 0.3.0, models.resnet.ResNet of BasicBlock, with a stem for small images"
 DIFFERS = ""
 
 
 def model(sizes):
-    """3x3 stem with a 2x2 pool; only width 64 is its builder's, others are refused."""
+    """Return the network: 3x3 stem with a 2x2 pool; the package has only width 64."""
     if sizes["width"] != 64:
         raise SystemExit("MindCV has ResNet-18 at width 64 only.")
     network = ResNet(BasicBlock, [2, 2, 2, 2], sizes["classes"], sizes["channels"])

@@ -8,7 +8,7 @@ DIFFERS = "the stem's max pool is padded at the far edges only"
 
 
 def model(sizes):
-    """Only width 64 and stride in the 3x3 are its builder's; others are refused."""
+    """Return the network; the package has only width 64, with the stride in the 3x3 convolution."""
     if sizes["width"] != 64 or sizes["variant"] != "v1.5" or sizes["freeze_backbone"]:
         raise SystemExit("MindCV has ResNet-50 v1.5 at width 64 only.")
     return ResNet(Bottleneck, list(sizes["blocks"]), sizes["classes"], sizes["channels"])

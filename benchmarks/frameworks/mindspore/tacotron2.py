@@ -10,8 +10,8 @@ SOURCE = (
     "a script for Ascend, in no package"
 )
 DIFFERS = (
-    "a second bias in every LSTM, trained; the encoder's backward direction starts in the padding: with lengths, "
-    "nn.LSTM would leave its fused kernel"
+    "a second trainable bias in every LSTM; the encoder's backward direction starts in the padding: with lengths, "
+    "nn.LSTM would not use its fused kernel"
 )
 MORE = 10_240
 
@@ -41,7 +41,7 @@ class Attention(nn.Cell):
         self.v = nn.Dense(units, 1, has_bias=False)
 
     def construct(self, state, seen, memory, keys, beyond):
-        """State (N, H), cumulative weights (N, L), memory, its keys, where it ended -> context (N, E), weights (N, L)."""
+        """State (N, H), cumulative weights (N, L), memory, its keys, mask of its padding -> context (N, E), weights (N, L)."""
         location = self.dense(ops.transpose(self.conv(ops.expand_dims(seen, 1)), (0, 2, 1)))
         energy = ops.squeeze(self.v(ops.tanh(ops.expand_dims(self.query(state), 1) + keys + location)), 2)
         share = ops.softmax(ops.masked_fill(energy, beyond, -1e9), -1)
@@ -72,7 +72,7 @@ class Tacotron(nn.Cell):
         self.hidden = hidden
 
     def construct(self, text, lengths, mel):
-        """Teacher-forced: every frame sees the one before it."""
+        """Teacher-forced: the decoder gets the correct frame before each frame."""
         x = self.encoder(ops.transpose(self.embedding(text), (0, 2, 1)))
         beyond = ops.arange(text.shape[1]).reshape(1, -1) >= lengths.reshape(-1, 1)
         memory = self.lstm(ops.transpose(x, (0, 2, 1)))[0] * ops.expand_dims(ops.cast(~beyond, x.dtype), 2)
@@ -83,23 +83,23 @@ class Tacotron(nn.Cell):
         return found, found + self.postnet(found), ops.transpose(ops.squeeze(self.gate(read), 2), (1, 0))
 
     def decode(self, before, memory, beyond):
-        """Prenet's frames (T, N, P) -> second LSTM's states beside the contexts, (T, N, H + E)."""
+        """Prenet's frames (T, N, P) -> second LSTM's states and the contexts, concatenated (T, N, H + E)."""
         keys, batch = self.key(memory), memory.shape[0]
         zero = ops.zeros((batch, self.hidden), memory.dtype)
         first = second = (zero, zero)
         context, seen = ops.zeros((batch, memory.shape[2]), memory.dtype), ops.zeros(beyond.shape, memory.dtype)
-        kept = []
+        decoded = []
         for at in ops.unstack(before, 0):
             first = self.first(ops.concat((at, context), 1), first)
             second = self.second(first[0], second)
             context, share = self.attention(second[0], seen, memory, keys, beyond)
             seen = seen + share
-            kept.append(ops.concat((second[0], context), 1))
-        return ops.stack(kept, 0)
+            decoded.append(ops.concat((second[0], context), 1))
+        return ops.stack(decoded, 0)
 
 
 def model(sizes):
-    """The network."""
+    """Return the network."""
     return Tacotron(sizes)
 
 
@@ -115,17 +115,17 @@ def targets(batch):
 
 
 class Loss(nn.Cell):
-    """Squared errors of both spectrograms and the gate's cross-entropy, plain means: padding counts."""
+    """Squared errors of both spectrograms and the gate's cross-entropy: plain means that include padding."""
 
     def __init__(self):
         super().__init__()
         self.squared, self.entropy = nn.MSELoss(), nn.BCEWithLogitsLoss()
 
     def construct(self, mel, mel_post, gate, target, ended):
-        """Outputs and targets -> one number."""
+        """Outputs and targets -> scalar loss."""
         return self.squared(mel, target) + self.squared(mel_post, target) + self.entropy(gate, ended)
 
 
 def loss():
-    """The sum of three means."""
+    """Return the sum of three means."""
     return Loss()

@@ -3,13 +3,13 @@
 from mindcv.models.vgg import VGG
 from mindspore import nn
 
-SOURCE = "mindcv 0.3.0, models.vgg.VGG, its dense layers of our widths and without dropout"
+SOURCE = "mindcv 0.3.0, models.vgg.VGG, with our widths of the dense layers and without dropout"
 DIFFERS = "its convolutions have no biases"
 MORE = -4_224
 
 
 def model(sizes):
-    """Only width 64 without batch norm is its builder's; others are refused."""
+    """Return the network; the package has only width 64, without batch norm."""
     if sizes["width"] != 64 or sizes["batch_norm"] or sizes["freeze_backbone"]:
         raise SystemExit("MindCV has VGG-16 at width 64 only.")
     network = VGG("vgg16", in_channels=sizes["channels"])

@@ -4,14 +4,14 @@ import gluonnlp
 from mxnet import gluon
 
 SOURCE = (
-    "gluonnlp 0.10.0, model.BERTModel with its decoder of masked words and its classifier of next sentences, of "
-    "model.BERTEncoder"
+    "gluonnlp 0.10.0, model.BERTModel on model.BERTEncoder, with its masked-word decoder and its next-sentence "
+    "classifier"
 )
 DIFFERS = ""
 
 
 def model(sizes):
-    """Every size is an argument; its GELU is exact."""
+    """Return the network; all sizes are arguments, its GELU is exact."""
     if sizes["gelu"] != "erf":
         raise SystemExit("GluonNLP's BERT has the exact GELU only.")
     encoder = gluonnlp.model.BERTEncoder(
@@ -32,7 +32,7 @@ def model(sizes):
 
 
 def inputs(batch):
-    """Words, segments, lengths, masked places."""
+    """Words, segments, lengths, masked positions."""
     return batch["input_ids"], batch["segment_ids"], batch["input_mask"].sum(axis=1), batch["masked_lm_positions"]
 
 
@@ -42,18 +42,18 @@ def targets(batch):
 
 
 class Loss(gluon.HybridBlock):
-    """Weighted mean over all masked words of the batch, plus the mean over its next sentences, as GluonNLP's pre-training."""
+    """Weighted mean over all masked words of the batch, plus the mean over its next sentences, as in GluonNLP's pre-training."""
 
     def __init__(self):
         super().__init__()
         self.words, self.following = gluon.loss.SoftmaxCELoss(), gluon.loss.SoftmaxCELoss()
 
     def hybrid_forward(self, F, encoded, pooled, following, words, ids, weights, label):
-        """Outputs of the model and targets -> one number."""
+        """Outputs of the model and targets -> scalar loss."""
         each = self.words(F.reshape(words, (-3, 0)), F.reshape(ids, (-1,)), F.reshape(weights, (-1, 1)))
         return F.broadcast_div(F.sum(each), F.sum(weights) + 1e-5) + F.mean(self.following(following, label))
 
 
 def loss():
-    """The loss of both tasks."""
+    """Return the loss of both tasks."""
     return Loss()

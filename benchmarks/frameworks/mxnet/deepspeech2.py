@@ -5,12 +5,12 @@ from mxnet.gluon import nn
 
 SOURCE = (
     "written by hand from mxnet 1.9.1's gluon.nn.Conv2D, BatchNorm, gluon.rnn.LSTM and gluon.loss.CTCLoss; MXNet's "
-    "own example is of its symbolic interface, and no package has one"
+    "own example uses the symbolic interface, and no package has one"
 )
 DIFFERS = (
-    "a second bias in every LSTM, trained; backward directions start in the padding, as the fused "
-    "operator heeds lengths with cuDNN only; the blank is the last class; its running variances are the "
-    "biased ones"
+    "a second trainable bias in every LSTM; backward directions start in the padding, because the fused "
+    "operator uses lengths only with cuDNN; the blank is the last class; biased running "
+    "variances"
 )
 MORE = 40_960
 
@@ -24,7 +24,7 @@ class SequenceNorm(gluon.HybridBlock):
             self.norm = nn.BatchNorm(in_channels=width)
 
     def hybrid_forward(self, F, x):
-        """All positions alike."""
+        """Normalise over all positions."""
         return F.reshape_like(self.norm(F.reshape(x, (-3, 0))), x)
 
 
@@ -49,7 +49,7 @@ class Speech(gluon.HybridBlock):
             self.dense = nn.Dense(sizes["classes"], use_bias=False, flatten=False, in_units=self.hidden)
 
     def hybrid_forward(self, F, spectrogram, frames):
-        """Frames beyond an utterance's end are zero after each convolution; directions are summed."""
+        """Frames after an utterance's end are zero after each convolution; directions are summed."""
         lengths = F.floor((frames + 1) / 2)
         places = F.reshape(F.arange(0, self.steps), (1, 1, 1, -1))
         inside = F.broadcast_lesser(places, F.reshape(lengths, (-1, 1, 1, 1)))
@@ -64,7 +64,7 @@ class Speech(gluon.HybridBlock):
 
 
 def model(sizes):
-    """The network."""
+    """Return the network."""
     return Speech(sizes)
 
 
@@ -74,7 +74,7 @@ def inputs(batch):
 
 
 def targets(batch):
-    """Letters from 0, -1 after the end; lengths of what the network makes, and of the transcripts."""
+    """Letters from 0, -1 after the end; lengths of the outputs and of the transcripts."""
     return batch["transcript"] - 1, (batch["frames"] + 1) // 2, batch["transcript_length"]
 
 
@@ -86,10 +86,10 @@ class Loss(gluon.HybridBlock):
         self.ctc = gluon.loss.CTCLoss("TNC")
 
     def hybrid_forward(self, F, logits, transcript, lengths, letters):
-        """Logits and targets -> one number."""
+        """Logits and targets -> scalar loss."""
         return F.mean(self.ctc(logits, transcript, lengths, letters))
 
 
 def loss():
-    """CTC."""
+    """Return the CTC loss."""
     return Loss()

@@ -5,11 +5,11 @@ from mxnet.gluon import nn, rnn
 
 SOURCE = (
     "written by hand from mxnet 1.9.1's gluon.rnn.LSTM, gluon.nn.Embedding and Dense; GluonNLP's GNMT is a script "
-    "beside its package, and unrolls cells"
+    "outside its package, and unrolls cells"
 )
 DIFFERS = (
-    "a second bias in every LSTM, trained; the first layer's backward direction starts in the padding, as the fused "
-    "operator heeds lengths with cuDNN only"
+    "a second trainable bias in every LSTM; the first layer's backward direction starts in the padding, because the fused "
+    "operator uses lengths only with cuDNN"
 )
 MORE = 36_864
 PAD, SMOOTHING = 0, 0.1
@@ -55,7 +55,7 @@ class Translator(gluon.HybridBlock):
             self.classifier = nn.Dense(vocabulary, flatten=False, in_units=hidden)
 
     def hybrid_forward(self, F, source, source_length, target):
-        """All sequences time-major within."""
+        """Compute with time-major sequences."""
         x = self.ends(self.embedding(F.transpose(source)))
         for number, lstm in enumerate(self.encoder):
             x = lstm(x) + x if number else lstm(x)
@@ -69,7 +69,7 @@ class Translator(gluon.HybridBlock):
 
 
 def model(sizes):
-    """The network."""
+    """Return the network."""
     return Translator(sizes)
 
 
@@ -84,10 +84,10 @@ def targets(batch):
 
 
 class Loss(gluon.HybridBlock):
-    """Cross-entropy with smoothed labels, summed over words that are no padding, divided by sentences."""
+    """Cross-entropy with smoothed labels, summed over words without padding, divided by the number of sentences."""
 
     def hybrid_forward(self, F, logits, target):
-        """Scores and target -> one number."""
+        """Scores and target -> scalar loss."""
         labels = F.slice_axis(target, axis=1, begin=1, end=None)
         scores = F.log_softmax(logits, axis=-1)
         each = (SMOOTHING - 1) * F.pick(scores, labels, axis=-1) - SMOOTHING * F.mean(scores, axis=-1)
@@ -95,5 +95,5 @@ class Loss(gluon.HybridBlock):
 
 
 def loss():
-    """The smoothed cross-entropy."""
+    """Return the smoothed cross-entropy."""
     return Loss()

@@ -4,11 +4,11 @@ from mxnet import gluon
 from mxnet.gluon.model_zoo import vision
 
 SOURCE = "mxnet 1.9.1, gluon.model_zoo.vision.Inception3 without dropout"
-DIFFERS = "its running variances are the biased ones"
+DIFFERS = "biased running variances"
 
 
 def model(sizes):
-    """Only width 32 at 299 pixels without the auxiliary head is its builder's; others are refused."""
+    """Return the network; the package has only width 32 at 299 pixels, without the auxiliary head."""
     if (sizes["width"], sizes["image"], sizes["aux"]) != (32, 299, False):
         raise SystemExit("Gluon's model zoo has Inception v3 at width 32 for 299 pixels only.")
     network = vision.Inception3(classes=sizes["classes"])

@@ -1,4 +1,4 @@
-"""MXNet as a person would drive it by hand: a bare loop around our objects, and hybridized Gluon blocks with a Gluon trainer.
+"""MXNet as a user would write it by hand: a bare loop around our objects, and hybridized Gluon blocks with a Gluon trainer.
 
 A reference file has `model(sizes)`, a network that is not initialised yet; `inputs(batch)` and `targets(batch)`, tuples of NumPy
 arrays; and `loss()`, a block over the network's outputs and the targets.
@@ -7,12 +7,12 @@ arrays; and `loss()`, a block over the network's outputs and the targets.
 import mxnet as mx
 from mxnet import autograd, gluon, nd
 
-# Last parts of parameters' names -> those of canonical ones, where a rule's decay may leave them out.
-SPARED = {"bias": {"bias", "b"}, "gamma": {"gamma"}, "beta": {"beta"}}
+# Kinds of parameters that may be excluded from weight decay: end of the name here -> canonical last names.
+EXCLUDABLE = {"bias": {"bias", "b"}, "gamma": {"gamma"}, "beta": {"beta"}}
 
 
 def bare_loop(trainer, batch, steps):
-    """The training loop of Gluon's crash course, around the objects that the trainer holds."""
+    """The training loop of Gluon's crash course, with the trainer's objects."""
     objective, rule, statistics = trainer.objective, trainer.rule, trainer._statistics
     for _ in range(steps):
         with autograd.record():
@@ -23,7 +23,7 @@ def bare_loop(trainer, batch, steps):
 
 
 def reference(module, sizes, optimizer, batch):
-    """Return (step, synchronise, count): the loop of Gluon's crash course, network and loss hybridized with static memory."""
+    """Return (step, synchronise, count): the loop of Gluon's crash course, with network and loss hybridized and static memory."""
     network, criterion = module.model(sizes), module.loss()
     network.initialize(mx.init.Xavier())
     network.hybridize(static_alloc=True, static_shape=True)
@@ -47,9 +47,9 @@ def reference(module, sizes, optimizer, batch):
 
 
 def update_rule(optimizer, network):
-    """A Gluon trainer; the decay is coupled but for AdamW, which is GluonNLP's `BERTAdam`, without correction of its biases."""
+    """A Gluon trainer; the decay is coupled except in AdamW (GluonNLP's `BERTAdam`, which has no bias correction)."""
     endings = {name.rpartition(".")[2] for name in optimizer["decay"]}
-    for name, ours in SPARED.items():
+    for name, ours in EXCLUDABLE.items():
         if not endings & ours:
             network.collect_params(f".*{name}").setattr("wd_mult", 0.0)
     constants = {"learning_rate": optimizer["learning_rate"], "wd": optimizer["weight_decay"]}
@@ -59,7 +59,7 @@ def update_rule(optimizer, network):
         constants |= {name: optimizer[name] for name in ("beta1", "beta2", "epsilon")}
     name = {"sgd": "nag" if optimizer["nesterov"] else "sgd", "adam": "adam", "adamw": "bertadam"}[optimizer["name"]]
     if name == "bertadam":
-        import gluonnlp  # noqa: F401 (registers it)
+        import gluonnlp  # noqa: F401 (registers the optimizer)
     return gluon.Trainer(network.collect_params(), name, constants, kvstore=None)
 
 

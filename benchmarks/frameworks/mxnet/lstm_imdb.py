@@ -1,4 +1,4 @@
-"""Sentiment by Gluon's fused LSTM."""
+"""Sentiment classification by Gluon's fused LSTM."""
 
 from mxnet import gluon
 from mxnet.gluon import nn
@@ -7,7 +7,7 @@ SOURCE = (
     "written by hand from mxnet 1.9.1's gluon.nn.Embedding, gluon.rnn.LSTM and gluon.nn.Dense, as in GluonNLP's "
     "sentiment analysis"
 )
-DIFFERS = "a second bias in every LSTM, trained"
+DIFFERS = "a second trainable bias in every LSTM"
 MORE = 512
 
 
@@ -37,7 +37,7 @@ class Sentiment(gluon.HybridBlock):
 
 
 def model(sizes):
-    """The network."""
+    """Return the network."""
     return Sentiment(sizes)
 
 

@@ -4,12 +4,12 @@ from mxnet import gluon
 from mxnet.gluon import nn
 from mxnet.gluon.model_zoo import vision
 
-SOURCE = "mxnet 1.9.1, gluon.model_zoo.vision.ResNetV1 of BasicBlockV1, its stem replaced by one for small images"
-DIFFERS = "its running variances are the biased ones"
+SOURCE = "mxnet 1.9.1, gluon.model_zoo.vision.ResNetV1 of BasicBlockV1, with a stem for small images"
+DIFFERS = "biased running variances"
 
 
 def model(sizes):
-    """3x3 stem with batch norm and a 2x2 pool in place of the zoo's bare 3x3 convolution."""
+    """3x3 stem with batch norm and a 2x2 pool instead of the zoo's 3x3 convolution alone."""
     width = sizes["width"]
     zoo = vision.ResNetV1(
         vision.BasicBlockV1,

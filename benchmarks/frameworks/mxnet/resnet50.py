@@ -7,14 +7,14 @@ from mxnet import gluon
 from steelyard_worker.network import load
 
 SOURCE = (
-    "gluoncv 0.10.5, model_zoo.resnetv1b.ResNetV1b (the zoo of MXNet itself has v1, with biases), its file loaded by "
-    "itself: the package asks for ten others"
+    "gluoncv 0.10.5, model_zoo.resnetv1b.ResNetV1b (MXNet's own zoo has v1, with biases), its file loaded "
+    "alone, because the package requires ten others"
 )
-DIFFERS = "its running variances are the biased ones"
+DIFFERS = "biased running variances"
 
 
 def model(sizes):
-    """Only width 64 and stride in the 3x3 are its builder's; others are refused."""
+    """Return the network; the package has only width 64, with the stride in the 3x3 convolution."""
     if sizes["width"] != 64 or sizes["variant"] != "v1.5" or sizes["freeze_backbone"]:
         raise SystemExit("GluonCV has ResNet-50 v1.5 at width 64 only.")
     zoo = load(Path(__file__).parent, "zoo").gluoncv("resnetv1b")

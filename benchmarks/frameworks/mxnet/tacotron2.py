@@ -6,11 +6,11 @@ from mxnet.gluon import nn, rnn
 
 SOURCE = (
     "written by hand from mxnet 1.9.1's gluon.nn.Conv2D (the backward pass of its Conv1D crashes on CPU), "
-    "gluon.rnn.LSTM and LSTMCell, unrolled as cells are; no package has it for MXNet"
+    "gluon.rnn.LSTM and an unrolled LSTMCell; no package has this network for MXNet"
 )
 DIFFERS = (
-    "a second bias in every LSTM, trained; the encoder's backward direction starts in the padding, as the"
-    " fused operator heeds lengths with cuDNN only; its running variances are the biased ones"
+    "a second trainable bias in every LSTM; the encoder's backward direction starts in the padding, because the"
+    " fused operator uses lengths only with cuDNN; biased running variances"
 )
 MORE = 10_240
 
@@ -49,7 +49,7 @@ class Attention(gluon.HybridBlock):
 
 
 class Decoder(gluon.HybridBlock):
-    """Prenet's frames (T, N, P), memory (N, L, E), lengths -> second LSTM's states beside the contexts, (T, N, H + E)."""
+    """Prenet's frames (T, N, P), memory (N, L, E), lengths -> states of the second LSTM and contexts (T, N, H + E)."""
 
     def __init__(self, sizes):
         super().__init__()
@@ -62,20 +62,20 @@ class Decoder(gluon.HybridBlock):
             self.attention = Attention(sizes)
 
     def hybrid_forward(self, F, x, memory, lengths):
-        """One frame after the other."""
+        """Decode frame by frame."""
         keys = self.key(memory)
         context = F.zeros_like(F.mean(memory, axis=1))
         seen = F.zeros_like(F.mean(memory, axis=2))
         zero = F.broadcast_axis(F.zeros_like(F.mean(memory, axis=(1, 2), keepdims=True)), axis=2, size=self.hidden)
         zero = F.reshape(zero, (-3, 0))
-        first, second, kept = [zero, zero], [zero, zero], []
+        first, second, decoded = [zero, zero], [zero, zero], []
         for at in F.SliceChannel(x, num_outputs=self.frames, axis=0, squeeze_axis=True):
             state, first = self.first(F.concat(at, context, dim=1), first)
             state, second = self.second(state, second)
             context, share = self.attention(state, seen, memory, keys, lengths)
             seen = seen + share
-            kept.append(F.concat(state, context, dim=1))
-        return F.stack(*kept, axis=0)
+            decoded.append(F.concat(state, context, dim=1))
+        return F.stack(*decoded, axis=0)
 
 
 class Tacotron(gluon.HybridBlock):
@@ -96,7 +96,7 @@ class Tacotron(gluon.HybridBlock):
             self.postnet = convolutions((mels, *(sizes["postnet"],) * 4, mels), (*("tanh",) * 4, ""))
 
     def hybrid_forward(self, F, text, text_length, mel):
-        """Teacher-forced: every frame sees the one before it."""
+        """Teacher-forced: the decoder gets the correct frame before each frame."""
         x = self.encoder(F.expand_dims(F.swapaxes(self.embedding(text), 1, 2), 2))
         memory = self.lstm(F.transpose(F.squeeze(x, axis=2), (2, 0, 1)))
         memory = F.swapaxes(F.SequenceMask(memory, text_length, use_sequence_length=True), 0, 1)
@@ -110,7 +110,7 @@ class Tacotron(gluon.HybridBlock):
 
 
 def model(sizes):
-    """The network."""
+    """Return the network."""
     return Tacotron(sizes)
 
 
@@ -126,18 +126,18 @@ def targets(batch):
 
 
 class Loss(gluon.HybridBlock):
-    """Squared errors of both spectrograms and the gate's cross-entropy, plain means: padding counts."""
+    """Squared errors of both spectrograms and the gate's cross-entropy: plain means that include padding."""
 
     def __init__(self):
         super().__init__()
         self.entropy = gluon.loss.SigmoidBinaryCrossEntropyLoss()
 
     def hybrid_forward(self, F, mel, mel_post, gate, target, ended):
-        """Outputs and targets -> one number."""
+        """Outputs and targets -> scalar loss."""
         squared = F.mean(F.square(mel - target)) + F.mean(F.square(mel_post - target))
         return squared + F.mean(self.entropy(gate, ended))
 
 
 def loss():
-    """The sum of three means."""
+    """Return the sum of three means."""
     return Loss()

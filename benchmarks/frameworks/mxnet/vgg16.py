@@ -4,12 +4,12 @@ from mxnet import gluon
 from mxnet.gluon import nn
 from mxnet.gluon.model_zoo import vision
 
-SOURCE = "mxnet 1.9.1, gluon.model_zoo.vision.VGG, its dense layers of our widths and without dropout"
+SOURCE = "mxnet 1.9.1, gluon.model_zoo.vision.VGG, with our widths of the dense layers and without dropout"
 DIFFERS = ""
 
 
 def model(sizes):
-    """The zoo's convolutions (its two dense layers with their dropouts left out), then dense layers."""
+    """The zoo's convolutions, without its two dense layers and their dropouts, then our dense layers."""
     if sizes["batch_norm"] or sizes["freeze_backbone"]:
         raise SystemExit("This reference has neither batch norm nor frozen convolutions.")
     filters = [sizes["width"] * factor for factor in (1, 2, 4, 8, 8)]

@@ -1,4 +1,4 @@
-"""Networks of GluonCV, file by file: the package asks for ten others."""
+"""Loads single files of GluonCV, because the package requires ten others."""
 
 import importlib.util
 from pathlib import Path

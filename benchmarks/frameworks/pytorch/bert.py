@@ -1,19 +1,17 @@
-"""Hugging Face's BERT for pre-training, its two heads asked at the masked places and at the first token alone."""
+"""Hugging Face's BERT for pre-training, its two heads applied to the masked positions and to the first token only."""
 
 import sys
 
 import torch
 from torch.nn import functional as F
 
-SOURCE = (
-    "transformers.BertForPreTraining 5.23.0 (scaled_dot_product_attention), its heads given the masked places alone"
-)
+SOURCE = "transformers.BertForPreTraining 5.23.0 (scaled_dot_product_attention), its heads applied to the masked positions only"
 DIFFERS = ""
 
 
 def model(sizes):
     """Return the network without dropout."""
-    # transformers imports torchaudio wherever it finds it; the registry's does not load beside PyTorch's CPU build.
+    # transformers imports torchaudio if it is installed; the published torchaudio does not load with PyTorch's CPU build.
     sys.modules.setdefault("torchaudio", None)
     from transformers import BertConfig, BertForPreTraining
 
@@ -36,7 +34,7 @@ def model(sizes):
 
 
 def inputs(batch):
-    """Integers as PyTorch's indices are; the weights of masked places stay what they are."""
+    """Convert integers to PyTorch's index type; the weights of masked positions are unchanged."""
     found = {name: torch.from_numpy(array) for name, array in batch.items()}
     return {name: tensor if tensor.is_floating_point() else tensor.long() for name, tensor in found.items()}
 

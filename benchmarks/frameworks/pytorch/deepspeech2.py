@@ -6,7 +6,7 @@ from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 SOURCE = (
-    "written by hand after SeanNaren/deepspeech.pytorch, from torch.nn.LSTM: torchaudio has the first Deep Speech alone"
+    "written by hand after SeanNaren/deepspeech.pytorch, from torch.nn.LSTM: torchaudio has only the first Deep Speech"
 )
 DIFFERS = "nn.LSTM trains a second bias in every direction"
 MORE = 40_960
@@ -21,7 +21,7 @@ class Masked(nn.Module):
         self.norm, self.clip = nn.BatchNorm2d(out), nn.Hardtanh(0.0, 20.0, inplace=True)
 
     def forward(self, x, beyond):
-        """(N, C, F, T) and what lies beyond (N, 1, 1, T') -> (N, out, F', T')."""
+        """(N, C, F, T) and the mask of padding (N, 1, 1, T') -> (N, out, F', T')."""
         return self.clip(self.norm(self.conv(x))).masked_fill(beyond, 0.0)
 
 
@@ -34,7 +34,7 @@ class Recurrent(nn.Module):
         self.lstm = nn.LSTM(width, hidden, bidirectional=True)
 
     def forward(self, x, lengths):
-        """Heed lengths by packing."""
+        """Normalise, then run the LSTM on packed sequences."""
         x = self.norm(x.flatten(0, 1)).view_as(x)
         packed = pack_padded_sequence(x, lengths, enforce_sorted=False)
         x, _ = pad_packed_sequence(self.lstm(packed)[0], total_length=len(x))
@@ -68,7 +68,7 @@ def model(sizes):
 
 
 def inputs(batch):
-    """Spectrograms, output lengths and what lies beyond them, transcripts."""
+    """Spectrograms, output lengths, mask of padding, transcripts."""
     spectrogram, lengths = torch.from_numpy(batch["spectrogram"]), (torch.from_numpy(batch["frames"]).long() + 1) // 2
     beyond = torch.arange((spectrogram.shape[3] + 1) // 2) >= lengths[:, None, None, None]
     transcript, letters = (torch.from_numpy(batch[name]).long() for name in ("transcript", "transcript_length"))

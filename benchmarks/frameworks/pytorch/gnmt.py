@@ -11,7 +11,7 @@ MORE = 36_864
 
 
 class Encoder(nn.Module):
-    """A bidirectional layer that heeds lengths, then plain ones with residuals: (S, N, H) -> (S, N, H)."""
+    """A bidirectional layer on packed sequences, then unidirectional ones with residuals: (S, N, H) -> (S, N, H)."""
 
     def __init__(self, hidden, layers):
         super().__init__()
@@ -39,7 +39,7 @@ class Attention(nn.Module):
         self.bias, self.scale = nn.Parameter(torch.zeros(hidden)), nn.Parameter(torch.tensor([hidden**-0.5]))
 
     def forward(self, queries, keys, beyond):
-        """Score every pair, leave out padding, average."""
+        """Score every pair, mask the padding, average."""
         keys, queries = keys.transpose(0, 1), queries.transpose(0, 1)
         pairs = self.query(queries)[:, :, None] + self.key(keys)[:, None] + self.bias
         scores = torch.tanh(pairs) @ (self.vector / self.vector.norm() * self.scale)
@@ -61,7 +61,7 @@ class GNMT(nn.Module):
         nn.init.uniform_(self.embedding.weight, -0.1, 0.1)
 
     def forward(self, source, lengths, beyond, target):
-        """Encode, then decode all words with the right ones before them."""
+        """Encode, then decode all words, each after the correct words before it (teacher forcing)."""
         keys = self.encoder(self.embedding(source.t()), lengths)
         x, _ = self.first(self.embedding(target[:, :-1].t()))
         context = self.attention(x, keys, beyond)
@@ -77,14 +77,14 @@ def model(sizes):
 
 
 def inputs(batch):
-    """Indices, and what lies beyond a source's end."""
+    """Indices, and the mask of a source's padding."""
     source, lengths, target = (torch.from_numpy(batch[name]).long() for name in ("source", "source_length", "target"))
     beyond = torch.arange(source.shape[1]) >= lengths[:, None]
     return {"source": source, "lengths": lengths, "beyond": beyond, "target": target}
 
 
 def loss(model, batch):
-    """Cross-entropy with labels smoothed by 0.1, summed over words and divided by sentences."""
+    """Cross-entropy with labels smoothed by 0.1, summed over words and divided by the number of sentences."""
     logits = model(batch["source"], batch["lengths"].cpu(), batch["beyond"], batch["target"])
     labels = batch["target"][:, 1:].t()
     summed = F.cross_entropy(

@@ -22,7 +22,7 @@ def inputs(batch):
 
 
 def loss(model, batch):
-    """Mean softmax cross-entropy; every auxiliary head adds 0.3 of its own."""
+    """Mean softmax cross-entropy; every auxiliary head adds 0.3 of its loss."""
     found, label = model(batch["image"]), batch["label"]
     if not model.aux_logits:
         return F.cross_entropy(found, label)

@@ -1,4 +1,4 @@
-"""PyTorch as a person would drive it by hand: a bare loop around our objects, and training of a reference implementation.
+"""PyTorch as a user would write it by hand: a bare loop around our objects, and training of a reference implementation.
 
 A reference file has `model(sizes)`, `inputs(batch)` (tensors by name from canonical arrays) and `loss(model, batch)`.
 """
@@ -11,7 +11,7 @@ from torch import nn
 
 
 def bare_loop(trainer, batch, steps):
-    """The training loop of PyTorch's own tutorials, around the objects that the trainer holds."""
+    """The training loop of PyTorch's own tutorials, with the trainer's objects."""
     forward, rule = trainer._forward, trainer._rule
     for _ in range(steps):
         rule.zero_grad(set_to_none=True)
@@ -21,7 +21,7 @@ def bare_loop(trainer, batch, steps):
 
 
 def reference(module, sizes, optimizer, batch):
-    """Return (step, synchronise, count) of a reference: eager, channels-last, fused update, as PyTorch's tuning guide has it."""
+    """Return (step, synchronise, count) of a reference: eager, channels-last, fused update, as in PyTorch's tuning guide."""
     _declare_operators()
     device = torch.get_default_device()
     torch.manual_seed(0)
@@ -52,7 +52,7 @@ def _placed(tensor, device):
 
 
 def _rule(model, optimizer):
-    """PyTorch's fused optimizer; matrices, biases, and scales and shifts decay where our specification says so."""
+    """PyTorch's fused optimizer; matrices, biases, and scales and shifts decay if our specification says so."""
     endings = {name.rpartition(".")[2] for name in optimizer["decay"]}
     decayed = {
         "matrix": bool(endings & {"weight", "w_ih", "w_hh"}),
@@ -82,10 +82,10 @@ def _rule(model, optimizer):
 
 
 def _declare_operators():
-    """Make torchvision importable beside PyTorch's CPU build.
+    """Make torchvision importable with PyTorch's CPU build.
 
-    The registry's torchvision is compiled for CUDA, so its operators do not load there; they belong to object detection alone,
-    yet the package does not import (nor does transformers, which asks for it) unless two of them are known by name.
+    The published torchvision is compiled for CUDA, so its operators do not load there. Only object detection uses them, but
+    the import of the package (and of transformers, which imports it) fails unless two of them are declared.
     """
     if importlib.util.find_spec("torchvision") is None:
         return

@@ -1,4 +1,4 @@
-"""Sentiment as PyTorch's tutorials have it: `nn.Embedding`, `nn.LSTM`, `nn.Linear`."""
+"""Sentiment classification as in PyTorch's tutorials: `nn.Embedding`, `nn.LSTM`, `nn.Linear`."""
 
 import torch
 from torch import nn

@@ -1,10 +1,10 @@
-"""torchvision's ResNet-18 with the customary start for small images: a 3x3 convolution in place of the 7x7 one."""
+"""torchvision's ResNet-18 with the usual stem for small images: a 3x3 convolution in place of the 7x7 one."""
 
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-SOURCE = "torchvision.models.resnet18 0.28.0, its first convolution and its pool replaced for small images"
+SOURCE = "torchvision.models.resnet18 0.28.0, with the first convolution and the pool replaced for small images"
 DIFFERS = ""
 
 

@@ -8,11 +8,11 @@ DIFFERS = ""
 
 
 def model(sizes):
-    """Return the network; the package has one width and one place of the stride."""
+    """Return the network; the package has one width, and the stride in one place only."""
     from torchvision.models.resnet import Bottleneck, ResNet
 
     if sizes["width"] != 64 or sizes["variant"] != "v1.5" or sizes["freeze_backbone"]:
-        raise ValueError("torchvision has ResNet-50 at width 64 and as v1.5 only; a frozen body is not tried.")
+        raise ValueError("torchvision has ResNet-50 at width 64 and as v1.5 only; a frozen body is not supported.")
     return ResNet(Bottleneck, sizes["blocks"], num_classes=sizes["classes"])
 
 

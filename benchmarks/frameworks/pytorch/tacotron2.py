@@ -1,4 +1,4 @@
-"""torchaudio's Tacotron 2, which is NVIDIA's; its dropouts, whose rates are no arguments, are left out."""
+"""torchaudio's Tacotron 2, which is NVIDIA's; its dropouts are replaced, because their rates are not arguments."""
 
 import importlib.util
 from pathlib import Path
@@ -7,16 +7,16 @@ from types import SimpleNamespace
 import torch
 from torch.nn import functional as F
 
-SOURCE = "torchaudio.models.Tacotron2 2.11.0, its dropouts taken out"
+SOURCE = "torchaudio.models.Tacotron2 2.11.0 without dropout"
 DIFFERS = (
-    "the attention stands between the two LSTMs and sees the last weights beside their sum; biases before batch norm; "
+    "the attention is between the two LSTMs and uses the previous weights as well as their sum; biases before batch norm; "
     "a second bias in every LSTM"
 )
 MORE = 2_112_048
 
 
 def model(sizes):
-    """Return the network; the package's file is loaded by itself: the package's operators do not fit CPU builds of PyTorch."""
+    """Return the network; only its file is loaded, because the package's operators do not load in CPU builds of PyTorch."""
     package = Path(importlib.util.find_spec("torchaudio").origin).parent
     spec = importlib.util.spec_from_file_location("torchaudio_tacotron2", package / "models" / "tacotron2.py")
     tacotron2 = importlib.util.module_from_spec(spec)
@@ -38,7 +38,7 @@ def model(sizes):
 
 
 def inputs(batch):
-    """Utterances by falling length of their text, as the package wants them; the gate's target is 1 from the last frame on."""
+    """Utterances by decreasing length of their text, as the package requires; the gate's target is 1 from the last frame on."""
     order = (-batch["text_length"]).argsort(kind="stable")
     text, text_length, mel, mel_length = (
         torch.from_numpy(batch[name][order]) for name in ("text", "text_length", "mel", "mel_length")
@@ -51,7 +51,7 @@ def inputs(batch):
 
 
 def loss(model, batch):
-    """Squared errors of both spectrograms and the gate's cross-entropy, padding counted."""
+    """Squared errors of both spectrograms and the gate's cross-entropy; padding is included."""
     mel, post, gate, _ = model(batch["text"], batch["text_length"], batch["mel"], batch["mel_length"])
     squared = F.mse_loss(mel, batch["mel"]) + F.mse_loss(post, batch["mel"])
     return squared + F.binary_cross_entropy_with_logits(gate, batch["gate"])

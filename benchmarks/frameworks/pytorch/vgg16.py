@@ -1,12 +1,10 @@
-"""torchvision's VGG-16; images of other than 224 pixels, and narrower networks, get its convolutions and a head that fits."""
+"""torchvision's VGG-16; other image sizes than 224 pixels and narrower networks use its convolutions with a head that fits."""
 
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-SOURCE = (
-    "torchvision.models.vgg16 0.28.0; the head is rebuilt where image, width or dense layers are not the published ones"
-)
+SOURCE = "torchvision.models.vgg16 0.28.0; the head is rebuilt if image, width or dense layers differ from the published ones"
 DIFFERS = ""
 
 
@@ -15,12 +13,10 @@ def model(sizes):
     from torchvision.models import vgg
 
     if sizes["batch_norm"] or sizes["freeze_backbone"]:
-        raise ValueError(
-            "With batch norm torchvision's convolutions have biases before it; a frozen body is not tried."
-        )
+        raise ValueError("torchvision's VGG-16 with batch norm has biases before it; a frozen body is not supported.")
     if (sizes["channels"], sizes["image"], sizes["width"], sizes["dense"]) == (3, 224, 64, 4096):
         return vgg.vgg16(num_classes=sizes["classes"], dropout=0.0, init_weights=False)
-    # As the package's own configuration "D", with the pools between the stages.
+    # The package's own configuration "D", with the pools between the stages.
     widths = [width if width == "M" else width * sizes["width"] // 64 for width in vgg.cfgs["D"]]
     body = vgg.make_layers(widths)
     features, head = widths[-2] * (sizes["image"] // 32) ** 2, []

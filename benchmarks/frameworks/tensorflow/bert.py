@@ -1,15 +1,15 @@
-"""BERT pre-training from Keras' own hub of models: backbone, head of masked words, and a dense layer for next sentences."""
+"""BERT pre-training from KerasHub: backbone, masked-word head, and a dense layer for next sentences."""
 
 import keras
 import keras_hub
 import tensorflow as tf
 
-SOURCE = "keras_hub 0.32.0, models.BertBackbone with layers.MaskedLMHead, its GELU in the form of the preset"
+SOURCE = "keras_hub 0.32.0, models.BertBackbone with layers.MaskedLMHead, with the preset's form of GELU"
 DIFFERS = ""
 
 
 def model(sizes):
-    """Every size is an argument but the form of GELU, which the backbone's layers take from their attribute at every call."""
+    """Return the network; all sizes are arguments except the form of GELU, an attribute that the layers read at every call."""
     approximate = sizes["gelu"] == "tanh"
 
     def gelu(x):

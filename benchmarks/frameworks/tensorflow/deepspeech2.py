@@ -1,4 +1,4 @@
-"""Deep Speech 2 in Keras layers, as Keras' example of speech recognition by CTC builds it; images are (time, frequency)."""
+"""Deep Speech 2 in Keras layers, as in Keras' example of speech recognition by CTC; images are (time, frequency)."""
 
 import keras
 import numpy as np
@@ -7,13 +7,13 @@ from keras import layers, ops
 
 SOURCE = (
     "written by hand from keras.layers.Conv2D, BatchNormalization, LSTM and Bidirectional (Keras 3.15.1) and "
-    "tf.nn.ctc_loss, as in Keras' example of speech recognition by CTC; no package has it for TensorFlow 2"
+    "tf.nn.ctc_loss, as in Keras' example of speech recognition by CTC; no package has this network for TensorFlow 2"
 )
-DIFFERS = "its running variances are the biased ones"
+DIFFERS = "biased running variances"
 
 
 def convolution(x, inside, out, kernel, stride):
-    """Convolution padded by half its kernel, batch norm, clip; frames beyond the end become zero."""
+    """Convolution padded by half its kernel, batch norm, clip; frames after the end become zero."""
     x = layers.ZeroPadding2D((kernel[0] // 2, kernel[1] // 2))(x)
     x = layers.Conv2D(out, kernel, stride, use_bias=False)(x)
     x = layers.BatchNormalization(momentum=0.9, epsilon=1e-5)(x)
@@ -47,7 +47,7 @@ def inputs(batch):
 
 
 def loss(logits, batch):
-    """CTC of the fused operator, which takes sparse labels; summed over the batch and divided by its size."""
+    """CTC by the fused operator, which takes sparse labels; summed over the batch and divided by its size."""
     labels = tf.sparse.from_dense(batch["transcript"])
     lengths = (batch["frames"] + 1) // 2
     each = tf.nn.ctc_loss(labels, logits, None, lengths, logits_time_major=False, blank_index=0)

@@ -5,18 +5,18 @@ import tensorflow as tf
 from keras import layers, ops
 
 SOURCE = (
-    "written by hand from keras.layers.Embedding, LSTM, Bidirectional and Dense (Keras 3.15.1); google's "
-    "tensorflow/nmt is a TensorFlow 1 program, and tensorflow-addons' attention ended with TensorFlow 2.14"
+    "written by hand from keras.layers.Embedding, LSTM, Bidirectional and Dense (Keras 3.15.1); Google's "
+    "tensorflow/nmt is a TensorFlow 1 program, and tensorflow-addons' attention supports TensorFlow up to 2.14 only"
 )
 DIFFERS = ""
 PAD, SMOOTHING = 0, 0.1
 
 
 class NormalisedBahdanau(layers.Layer):
-    """`keras.layers.AdditiveAttention` with a bias, and a scale that is normalised."""
+    """`keras.layers.AdditiveAttention` with a bias and a normalised scale."""
 
     def build(self, queries_shape, keys_shape, inside_shape):
-        """Make two dense layers, a direction and its length."""
+        """Create two dense layers, a direction and its length."""
         width = keys_shape[-1]
         self.query, self.key = layers.Dense(width, use_bias=False), layers.Dense(width)
         self.query.build(queries_shape)
@@ -25,7 +25,7 @@ class NormalisedBahdanau(layers.Layer):
         self.g = self.add_weight((1,), keras.initializers.Constant(width**-0.5), name="g")
 
     def call(self, queries, keys, inside):
-        """Queries (N, T, H), keys (N, S, H), where they are valid (N, S) -> contexts (N, T, H)."""
+        """Queries (N, T, H), keys (N, S, H), mask of valid keys (N, S) -> contexts (N, T, H)."""
         sums = ops.expand_dims(self.query(queries), 2) + ops.expand_dims(self.key(keys), 1)
         direction = self.g * self.v * ops.rsqrt(ops.sum(ops.square(self.v)))
         scores = ops.matmul(ops.tanh(sums), ops.expand_dims(direction, 1))[..., 0]
@@ -33,12 +33,12 @@ class NormalisedBahdanau(layers.Layer):
         return ops.matmul(weights, keys)
 
     def compute_output_shape(self, queries_shape, keys_shape, inside_shape):
-        """As queries."""
+        """Return the shape of the queries."""
         return queries_shape
 
 
 def model(sizes):
-    """Encoder and decoder; only the first layer heeds the lengths."""
+    """Encoder and decoder; only the first layer uses the lengths."""
     vocabulary, hidden, batch = sizes["vocabulary"], sizes["hidden"], sizes["batch"]
     source = keras.Input((sizes["source"],), batch_size=batch, dtype="int32", name="source")
     length = keras.Input((), batch_size=batch, dtype="int32", name="source_length")
@@ -59,12 +59,12 @@ def model(sizes):
 
 
 def inputs(batch):
-    """All of the batch, by the canonical names."""
+    """Return the whole batch by canonical names."""
     return {name: batch[name] for name in ("source", "source_length", "target")}
 
 
 def loss(logits, batch):
-    """Cross-entropy with smoothed labels, summed over words that are no padding, divided by sentences."""
+    """Cross-entropy with smoothed labels, summed over words without padding, divided by the number of sentences."""
     labels = batch["target"][:, 1:]
     smoothed = tf.one_hot(labels, logits.shape[-1])
     each = keras.losses.categorical_crossentropy(smoothed, logits, from_logits=True, label_smoothing=SMOOTHING)

@@ -1,4 +1,4 @@
-"""GoogLeNet with batch norm in Keras layers, as keras.applications writes its Inception v3."""
+"""GoogLeNet with batch norm in Keras layers, in the style of Inception v3 in keras.applications."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ SOURCE = (
     "written by hand from keras.layers; neither keras.applications nor keras_hub has GoogLeNet, and tf_slim's is a "
     "TensorFlow 1 graph"
 )
-DIFFERS = "its running variances are the biased ones"
+DIFFERS = "biased running variances"
 
 BLOCKS = load(Path(__file__).parent.parent, "published").GOOGLENET
 
@@ -24,7 +24,7 @@ def conv_norm(x, out, kernel, stride=1, padding="same"):
 
 
 def inception(x, channels, third):
-    """Four branches side by side."""
+    """Four branches, concatenated in channels."""
     one, reduce3, three, reduce5, five, pool = channels
     return layers.Concatenate()(
         [
@@ -37,7 +37,7 @@ def inception(x, channels, third):
 
 
 def model(sizes):
-    """The auxiliary heads, which no published preset has, are refused."""
+    """Return the network. It has no auxiliary heads, like all published presets."""
     if sizes["aux"]:
         raise SystemExit("This reference has no auxiliary heads.")
     width, third = sizes["width"], 5 if sizes["five_by_five"] else 3

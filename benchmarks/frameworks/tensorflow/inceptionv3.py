@@ -1,18 +1,18 @@
-"""Inception v3 from Keras' own applications."""
+"""Inception v3 from keras.applications."""
 
 import keras
 import numpy as np
 
 SOURCE = "keras.applications.InceptionV3 (Keras 3.15.1)"
 DIFFERS = (
-    "no scale in its batch norms; average pools leave padding out of the divisor; the running statistics'"
-    " momentum is 0.99; its running variances are the biased ones"
+    "batch norms without scale; average pools exclude padding from the divisor; the running statistics'"
+    " momentum is 0.99; biased running variances"
 )
 MORE = -17_216
 
 
 def model(sizes):
-    """Only width 32 without the auxiliary head is its builder's; others are refused."""
+    """Return the network; the package has only width 32 without the auxiliary head."""
     if sizes["width"] != 32 or sizes["aux"]:
         raise SystemExit("keras.applications has Inception v3 at width 32 without an auxiliary head only.")
     shape = (sizes["image"], sizes["image"], sizes["channels"])

@@ -1,22 +1,22 @@
-"""TensorFlow as a person would drive it by hand: a bare loop around our objects, and a Keras model in a custom training loop.
+"""TensorFlow as a user would write it by hand: a bare loop around our objects, and a Keras model in a custom training loop.
 
-A reference file has `model(sizes)`, a Keras model; `inputs(batch)`, what it is called with, as NumPy arrays; and
+A reference file has `model(sizes)`, a Keras model; `inputs(batch)`, its arguments as NumPy arrays; and
 `loss(outputs, batch)`, of the model's outputs and the canonical batch.
 """
 
-# Last parts of variables' names -> those of canonical ones, where a rule's decay may leave them out.
-SPARED = {"bias": {"bias", "b"}, "gamma": {"gamma"}, "beta": {"beta"}}
+# Kinds of variables that may be excluded from weight decay: end of the name here -> canonical last names.
+EXCLUDABLE = {"bias": {"bias", "b"}, "gamma": {"gamma"}, "beta": {"beta"}}
 
 
 def bare_loop(trainer, batch, steps):
-    """The loop of TensorFlow's guide to custom training, around the compiled step that the trainer holds."""
+    """The loop of TensorFlow's guide to custom training, with the trainer's compiled step."""
     train_step = trainer.train_step
     for _ in range(steps):
         train_step(batch)
 
 
 def reference(module, sizes, optimizer, batch):
-    """Return (step, synchronise, count): Keras' guide "Writing a training loop from scratch", its step in a `tf.function`."""
+    """Return (step, synchronise, count): Keras' guide "Writing a training loop from scratch", step in a `tf.function`."""
     import tensorflow as tf
 
     model = module.model(sizes)
@@ -38,7 +38,7 @@ def reference(module, sizes, optimizer, batch):
 
 
 def update_rule(optimizer):
-    """Keras' own optimizer, clipping and weight decay its own, too; the decay is decoupled, whichever the rule."""
+    """Keras' own optimizer, with its own clipping and weight decay; the decay is decoupled in every rule."""
     import keras
 
     common = {"global_clipnorm": optimizer["clip"] or None, "weight_decay": optimizer["weight_decay"] or None}
@@ -51,7 +51,7 @@ def update_rule(optimizer):
         common["weight_decay"] = common["weight_decay"] or (0.0 if optimizer["name"] == "adamw" else None)
         rule = kind(optimizer["learning_rate"], epsilon=optimizer["epsilon"], **constants, **common)
     endings = {name.rpartition(".")[2] for name in optimizer["decay"]}
-    spared = [name for name, ours in SPARED.items() if not endings & ours]
-    if spared:
-        rule.exclude_from_weight_decay(var_names=spared)
+    excluded = [name for name, ours in EXCLUDABLE.items() if not endings & ours]
+    if excluded:
+        rule.exclude_from_weight_decay(var_names=excluded)
     return rule

@@ -1,4 +1,4 @@
-"""Sentiment by LSTMs, as Keras' example "Bidirectional LSTM on IMDB" has it."""
+"""Sentiment classification by LSTMs, as in Keras' example "Bidirectional LSTM on IMDB"."""
 
 import keras
 from keras import layers

@@ -5,10 +5,10 @@ import numpy as np
 from keras import layers
 
 SOURCE = (
-    "written by hand from keras.layers, padded as keras.applications pads; keras.applications has no ResNet-18, and "
-    "keras_hub's has a first convolution of stride 2 only"
+    "written by hand from keras.layers, padded like keras.applications; keras.applications has no ResNet-18, and "
+    "keras_hub's has only a first convolution with stride 2"
 )
-DIFFERS = "its running variances are the biased ones"
+DIFFERS = "biased running variances"
 
 
 def conv_norm(x, out, kernel, stride):

@@ -1,18 +1,18 @@
-"""ResNet-50 from Keras' own hub of models."""
+"""ResNet-50 from KerasHub."""
 
 import keras
 import keras_hub
 import numpy as np
 
 SOURCE = (
-    "keras_hub 0.32.0, models.ResNetBackbone as its presets resnet_50 have it (keras.applications.ResNet50 is v1, "
+    "keras_hub 0.32.0, models.ResNetBackbone as in its presets resnet_50 (keras.applications.ResNet50 is v1, "
     "with biases)"
 )
-DIFFERS = "its running variances are the biased ones"
+DIFFERS = "biased running variances"
 
 
 def model(sizes):
-    """Only width 64 and stride in the 3x3 are its builder's; others are refused."""
+    """Return the network; the package has only width 64, with the stride in the 3x3 convolution."""
     if sizes["width"] != 64 or sizes["variant"] != "v1.5":
         raise SystemExit("keras_hub has ResNet-50 v1.5 at width 64 only.")
     body = keras_hub.models.ResNetBackbone(

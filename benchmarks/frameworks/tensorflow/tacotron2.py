@@ -6,9 +6,9 @@ from keras import layers, ops
 
 SOURCE = (
     "written by hand from keras.layers.Conv1D, LSTM, LSTMCell and RNN (Keras 3.15.1); TensorFlowTTS needs "
-    "tensorflow-addons, which ended with TensorFlow 2.14"
+    "tensorflow-addons, which supports TensorFlow up to 2.14 only"
 )
-DIFFERS = "its running variances are the biased ones"
+DIFFERS = "biased running variances"
 
 
 def convolution(x, out):
@@ -18,7 +18,7 @@ def convolution(x, out):
 
 
 class Decoder(layers.Layer):
-    """A cell of two LSTMs and location-sensitive attention; `attend_to` gives it what it looks at before it is run."""
+    """A cell of two LSTMs and location-sensitive attention; `attend_to` sets the memory before the cell is run."""
 
     def __init__(self, sizes):
         super().__init__()
@@ -45,11 +45,11 @@ class Decoder(layers.Layer):
         self.v.build((batch, characters, self.key.units))
 
     def attend_to(self, memory, inside):
-        """Keep the memory (N, L, width) with its keys, and where it is valid."""
+        """Store the memory (N, L, width), its keys and the mask of valid positions."""
         self.memory, self.keys, self.inside = memory, self.key(memory), inside
 
     def call(self, frame, states, training=False):
-        """One frame."""
+        """Decode one frame."""
         h1, c1, h2, c2, context, seen = states
         h1, (_, c1) = self.first(ops.concatenate([frame, context], 1), [h1, c1])
         h2, (_, c2) = self.second(h1, [h2, c2])
@@ -61,7 +61,7 @@ class Decoder(layers.Layer):
 
 
 class Decoding(layers.Layer):
-    """The decoder over all frames: (N, T, prenet), memory, where it is valid -> (N, T, lstm + embedding)."""
+    """The decoder over all frames: (N, T, prenet), memory, mask of valid positions -> (N, T, lstm + embedding)."""
 
     def __init__(self, sizes):
         super().__init__()
@@ -73,12 +73,12 @@ class Decoding(layers.Layer):
         self.rnn.build(frames_shape)
 
     def call(self, frames, memory, inside):
-        """Run it."""
+        """Run the cell over all frames."""
         self.cell.attend_to(memory, inside)
         return self.rnn(frames)
 
     def compute_output_shape(self, frames_shape, memory_shape, inside_shape):
-        """As frames, of the cell's output."""
+        """Return (N, T, width of the cell's output)."""
         return (*frames_shape[:2], self.cell.output_size)
 
 
@@ -114,7 +114,7 @@ def inputs(batch):
 
 
 def loss(outputs, batch):
-    """Squared errors of both spectrograms and the gate's cross-entropy, plain means: padding counts."""
+    """Squared errors of both spectrograms and the gate's cross-entropy: plain means that include padding."""
     target, gate = tf.transpose(batch["mel"], (0, 2, 1)), outputs["gate"]
     ended = 1 - tf.sequence_mask(batch["mel_length"] - 1, gate.shape[1], gate.dtype)
     squared = sum(tf.reduce_mean(tf.math.squared_difference(outputs[name], target)) for name in ("mel", "mel_post"))

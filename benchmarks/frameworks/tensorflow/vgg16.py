@@ -1,14 +1,14 @@
-"""VGG-16 from Keras' own applications."""
+"""VGG-16 from keras.applications."""
 
 import keras
 import numpy as np
 
-SOURCE = "keras.applications.VGG16 (Keras 3.15.1), its dense layers of our widths"
+SOURCE = "keras.applications.VGG16 (Keras 3.15.1), with our widths of the dense layers"
 DIFFERS = ""
 
 
 def model(sizes):
-    """Only width 64 without batch norm is its builder's; others are refused."""
+    """Return the network; the package has only width 64, without batch norm."""
     if sizes["width"] != 64 or sizes["batch_norm"]:
         raise SystemExit("keras.applications has VGG-16 at width 64 without batch norm only.")
     shape = (sizes["image"], sizes["image"], sizes["channels"])
