@@ -5,6 +5,7 @@ from threading import Event
 
 import pytest
 
+from steelyard.host import usable_cores
 from steelyard.inputs.data import parallel
 
 
@@ -13,7 +14,7 @@ def test_only_a_bounded_number_of_items_is_taken_in_advance():
     with ThreadPoolExecutor(2) as pool:
         results = parallel.bounded_map(pool, abs, (taken.append(number) or number for number in range(10_000)))
         assert [next(results) for _ in range(5)] == [0, 1, 2, 3, 4]
-        assert len(taken) <= 5 + parallel.PENDING_PER_WORKER * parallel.worker_count()
+        assert len(taken) <= 5 + parallel.PENDING_PER_WORKER * usable_cores()
         results.close()
 
 

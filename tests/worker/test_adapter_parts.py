@@ -79,6 +79,6 @@ def test_item_i_for_a_loader_is_the_batch_of_step_i() -> None:
 @pytest.mark.parametrize("name", sorted(frameworks.all_frameworks()))
 def test_settings_are_completed_with_the_defaults_of_all_knobs(name: str) -> None:
     known = frameworks.framework(name)
-    assert known.complete(Settings("mode")).knobs == {knob: known.knobs[knob]["default"] for knob in known.knobs}
+    assert known.complete(Settings("mode")).knobs == {knob: known.knobs[knob].default for knob in known.knobs}
     for knob in known.knobs:
         assert known.complete(Settings("mode", knobs={knob: "set"})).knobs[knob] == "set"

@@ -85,7 +85,7 @@ def subject(adapter: str, implementation: str, settings: Settings) -> contract.S
 
 def failure(name: str, adapter: str = CODE["adapter.py"], line: str = CODE["workloads/line.py"], **more: Any) -> str:
     """Run one check; returns what it found, empty where it passed."""
-    found = subject(adapter, line, Settings("eager", **more))
+    found = subject(adapter, line, Settings("eager", **{"knobs": KNOBS, **more}))
     try:
         contract._checks(found)[name](found)
     except contract.Failed as failed:
@@ -93,6 +93,7 @@ def failure(name: str, adapter: str = CODE["adapter.py"], line: str = CODE["work
     return ""
 
 
+KNOBS = {"layout": "rows"}
 NAMES = (
     "weights", "outputs", "gradients", "update", "put copies", "synchronise waits", "pipeline", "refusals",
 )  # fmt: skip
@@ -106,7 +107,7 @@ def test_the_example_of_the_documentation_passes_every_check(name: str, precisio
 
 def test_every_check_is_seen_to_fail_here() -> None:
     every = contract._checks(
-        subject(CODE["adapter.py"], CODE["workloads/line.py"], Settings("eager", deterministic=True))
+        subject(CODE["adapter.py"], CODE["workloads/line.py"], Settings("eager", deterministic=True, knobs=KNOBS))
     )
     assert {name for name, *_ in FAULTS} | {"synchronise waits", "determinism"} == every.keys()
     assert failure("determinism", deterministic=True) == ""
@@ -186,7 +187,7 @@ def test_an_exception_of_an_adapter_fails_its_check_and_the_others_run() -> None
             self.append(values)
 
     planted = CODE["adapter.py"].replace("def state(self):", "def state(self):\n        raise OSError('gone')")
-    found, events = subject(planted, CODE["workloads/line.py"], Settings("eager")), Events()
+    found, events = subject(planted, CODE["workloads/line.py"], Settings("eager", knobs=KNOBS)), Events()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(contract.batches, "synthetic_batch", lambda _: found.batch)
         contract.check(found.job, found.network, found.adapter, found.weights, found.build, events)  # type: ignore[arg-type]

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steelyard.errors import UserError
+from steelyard.host import usable_cores
 from steelyard.inputs.data import symbols
 from steelyard.inputs.data.audio import count_samples, read_samples
 from steelyard.inputs.data.mel import frame_count, log_mel
-from steelyard.inputs.data.parallel import bounded_map, worker_count
+from steelyard.inputs.data.parallel import bounded_map
 from steelyard.inputs.data.request import Progress
 from steelyard.inputs.data.splits import SAMPLES_PER_TEST_SAMPLE
 from steelyard_worker.tensors import Writer
@@ -53,7 +54,7 @@ def write_clips(folder: Path, source: Source, options: ClipOptions, meta: dict[s
     damaged, too short, or has another sampling rate.
     """
     # libsndfile and NumPy's transforms release the interpreter lock, so threads use all processors.
-    with ThreadPoolExecutor(worker_count()) as pool:
+    with ThreadPoolExecutor(usable_cores()) as pool:
         found = _read_headers(pool, source.path, options, report)
         fitting = [clip for clip in found if clip.frames <= options.frames and len(clip.ids) <= options.characters]
         if dropped := len(found) - len(fitting):

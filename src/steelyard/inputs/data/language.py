@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from steelyard.errors import UserError
+from steelyard.host import usable_cores
 from steelyard.inputs.data.articles import split_articles
 from steelyard.inputs.data.masking import Corpus, SampleSettings, article_samples
-from steelyard.inputs.data.parallel import bounded_map, worker_count
+from steelyard.inputs.data.parallel import bounded_map
 from steelyard.inputs.data.raw_samples import Spool
 from steelyard.inputs.data.request import Progress
 from steelyard.inputs.data.wordpieces import SPECIAL, VOCABULARY, learn_vocabulary, read_vocabulary, tokenizer
@@ -158,7 +159,7 @@ def _sample_blocks(folder: Path, settings: SampleSettings, seed: int, copies: in
     if count * copies < MIN_ARTICLES_FOR_PROCESSES:
         yield from map(_make_samples, tasks)
         return
-    with ProcessPoolExecutor(worker_count(), get_context("spawn")) as pool:
+    with ProcessPoolExecutor(usable_cores(), get_context("spawn")) as pool:
         yield from bounded_map(pool, _make_samples, tasks)
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from steelyard.host import usable_cores
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -16,18 +17,13 @@ Result = TypeVar("Result")
 PENDING_PER_WORKER = 4
 
 
-def worker_count() -> int:
-    """Return the number of processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def bounded_map(pool: Executor, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
     """Yield `function(item)` in the order of the items, with at most `PENDING_PER_WORKER` tasks per processor pending.
 
     `Executor.map` would submit all items at once and hold every finished result in memory. If the caller stops early, or
     a task fails, the pending tasks are cancelled.
     """
-    most = PENDING_PER_WORKER * worker_count()
+    most = PENDING_PER_WORKER * usable_cores()
     pending: deque[Future[Any]] = deque()
     try:
         for item in items:

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steelyard.errors import UserError
+from steelyard.host import usable_cores
 from steelyard.inputs.data.audio import count_samples, read_samples
-from steelyard.inputs.data.parallel import bounded_map, worker_count
+from steelyard.inputs.data.parallel import bounded_map
 from steelyard.inputs.data.request import Progress
 from steelyard.inputs.data.transcripts import TranscribedRecording, read_chapters, read_clip_table
 from steelyard.statistics.metrics import LETTERS
@@ -71,7 +72,7 @@ def write_speech(folder: Path, source: Source, options: SpeechOptions, meta: dic
     """
     limits = {"train": options.train_limit, "test": options.test_limit}
     # libsndfile and NumPy's transforms release the interpreter lock, so threads use all processors.
-    with ThreadPoolExecutor(worker_count()) as pool:
+    with ThreadPoolExecutor(usable_cores()) as pool:
         chosen = {}
         for name, recordings in READERS[source.data.reader](source.path, options).items():
             report(Progress(f"Reading the headers of the {name} split", 0, len(recordings)))

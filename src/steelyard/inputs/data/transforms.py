@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PIL import Image
 
+from steelyard.host import usable_cores
 from steelyard.inputs.data.images import decode_image
-from steelyard.inputs.data.parallel import bounded_map, worker_count
+from steelyard.inputs.data.parallel import bounded_map
 from steelyard.inputs.data.raw_samples import FileSplit
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class ImageTransform:
     def apply_all(self, split: ImageSplit | FileSplit, positions: Ints, training: bool) -> Iterator[Pixels]:
         """Yield the pixels at positions of the official order, one image at a time, decoded on all processors."""
         # Pillow releases the interpreter lock while it decodes and resizes.
-        with ThreadPoolExecutor(worker_count()) as pool:
+        with ThreadPoolExecutor(usable_cores()) as pool:
             yield from bounded_map(pool, partial(self._apply, split, training), map(int, positions))
 
     def _apply(self, split: ImageSplit | FileSplit, training: bool, position: int) -> Pixels:
