@@ -47,7 +47,8 @@ class PlainScreen:
 
     def say(self, sentence: str) -> None:
         """Print the message."""
-        print(sentence, file=sys.stderr, flush=True)
+        sys.stderr.write(f"{sentence}\n")  # one write, so that lines of two threads do not mix
+        sys.stderr.flush()
 
     def stage(self, title: str) -> None:
         """Print a heading."""
