@@ -75,8 +75,8 @@ def headline(ranking: Ranking, titles: Titles, wording: Wording = TIME_PER_STEP)
 
 
 def percent(fraction: float) -> str:
-    """Return `2 %` for 0.02 and `2.8 %` for 0.028."""
-    return f"{fraction * 100:.2g} %"
+    """Return `2 %` for 0.02, `2.8 %` for 0.028 and `180 %` for 1.8."""
+    return f"{fraction:.0%}".replace("%", " %") if abs(fraction) >= 0.995 else f"{fraction * 100:.2g} %"
 
 
 def listed(names: list[str]) -> str:
