@@ -56,7 +56,7 @@ def frequency_mhz() -> float | None:
     """Return the mean of the processors' current frequencies; None where it is unknown, as in virtual machines."""
     try:
         found = psutil.cpu_freq()
-    except (NotImplementedError, OSError):
+    except (NotImplementedError, OSError):  # psutil's way to report that the kernel offers no frequency files
         return None
     # Without frequency control psutil returns the nominal frequency, and 0 as the highest.
     return float(found.current) if found and found.max else None
