@@ -2,15 +2,16 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN = .venv/bin
 
-.PHONY: run test fast check docs bench clean
+.PHONY: run test test-all fast check docs bench clean
 
 run: .venv/.ready
 	@$(BIN)/steelyard run
 
-test: .venv/.ready
-	@$(BIN)/ruff check .
-	@$(BIN)/ruff format --check .
-	@$(BIN)/mypy
+test: check
+	@$(BIN)/pytest -m "not slow"
+
+# Also the tests marked `slow`; tests/README.md lists them.
+test-all: check
 	@$(BIN)/pytest
 
 # The tests that need no framework: seconds.

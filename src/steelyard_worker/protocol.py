@@ -117,6 +117,7 @@ class Job:
     kind: "measure", "certify", "contract" (check the adapter) or "settings" (only read the settings back).
     round: 0 outside the rounds. attempt: a disturbed round is repeated under the next number.
     adapter_folder: the folder of a framework of the user's own; empty: a built-in framework.
+    variables: environment variables that the launcher sets for this process, besides those of the user.
     """
 
     kind: str
@@ -133,6 +134,7 @@ class Job:
     spawned_ns: int = 0  # monotonic clock of the launcher, for the time to the first step
     worker_hash: str = ""
     adapter_folder: str = ""
+    variables: dict[str, str] = field(default_factory=dict)
     version: int = VERSION
 
 

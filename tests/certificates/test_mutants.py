@@ -98,8 +98,11 @@ class Server:
 
     def __init__(self, framework: str, python: Path, folder: Path, cores: Semaphore) -> None:
         self._lock, self._cores = Lock(), cores
+        # Mutants are compiled as references are, because compilation takes most of the time and a bug stays the same bug.
+        variables = frameworks.framework(framework).reference_variables
+        quick = {name: value.replace("{folder}", str(folder)) for name, value in variables.items()}
         # NumPy's thread pool would be forked, too.
-        environ = clean_environ(python) | {"OPENBLAS_NUM_THREADS": "1"}
+        environ = clean_environ(python) | quick | {"OPENBLAS_NUM_THREADS": "1"}
         self._log = folder / f"{framework}.log"
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(

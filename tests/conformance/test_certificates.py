@@ -1,6 +1,6 @@
 """Certificates of every framework on the tiny preset of every workload, for two workloads in every mode.
 
-Further variants of the tiny presets, which `steelyard certify --all` includes, would double the time.
+Further variants of the tiny presets, which `steelyard certify --all` includes, would double the time; one of them is a slow test.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ pytestmark = pytest.mark.conformance
 # One workload runs with as many threads as cores, which is a user's default. The others run with one thread per process:
 # certificates run two processes at a time, and on two cores this takes a third more time with two threads each.
 EVERY_MODE_ALL_CORES = ("resnet18:tiny",)
-EVERY_MODE_ONE_THREAD = ("lstm-imdb:tiny", "lstm-imdb:tiny-bidirectional")
+EVERY_MODE_ONE_THREAD = ("lstm-imdb:tiny",)
 EVERY_MODE = (*EVERY_MODE_ALL_CORES, *EVERY_MODE_ONE_THREAD)
+FURTHER_PRESET = "lstm-imdb:tiny-bidirectional"
 ONE_THREAD = ("--threads", "1")
 DEFAULT_MODE = tuple(f"{name}:tiny" for name in workloads.find() if f"{name}:tiny" not in EVERY_MODE)
 
@@ -53,13 +54,17 @@ def certify(runs: Path, groups: tuple[str, ...], *more: str) -> dict[str, dict[s
     return found
 
 
+def every_mode() -> list[str]:
+    """Return the options that choose all modes of all frameworks."""
+    modes = [f"{name}={','.join(framework.modes)}" for name, framework in frameworks.contenders().items()]
+    return [word for mode in modes for word in ("--mode", mode)]
+
+
 @pytest.fixture(scope="session")
 def in_every_mode(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     """The certificates of two workloads in all modes."""
-    modes = [f"{name}={','.join(framework.modes)}" for name, framework in frameworks.contenders().items()]
-    chosen = [word for mode in modes for word in ("--mode", mode)]
-    on_all_cores = certify(tmp_path_factory.mktemp("runs"), EVERY_MODE_ALL_CORES, *chosen)
-    return on_all_cores | certify(tmp_path_factory.mktemp("runs"), EVERY_MODE_ONE_THREAD, *chosen, *ONE_THREAD)
+    on_all_cores = certify(tmp_path_factory.mktemp("runs"), EVERY_MODE_ALL_CORES, *every_mode())
+    return on_all_cores | certify(tmp_path_factory.mktemp("runs"), EVERY_MODE_ONE_THREAD, *every_mode(), *ONE_THREAD)
 
 
 @pytest.fixture(scope="session")
@@ -82,6 +87,13 @@ def test_two_frameworks_agree_in_float64(in_every_mode: dict[str, dict[str, Any]
     for certificate in found:
         assert len(certificate["references"]) == 2
         assert certificate["agreement"] < AGREEMENT / 100, certificate["sentence"]
+
+
+@pytest.mark.slow
+def test_a_further_preset_is_certified_in_every_mode(tmp_path: Path) -> None:
+    found = certify(tmp_path, (FURTHER_PRESET,), *every_mode(), *ONE_THREAD)
+    assert found.keys() == set(expected((FURTHER_PRESET,), every_mode=True))
+    assert {cell: certificate["sentence"] for cell, certificate in found.items() if not certificate["passed"]} == {}
 
 
 @pytest.mark.parametrize("cell", expected(DEFAULT_MODE, every_mode=False))

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 DATA = os.environ.get("STEELYARD_TEST_DATA", "")
 TABLE: dict[str, dict[str, Any]] = tomllib.loads((Path(__file__).parent / "learning.toml").read_text(encoding="utf-8"))
+# These take half a minute to two minutes each, so they are left to `make test-all`. Their certificates are in `make test`.
+SLOW = {"deepspeech2", "gnmt", "googlenet", "inceptionv3", "tacotron2"}
 TEST_SAMPLES = 1000
 CONCURRENT_PROCESSES = 2
 
@@ -114,7 +116,7 @@ def learning_runs(
         yield {name: preparing.submit(found.submit, name) for name in chosen}
 
 
-@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in TABLE])
 def test_every_framework_learns_and_all_learn_the_same(
     learning_runs: dict[str, Future[dict[str, Future[Trial]]]], name: str
 ) -> None:

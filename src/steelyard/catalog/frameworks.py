@@ -29,7 +29,9 @@ REQUIRED = {"title", "import", "distribution", "default_mode", "modes", "devices
 TYPES: dict[str, tuple[tuple[type, ...], str]] = {
     **dict.fromkeys(("title", "import", "distribution", "default_mode", "note"), ((str,), "a text")),
     **dict.fromkeys(("maintained", "scripted"), ((bool,), "true or false")),
-    **dict.fromkeys(("modes", "devices", "precisions", "unsupported"), ((dict,), "a table of texts")),
+    **dict.fromkeys(
+        ("modes", "devices", "precisions", "unsupported", "reference_variables"), ((dict,), "a table of texts")
+    ),
     **dict.fromkeys(("knobs", "optimizers"), ((dict,), "a table of tables")),
     "reference": ((int,), "a whole number"),
 }
@@ -52,6 +54,8 @@ class Framework:
     """One framework as its `framework.toml` describes it; `folder` holds that file and the adapter.
 
     The texts in `devices` and `precisions` say what is untested; `unsupported` says why something cannot be done.
+    `reference_variables`: environment variables of a process that computes a reference; "{folder}" stands for a folder that all
+    references of a run share.
     """
 
     name: str
@@ -67,6 +71,7 @@ class Framework:
     optimizers: dict[str, dict[str, str]] = field(default_factory=dict)
     unsupported: dict[str, str] = field(default_factory=dict)
     reference: int = 0  # rank as a float64 reference, 1 is preferred; 0: never a reference
+    reference_variables: dict[str, str] = field(default_factory=dict)
     maintained: bool = True
     scripted: bool = False
     note: str = ""

@@ -13,7 +13,7 @@ from steelyard.catalog import frameworks, workloads
 from steelyard.certificates import record as cache
 from steelyard.certificates.conclusion import conclude, next_tasks
 from steelyard.certificates.method import Scope
-from steelyard.certificates.plan import Candidate, Installation, plan_certification
+from steelyard.certificates.plan import SHARED, Candidate, Installation, plan_certification
 from steelyard.certificates.references import has_reference
 from steelyard.environments import Environment, setup
 from steelyard.errors import UserError
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from steelyard.measure.session import Session
     from steelyard.plan.run_plan import Group, Variant
 
+DUMPS = "certificates"  # folder of a run
 REFERENCES = 2
 PROCESSES_AT_ONCE = 4
 # While the last processes of one group run, those of the next use the other cores. More groups would fill the disk with dumps.
@@ -59,6 +60,7 @@ def certify(session: Session, fresh: bool = False, scope: Scope | None = None) -
                     session.screen.say(f"Not certified: {session.plan.by_id[case_id].key}. {certificate['sentence']}")
 
     session.side_by_side(work, session.plan.groups, 1 if scope.sample else GROUPS_AT_ONCE)
+    shutil.rmtree(session.folder / DUMPS / SHARED, ignore_errors=True)
     return {variant.case.id: certificates[variant.case.id] for variant in session.plan.variants}
 
 
@@ -96,7 +98,7 @@ def _plan(
 ) -> CertificationPlan:
     case, inputs = variant.case, session.inputs_of(variant.case)
     known = frameworks.framework(case.framework)
-    folder = session.folder / "certificates"
+    folder = session.folder / DUMPS
     declared = frameworks.declared_form(known, case.optimizer)
     candidate = Candidate(
         job=jobs.certifying(session.plan, variant, inputs, folder / variant.file_name),

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 # Numbers of the perturbations of further runs; the number seeds the noise.
 LONG_SUMS_PERTURBATION = 3
 LIKELIHOOD_PERTURBATION = 7
+# Folder beside the references for what their processes may share, such as compiled programs.
+SHARED = "shared"
 
 
 @dataclass(frozen=True)
@@ -165,7 +167,13 @@ def _reference_key(
 ) -> str:
     """Hash everything that decides the results of the references; `job` is the candidate's, with the reference's update rule."""
     computing = [
-        (reference.framework, reference.mode, dict(reference.packages), implementation_hash(task.job))
+        (
+            reference.framework,
+            reference.mode,
+            dict(reference.packages),
+            implementation_hash(task.job),
+            frameworks.framework(reference.framework).reference_variables,
+        )
         for reference, task in zip(references, tasks, strict=True)
     ]
     specification = specification_hash(job)
@@ -176,12 +184,14 @@ def _reference_task(
     candidate: Candidate, reference: Installation, rule: Optimizer, folder: Path, perturbations: tuple[int, ...],
     noise: float,
 ) -> Task:  # fmt: skip
-    settings = frameworks.framework(reference.framework).complete(
-        Settings(reference.mode, threads=candidate.job.case.settings.threads, precision="float64")
-    )
+    known = frameworks.framework(reference.framework)
+    threads = candidate.job.case.settings.threads
+    settings = known.complete(Settings(reference.mode, threads=threads, precision="float64"))
+    shared = str(folder.parent / SHARED)
+    variables = {name: value.replace("{folder}", shared) for name, value in known.reference_variables.items()}
     case = replace(candidate.job.case, framework=reference.framework, version="", settings=settings, optimizer=rule)
     job = replace(
-        candidate.job, kind="certify", case=case, folder=str(folder / reference.framework),
+        candidate.job, kind="certify", case=case, folder=str(folder / reference.framework), variables=variables,
         certify=_certify(candidate, perturbations, noise),
     )  # fmt: skip
     return Task(reference.environment, job)

@@ -97,7 +97,7 @@ def _run(job: Job, python: Path, worker: Path, watch: Watch, guard: Guard) -> tu
 
 
 def _start(job: Job, python: Path, worker: Path, log: BinaryIO) -> subprocess.Popen[bytes]:
-    environ = clean_environ(python)
+    environ = clean_environ(python) | job.variables
     process = subprocess.Popen(
         [str(python), "-I", str(worker / "__main__.py")], stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT,
         env=environ, cwd=job.folder, start_new_session=True,

@@ -31,7 +31,9 @@ def apply(settings: Settings) -> None:
         torch.set_num_threads(settings.threads)
     tf32 = bool(settings.knobs["tf32"])
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = tf32
-    torch.use_deterministic_algorithms(settings.deterministic)
+    # Only when it changes something: the call imports the settings of PyTorch's compiler, which takes as long as PyTorch itself.
+    if settings.deterministic != torch.are_deterministic_algorithms_enabled():
+        torch.use_deterministic_algorithms(settings.deterministic)
 
 
 def placed(module: nn.Module, settings: Settings) -> nn.Module:
