@@ -44,6 +44,8 @@ class Adapter:
             raise Refusal("unsupported", f"JAX has no mode {settings.mode!r}; modes: jit, no-jit.")
         self._settings, self._compilations = settings, 0
         knobs = settings.knobs
+        if knobs["tf32"] and settings.device == "cpu":
+            raise Refusal("unsupported", "JAX computes in TensorFloat-32 on CUDA devices only.")
         self._choices = Choices(knobs["convolution"], Recurrence(knobs["recurrence"], knobs["unroll"]))
         if settings.threads:
             os.environ["PJRT_NPROC"] = str(settings.threads)

@@ -66,8 +66,9 @@ class Trainer:
         return self._forward(tensors, batch, training=False)[0]
 
     def put(self, batch: Batch) -> dict[str, jax.Array]:
-        """Copy a canonical batch to the device, in JAX's layout."""
-        return jax.device_put({name: layouts.input_to_native(array, self._precision) for name, array in batch.items()})
+        """Copy a canonical batch to the device, in JAX's layout; on CPU, JAX would otherwise use the caller's memory."""
+        native = {name: layouts.input_to_native(array, self._precision) for name, array in batch.items()}
+        return jax.device_put(native, may_alias=False)
 
     def step(self, batch: Tensors) -> jax.Array:
         """Forward, backward, update; the loss stays on the device."""
