@@ -143,8 +143,9 @@ def test_the_key_depends_on_everything_that_decides_and_on_nothing_else(candidat
 @pytest.mark.parametrize(
     "part",
     [
-        "certify.py", "batches.py", "network.py", "tensors.py", "trial.py", "frameworks/base.py", "frameworks/mxnet/adapter.py",
+        "certify.py", "batches.py", "network.py", "protocol.py", "tensors.py", "trial.py", "frameworks/base.py", "frameworks/mxnet/adapter.py",
         "frameworks/mxnet/optimizers.py", "workloads/lstm-imdb/mxnet.py", "workloads/lstm-imdb/network.py",
+        "workloads/lstm-imdb/helpers/gates.py",
     ],
 )  # fmt: skip
 def test_the_hash_of_an_implementation_depends_on_every_file_it_uses(
@@ -153,9 +154,12 @@ def test_the_hash_of_an_implementation_depends_on_every_file_it_uses(
     worker = tmp_path / "worker"
     shutil.copytree(frameworks.WORKER, worker, ignore=shutil.ignore_patterns("__pycache__"))
     job = replace(candidate.job, workload_folder=str(worker / "workloads" / "lstm-imdb"))
+    assert implementation_hash(job, worker) == implementation_hash(candidate.job)
+    (worker / "workloads" / "lstm-imdb" / "helpers").mkdir()
+    (worker / "workloads" / "lstm-imdb" / "helpers" / "gates.py").write_text("")
     before = implementation_hash(job, worker)
-    assert before == implementation_hash(candidate.job)
     (worker / "frameworks" / "pytorch" / "adapter.py").write_text("")
+    (worker / "workloads" / "lstm-imdb" / "pytorch.py").write_text("")
     assert implementation_hash(job, worker) == before
     with (worker / part).open("a") as file:
         file.write("# changed\n")

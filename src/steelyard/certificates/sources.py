@@ -15,8 +15,10 @@ from steelyard_worker.network import implementation_file
 if TYPE_CHECKING:
     from steelyard_worker.protocol import Job
 
-# Files of the worker that do not affect any certified number: they measure time, or only transport the job.
-NOT_COMPUTING = {"__init__.py", "__main__.py", "contract.py", "measure.py", "protocol.py", "steady.py"}
+# Files of the worker that do not affect any certified number: they measure time, check adapters, or start the process.
+NOT_COMPUTING = {"__init__.py", "__main__.py", "contract.py", "measure.py", "steady.py"}
+# Not part of a workload's implementation: what a specification decides is in the key as resolved values.
+SPECIFICATION = "spec.toml"
 
 
 def digest(*parts: Any) -> str:
@@ -33,7 +35,8 @@ def implementation_hash(job: Job, worker: Path = WORKER) -> str:
 def implementation_of(framework: str, workload: Path, name: str, worker: Path = WORKER) -> str:
     """Return the hash of a workload's files, a framework's adapter, and the shared files of the worker.
 
-    `name` is the workload's.
+    `name` is the workload's. Modules and data that an implementation may read lie in the workload's folder, so every file there
+    counts, except the implementations for other frameworks.
     """
     known = frameworks.all_frameworks().get(framework)
     own = known.user_folder if known else ""
@@ -42,7 +45,7 @@ def implementation_of(framework: str, workload: Path, name: str, worker: Path = 
     found |= {f"frameworks/{path.name}": path for path in sorted((worker / "frameworks").glob("*.py"))}
     found |= {f"adapter/{path.relative_to(adapter)}": path for path in sorted(adapter.rglob("*.py"))}
     found["adapter/framework.toml"] = adapter / "framework.toml"  # it holds the defaults of the knobs
-    found["workload/network.py"] = workload / "network.py"
+    found |= {f"workload/{path.relative_to(workload)}": path for path in _workload_files(workload, framework)}
     found[f"workload/{framework}.py"] = implementation_file(workload, name, framework, own)
     return digest({name: _text_hash(path) for name, path in found.items()})
 
@@ -51,6 +54,12 @@ def specification_hash(job: Job) -> str:
     """Return the hash of what a job should compute: the network's description, its sizes, the update rule."""
     network = _text_hash(Path(job.workload_folder) / "network.py")
     return digest(network, job.case.workload, job.case.sizes, asdict(job.case.optimizer))
+
+
+def _workload_files(workload: Path, framework: str) -> list[Path]:
+    others = {SPECIFICATION, *(f"{each}.py" for each in frameworks.all_frameworks() if each != framework)}
+    found = (path for path in sorted(workload.rglob("*")) if path.is_file() and "__pycache__" not in path.parts)
+    return [path for path in found if str(path.relative_to(workload)) not in others]
 
 
 def _text_hash(path: Path) -> str:
