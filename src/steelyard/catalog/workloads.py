@@ -6,6 +6,7 @@ import hashlib
 import json
 from dataclasses import dataclass, fields, replace
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steelyard.catalog import frameworks
@@ -18,7 +19,7 @@ from steelyard_worker.case import Optimizer
 from steelyard_worker.network import KINDS
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterable
 
     from steelyard_worker.network import Network
 
@@ -147,10 +148,10 @@ def files_hash(folder: Path) -> str:
     return digest.hexdigest()[:16]
 
 
-def find(folders: tuple[Path, ...] = ()) -> dict[str, Workload]:
+def find(folders: Iterable[str | Path] = ()) -> dict[str, Workload]:
     """Return all workloads by name: those of steelyard, and those in the given folders, which take precedence."""
     found: dict[str, Workload] = {}
-    for root in (WORKER / "workloads", *folders):
+    for root in (WORKER / "workloads", *map(Path, folders)):
         if not root.is_dir():
             raise UserError(f"--workloads {root}: this is not a folder. Name a folder that contains NAME/spec.toml.")
         specs = sorted(root.glob("*/spec.toml")) + ([root / "spec.toml"] if (root / "spec.toml").is_file() else [])

@@ -66,7 +66,7 @@ def examine(options: Options, screen: Screen) -> list[Finding]:
 
 def _smallest(known: Framework, options: Options) -> str:
     """Return the workload and preset with the fewest parameters that the framework implements."""
-    found = workloads.find(tuple(map(Path, options.workload_folders)))
+    found = workloads.find(options.workload_folders)
     counts = {
         f"{name}:{preset.name}": workload.network(preset).trainable_count
         for name, workload in found.items()

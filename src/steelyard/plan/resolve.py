@@ -26,7 +26,7 @@ def plan(options: Options) -> RunPlan:
     frameworks.use(options.framework_folders)
     study = studies.study(options.study)
     protocol = protocols.protocol(options.protocol or study.protocol, options.rounds)
-    known = workloads.find(tuple(Path(folder) for folder in options.workload_folders))
+    known = workloads.find(options.workload_folders)
     chosen = [_chosen(known, text, options) for text in options.workloads or study.workloads]
     environments = _environments(options.frameworks or study.frameworks)
     _check_targets(options, environments)

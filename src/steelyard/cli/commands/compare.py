@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -21,7 +20,7 @@ def execute(arguments: argparse.Namespace) -> int:
     """Print the comparison."""
     found = _findings(selection.runs_of(arguments), arguments)
     if arguments.json:
-        print(json.dumps([asdict(finding) for finding in found], indent=1))
+        selection.print_json([asdict(finding) for finding in found])
         return 0
     from rich.console import Console
     from rich.markup import escape

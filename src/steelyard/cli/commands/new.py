@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Write the folder and print the next commands."""
-    frameworks.use(selection.folders_of(arguments.frameworks))
-    implementations = list(dict.fromkeys(arguments.framework)) or list(scaffold.default_frameworks())
+    options = selection.options_of(arguments)
+    frameworks.use(options.framework_folders)
+    implementations = list(dict.fromkeys(options.frameworks)) or scaffold.default_frameworks()
     folder = scaffold.write(arguments.name, Path(arguments.into).expanduser().absolute(), implementations)
     where = shlex.quote(str(folder.parent))
     print(f"Created {folder} with a small working network. Certify and run it, then replace it step by step:")
