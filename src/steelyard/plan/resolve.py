@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steelyard.catalog import frameworks, workloads
-from steelyard.errors import UserError, nearest
+from steelyard.errors import UserError, named, nearest
 from steelyard.host import usable_cores
 from steelyard.plan import names, protocols, studies
 from steelyard.plan.run_plan import FrameworkFacts, Group, RunPlan, Skipped
@@ -79,11 +79,10 @@ def threads_of(options: Options) -> int:
 def _chosen(known: dict[str, Workload], text: str, options: Options) -> tuple[Workload, Preset]:
     """Read `workload` or `workload:preset`, at the requested batch and with or without its data."""
     name, _, requested = text.partition(":")
-    if name not in known:
-        raise UserError(f"There is no workload '{name}'.{nearest(name, list(known))}")
-    preset = known[name].preset(requested or next(iter(known[name].presets)))
+    workload = named(known, name, f"There is no workload '{name}'.")
+    preset = workload.preset(requested or next(iter(workload.presets)))
     sizes = {**preset.sizes, "batch": options.batch} if options.batch else preset.sizes
-    return known[name], replace(preset, sizes=sizes, data={} if options.synthetic else preset.data)
+    return workload, replace(preset, sizes=sizes, data={} if options.synthetic else preset.data)
 
 
 def _environments(requested: tuple[str, ...]) -> list[tuple[str, str]]:

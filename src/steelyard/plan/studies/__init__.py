@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from steelyard.errors import UserError, nearest
+from steelyard.errors import named
 from steelyard.files import settings_files
 
 FOLDER = Path(__file__).parent
@@ -37,10 +37,7 @@ def study(name: str) -> Study:
     """Return a study by its name, or read it from the user's .toml file."""
     if name.endswith(".toml"):
         return read(Path(name).expanduser())
-    known = all_studies()
-    if name not in known:
-        raise UserError(f"There is no study '{name}'.{nearest(name, list(known))}")
-    return known[name]
+    return named(all_studies(), name, f"There is no study '{name}'.")
 
 
 def chosen(study: Study, titles: list[str], names: list[str]) -> Study:
@@ -60,8 +57,6 @@ def read(path: Path) -> Study:
     found: Study = settings_files.build(path, raw, "", Study)
     for key in ("workloads", "frameworks"):
         if not getattr(found, key):
-            line = settings_files.line_of(path, key)
-            raise UserError(
-                f"{path}, line {line}: '{key}' is empty, so there is nothing to measure. Add at least one entry."
-            )
+            sentence = f"'{key}' is empty, so there is nothing to measure. Add at least one entry."
+            raise settings_files.wrong(path, key, "", sentence)
     return found
