@@ -1,11 +1,7 @@
 """Errors that the user can fix."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from collections.abc import Mapping
+from typing import TypeVar
 
 Found = TypeVar("Found")
 

@@ -1,31 +1,25 @@
 """All stages of a run, in order: from the plan to the report."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from steelyard import host, report
 from steelyard.certificates import certification
-from steelyard.environments import setup
+from steelyard.certificates.method import Scope
+from steelyard.console import Screen
+from steelyard.environments import Environment, setup
 from steelyard.errors import UserError
 from steelyard.inputs import case_inputs
+from steelyard.inputs.case_inputs import CaseInputs
 from steelyard.measure import noise_floor, peak, rounds
 from steelyard.measure.session import Session
 from steelyard.plan import memory
+from steelyard.plan.run_plan import RunPlan
 from steelyard.results import record, round_results
 from steelyard.results.store import Store
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from steelyard.certificates.method import Scope
-    from steelyard.console import Screen
-    from steelyard.environments import Environment
-    from steelyard.inputs.case_inputs import CaseInputs
-    from steelyard.plan.run_plan import RunPlan
 
 
 def run(plan: RunPlan, folder: Path, screen: Screen) -> Path:

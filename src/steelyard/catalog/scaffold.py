@@ -1,18 +1,13 @@
 """Create the folder of a new workload from templates: a small working network for the user to replace step by step."""
 
-from __future__ import annotations
-
 import re
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from steelyard.catalog import frameworks
 from steelyard.catalog.frameworks import WORKER
 from steelyard.errors import UserError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 TEMPLATE = WORKER / "template"
 

@@ -1,14 +1,8 @@
 """`steelyard run --dry-run`: print the plan with a rough time estimate."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from steelyard.cli.commands import selection
 from steelyard.plan import estimate
-
-if TYPE_CHECKING:
-    from steelyard.plan.run_plan import RunPlan
+from steelyard.plan.run_plan import RunPlan
 
 COLUMNS = ("workload", "framework", "mode", "settings", "parameters", "batch", "step (estimate)")
 

@@ -1,25 +1,19 @@
 """The live view of a run on a terminal: stage, progress, running process, and the comparisons so far."""
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console, Group
 from rich.live import Live
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
 from steelyard.console import Screen
-
-if TYPE_CHECKING:
-    from rich.progress import TaskID
-
-    from steelyard.plan.run_plan import Variant
-    from steelyard.results.trials import Trial
-    from steelyard.statistics.decision import Ranking
+from steelyard.plan.run_plan import Variant
+from steelyard.results.trials import Trial
+from steelyard.statistics.decision import Ranking
 
 # A low rate, so that the view does not disturb the measurement.
 REDRAWS_PER_SECOND = 2

@@ -1,7 +1,5 @@
 """Read the texts of options; UserError says what a malformed one must be."""
 
-from __future__ import annotations
-
 import re
 
 from steelyard.errors import UserError

@@ -1,28 +1,23 @@
 """Does an adapter keep its contract? Processes of its framework check it; their events become findings."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from steelyard.catalog import frameworks, workloads
+from steelyard.catalog.frameworks import Framework
+from steelyard.console import Screen
 from steelyard.environments import setup
 from steelyard.errors import UserError
 from steelyard.inputs import case_inputs
 from steelyard.measure import jobs, launch
 from steelyard.measure.doctor import Finding
 from steelyard.plan import resolve
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from steelyard.catalog.frameworks import Framework
-    from steelyard.console import Screen
-    from steelyard.plan.options import Options
-    from steelyard_worker.case import Settings
-    from steelyard_worker.protocol import Job
+from steelyard.plan.options import Options
+from steelyard_worker.case import Settings
+from steelyard_worker.protocol import Job
 
 UNKNOWN = "no-such-value"
 SILENCE_S = 600.0

@@ -1,7 +1,5 @@
 """Start one worker process, watch it, and return its trial. Its events file remains, however the process ends."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import json
@@ -9,25 +7,22 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 from steelyard.catalog import frameworks
 from steelyard.catalog.frameworks import WORKER
 from steelyard.environments import clean_environ
 from steelyard.files import json_lines
 from steelyard.results import trials
+from steelyard.results.trials import Trial
 from steelyard_worker import protocol
+from steelyard_worker.protocol import Job
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from steelyard.results.trials import Trial
-    from steelyard_worker.protocol import Job
-
-    Watch = Callable[[dict[str, Any]], None]
+Watch = Callable[[dict[str, Any]], None]
 
 POLL_S = 0.05
 LONGEST_MESSAGE = 400

@@ -1,17 +1,11 @@
 """The peak check: a speed above this machine's measured matrix product is an error, not a result."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from steelyard.measure import gemm
+from steelyard.measure.session import Session
+from steelyard.plan.run_plan import Variant
 from steelyard.results import record
 from steelyard.results.quantities import STEP_TIME
-
-if TYPE_CHECKING:
-    from steelyard.measure.session import Session
-    from steelyard.plan.run_plan import Variant
-    from steelyard.results.round_results import RoundResults
+from steelyard.results.round_results import RoundResults
 
 
 def check(session: Session, results: RoundResults) -> dict[str, str]:

@@ -1,27 +1,20 @@
 """Interleaved rounds of new processes in random order, evaluated after each round until every pair is decided."""
 
-from __future__ import annotations
-
 import math
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from steelyard.host.noise import judge, unequal_frequencies
 from steelyard.host.sampler import Sampler
 from steelyard.measure import jobs
-from steelyard.results.quantities import STEP_TIME
+from steelyard.measure.session import Session
+from steelyard.plan.run_plan import Group, Variant
+from steelyard.results.quantities import STEP_TIME, Quantity
+from steelyard.results.round_results import RoundResults
+from steelyard.results.trials import Trial
+from steelyard.statistics.calibration import NoiseFloor
 from steelyard.statistics.decision import Ranking, decide, rounds_wanted
 from steelyard.statistics.orders import round_order
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from steelyard.measure.session import Session
-    from steelyard.plan.run_plan import Group, Variant
-    from steelyard.results.quantities import Quantity
-    from steelyard.results.round_results import RoundResults
-    from steelyard.results.trials import Trial
-    from steelyard.statistics.calibration import NoiseFloor
 
 MOST_ATTEMPTS = 3
 

@@ -1,31 +1,25 @@
 """The state that all stages of a run share once environments and inputs exist, and running one process for them."""
 
-from __future__ import annotations
-
 import shutil
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+from steelyard.console import Screen
+from steelyard.environments import Environment
 from steelyard.errors import UserError
 from steelyard.files import json_lines
-from steelyard.inputs.case_inputs import recipe
+from steelyard.inputs.case_inputs import CaseInputs, recipe
 from steelyard.measure import launch
+from steelyard.plan.run_plan import RunPlan
 from steelyard.results.record import ROUNDS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from pathlib import Path
-
-    from steelyard.console import Screen
-    from steelyard.environments import Environment
-    from steelyard.inputs.case_inputs import CaseInputs
-    from steelyard.plan.run_plan import RunPlan
-    from steelyard.results.store import Store
-    from steelyard.results.trials import Trial
-    from steelyard_worker.case import Case
-    from steelyard_worker.protocol import Job
+from steelyard.results.store import Store
+from steelyard.results.trials import Trial
+from steelyard_worker.case import Case
+from steelyard_worker.protocol import Job
 
 Item = TypeVar("Item")
 

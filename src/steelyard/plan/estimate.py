@@ -1,12 +1,9 @@
 """A rough estimate of the time that a plan takes."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from steelyard.plan.run_plan import RunPlan, Variant
+from steelyard.plan.run_plan import RunPlan, Variant
 
 # Rough figures for planning only, from runs on two cores: seconds, and the share of one core's 75 GFLOP/s that is reached.
 START_S = 4.0

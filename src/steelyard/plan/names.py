@@ -1,16 +1,10 @@
 """Names for the cases of a group: one to type on the command line, and a title for tables."""
 
-from __future__ import annotations
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
-
-from steelyard.plan.run_plan import Variant
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from steelyard.plan.run_plan import FrameworkFacts
-    from steelyard_worker.case import Case
+from steelyard.plan.run_plan import FrameworkFacts, Variant
+from steelyard_worker.case import Case
 
 
 def variants(group: str, cases: Sequence[Case], frameworks: Mapping[str, FrameworkFacts]) -> tuple[Variant, ...]:

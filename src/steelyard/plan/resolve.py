@@ -1,24 +1,20 @@
 """Turn options into a plan: its cases, their groups and the protocol. Nothing is created or run here."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from steelyard.catalog import frameworks, workloads
+from steelyard.catalog.frameworks import Framework
+from steelyard.catalog.workloads import Preset, Workload
 from steelyard.errors import UserError, named, nearest
 from steelyard.host import usable_cores
 from steelyard.plan import names, protocols, studies
+from steelyard.plan.options import Options
+from steelyard.plan.protocols import Protocol
 from steelyard.plan.run_plan import FrameworkFacts, Group, RunPlan, Skipped
 from steelyard_worker.case import Case, Settings
-
-if TYPE_CHECKING:
-    from steelyard.catalog.frameworks import Framework
-    from steelyard.catalog.workloads import Preset, Workload
-    from steelyard.plan.options import Options
-    from steelyard.plan.protocols import Protocol
 
 
 def plan(options: Options) -> RunPlan:

@@ -1,22 +1,17 @@
 """`steelyard certify`: prove that implementations compute the same function, without timing."""
 
-from __future__ import annotations
-
+import argparse
 from contextlib import closing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from steelyard.catalog import workloads
 from steelyard.certificates.method import FULL_BATCH, FULL_SIZE, Scope
 from steelyard.cli.commands import selection
 from steelyard.errors import UserError
 from steelyard.plan import resolve
+from steelyard.plan.options import Options
 from steelyard.results import record
-
-if TYPE_CHECKING:
-    import argparse
-
-    from steelyard.plan.options import Options
 
 # Presets whose names start with this are small enough for every machine and need no data set.
 SMALL = "tiny"

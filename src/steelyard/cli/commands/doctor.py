@@ -1,17 +1,13 @@
 """`steelyard doctor`: check this machine, or the adapter of a framework."""
 
-from __future__ import annotations
-
+import argparse
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING
 
 from steelyard.cli.commands import selection
+from steelyard.console import Screen
 from steelyard.errors import UserError
-
-if TYPE_CHECKING:
-    import argparse
-
-    from steelyard.measure.doctor import Finding
+from steelyard.measure import adapter_checks, doctor
+from steelyard.measure.doctor import Finding
 
 MARKS = {"ok": "[green]ok  [/]", "warn": "[yellow]note[/]", "bad": "[red]bad [/]"}
 
@@ -27,17 +23,12 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _machine(arguments: argparse.Namespace) -> list[Finding]:
-    from steelyard.measure.doctor import examine
-
     if arguments.framework_folders or arguments.workload_folders or arguments.external:
         raise UserError("--frameworks, --workloads and --env belong to --adapter NAME. Name the adapter to be checked.")
-    return examine()
+    return doctor.examine()
 
 
 def _adapter(arguments: argparse.Namespace) -> list[Finding]:
-    from steelyard.console import Screen
-    from steelyard.measure import adapter_checks
-
     asked = selection.options_of(arguments)
     options = replace(asked, frameworks=(arguments.adapter,), synthetic=True, threads=1, protocol="fixed:1+1")
     return adapter_checks.examine(options, Screen())

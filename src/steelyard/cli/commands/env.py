@@ -1,16 +1,11 @@
 """`steelyard env create|list|remove`: manage the isolated environments."""
 
-from __future__ import annotations
-
+import argparse
 from contextlib import closing
-from typing import TYPE_CHECKING
 
 from steelyard.catalog import frameworks
 from steelyard.cli.commands import selection
 from steelyard.errors import UserError
-
-if TYPE_CHECKING:
-    import argparse
 
 
 def execute(arguments: argparse.Namespace) -> int:

@@ -1,20 +1,14 @@
 """`steelyard list`: frameworks, workloads, presets, studies, data sets and runs."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+import argparse
+from pathlib import Path
+from typing import Any
 
 from steelyard.catalog import frameworks, workloads
 from steelyard.cli.commands import selection
 from steelyard.plan import studies
+from steelyard.plan.options import Options
 from steelyard.results import record
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from steelyard.plan.options import Options
 
 CAPTION = (
     "Number of presets certified on this machine with the current files. To certify the small presets of every "
@@ -26,7 +20,7 @@ def execute(arguments: argparse.Namespace) -> int:
     """Print one list, as a table or as JSON."""
     options = selection.options_of(arguments)
     frameworks.use(options.framework_folders)
-    lists: dict[str, Callable[[], list[dict[str, Any]]]] = {
+    lists: dict[str, Any] = {
         "frameworks": _frameworks, "workloads": lambda: _workloads(options, arguments.json),
         "presets": lambda: _presets(options), "studies": _studies, "data": _data,
         "runs": lambda: _runs(selection.runs_of(arguments)),

@@ -1,16 +1,11 @@
 """`steelyard new workload`: create a folder with a small working network to start from."""
 
-from __future__ import annotations
-
+import argparse
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from steelyard.catalog import frameworks, scaffold
 from steelyard.cli.commands import selection
-
-if TYPE_CHECKING:
-    import argparse
 
 
 def execute(arguments: argparse.Namespace) -> int:

@@ -1,12 +1,11 @@
 """`steelyard run`: plan, measure and report."""
 
-from __future__ import annotations
-
+import argparse
 import shlex
 import sys
 from contextlib import closing
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from steelyard.catalog import frameworks
 from steelyard.cli.arguments import typed
@@ -15,14 +14,9 @@ from steelyard.cli.main import EXIT_INTERRUPTED
 from steelyard.errors import UserError
 from steelyard.plan import resolve
 from steelyard.plan.options import Options
+from steelyard.plan.run_plan import RunPlan
 from steelyard.results import record
-
-if TYPE_CHECKING:
-    import argparse
-    from pathlib import Path
-
-    from steelyard.plan.run_plan import RunPlan
-    from steelyard.results.record import RunRecord
+from steelyard.results.record import RunRecord
 
 
 def execute(arguments: argparse.Namespace) -> int:

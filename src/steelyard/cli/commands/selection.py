@@ -1,29 +1,24 @@
 """What several commands do: build Options, find folders, open the index, start a run, choose the view, print a table."""
 
-from __future__ import annotations
-
+import argparse
 import errno
 import json
 import os
 import shlex
 import sys
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from steelyard.console import Screen
 from steelyard.errors import UserError
 from steelyard.files import paths
 from steelyard.plan.options import Options
+from steelyard.plan.run_plan import RunPlan
 from steelyard.results import record
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Iterable, Iterator
-
-    from steelyard.console import Screen
-    from steelyard.plan.run_plan import RunPlan
-    from steelyard.results.store import Store
+from steelyard.results.store import Store
 
 
 def options_of(arguments: argparse.Namespace) -> Options:
