@@ -111,8 +111,11 @@ def _events(job: Job, process: Process, folder: Path, python: Path) -> list[dict
 
 def _findings(process: Process, events: list[dict[str, Any]]) -> list[Finding]:
     errors = [event for event in events if event["event"] == "error"]
+    if process.refused and errors:
+        return [Finding(process.title, "ok", "It does not exist, and it is not accepted.")]
     if process.refused:
-        return [_refused(process, errors)]
+        sentence = "It does not exist, but applied() reports it: the request is returned, not read back."
+        return [Finding(process.title, "bad", sentence)]
     if errors:
         # A value of a knob may need a device or a processor that this machine lacks; a mode must work wherever it is listed.
         excused = process.kind == "settings" and errors[0]["kind"] == "unsupported"
@@ -122,18 +125,8 @@ def _findings(process: Process, events: list[dict[str, Any]]) -> list[Finding]:
 
 
 def _checked(process: Process, event: dict[str, Any]) -> Finding:
-    title = f"{process.title}: {event['name']}"
-    return (
-        Finding(title, "ok", "As required.") if event["passed"] else Finding(title, "bad", _sentence(event["message"]))
-    )
-
-
-def _refused(process: Process, errors: list[dict[str, Any]]) -> Finding:
-    if errors:
-        return Finding(process.title, "ok", "It does not exist, and it is not accepted.")
-    return Finding(
-        process.title, "bad", "It does not exist, but applied() reports it: the request is returned, not read back."
-    )
+    title, passed = f"{process.title}: {event['name']}", event["passed"]
+    return Finding(title, "ok", "As required.") if passed else Finding(title, "bad", _sentence(event["message"]))
 
 
 def _sentence(text: str) -> str:

@@ -81,10 +81,8 @@ def _run(job: Job, python: Path, worker: Path, watch: Watch, guard: Guard) -> tu
         try:
             process = _start(job, python, worker, log)
         except OSError as error:
-            return (
-                "crash",
-                f"The interpreter {python} could not be started ({error.strerror}). --resume recreates a missing environment.",
-            )
+            reason = f"The interpreter {python} could not be started ({error.strerror})."
+            return "crash", f"{reason} --resume recreates a missing environment."
         try:
             return _wait(process, folder, watch, guard) or _final_error(process.returncode, folder)
         finally:
@@ -135,10 +133,8 @@ def _final_error(code: int, folder: Path) -> tuple[str, str]:
     lines = (folder / protocol.LOG).read_text(encoding="utf-8", errors="replace").strip().splitlines()
     last = lines[-1][:LONGEST_MESSAGE] if lines else "there was no output"
     if code == -signal.SIGKILL:
-        return (
-            "killed",
-            "The worker was killed (signal 9). Unless you killed it, the machine probably ran out of memory.",
-        )
+        message = "The worker was killed (signal 9). Unless you killed it, the machine probably ran out of memory."
+        return "killed", message
     if code < 0:
         return "killed", f"The worker was ended by {signal.Signals(-code).name}: {last}"
     return "crash", f"The worker ended with exit code {code}: {last}"

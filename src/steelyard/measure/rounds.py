@@ -39,7 +39,10 @@ def measure(session: Session, noise: NoiseFloor, results: RoundResults) -> dict[
             variants = _variants_to_run(session, rankings[group.name], group, number, results)
             missing = [variant for variant in variants if not results.has(variant.case.id, number)]
             if missing and number > session.plan.protocol.rounds_min and time.monotonic() > deadline_s:
-                session.screen.say(_time_limit_message(session))
+                session.screen.say(
+                    f"The time limit of {minutes_of(session):g} minutes is reached. For more rounds, use "
+                    f"steelyard run --resume {session.folder.name}; --minutes 0 removes the limit."
+                )
                 return rankings
             if missing:
                 _run_round(session, number, group, missing, results)
@@ -74,13 +77,6 @@ def _discard_incomplete(session: Session, results: RoundResults) -> None:
     results.discard(is_incomplete)
 
 
-def _time_limit_message(session: Session) -> str:
-    return (
-        f"The time limit of {minutes_of(session):g} minutes is reached. For more rounds, use "
-        f"steelyard run --resume {session.folder.name}; --minutes 0 removes the limit."
-    )
-
-
 def _variants_to_run(
     session: Session, ranking: Ranking, group: Group, number: int, results: RoundResults
 ) -> list[Variant]:
@@ -102,13 +98,9 @@ def _run_round(session: Session, number: int, group: Group, variants: list[Varia
         reasons = _disturbances(sampler, trials) if session.plan.options.guard else []
         again = bool(reasons) and attempt + 1 < first + MOST_ATTEMPTS and all(trial.done for trial in trials)
         session.note_round(
-            group=group.name,
-            round=number,
-            attempt=attempt,
-            kept=not again,
-            reasons=reasons,
+            group=group.name, round=number, attempt=attempt, kept=not again, reasons=reasons,
             host_noise=sampler.summary().to_dict(),
-        )
+        )  # fmt: skip
         if not again:
             break
         session.screen.say(

@@ -54,9 +54,7 @@ class Session:
 
     def run_trial(self, job: Job) -> Trial:
         """Run one process and index its trial. UserError: the disk is full, so that later processes would fail as well."""
-        self.check_disk()
-        guard = launch.Guard(self.plan.options.silence_s)
-        trial = launch.launch(job, self.environments[job.case.environment].python, self.screen.event, guard)
+        trial = self._launch(job, self.screen.event, launch.Guard(self.plan.options.silence_s))
         if trial.error and trial.error[0] == "disk-full":
             raise UserError(trial.error[1])
         self.store.add_trial(self.folder.name, trial)
@@ -65,18 +63,18 @@ class Session:
 
     def run_aside(self, job: Job) -> Trial:
         """Run a process of the certification or the calibration, whose trial is not indexed."""
-        self.check_disk()
         guard = launch.Guard(self.plan.options.silence_s, self.stop.is_set)
-        return launch.launch(job, self.environments[job.case.environment].python, _ignore, guard)
+        return self._launch(job, lambda _: None, guard)  # processes outside the rounds are not shown in the live view
 
-    def check_disk(self) -> None:
-        """Check that the disk has room for the record of one more process; UserError: it has not."""
+    def _launch(self, job: Job, watch: launch.Watch, guard: launch.Guard) -> Trial:
+        """Run one process. UserError: the disk has no room for its record."""
         free = shutil.disk_usage(self.folder).free
         if free < SPARE_BYTES:
             raise UserError(
                 f"The disk that holds {self.folder} has {free / 2**20:.0f} MiB left. Free at least "
                 f"{SPARE_BYTES / 2**20:.0f} MiB, then continue with: steelyard run --resume {self.folder.name}"
             )
+        return launch.launch(job, self.environments[job.case.environment].python, watch, guard)
 
     def note_round(self, **values: Any) -> None:
         """Append an entry about one round to rounds.jsonl: whether it counts, and the host noise during it."""
@@ -85,7 +83,3 @@ class Session:
     def noted_rounds(self) -> list[dict[str, Any]]:
         """Return the entries that `note_round` has written."""
         return json_lines.read(self.folder / ROUNDS)
-
-
-def _ignore(event: dict[str, Any]) -> None:
-    """Do nothing: processes outside the rounds are not shown in the live view."""
