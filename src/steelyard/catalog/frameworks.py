@@ -121,7 +121,10 @@ def framework(name: str) -> Framework:
 
 
 def files_hash(folder: Path) -> str:
-    """Return a hash of the source files of a framework's folder, subfolders included (16 hexadecimal digits)."""
+    """Return a hash of the source files of a workload's or a framework's folder (16 hexadecimal digits).
+
+    Subfolders are included. A folder that is missing has the hash of no files.
+    """
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
         if path.suffix in (".py", ".toml"):

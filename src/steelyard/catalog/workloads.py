@@ -124,14 +124,6 @@ def specification(folder: Path, sizes: dict[str, Any]) -> str:
     return hashlib.sha256(text).hexdigest()[:16]
 
 
-def files_hash(folder: Path) -> str:
-    """Return a hash of a workload's source files (16 hexadecimal digits); that of no files if the folder is missing."""
-    digest = hashlib.sha256()
-    for path in sorted(path for path in folder.glob("*") if path.suffix in (".py", ".toml")):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()[:16]
-
-
 def find(folders: Iterable[str | Path] = ()) -> dict[str, Workload]:
     """Return all workloads by name: those of steelyard, and those in the given folders, which take precedence."""
     found: dict[str, Workload] = {}

@@ -1,6 +1,6 @@
 """A rough estimate of the time that a plan takes."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from steelyard.plan.run_plan import RunPlan, Variant
@@ -41,12 +41,8 @@ def estimate(plan: RunPlan) -> Estimate:
     per_round = sum(_process_s(plan, variant) for variant in plan.variants)
     certificates = CERTIFY_S * (len(plan.variants) + 2 * len(plan.groups)) / 2 if plan.options.certify else 0.0
     calibration = CALIBRATION_S if plan.options.calibrate and plan.protocol.sequential else 0.0
-    return Estimate(
-        ENVIRONMENT_S * len(plan.environments),
-        certificates + calibration,
-        per_round * plan.protocol.rounds_min,
-        per_round * plan.protocol.rounds_max,
-    )
+    least, most = per_round * plan.protocol.rounds_min, per_round * plan.protocol.rounds_max
+    return Estimate(ENVIRONMENT_S * len(plan.environments), certificates + calibration, least, most)
 
 
 def step_s(plan: RunPlan, variant: Variant) -> float:
@@ -66,26 +62,12 @@ def _process_s(plan: RunPlan, variant: Variant) -> float:
 
 def as_dict(plan: RunPlan) -> dict[str, Any]:
     """Return plan and estimate as plain values, for scripts."""
-    found = estimate(plan)
+    cases = [
+        {"case": each.key, "id": each.case.id, "framework": each.case.framework, "mode": each.case.settings.mode}
+        for each in plan.variants
+    ]
+    skipped = [{"group": each.group, "environment": each.environment, "reason": each.reason} for each in plan.skipped]
     return {
-        "study": plan.study.name,
-        "protocol": plan.protocol.name,
-        "cases": [
-            {
-                "case": variant.key,
-                "id": variant.case.id,
-                "framework": variant.case.framework,
-                "mode": variant.case.settings.mode,
-            }
-            for variant in plan.variants
-        ],
-        "skipped": [
-            {"group": each.group, "environment": each.environment, "reason": each.reason} for each in plan.skipped
-        ],
-        "estimate_s": {
-            "environments": found.environments_s,
-            "certificates": found.certificates_s,
-            "rounds": found.rounds_s,
-            "most_rounds": found.most_rounds_s,
-        },
-    }
+        "study": plan.study.name, "protocol": plan.protocol.name, "cases": cases, "skipped": skipped,
+        "estimate_s": {name.removesuffix("_s"): seconds for name, seconds in asdict(estimate(plan)).items()},
+    }  # fmt: skip
