@@ -18,11 +18,6 @@ def default_frameworks() -> tuple[str, ...]:
     return tuple(name for _, name in sorted(able)[:2])
 
 
-def templates() -> tuple[str, ...]:
-    """Return the real frameworks that have a template."""
-    return tuple(name for name in frameworks.contenders() if _template(name).is_file())
-
-
 def write(name: str, parent: Path, implementations: Sequence[str]) -> Path:
     """Create `parent/name` with spec.toml, network.py and one file per framework; returns the folder.
 

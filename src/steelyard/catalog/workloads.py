@@ -90,14 +90,11 @@ class Workload:
                 raise settings_files.wrong(spec, "", where, sentence)
         return network
 
-    def implementation(self, framework: str) -> Path:
-        """Return the file with a framework's implementation, in this folder or in the framework's own; it may be absent."""
-        known = frameworks.all_frameworks().get(framework)
-        return networks.implementation_file(self.folder, self.name, framework, known.user_folder if known else "")
-
     def implemented_by(self, framework: str) -> bool:
-        """Return whether a framework implements this workload."""
-        return self.implementation(framework).is_file()
+        """Return whether a framework implements this workload, in this folder or in the framework's own."""
+        known = frameworks.all_frameworks().get(framework)
+        own = known.user_folder if known else ""
+        return networks.implementation_file(self.folder, self.name, framework, own).is_file()
 
     def obstacle(self, framework: str, precision: str) -> str:
         """Return why a framework cannot compute this workload in a precision; empty if it can."""

@@ -67,14 +67,17 @@ class Session:
         return self._launch(job, lambda _: None, guard)  # processes outside the rounds are not shown in the live view
 
     def _launch(self, job: Job, watch: launch.Watch, guard: launch.Guard) -> Trial:
-        """Run one process. UserError: the disk has no room for its record."""
+        self.check_disk()
+        return launch.launch(job, self.environments[job.case.environment].python, watch, guard)
+
+    def check_disk(self) -> None:
+        """Check that the disk has room for the record of one more process; UserError: it has not."""
         free = shutil.disk_usage(self.folder).free
         if free < SPARE_BYTES:
             raise UserError(
                 f"The disk that holds {self.folder} has {free / 2**20:.0f} MiB left. Free at least "
                 f"{SPARE_BYTES / 2**20:.0f} MiB, then continue with: steelyard run --resume {self.folder.name}"
             )
-        return launch.launch(job, self.environments[job.case.environment].python, watch, guard)
 
     def note_round(self, **values: Any) -> None:
         """Append an entry about one round to rounds.jsonl: whether it counts, and the host noise during it."""

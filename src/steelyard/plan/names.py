@@ -47,18 +47,11 @@ def _fields(case: Case) -> dict[str, Any]:
     """Return the other fields that may vary in a group: {shown name: value}."""
     settings = case.settings
     return {
-        "task": case.task,
-        "batch": case.batch,
-        "device": settings.device,
-        "precision": settings.precision,
-        "threads": settings.threads,
-        "deterministic": settings.deterministic,
-        "optimizer": case.optimizer.name,
-        "implementation": case.optimizer.implementation,
-        "strategy": case.strategy,
-        "workers": case.loader_workers,
+        "task": case.task, "batch": case.batch, "device": settings.device, "precision": settings.precision,
+        "threads": settings.threads, "deterministic": settings.deterministic, "optimizer": case.optimizer.name,
+        "implementation": case.optimizer.implementation, "strategy": case.strategy, "workers": case.loader_workers,
         "seed": case.seed,
-    }
+    }  # fmt: skip
 
 
 def _differs(name: str, case: Case, cases: Sequence[Case]) -> bool:
