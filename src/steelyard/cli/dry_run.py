@@ -30,7 +30,9 @@ def show(plan: RunPlan, as_json: bool = False) -> None:
     for each in plan.skipped:
         console.print(f"[dim]{each.group}, {each.environment}: skipped. {escape(each.reason)}[/]")
     found = estimate.estimate(plan)
+    least_s = found["certificates"] + found["rounds"]
+    most_s = found["environments"] + found["certificates"] + found["most_rounds"]
     console.print(
-        f"Estimated time: {found.least_s / 60:.0f} minutes if every pair is decided early and the environments exist, at most "
-        f"{found.most_s / 60:.0f} minutes."
+        f"Estimated time: {least_s / 60:.0f} minutes if every pair is decided early and the environments exist, at most "
+        f"{most_s / 60:.0f} minutes."
     )

@@ -20,7 +20,6 @@ from steelyard_worker.case import Settings
 from steelyard_worker.protocol import Job
 
 UNKNOWN = "no-such-value"
-SILENCE_S = 600.0
 
 
 @dataclass(frozen=True)
@@ -103,7 +102,7 @@ def _events(job: Job, process: Process, folder: Path, python: Path) -> list[dict
     events: list[dict[str, Any]] = []
     case = replace(job.case, settings=process.settings)
     wanted = replace(job, kind=process.kind, case=case, folder=str(folder))
-    trial = launch.launch(wanted, python, events.append, launch.Guard(SILENCE_S))
+    trial = launch.launch(wanted, python, events.append, launch.Guard())
     if trial.error and not any(event["event"] == "error" for event in events):
         events.append({"event": "error", "kind": trial.error[0], "message": trial.error[1]})
     return events

@@ -1,6 +1,5 @@
 """A rough estimate of the time that a plan takes."""
 
-from dataclasses import asdict, dataclass
 from typing import Any
 
 from steelyard.plan.run_plan import RunPlan, Variant
@@ -16,33 +15,18 @@ SMALLEST_STEP_S = 0.003
 ADAPTIVE_STEPS = 30
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """Seconds per stage: `rounds_s` for the fewest and `most_rounds_s` for the most rounds; new environments extra."""
+def estimate(plan: RunPlan) -> dict[str, float]:
+    """Estimate the seconds of each stage from FLOPs and fixed costs, to within a factor of about two.
 
-    environments_s: float
-    certificates_s: float
-    rounds_s: float
-    most_rounds_s: float
-
-    @property
-    def least_s(self) -> float:
-        """Seconds if the environments exist and every pair is decided early."""
-        return self.certificates_s + self.rounds_s
-
-    @property
-    def most_s(self) -> float:
-        """Seconds if the environments must be created and every round is needed."""
-        return self.environments_s + self.certificates_s + self.most_rounds_s
-
-
-def estimate(plan: RunPlan) -> Estimate:
-    """Estimate the time from FLOPs and fixed costs, to within a factor of about two."""
+    `environments`: if all must be created; `rounds`: for the fewest rounds, `most_rounds`: for the most.
+    """
     per_round = sum(_process_s(plan, variant) for variant in plan.variants)
     certificates = CERTIFY_S * (len(plan.variants) + 2 * len(plan.groups)) / 2 if plan.options.certify else 0.0
     calibration = CALIBRATION_S if plan.options.calibrate and plan.protocol.sequential else 0.0
-    least, most = per_round * plan.protocol.rounds_min, per_round * plan.protocol.rounds_max
-    return Estimate(ENVIRONMENT_S * len(plan.environments), certificates + calibration, least, most)
+    return {
+        "environments": ENVIRONMENT_S * len(plan.environments), "certificates": certificates + calibration,
+        "rounds": per_round * plan.protocol.rounds_min, "most_rounds": per_round * plan.protocol.rounds_max,
+    }  # fmt: skip
 
 
 def step_s(plan: RunPlan, variant: Variant) -> float:
@@ -69,5 +53,5 @@ def as_dict(plan: RunPlan) -> dict[str, Any]:
     skipped = [{"group": each.group, "environment": each.environment, "reason": each.reason} for each in plan.skipped]
     return {
         "study": plan.study.name, "protocol": plan.protocol.name, "cases": cases, "skipped": skipped,
-        "estimate_s": {name.removesuffix("_s"): seconds for name, seconds in asdict(estimate(plan)).items()},
+        "estimate_s": estimate(plan),
     }  # fmt: skip
