@@ -22,17 +22,18 @@ def interpreter(text: str) -> tuple[str, str]:
 
 def threads(text: str) -> int:
     """Read a number of threads, or `default`, which is 0."""
-    if text == "default":
-        return 0
-    if not text.isdigit() or int(text) < 1:
-        raise UserError(f"--threads must be a number of at least 1, or 'default', not '{text}'.")
-    return int(text)
+    wrong = f"--threads must be a number of at least 1, or 'default', not '{text}'."
+    return 0 if text == "default" else _from_1(text, wrong)
 
 
 def batch(text: str) -> int:
     """Read a number of samples."""
-    if not text.isdigit() or int(text) < 1:
-        raise UserError(f"--batch must be a number of samples of at least 1, not {text}.")
+    return _from_1(text, f"--batch must be a number of samples of at least 1, not {text}.")
+
+
+def _from_1(text: str, wrong: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise UserError(wrong)
     return int(text)
 
 

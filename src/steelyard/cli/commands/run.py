@@ -83,17 +83,12 @@ def _check_same(folder: Path, known: RunRecord) -> None:
     from steelyard import host
     from steelyard.measure.launch import worker_hash
 
+    name, reason = folder.name, ""
     if known.worker_hash != worker_hash():
-        raise UserError(
-            f"Run {folder.name} was started with different measuring code, so it cannot be continued. Start a new run."
-        )
-    if changed := resolve.changed_files(known.plan):
-        raise UserError(
-            f"The files of {', '.join(changed)} have changed since run {folder.name} was started, so it cannot be "
-            "continued. Start a new run."
-        )
-    if known.machine and known.machine != host.describe().fingerprint():
-        raise UserError(
-            f"Run {folder.name} was started on another machine, or this machine has changed, so it cannot be continued. "
-            "Start a new run."
-        )
+        reason = f"Run {name} was started with different measuring code"
+    elif changed := resolve.changed_files(known.plan):
+        reason = f"The files of {', '.join(changed)} have changed since run {name} was started"
+    elif known.machine and known.machine != host.describe().fingerprint():
+        reason = f"Run {name} was started on another machine, or this machine has changed"
+    if reason:
+        raise UserError(f"{reason}, so it cannot be continued. Start a new run.")
