@@ -1,14 +1,11 @@
 """Progress output of a run: what receives the events, here with one line per event."""
 
-from __future__ import annotations
-
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from steelyard.plan.run_plan import Variant
-    from steelyard.results.trials import Trial
-    from steelyard.statistics.decision import Ranking
+from steelyard.plan.run_plan import Variant
+from steelyard.results.trials import Trial
+from steelyard.statistics.decision import Ranking
 
 
 class Screen:

@@ -1,7 +1,5 @@
 """The arguments of all commands, as tables. Only the standard library is imported here, so that `--help` is fast."""
 
-from __future__ import annotations
-
 import argparse
 from typing import Any
 

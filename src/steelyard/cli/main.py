@@ -1,7 +1,5 @@
 """Run the command named in argv. Imports are kept to a minimum here, so that `steelyard --help` is fast."""
 
-from __future__ import annotations
-
 import errno
 import importlib
 import sys
