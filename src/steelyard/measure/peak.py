@@ -18,15 +18,18 @@ def check(session: Session, results: RoundResults) -> dict[str, str]:
     found: dict[str, str] = {}
     peak: dict[str, dict[str, float]] = {}
     for variant in on_cpu:
-        # Without a setting, a framework uses all cores that this process may use.
-        threads = variant.case.settings.threads or int(known.host["cores_usable"])
-        precision = variant.case.settings.precision
+        threads, precision = threads_of(session, variant), variant.case.settings.precision
         gflops = _fastest_gflops(session, variant, results)
         if gflops and (sentence := gemm.peak_check(known.machine, threads, precision, gflops)):
             found[variant.case.id] = sentence[:1].upper() + sentence[1:] + "."
         peak[precision] = gemm.peaks(known.machine, threads, precision)
     record.update(session.folder, peak=peak, above_peak=found)
     return found
+
+
+def threads_of(session: Session, variant: Variant) -> int:
+    """Return the number of threads of a case: as set, or all cores that this process may use."""
+    return variant.case.settings.threads or int(record.read(session.folder).host["cores_usable"])
 
 
 def _fastest_gflops(session: Session, variant: Variant, results: RoundResults) -> float:
