@@ -1,84 +1,56 @@
-"""Progress output of a run: the interface, and its simplest implementation with one line per event."""
-
-from __future__ import annotations
+"""Progress output of a run: what receives the events, here with one line per event."""
 
 import sys
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
-if TYPE_CHECKING:
-    from steelyard.plan.run_plan import Variant
-    from steelyard.results.trials import Trial
-    from steelyard.statistics.decision import Ranking
-
-
-class Screen(Protocol):
-    """Receives the events of a run in order."""
-
-    def say(self, sentence: str) -> None:
-        """Show a message."""
-
-    def stage(self, title: str) -> None:
-        """Start a stage: environments, data, certificates, calibration, rounds, report."""
-
-    def progress(self, label: str, done: float, total: float, note: str = "") -> None:
-        """Show the progress of one task of the stage; total 0: unknown. `note`: its present step. Called from any thread."""
-
-    def trial(self, number: int, variant: Variant) -> None:
-        """Show that a process starts; `number`: the round."""
-
-    def event(self, event: dict[str, Any]) -> None:
-        """Show an event of the running process."""
-
-    def finished(self, trial: Trial) -> None:
-        """Show that a process ended."""
-
-    def ranking(self, group: str, ranking: Ranking, titles: dict[str, str]) -> None:
-        """Show the state of a comparison after a round."""
-
-    def close(self) -> None:
-        """Restore the terminal."""
+from steelyard.plan.run_plan import Variant
+from steelyard.results.trials import Trial
+from steelyard.statistics.decision import Ranking
 
 
-class PlainScreen:
-    """Prints lines on standard error, for logs and pipes."""
+class Screen:
+    """Receives the events of a run in order, and prints lines on standard error, for logs and pipes."""
 
     def __init__(self) -> None:
         self._last: dict[str, str] = {}
 
     def say(self, sentence: str) -> None:
-        """Print the message."""
+        """Show a message."""
         sys.stderr.write(f"{sentence}\n")  # one write, so that lines of two threads do not mix
         sys.stderr.flush()
 
     def stage(self, title: str) -> None:
-        """Print a heading."""
+        """Start a stage: environments, data, certificates, calibration, rounds, report."""
         self.say(f"== {title}")
 
     def progress(self, label: str, done: float, total: float, note: str = "") -> None:
-        """Print a label when it first appears, when its note changes, and when it is done."""
+        """Show the progress of one task of the stage; total 0: unknown. `note`: its present step. Called from any thread.
+
+        A line is printed when a label first appears, when its note changes, and when it is done.
+        """
         state = note or ("done" if total and done >= total else "")
         if self._last.get(label) != state:
             self._last[label] = state
             self.say(f"   {label}{': ' if state else ''}{state}")
 
     def trial(self, number: int, variant: Variant) -> None:
-        """Print which process starts."""
+        """Show that a process starts; `number`: the round."""
         self.say(f"   round {number}: {variant.group}, {variant.title}")
 
     def event(self, event: dict[str, Any]) -> None:
-        """Print nothing: there are too many events."""
+        """Show an event of the running process. There are too many for lines."""
 
     def finished(self, trial: Trial) -> None:
-        """Print the error if the process failed."""
+        """Show the error of a process that failed."""
         if trial.error:
             self.say(f"   failed ({trial.error[0]}): {trial.error[1]}")
 
     def ranking(self, group: str, ranking: Ranking, titles: dict[str, str]) -> None:
-        """Print the ranking so far."""
+        """Show the state of a comparison after a round."""
         from steelyard.statistics.sentences import ranking_sentence
 
         rounds = "1 round" if ranking.rounds_run == 1 else f"{ranking.rounds_run} rounds"
         self.say(f"   {group} after {rounds}: {ranking_sentence(ranking, titles)}")
 
     def close(self) -> None:
-        """Do nothing: the terminal was not changed."""
+        """Restore the terminal, if it was changed."""

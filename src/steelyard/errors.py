@@ -1,5 +1,10 @@
 """Errors that the user can fix."""
 
+from collections.abc import Mapping
+from typing import TypeVar
+
+Found = TypeVar("Found")
+
 
 class UserError(Exception):
     """An error that the user can fix. Its text says what is wrong, where, and what to do.
@@ -18,3 +23,10 @@ def nearest(word: str, known: list[str]) -> str:
     if close:
         return f" Did you mean '{close[0]}'?"
     return f" Known: {', '.join(sorted(known))}." if known else ""
+
+
+def named(known: Mapping[str, Found], name: str, unknown: str) -> Found:
+    """Return known[name]. UserError: the sentence `unknown`, and the nearest known name."""
+    if name not in known:
+        raise UserError(f"{unknown}{nearest(name, list(known))}")
+    return known[name]

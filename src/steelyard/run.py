@@ -1,31 +1,26 @@
 """All stages of a run, in order: from the plan to the report."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from steelyard import host, report
 from steelyard.certificates import certification
-from steelyard.environments import setup
+from steelyard.certificates.method import Scope
+from steelyard.console import Screen
+from steelyard.environments import Environment, setup
 from steelyard.errors import UserError
 from steelyard.inputs import case_inputs
+from steelyard.inputs.case_inputs import CaseInputs
 from steelyard.measure import noise_floor, peak, rounds
 from steelyard.measure.session import Session
 from steelyard.plan import memory
+from steelyard.plan.run_plan import RunPlan
 from steelyard.results import record, round_results
 from steelyard.results.store import Store
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from steelyard.certificates.method import Scope
-    from steelyard.console import Screen
-    from steelyard.environments import Environment
-    from steelyard.inputs.case_inputs import CaseInputs
-    from steelyard.plan.run_plan import RunPlan
+from steelyard_worker.case import Case
 
 
 def run(plan: RunPlan, folder: Path, screen: Screen) -> Path:
@@ -84,33 +79,24 @@ def _prepare(plan: RunPlan, folder: Path, screen: Screen) -> Session:
     return Session(ready.without(unavailable), folder, environments, inputs, store, screen)
 
 
-def _identity(inputs: dict[str, CaseInputs], case: Any) -> str:
+def _identity(inputs: dict[str, CaseInputs], case: Case) -> str:
     """Return the hash of a case's inputs. Where they were not prepared, because its environment is missing, keep its value."""
     found = inputs.get(case_inputs.recipe(case))
     return found.identity if found else case.inputs
 
 
 def _note(
-    folder: Path,
-    plan: RunPlan,
-    environments: dict[str, Environment],
-    unavailable: dict[str, str],
+    folder: Path, plan: RunPlan, environments: dict[str, Environment], unavailable: dict[str, str],
     inputs: dict[str, CaseInputs],
-) -> None:
+) -> None:  # fmt: skip
     """Write machine, environments, data and the cases' inputs into run.json."""
     machine = host.describe()
     described = {
-        variant.group: inputs[key] for variant in plan.variants if (key := case_inputs.recipe(variant.case)) in inputs
+        variant.group: {"origin": found.origin, "identity": found.identity, "meta": found.meta}
+        for variant in plan.variants
+        if (found := inputs.get(case_inputs.recipe(variant.case)))
     }
     record.update(
-        folder,
-        plan=plan,
-        machine=machine.fingerprint(),
-        host=asdict(machine),
+        folder, plan=plan, machine=machine.fingerprint(), host=asdict(machine), unavailable=unavailable, inputs=described,
         environments={name: setup.facts(each) for name, each in environments.items()},
-        unavailable=unavailable,
-        inputs={
-            group: {"origin": each.origin, "identity": each.identity, "meta": each.meta}
-            for group, each in described.items()
-        },
-    )
+    )  # fmt: skip

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from steelyard.catalog import scaffold, workloads
+from steelyard.catalog import frameworks, scaffold, workloads
 from steelyard.errors import UserError
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def test_what_is_written_is_a_workload_that_every_command_finds(tmp_path: Path) -> None:
-    every = scaffold.templates()
+    every = list(frameworks.contenders())
     assert set(scaffold.default_frameworks()) <= set(every)
     folder = scaffold.write("my-net", tmp_path, every)
     found = workloads.find((tmp_path,))["my-net"]

@@ -97,7 +97,7 @@ def test_the_specification_that_these_tests_modify_is_valid(tmp_path: Path) -> N
         ("batch = 16", "", 17, "[presets.small.sizes] needs 'batch', a whole number of at least 1."),
         ('name = "digits"', "name = 3", 22, "[presets.small.data] needs 'name', the name of a data set."),
         ('name = "digits"', "limit = 3", 21, "[presets.small.data] needs 'name', the name of a data set."),
-        ('[presets.small.data]\nname = "digits"', '[unsupported]\nfake = 3', 22, "'fake' must be a reason, but it is 3."),
+        ('[presets.small.data]\nname = "digits"', '[unsupported]\nfake = 3', 22, "'fake' must be a string, but it is 3."),
     ],
 )  # fmt: skip
 def test_an_error_in_a_workload_is_reported_with_file_line_and_key(

@@ -153,6 +153,8 @@ def test_the_default_study_compares_the_frameworks_on_two_networks(cli: CommandL
         ((*DRY_RUN, "--rounds", "5-3"), "--rounds 5-3: the first number must be at least 1 and no larger than the second."),
         ((*DRY_RUN, "--rounds", "3-20"), "--rounds: the sequential protocol allows at most 12 rounds, not 20"),
         ((*DRY_RUN, "--delta", "2"), "--delta must be a number between 0 and 1, such as 0.02 for 2 %, not 2."),
+        ((*DRY_RUN, "--delta", "much"), "--delta must be a number between 0 and 1, such as 0.02 for 2 %, not much."),
+        ((*DRY_RUN, "--batch", "many"), "--batch must be a number of samples of at least 1, not many."),
         ((*DRY_RUN, "--threads", "none"), "--threads must be a number of at least 1, or 'default', not 'none'."),
         ((*DRY_RUN, "--env", "fake"), "--env must be NAME=PYTHON, such as NAME=/opt/venv/bin/python, not 'fake'."),
         ((*DRY_RUN, "--env", "fka=/usr/bin/python3"), "--env fka: 'fka' is not in this run."),

@@ -19,6 +19,7 @@ from steelyard.plan import names, resolve
 from steelyard.plan.options import Options
 from steelyard.plan.run_plan import FrameworkFacts, RunPlan, Variant
 from steelyard.statistics.orders import round_order
+from steelyard_worker import records
 from steelyard_worker.case import Optimizer
 
 WORKLOADS = Path(__file__).resolve().parent.parent / "workloads"
@@ -87,7 +88,7 @@ def test_planning_twice_gives_the_same_plan_in_the_same_order(options: Options) 
 def test_a_plan_is_the_same_after_writing_and_reading_json(options: Options) -> None:
     plan = _planned(options)
     if plan is not None:
-        assert RunPlan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
+        assert records.build(RunPlan, json.loads(json.dumps(plan.to_dict()))) == plan
 
 
 @given(options=CHOICES, unavailable=st.sets(st.sampled_from(FRAMEWORKS)))

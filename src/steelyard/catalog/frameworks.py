@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import steelyard_worker
-from steelyard.errors import UserError, nearest
+from steelyard.errors import UserError, named, nearest
 from steelyard.files import settings_files
 
 if TYPE_CHECKING:
@@ -25,17 +25,6 @@ WORKER = Path(steelyard_worker.__file__).resolve().parent
 BUILT_IN = WORKER / "frameworks"
 FILE = "framework.toml"
 
-REQUIRED = {"title", "import", "distribution", "default_mode", "modes", "devices", "precisions"}
-TYPES: dict[str, tuple[tuple[type, ...], str]] = {
-    **dict.fromkeys(("title", "import", "distribution", "default_mode", "note"), ((str,), "a text")),
-    **dict.fromkeys(("maintained", "scripted"), ((bool,), "true or false")),
-    **dict.fromkeys(
-        ("modes", "devices", "precisions", "unsupported", "reference_variables"), ((dict,), "a table of texts")
-    ),
-    **dict.fromkeys(("knobs", "optimizers"), ((dict,), "a table of tables")),
-    "reference": ((int,), "a whole number"),
-}
-KNOB_KEYS = {"default", "values", "help"}
 DECLARED: dict[str, tuple[str, ...]] = {"form": ("canonical", "epsilon-hat"), "correction": ("float64", "float32")}
 _user_folders: list[Path] = []
 
@@ -61,7 +50,7 @@ class Framework:
     name: str
     folder: Path
     title: str
-    module: str
+    module: str = field(metadata={"key": "import"})
     distribution: str
     default_mode: str
     modes: dict[str, str]
@@ -83,18 +72,16 @@ class Framework:
 
     def mode(self, name: str) -> str:
         """Return the mode; UserError: the framework does not have it."""
-        if name not in self.modes:
-            raise UserError(f"{self.title} has no mode '{name}'.{nearest(name, list(self.modes))}")
+        named(self.modes, name, f"{self.title} has no mode '{name}'.")
         return name
 
     def knob(self, name: str, text: str) -> Any:
         """Return a knob's value from its text, with the type of its default. UserError: unknown knob or value."""
-        if name not in self.knobs:
-            raise UserError(f"{self.title} has no knob '{name}'.{nearest(name, list(self.knobs))}")
-        value = _as_type_of(self.knobs[name].default, name, text)
-        values = self.knobs[name].values
-        if values and value not in values:
-            raise UserError(f"{self.title}: knob {name} must be one of {', '.join(map(str, values))}, not '{text}'.")
+        knob = named(self.knobs, name, f"{self.title} has no knob '{name}'.")
+        value = _as_type_of(knob.default, name, text)
+        if knob.values and value not in knob.values:
+            known = ", ".join(map(str, knob.values))
+            raise UserError(f"{self.title}: knob {name} must be one of {known}, not '{text}'.")
         return value
 
     def complete(self, settings: Settings) -> Settings:
@@ -137,7 +124,10 @@ def framework(name: str) -> Framework:
 
 
 def files_hash(folder: Path) -> str:
-    """Return a hash of the source files of a framework's folder, subfolders included (16 hexadecimal digits)."""
+    """Return a hash of the source files of a workload's or a framework's folder (16 hexadecimal digits).
+
+    Subfolders are included. A folder that is missing has the hash of no files.
+    """
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
         if path.suffix in (".py", ".toml"):
@@ -181,39 +171,26 @@ def _check_name(folder: Path, taken: dict[str, Framework]) -> None:
 def _read(folder: Path) -> Framework:
     path = folder / FILE
     raw = settings_files.read(path)
-    settings_files.check_keys(path, raw, "", REQUIRED, set(TYPES))
-    for key, value in raw.items():
-        settings_files.check_type(path, key, value, *TYPES[key])
-        if isinstance(value, dict) and TYPES[key][1] == "a table of texts":
-            for name, text in value.items():
-                settings_files.check_type(path, name, text, (str,), "a text", key)
-    settings_files.check_one_of(path, "default_mode", raw["default_mode"], raw["modes"])
-    if raw.get("reference", 0) and "float64" not in raw["precisions"]:
-        line = settings_files.line_of(path, "reference")
-        raise UserError(f"{path}, line {line}: a 'reference' needs float64, but [precisions] does not list it.")
-    knobs = {name: _knob(path, name, table) for name, table in raw.get("knobs", {}).items()}
-    for name, table in raw.get("optimizers", {}).items():
+    found: Framework = settings_files.build(path, raw, "", Framework, name=folder.name, folder=folder)
+    settings_files.check_one_of(path, "default_mode", found.default_mode, found.modes)
+    if found.reference and "float64" not in found.precisions:
+        raise settings_files.wrong(
+            path, "reference", "", "a 'reference' needs float64, but [precisions] does not list it."
+        )
+    for name, table in found.optimizers.items():
         _check_optimizer(path, name, table)
-    return Framework(name=folder.name, folder=folder, module=raw.pop("import"), **{**raw, "knobs": knobs})
+    return replace(found, knobs={name: _knob(path, f"knobs.{name}", table) for name, table in found.knobs.items()})
 
 
-def _knob(path: Path, name: str, table: Any) -> Knob:
-    where = f"knobs.{name}"
-    settings_files.check_type(path, name, table, (dict,), "a table", "knobs")
-    settings_files.check_keys(path, table, where, KNOB_KEYS, KNOB_KEYS)
-    default, values = table["default"], table["values"]
-    settings_files.check_type(
-        path, "default", default, (bool, int, float, str), "true or false, a number or a text", where
-    )
-    settings_files.check_type(path, "values", values, (list,), "a list", where)
-    settings_files.check_type(path, "help", table["help"], (str,), "a text", where)
-    for value in values:
-        if type(value) is not type(default):
-            line = settings_files.line_of(path, "values", where)
-            raise UserError(f"{path}, line {line}: 'values' must be of the type of 'default', but one is {value!r}.")
-    if values:
-        settings_files.check_one_of(path, "default", default, values, where)
-    return Knob(default, tuple(values), table["help"])
+def _knob(path: Path, where: str, table: Any) -> Knob:
+    knob: Knob = settings_files.build(path, table, where, Knob)
+    for value in knob.values:
+        if type(value) is not type(knob.default):
+            sentence = f"'values' must be of the type of 'default', but one is {value!r}."
+            raise settings_files.wrong(path, "values", where, sentence)
+    if knob.values:
+        settings_files.check_one_of(path, "default", knob.default, knob.values, where)
+    return knob
 
 
 def _check_optimizer(path: Path, name: str, table: Any) -> None:

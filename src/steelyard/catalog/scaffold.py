@@ -1,18 +1,13 @@
 """Create the folder of a new workload from templates: a small working network for the user to replace step by step."""
 
-from __future__ import annotations
-
 import re
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from steelyard.catalog import frameworks
 from steelyard.catalog.frameworks import WORKER
 from steelyard.errors import UserError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 TEMPLATE = WORKER / "template"
 
@@ -21,11 +16,6 @@ def default_frameworks() -> tuple[str, ...]:
     """Return the frameworks to write files for if none is named: the two that are preferred as float64 references."""
     able = [(known.reference, name) for name, known in frameworks.contenders().items() if known.reference]
     return tuple(name for _, name in sorted(able)[:2])
-
-
-def templates() -> tuple[str, ...]:
-    """Return the real frameworks that have a template."""
-    return tuple(name for name in frameworks.contenders() if _template(name).is_file())
 
 
 def write(name: str, parent: Path, implementations: Sequence[str]) -> Path:

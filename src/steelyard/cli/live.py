@@ -1,32 +1,29 @@
 """The live view of a run on a terminal: stage, progress, running process, and the comparisons so far."""
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console, Group
 from rich.live import Live
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
-if TYPE_CHECKING:
-    from rich.progress import TaskID
-
-    from steelyard.plan.run_plan import Variant
-    from steelyard.results.trials import Trial
-    from steelyard.statistics.decision import Ranking
+from steelyard.console import Screen
+from steelyard.plan.run_plan import Variant
+from steelyard.results.trials import Trial
+from steelyard.statistics.decision import Ranking
 
 # A low rate, so that the view does not disturb the measurement.
 REDRAWS_PER_SECOND = 2
 
 
-class LiveScreen:
+class LiveScreen(Screen):
     """Updates the last lines of the terminal; messages scroll above them."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._console = Console(stderr=True, highlight=False)
         self._live: Live | None = None
         self._stage_progress: Progress | None = None
@@ -37,12 +34,11 @@ class LiveScreen:
         self._started_s = time.monotonic()
 
     def say(self, sentence: str) -> None:
-        """Print a message above the live part."""
         self._console.print(escape(sentence))
 
     def stage(self, title: str) -> None:
         """Remove the output of the previous stage and start a new one."""
-        self._stop()
+        self.close()
         elapsed = time.monotonic() - self._started_s
         self._console.print(f"[bold]{escape(title)}[/] [dim]{elapsed:.0f} s[/]")
         self._running, self._tasks = Text(""), {}
@@ -64,50 +60,38 @@ class LiveScreen:
         self._redraw()
 
     def trial(self, number: int, variant: Variant) -> None:
-        """Show the process that is running."""
         self._trial_label = f"  round {number}, {variant.group}: [bold]{escape(variant.title)}[/]"
-        self._running = Text.from_markup(self._trial_label + " [dim]starting[/]")
-        self._redraw()
+        self._show("starting")
 
     def event(self, event: dict[str, Any]) -> None:
-        """Show the present phase of the running process."""
         if event["event"] == "samples":
             step_ms = event["elapsed_ns"] / event["steps"] / 1e6
-            self._running = Text.from_markup(
-                f"{self._trial_label} [dim]{event['input']}, {event['phase']}, {step_ms:.2f} ms per step[/]"
-            )
+            self._show(f"{event['input']}, {event['phase']}, {step_ms:.2f} ms per step")
         elif event["event"] == "phase":
-            self._running = Text.from_markup(
-                f"{self._trial_label} [dim]{event['name']} {event['elapsed_ns'] / 1e9:.1f} s[/]"
-            )
-        self._redraw()
+            self._show(f"{event['name']} {event['elapsed_ns'] / 1e9:.1f} s")
 
     def finished(self, trial: Trial) -> None:
-        """Print the error if the process failed."""
         if trial.error:
             self.say(f"{trial.job.case.framework} on {trial.job.case.workload}: {trial.error[1]}")
 
     def ranking(self, group: str, ranking: Ranking, titles: dict[str, str]) -> None:
-        """Show the comparison with its present intervals."""
-        table = Table(
-            box=None,
-            pad_edge=False,
-            show_header=False,
-            title=f"{group}, {ranking.rounds_run} {'round' if ranking.rounds_run == 1 else 'rounds'}",
-            title_justify="left",
-        )
+        title = f"{group}, {ranking.rounds_run} {'round' if ranking.rounds_run == 1 else 'rounds'}"
+        table = Table(box=None, pad_edge=False, show_header=False, title=title, title_justify="left")
         for key in ranking.order:
-            table.add_row(
-                "  " + titles[key],
-                _standing(ranking, key),
-                "[yellow]undecided[/]" if key in ranking.still_undecided else "",
-            )
+            undecided = "[yellow]undecided[/]" if key in ranking.still_undecided else ""
+            table.add_row("  " + titles[key], _standing(ranking, key), undecided)
         self._standings[group] = table
         self._redraw()
 
     def close(self) -> None:
-        """Restore the terminal."""
-        self._stop()
+        if self._live:
+            self._live.stop()
+            self._live = None
+
+    def _show(self, phase: str) -> None:
+        """Show the running process and its phase."""
+        self._running = Text.from_markup(f"{self._trial_label} [dim]{phase}[/]")
+        self._redraw()
 
     def _body(self) -> Group:
         parts: list[Any] = [self._stage_progress] if self._stage_progress and self._tasks else []
@@ -118,11 +102,6 @@ class LiveScreen:
     def _redraw(self) -> None:
         if self._live:
             self._live.update(self._body())
-
-    def _stop(self) -> None:
-        if self._live:
-            self._live.stop()
-            self._live = None
 
 
 def _standing(ranking: Ranking, key: str) -> str:

@@ -1,7 +1,5 @@
 """Run the command named in argv. Imports are kept to a minimum here, so that `steelyard --help` is fast."""
 
-from __future__ import annotations
-
 import errno
 import importlib
 import sys
@@ -10,15 +8,12 @@ EXIT_INTERRUPTED = 130
 EXIT_PIPE = 141
 # Errors of a file system that the user can fix. Any other OSError is a bug of this program and keeps its traceback.
 FIXABLE = {
-    errno.ENOSPC,
-    errno.EDQUOT,
-    errno.EFBIG,
-    errno.EROFS,
-    errno.EACCES,
-    errno.EPERM,
-    errno.ENOTDIR,
-    errno.EEXIST,
-}
+    errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST,
+}  # fmt: skip
+DISK_ADVICE = (
+    "Finished results are stored. Free some disk space, or set STEELYARD_CACHE and STEELYARD_RUNS to writable folders. "
+    "To continue an interrupted run: steelyard run --resume latest"
+)
 
 ABOUT = """\
 steelyard compares the speed of deep-learning frameworks on this machine. It runs the same network with the same
@@ -74,7 +69,8 @@ def main(argv: list[str] | None = None) -> int:
     except OSError as error:
         if error.errno not in FIXABLE:
             raise
-        print(f"steelyard: {_disk_message(error)}", file=sys.stderr)
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"steelyard: {where}{error.strerror}. {DISK_ADVICE}", file=sys.stderr)
         return UserError.exit_code
 
 
@@ -95,12 +91,3 @@ def _treat_signals_as_interrupt() -> None:
     for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, signal.default_int_handler)
-
-
-def _disk_message(error: OSError) -> str:
-    """Describe an error of the file system and how to fix it."""
-    where = f"{error.filename}: " if error.filename else ""
-    return (
-        f"{where}{error.strerror}. Finished results are stored. Free some disk space, or set STEELYARD_CACHE and "
-        "STEELYARD_RUNS to writable folders. To continue an interrupted run: steelyard run --resume latest"
-    )

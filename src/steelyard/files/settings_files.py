@@ -21,8 +21,14 @@ MEANINGS: dict[str, tuple[tuple[type, ...], str]] = {
     "int": ((int,), "a whole number"),
     "float": ((int, float), "a number"),
     "bool": ((bool,), "true or false"),
+    "float | None": ((int, float), "a number"),
+    "Any": ((bool, int, float, str), "true or false, a number or a string"),
     "tuple[str, ...]": ((list,), "a list of strings"),
+    "tuple[Any, ...]": ((list,), "a list"),
+    "dict[str, str]": ((dict,), "a table of strings"),
+    "dict[str, Any]": ((dict,), "a table"),
 }
+OF_TABLES = ((dict,), "a table of tables")  # every other annotation
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -39,35 +45,41 @@ def check_keys(path: Path, table: dict[str, Any], where: str, required: set[str]
     """Reject unknown and missing keys of one table."""
     subject = f"[{where}]" if where else "the file"
     for key in sorted(table.keys() - allowed):
-        known = nearest(key, list(allowed))
-        raise UserError(f"{path}, line {line_of(path, key, where)}: {subject} has an unknown key '{key}'.{known}")
+        raise wrong(path, key, where, f"{subject} has an unknown key '{key}'.{nearest(key, list(allowed))}")
     for key in sorted(required - table.keys()):
-        raise UserError(f"{path}, line {line_of(path, '', where)}: {subject} lacks the key '{key}'. Add it.")
+        raise wrong(path, "", where, f"{subject} lacks the key '{key}'. Add it.")
 
 
 def check_type(path: Path, key: str, value: Any, kinds: tuple[type, ...], meaning: str, where: str = "") -> None:
     """Reject a value of the wrong type in the table [where]; true and false are not accepted as numbers."""
     if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-        line = line_of(path, key, where)
-        raise UserError(f"{path}, line {line}: '{key}' must be {meaning}, but it is {value!r}.")
+        raise wrong(path, key, where, f"'{key}' must be {meaning}, but it is {value!r}.")
 
 
 def check_one_of(path: Path, key: str, value: Any, values: Iterable[Any], where: str = "") -> None:
     """Refuse a value of the table [where] that is not among those given."""
     known = list(values)
     if value not in known:
-        line = line_of(path, key, where)
-        raise UserError(
-            f"{path}, line {line}: '{key}' must be one of {', '.join(map(repr, known))}, but it is {value!r}."
-        )
+        raise wrong(path, key, where, f"'{key}' must be one of {', '.join(map(repr, known))}, but it is {value!r}.")
 
 
-def build(path: Path, table: dict[str, Any], where: str, kind: Any) -> Any:
-    """Build a dataclass of plain values from a table; UserError: a key or a type does not match its fields."""
-    known = {field.name: field for field in fields(kind)}
-    required = {name for name, field in known.items() if field.default is MISSING and field.default_factory is MISSING}
+def build(path: Path, table: Any, where: str, kind: Any, **given: Any) -> Any:
+    """Build a dataclass from a table and the fields `given`; UserError: a key or a type does not match its fields.
+
+    The key of a field is its name, or `key` in its metadata. Tables of tables stay as they are.
+    """
+    parent, _, name = where.rpartition(".")
+    check_type(path, name, table, (dict,), "a table", parent)
+    known = {field.metadata.get("key", field.name): field for field in fields(kind) if field.name not in given}
+    required = {key for key, each in known.items() if each.default is MISSING and each.default_factory is MISSING}
     check_keys(path, table, where, required, set(known))
-    return kind(**{key: _fit(path, where, key, str(known[key].type), value) for key, value in table.items()})
+    values = {known[key].name: _fit(path, where, key, str(known[key].type), value) for key, value in table.items()}
+    return kind(**given, **values)
+
+
+def wrong(path: Path, key: str, where: str, sentence: str) -> UserError:
+    """Return the error for a key in the table [where]."""
+    return UserError(f"{path}, line {line_of(path, key, where)}: {sentence}")
 
 
 def line_of(path: Path, key: str, where: str = "") -> int:
@@ -85,10 +97,14 @@ def line_of(path: Path, key: str, where: str = "") -> int:
 
 
 def _fit(path: Path, where: str, key: str, annotation: str, value: Any) -> Any:
-    kinds, meaning = MEANINGS[annotation]
+    kinds, meaning = MEANINGS.get(annotation, OF_TABLES)
     check_type(path, key, value, kinds, meaning, where)
-    if list in kinds:
+    if annotation == "tuple[str, ...]":
         for each in value:
             check_type(path, key, each, (str,), meaning, where)
+    if annotation == "dict[str, str]":
+        for name, each in value.items():
+            check_type(path, name, each, (str,), "a string", ".".join(filter(None, (where, key))))
+    if list in kinds:
         return tuple(value)
     return float(value) if annotation == "float" else value

@@ -1,31 +1,25 @@
 """Does an adapter keep its contract? Processes of its framework check it; their events become findings."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from steelyard.catalog import frameworks, workloads
+from steelyard.catalog.frameworks import Framework
+from steelyard.console import Screen
 from steelyard.environments import setup
 from steelyard.errors import UserError
 from steelyard.inputs import case_inputs
 from steelyard.measure import jobs, launch
 from steelyard.measure.doctor import Finding
 from steelyard.plan import resolve
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from steelyard.catalog.frameworks import Framework
-    from steelyard.console import Screen
-    from steelyard.plan.options import Options
-    from steelyard_worker.case import Settings
-    from steelyard_worker.protocol import Job
+from steelyard.plan.options import Options
+from steelyard_worker.case import Settings
+from steelyard_worker.protocol import Job
 
 UNKNOWN = "no-such-value"
-SILENCE_S = 600.0
 
 
 @dataclass(frozen=True)
@@ -66,7 +60,7 @@ def examine(options: Options, screen: Screen) -> list[Finding]:
 
 def _smallest(known: Framework, options: Options) -> str:
     """Return the workload and preset with the fewest parameters that the framework implements."""
-    found = workloads.find(tuple(map(Path, options.workload_folders)))
+    found = workloads.find(options.workload_folders)
     counts = {
         f"{name}:{preset.name}": workload.network(preset).trainable_count
         for name, workload in found.items()
@@ -108,7 +102,7 @@ def _events(job: Job, process: Process, folder: Path, python: Path) -> list[dict
     events: list[dict[str, Any]] = []
     case = replace(job.case, settings=process.settings)
     wanted = replace(job, kind=process.kind, case=case, folder=str(folder))
-    trial = launch.launch(wanted, python, events.append, launch.Guard(SILENCE_S))
+    trial = launch.launch(wanted, python, events.append, launch.Guard())
     if trial.error and not any(event["event"] == "error" for event in events):
         events.append({"event": "error", "kind": trial.error[0], "message": trial.error[1]})
     return events
@@ -116,8 +110,11 @@ def _events(job: Job, process: Process, folder: Path, python: Path) -> list[dict
 
 def _findings(process: Process, events: list[dict[str, Any]]) -> list[Finding]:
     errors = [event for event in events if event["event"] == "error"]
+    if process.refused and errors:
+        return [Finding(process.title, "ok", "It does not exist, and it is not accepted.")]
     if process.refused:
-        return [_refused(process, errors)]
+        sentence = "It does not exist, but applied() reports it: the request is returned, not read back."
+        return [Finding(process.title, "bad", sentence)]
     if errors:
         # A value of a knob may need a device or a processor that this machine lacks; a mode must work wherever it is listed.
         excused = process.kind == "settings" and errors[0]["kind"] == "unsupported"
@@ -127,18 +124,8 @@ def _findings(process: Process, events: list[dict[str, Any]]) -> list[Finding]:
 
 
 def _checked(process: Process, event: dict[str, Any]) -> Finding:
-    title = f"{process.title}: {event['name']}"
-    return (
-        Finding(title, "ok", "As required.") if event["passed"] else Finding(title, "bad", _sentence(event["message"]))
-    )
-
-
-def _refused(process: Process, errors: list[dict[str, Any]]) -> Finding:
-    if errors:
-        return Finding(process.title, "ok", "It does not exist, and it is not accepted.")
-    return Finding(
-        process.title, "bad", "It does not exist, but applied() reports it: the request is returned, not read back."
-    )
+    title, passed = f"{process.title}: {event['name']}", event["passed"]
+    return Finding(title, "ok", "As required.") if passed else Finding(title, "bad", _sentence(event["message"]))
 
 
 def _sentence(text: str) -> str:

@@ -6,14 +6,15 @@ import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from steelyard.environments.execution import Log
 from steelyard.environments.folders import environments_folder
 from steelyard.environments.install_errors import InstallError
 from steelyard.environments.listing import CachedEnvironment, list_environments
-from steelyard.environments.lock import Lock, read_locks
+from steelyard.environments.lock import read_locks
 from steelyard.environments.pip_settings import describe_settings, read_pip_settings
 from steelyard.environments.uv import Uv, find_uv
 from steelyard.errors import UserError
@@ -21,9 +22,6 @@ from steelyard.files.paths import cache_folder
 from steelyard.host.machine import Machine, describe
 from steelyard.host.noise import HostNoise, judge
 from steelyard.host.sampler import Sampler
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 NOISE_SAMPLE_S = 2.2
 REGISTRY_LIMIT_S = 8.0
@@ -44,51 +42,33 @@ class Finding:
     advice: str = ""
 
 
+def _finding(name: str, sentence: str, advice: str, state: Literal["warn", "bad"] = "warn") -> Finding:
+    """Return a finding that is `ok` if there is no advice."""
+    return Finding(name, state if advice else "ok", sentence, advice)
+
+
 def examine() -> list[Finding]:
     """Return all findings; takes about 5 s and at most 15 s."""
     machine = describe()
     installed = list_environments()
-    checks: tuple[Callable[[], Finding], ...] = (
-        python,
-        uv,
-        pip_settings,
-        registry,
-        lambda: disk(installed),
-        lambda: memory(machine),
-        lambda: cores(machine),
-        lambda: governor(machine),
-        host_noise,
-        compiler,
-        lambda: accelerators(machine),
-        lambda: environments(installed),
-        data,
-    )
-    with ThreadPoolExecutor(len(checks)) as pool:
-        pending = {check: pool.submit(check) for check in checks if check is not host_noise}
-        found = {check: future.result() for check, future in pending.items()}
+    of_machine = [partial(check, machine) for check in (memory, cores, governor)]
+    first = [python, uv, pip_settings, registry, partial(disk, installed), *of_machine]
+    last = [compiler, partial(accelerators, machine), partial(environments, installed), data]
+    with ThreadPoolExecutor(len(first + last)) as pool:
+        found = list(pool.map(lambda check: check(), first + last))
     # Host noise is measured after all other checks, because they would add to the load.
-    found[host_noise] = host_noise()
-    return [found[check] for check in checks]
+    return [*found[: len(first)], host_noise(), *found[len(first) :]]
 
 
 def python() -> Finding:
     """Check whether the interpreter that runs steelyard can create the environments of all lock files."""
     version = sys.version_info[:2]
     name = f"Python {version[0]}.{version[1]} ({sys.executable})"
-    unsupported = sorted({lock.framework for lock in read_locks() if not _supports(lock, version)})
+    unsupported = sorted({each.framework for each in read_locks() if not each.pythons[0] <= version <= each.pythons[1]})
     if not unsupported:
         return Finding("Python", "ok", f"{name} can create every environment.")
-    return Finding(
-        "Python",
-        "warn",
-        f"{name} is not a version supported by {', '.join(unsupported)}.",
-        "Install Python 3.11 as well; steelyard uses it if it is in PATH.",
-    )
-
-
-def _supports(lock: Lock, version: tuple[int, int]) -> bool:
-    oldest, newest = lock.pythons
-    return oldest <= version <= newest
+    sentence = f"{name} is not a version supported by {', '.join(unsupported)}."
+    return Finding("Python", "warn", sentence, "Install Python 3.11 as well; steelyard uses it if it is in PATH.")
 
 
 def uv() -> Finding:
@@ -127,31 +107,19 @@ def disk(installed: list[CachedEnvironment]) -> Finding:
     existing = next(path for path in (folder, *folder.parents) if path.exists())
     free = shutil.disk_usage(existing).free
     present = {(each.framework, each.version, each.accelerator) for each in installed}
-    needed = sum(
-        lock.installed_bytes for lock in _defaults() if (lock.framework, lock.version, lock.accelerator) not in present
-    )
+    # The newest lock of each framework, which is the first one, is what a run without arguments uses.
+    newest = {lock.framework: lock for lock in reversed(read_locks()) if lock.accelerator == "cpu"}.values()
+    needed = sum(each.installed_bytes for each in newest if (each.framework, each.version, "cpu") not in present)
     sentence = f"{free / 1e9:.0f} GB free for {folder}; environments still to be created need {needed / 1e9:.1f} GB."
-    if free < needed * 1.5:
-        return Finding("disk", "bad", sentence, "Free some space, or set STEELYARD_CACHE to a folder on a larger disk.")
-    return Finding("disk", "ok", sentence)
-
-
-def _defaults() -> list[Lock]:
-    """Return the newest CPU lock of each framework, which a run without arguments uses."""
-    found: dict[str, Lock] = {}
-    for lock in read_locks():
-        if lock.accelerator == "cpu":
-            found.setdefault(lock.framework, lock)
-    return list(found.values())
+    advice = "Free some space, or set STEELYARD_CACHE to a folder on a larger disk." if free < needed * 1.5 else ""
+    return _finding("disk", sentence, advice, "bad")
 
 
 def memory(machine: Machine) -> Finding:
     """Check the memory that processes may use."""
     usable = min(machine.memory_bytes, machine.memory_limit_bytes or machine.memory_bytes)
-    sentence = f"{usable / 1e9:.0f} GB of memory."
-    if usable < RECOMMENDED_MEMORY_BYTES:
-        return Finding("memory", "warn", sentence, "Use the `tiny` presets.")
-    return Finding("memory", "ok", sentence)
+    advice = "Use the `tiny` presets." if usable < RECOMMENDED_MEMORY_BYTES else ""
+    return _finding("memory", f"{usable / 1e9:.0f} GB of memory.", advice)
 
 
 def cores(machine: Machine) -> Finding:
@@ -160,12 +128,9 @@ def cores(machine: Machine) -> Finding:
     if machine.cores_physical:
         sentence += f" on {machine.cores_physical} cores"
     if machine.cpu_limit_cores and machine.cpu_limit_cores < machine.cores_usable:
-        return Finding(
-            "cores",
-            "warn",
-            f"{sentence}, limited to the time of {machine.cpu_limit_cores:g} cores by a control group.",
-            "Such a quota pauses processes within a step; assign whole processors (`--cpuset-cpus`) instead.",
-        )
+        sentence += f", limited to the time of {machine.cpu_limit_cores:g} cores by a control group."
+        advice = "Such a quota pauses processes within a step; assign whole processors (`--cpuset-cpus`) instead."
+        return Finding("cores", "warn", sentence, advice)
     return Finding("cores", "ok", sentence + ".")
 
 
@@ -174,10 +139,8 @@ def governor(machine: Machine) -> Finding:
     if not machine.governor:
         reason = machine.unknown.get("governor", "the system has no frequency control")
         return Finding("frequency", "ok", f"No governor: {reason}.")
-    sentence = f"The frequency governor is `{machine.governor}`."
-    if machine.governor in GOOD_GOVERNORS:
-        return Finding("frequency", "ok", sentence)
-    return Finding("frequency", "warn", sentence, "As root: cpupower frequency-set -g performance")
+    advice = "" if machine.governor in GOOD_GOVERNORS else "As root: cpupower frequency-set -g performance"
+    return _finding("frequency", f"The frequency governor is `{machine.governor}`.", advice)
 
 
 def host_noise() -> Finding:
@@ -204,11 +167,9 @@ def compiler() -> Finding:
     found = next((path for name in COMPILERS if (path := shutil.which(name))), None)
     if found:
         return Finding("compiler", "ok", f"C++ compiler found ({found}).")
+    advice = "Install g++ (Debian, Ubuntu: apt install g++; macOS: xcode-select --install)."
     return Finding(
-        "compiler",
-        "warn",
-        "No C++ compiler was found, so modes that compile at run time will fail.",
-        "Install g++ (Debian, Ubuntu: apt install g++; macOS: xcode-select --install).",
+        "compiler", "warn", "No C++ compiler was found, so modes that compile at run time will fail.", advice
     )
 
 
@@ -226,9 +187,10 @@ def environments(installed: list[CachedEnvironment]) -> Finding:
     names = ", ".join(each.name if each.state == "ready" else f"{each.name} ({each.state})" for each in installed)
     size = sum(each.size_bytes for each in installed)
     sentence = f"{names} in {environments_folder()} ({size / 1e9:.1f} GB)."
-    if all(each.state == "ready" for each in installed):
-        return Finding("environments", "ok", sentence)
-    return Finding("environments", "warn", sentence, "The next run checks them and rebuilds those that are damaged.")
+    damaged = any(each.state != "ready" for each in installed)
+    return _finding(
+        "environments", sentence, "The next run checks them and rebuilds those that are damaged." if damaged else ""
+    )
 
 
 def data() -> Finding:

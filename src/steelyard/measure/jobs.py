@@ -1,17 +1,11 @@
 """Build the job of one worker process from a plan, a case and its inputs. Nothing is run here."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from steelyard.inputs.case_inputs import CaseInputs
+from steelyard.plan.run_plan import RunPlan, Variant
 from steelyard_worker.protocol import Job
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from steelyard.inputs.case_inputs import CaseInputs
-    from steelyard.plan.run_plan import RunPlan, Variant
 
 
 def trial_folder(run: Path, number: int, attempt: int, variant: Variant) -> Path:

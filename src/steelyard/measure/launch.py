@@ -1,7 +1,5 @@
 """Start one worker process, watch it, and return its trial. Its events file remains, however the process ends."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import json
@@ -9,25 +7,22 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 from steelyard.catalog import frameworks
 from steelyard.catalog.frameworks import WORKER
 from steelyard.environments import clean_environ
 from steelyard.files import json_lines
 from steelyard.results import trials
+from steelyard.results.trials import Trial
 from steelyard_worker import protocol
+from steelyard_worker.protocol import Job
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from steelyard.results.trials import Trial
-    from steelyard_worker.protocol import Job
-
-    Watch = Callable[[dict[str, Any]], None]
+Watch = Callable[[dict[str, Any]], None]
 
 POLL_S = 0.05
 LONGEST_MESSAGE = 400
@@ -86,10 +81,8 @@ def _run(job: Job, python: Path, worker: Path, watch: Watch, guard: Guard) -> tu
         try:
             process = _start(job, python, worker, log)
         except OSError as error:
-            return (
-                "crash",
-                f"The interpreter {python} could not be started ({error.strerror}). --resume recreates a missing environment.",
-            )
+            reason = f"The interpreter {python} could not be started ({error.strerror})."
+            return "crash", f"{reason} --resume recreates a missing environment."
         try:
             return _wait(process, folder, watch, guard) or _final_error(process.returncode, folder)
         finally:
@@ -140,10 +133,8 @@ def _final_error(code: int, folder: Path) -> tuple[str, str]:
     lines = (folder / protocol.LOG).read_text(encoding="utf-8", errors="replace").strip().splitlines()
     last = lines[-1][:LONGEST_MESSAGE] if lines else "there was no output"
     if code == -signal.SIGKILL:
-        return (
-            "killed",
-            "The worker was killed (signal 9). Unless you killed it, the machine probably ran out of memory.",
-        )
+        message = "The worker was killed (signal 9). Unless you killed it, the machine probably ran out of memory."
+        return "killed", message
     if code < 0:
         return "killed", f"The worker was ended by {signal.Signals(-code).name}: {last}"
     return "crash", f"The worker ended with exit code {code}: {last}"

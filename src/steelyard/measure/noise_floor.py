@@ -1,23 +1,18 @@
 """The machine's noise floor: measured once per machine by comparing one case with itself, and cached."""
 
-from __future__ import annotations
-
 import json
 import math
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from steelyard.errors import UserError
 from steelyard.files import atomic
 from steelyard.files.paths import cache_folder
 from steelyard.measure import jobs
+from steelyard.measure.session import Session
+from steelyard.plan.run_plan import Variant
 from steelyard.results import record
 from steelyard.statistics.calibration import UNCALIBRATED, NoiseFloor, calibrate
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from steelyard.measure.session import Session
-    from steelyard.plan.run_plan import Variant
 
 # Pairs of processes. Nine give the prior of every decision eight degrees of freedom.
 ROUNDS = 9

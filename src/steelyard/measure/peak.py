@@ -1,17 +1,11 @@
 """The peak check: a speed above this machine's measured matrix product is an error, not a result."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from steelyard.measure import gemm
+from steelyard.measure.session import Session
+from steelyard.plan.run_plan import Variant
 from steelyard.results import record
 from steelyard.results.quantities import STEP_TIME
-
-if TYPE_CHECKING:
-    from steelyard.measure.session import Session
-    from steelyard.plan.run_plan import Variant
-    from steelyard.results.round_results import RoundResults
+from steelyard.results.round_results import RoundResults
 
 
 def check(session: Session, results: RoundResults) -> dict[str, str]:
@@ -22,17 +16,13 @@ def check(session: Session, results: RoundResults) -> dict[str, str]:
     known = record.read(session.folder)
     on_cpu = [variant for variant in session.plan.variants if variant.case.settings.device == "cpu"]
     found: dict[str, str] = {}
+    peak: dict[str, dict[str, float]] = {}
     for variant in on_cpu:
-        gflops, precision = _fastest_gflops(session, variant, results), variant.case.settings.precision
-        sentence = gemm.peak_check(known.machine, threads_of(session, variant), precision, gflops) if gflops else ""
-        if sentence:
+        threads, precision = threads_of(session, variant), variant.case.settings.precision
+        gflops = _fastest_gflops(session, variant, results)
+        if gflops and (sentence := gemm.peak_check(known.machine, threads, precision, gflops)):
             found[variant.case.id] = sentence[:1].upper() + sentence[1:] + "."
-    peak = {
-        variant.case.settings.precision: gemm.peaks(
-            known.machine, threads_of(session, variant), variant.case.settings.precision
-        )
-        for variant in on_cpu
-    }
+        peak[precision] = gemm.peaks(known.machine, threads, precision)
     record.update(session.folder, peak=peak, above_peak=found)
     return found
 

@@ -1,27 +1,20 @@
 """Interleaved rounds of new processes in random order, evaluated after each round until every pair is decided."""
 
-from __future__ import annotations
-
 import math
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from steelyard.host.noise import judge, unequal_frequencies
 from steelyard.host.sampler import Sampler
 from steelyard.measure import jobs
-from steelyard.results.quantities import STEP_TIME
+from steelyard.measure.session import Session
+from steelyard.plan.run_plan import Group, Variant
+from steelyard.results.quantities import STEP_TIME, Quantity
+from steelyard.results.round_results import RoundResults
+from steelyard.results.trials import Trial
+from steelyard.statistics.calibration import NoiseFloor
 from steelyard.statistics.decision import Ranking, decide, rounds_wanted
 from steelyard.statistics.orders import round_order
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from steelyard.measure.session import Session
-    from steelyard.plan.run_plan import Group, Variant
-    from steelyard.results.quantities import Quantity
-    from steelyard.results.round_results import RoundResults
-    from steelyard.results.trials import Trial
-    from steelyard.statistics.calibration import NoiseFloor
 
 MOST_ATTEMPTS = 3
 
@@ -46,7 +39,10 @@ def measure(session: Session, noise: NoiseFloor, results: RoundResults) -> dict[
             variants = _variants_to_run(session, rankings[group.name], group, number, results)
             missing = [variant for variant in variants if not results.has(variant.case.id, number)]
             if missing and number > session.plan.protocol.rounds_min and time.monotonic() > deadline_s:
-                session.screen.say(_time_limit_message(session))
+                session.screen.say(
+                    f"The time limit of {minutes_of(session):g} minutes is reached. For more rounds, use "
+                    f"steelyard run --resume {session.folder.name}; --minutes 0 removes the limit."
+                )
                 return rankings
             if missing:
                 _run_round(session, number, group, missing, results)
@@ -81,13 +77,6 @@ def _discard_incomplete(session: Session, results: RoundResults) -> None:
     results.discard(is_incomplete)
 
 
-def _time_limit_message(session: Session) -> str:
-    return (
-        f"The time limit of {minutes_of(session):g} minutes is reached. For more rounds, use "
-        f"steelyard run --resume {session.folder.name}; --minutes 0 removes the limit."
-    )
-
-
 def _variants_to_run(
     session: Session, ranking: Ranking, group: Group, number: int, results: RoundResults
 ) -> list[Variant]:
@@ -109,13 +98,9 @@ def _run_round(session: Session, number: int, group: Group, variants: list[Varia
         reasons = _disturbances(sampler, trials) if session.plan.options.guard else []
         again = bool(reasons) and attempt + 1 < first + MOST_ATTEMPTS and all(trial.done for trial in trials)
         session.note_round(
-            group=group.name,
-            round=number,
-            attempt=attempt,
-            kept=not again,
-            reasons=reasons,
+            group=group.name, round=number, attempt=attempt, kept=not again, reasons=reasons,
             host_noise=sampler.summary().to_dict(),
-        )
+        )  # fmt: skip
         if not again:
             break
         session.screen.say(

@@ -1,31 +1,25 @@
 """The state that all stages of a run share once environments and inputs exist, and running one process for them."""
 
-from __future__ import annotations
-
 import shutil
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+from steelyard.console import Screen
+from steelyard.environments import Environment
 from steelyard.errors import UserError
 from steelyard.files import json_lines
-from steelyard.inputs.case_inputs import recipe
+from steelyard.inputs.case_inputs import CaseInputs, recipe
 from steelyard.measure import launch
+from steelyard.plan.run_plan import RunPlan
 from steelyard.results.record import ROUNDS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from pathlib import Path
-
-    from steelyard.console import Screen
-    from steelyard.environments import Environment
-    from steelyard.inputs.case_inputs import CaseInputs
-    from steelyard.plan.run_plan import RunPlan
-    from steelyard.results.store import Store
-    from steelyard.results.trials import Trial
-    from steelyard_worker.case import Case
-    from steelyard_worker.protocol import Job
+from steelyard.results.store import Store
+from steelyard.results.trials import Trial
+from steelyard_worker.case import Case
+from steelyard_worker.protocol import Job
 
 Item = TypeVar("Item")
 
@@ -60,9 +54,7 @@ class Session:
 
     def run_trial(self, job: Job) -> Trial:
         """Run one process and index its trial. UserError: the disk is full, so that later processes would fail as well."""
-        self.check_disk()
-        guard = launch.Guard(self.plan.options.silence_s)
-        trial = launch.launch(job, self.environments[job.case.environment].python, self.screen.event, guard)
+        trial = self._launch(job, self.screen.event, launch.Guard(self.plan.options.silence_s))
         if trial.error and trial.error[0] == "disk-full":
             raise UserError(trial.error[1])
         self.store.add_trial(self.folder.name, trial)
@@ -71,9 +63,12 @@ class Session:
 
     def run_aside(self, job: Job) -> Trial:
         """Run a process of the certification or the calibration, whose trial is not indexed."""
-        self.check_disk()
         guard = launch.Guard(self.plan.options.silence_s, self.stop.is_set)
-        return launch.launch(job, self.environments[job.case.environment].python, _ignore, guard)
+        return self._launch(job, lambda _: None, guard)  # processes outside the rounds are not shown in the live view
+
+    def _launch(self, job: Job, watch: launch.Watch, guard: launch.Guard) -> Trial:
+        self.check_disk()
+        return launch.launch(job, self.environments[job.case.environment].python, watch, guard)
 
     def check_disk(self) -> None:
         """Check that the disk has room for the record of one more process; UserError: it has not."""
@@ -91,7 +86,3 @@ class Session:
     def noted_rounds(self) -> list[dict[str, Any]]:
         """Return the entries that `note_round` has written."""
         return json_lines.read(self.folder / ROUNDS)
-
-
-def _ignore(event: dict[str, Any]) -> None:
-    """Do nothing: processes outside the rounds are not shown in the live view."""

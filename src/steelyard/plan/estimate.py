@@ -1,12 +1,8 @@
 """A rough estimate of the time that a plan takes."""
 
-from __future__ import annotations
+from typing import Any
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from steelyard.plan.run_plan import RunPlan, Variant
+from steelyard.plan.run_plan import RunPlan, Variant
 
 # Rough figures for planning only, from runs on two cores: seconds, and the share of one core's 75 GFLOP/s that is reached.
 START_S = 4.0
@@ -19,37 +15,18 @@ SMALLEST_STEP_S = 0.003
 ADAPTIVE_STEPS = 30
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """Seconds per stage: `rounds_s` for the fewest and `most_rounds_s` for the most rounds; new environments extra."""
+def estimate(plan: RunPlan) -> dict[str, float]:
+    """Estimate the seconds of each stage from FLOPs and fixed costs, to within a factor of about two.
 
-    environments_s: float
-    certificates_s: float
-    rounds_s: float
-    most_rounds_s: float
-
-    @property
-    def least_s(self) -> float:
-        """Seconds if the environments exist and every pair is decided early."""
-        return self.certificates_s + self.rounds_s
-
-    @property
-    def most_s(self) -> float:
-        """Seconds if the environments must be created and every round is needed."""
-        return self.environments_s + self.certificates_s + self.most_rounds_s
-
-
-def estimate(plan: RunPlan) -> Estimate:
-    """Estimate the time from FLOPs and fixed costs, to within a factor of about two."""
+    `environments`: if all must be created; `rounds`: for the fewest rounds, `most_rounds`: for the most.
+    """
     per_round = sum(_process_s(plan, variant) for variant in plan.variants)
     certificates = CERTIFY_S * (len(plan.variants) + 2 * len(plan.groups)) / 2 if plan.options.certify else 0.0
     calibration = CALIBRATION_S if plan.options.calibrate and plan.protocol.sequential else 0.0
-    return Estimate(
-        ENVIRONMENT_S * len(plan.environments),
-        certificates + calibration,
-        per_round * plan.protocol.rounds_min,
-        per_round * plan.protocol.rounds_max,
-    )
+    return {
+        "environments": ENVIRONMENT_S * len(plan.environments), "certificates": certificates + calibration,
+        "rounds": per_round * plan.protocol.rounds_min, "most_rounds": per_round * plan.protocol.rounds_max,
+    }  # fmt: skip
 
 
 def step_s(plan: RunPlan, variant: Variant) -> float:
@@ -69,26 +46,12 @@ def _process_s(plan: RunPlan, variant: Variant) -> float:
 
 def as_dict(plan: RunPlan) -> dict[str, Any]:
     """Return plan and estimate as plain values, for scripts."""
-    found = estimate(plan)
+    cases = [
+        {"case": each.key, "id": each.case.id, "framework": each.case.framework, "mode": each.case.settings.mode}
+        for each in plan.variants
+    ]
+    skipped = [{"group": each.group, "environment": each.environment, "reason": each.reason} for each in plan.skipped]
     return {
-        "study": plan.study.name,
-        "protocol": plan.protocol.name,
-        "cases": [
-            {
-                "case": variant.key,
-                "id": variant.case.id,
-                "framework": variant.case.framework,
-                "mode": variant.case.settings.mode,
-            }
-            for variant in plan.variants
-        ],
-        "skipped": [
-            {"group": each.group, "environment": each.environment, "reason": each.reason} for each in plan.skipped
-        ],
-        "estimate_s": {
-            "environments": found.environments_s,
-            "certificates": found.certificates_s,
-            "rounds": found.rounds_s,
-            "most_rounds": found.most_rounds_s,
-        },
-    }
+        "study": plan.study.name, "protocol": plan.protocol.name, "cases": cases, "skipped": skipped,
+        "estimate_s": estimate(plan),
+    }  # fmt: skip

@@ -1,18 +1,13 @@
 """Check, before anything is created, whether the cases fit this machine's memory; estimated from the networks' descriptions."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from steelyard.catalog import workloads
 from steelyard.errors import UserError
 from steelyard.host import available_memory_bytes
-
-if TYPE_CHECKING:
-    from steelyard.plan.run_plan import RunPlan
-    from steelyard_worker.case import Optimizer
-    from steelyard_worker.network import Network
+from steelyard.plan.run_plan import RunPlan
+from steelyard_worker.case import Optimizer
+from steelyard_worker.network import Network
 
 # A framework with its libraries and an input pipeline; measured values are 250 to 700 MiB.
 PROCESS_BYTES = 500 * 2**20

@@ -1,16 +1,10 @@
 """Names for the cases of a group: one to type on the command line, and a title for tables."""
 
-from __future__ import annotations
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
-
-from steelyard.plan.run_plan import Variant
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from steelyard.plan.run_plan import FrameworkFacts
-    from steelyard_worker.case import Case
+from steelyard.plan.run_plan import FrameworkFacts, Variant
+from steelyard_worker.case import Case
 
 
 def variants(group: str, cases: Sequence[Case], frameworks: Mapping[str, FrameworkFacts]) -> tuple[Variant, ...]:
@@ -53,18 +47,11 @@ def _fields(case: Case) -> dict[str, Any]:
     """Return the other fields that may vary in a group: {shown name: value}."""
     settings = case.settings
     return {
-        "task": case.task,
-        "batch": case.batch,
-        "device": settings.device,
-        "precision": settings.precision,
-        "threads": settings.threads,
-        "deterministic": settings.deterministic,
-        "optimizer": case.optimizer.name,
-        "implementation": case.optimizer.implementation,
-        "strategy": case.strategy,
-        "workers": case.loader_workers,
+        "task": case.task, "batch": case.batch, "device": settings.device, "precision": settings.precision,
+        "threads": settings.threads, "deterministic": settings.deterministic, "optimizer": case.optimizer.name,
+        "implementation": case.optimizer.implementation, "strategy": case.strategy, "workers": case.loader_workers,
         "seed": case.seed,
-    }
+    }  # fmt: skip
 
 
 def _differs(name: str, case: Case, cases: Sequence[Case]) -> bool:

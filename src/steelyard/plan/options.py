@@ -1,7 +1,5 @@
 """The options of a run as given on the command line; stored with the run."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 

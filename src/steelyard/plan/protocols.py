@@ -1,16 +1,11 @@
 """Protocols: how many processes, warm-up steps and counted steps. One is sequential; the others are from publications."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from steelyard.errors import UserError, nearest
+from steelyard.statistics.decision import DecisionPlan
 from steelyard_worker.protocol import Length, Schedule
-
-if TYPE_CHECKING:
-    from steelyard.statistics.decision import DecisionPlan
 
 
 @dataclass(frozen=True)
@@ -30,8 +25,6 @@ class Protocol:
 
     def decision(self, delta: float) -> DecisionPlan:
         """Return the decision rule: one look after a fixed number of rounds (at least two), or a look after every round."""
-        from steelyard.statistics.decision import DecisionPlan
-
         if not self.sequential:
             return DecisionPlan.single_look(max(2, self.rounds_max), delta)
         least = max(2, self.rounds_min)

@@ -1,24 +1,20 @@
 """Turn options into a plan: its cases, their groups and the protocol. Nothing is created or run here."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from steelyard.catalog import frameworks, workloads
-from steelyard.errors import UserError, nearest
+from steelyard.catalog.frameworks import Framework
+from steelyard.catalog.workloads import Preset, Workload
+from steelyard.errors import UserError, named, nearest
 from steelyard.host import usable_cores
 from steelyard.plan import names, protocols, studies
+from steelyard.plan.options import Options
+from steelyard.plan.protocols import Protocol
 from steelyard.plan.run_plan import FrameworkFacts, Group, RunPlan, Skipped
 from steelyard_worker.case import Case, Settings
-
-if TYPE_CHECKING:
-    from steelyard.catalog.frameworks import Framework
-    from steelyard.catalog.workloads import Preset, Workload
-    from steelyard.plan.options import Options
-    from steelyard.plan.protocols import Protocol
 
 
 def plan(options: Options) -> RunPlan:
@@ -26,7 +22,7 @@ def plan(options: Options) -> RunPlan:
     frameworks.use(options.framework_folders)
     study = studies.study(options.study)
     protocol = protocols.protocol(options.protocol or study.protocol, options.rounds)
-    known = workloads.find(tuple(Path(folder) for folder in options.workload_folders))
+    known = workloads.find(options.workload_folders)
     chosen = [_chosen(known, text, options) for text in options.workloads or study.workloads]
     environments = _environments(options.frameworks or study.frameworks)
     _check_targets(options, environments)
@@ -41,11 +37,9 @@ def plan(options: Options) -> RunPlan:
     if not groups:
         raise UserError("There is nothing to measure: " + " ".join(each.reason for each in skipped))
     if options.workloads:
-        study = studies.chosen(
-            study, [workload.title for workload, _ in chosen], [workload.name for workload, _ in chosen]
-        )
+        study = studies.chosen(study, [workload for workload, _ in chosen])
     folders = {workload.name: str(workload.folder) for workload, _ in chosen}
-    hashes = {name: workloads.files_hash(Path(folder)) for name, folder in folders.items()}
+    hashes = {name: frameworks.files_hash(Path(folder)) for name, folder in folders.items()}
     return RunPlan(
         options, study, protocol, tuple(groups.values()), tuple(dict.fromkeys(skipped)), facts, folders, hashes,
         _user_framework_hashes(),
@@ -54,36 +48,24 @@ def plan(options: Options) -> RunPlan:
 
 def changed_files(plan: RunPlan) -> list[str]:
     """Return the workloads and the user's frameworks of a stored plan whose files have changed or are gone."""
-    hashes = plan.workload_hashes
-    changed = [
-        name for name, folder in plan.workload_folders.items() if workloads.files_hash(Path(folder)) != hashes[name]
-    ]
-    found = _user_framework_hashes()
-    return changed + [name for name, before in plan.framework_hashes.items() if found.get(name) != before]
+    workloads_now = {name: frameworks.files_hash(Path(folder)) for name, folder in plan.workload_folders.items()}
+    pairs = ((plan.workload_hashes, workloads_now), (plan.framework_hashes, _user_framework_hashes()))
+    return [name for before, now in pairs for name in before if now.get(name) != before[name]]
 
 
 def _user_framework_hashes() -> dict[str, str]:
     """Return the hashes of all frameworks of the user's own: one that is not in the run may be a reference."""
-    return {
-        name: frameworks.files_hash(known.folder)
-        for name, known in frameworks.all_frameworks().items()
-        if known.user_folder
-    }
-
-
-def threads_of(options: Options) -> int:
-    """Return the number of threads per framework: as requested, or one per core that this process may use."""
-    return usable_cores() if options.threads is None else options.threads
+    own = {name: known.folder for name, known in frameworks.all_frameworks().items() if known.user_folder}
+    return {name: frameworks.files_hash(folder) for name, folder in own.items()}
 
 
 def _chosen(known: dict[str, Workload], text: str, options: Options) -> tuple[Workload, Preset]:
     """Read `workload` or `workload:preset`, at the requested batch and with or without its data."""
     name, _, requested = text.partition(":")
-    if name not in known:
-        raise UserError(f"There is no workload '{name}'.{nearest(name, list(known))}")
-    preset = known[name].preset(requested or next(iter(known[name].presets)))
+    workload = named(known, name, f"There is no workload '{name}'.")
+    preset = workload.preset(requested or next(iter(workload.presets)))
     sizes = {**preset.sizes, "batch": options.batch} if options.batch else preset.sizes
-    return known[name], replace(preset, sizes=sizes, data={} if options.synthetic else preset.data)
+    return workload, replace(preset, sizes=sizes, data={} if options.synthetic else preset.data)
 
 
 def _environments(requested: tuple[str, ...]) -> list[tuple[str, str]]:
@@ -127,16 +109,11 @@ def _facts(known: Framework) -> FrameworkFacts:
 
 
 def _group(
-    options: Options,
-    workload: Workload,
-    preset: Preset,
-    environments: list[tuple[str, str]],
-    protocol: Protocol,
+    options: Options, workload: Workload, preset: Preset, environments: list[tuple[str, str]], protocol: Protocol,
     facts: dict[str, FrameworkFacts],
-) -> tuple[Group, list[Skipped]]:
+) -> tuple[Group, list[Skipped]]:  # fmt: skip
     """Return a group with a case for every environment that can run it, and the environments that cannot."""
     name, network = f"{workload.name}:{preset.name}", workload.network(preset)
-    specification = workload.specification(preset)
     cases: list[Case] = []
     skipped: list[Skipped] = []
     for framework, version in environments:
@@ -144,7 +121,7 @@ def _group(
             title = f"{facts[framework].title} {version}".strip()
             skipped.append(Skipped(name, _joined((framework, version)), title, reason))
         else:
-            cases += _cases(options, workload, preset, specification, framework, version)
+            cases += _cases(options, workload, preset, framework, version)
     able = [each for each in frameworks.all_frameworks() if workload.implemented_by(each)]
     distinct = list({case.id: case for case in cases}.values())  # a case that is requested twice is measured once
     group = Group(
@@ -164,9 +141,8 @@ def _obstacle(options: Options, workload: Workload, protocol: Protocol, preset: 
         return f"{known.title} cannot run {workload.name}{which}: {obstacle}"
     if not workload.implemented_by(known.name):
         own = f", no workloads/{workload.name}.py in {known.user_folder}" if known.user_folder else ""
-        return (
-            f"{known.title} has no implementation of {workload.name} (there is no {known.name}.py in its folder{own})."
-        )
+        missing = f"there is no {known.name}.py in its folder{own}"
+        return f"{known.title} has no implementation of {workload.name} ({missing})."
     for requested in (options.device, options.precision):
         if requested in known.unsupported:
             return f"{known.title} cannot run with {requested}: {known.unsupported[requested]}"
@@ -179,17 +155,14 @@ def _obstacle(options: Options, workload: Workload, protocol: Protocol, preset: 
     return ""
 
 
-def _cases(
-    options: Options, workload: Workload, preset: Preset, specification: str, framework: str, version: str
-) -> list[Case]:
+def _cases(options: Options, workload: Workload, preset: Preset, framework: str, version: str) -> list[Case]:
     known = frameworks.framework(framework)
     optimizer = workload.optimizer(preset, options.optimizer or None)
-    settings = Settings(
-        mode=known.default_mode, device=options.device, threads=threads_of(options), precision=options.precision,
-        deterministic=options.deterministic,
-    )  # fmt: skip
+    threads = usable_cores() if options.threads is None else options.threads
+    settings = Settings(known.default_mode, options.device, threads, options.precision, options.deterministic)
     first = Case(
-        workload=workload.name, preset=preset.name, sizes=preset.sizes, specification=specification, data=preset.data,
+        workload=workload.name, preset=preset.name, sizes=preset.sizes, data=preset.data,
+        specification=workload.specification(preset),
         optimizer=replace(optimizer, implementation=options.optimizer_implementation), framework=framework,
         version=version, settings=settings, seed=options.seed, loader_workers=options.loader_workers,
     )  # fmt: skip

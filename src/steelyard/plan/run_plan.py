@@ -1,19 +1,14 @@
 """The complete plan of a run as plain data. It is stored in run.json; reports and resumed runs need nothing else."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
-from steelyard.plan.options import Options  # noqa: TC001 - annotations are read when a plan is built from JSON
-from steelyard.plan.protocols import Protocol  # noqa: TC001 - annotations are read when a plan is built from JSON
-from steelyard.plan.studies import Study  # noqa: TC001 - annotations are read when a plan is built from JSON
-from steelyard_worker import records
-from steelyard_worker.case import Case  # noqa: TC001 - annotations are read when a plan is built from JSON
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+from steelyard.plan.options import Options
+from steelyard.plan.protocols import Protocol
+from steelyard.plan.studies import Study
+from steelyard_worker.case import Case
 
 LONGEST_FILE_NAME = 120
 
@@ -132,18 +127,20 @@ class RunPlan:
         """Return the title of a case's framework, with the version if one was requested."""
         return f"{self.frameworks[case.framework].title} {case.version}".strip()
 
-    def without(self, unavailable: Mapping[str, str]) -> RunPlan:
+    def without(self, unavailable: Mapping[str, str]) -> Self:
         """Return the plan without the cases of unavailable environments ({name: reason}); they are listed as skipped."""
-        lost = [each for each in self.variants if each.case.environment in unavailable]
         skipped = [
-            Skipped(each.group, name, self.title(each.case), unavailable[name])
-            for each in lost
-            for name in [each.case.environment]
+            Skipped(each.group, each.case.environment, self.title(each.case), unavailable[each.case.environment])
+            for each in self.variants
+            if each.case.environment in unavailable
         ]
-        remaining = self._filtered(lambda case: case.environment not in unavailable)
-        return replace(remaining, skipped=(*self.skipped, *dict.fromkeys(skipped)))
+        groups = []
+        for group in self.groups:
+            remaining = tuple(each for each in group.variants if each.case.environment not in unavailable)
+            groups += [replace(group, variants=remaining)] if remaining else []
+        return replace(self, groups=tuple(groups), skipped=(*self.skipped, *dict.fromkeys(skipped)))
 
-    def with_inputs(self, identity: Callable[[Case], str]) -> RunPlan:
+    def with_inputs(self, identity: Callable[[Case], str]) -> Self:
         """Return the plan with `inputs` set in every case; the ids of the cases change accordingly."""
 
         def ready(variant: Variant) -> Variant:
@@ -152,19 +149,6 @@ class RunPlan:
         groups = (replace(group, variants=tuple(map(ready, group.variants))) for group in self.groups)
         return replace(self, groups=tuple(groups))
 
-    def _filtered(self, selected: Callable[[Case], bool]) -> RunPlan:
-        groups = (
-            replace(group, variants=tuple(each for each in group.variants if selected(each.case)))
-            for group in self.groups
-        )
-        return replace(self, groups=tuple(group for group in groups if group.variants))
-
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as plain values for run.json."""
         return asdict(self)
-
-    @staticmethod
-    def from_dict(raw: Any) -> RunPlan:
-        """Return the plan from the values of `to_dict`; ValueError names a field that is missing or malformed."""
-        found: RunPlan = records.build(RunPlan, raw, "plan")
-        return found

@@ -1,27 +1,22 @@
 """`steelyard compare A B`: compare two results of a run, or two runs."""
 
-from __future__ import annotations
-
-import json
+import argparse
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from steelyard import report
 from steelyard.cli.commands import selection
 from steelyard.errors import UserError
+from steelyard.report import compare
 from steelyard.results import record
-
-if TYPE_CHECKING:
-    import argparse
-    from pathlib import Path
-
-    from steelyard.report.compare import Finding
+from steelyard.results.quantities import quantity
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Print the comparison."""
     found = _findings(selection.runs_of(arguments), arguments)
     if arguments.json:
-        print(json.dumps([asdict(finding) for finding in found], indent=1))
+        selection.print_json([asdict(finding) for finding in found])
         return 0
     from rich.console import Console
     from rich.markup import escape
@@ -32,11 +27,7 @@ def execute(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _findings(root: Path, arguments: argparse.Namespace) -> list[Finding]:
-    from steelyard import report
-    from steelyard.report import compare
-    from steelyard.results.quantities import quantity
-
+def _findings(root: Path, arguments: argparse.Namespace) -> list[compare.Finding]:
     ranked_by = quantity(arguments.quantity)
     before, after = _as_run(root, arguments.a), _as_run(root, arguments.b)
     with selection.store_of(root) as store:

@@ -1,16 +1,11 @@
 """`steelyard env create|list|remove`: manage the isolated environments."""
 
-from __future__ import annotations
-
-import json
-from typing import TYPE_CHECKING
+import argparse
+from contextlib import closing
 
 from steelyard.catalog import frameworks
 from steelyard.cli.commands import selection
 from steelyard.errors import UserError
-
-if TYPE_CHECKING:
-    import argparse
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -22,12 +17,8 @@ def _create(arguments: argparse.Namespace) -> int:
     from steelyard import environments
 
     names = arguments.names or list(frameworks.contenders())
-    screen = selection.screen_of(arguments)
-    try:
-        with environments.watch_progress(screen) as report:
-            results = environments.ensure_all(environments.plan_environments(names, arguments.device), report)
-    finally:
-        screen.close()
+    with closing(selection.screen_of(arguments)) as screen, environments.watch_progress(screen) as report:
+        results = environments.ensure_all(environments.plan_environments(names, arguments.device), report)
     failures = [found.sentence for found in results.values() if isinstance(found, environments.Failure)]
     for found in results.values():
         if isinstance(found, environments.Environment):
@@ -42,17 +33,16 @@ def _list(arguments: argparse.Namespace) -> int:
 
     rows = environments.list_environments()
     if arguments.json:
-        print(json.dumps([row.to_dict() for row in rows], indent=1))
-        return 0
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table("environment", "version", "accelerator", "size", "state", "folder", box=None, pad_edge=False)
-    for row in rows:
-        table.add_row(
-            row.name, row.version, row.accelerator, f"{row.size_bytes / 2**20:,.0f} MiB", row.state, str(row.folder)
-        )
-    Console().print(table if rows else "There are no environments yet. The next run creates those it needs.")
+        selection.print_json([row.to_dict() for row in rows])
+    elif not rows:
+        print("There are no environments yet. The next run creates those it needs.")
+    else:
+        sizes = [f"{row.size_bytes / 2**20:,.0f} MiB" for row in rows]
+        table = [
+            (r.name, r.version, r.accelerator, size, r.state, str(r.folder))
+            for r, size in zip(rows, sizes, strict=True)
+        ]
+        selection.print_table(table, "environment", "version", "accelerator", "size", "state", "folder")
     return 0
 
 

@@ -1,22 +1,18 @@
 """`steelyard new workload`: create a folder with a small working network to start from."""
 
-from __future__ import annotations
-
+import argparse
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from steelyard.catalog import frameworks, scaffold
 from steelyard.cli.commands import selection
 
-if TYPE_CHECKING:
-    import argparse
-
 
 def execute(arguments: argparse.Namespace) -> int:
     """Write the folder and print the next commands."""
-    frameworks.use(selection.folders_of(arguments.frameworks))
-    implementations = list(dict.fromkeys(arguments.framework)) or list(scaffold.default_frameworks())
+    options = selection.options_of(arguments)
+    frameworks.use(options.framework_folders)
+    implementations = list(dict.fromkeys(options.frameworks)) or scaffold.default_frameworks()
     folder = scaffold.write(arguments.name, Path(arguments.into).expanduser().absolute(), implementations)
     where = shlex.quote(str(folder.parent))
     print(f"Created {folder} with a small working network. Certify and run it, then replace it step by step:")

@@ -1,15 +1,10 @@
 """`steelyard report`: write the page of a run and print its table, from its stored results."""
 
-from __future__ import annotations
-
+import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from steelyard.cli.commands import selection
 from steelyard.results import record
-
-if TYPE_CHECKING:
-    import argparse
 
 
 def execute(arguments: argparse.Namespace) -> int:

@@ -1,26 +1,22 @@
 """`steelyard run`: plan, measure and report."""
 
-from __future__ import annotations
-
+import argparse
 import shlex
 import sys
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from contextlib import closing
+from dataclasses import fields, replace
+from pathlib import Path
 
 from steelyard.catalog import frameworks
-from steelyard.cli.arguments import parser
+from steelyard.cli.arguments import typed
 from steelyard.cli.commands import selection
+from steelyard.cli.main import EXIT_INTERRUPTED
 from steelyard.errors import UserError
 from steelyard.plan import resolve
+from steelyard.plan.options import Options
+from steelyard.plan.run_plan import RunPlan
 from steelyard.results import record
-
-if TYPE_CHECKING:
-    import argparse
-    from pathlib import Path
-
-    from steelyard.plan.options import Options
-    from steelyard.plan.run_plan import RunPlan
-    from steelyard.results.record import RunRecord
+from steelyard.results.record import RunRecord
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -30,30 +26,28 @@ def execute(arguments: argparse.Namespace) -> int:
     from steelyard.report import terminal
 
     root = selection.runs_of(arguments)
-    folder, plan = _resumed(arguments, root) if arguments.resume else (None, resolve.plan(_options(arguments)))
+    options = selection.options_of(arguments)
+    folder, plan = _resumed(options, root, arguments.resume) if arguments.resume else (None, resolve.plan(options))
     if arguments.dry_run:
         from steelyard.cli import dry_run
 
         dry_run.show(plan, as_json=arguments.json)
         return 0
     selection.check_cache()
-    folder = folder or _begin(plan, root)
+    folder = folder or selection.begin(plan, root, plan.study.name)
     with selection.store_of(folder.parent):
         pass  # if the index is damaged, rebuild and report it before anything is measured
-    screen = selection.screen_of(arguments)
     try:
-        page = runs.run(plan, folder, screen)
+        with closing(selection.screen_of(arguments)) as screen:
+            page = runs.run(plan, folder, screen)
     except KeyboardInterrupt:
-        screen.close()
         where = f" --runs {shlex.quote(arguments.runs)}" if arguments.runs else ""
         print(
             "steelyard: stopped. The results of finished processes are stored. To continue: "
             f"steelyard run --resume {folder.name}{where}",
             file=sys.stderr,
         )
-        return 130
-    finally:
-        screen.close()
+        return EXIT_INTERRUPTED
     with selection.store_of(folder.parent) as store:
         terminal.show(report.view(folder, store), as_json=arguments.json)
     if not arguments.json:
@@ -61,49 +55,26 @@ def execute(arguments: argparse.Namespace) -> int:
     return 0
 
 
-# Options that may change when a run is continued: none of them affects what is measured.
-ALLOWED_WITH_RESUME = {"resume", "silence", "minutes", "runs", "json", "plain", "dry_run"}
-
-
-def _options(arguments: argparse.Namespace) -> Options:
-    return selection.options_of(
-        arguments,
-        loader_workers=arguments.loader_workers,
-        protocol=arguments.protocol,
-        rounds=selection.rounds_of(arguments.rounds),
-        delta=_delta(arguments.delta),
-        minutes=arguments.minutes,
-        certify=not arguments.no_certify,
-        calibrate=not arguments.no_calibrate,
-        guard=not arguments.no_guard,
-    )
-
-
-def _resumed(arguments: argparse.Namespace, root: Path) -> tuple[Path, RunPlan]:
+def _resumed(asked: Options, root: Path, name: str) -> tuple[Path, RunPlan]:
     """Return the folder of the run to continue and its plan as recorded, with the options that may change."""
-    _check_nothing_else(arguments)
-    folder = record.find(root, arguments.resume)
+    _check_nothing_else(asked)
+    folder = record.find(root, name)
     known = record.read(folder)
     frameworks.use(known.plan.options.framework_folders)
     _check_same(folder, known)
     options = known.plan.options
-    minutes = options.minutes if arguments.minutes is None else arguments.minutes
-    return folder, replace(known.plan, options=replace(options, silence_s=arguments.silence, minutes=minutes))
+    minutes = options.minutes if asked.minutes is None else asked.minutes
+    return folder, replace(known.plan, options=replace(options, silence_s=asked.silence_s, minutes=minutes))
 
 
-def _check_nothing_else(arguments: argparse.Namespace) -> None:
-    """Reject options that a continued run would ignore."""
-    defaults = vars(parser(["run"]).parse_args(["run"]))
-    given = [
-        name
-        for name, value in vars(arguments).items()
-        if name not in ALLOWED_WITH_RESUME and value != defaults.get(name)
-    ]
+def _check_nothing_else(asked: Options) -> None:
+    """Reject options that a continued run would ignore. The two that may change do not affect what is measured."""
+    plain = Options(minutes=asked.minutes, silence_s=asked.silence_s)
+    given = [each.name for each in fields(Options) if getattr(asked, each.name) != getattr(plain, each.name)]
     if given:
-        options = ", ".join("--" + name.replace("_", "-") for name in given)
         raise UserError(
-            f"--resume continues a run with the options it was started with, so {options} cannot be given with it; "
-            "--minutes and --silence can."
+            f"--resume continues a run with the options it was started with, so {', '.join(map(typed, given))} cannot be "
+            "given with it; --minutes and --silence can."
         )
 
 
@@ -112,31 +83,12 @@ def _check_same(folder: Path, known: RunRecord) -> None:
     from steelyard import host
     from steelyard.measure.launch import worker_hash
 
+    name, reason = folder.name, ""
     if known.worker_hash != worker_hash():
-        raise UserError(
-            f"Run {folder.name} was started with different measuring code, so it cannot be continued. Start a new run."
-        )
-    if changed := resolve.changed_files(known.plan):
-        raise UserError(
-            f"The files of {', '.join(changed)} have changed since run {folder.name} was started, so it cannot be "
-            "continued. Start a new run."
-        )
-    if known.machine and known.machine != host.describe().fingerprint():
-        raise UserError(
-            f"Run {folder.name} was started on another machine, or this machine has changed, so it cannot be continued. "
-            "Start a new run."
-        )
-
-
-def _begin(plan: RunPlan, root: Path) -> Path:
-    from steelyard.measure.launch import worker_hash
-
-    folder = record.new_folder(root, plan.study.name)
-    record.write(folder, record.new(plan, shlex.join(["steelyard", *sys.argv[1:]]), worker_hash()))
-    return folder
-
-
-def _delta(value: float) -> float:
-    if not 0 < value < 1:
-        raise UserError(f"--delta must be a number between 0 and 1, such as 0.02 for 2 %, not {value:g}.")
-    return value
+        reason = f"Run {name} was started with different measuring code"
+    elif changed := resolve.changed_files(known.plan):
+        reason = f"The files of {', '.join(changed)} have changed since run {name} was started"
+    elif known.machine and known.machine != host.describe().fingerprint():
+        reason = f"Run {name} was started on another machine, or this machine has changed"
+    if reason:
+        raise UserError(f"{reason}, so it cannot be continued. Start a new run.")

@@ -1,44 +1,34 @@
-"""What several commands do with their arguments: build Options, find folders, open the index, choose the view."""
+"""What several commands do: build Options, find folders, open the index, start a run, choose the view, print a table."""
 
-from __future__ import annotations
-
+import argparse
 import errno
+import json
 import os
-import re
+import shlex
 import sys
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from steelyard.console import Screen
 from steelyard.errors import UserError
 from steelyard.files import paths
 from steelyard.plan.options import Options
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Iterator
-
-    from steelyard.console import Screen
-    from steelyard.results.store import Store
+from steelyard.plan.run_plan import RunPlan
+from steelyard.results import record
+from steelyard.results.store import Store
 
 
-def options_of(arguments: argparse.Namespace, **more: Any) -> Options:
-    """Return the arguments as Options; UserError: a malformed value."""
-    return Options(
-        study=arguments.study, workloads=tuple(arguments.workload), frameworks=tuple(arguments.framework),
-        modes=tuple(arguments.mode), knobs=tuple(arguments.knob), optimizer=arguments.optimizer,
-        optimizer_implementation=arguments.optimizer_implementation, device=arguments.device, precision=arguments.precision,
-        threads=_threads(arguments.threads), deterministic=arguments.deterministic,
-        data=str(Path(arguments.data).expanduser().absolute()) if arguments.data else "",
-        batch=_batch(arguments.batch), synthetic=arguments.synthetic,
-        workload_folders=folders_of(arguments.workloads), framework_folders=folders_of(arguments.frameworks),
-        external=external_of(arguments.env), seed=arguments.seed, silence_s=arguments.silence, **more,
-    )  # fmt: skip
-
-
-def folders_of(texts: list[str]) -> tuple[str, ...]:
-    """Return absolute paths of the folders named on the command line."""
-    return tuple(str(Path(text).expanduser().absolute()) for text in texts)
+def options_of(arguments: argparse.Namespace) -> Options:
+    """Return the arguments as Options; what a command does not have, or was not given, has its default."""
+    given: dict[str, Any] = {}
+    for field in fields(Options):
+        value = getattr(arguments, field.name, None)
+        if value is not None:
+            given[field.name] = tuple(value) if isinstance(value, list) else value
+    return Options(**{**given, "external": dict(given.get("external", ()))})
 
 
 def runs_of(arguments: argparse.Namespace) -> Path:
@@ -60,6 +50,15 @@ def store_of(root: Path) -> Iterator[Store]:
             print(f"steelyard: {store.notice}", file=sys.stderr)
 
 
+def begin(plan: RunPlan, root: Path, name: str) -> Path:
+    """Create a run folder with the record of a run that is about to start."""
+    from steelyard.measure.launch import worker_hash
+
+    folder = record.new_folder(root, name)
+    record.write(folder, record.new(plan, shlex.join(["steelyard", *sys.argv[1:]]), worker_hash()))
+    return folder
+
+
 def check_cache() -> None:
     """Reject a cache folder that cannot be written, before anything is created."""
     folder = paths.cache_folder()
@@ -73,50 +72,30 @@ def check_cache() -> None:
         ) from None
 
 
-def rounds_of(text: str | None) -> tuple[int, int] | None:
-    """Read `5` or `3-8`."""
-    if text is None:
-        return None
-    match = re.fullmatch(r"(\d+)(?:-(\d+))?", text)
-    if not match:
-        raise UserError(f"--rounds must be a number or a range such as 3-8, not '{text}'.")
-    low = int(match[1])
-    return low, int(match[2] or low)
-
-
 def screen_of(arguments: argparse.Namespace) -> Screen:
     """Return the live view for a terminal, plain lines for anything else."""
-    from steelyard.console import PlainScreen
+    from steelyard.console import Screen
 
     if arguments.plain or not sys.stderr.isatty():
-        return PlainScreen()
+        return Screen()
     from steelyard.cli.live import LiveScreen
 
     return LiveScreen()
 
 
-def _threads(text: str | None) -> int | None:
-    if text is None:
-        return None
-    if text == "default":
-        return 0
-    if not text.isdigit() or int(text) < 1:
-        raise UserError(f"--threads must be a number of at least 1, or 'default', not '{text}'.")
-    return int(text)
+def print_json(value: Any) -> None:
+    """Print plain values for scripts."""
+    print(json.dumps(value, indent=1, default=str))
 
 
-def _batch(number: int | None) -> int:
-    if number is not None and number < 1:
-        raise UserError(f"--batch must be a number of samples of at least 1, not {number}.")
-    return number or 0
+def print_table(rows: Iterable[Iterable[str]], *columns: str) -> None:
+    """Print rows under these headings, if there are any; texts may have rich's markup."""
+    from rich.console import Console
+    from rich.table import Column, Table
 
-
-def external_of(texts: list[str]) -> dict[str, str]:
-    """Read `NAME=PYTHON` texts; returns {environment name: absolute path of the interpreter}."""
-    found = {}
-    for text in texts:
-        name, equals, python = text.partition("=")
-        if not equals or not python:
-            raise UserError(f"--env must be NAME=PYTHON, such as NAME=/opt/venv/bin/python, not '{text}'.")
-        found[name] = str(Path(python).expanduser().absolute())
-    return found
+    # Names must be complete, as users copy them: a word that is too long for its column is continued on the next line.
+    headings = [Column(title, overflow="fold") for title in columns]
+    table = Table(*headings, box=None, pad_edge=False, show_header=any(columns))
+    for row in rows:
+        table.add_row(*row)
+    Console(highlight=False).print(table)

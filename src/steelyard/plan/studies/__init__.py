@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from steelyard.errors import UserError, nearest
+from steelyard.errors import named
 from steelyard.files import settings_files
+
+if TYPE_CHECKING:
+    from steelyard.catalog.workloads import Workload
 
 FOLDER = Path(__file__).parent
 LONGEST_NAME = 40
@@ -37,21 +41,17 @@ def study(name: str) -> Study:
     """Return a study by its name, or read it from the user's .toml file."""
     if name.endswith(".toml"):
         return read(Path(name).expanduser())
-    known = all_studies()
-    if name not in known:
-        raise UserError(f"There is no study '{name}'.{nearest(name, list(known))}")
-    return known[name]
+    return named(all_studies(), name, f"There is no study '{name}'.")
 
 
-def chosen(study: Study, titles: list[str], names: list[str]) -> Study:
+def chosen(study: Study, workloads: list[Workload]) -> Study:
     """Return a study for workloads that the user chose: its name, title and question are adapted to them."""
-    once, short = list(dict.fromkeys(titles)), "-".join(dict.fromkeys(names))
-    name = short if len(short) <= LONGEST_NAME else f"{len(dict.fromkeys(names))}-workloads"
-    which = "it" if len(once) == 1 else "each of them"
-    return replace(
-        study, name=name, title=" and ".join([", ".join(once[:-1]), once[-1]] if once[1:] else once),
-        question=f"Which framework trains {which} fastest on this machine?",
-    )  # fmt: skip
+    titles = list(dict.fromkeys(each.title for each in workloads))
+    names = list(dict.fromkeys(each.name for each in workloads))
+    name = "-".join(names) if len("-".join(names)) <= LONGEST_NAME else f"{len(names)}-workloads"
+    title = " and ".join([", ".join(titles[:-1]), titles[-1]] if titles[1:] else titles)
+    which = "each of them" if titles[1:] else "it"
+    return replace(study, name=name, title=title, question=f"Which framework trains {which} fastest on this machine?")
 
 
 def read(path: Path) -> Study:
@@ -60,8 +60,6 @@ def read(path: Path) -> Study:
     found: Study = settings_files.build(path, raw, "", Study)
     for key in ("workloads", "frameworks"):
         if not getattr(found, key):
-            line = settings_files.line_of(path, key)
-            raise UserError(
-                f"{path}, line {line}: '{key}' is empty, so there is nothing to measure. Add at least one entry."
-            )
+            sentence = f"'{key}' is empty, so there is nothing to measure. Add at least one entry."
+            raise settings_files.wrong(path, key, "", sentence)
     return found
