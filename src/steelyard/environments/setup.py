@@ -1,21 +1,17 @@
 """Environments for a plan: created in parallel, or given by the user; those that fail leave the plan with a reason."""
 
-from __future__ import annotations
-
 import sys
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from steelyard import environments as made
 from steelyard.catalog import frameworks
+from steelyard.console import Screen
+from steelyard.environments import Environment, Failure
 from steelyard.environments.progress import described
 from steelyard.errors import UserError
-
-if TYPE_CHECKING:
-    from steelyard.console import Screen
-    from steelyard.environments import Environment, Failure
-    from steelyard.plan.run_plan import RunPlan
+from steelyard.plan.run_plan import RunPlan
 
 ACCELERATORS = {"cpu": "cpu", "cuda": "cuda", "ascend": "ascend"}
 

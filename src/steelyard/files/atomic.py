@@ -3,23 +3,20 @@
 A process that is killed while it writes leaves the old content, or nothing. A crash of the whole machine is not covered.
 """
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import json
 import secrets
 import shutil
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 from filelock import FileLock
 
 from steelyard.errors import UserError
 from steelyard_worker import tensors
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 
 def write_bytes(path: Path, content: bytes) -> Path:
@@ -45,6 +42,17 @@ def key(*parts: Any) -> str:
     """Return a cache key of 20 hexadecimal digits: a hash of the JSON form of the parts."""
     text = json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+
+@contextmanager
+def tensors_writer(folder: Path, meta: Mapping[str, Any]) -> Iterator[tensors.Writer]:
+    """Yield a writer of a tensors folder, which can be read only if the block ends without an exception."""
+    writer = tensors.Writer(folder, meta)
+    try:
+        yield writer
+        writer.close()
+    finally:
+        writer.abandon()  # has no effect after `close`
 
 
 def is_whole(folder: Path) -> bool:

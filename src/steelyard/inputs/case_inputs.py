@@ -1,11 +1,10 @@
 """What cases compute on, made once and shared: initial weights, prepared data and its order, a synthetic batch."""
 
-from __future__ import annotations
-
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from steelyard.catalog import workloads
 from steelyard.errors import UserError
@@ -14,14 +13,10 @@ from steelyard.files.paths import cache_folder
 from steelyard.inputs import data, weights
 from steelyard.inputs.data.order import write_order
 from steelyard.inputs.data.synthetic import synthesise
+from steelyard.plan.run_plan import RunPlan
 from steelyard_worker import tensors
+from steelyard_worker.case import Case
 from steelyard_worker.protocol import Data
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from steelyard.plan.run_plan import RunPlan
-    from steelyard_worker.case import Case
 
 SYNTHETIC_SEED = 20
 FEWEST_ORDERED_STEPS = 2000

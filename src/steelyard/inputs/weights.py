@@ -1,27 +1,22 @@
 """Seeded initial values of every parameter, in canonical layout: generated once here, then loaded by every framework."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from steelyard.errors import UserError, nearest
 from steelyard.files import atomic
 from steelyard.files.paths import cache_folder
+from steelyard_worker.network import Parameter
 from steelyard_worker.tensors import Writer
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
-
-    from steelyard_worker.network import Parameter
-
-    Block = np.ndarray[Any, np.dtype[np.float32]]
-    Fill = Callable[[np.random.Generator, Block], None]
+Block = np.ndarray[Any, np.dtype[np.float32]]
+Fill = Callable[[np.random.Generator, Block], None]
 
 METHOD = 1  # part of the cache key; increase it when a change alters a value
 BLOCK_ELEMENTS = 1 << 21  # 8 MiB of float32; large tensors are generated in blocks to limit memory

@@ -3,15 +3,8 @@
 `prepare(DataRequest(...))` is the entry point; `list_data()` returns the known data sets.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from steelyard.inputs.data.catalogue import DataSet, list_data
-from steelyard.inputs.data.request import DataRequest, Prepared, Progress, silent
-
-if TYPE_CHECKING:
-    from steelyard.inputs.data.request import Report
+from steelyard.inputs.data.request import DataRequest, Prepared, Progress, Report, silent
 
 __all__ = ["DataRequest", "DataSet", "Prepared", "Progress", "list_data", "prepare", "silent"]
 

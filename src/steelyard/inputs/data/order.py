@@ -1,8 +1,7 @@
 """The order of the training samples, the same for every framework: a seeded permutation per epoch, written once."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -10,9 +9,6 @@ from steelyard.errors import UserError
 from steelyard.files import atomic
 from steelyard.files.paths import cache_folder
 from steelyard_worker import tensors
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 METHOD = 1  # part of the cache key; increase it when a change alters the order
 

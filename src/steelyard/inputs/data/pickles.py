@@ -3,19 +3,15 @@
 Only NumPy arrays and plain Python values are loaded; any other name in a pickle is rejected.
 """
 
-from __future__ import annotations
-
 import io
 import pickle
 import zipfile
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from steelyard.errors import UserError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class _SafeUnpickler(pickle.Unpickler):

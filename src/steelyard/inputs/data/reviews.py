@@ -1,28 +1,22 @@
 """Film reviews as text, from the official folders or archive, or from a table -> token lists with their words."""
 
-from __future__ import annotations
-
 import csv
 import re
 from collections import defaultdict
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from steelyard.errors import UserError
 from steelyard.inputs.data.archives import read_members
-from steelyard.inputs.data.raw_samples import RawSamples, Spool, TextSplit
-from steelyard.inputs.data.request import Progress
-from steelyard.inputs.data.text import split_words
+from steelyard.inputs.data.raw_samples import Ids, RawSamples, Spool, TextSplit
+from steelyard.inputs.data.work import Work
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from steelyard.inputs.data.raw_samples import Ids
-    from steelyard.inputs.data.request import Report
-    from steelyard.inputs.data.source import Source
-
+# Words are split as by Keras' `Tokenizer`.
+FILTERS = '!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~\t\n'
+_FILTERS_TO_SPACES = str.maketrans(FILTERS, " " * len(FILTERS))
 REPORT_REVIEWS = 2000
 
 
@@ -37,9 +31,9 @@ class _Row(NamedTuple):
 class _Collector:
     """Spools the words of reviews as ids, numbered in the order in which words first appear."""
 
-    def __init__(self, source: Source, spool: Spool, report: Report) -> None:
-        self._source = source
-        self._report = report
+    def __init__(self, work: Work[Any], spool: Spool) -> None:
+        self._work = work
+        self._source = work.source
         self._spool = spool
         self._ids: defaultdict[str, int] = defaultdict()
         self._ids.default_factory = self._ids.__len__  # a new word gets the next number
@@ -52,7 +46,7 @@ class _Collector:
         self._spool.append(ids)
         if not len(self._rows) % REPORT_REVIEWS:
             total = self._source.data.train + self._source.data.test
-            self._report(Progress(f"Reading {self._source.data.name}", len(self._rows), total))
+            self._work.say(f"Reading {self._source.data.name}", len(self._rows), total)
 
     def finish(self, verified: str) -> RawSamples[TextSplit]:
         """Sort by (label, number), so that folder and archive give the same order."""
@@ -73,11 +67,12 @@ def _split(ids: Ids, rows: list[_Row]) -> TextSplit:
     return TextSplit(ids, starts, lengths, np.array([row.label for row in rows], np.int32))
 
 
-def read_reviews(source: Source, scratch: Path, report: Report) -> RawSamples[TextSplit]:
+def read_reviews(work: Work[Any]) -> RawSamples[TextSplit]:
     """Read `train|test/neg|pos/NUMBER_STARS.txt` of a folder or archive; UserError names a file that is not UTF-8."""
+    source = work.source
     pattern = re.compile(source.data.files)
-    with Spool(scratch / "words.i32", np.int32) as spool:
-        collector = _Collector(source, spool, report)
+    with Spool(work.scratch / "words.i32", np.int32) as spool:
+        collector = _Collector(work, spool)
         for name, content in read_members(source.path, pattern):
             match = pattern.search(name)
             if match:
@@ -86,11 +81,12 @@ def read_reviews(source: Source, scratch: Path, report: Report) -> RawSamples[Te
         return collector.finish(source.verified)
 
 
-def read_review_table(source: Source, scratch: Path, report: Report) -> RawSamples[TextSplit]:
+def read_review_table(work: Work[Any]) -> RawSamples[TextSplit]:
     """Read the rows of `text,label,source` whose source is "imdb", numbered by their row in the table."""
+    source = work.source
     try:
-        with Spool(scratch / "words.i32", np.int32) as spool:
-            collector = _Collector(source, spool, report)
+        with Spool(work.scratch / "words.i32", np.int32) as spool:
+            collector = _Collector(work, spool)
             for number, label, text in _table_rows(source.path):
                 collector.add("train", label, number, text)
             return collector.finish(source.verified)
@@ -110,6 +106,11 @@ def _table_rows(path: Path) -> Iterator[tuple[int, int, str]]:
         for number, row in enumerate(rows):
             if row["source"] == "imdb":
                 yield number, _label(row["label"], path, rows.line_num), row["text"]
+
+
+def split_words(text: str) -> list[str]:
+    """Return the words of a text in lower case, separated at spaces and at the characters in `FILTERS`."""
+    return [word for word in text.lower().translate(_FILTERS_TO_SPACES).split(" ") if word]
 
 
 def _label(text: str, path: Path, line: int) -> int:

@@ -1,20 +1,14 @@
 """Find a data set on this machine: in which folder, in which layout, and whether it is the official data."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from dataclasses import dataclass
 from fnmatch import fnmatch
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from steelyard.errors import UserError
 from steelyard.inputs.data.archives import walk_files
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from steelyard.inputs.data.catalogue import DataSet, Layout
+from steelyard.inputs.data.catalogue import DataSet, Layout
 
 
 @dataclass(frozen=True)

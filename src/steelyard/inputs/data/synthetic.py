@@ -1,8 +1,7 @@
 """One seeded batch of random inputs for pure speed measurements: the same values in every framework."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -11,11 +10,7 @@ from steelyard.files import atomic
 from steelyard.files.paths import cache_folder
 from steelyard.inputs.weights import child_generator
 from steelyard_worker import tensors
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from steelyard_worker.network import Input, Network
+from steelyard_worker.network import Input, Network
 
 METHOD = 1  # part of the cache key; increase it when a change alters a value
 

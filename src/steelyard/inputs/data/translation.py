@@ -4,30 +4,22 @@ Both languages share one byte-pair encoding (Sennrich et al. 2016), learned on t
 part of the word after it. Ids: 0 padding, 1 unknown, 2 begin, 3 end of a sentence. Lengths include begin and end.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice, zip_longest
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
 
 import numpy as np
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from steelyard.errors import UserError
+from steelyard.inputs.data.options import PairOptions
 from steelyard.inputs.data.raw_samples import Spool
-from steelyard.inputs.data.request import Progress
+from steelyard.inputs.data.source import Source
+from steelyard.inputs.data.work import Work
 from steelyard_worker.protocol import ENCODING
 from steelyard_worker.tensors import Writer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from tokenizers import Tokenizer
-
-    from steelyard.inputs.data.options import PairOptions
-    from steelyard.inputs.data.request import Report
-    from steelyard.inputs.data.source import Source
 
 PAD, UNKNOWN, BEGIN, END = range(4)
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
@@ -76,52 +68,38 @@ class ParallelFiles:
         return text.replace("@@ ", "") if self.in_pieces else text
 
 
-def write_pairs(
-    folder: Path, scratch: Path, source: Source, options: PairOptions, meta: dict[str, Any], report: Report
-) -> None:  # fmt: skip
+def write_pairs(work: Work[PairOptions]) -> None:
     """Write `train/` and `test/` source (N, S), source_length (N,), target (N, T), and `position/` (N,), all int32.
 
     The position is the line of the pair, from 0. Pairs with an empty side, or longer than `source` and `target`, are left
     out and counted. The encoding is written next to the arrays. UserError: a file is missing or damaged, or the vocabulary
     is too small.
     """
+    source, options = work.source, work.options
     train, test = (_find_files(source, stems) for stems in STEMS[source.layout.name])
-    tokenizer = learn_pieces(train, options.vocabulary, source.layout.name == "sentences", report)
-    tokenizer.save(str(folder / ENCODING))
+    work.say(f"Learning {options.vocabulary:,} word pieces from {train.paths[0].name} and {train.paths[1].name}")
+    tokenizer = learn_pieces(train, options.vocabulary, source.layout.name == "sentences")
+    tokenizer.save(str(work.folder / ENCODING))
     with ExitStack() as spools:
-        splits = {"train": (train, options.train_limit), "test": (test, options.test_limit)}
-        encoded = [
-            _EncodedSplit(name, files, scratch, spools, options).read(tokenizer, limit, report)
-            for name, (files, limit) in splits.items()
-        ]
-        meta |= {"pieces": tokenizer.get_vocab_size(), "subset": encoded[0].read_count < source.data.train}
-        for split in encoded:
-            meta |= split.counts()
-        writer = Writer(folder, meta)
-        try:
+        encoded = [_EncodedSplit("train", train, work, spools), _EncodedSplit("test", test, work, spools)]
+        for split, limit in zip(encoded, (options.train_limit, options.test_limit), strict=True):
+            split.read(tokenizer, limit)
+        facts = {"pieces": tokenizer.get_vocab_size(), "subset": encoded[0].read_count < source.data.train}
+        with work.writer({**facts, **encoded[0].counts(), **encoded[1].counts()}) as writer:
             for split in encoded:
-                split.write(writer, report)
-            writer.close()
-        finally:
-            writer.abandon()  # has no effect after `close`
+                split.write(writer)
 
 
-def learn_pieces(files: ParallelFiles, vocabulary: int, raw: bool, report: Report) -> Tokenizer:
+def learn_pieces(files: ParallelFiles, vocabulary: int, raw: bool) -> Tokenizer:
     """Learn the encoding. `raw` text, which is not tokenised yet, is split at punctuation as well as at spaces."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-
-    report(Progress(f"Learning {vocabulary:,} word pieces from {files.paths[0].name} and {files.paths[1].name}"))
     tokenizer = Tokenizer(models.BPE(unk_token=SPECIAL[UNKNOWN]))
     spaces = pre_tokenizers.Metaspace()
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([spaces, pre_tokenizers.Punctuation()] if raw else [spaces])
     tokenizer.decoder = decoders.Metaspace()
     trainer = trainers.BpeTrainer(
-        vocab_size=vocabulary,
-        min_frequency=MIN_OCCURRENCES,
-        limit_alphabet=ALPHABET,
-        special_tokens=list(SPECIAL),
+        vocab_size=vocabulary, min_frequency=MIN_OCCURRENCES, limit_alphabet=ALPHABET, special_tokens=list(SPECIAL),
         show_progress=False,
-    )
+    )  # fmt: skip
     tokenizer.train_from_iterator((text for pair in files.pairs() for text in pair), trainer)
     if tokenizer.get_vocab_size() > vocabulary:
         raise UserError(
@@ -146,31 +124,31 @@ def _find_files(source: Source, stems: tuple[str, ...]) -> ParallelFiles:
 class _EncodedSplit:
     """The pairs of one split that fit, spooled because their number is known only at the end."""
 
-    def __init__(self, name: str, files: ParallelFiles, scratch: Path, spools: ExitStack, options: PairOptions) -> None:
-        self._name, self._files = name, files
+    def __init__(self, name: str, files: ParallelFiles, work: Work[PairOptions], spools: ExitStack) -> None:
+        self._name, self._files, self._work = name, files, work
+        options = work.options
         self._width = {"source": options.source, "target": options.target}
         dtypes = dict.fromkeys(self._width, np.uint16 if options.vocabulary <= 1 << 16 else np.int32)
         dtypes |= dict.fromkeys(("lengths", "positions"), np.int32)
         self._spools = {
-            what: spools.enter_context(Spool(scratch / f"{name}.{what}", dtype)) for what, dtype in dtypes.items()
+            what: spools.enter_context(Spool(work.scratch / f"{name}.{what}", dtype)) for what, dtype in dtypes.items()
         }
         self.read_count = self._count = self._words = 0
 
-    def read(self, tokenizer: Tokenizer, limit: int, report: Report) -> _EncodedSplit:
+    def read(self, tokenizer: Tokenizer, limit: int) -> None:
         """Encode the split in chunks on all processors, up to `limit` pairs that fit (0: all)."""
         pairs = self._files.pairs()
         while (chunk := list(islice(pairs, CHUNK_PAIRS))) and not (limit and self._count >= limit):
             sources, targets = (tokenizer.encode_batch_fast(list(side)) for side in zip(*chunk, strict=True))
             for source, target in zip(sources, targets, strict=True):
                 self._add(source.ids, target.ids, limit)
-            report(Progress(f"Cutting {self._name} sentences into pieces: {self.read_count:,} pairs"))
+            self._work.say(f"Cutting {self._name} sentences into pieces: {self.read_count:,} pairs")
         if not self._count:
             most = f"{self._width['source']} and {self._width['target']} word pieces"
             raise UserError(
                 f"{self._files.paths[0]} and {self._files.paths[1].name} hold no pair of at most {most}; raise 'source' and "
                 "'target'."
             )
-        return self
 
     def _add(self, source: list[int], target: list[int], limit: int) -> None:
         if limit and self._count >= limit:
@@ -192,13 +170,13 @@ class _EncodedSplit:
         counts = {"count": self._count, "held": self.read_count, "dropped": dropped, "words": self._words}
         return {f"{self._name}_{what}": count for what, count in counts.items()}
 
-    def write(self, writer: Writer, report: Report) -> None:
+    def write(self, writer: Writer) -> None:
         """Append the arrays of the split."""
         for side, width in self._width.items():
             flat = self._spools[side].finish()
             writer.begin(f"{self._name}/{side}", "<i4", (self._count, width))
             for start in range(0, self._count, CHUNK_PAIRS):
                 writer.extend(flat[start * width : (start + CHUNK_PAIRS) * width].astype("<i4"))
-            report(Progress(f"Writing {self._name} sentences", self._count, self._count))
+            self._work.say(f"Writing {self._name} sentences", self._count, self._count)
         writer.add(f"{self._name}/source_length", self._spools["lengths"].finish())
         writer.add(f"position/{self._name}", self._spools["positions"].finish())
