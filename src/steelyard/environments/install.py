@@ -27,7 +27,7 @@ def install(spec: EnvironmentSpec, folder: Path, report: Report, use_cache: bool
         installation.install_packages()
     except InstallError as error:
         raise UserError(
-            f"The environment {spec.name} ({spec.version}, {spec.accelerator}) could not be created: {error}. "
+            f"The environment {spec.name} ({spec.lock.version}, {spec.lock.accelerator}) could not be created: {error}. "
             f"Log: {uv.log.path}"
         ) from error
 

@@ -16,14 +16,7 @@ from steelyard.environments.install_errors import find_cause
 from steelyard.environments.progress import Progress, Report, quiet
 from steelyard.environments.spec import Environment, EnvironmentSpec, Failure
 from steelyard.environments.stamp import find_damage
-from steelyard.environments.verification import (
-    BrokenError,
-    Marker,
-    environment_of,
-    is_unchanged,
-    read_marker,
-    verify,
-)
+from steelyard.environments.verification import BrokenError, Marker, environment_of, is_unchanged, read_marker, verify
 from steelyard.errors import UserError
 
 

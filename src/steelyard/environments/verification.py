@@ -52,10 +52,10 @@ def verify(spec: EnvironmentSpec, folder: Path) -> Marker:
 
     Raises `BrokenError` for the first defect.
     """
-    info = _inspected(spec, folder)
-    found = info.packages.get(spec.lock.distribution, "0")
-    if version_order(found) != version_order(spec.version):
-        raise BrokenError(f"its lock file pins {spec.lock.distribution} {spec.version}, but {found} is installed")
+    info, lock = _inspected(spec, folder), spec.lock
+    found = info.packages.get(lock.distribution, "0")
+    if version_order(found) != version_order(lock.version):
+        raise BrokenError(f"its lock file pins {lock.distribution} {lock.version}, but {found} is installed")
     now = datetime.now(UTC).isoformat(timespec="seconds")
     marker = Marker(spec.name, found, info.python_version, info.packages, now, stamp(folder))
     fresh = folder / f".{MARKER}.new"
@@ -82,13 +82,11 @@ def _inspected(spec: EnvironmentSpec, folder: Path) -> InterpreterInfo:
 def environment_of(spec: EnvironmentSpec, folder: Path, marker: Marker) -> Environment:
     """Return the environment that a specification and a marker describe."""
     return Environment(
-        name=spec.name,
-        framework=spec.framework,
-        version=marker.version,
-        accelerator=spec.accelerator,
-        python=python_in(folder),
-        python_version=marker.python_version,
-        packages=marker.packages,
-        spec=spec,
-        folder=folder,
+        spec.name,
+        spec.lock.framework,
+        marker.version,
+        python_in(folder),
+        marker.python_version,
+        marker.packages,
+        folder,
     )

@@ -21,11 +21,11 @@ def execute(arguments: argparse.Namespace) -> int:
 def _create(arguments: argparse.Namespace) -> int:
     from steelyard import environments
 
-    names = arguments.names or list(frameworks.contenders())
+    names = map(environments.EnvironmentName.parse, arguments.names or frameworks.contenders())
     screen = selection.screen_of(arguments)
     try:
-        with environments.watch_progress(screen) as report:
-            results = environments.ensure_all(environments.plan_environments(names, arguments.device), report)
+        planned = environments.plan_environments(names, arguments.device)
+        results = environments.ensure_all(planned, environments.shown_on(screen, failures=False))
     finally:
         screen.close()
     failures = [found.sentence for found in results.values() if isinstance(found, environments.Failure)]
