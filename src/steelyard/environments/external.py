@@ -50,7 +50,10 @@ def _checked_path(framework: str, path: Path) -> Path:
 
 def _inspected(framework: str, path: Path, import_name: str) -> InterpreterInfo:
     given = f"--env {framework}={path}"
-    version = _python_version(given, path)
+    try:
+        version = inspect_interpreter(path).python_version
+    except StartError as error:
+        raise UserError(f"{given} is not a working Python interpreter: {error}.") from error
     if python_pair(version) < OLDEST_PYTHON:
         oldest = ".".join(map(str, OLDEST_PYTHON))
         raise UserError(f"{given} is Python {version}. Name an interpreter of Python {oldest} or newer.")
@@ -67,13 +70,6 @@ def _inspected(framework: str, path: Path, import_name: str) -> InterpreterInfo:
         raise UserError(f"{given}: `import {import_name}` fails: {info.import_error}.")
     _write_record(path, import_name, info)
     return info
-
-
-def _python_version(given: str, path: Path) -> str:
-    try:
-        return inspect_interpreter(path).python_version
-    except StartError as error:
-        raise UserError(f"{given} is not a working Python interpreter: {error}.") from error
 
 
 def _record(path: Path, import_name: str) -> Path:
