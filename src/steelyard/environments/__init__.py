@@ -17,23 +17,7 @@ from steelyard.environments.spec import (
 )
 
 __all__ = [
-    "CachedEnvironment",
-    "Environment",
-    "EnvironmentName",
-    "EnvironmentSpec",
-    "Failure",
-    "Lock",
-    "Progress",
-    "Report",
-    "clean_environ",
-    "ensure",
-    "ensure_all",
-    "external_environment",
-    "fetch_package",
-    "list_environments",
-    "plan_environments",
-    "read_locks",
-    "remove",
-    "shown_on",
-    "versions_of",
-]
+    "CachedEnvironment", "Environment", "EnvironmentName", "EnvironmentSpec", "Failure", "Lock", "Progress", "Report",
+    "clean_environ", "ensure", "ensure_all", "external_environment", "fetch_package", "list_environments",
+    "plan_environments", "read_locks", "remove", "shown_on", "versions_of",
+]  # fmt: skip

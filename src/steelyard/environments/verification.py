@@ -8,7 +8,7 @@ from pathlib import Path
 from steelyard.environments.folders import python_in
 from steelyard.environments.interpreter import InterpreterInfo, StartError, inspect_interpreter, starts
 from steelyard.environments.lock import version_order
-from steelyard.environments.spec import Environment, EnvironmentSpec
+from steelyard.environments.spec import EnvironmentSpec
 from steelyard.environments.stamp import find_damage, stamp
 
 MARKER = "steelyard-environment.json"
@@ -77,16 +77,3 @@ def _inspected(spec: EnvironmentSpec, folder: Path) -> InterpreterInfo:
     if info.import_error:
         raise BrokenError(f"{spec.lock.import_name} cannot be imported: {info.import_error}")
     return info
-
-
-def environment_of(spec: EnvironmentSpec, folder: Path, marker: Marker) -> Environment:
-    """Return the environment that a specification and a marker describe."""
-    return Environment(
-        spec.name,
-        spec.lock.framework,
-        marker.version,
-        python_in(folder),
-        marker.python_version,
-        marker.packages,
-        folder,
-    )

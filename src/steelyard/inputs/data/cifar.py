@@ -14,6 +14,7 @@ import numpy as np
 
 from steelyard.errors import UserError
 from steelyard.inputs.data.archives import read_members
+from steelyard.inputs.data.damage import refusing
 from steelyard.inputs.data.pickles import load_pickle
 from steelyard.inputs.data.raw_samples import ImageSplit, RawSamples, Spool
 from steelyard.inputs.data.source import Source
@@ -112,14 +113,12 @@ def _from_binary(content: bytes, where: str) -> Records:
 
 def _from_pickle(content: bytes, where: str) -> Records:
     batch = load_pickle(content, where)
-    try:
+    with refusing(f"{where} is not a batch of the python version", KeyError, TypeError, ValueError):
         labels, pixels = np.asarray(batch[b"labels"]), np.asarray(batch[b"data"])
         if pixels.dtype != np.uint8 or pixels.shape != (len(labels), IMAGE_BYTES):
             message = f"data is {pixels.dtype} {pixels.shape} with {len(labels)} labels"
             raise ValueError(message)
         return _join(labels, pixels)
-    except (KeyError, TypeError, ValueError) as error:
-        raise UserError(f"{where} is not a batch of the python version ({error}); download it again.") from error
 
 
 def _from_sheet(content: bytes, labels: list[int], where: str) -> Records:
@@ -129,10 +128,8 @@ def _from_sheet(content: bytes, labels: list[int], where: str) -> Records:
             f"{where} is {pixels.shape} with {len(labels)} labels; it must have one image of 1,024 pixels per row and a "
             "label for each."
         )
-    try:
+    with refusing(f"{where} has an invalid label", ValueError):
         return _join(np.asarray(labels), pixels.transpose(0, 2, 1).reshape(len(pixels), IMAGE_BYTES))
-    except ValueError as error:
-        raise UserError(f"{where} has an invalid label ({error}).") from error
 
 
 def _join(labels: np.ndarray[Any, Any], pixels: Records) -> Records:

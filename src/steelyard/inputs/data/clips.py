@@ -15,8 +15,8 @@ from steelyard.inputs.data.options import ClipOptions
 from steelyard.inputs.data.parallel import threaded_map
 from steelyard.inputs.data.recordings import (
     METADATA,
-    ArrayNames,
     Floats,
+    Form,
     Recording,
     Utterance,
     audio_folder,
@@ -25,8 +25,6 @@ from steelyard.inputs.data.recordings import (
 )
 from steelyard.inputs.data.splits import SAMPLES_PER_TEST_SAMPLE
 from steelyard.inputs.data.work import Work
-
-NAMES = ArrayNames("mel", "mel_length", "text", "text_length")
 
 
 def write_clips(work: Work[ClipOptions]) -> None:
@@ -47,14 +45,19 @@ def write_clips(work: Work[ClipOptions]) -> None:
     chosen = _split(source.path, fitting, options)
     counts = {f"{name}_count": len(clips) for name, clips in chosen.items()}
     subset = len(found) < source.data.train + source.data.test
+
+    def transform(path: Path) -> Floats:
+        return log_mel(read_samples(path, options.rate), options.rate, options.window, options.hop, options.mels)
+
     shape = (options.mels, options.frames)
+    form = Form("mel", "mel_length", "text", "text_length", shape, options.characters, transform)
     with work.writer({**counts, "held": len(found), "dropped": dropped, "subset": subset}) as writer:
         for name, clips in chosen.items():
-            write_split(writer, work, name, clips, NAMES, shape, options.characters, lambda path: _read(path, options))
+            write_split(writer, work, name, clips, form)
 
 
-def _check_all_have_text(root: Path, recordings: list[Recording]) -> None:
-    known = {recording.path for recording in recordings}
+def _check_all_have_text(root: Path, clips: list[Recording]) -> None:
+    known = {clip.path for clip in clips}
     folder, suffix = audio_folder(root)
     for path in sorted(folder.glob(f"*{suffix}")):
         if path not in known:
@@ -74,10 +77,6 @@ def _measure(recording: Recording, options: ClipOptions) -> Utterance:
     if samples <= options.window // 2:
         raise UserError(f"{path} is shorter than half a window of {options.window} samples; download it again.")
     return Utterance(path, frame_count(samples, options.hop), ids, recording.position)
-
-
-def _read(path: Path, options: ClipOptions) -> Floats:
-    return log_mel(read_samples(path, options.rate), options.rate, options.window, options.hop, options.mels)
 
 
 def _split(root: Path, clips: list[Utterance], options: ClipOptions) -> dict[str, list[Utterance]]:

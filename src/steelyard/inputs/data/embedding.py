@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from steelyard.errors import UserError
+from steelyard.inputs.data.damage import refusing
 from steelyard.inputs.data.options import TextOptions
 from steelyard.inputs.data.raw_samples import Ids
 from steelyard.inputs.data.work import Work
@@ -70,10 +71,8 @@ def _read_vectors(path: Path, id_of_word: dict[str, int], work: Work[TextOptions
 
 
 def _parse_numbers(text: bytes, width: int, where: str) -> Rows:
-    try:
+    with refusing(f"{where} is not a word and {width} numbers", ValueError):
         row = np.array(text.split(), np.float32)
-    except ValueError as error:
-        raise UserError(f"{where} is not a word and {width} numbers ({error}); download the file again.") from error
     if row.shape != (width,):
         raise UserError(f"{where} has {len(row)} numbers, but {width} were expected; download the file again.")
     return row

@@ -14,6 +14,7 @@ import numpy as np
 
 from steelyard.errors import UserError
 from steelyard.inputs.data.archives import MAX_MEMBER_BYTES
+from steelyard.inputs.data.damage import refusing
 from steelyard.inputs.data.raw_samples import FileSplit, RawSamples, Spool
 from steelyard.inputs.data.work import Work
 
@@ -87,10 +88,8 @@ def _archived(archive: zipfile.ZipFile, split: str) -> Iterator[tuple[str, str]]
 
 
 def _open_archive(path: Path) -> zipfile.ZipFile:
-    try:
+    with refusing(f"{path} is damaged or truncated", zipfile.BadZipFile, EOFError):
         archive = zipfile.ZipFile(path)
-    except (zipfile.BadZipFile, EOFError) as error:
-        raise UserError(f"{path} is damaged or truncated ({error}); download it again.") from error
     for member in archive.infolist():
         if member.file_size > MAX_MEMBER_BYTES:
             raise UserError(

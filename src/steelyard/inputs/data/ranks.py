@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from steelyard.errors import UserError
+from steelyard.inputs.data.damage import refusing
 from steelyard.inputs.data.pickles import load_arrays
 from steelyard.inputs.data.raw_samples import RawSamples, Spool, TextSplit
 from steelyard.inputs.data.source import Source
@@ -36,10 +37,8 @@ def _read_words(folder: Path) -> tuple[str, ...]:
     path = folder / WORD_INDEX
     if not path.is_file():
         return ()
-    try:
+    with refusing(f"{path} does not map words to ranks", ValueError, AttributeError, TypeError):
         ranks = {str(word): int(rank) for word, rank in json.loads(path.read_text(encoding="utf-8")).items()}
-    except (ValueError, AttributeError, TypeError) as error:
-        raise UserError(f"{path} does not map words to ranks ({error}); download it again.") from error
     words = [""] * (max(ranks.values(), default=0) + 1)
     for word, rank in ranks.items():
         words[rank] = word

@@ -12,7 +12,7 @@ from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 
-from steelyard.errors import UserError
+from steelyard.inputs.data.damage import refusing
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Labels = np.ndarray[Any, np.dtype[np.int32]]
@@ -57,10 +57,8 @@ class FileSplit:
         name = self.name(position)
         if not self.archive:
             return (self.path / name).read_bytes()
-        try:
+        with refusing(f"{self.path}: {name} is damaged", BadZipFile, EOFError, zlib.error):
             return self.archive.read(name)
-        except (BadZipFile, EOFError, zlib.error) as error:
-            raise UserError(f"{self.path}: {name} is damaged ({error}); download the archive again.") from error
 
 
 @dataclass(frozen=True)

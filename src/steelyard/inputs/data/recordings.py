@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from steelyard.errors import UserError
+from steelyard.inputs.data.damage import refusing
 from steelyard.inputs.data.parallel import threaded_map
 from steelyard.inputs.data.work import Work
 from steelyard_worker.tensors import Writer
@@ -39,49 +40,43 @@ class Utterance:
     position: int
 
 
-class ArrayNames(NamedTuple):
-    """The names of the arrays of one split: spectrograms and their lengths, ids of the texts and their lengths."""
+class Form(NamedTuple):
+    """The names of the four arrays of a split, the size of their rows, and how a spectrogram is made.
+
+    shape: of a padded spectrogram, (..., bins, frames). transform: file -> (bins, frames of this recording).
+    """
 
     spectrogram: str
     frames: str
     text: str
     text_length: str
+    shape: tuple[int, ...]
+    longest_text: int
+    transform: Callable[[Path], Floats]
 
 
-def write_split(
-    writer: Writer,
-    work: Work[Any],
-    split: str,
-    utterances: list[Utterance],
-    names: ArrayNames,
-    shape: tuple[int, ...],
-    longest_text: int,
-    transform: Callable[[Path], Floats],
-) -> None:
-    """Append the arrays of one split, padded with zeros, and `position/`.
-
-    `shape` is that of one padded spectrogram, (..., bins, frames); `transform` returns (bins, frames of one recording).
-    """
+def write_split(writer: Writer, work: Work[Any], split: str, utterances: list[Utterance], form: Form) -> None:
+    """Append the arrays of one split, padded with zeros, and `position/`."""
     count = len(utterances)
 
     def padded_spectrogram(utterance: Utterance) -> Floats:
-        padded = np.zeros(shape[-2:], np.float32)
-        values = transform(utterance.path)
+        padded = np.zeros(form.shape[-2:], np.float32)
+        values = form.transform(utterance.path)
         padded[:, : values.shape[1]] = values
         return padded
 
-    writer.begin(f"{split}/{names.spectrogram}", "<f4", (count, *shape))
+    writer.begin(f"{split}/{form.spectrogram}", "<f4", (count, *form.shape))
     # libsndfile and NumPy's transforms release the interpreter lock, so threads use all processors.
     for done, padded in enumerate(threaded_map(padded_spectrogram, utterances), 1):
         writer.extend(padded)
         if not done % REPORT_RECORDINGS or done == count:
             work.say(f"Writing {split} spectrograms", done, count)
-    texts = np.zeros((count, longest_text), np.int32)
+    texts = np.zeros((count, form.longest_text), np.int32)
     for row, utterance in zip(texts, utterances, strict=True):
         row[: len(utterance.ids)] = utterance.ids
-    writer.add(f"{split}/{names.frames}", np.array([utterance.frames for utterance in utterances], np.int32))
-    writer.add(f"{split}/{names.text}", texts)
-    writer.add(f"{split}/{names.text_length}", np.array([len(utterance.ids) for utterance in utterances], np.int32))
+    writer.add(f"{split}/{form.frames}", np.array([utterance.frames for utterance in utterances], np.int32))
+    writer.add(f"{split}/{form.text}", texts)
+    writer.add(f"{split}/{form.text_length}", np.array([len(utterance.ids) for utterance in utterances], np.int32))
     writer.add(f"position/{split}", np.array([utterance.position for utterance in utterances], np.int32))
 
 
@@ -119,7 +114,5 @@ def audio_folder(root: Path) -> tuple[Path, str]:
 
 def read_text(path: Path) -> str:
     """Return a UTF-8 file; UserError names the byte that is not UTF-8."""
-    try:
+    with refusing(f"{path} is not UTF-8 text", UnicodeDecodeError):
         return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path} is not UTF-8 text (byte {error.start}); download it again.") from error

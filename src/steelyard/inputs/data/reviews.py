@@ -11,6 +11,7 @@ import numpy as np
 
 from steelyard.errors import UserError
 from steelyard.inputs.data.archives import read_members
+from steelyard.inputs.data.damage import refusing
 from steelyard.inputs.data.raw_samples import RawSamples, Spool, TextSplit
 from steelyard.inputs.data.source import Source
 from steelyard.inputs.data.work import Work
@@ -36,12 +37,9 @@ def read_reviews(work: Work[Any]) -> RawSamples[TextSplit]:
 def read_review_table(work: Work[Any]) -> RawSamples[TextSplit]:
     """Read the rows of `text,label,source` whose source is "imdb", numbered by their row in the table."""
     path = work.source.path
-    try:
+    not_text = refusing(f"{path} is not UTF-8 text", UnicodeDecodeError)
+    with not_text, refusing(f"{path} is not a table of comma-separated values", csv.Error):
         return _spool(work, _table_reviews(path))
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path} is not UTF-8 text (byte {error.start}); download it again.") from error
-    except csv.Error as error:
-        raise UserError(f"{path} is not a table of comma-separated values ({error}); download it again.") from error
 
 
 def _spool(work: Work[Any], reviews: Iterator[_Review]) -> RawSamples[TextSplit]:
@@ -76,7 +74,8 @@ def _file_reviews(source: Source) -> Iterator[_Review]:
     pattern = re.compile(source.data.files)
     for name, content in read_members(source.path, pattern):
         if match := pattern.search(name):
-            text = _decode(content, f"{source.path}: {name}")
+            with refusing(f"{source.path}: {name} is not UTF-8 text", UnicodeDecodeError):
+                text = content.decode("utf-8")
             yield _Review(match[2], int(match[3] == "pos"), int(match[4]), text)
 
 
@@ -99,12 +98,3 @@ def _label(text: str, path: Path, line: int) -> int:
     if text not in ("0", "1"):
         raise UserError(f"{path} has label '{text}' before line {line + 1}; it must be 0 or 1.")
     return int(text)
-
-
-def _decode(content: bytes, where: str) -> str:
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise UserError(
-            f"{where} is not UTF-8 text (byte {error.start}), unlike the official reviews; download it again."
-        ) from error

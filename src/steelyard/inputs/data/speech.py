@@ -18,13 +18,12 @@ from steelyard.inputs.data.audio import count_samples, read_samples
 from steelyard.inputs.data.catalogue import DataSet
 from steelyard.inputs.data.options import SpeechOptions
 from steelyard.inputs.data.parallel import threaded_map
-from steelyard.inputs.data.recordings import ArrayNames, Floats, Ids, Recording, Utterance, write_split
+from steelyard.inputs.data.recordings import Floats, Form, Ids, Recording, Utterance, write_split
 from steelyard.inputs.data.transcripts import read_chapters, read_clip_table
 from steelyard.inputs.data.work import Work
 from steelyard.statistics.metrics import LETTERS
 
 RATE = 16_000  # samples per second
-NAMES = ArrayNames("spectrogram", "frames", "transcript", "transcript_length")
 READERS: dict[str, Callable[[Path, SpeechOptions], dict[str, list[Recording]]]] = {
     "chapters": read_chapters,
     "clips": read_clip_table,
@@ -59,12 +58,15 @@ def write_speech(work: Work[SpeechOptions]) -> None:
         facts |= {f"{name}_count": len(chosen[name]), f"{name}_held": len(found), f"{name}_dropped": dropped}
         _report_dropped(work, name, len(found), dropped)
     facts["subset"] = facts["train_held"] + facts["test_held"] < source.data.train + source.data.test
+
+    def transform(path: Path) -> Floats:
+        return spectrogram(read_samples(path, RATE), options.window, options.hop)
+
     shape = (1, options.window // 2 + 1, options.frames)
+    form = Form("spectrogram", "frames", "transcript", "transcript_length", shape, options.transcript, transform)
     with work.writer(facts) as writer:
         for name, utterances in chosen.items():
-            write_split(
-                writer, work, name, utterances, NAMES, shape, options.transcript, lambda path: _read(path, options)
-            )
+            write_split(writer, work, name, utterances, form)
 
 
 def _report_dropped(work: Work[SpeechOptions], name: str, count: int, dropped: int) -> None:
@@ -86,10 +88,6 @@ def _measure(recording: Recording, options: SpeechOptions) -> Utterance:
         raise UserError(f"{path} is shorter than one window of {options.window} samples; download it again.")
     codes = encode_transcript(recording.text, f"The transcript of {path}")
     return Utterance(path, frames, codes, recording.position)
-
-
-def _read(path: Path, options: SpeechOptions) -> Floats:
-    return spectrogram(read_samples(path, RATE), options.window, options.hop)
 
 
 def spectrogram(samples: Floats, window: int, hop: int) -> Floats:

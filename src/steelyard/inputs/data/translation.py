@@ -4,11 +4,12 @@ Both languages share one byte-pair encoding (Sennrich et al. 2016), learned on t
 part of the word after it. Ids: 0 padding, 1 unknown, 2 begin, 3 end of a sentence. Lengths include begin and end.
 """
 
+from array import array
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice, zip_longest
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
@@ -20,6 +21,8 @@ from steelyard.inputs.data.source import Source
 from steelyard.inputs.data.work import Work
 from steelyard_worker.protocol import ENCODING
 from steelyard_worker.tensors import Writer
+
+Ints = np.ndarray[Any, np.dtype[np.signedinteger[Any]]]
 
 PAD, UNKNOWN, BEGIN, END = range(4)
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
@@ -80,14 +83,19 @@ def write_pairs(work: Work[PairOptions]) -> None:
     work.say(f"Learning {options.vocabulary:,} word pieces from {train.paths[0].name} and {train.paths[1].name}")
     tokenizer = learn_pieces(train, options.vocabulary, source.layout.name == "sentences")
     tokenizer.save(str(work.folder / ENCODING))
-    with ExitStack() as spools:
-        encoded = [_EncodedSplit("train", train, work, spools), _EncodedSplit("test", test, work, spools)]
-        for split, limit in zip(encoded, (options.train_limit, options.test_limit), strict=True):
-            split.read(tokenizer, limit)
-        facts = {"pieces": tokenizer.get_vocab_size(), "subset": encoded[0].read_count < source.data.train}
-        with work.writer({**facts, **encoded[0].counts(), **encoded[1].counts()}) as writer:
-            for split in encoded:
-                split.write(writer)
+    encoded = {
+        "train": _encode(work, "train", train, tokenizer, options.train_limit),
+        "test": _encode(work, "test", test, tokenizer, options.test_limit),
+    }
+    facts: dict[str, Any] = {"pieces": tokenizer.get_vocab_size()}
+    facts["subset"] = encoded["train"].held < source.data.train
+    for name, split in encoded.items():
+        count = len(split.lengths)
+        facts |= {f"{name}_count": count, f"{name}_held": split.held, f"{name}_dropped": split.held - count}
+        facts[f"{name}_words"] = split.words
+    with work.writer(facts) as writer:
+        for name, split in encoded.items():
+            _write_split(writer, work, name, split)
 
 
 def learn_pieces(files: ParallelFiles, vocabulary: int, raw: bool) -> Tokenizer:
@@ -121,62 +129,62 @@ def _find_files(source: Source, stems: tuple[str, ...]) -> ParallelFiles:
     return ParallelFiles(paths, source.layout.name == "word pieces")
 
 
-class _EncodedSplit:
-    """The pairs of one split that fit, spooled because their number is known only at the end."""
+class _Encoded(NamedTuple):
+    """The pairs of one split that fit: rows of ids, lengths of the sources, positions; numbers of pairs held and of words."""
 
-    def __init__(self, name: str, files: ParallelFiles, work: Work[PairOptions], spools: ExitStack) -> None:
-        self._name, self._files, self._work = name, files, work
-        options = work.options
-        self._width = {"source": options.source, "target": options.target}
-        dtypes = dict.fromkeys(self._width, np.uint16 if options.vocabulary <= 1 << 16 else np.int32)
-        dtypes |= dict.fromkeys(("lengths", "positions"), np.int32)
-        self._spools = {
-            what: spools.enter_context(Spool(work.scratch / f"{name}.{what}", dtype)) for what, dtype in dtypes.items()
-        }
-        self.read_count = self._count = self._words = 0
+    rows: dict[str, Ints]
+    lengths: Ints
+    positions: Ints
+    held: int
+    words: int  # target tokens to predict
 
-    def read(self, tokenizer: Tokenizer, limit: int) -> None:
-        """Encode the split in chunks on all processors, up to `limit` pairs that fit (0: all)."""
-        pairs = self._files.pairs()
-        while (chunk := list(islice(pairs, CHUNK_PAIRS))) and not (limit and self._count >= limit):
-            sources, targets = (tokenizer.encode_batch_fast(list(side)) for side in zip(*chunk, strict=True))
-            for source, target in zip(sources, targets, strict=True):
-                self._add(source.ids, target.ids, limit)
-            self._work.say(f"Cutting {self._name} sentences into pieces: {self.read_count:,} pairs")
-        if not self._count:
-            most = f"{self._width['source']} and {self._width['target']} word pieces"
+
+def _encode(work: Work[PairOptions], name: str, files: ParallelFiles, tokenizer: Tokenizer, limit: int) -> _Encoded:
+    """Encode a split in chunks on all processors, up to `limit` pairs that fit (0: all).
+
+    Rows are spooled, because their number is known only at the end.
+    """
+    widths = {"source": work.options.source, "target": work.options.target}
+    dtype = np.uint16 if work.options.vocabulary <= 1 << 16 else np.int32
+    lengths, positions = array("i"), array("i")
+    held = words = 0
+    lines = files.pairs()
+    with (
+        Spool(work.scratch / f"{name}.source", dtype) as sources,
+        Spool(work.scratch / f"{name}.target", dtype) as targets,
+    ):
+        while (chunk := list(islice(lines, CHUNK_PAIRS))) and not (limit and len(lengths) >= limit):
+            sides = (tokenizer.encode_batch_fast(list(side)) for side in zip(*chunk, strict=True))
+            for source, target in zip(*sides, strict=True):
+                if limit and len(lengths) >= limit:
+                    break
+                if 0 < len(source.ids) <= widths["source"] - 2 and 0 < len(target.ids) <= widths["target"] - 2:
+                    sources.append(_padded(source.ids, widths["source"]))
+                    targets.append(_padded(target.ids, widths["target"]))
+                    lengths.append(len(source.ids) + 2)
+                    positions.append(held)
+                    words += len(target.ids) + 1
+                held += 1
+            work.say(f"Cutting {name} sentences into pieces: {held:,} pairs")
+        if not lengths:
+            most = f"{widths['source']} and {widths['target']} word pieces"
             raise UserError(
-                f"{self._files.paths[0]} and {self._files.paths[1].name} hold no pair of at most {most}; raise 'source' and "
-                "'target'."
+                f"{files.paths[0]} and {files.paths[1].name} hold no pair of at most {most}; raise 'source' and 'target'."
             )
+        rows = {"source": sources.finish(), "target": targets.finish()}
+    rows = {side: ids.reshape(-1, widths[side]) for side, ids in rows.items()}
+    return _Encoded(rows, np.asarray(lengths, np.int32), np.asarray(positions, np.int32), held, words)
 
-    def _add(self, source: list[int], target: list[int], limit: int) -> None:
-        if limit and self._count >= limit:
-            return
-        lengths = {"source": len(source) + 2, "target": len(target) + 2}
-        if source and target and all(length <= self._width[side] for side, length in lengths.items()):
-            for side, ids in (("source", source), ("target", target)):
-                padding = [PAD] * (self._width[side] - lengths[side])
-                self._spools[side].append(np.array([BEGIN, *ids, END, *padding]))
-            self._spools["lengths"].append(np.array(lengths["source"]))
-            self._spools["positions"].append(np.array(self.read_count))
-            self._words += lengths["target"] - 1
-            self._count += 1
-        self.read_count += 1
 
-    def counts(self) -> dict[str, int]:
-        """Return the numbers of pairs used, read and left out, and of target tokens to predict."""
-        dropped = self.read_count - self._count
-        counts = {"count": self._count, "held": self.read_count, "dropped": dropped, "words": self._words}
-        return {f"{self._name}_{what}": count for what, count in counts.items()}
+def _padded(ids: list[int], width: int) -> Ints:
+    return np.array([BEGIN, *ids, END, *[PAD] * (width - len(ids) - 2)])
 
-    def write(self, writer: Writer) -> None:
-        """Append the arrays of the split."""
-        for side, width in self._width.items():
-            flat = self._spools[side].finish()
-            writer.begin(f"{self._name}/{side}", "<i4", (self._count, width))
-            for start in range(0, self._count, CHUNK_PAIRS):
-                writer.extend(flat[start * width : (start + CHUNK_PAIRS) * width].astype("<i4"))
-            self._work.say(f"Writing {self._name} sentences", self._count, self._count)
-        writer.add(f"{self._name}/source_length", self._spools["lengths"].finish())
-        writer.add(f"position/{self._name}", self._spools["positions"].finish())
+
+def _write_split(writer: Writer, work: Work[PairOptions], name: str, split: _Encoded) -> None:
+    for side, rows in split.rows.items():
+        writer.begin(f"{name}/{side}", "<i4", rows.shape)
+        for start in range(0, len(rows), CHUNK_PAIRS):
+            writer.extend(rows[start : start + CHUNK_PAIRS].astype("<i4"))
+        work.say(f"Writing {name} sentences", len(rows), len(rows))
+    writer.add(f"{name}/source_length", split.lengths)
+    writer.add(f"position/{name}", split.positions)

@@ -35,15 +35,8 @@ class Work(Generic[AnyOptions]):
         """Return the writer of the arrays. Their metadata describe the source, and hold these facts of the reader."""
         data_set = self.source.data
         described = {
-            "data": data_set.name,
-            "title": data_set.title,
-            "terms": data_set.terms,
-            "layout": self.source.layout.name,
-            "origin": self.source.origin,
-            "content": self.source.identity,
-            "verified": self.source.verified,
-            "classes": data_set.classes,
-            "options": asdict(self.options),
-            "method": METHOD,
-        }
+            "data": data_set.name, "title": data_set.title, "terms": data_set.terms, "layout": self.source.layout.name,
+            "origin": self.source.origin, "content": self.source.identity, "verified": self.source.verified,
+            "classes": data_set.classes, "options": asdict(self.options), "method": METHOD,
+        }  # fmt: skip
         return atomic.tensors_writer(self.folder, {**described, **facts})
