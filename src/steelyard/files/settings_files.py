@@ -35,27 +35,26 @@ def check_keys(path: Path, table: dict[str, Any], where: str, required: set[str]
     """Reject unknown and missing keys of one table."""
     subject = f"[{where}]" if where else "the file"
     for key in sorted(table.keys() - allowed):
-        known = nearest(key, list(allowed))
-        raise UserError(f"{path}, line {line_of(path, key, where)}: {subject} has an unknown key '{key}'.{known}")
+        raise _error(path, key, where, f"{subject} has an unknown key '{key}'.{nearest(key, list(allowed))}")
     for key in sorted(required - table.keys()):
-        raise UserError(f"{path}, line {line_of(path, '', where)}: {subject} lacks the key '{key}'. Add it.")
+        raise _error(path, "", where, f"{subject} lacks the key '{key}'. Add it.")
 
 
 def check_type(path: Path, key: str, value: Any, kinds: tuple[type, ...], meaning: str, where: str = "") -> None:
     """Reject a value of the wrong type in the table [where]; true and false are not accepted as numbers."""
     if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-        line = line_of(path, key, where)
-        raise UserError(f"{path}, line {line}: '{key}' must be {meaning}, but it is {value!r}.")
+        raise _error(path, key, where, f"'{key}' must be {meaning}, but it is {value!r}.")
 
 
 def check_one_of(path: Path, key: str, value: Any, values: Iterable[Any], where: str = "") -> None:
     """Refuse a value of the table [where] that is not among those given."""
     known = list(values)
     if value not in known:
-        line = line_of(path, key, where)
-        raise UserError(
-            f"{path}, line {line}: '{key}' must be one of {', '.join(map(repr, known))}, but it is {value!r}."
-        )
+        raise _error(path, key, where, f"'{key}' must be one of {', '.join(map(repr, known))}, but it is {value!r}.")
+
+
+def _error(path: Path, key: str, where: str, sentence: str) -> UserError:
+    return UserError(f"{path}, line {line_of(path, key, where)}: {sentence}")
 
 
 def build(path: Path, table: dict[str, Any], where: str, kind: Any) -> Any:

@@ -36,18 +36,24 @@ def read_cifar(work: Work[Any]) -> RawSamples[ImageSplit]:
     UserError names a file whose size, labels or (at full size) SHA-1 is not the official one.
     """
     source = work.source
-    rows_of_batch: dict[str, range] = {}
+    rows = {batch: np.empty(0, np.int64) for batch in source.data.batches}
     official = set()
     with Spool(work.scratch / "records.u8", np.uint8) as spool:
-        for batch, where, records in _batches(source):
-            start = spool.count // RECORD_BYTES
-            rows_of_batch[batch] = range(start, start + len(records))
+        for done, (batch, where, records) in enumerate(_batches(source), 1):
+            rows[batch] = spool.count // RECORD_BYTES + np.arange(len(records))
             if _is_official(source, batch, where, records):
                 official.add(batch)
             spool.append(records)
-            work.say(f"Reading {source.data.name}", len(rows_of_batch), len(source.data.batches))
+            work.say(f"Reading {source.data.name}", done, len(source.data.batches))
         spooled = spool.finish().reshape(-1, RECORD_BYTES)
-    splits = _split_rows(source, rows_of_batch)
+    # The official order, whatever the order in which the batches were read.
+    *training, tests = rows.values()
+    splits = {"training": np.concatenate(training), "test": tests}
+    for name, split in splits.items():
+        if not split.size:
+            raise UserError(
+                f"{source.path} holds no {name} images; it needs at least one 'data_batch' and the 'test_batch'."
+            )
     complete = official == set(source.data.batches)
     if source.origin == "mirror" and not complete:
         raise UserError(
@@ -55,21 +61,9 @@ def read_cifar(work: Work[Any]) -> RawSamples[ImageSplit]:
             f"delete that file to download it again, or put the official data ({source.data.home}) in a folder "
             "and name that folder with --data."
         )
-    train, test = (ImageSplit(spooled, rows) for rows in splits.values())
-    return RawSamples(train, test, "official" if complete else source.verified, is_sorted=False)
-
-
-def _split_rows(source: Source, rows_of_batch: dict[str, range]) -> dict[str, np.ndarray[Any, np.dtype[np.int64]]]:
-    """Return the spooled rows of both splits in official order, whatever the order in which the batches were read."""
-    rows = {batch: np.array(rows_of_batch.get(batch, ()), np.int64) for batch in source.data.batches}
-    *training, test = rows.values()
-    splits = {"training": np.concatenate(training), "test": test}
-    for name, split in splits.items():
-        if not split.size:
-            raise UserError(
-                f"{source.path} holds no {name} images; it needs at least one 'data_batch' and the 'test_batch'."
-            )
-    return splits
+    verified = "official" if complete else source.verified
+    train, test = ImageSplit(spooled, splits["training"]), ImageSplit(spooled, splits["test"])
+    return RawSamples(train, test, verified, is_sorted=False)
 
 
 def _batches(source: Source) -> Iterator[tuple[str, str, Records]]:
@@ -143,8 +137,6 @@ def _sheet_labels(source: Source) -> dict[str, list[int]]:
     """Return the labels of each batch from the two label files of the mirror."""
     lists = {PurePosixPath(name).stem: json.loads(content) for name, content in read_members(source.path, LABELS)}
     train, test = lists.get("train_lables", []), lists.get("test_lables", [])
-    batches = {
-        f"data_batch_{n + 1}": train[n * BATCH_RECORDS : (n + 1) * BATCH_RECORDS]
-        for n in range(len(train) // BATCH_RECORDS)
-    }
+    starts = range(0, len(train) - BATCH_RECORDS + 1, BATCH_RECORDS)
+    batches = {f"data_batch_{n}": train[start : start + BATCH_RECORDS] for n, start in enumerate(starts, 1)}
     return {**batches, "test_batch": test}

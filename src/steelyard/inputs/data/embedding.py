@@ -47,11 +47,8 @@ def build_embedding(work: Work[TextOptions], words: tuple[str, ...], ranks: Ids)
             "put imdb_word_index.json of Keras next to it, or use the reviews as text (aclimdb)."
         )
     rows, found = _read_vectors(source.companion, id_of_word, work)
-    return rows, {
-        "embedding": "glove",
-        "embedding_words_found": found,
-        "embedding_words_missing": len(id_of_word) - found,
-    }
+    missing = len(id_of_word) - found
+    return rows, {"embedding": "glove", "embedding_words_found": found, "embedding_words_missing": missing}
 
 
 def _read_vectors(path: Path, id_of_word: dict[str, int], work: Work[TextOptions]) -> tuple[Rows, int]:
