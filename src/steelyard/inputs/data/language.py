@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -26,15 +27,6 @@ DTYPES = {
     "input_ids": np.int32, "input_mask": np.int32, "segment_ids": np.int32, "masked_lm_positions": np.int32,
     "masked_lm_ids": np.int32, "masked_lm_weights": np.float32, "next_sentence_label": np.int32,
 }  # fmt: skip
-
-
-class _Task(NamedTuple):
-    """Samples to make from a range of articles of the corpus in `folder`."""
-
-    folder: Path
-    settings: SampleSettings
-    copy: int
-    articles: range
 
 
 def write_language(work: Work[LanguageOptions]) -> None:
@@ -133,22 +125,22 @@ def _sample_blocks(folder: Path, settings: SampleSettings, copies: int) -> Itera
     """Yield stacked samples of some articles at a time, in order, on all processors if there are enough articles."""
     count = len(Corpus.open(folder))
     tasks = (
-        _Task(folder, settings, copy, range(first, min(first + ARTICLES_PER_TASK, count)))
+        (copy, range(first, min(first + ARTICLES_PER_TASK, count)))
         for copy in range(copies)
         for first in range(0, count, ARTICLES_PER_TASK)
     )
+    make = partial(_make_samples, folder, settings)
     if count * copies < MIN_ARTICLES_FOR_PROCESSES:
-        yield from map(_make_samples, tasks)
+        yield from map(make, tasks)
         return
     with ProcessPoolExecutor(usable_cores(), get_context("spawn")) as pool:
-        yield from bounded_map(pool, _make_samples, tasks)
+        yield from bounded_map(pool, make, tasks)
 
 
-def _make_samples(task: _Task) -> Arrays:
-    corpus = Corpus.open(task.folder)
-    samples = [
-        sample for article in task.articles for sample in article_samples(corpus, task.settings, task.copy, article)
-    ]
+def _make_samples(folder: Path, settings: SampleSettings, task: tuple[int, range]) -> Arrays:
+    """Return the stacked samples of one pass over a range of the articles in a corpus."""
+    corpus, (copy, articles) = Corpus.open(folder), task
+    samples = [sample for article in articles for sample in article_samples(corpus, settings, copy, article)]
     return {name: np.stack([sample[name] for sample in samples]) for name in DTYPES}
 
 
