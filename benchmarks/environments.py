@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.rows import Row
-from steelyard.environments import EnvironmentSpec, ensure, plan_environments, read_locks
+from steelyard.environments import EnvironmentName, EnvironmentSpec, ensure, plan_environments, read_locks
 from steelyard.environments.folders import python_in, remove_folder
 from steelyard.environments.install import install
 from steelyard.environments.progress import quiet
@@ -41,7 +41,7 @@ def smallest() -> EnvironmentSpec:
     """Return the tested environment that needs the least disk space."""
     locks = [lock for lock in read_locks() if not lock.untested]
     name = min(locks, key=lambda lock: lock.installed_bytes).framework
-    spec = plan_environments([name])[name]
+    spec = plan_environments([EnvironmentName(name)])[name]
     assert isinstance(spec, EnvironmentSpec)
     return spec
 
@@ -55,7 +55,7 @@ def rows(spec: EnvironmentSpec, folder: Path) -> list[Row]:
         reused.append(seconds(lambda: ensure(spec)))
         recreated.append(seconds(lambda: install(spec, folder / "again", quiet)))
         pip.append(seconds(lambda: with_pip(python, spec, folder / "pip")))
-    detail = f"{spec.framework}, medians of {PAIRS}: venv + pip {statistics.median(pip):.2f} s"
+    detail = f"{spec.lock.framework}, medians of {PAIRS}: venv + pip {statistics.median(pip):.2f} s"
     return [
         row("set-up of a cached environment (verified) / venv + pip", reused, pip, detail),
         row("creation of an environment from cached packages / venv + pip", recreated, pip, detail),

@@ -34,7 +34,8 @@ OVERHEAD_LIMITS = ((5.0, 1.02), (math.inf, 1.005))
 def measure(names: list[str] | None = None) -> list[Row]:
     """Return the rows of every framework whose environment can be created."""
     names = names or list(frameworks.contenders())
-    created = environments.ensure_all(environments.plan_environments(names, "cpu"))
+    wanted = map(environments.EnvironmentName.parse, names)
+    created = environments.ensure_all(environments.plan_environments(wanted, "cpu"))
     rows = []
     for name, environment in created.items():
         if isinstance(environment, environments.Failure):

@@ -17,7 +17,7 @@ from benchmarks.implementations import HERE, BenchmarkError, plan_for, row, run_
 from benchmarks.rows import Row
 from steelyard import environments
 from steelyard.catalog import frameworks, workloads
-from steelyard.environments.uv import Uv, open_log
+from steelyard.environments.uv import Uv, find_uv, open_log
 from steelyard.files import paths
 
 if TYPE_CHECKING:
@@ -59,7 +59,8 @@ def measure(names: list[str] | None = None) -> list[Row]:
 
 def compare(names: list[str], groups: list[str]) -> list[Comparison]:
     """Measure each workload in each framework; failures are printed and left out."""
-    created = environments.ensure_all(environments.plan_environments(names, "cpu"))
+    wanted = map(environments.EnvironmentName.parse, names)
+    created = environments.ensure_all(environments.plan_environments(wanted, "cpu"))
     found = []
     for name, environment in created.items():
         if isinstance(environment, environments.Failure):
@@ -86,7 +87,7 @@ def install(name: str, python: Path) -> Path:
         uv = Uv(open_log(f"references-{name}"))
         partial = folder.with_name(f".{folder.name}.partial")
         command = [
-            uv.program,
+            find_uv(),
             "pip",
             "install",
             "--quiet",

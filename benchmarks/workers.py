@@ -27,7 +27,8 @@ STEPS = 5
 def measure(names: list[str] | None = None) -> list[Row]:
     """Return the rows of every framework whose environment can be created."""
     names = names or list(frameworks.contenders())
-    created = environments.ensure_all(environments.plan_environments(names, "cpu"))
+    wanted = map(environments.EnvironmentName.parse, names)
+    created = environments.ensure_all(environments.plan_environments(wanted, "cpu"))
     rows = []
     for name, environment in created.items():
         if isinstance(environment, environments.Failure):

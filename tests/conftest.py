@@ -110,7 +110,7 @@ def environment() -> Callable[[str], Path]:
 
     Tests that use it are marked `conformance`.
     """
-    from steelyard.environments import Environment, ensure_all, plan_environments
+    from steelyard.environments import Environment, EnvironmentName, ensure_all, plan_environments
 
     known: dict[str, Path] = {}
 
@@ -118,7 +118,7 @@ def environment() -> Callable[[str], Path]:
         if name not in known:
             with pytest.MonkeyPatch.context() as patch:
                 patch.setenv("STEELYARD_CACHE", str(USERS_CACHE))
-                created = ensure_all(plan_environments([name]), lambda event: None)[name]
+                created = ensure_all(plan_environments([EnvironmentName.parse(name)]), lambda event: None)[name]
             assert isinstance(created, Environment), created.sentence
             known[name] = created.python
         return known[name]

@@ -90,7 +90,8 @@ class LearningRuns:
         folder = self._folder / name
         wanted = planned(name, folder / "workloads")
         (shared,) = case_inputs.prepare(wanted, lambda progress: None).values()
-        created = environments.ensure_all(environments.plan_environments(wanted.environments, "cpu"))
+        names = map(environments.EnvironmentName.parse, wanted.environments)
+        created = environments.ensure_all(environments.plan_environments(names, "cpu"))
 
         def train(variant: Variant) -> Trial:
             case = variant.case

@@ -263,7 +263,7 @@ def test_without_a_folder_the_error_names_the_official_source():
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"frames": 0}, "characters, frames, mels and hop must be at least 1."),
+        ({"frames": 0}, "frames must be at least 1."),
         ({"window": 81}, "window must be an even number of samples."),
         ({"rate": 8_000}, "rate must be at least 16000"),
         ({"train_limit": -1}, "train_limit must not be negative."),

@@ -17,9 +17,10 @@ import pytest
 from steelyard.errors import UserError
 from steelyard.inputs.data import DataRequest, cifar, fetch, preparation, prepare
 from steelyard.inputs.data.catalogue import find
-from steelyard.inputs.data.images import decode_image, lookup_table
+from steelyard.inputs.data.images import lookup_table
 from steelyard.inputs.data.options import ImageOptions
 from steelyard.inputs.data.pickles import load_pickle
+from steelyard.inputs.data.transforms import decode_image
 from steelyard_worker.tensors import read
 
 

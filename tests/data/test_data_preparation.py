@@ -10,7 +10,7 @@ import official_layouts as layouts
 import pytest
 
 from steelyard.errors import UserError
-from steelyard.inputs.data import DataRequest, Progress, list_data, preparation, prepare, speech
+from steelyard.inputs.data import DataRequest, Progress, images, list_data, preparation, prepare, speech, text
 from steelyard_worker import tensors
 
 
@@ -42,8 +42,8 @@ def test_every_step_is_reported_in_a_sentence(tmp_path: Path):
 
 def test_every_known_data_set_has_a_title_terms_and_a_reader():
     readers = {
-        "image": set(preparation.IMAGE_READERS),
-        "text": set(preparation.TEXT_READERS),
+        "image": set(images.READERS),
+        "text": set(text.READERS),
         "speech": set(speech.READERS),
         "clips": {"clips"},
         "pairs": {"pairs"},

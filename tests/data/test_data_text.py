@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from steelyard.errors import UserError
 from steelyard.inputs.data import DataRequest, prepare
 from steelyard.inputs.data.options import TextOptions
-from steelyard.inputs.data.text import encode, fit, split_words
+from steelyard.inputs.data.reviews import split_words
+from steelyard.inputs.data.text import encode, fit
 from steelyard_worker.tensors import read
 
 SMALL = {"vocabulary": 10, "length": 6}

@@ -213,7 +213,7 @@ def test_a_split_with_only_long_sentences_is_reported(folder: Path) -> None:
     ("options", "sentence"),
     [
         ({"vocabulary": 4}, "vocabulary must be at least 5"),
-        ({"target": 2}, "source and target must be at least 3"),
+        ({"target": 2}, "target must be at least 3: begin, one piece, end"),
         ({"length": 50}, "has no option 'length'"),
         ({"train_limit": -1}, "train_limit must not be negative"),
     ],

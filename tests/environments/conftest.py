@@ -53,4 +53,4 @@ def fake_uv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeUv:
 def tiny() -> EnvironmentSpec:
     """The specification of the tiny framework's environment."""
     lock = parse_lock("tiny-1.2.3-cpu", TINY_LOCK)
-    return EnvironmentSpec("tiny", "tiny", "1.2.3", "cpu", lock, OWN_PYTHON)
+    return EnvironmentSpec("tiny", lock, OWN_PYTHON)

@@ -4,18 +4,22 @@ from dataclasses import replace
 
 import pytest
 
-from steelyard.environments import EnvironmentSpec, Failure, plan_environments, versions_of
+from steelyard.environments import EnvironmentName, EnvironmentSpec, Failure, plan_environments, versions_of
 from steelyard.errors import UserError
 
 
+def planned(*names: str, accelerator: str = "cpu") -> dict[str, EnvironmentSpec | Failure]:
+    return plan_environments(map(EnvironmentName.parse, names), accelerator)
+
+
 def test_a_framework_alone_means_its_newest_version() -> None:
-    spec = plan_environments(["tensorflow"])["tensorflow"]
+    spec = planned("tensorflow")["tensorflow"]
     assert isinstance(spec, EnvironmentSpec)
-    assert spec.version == versions_of("tensorflow")[0] == "2.21.0"
+    assert spec.lock.version == versions_of("tensorflow")[0] == "2.21.0"
 
 
 def test_two_versions_side_by_side_are_two_folders() -> None:
-    plan = plan_environments(["tensorflow@2.21.0", "tensorflow@2.20.0"])
+    plan = planned("tensorflow@2.21.0", "tensorflow@2.20.0")
     folders = {spec.folder_name for spec in plan.values() if isinstance(spec, EnvironmentSpec)}
     assert len(folders) == 2
     assert list(plan) == ["tensorflow@2.21.0", "tensorflow@2.20.0"]
@@ -23,21 +27,26 @@ def test_two_versions_side_by_side_are_two_folders() -> None:
 
 def test_an_unknown_framework_suggests_the_closest() -> None:
     with pytest.raises(UserError, match=r"no framework 'pytroch'. Did you mean 'pytorch'\?"):
-        plan_environments(["pytroch"])
+        planned("pytroch")
 
 
 def test_an_unknown_version_suggests_the_closest_and_an_alternative() -> None:
     with pytest.raises(UserError, match=r"no lock file for tensorflow 2\.21\.1\. Did you mean '2\.21\.0'\?.*--env"):
-        plan_environments(["tensorflow@2.21.1"])
+        planned("tensorflow@2.21.1")
+
+
+def test_a_name_without_a_version_after_the_sign_is_refused() -> None:
+    with pytest.raises(UserError, match=r"'jax@' has no version after the '@'"):
+        planned("jax@")
 
 
 def test_an_unknown_accelerator_suggests_the_closest() -> None:
     with pytest.raises(UserError, match=r"no accelerator 'cudda'. Did you mean 'cuda'\?"):
-        plan_environments(["jax"], "cudda")
+        planned("jax", accelerator="cudda")
 
 
 def test_a_framework_without_a_lock_for_the_accelerator_fails_alone() -> None:
-    plan = plan_environments(["mxnet", "jax"], "cuda")
+    plan = planned("mxnet", "jax", accelerator="cuda")
     failure = plan["mxnet"]
     assert isinstance(failure, Failure)
     assert failure.sentence.startswith("mxnet has no lock file for cuda (only 1.9.1 for cpu)")

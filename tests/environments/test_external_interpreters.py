@@ -6,10 +6,12 @@ from pathlib import Path
 import fake_uv
 import pytest
 
-from steelyard.environments import external, external_environment
+from steelyard.environments import EnvironmentName, external, external_environment
 from steelyard.environments.folders import python_in, site_folders
 from steelyard.environments.lock import parse_lock
 from steelyard.errors import UserError
+
+TINY = EnvironmentName("tiny")
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +38,7 @@ def program(path: Path, text: str) -> Path:
 
 
 def test_an_interpreter_with_the_framework_is_used_unchanged(mine: Path) -> None:
-    environment = external_environment("tiny", mine)
+    environment = external_environment(TINY, mine)
     assert environment.external
     assert (environment.version, environment.python) == ("7.7", mine)
     assert environment.packages["tiny-framework"] == "7.7"
@@ -44,19 +46,19 @@ def test_an_interpreter_with_the_framework_is_used_unchanged(mine: Path) -> None
 
 
 def test_a_second_interpreter_of_a_framework_has_its_own_name(mine: Path) -> None:
-    environment = external_environment("tiny@mine", str(mine))
+    environment = external_environment(EnvironmentName("tiny", "mine"), mine)
     assert (environment.name, environment.framework) == ("tiny@mine", "tiny")
 
 
 def test_an_unchanged_interpreter_is_not_imported_again_and_a_changed_one_is(mine: Path) -> None:
-    external_environment("tiny", mine)
+    external_environment(TINY, mine)
     package = site_folders(mine.parents[1])[0] / "tinyframework" / "__init__.py"
     stat = package.stat()
-    assert external_environment("tiny", mine).version == "7.7"
+    assert external_environment(TINY, mine).version == "7.7"
     package.write_text("raise ImportError('gone')")
     assert stat.st_size != package.stat().st_size
     with pytest.raises(UserError, match="`import tinyframework` fails: ImportError: gone"):
-        external_environment("tiny", mine)
+        external_environment(TINY, mine)
 
 
 @pytest.mark.parametrize(
@@ -72,20 +74,20 @@ def test_an_unchanged_interpreter_is_not_imported_again_and_a_changed_one_is(min
 )
 def test_a_program_that_is_no_python_is_refused(tmp_path: Path, text: str, sentence: str) -> None:
     with pytest.raises(UserError, match=sentence):
-        external_environment("tiny", program(tmp_path / "python", text))
+        external_environment(TINY, program(tmp_path / "python", text))
 
 
 def test_an_old_python_is_refused_with_both_versions(tmp_path: Path) -> None:
     answer = {"python_version": "3.8.10", "folders": []}
     old = program(tmp_path / "python", f"echo 'STEELYARD-PROBE {json.dumps(answer)}'")
     with pytest.raises(UserError, match=r"is Python 3\.8\.10\. Name an interpreter of Python 3\.10 or newer"):
-        external_environment("tiny", old)
+        external_environment(TINY, old)
 
 
 def test_a_python_without_the_framework_is_refused_with_the_missing_module(tmp_path: Path) -> None:
     fake_uv.venv.create(tmp_path / "bare", symlinks=True)
     with pytest.raises(UserError, match="does not contain tiny: it has no module 'tinyframework'"):
-        external_environment("tiny", python_in(tmp_path / "bare"))
+        external_environment(TINY, python_in(tmp_path / "bare"))
 
 
 def test_a_framework_that_kills_its_interpreter_is_refused(mine: Path) -> None:
@@ -93,16 +95,16 @@ def test_a_framework_that_kills_its_interpreter_is_refused(mine: Path) -> None:
         site_folders(mine.parents[1])[0], "7.7", "import os, signal; os.kill(os.getpid(), signal.SIGILL)"
     )
     with pytest.raises(UserError, match=r"`import tinyframework` crashes the interpreter: .* signal 4"):
-        external_environment("tiny", mine)
+        external_environment(TINY, mine)
 
 
 def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="there is no such file"):
-        external_environment("tiny", tmp_path / "absent")
+        external_environment(TINY, tmp_path / "absent")
     with pytest.raises(UserError, match=r"is a folder\. Name the interpreter in it"):
-        external_environment("tiny", tmp_path)
+        external_environment(TINY, tmp_path)
 
 
 def test_an_unknown_framework_suggests_the_closest(mine: Path) -> None:
     with pytest.raises(UserError, match=r"Did you mean 'tiny'\?"):
-        external_environment("tinny", mine)
+        external_environment(EnvironmentName("tinny"), mine)

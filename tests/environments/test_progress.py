@@ -1,6 +1,8 @@
 """Progress is shown once per change, and downloads are counted."""
 
-from steelyard.environments.progress import Downloads, Progress, described, watch_progress
+import pytest
+
+from steelyard.environments.progress import Downloads, Progress, described, shown_on
 
 
 class Screen:
@@ -13,16 +15,17 @@ class Screen:
         self.shown.append((label, done, total, note))
 
 
-def test_a_screen_shows_each_change_once_and_no_failures() -> None:
+@pytest.mark.parametrize("failures", [True, False])
+def test_a_screen_shows_each_change_and_failures_only_if_requested(failures: bool) -> None:
     screen = Screen()
-    with watch_progress(screen) as report:
-        report(Progress("tiny", "creating", sentence="a file changed"))
-        report(Progress("tiny", "creating", sentence="a file changed"))
-        report(Progress("tiny", "downloading", 1, 2))
-        report(Progress("tiny", "failed", sentence="no"))
+    report = shown_on(screen, failures)  # type: ignore[arg-type]
+    report(Progress("tiny", "creating", sentence="a file changed"))
+    report(Progress("tiny", "downloading", 1, 2))
+    report(Progress("tiny", "failed", sentence="no"))
     assert screen.shown == [
         ("tiny", 0, 0, "creating: a file changed"),
         ("tiny", 1, 2, "downloading 0 of 0 MB"),
+        *([("tiny", 0, 0, "failed: no")] if failures else []),
     ]
 
 

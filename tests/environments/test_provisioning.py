@@ -220,7 +220,7 @@ def test_a_python_that_this_machine_does_not_have_is_named(tiny: EnvironmentSpec
 
 
 def test_one_failure_does_not_stop_the_others(fake_uv: FakeUv, tiny: EnvironmentSpec, events: Events) -> None:
-    foreign = replace(tiny, name="foreign", version="8.8.8")
+    foreign = replace(tiny, name="foreign", lock=replace(tiny.lock, version="8.8.8"))
     planned = {"tiny": tiny, "foreign": foreign, "none": Failure("none", "there is no lock")}
     found = ensure_all(planned, events.report)
     assert isinstance(found["tiny"], Environment)

@@ -12,7 +12,14 @@ from pathlib import Path
 import pytest
 from environment_doubles import Events
 
-from steelyard.environments import Environment, EnvironmentSpec, ensure, external_environment, fetch_package
+from steelyard.environments import (
+    Environment,
+    EnvironmentName,
+    EnvironmentSpec,
+    ensure,
+    external_environment,
+    fetch_package,
+)
 from steelyard.environments.folders import python_in, site_folders
 from steelyard.environments.lock import parse_lock, read_locks
 from steelyard.environments.spec import plan_environments
@@ -39,7 +46,7 @@ def six(tiny: EnvironmentSpec) -> EnvironmentSpec:
 
 def with_lock(spec: EnvironmentSpec, text: str) -> EnvironmentSpec:
     lock = parse_lock("six-1.17.0-cpu", text)
-    return replace(spec, name="six", framework="six", version=lock.version, lock=lock)
+    return replace(spec, name="six", lock=lock)
 
 
 @pytest.fixture
@@ -65,10 +72,10 @@ def smallest() -> str:
 
 def test_a_real_environment_is_created_reused_damaged_and_rebuilt(events: Events) -> None:
     name = smallest()
-    spec = plan_environments([name])[name]
+    spec = plan_environments([EnvironmentName(name)])[name]
     assert isinstance(spec, EnvironmentSpec)
     environment = ensure(spec, events.report)
-    assert environment.version.partition("+")[0] == spec.version
+    assert environment.version.partition("+")[0] == spec.lock.version
     assert environment.folder
     again = Events([])
     ensure(spec, again.report)
@@ -79,7 +86,7 @@ def test_a_real_environment_is_created_reused_damaged_and_rebuilt(events: Events
     ensure(spec, events.report)
     assert f"{library.name} is missing" in events.sentences
     assert library.exists()
-    external = external_environment(name, environment.python)
+    external = external_environment(EnvironmentName(name), environment.python)
     assert (external.version, external.packages) == (environment.version, environment.packages)
 
 
@@ -194,7 +201,7 @@ def test_two_processes_create_it_once(six: EnvironmentSpec, tmp_path: Path) -> N
         "import sys; from dataclasses import replace; from steelyard.environments import *\n"
         "from steelyard.environments.lock import parse_lock\n"
         f"lock = parse_lock('six-1.17.0-cpu', {SIX!r})\n"
-        f"spec = EnvironmentSpec('six', 'six', '1.17.0', 'cpu', lock, {six.python_version!r})\n"
+        f"spec = EnvironmentSpec('six', lock, {six.python_version!r})\n"
         "stages = []\n"
         "ensure(spec, lambda event: stages.append(event.stage)); print('creating' in stages)\n"
     )

@@ -15,7 +15,7 @@ from steelyard.certificates.conclusion import conclude, next_tasks
 from steelyard.certificates.method import Scope
 from steelyard.certificates.plan import SHARED, Candidate, Installation, plan_certification
 from steelyard.certificates.references import has_reference
-from steelyard.environments import Environment, setup
+from steelyard.environments import Environment, EnvironmentName, setup
 from steelyard.errors import UserError
 from steelyard.files import atomic
 from steelyard.host import usable_cores
@@ -134,7 +134,7 @@ def _references(session: Session, group: Group) -> list[Installation]:
 def _has_environment(session: Session, name: str) -> bool:
     """Create the environment of a reference that is not in this run; it always computes on the CPU."""
     if name not in session.environments:
-        made = setup.make([name], "cpu", {}, session.screen)[name]
+        made = setup.make([EnvironmentName(name)], "cpu", {}, session.screen)[name]
         if isinstance(made, Environment):
             session.environments[name] = made
     return name in session.environments

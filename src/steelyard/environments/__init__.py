@@ -5,27 +5,19 @@ from steelyard.environments.interpreter import clean_environ
 from steelyard.environments.listing import CachedEnvironment, list_environments, remove
 from steelyard.environments.lock import Lock, read_locks
 from steelyard.environments.package import fetch_package
-from steelyard.environments.progress import Progress, Report, watch_progress
+from steelyard.environments.progress import Progress, Report, shown_on
 from steelyard.environments.provisioning import ensure, ensure_all
-from steelyard.environments.spec import Environment, EnvironmentSpec, Failure, plan_environments, versions_of
+from steelyard.environments.spec import (
+    Environment,
+    EnvironmentName,
+    EnvironmentSpec,
+    Failure,
+    plan_environments,
+    versions_of,
+)
 
 __all__ = [
-    "CachedEnvironment",
-    "Environment",
-    "EnvironmentSpec",
-    "Failure",
-    "Lock",
-    "Progress",
-    "Report",
-    "clean_environ",
-    "ensure",
-    "ensure_all",
-    "external_environment",
-    "fetch_package",
-    "list_environments",
-    "plan_environments",
-    "read_locks",
-    "remove",
-    "versions_of",
-    "watch_progress",
-]
+    "CachedEnvironment", "Environment", "EnvironmentName", "EnvironmentSpec", "Failure", "Lock", "Progress", "Report",
+    "clean_environ", "ensure", "ensure_all", "external_environment", "fetch_package", "list_environments",
+    "plan_environments", "read_locks", "remove", "shown_on", "versions_of",
+]  # fmt: skip

@@ -31,11 +31,7 @@ class Log:
 
 
 def execute(
-    command: Command,
-    environ: dict[str, str],
-    log: Log,
-    listen: Listener = lambda _: None,
-    limit_s: float = DAY_S,
+    command: Command, environ: dict[str, str], log: Log, listen: Listener = lambda _: None, limit_s: float = DAY_S
 ) -> None:
     """Run a command to its end; each line it prints goes to the log and to `listen`.
 

@@ -8,50 +8,34 @@ from pathlib import Path
 
 from steelyard.catalog import frameworks
 from steelyard.environments.folders import environments_folder
-from steelyard.environments.interpreter import (
-    OLDEST_PYTHON,
-    InterpreterInfo,
-    StartError,
-    inspect_interpreter,
-    starts,
-)
-from steelyard.environments.lock import framework_names, python_pair, read_locks
-from steelyard.environments.spec import Environment
+from steelyard.environments.interpreter import OLDEST_PYTHON, InterpreterInfo, StartError, inspect_interpreter, starts
+from steelyard.environments.lock import python_pair, read_locks
+from steelyard.environments.spec import Environment, EnvironmentName
 from steelyard.environments.stamp import stamp_of
 from steelyard.errors import UserError, nearest
 
 
-def external_environment(name: str, python: Path | str) -> Environment:
+def external_environment(name: EnvironmentName, python: Path) -> Environment:
     """Return the environment in an interpreter of the user's own, Python 3.10 or newer.
 
-    `name` is a framework, or `framework@anything` to distinguish two interpreters. Packages installed with
+    The version in the name can be anything; it distinguishes two interpreters. Packages installed with
     `pip install --user` do not count, because workers do not see them either.
     Raises `UserError` when the file is missing, is not a Python, is too old, or when the framework is not
     installed or cannot be imported.
     """
-    framework = name.partition("@")[0]
-    import_name = _import_name(framework)
-    path = _checked_path(framework, Path(python).expanduser())
-    info = _read_record(path, import_name) or _inspected(framework, path, import_name)
-    return Environment(
-        name=name,
-        framework=framework,
-        version=info.version,
-        accelerator="",
-        python=path,
-        python_version=info.python_version,
-        packages=info.packages,
-        external=True,
-    )
+    import_name = _import_name(name.framework)
+    path = _checked_path(name.framework, python.expanduser())
+    info = _read_record(path, import_name) or _inspected(name.framework, path, import_name)
+    return Environment(str(name), name.framework, info.version, path, info.python_version, info.packages)
 
 
 def _import_name(framework: str) -> str:
-    known = framework_names(locks := read_locks())
-    if framework not in known and framework in frameworks.all_frameworks():
+    names = {lock.framework: lock.import_name for lock in read_locks()}
+    if framework in names:
+        return names[framework]
+    if framework in frameworks.all_frameworks():
         return frameworks.framework(framework).module
-    if framework not in known:
-        raise UserError(f"There is no framework '{framework}'.{nearest(framework, known)}")
-    return next(lock.import_name for lock in locks if lock.framework == framework)
+    raise UserError(f"There is no framework '{framework}'.{nearest(framework, list(names))}")
 
 
 def _checked_path(framework: str, path: Path) -> Path:
@@ -66,7 +50,10 @@ def _checked_path(framework: str, path: Path) -> Path:
 
 def _inspected(framework: str, path: Path, import_name: str) -> InterpreterInfo:
     given = f"--env {framework}={path}"
-    version = _python_version(given, path)
+    try:
+        version = inspect_interpreter(path).python_version
+    except StartError as error:
+        raise UserError(f"{given} is not a working Python interpreter: {error}.") from error
     if python_pair(version) < OLDEST_PYTHON:
         oldest = ".".join(map(str, OLDEST_PYTHON))
         raise UserError(f"{given} is Python {version}. Name an interpreter of Python {oldest} or newer.")
@@ -83,13 +70,6 @@ def _inspected(framework: str, path: Path, import_name: str) -> InterpreterInfo:
         raise UserError(f"{given}: `import {import_name}` fails: {info.import_error}.")
     _write_record(path, import_name, info)
     return info
-
-
-def _python_version(given: str, path: Path) -> str:
-    try:
-        return inspect_interpreter(path).python_version
-    except StartError as error:
-        raise UserError(f"{given} is not a working Python interpreter: {error}.") from error
 
 
 def _record(path: Path, import_name: str) -> Path:

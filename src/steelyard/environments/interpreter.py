@@ -48,16 +48,9 @@ def clean_environ(python: Path | None = None, base: Mapping[str, str] | None = N
 def starts(python: Path) -> bool:
     """Return whether the interpreter runs at all (about 15 ms)."""
     try:
-        done = subprocess.run(
-            [python, "-I", "-S", "-c", "pass"],
-            capture_output=True,
-            timeout=START_LIMIT_S,
-            env=clean_environ(python),
-            check=False,
-        )
-    except (OSError, subprocess.SubprocessError):
+        return _run(python, ["-S", "-c", "pass"], START_LIMIT_S).returncode == 0
+    except StartError:
         return False
-    return done.returncode == 0
 
 
 def inspect_interpreter(python: Path, import_name: str = "") -> InterpreterInfo:
@@ -66,25 +59,7 @@ def inspect_interpreter(python: Path, import_name: str = "") -> InterpreterInfo:
     Raises `StartError` when the interpreter does not start, crashes, or takes too long.
     """
     source = (Path(__file__).parent / "probe.py").read_text("utf-8")
-    try:
-        done = subprocess.run(
-            [python, "-I", "-c", source, import_name],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=IMPORT_LIMIT_S if import_name else START_LIMIT_S,
-            env=clean_environ(python),
-            stdin=subprocess.DEVNULL,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise StartError(f"it gave no result within {error.timeout:.0f} s") from error
-    except OSError as error:
-        raise StartError(error.strerror or str(error)) from error
-    return _read_result(done)
-
-
-def _read_result(done: "subprocess.CompletedProcess[str]") -> InterpreterInfo:
+    done = _run(python, ["-c", source, import_name], IMPORT_LIMIT_S if import_name else START_LIMIT_S)
     for line in reversed(done.stdout.splitlines()):
         if line.startswith(RESULT_MARK):
             return InterpreterInfo(**json.loads(line.removeprefix(RESULT_MARK)))
@@ -92,3 +67,15 @@ def _read_result(done: "subprocess.CompletedProcess[str]") -> InterpreterInfo:
         raise StartError(f"it was ended by signal {-done.returncode}")
     last = (done.stderr.strip().splitlines() or ["nothing"])[-1]
     raise StartError(f"it ended with code {done.returncode} and printed: {last[:300]}")
+
+
+def _run(python: Path, arguments: list[str], limit_s: float) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(
+            [python, "-I", *arguments], env=clean_environ(python), stdin=subprocess.DEVNULL, capture_output=True,
+            text=True, errors="replace", timeout=limit_s, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired as error:
+        raise StartError(f"it gave no result within {error.timeout:.0f} s") from error
+    except OSError as error:
+        raise StartError(error.strerror or str(error)) from error

@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from steelyard.environments.folders import environments_folder, locked, remove_folder, size_bytes
 from steelyard.environments.verification import is_unchanged, read_marker
@@ -23,7 +23,7 @@ class CachedEnvironment:
     version: str
     accelerator: str
     size_bytes: int
-    state: Literal["ready", "changed", "unfinished"]
+    state: str
     verified_at: str
 
     @property
@@ -74,8 +74,7 @@ def _is_environment(folder: Path) -> bool:
 def _described(folder: Path) -> CachedEnvironment:
     framework, version, accelerator, _ = folder.name.rsplit("-", 3)
     marker = read_marker(folder)
-    state: Literal["ready", "changed", "unfinished"] = "unfinished"
-    if marker:
-        state = "ready" if is_unchanged(folder, marker) else "changed"
-    verified_at = marker.verified_at if marker else ""
-    return CachedEnvironment(folder, framework, version, accelerator, size_bytes(folder), state, verified_at)
+    if not marker:
+        return CachedEnvironment(folder, framework, version, accelerator, size_bytes(folder), "unfinished", "")
+    state = "ready" if is_unchanged(folder, marker) else "changed"
+    return CachedEnvironment(folder, framework, version, accelerator, size_bytes(folder), state, marker.verified_at)

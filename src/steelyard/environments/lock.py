@@ -13,34 +13,20 @@ LOCKS = Path(__file__).parent / "locks"
 
 @dataclass(frozen=True)
 class Lock:
-    """One lock file. `pins` are requirement lines; `facts` are the header's keys and values."""
+    """One lock file. `pins` are requirement lines; `facts` are the header's keys and values.
+
+    `import_name` is the module that must import in a working environment. The version of `distribution` is the framework's.
+    """
 
     stem: str
     text: str
     facts: dict[str, str]
     pins: tuple[str, ...]
-
-    @property
-    def framework(self) -> str:
-        return self.facts["framework"]
-
-    @property
-    def version(self) -> str:
-        return self.facts["version"]
-
-    @property
-    def accelerator(self) -> str:
-        return self.facts["accelerator"]
-
-    @property
-    def import_name(self) -> str:
-        """The framework's module, which must import in a working environment."""
-        return self.facts["import"]
-
-    @property
-    def distribution(self) -> str:
-        """The distribution whose version is the framework's version."""
-        return self.facts["distribution"]
+    framework: str
+    version: str
+    accelerator: str
+    import_name: str
+    distribution: str
 
     @property
     def pythons(self) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -85,7 +71,10 @@ def parse_lock(stem: str, text: str) -> Lock:
     for key in ("framework", "version", "accelerator", "import", "distribution", "python"):
         if key not in facts:
             raise ValueError(f"the header of lock file {stem}.txt lacks '{key}'")
-    return Lock(stem, text, facts, tuple(pins))
+    return Lock(
+        stem, text, facts, tuple(pins), framework=facts["framework"], version=facts["version"],
+        accelerator=facts["accelerator"], import_name=facts["import"], distribution=facts["distribution"],
+    )  # fmt: skip
 
 
 def read_locks(folder: Path = LOCKS) -> list[Lock]:
@@ -93,11 +82,6 @@ def read_locks(folder: Path = LOCKS) -> list[Lock]:
     locks = [parse_lock(path.stem, path.read_text("utf-8")) for path in sorted(folder.glob("*.txt"))]
     newest_first = sorted(locks, key=lambda lock: version_order(lock.version), reverse=True)
     return sorted(newest_first, key=lambda lock: (lock.framework, lock.accelerator != "cpu"))
-
-
-def framework_names(locks: list[Lock]) -> list[str]:
-    """Return the frameworks that have a lock file."""
-    return sorted({lock.framework for lock in locks})
 
 
 def large_build(lock: Lock) -> Lock:

@@ -1,14 +1,10 @@
 """How far the creation of environments has come: events for the screen, read from what uv prints."""
 
 import re
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from steelyard.console import Screen
+from steelyard.console import Screen
 
 
 @dataclass(frozen=True)
@@ -32,20 +28,14 @@ def quiet(_: Progress) -> None:
     """Ignore the event."""
 
 
-@contextmanager
-def watch_progress(screen: "Screen") -> Iterator[Report]:
-    """Yield a `report` that shows each change except failures; several threads may call it."""
-    lock = threading.Lock()
-    last: dict[str, Progress] = {}
+def shown_on(screen: Screen, failures: bool = True) -> Report:
+    """Return a `report` that shows events on a screen, failures only if requested; several threads may call it."""
 
     def report(event: Progress) -> None:
-        with lock:
-            if last.get(event.name) == event or event.stage == "failed":
-                return
-            last[event.name] = event
+        if failures or event.stage != "failed":
             screen.progress(event.name, event.done_bytes, event.total_bytes, described(event))
 
-    yield report
+    return report
 
 
 def described(event: Progress) -> str:

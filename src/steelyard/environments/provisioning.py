@@ -10,20 +10,13 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from steelyard.environments.folders import environments_folder, locked
+from steelyard.environments.folders import environments_folder, locked, python_in
 from steelyard.environments.install import install
 from steelyard.environments.install_errors import find_cause
 from steelyard.environments.progress import Progress, Report, quiet
 from steelyard.environments.spec import Environment, EnvironmentSpec, Failure
 from steelyard.environments.stamp import find_damage
-from steelyard.environments.verification import (
-    BrokenError,
-    Marker,
-    environment_of,
-    is_unchanged,
-    read_marker,
-    verify,
-)
+from steelyard.environments.verification import BrokenError, Marker, is_unchanged, read_marker, verify
 from steelyard.errors import UserError
 
 
@@ -42,7 +35,15 @@ def ensure(spec: EnvironmentSpec, report: Report = quiet) -> Environment:
         reason = find_cause(f"os error {error.errno}") or str(error)
         raise UserError(f"The environment {spec.name} could not be created in {folder}: {reason}.") from error
     report(_event(spec, "ready"))
-    return environment_of(spec, folder, marker)
+    return Environment(
+        spec.name,
+        spec.lock.framework,
+        marker.version,
+        python_in(folder),
+        marker.python_version,
+        marker.packages,
+        folder,
+    )
 
 
 def ensure_all(

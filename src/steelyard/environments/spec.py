@@ -1,13 +1,33 @@
-"""The names that a user types -> specifications: which lock file, which Python, which folder."""
+"""The names of environments -> specifications: which lock file, which Python, which folder."""
 
 import hashlib
 import sys
 import sysconfig
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple, Self
 
-from steelyard.environments.lock import Lock, framework_names, read_locks
+from steelyard.environments.lock import Lock, read_locks
 from steelyard.errors import UserError, nearest
+
+
+class EnvironmentName(NamedTuple):
+    """A framework, and the version where one was requested; as text `framework` or `framework@version`."""
+
+    framework: str
+    version: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read a name as users type it. UserError: there is nothing after the `@`."""
+        framework, at, version = text.partition("@")
+        if at and not version:
+            raise UserError(f"The environment '{text}' has no version after the '@'. Add one, or leave the '@' out.")
+        return cls(framework, version)
+
+    def __str__(self) -> str:
+        return f"{self.framework}@{self.version}" if self.version else self.framework
 
 
 @dataclass(frozen=True)
@@ -15,9 +35,6 @@ class EnvironmentSpec:
     """One environment that a lock file describes. `python_version` is `'3.11'`."""
 
     name: str
-    framework: str
-    version: str
-    accelerator: str
     lock: Lock
     python_version: str
 
@@ -29,27 +46,27 @@ class EnvironmentSpec:
 
     @property
     def folder_name(self) -> str:
-        return f"{self.framework}-{self.version}-{self.accelerator}-{self.key[:12]}"
+        return f"{self.lock.framework}-{self.lock.version}-{self.lock.accelerator}-{self.key[:12]}"
 
 
 @dataclass(frozen=True)
 class Environment:
     """An interpreter that holds a framework. `packages` maps every installed distribution to its version.
 
-    For an external interpreter, given by the user, `spec` and `folder` are None, and `accelerator` is empty,
-    because only the framework in it knows what it was built for.
+    External is what steelyard did not create; such an environment has no folder.
     """
 
     name: str
     framework: str
     version: str
-    accelerator: str
     python: Path
     python_version: str
     packages: dict[str, str]
-    external: bool = False
-    spec: EnvironmentSpec | None = None
     folder: Path | None = None
+
+    @property
+    def external(self) -> bool:
+        return self.folder is None
 
 
 @dataclass(frozen=True)
@@ -61,9 +78,9 @@ class Failure:
 
 
 def plan_environments(
-    names: list[str], accelerator: str = "cpu", locks: list[Lock] | None = None
+    names: Iterable[EnvironmentName], accelerator: str = "cpu", locks: list[Lock] | None = None
 ) -> dict[str, EnvironmentSpec | Failure]:
-    """Return specifications by name; a name is `framework` (its newest lock file) or `framework@version`.
+    """Return the specification of each name, that of the framework's newest lock file where the name has no version.
 
     A framework without a lock file for the accelerator becomes a `Failure`, so that the others continue.
     Raises `UserError` for an unknown framework, version or accelerator.
@@ -72,41 +89,38 @@ def plan_environments(
     accelerators = sorted({lock.accelerator for lock in locks})
     if accelerator not in accelerators:
         raise UserError(f"There is no accelerator '{accelerator}'.{nearest(accelerator, accelerators)}")
-    return {name: _plan_one(name, accelerator, locks) for name in names}
+    return {str(name): _plan_one(name, accelerator, locks) for name in names}
 
 
 def versions_of(framework: str) -> list[str]:
     """Return the versions that have a lock file, newest first."""
-    return list(dict.fromkeys(lock.version for lock in read_locks() if lock.framework == framework))
+    return _versions(read_locks(), framework)
 
 
-def _plan_one(name: str, accelerator: str, locks: list[Lock]) -> EnvironmentSpec | Failure:
-    framework, at, version = name.partition("@")
-    known = framework_names(locks)
+def _versions(locks: list[Lock], framework: str) -> list[str]:
+    return list(dict.fromkeys(lock.version for lock in locks if lock.framework == framework))
+
+
+def _plan_one(name: EnvironmentName, accelerator: str, locks: list[Lock]) -> EnvironmentSpec | Failure:
+    framework, version = name
+    known = {lock.framework for lock in locks}
     if framework not in known:
-        raise UserError(f"There is no framework '{framework}'.{nearest(framework, known)}")
-    of_framework = [lock for lock in locks if lock.framework == framework]
-    versions = list(dict.fromkeys(lock.version for lock in of_framework))
-    if at and version not in versions:
+        raise UserError(f"There is no framework '{framework}'.{nearest(framework, sorted(known))}")
+    versions = _versions(locks, framework)
+    if version and version not in versions:
         raise UserError(
-            f"There is no lock file for {framework} {version or '(no version given)'}."
-            f"{nearest(version, versions)} Or name an interpreter that holds it: "
-            f"--env {framework}=/path/to/python."
+            f"There is no lock file for {framework} {version}.{nearest(version, versions)} Or name an interpreter that "
+            f"holds it: --env {framework}=/path/to/python."
         )
-    fitting = [lock for lock in of_framework if lock.accelerator == accelerator]
-    if at:
-        fitting = [lock for lock in fitting if lock.version == version]
-    if not fitting:
-        return Failure(name, _no_lock(name, accelerator, of_framework))
-    lock = fitting[0]
-    return EnvironmentSpec(name, framework, lock.version, accelerator, lock, _python_version_for(lock))
-
-
-def _no_lock(name: str, accelerator: str, of_framework: list[Lock]) -> str:
+    of_framework = [lock for lock in locks if lock.framework == framework]
+    for lock in of_framework:
+        if lock.accelerator == accelerator and version in ("", lock.version):
+            return EnvironmentSpec(str(name), lock, _python_version_for(lock))
     existing = ", ".join(dict.fromkeys(f"{lock.version} for {lock.accelerator}" for lock in of_framework))
-    return (
-        f"{name} has no lock file for {accelerator} (only {existing}); name an interpreter of your own "
-        f"with --env {name.partition('@')[0]}=/path/to/python"
+    return Failure(
+        str(name),
+        f"{name} has no lock file for {accelerator} (only {existing}); name an interpreter of your own with "
+        f"--env {framework}=/path/to/python",
     )
 
 

@@ -16,20 +16,9 @@ from steelyard.errors import UserError
 
 # The user's own settings for uv are used, except those that change where or what it installs.
 IGNORED = (
-    "UV_PYTHON",
-    "UV_SYSTEM_PYTHON",
-    "UV_BREAK_SYSTEM_PACKAGES",
-    "UV_PROJECT",
-    "UV_PROJECT_ENVIRONMENT",
-    "UV_WORKING_DIR",
-    "UV_CONSTRAINT",
-    "UV_OVERRIDE",
-    "UV_EXCLUDE",
-    "UV_REQUIRE_HASHES",
-    "UV_RESOLUTION",
-    "UV_PRERELEASE",
-    "UV_VENV_SEED",
-)
+    "UV_PYTHON", "UV_SYSTEM_PYTHON", "UV_BREAK_SYSTEM_PACKAGES", "UV_PROJECT", "UV_PROJECT_ENVIRONMENT", "UV_WORKING_DIR",
+    "UV_CONSTRAINT", "UV_OVERRIDE", "UV_EXCLUDE", "UV_REQUIRE_HASHES", "UV_RESOLUTION", "UV_PRERELEASE", "UV_VENV_SEED",
+)  # fmt: skip
 # A vendor's index is only checked for one file, which takes seconds; the user's time limits can be minutes.
 VENDOR_LIMIT_S = 15.0
 SHORT_LIMITS = {"UV_HTTP_TIMEOUT": "5", "UV_HTTP_CONNECT_TIMEOUT": "5", "UV_HTTP_RETRIES": "0"}
@@ -72,17 +61,12 @@ class Uv:
     use_cache: bool = True
     settings: Mapping[str, str] = field(default_factory=read_pip_settings)
 
-    @property
-    def program(self) -> Path:
-        """The program of uv."""
-        return find_uv()
-
     def create(self, folder: Path, python_version: str) -> None:
         """Create an empty environment for a Python such as `3.11`, which uv finds on this machine or downloads."""
         own = python_pair(python_version) == sys.version_info[:2]
         python = sys.executable if own else python_version
         try:
-            execute([self.program, "venv", "--no-project", "--python", python, folder], self.environ(), self.log)
+            execute([find_uv(), "venv", "--no-project", "--python", python, folder], self.environ(), self.log)
         except InstallError as error:
             raise InstallError(f"it needs Python {python_version}, which could not be set up: {error}") from error
 
@@ -112,7 +96,7 @@ class Uv:
         """Look up the versions of one small package, so that an unreachable registry raises."""
         request = self.log.path.with_suffix(".txt")
         request.write_text("pip\n", "utf-8")
-        command: Command = [self.program, "pip", "compile", "--no-deps", "--no-cache", *self._no_index(), request]
+        command: Command = [find_uv(), "pip", "compile", "--no-deps", "--no-cache", *self._no_index(), request]
         execute(command, {**self.environ(), **SHORT_LIMITS}, self.log, limit_s=limit_s)
 
     def environ(self, index: str = "") -> dict[str, str]:
@@ -127,7 +111,7 @@ class Uv:
 
     def _pip_install(self, index: str = "") -> list[str | Path]:
         no_cache = [] if self.use_cache else ["--no-cache"]
-        return [self.program, "pip", "install", "--no-deps", *([] if index else self._no_index()), *no_cache]
+        return [find_uv(), "pip", "install", "--no-deps", *([] if index else self._no_index()), *no_cache]
 
     def _no_index(self) -> list[str]:
         return ["--no-index"] if no_index(self.settings) else []

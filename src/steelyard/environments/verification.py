@@ -8,7 +8,7 @@ from pathlib import Path
 from steelyard.environments.folders import python_in
 from steelyard.environments.interpreter import InterpreterInfo, StartError, inspect_interpreter, starts
 from steelyard.environments.lock import version_order
-from steelyard.environments.spec import Environment, EnvironmentSpec
+from steelyard.environments.spec import EnvironmentSpec
 from steelyard.environments.stamp import find_damage, stamp
 
 MARKER = "steelyard-environment.json"
@@ -52,10 +52,10 @@ def verify(spec: EnvironmentSpec, folder: Path) -> Marker:
 
     Raises `BrokenError` for the first defect.
     """
-    info = _inspected(spec, folder)
-    found = info.packages.get(spec.lock.distribution, "0")
-    if version_order(found) != version_order(spec.version):
-        raise BrokenError(f"its lock file pins {spec.lock.distribution} {spec.version}, but {found} is installed")
+    info, lock = _inspected(spec, folder), spec.lock
+    found = info.packages.get(lock.distribution, "0")
+    if version_order(found) != version_order(lock.version):
+        raise BrokenError(f"its lock file pins {lock.distribution} {lock.version}, but {found} is installed")
     now = datetime.now(UTC).isoformat(timespec="seconds")
     marker = Marker(spec.name, found, info.python_version, info.packages, now, stamp(folder))
     fresh = folder / f".{MARKER}.new"
@@ -77,18 +77,3 @@ def _inspected(spec: EnvironmentSpec, folder: Path) -> InterpreterInfo:
     if info.import_error:
         raise BrokenError(f"{spec.lock.import_name} cannot be imported: {info.import_error}")
     return info
-
-
-def environment_of(spec: EnvironmentSpec, folder: Path, marker: Marker) -> Environment:
-    """Return the environment that a specification and a marker describe."""
-    return Environment(
-        name=spec.name,
-        framework=spec.framework,
-        version=marker.version,
-        accelerator=spec.accelerator,
-        python=python_in(folder),
-        python_version=marker.python_version,
-        packages=marker.packages,
-        spec=spec,
-        folder=folder,
-    )

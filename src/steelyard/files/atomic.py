@@ -3,23 +3,20 @@
 A process that is killed while it writes leaves the old content, or nothing. A crash of the whole machine is not covered.
 """
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import json
 import secrets
 import shutil
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 from filelock import FileLock
 
 from steelyard.errors import UserError
 from steelyard_worker import tensors
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 
 def write_bytes(path: Path, content: bytes) -> Path:
@@ -47,6 +44,17 @@ def key(*parts: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 
+@contextmanager
+def tensors_writer(folder: Path, meta: Mapping[str, Any]) -> Iterator[tensors.Writer]:
+    """Yield a writer of a tensors folder, which can be read only if the block ends without an exception."""
+    writer = tensors.Writer(folder, meta)
+    try:
+        yield writer
+        writer.close()
+    finally:
+        writer.abandon()  # has no effect after `close`
+
+
 def is_whole(folder: Path) -> bool:
     """Report whether a tensors folder can be read and its data file is as long as its index requires."""
     try:
@@ -56,7 +64,7 @@ def is_whole(folder: Path) -> bool:
     return True
 
 
-def place(folder: Path, fill: Callable[[Path], None]) -> Path:
+def place(folder: Path, fill: Callable[[Path], object]) -> Path:
     """Return the tensors folder `folder`. If it is incomplete or absent, `fill(partial folder)` writes it, under a lock.
 
     A partial folder found while the lock is held was left by a killed process and is removed. UserError: the disk is full,
@@ -74,7 +82,12 @@ def place(folder: Path, fill: Callable[[Path], None]) -> Path:
     return folder
 
 
-def _fill(folder: Path, fill: Callable[[Path], None]) -> None:
+def place_tensors(folder: Path, make: Callable[[], Mapping[str, Any]], meta: Mapping[str, Any]) -> Path:
+    """Return the tensors folder `folder`; if it is incomplete or absent, it is written with the arrays of `make`."""
+    return place(folder, lambda partial: tensors.write(partial, make(), meta))
+
+
+def _fill(folder: Path, fill: Callable[[Path], object]) -> None:
     partial = folder.with_name(folder.name + ".partial")
     for stale in (partial, folder):
         shutil.rmtree(stale, ignore_errors=True)

@@ -1,14 +1,10 @@
 """Append-only files with one JSON object per line. If the writer is killed, the last line may be incomplete."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from steelyard.errors import UserError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def append(path: Path, **values: Any) -> None:

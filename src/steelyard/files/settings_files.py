@@ -1,18 +1,14 @@
 """Read TOML files strictly: error messages give the file, the line and the key, and suggest the nearest known key."""
 
-from __future__ import annotations
-
 import re
+from collections.abc import Iterable
 from dataclasses import MISSING, fields
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import tomllib
 
 from steelyard.errors import UserError, nearest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
 
 HEADER = re.compile(r"\s*\[+([^\]]+)\]")
 # Annotation of a field -> (types accepted from a file, their description in error messages).

@@ -71,16 +71,19 @@ def summarise(
     )
 
 
-def judge(host_noise: HostNoise) -> list[str]:
+def judge(noise: HostNoise) -> list[str]:
     """Return the reasons why times measured in this interval are not reliable; empty if they are."""
-    if host_noise.seconds < SHORTEST_S:
+    if noise.seconds < SHORTEST_S:
         return []
-    reasons = _processor_reasons(host_noise)
-    if host_noise.gpu_foreign:
-        reasons.append(f"other processes used the GPU: {', '.join(host_noise.gpu_foreign)}")
-    if host_noise.gpu_throttles:
-        reasons.append(f"the GPU was throttled: {', '.join(host_noise.gpu_throttles)}")
-    return reasons
+    checks = [
+        (noise.steal_share > STEAL_SHARE, f"the hypervisor withheld {noise.steal_share:.1%} of the CPU time (steal)"),
+        (noise.foreign_cores > FOREIGN_CORES, f"other processes used {noise.foreign_cores:.2f} cores"),
+        (noise.throttles, f"the processors were throttled {noise.throttles} times because of heat"),
+        (noise.swapped_bytes > SWAPPED_BYTES, f"{noise.swapped_bytes / 2**20:.1f} MiB of memory were swapped"),
+        (noise.gpu_foreign, f"other processes used the GPU: {', '.join(noise.gpu_foreign)}"),
+        (noise.gpu_throttles, f"the GPU was throttled: {', '.join(noise.gpu_throttles)}"),
+    ]
+    return [reason for disturbed, reason in checks if disturbed]
 
 
 def unequal_frequencies(intervals: list[HostNoise]) -> list[str]:
@@ -92,19 +95,6 @@ def unequal_frequencies(intervals: list[HostNoise]) -> list[str]:
     if len(known) < 2 or max(known) <= (1 + FREQUENCY_CHANGE) * min(known):
         return []
     return [f"the processors' mean frequency differed by {max(known) / min(known) - 1:.1%} between contenders"]
-
-
-def _processor_reasons(host_noise: HostNoise) -> list[str]:
-    reasons = []
-    if host_noise.steal_share > STEAL_SHARE:
-        reasons.append(f"the hypervisor withheld {host_noise.steal_share:.1%} of the CPU time (steal)")
-    if host_noise.foreign_cores > FOREIGN_CORES:
-        reasons.append(f"other processes used {host_noise.foreign_cores:.2f} cores")
-    if host_noise.throttles:
-        reasons.append(f"the processors were throttled {host_noise.throttles} times because of heat")
-    if host_noise.swapped_bytes > SWAPPED_BYTES:
-        reasons.append(f"{host_noise.swapped_bytes / 2**20:.1f} MiB of memory were swapped")
-    return reasons
 
 
 def _foreign_cores(first: Sample, last: Sample) -> float:

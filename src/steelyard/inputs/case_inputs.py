@@ -1,11 +1,10 @@
 """What cases compute on, made once and shared: initial weights, prepared data and its order, a synthetic batch."""
 
-from __future__ import annotations
-
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from steelyard.catalog import workloads
 from steelyard.errors import UserError
@@ -14,17 +13,14 @@ from steelyard.files.paths import cache_folder
 from steelyard.inputs import data, weights
 from steelyard.inputs.data.order import write_order
 from steelyard.inputs.data.synthetic import synthesise
+from steelyard.plan.run_plan import RunPlan
 from steelyard_worker import tensors
+from steelyard_worker.case import Case
 from steelyard_worker.protocol import Data
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from steelyard.plan.run_plan import RunPlan
-    from steelyard_worker.case import Case
 
 SYNTHETIC_SEED = 20
 FEWEST_ORDERED_STEPS = 2000
+CHECKED = {"official": "checksums agree with the official data", "pinned": "checksums agree with the known files"}
 
 
 @dataclass(frozen=True)
@@ -72,7 +68,8 @@ def _prepare(plan: RunPlan, case: Case, report: Callable[[data.Progress], None])
     folder = Path(plan.options.data).expanduser() if plan.options.data else None
     prepared = data.prepare(data.DataRequest(case.data["name"], folder, options), report)
     initial = _with_embedding(initial, prepared.folder)
-    order = write_order(_train_count(prepared.folder), case.batch, _steps(plan), case.seed)
+    count = len(tensors.read(prepared.folder)["position/train"])
+    order = write_order(count, case.batch, _steps(plan), case.seed)
     found = Data(str(synthetic), str(prepared.folder), str(order), plan.study.evaluation_limit)
     return CaseInputs(initial, found, _origin(prepared.meta), prepared.meta, _identity(initial, found))
 
@@ -82,29 +79,18 @@ def _with_embedding(initial: Path, prepared: Path) -> Path:
     vectors = tensors.read(prepared).get("embedding")
     if vectors is None:
         return initial
-
-    def fill(folder: Path) -> None:
-        tensors.write(folder, {**tensors.read(initial), "embedding.weight": vectors}, tensors.read_meta(initial))
-
-    return atomic.place(cache_folder() / "weights" / atomic.key("embedded", initial.name, prepared.name), fill)
+    folder = cache_folder() / "weights" / atomic.key("embedded", initial.name, prepared.name)
+    replaced = {"embedding.weight": vectors}
+    return atomic.place_tensors(folder, lambda: {**tensors.read(initial), **replaced}, tensors.read_meta(initial))
 
 
 def _origin(meta: dict[str, Any]) -> str:
     """Describe the data: which, how much of it, and how it was checked."""
-    checked = {
-        "official": "checksums agree with the official data",
-        "pinned": "checksums agree with the known files",
-    }
     part = "a subset, " if meta.get("subset") else ""
-    verified = checked.get(meta["verified"], "only its layout could be checked")
+    verified = CHECKED.get(meta["verified"], "only its layout could be checked")
     return (
         f"{meta['title']}: {part}{meta['train_count']:,} training and {meta['test_count']:,} test samples; {verified}."
     )
-
-
-def _train_count(folder: Path) -> int:
-    entries = tensors.read_index(folder)["tensors"]
-    return int(entries["position/train"]["shape"][0])
 
 
 def _steps(plan: RunPlan) -> int:
@@ -115,8 +101,5 @@ def _steps(plan: RunPlan) -> int:
 
 def _identity(initial: Path, found: Data) -> str:
     """Return a hash of the folders' names, each of which is a hash of the folder's content or recipe."""
-    names = [
-        initial.name,
-        *(Path(path).name for path in (found.synthetic, found.prepared, found.order) if path),
-    ]
+    names = [initial.name, *(Path(path).name for path in (found.synthetic, found.prepared, found.order) if path)]
     return hashlib.sha256("\0".join(names).encode()).hexdigest()[:16]

@@ -1,27 +1,23 @@
 """Seeded initial values of every parameter, in canonical layout: generated once here, then loaded by every framework."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from steelyard.errors import UserError, nearest
 from steelyard.files import atomic
 from steelyard.files.paths import cache_folder
-from steelyard_worker.tensors import Writer
+from steelyard_worker.network import Parameter
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
-
-    from steelyard_worker.network import Parameter
-
-    Block = np.ndarray[Any, np.dtype[np.float32]]
-    Fill = Callable[[np.random.Generator, Block], None]
+Block = np.ndarray[Any, np.dtype[np.float32]]
+Values = float | np.ndarray[Any, np.dtype[np.float64]]
+Fill = Callable[[np.random.Generator, Block], None]
 
 METHOD = 1  # part of the cache key; increase it when a change alters a value
 BLOCK_ELEMENTS = 1 << 21  # 8 MiB of float32; large tensors are generated in blocks to limit memory
@@ -40,16 +36,13 @@ def initialise(parameters: Sequence[Parameter], seed: int) -> Path:
     fills = [(name, shape, _find_fill(name, shape, initial)) for name, shape, initial in declared]
     folder = cache_folder() / "weights" / atomic.key("weights", METHOD, seed, declared)
 
-    def write(partial: Path) -> None:
-        writer = Writer(partial, {"seed": seed, "method": METHOD, "numpy": np.__version__})
-        try:
+    def write(unfinished: Path) -> None:
+        meta = {"seed": seed, "method": METHOD, "numpy": np.__version__}
+        with atomic.tensors_writer(unfinished, meta) as writer:
             for name, shape, fill in fills:
                 writer.begin(name, "<f4", shape)
                 for block in _blocks(shape, fill, child_generator(seed, name)):
                     writer.extend(block)
-            writer.close()
-        finally:
-            writer.abandon()  # has no effect after `close`
 
     return atomic.place(folder, write)
 
@@ -109,66 +102,44 @@ def _find_fill(name: str, shape: tuple[int, ...], initial: str) -> Fill | None:
         ) from error
 
 
-def _normal(std: float) -> Fill:
-    def fill(generator: np.random.Generator, block: Block) -> None:
-        generator.standard_normal(out=block, dtype=np.float32)
-        block *= np.float32(std)
-
-    return fill
+def _normal(std: float, generator: np.random.Generator, block: Block) -> None:
+    generator.standard_normal(out=block, dtype=np.float32)
+    block *= np.float32(std)
 
 
-def _uniform(bound: float) -> Fill:
-    def fill(generator: np.random.Generator, block: Block) -> None:
-        generator.random(out=block, dtype=np.float32)
-        block -= np.float32(0.5)
-        block *= np.float32(2 * bound)
-
-    return fill
+def _uniform(bound: float, generator: np.random.Generator, block: Block) -> None:
+    generator.random(out=block, dtype=np.float32)
+    block -= np.float32(0.5)
+    block *= np.float32(2 * bound)
 
 
-def _trunc_normal(std: float) -> Fill:
-    def fill(generator: np.random.Generator, block: Block) -> None:
-        generator.standard_normal(out=block, dtype=np.float32)
-        outside = np.flatnonzero(np.abs(block) > 2)
-        while outside.size:
-            fresh = generator.standard_normal(outside.size, dtype=np.float32)
-            block[outside] = fresh
-            outside = outside[np.abs(fresh) > 2]
-        block *= np.float32(std)
-
-    return fill
+def _trunc_normal(std: float, generator: np.random.Generator, block: Block) -> None:
+    generator.standard_normal(out=block, dtype=np.float32)
+    outside = np.flatnonzero(np.abs(block) > 2)
+    while outside.size:
+        fresh = generator.standard_normal(outside.size, dtype=np.float32)
+        block[outside] = fresh
+        outside = outside[np.abs(fresh) > 2]
+    block *= np.float32(std)
 
 
-def _constant(value: float) -> Fill:
-    def fill(_: np.random.Generator, block: Block) -> None:
-        block.fill(value)
-
-    return fill
+def _values(values: Values, _: np.random.Generator, block: Block) -> None:
+    block[:] = values
 
 
-def _forget_one(shape: tuple[int, ...]) -> Fill:
+def _forget_one(shape: tuple[int, ...]) -> Values:
     if len(shape) != 1 or shape[0] % 4 or shape[0] > BLOCK_ELEMENTS:
         message = "the shape must be a bias of four gate blocks"
         raise ValueError(message)
-    quarter = shape[0] // 4
-
-    def fill(_: np.random.Generator, block: Block) -> None:
-        block.fill(0.0)
-        block[quarter : 2 * quarter] = 1.0
-
-    return fill
+    return np.repeat([0.0, 1.0, 0.0, 0.0], shape[0] // 4)
 
 
-def _ramp(shape: tuple[int, ...], top: float) -> Fill:
+def _ramp(shape: tuple[int, ...], top: float) -> Values:
     """Return values from -top/4 (first element) to top (last), evenly spaced: most are above zero, and all are different."""
     if len(shape) != 1 or shape[0] > BLOCK_ELEMENTS:
         message = "the shape must be a vector"
         raise ValueError(message)
-
-    def fill(_: np.random.Generator, block: Block) -> None:
-        block[:] = np.linspace(-top / 4, top, shape[0])
-
-    return fill
+    return np.linspace(-top / 4, top, shape[0])
 
 
 def _orthogonal(shape: tuple[int, ...]) -> None:
@@ -186,14 +157,14 @@ def _required(number: float | None) -> float:
 
 # Each takes the shape and the number after the colon, or None.
 _DISTRIBUTIONS: dict[str, Callable[[tuple[int, ...], float | None], Fill | None]] = {
-    "kaiming_normal_fan_out": lambda shape, _: _normal(math.sqrt(2 / fans(shape)[1])),
-    "glorot_uniform": lambda shape, gain: _uniform((gain or 1.0) * math.sqrt(6 / sum(fans(shape)))),
-    "lecun_uniform_in": lambda shape, fan_in: _uniform(1 / math.sqrt(fan_in or fans(shape)[0])),
-    "uniform": lambda _, bound: _uniform(_required(bound)),
-    "normal": lambda _, std: _normal(_required(std)),
-    "trunc_normal": lambda _, std: _trunc_normal(_required(std)),
-    "constant": lambda _, value: _constant(_required(value)),
-    "forget_one": lambda shape, _: _forget_one(shape),
-    "ramp": lambda shape, top: _ramp(shape, _required(top)),
+    "kaiming_normal_fan_out": lambda shape, _: partial(_normal, math.sqrt(2 / fans(shape)[1])),
+    "glorot_uniform": lambda shape, gain: partial(_uniform, (gain or 1.0) * math.sqrt(6 / sum(fans(shape)))),
+    "lecun_uniform_in": lambda shape, fan_in: partial(_uniform, 1 / math.sqrt(fan_in or fans(shape)[0])),
+    "uniform": lambda _, bound: partial(_uniform, _required(bound)),
+    "normal": lambda _, std: partial(_normal, _required(std)),
+    "trunc_normal": lambda _, std: partial(_trunc_normal, _required(std)),
+    "constant": lambda _, value: partial(_values, _required(value)),
+    "forget_one": lambda shape, _: partial(_values, _forget_one(shape)),
+    "ramp": lambda shape, top: partial(_values, _ramp(shape, _required(top))),
     "orthogonal": lambda shape, _: _orthogonal(shape),
 }

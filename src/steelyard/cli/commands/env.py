@@ -16,9 +16,10 @@ def execute(arguments: argparse.Namespace) -> int:
 def _create(arguments: argparse.Namespace) -> int:
     from steelyard import environments
 
-    names = arguments.names or list(frameworks.contenders())
-    with closing(selection.screen_of(arguments)) as screen, environments.watch_progress(screen) as report:
-        results = environments.ensure_all(environments.plan_environments(names, arguments.device), report)
+    names = map(environments.EnvironmentName.parse, arguments.names or frameworks.contenders())
+    with closing(selection.screen_of(arguments)) as screen:
+        planned = environments.plan_environments(names, arguments.device)
+        results = environments.ensure_all(planned, environments.shown_on(screen, failures=False))
     failures = [found.sentence for found in results.values() if isinstance(found, environments.Failure)]
     for found in results.values():
         if isinstance(found, environments.Environment):

@@ -3,15 +3,8 @@
 `prepare(DataRequest(...))` is the entry point; `list_data()` returns the known data sets.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from steelyard.inputs.data.catalogue import DataSet, list_data
-from steelyard.inputs.data.request import DataRequest, Prepared, Progress, silent
-
-if TYPE_CHECKING:
-    from steelyard.inputs.data.request import Report
+from steelyard.inputs.data.request import DataRequest, Prepared, Progress, Report, silent
 
 __all__ = ["DataRequest", "DataSet", "Prepared", "Progress", "list_data", "prepare", "silent"]
 
@@ -22,8 +15,6 @@ def prepare(request: DataRequest, report: Report = silent) -> Prepared:
     `report` receives one sentence for every source tried, and the progress of long work. UserError names the file that
     is missing, damaged or in the wrong format.
     """
-    from steelyard.inputs.data.preparation import (
-        prepare as prepare_arrays,
-    )  # imports NumPy, which `list_data` does not need
+    from steelyard.inputs.data import preparation  # imports NumPy, which `list_data` does not need
 
-    return prepare_arrays(request, report)
+    return preparation.prepare(request, report)

@@ -1,18 +1,14 @@
 """Read the files of a folder or a tar archive one after the other. Archives are read in memory, never unpacked to disk."""
 
-from __future__ import annotations
-
 import os
+import re
 import tarfile
 import zlib
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
 
 from steelyard.errors import UserError
-
-if TYPE_CHECKING:
-    import re
-    from collections.abc import Iterator
+from steelyard.inputs.data.damage import refusing
 
 # The largest official member is a CIFAR batch of 31 MB. A much larger member is not official, and could fill the memory.
 MAX_MEMBER_BYTES = 1 << 28
@@ -28,15 +24,11 @@ def read_members(path: Path, pattern: re.Pattern[str]) -> Iterator[tuple[str, by
         for name in list_files(path, pattern):
             yield name, (path / name).read_bytes()
         return
-    try:
-        with tarfile.open(path, "r|*") as archive:
-            yield from _archive_members(path, archive, pattern)
-    except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise
-        raise UserError(
-            f"{path} is damaged or truncated ({error}); download it again and compare its size and checksum."
-        ) from error
+    with (
+        refusing(f"{path} is damaged or truncated", tarfile.TarError, EOFError, zlib.error, OSError),
+        tarfile.open(path, "r|*") as archive,
+    ):
+        yield from _archive_members(path, archive, pattern)
 
 
 def list_files(folder: Path, pattern: re.Pattern[str]) -> list[str]:

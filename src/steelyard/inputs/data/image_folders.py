@@ -3,71 +3,65 @@
 Only the names are read here. The images are decoded when the prepared arrays are written.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
 from steelyard.errors import UserError
 from steelyard.inputs.data.archives import MAX_MEMBER_BYTES
+from steelyard.inputs.data.damage import refusing
 from steelyard.inputs.data.raw_samples import FileSplit, RawSamples, Spool
-from steelyard.inputs.data.request import Progress
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from steelyard.inputs.data.request import Report
-    from steelyard.inputs.data.source import Source
+from steelyard.inputs.data.work import Work
 
 SPLITS = {"train": "training", "val": "validation"}
 IMAGE = re.compile(r"\.(jpe?g|png)$", re.IGNORECASE)
 REPORT_IMAGES = 10_000
 
 
-def read_image_folders(source: Source, scratch: Path, report: Report) -> RawSamples[FileSplit]:
+def read_image_folders(work: Work[Any]) -> RawSamples[FileSplit]:
     """Return both splits. Labels are indices into the sorted names of the training classes; images are sorted per class.
 
     UserError names a split without images, images outside class folders, a class that has no training images, or too many
     classes.
     """
+    source = work.source
     archive = _open_archive(source.path) if source.path.is_file() else None
     classes: dict[str, int] = {}
-    train = _read_split(source, archive, "train", classes, scratch, report)
+    train = _read_split(work, archive, "train", classes)
     if len(classes) > source.data.classes:
         raise UserError(
             f"{source.path} has {len(classes):,} training classes; {source.data.name} has {source.data.classes:,}."
         )
-    val = _read_split(source, archive, "val", classes, scratch, report)
+    val = _read_split(work, archive, "val", classes)
     return RawSamples(train, val, source.verified, is_sorted=True)
 
 
-def _read_split(
-    source: Source, archive: zipfile.ZipFile | None, split: str, classes: dict[str, int], scratch: Path, report: Report
-) -> FileSplit:  # fmt: skip
+def _read_split(work: Work[Any], archive: zipfile.ZipFile | None, split: str, classes: dict[str, int]) -> FileSplit:
     """Spool the names, labels and name ends of a split. The training split adds its classes to `classes`."""
+    root = work.source.path
     with (
-        Spool(scratch / f"{split}-names.u8", np.uint8) as names,
-        Spool(scratch / f"{split}-ends.i64", np.int64) as ends,
-        Spool(scratch / f"{split}-labels.i32", np.int32) as labels,
+        Spool(work.scratch / f"{split}-names.u8", np.uint8) as names,
+        Spool(work.scratch / f"{split}-ends.i64", np.int64) as ends,
+        Spool(work.scratch / f"{split}-labels.i32", np.int32) as labels,
     ):
-        for folder, name in _archived(archive, split) if archive else _unpacked(source.path, split):
+        for folder, name in _archived(archive, split) if archive else _unpacked(root, split):
             if split == "train":
                 classes.setdefault(folder, len(classes))
             elif folder not in classes:
-                raise UserError(f"{source.path}: {name} belongs to the class '{folder}', which is missing in train/.")
+                raise UserError(f"{root}: {name} belongs to the class '{folder}', which is missing in train/.")
             names.append(np.frombuffer(os.fsencode(name), np.uint8))
             ends.append(np.array([names.count]))
             labels.append(np.array([classes[folder]]))
             if ends.count % REPORT_IMAGES == 0:
-                report(Progress(f"Listing {SPLITS[split]} images, {ends.count:,} so far"))
+                work.say(f"Listing {SPLITS[split]} images, {ends.count:,} so far")
         if not ends.count:
-            raise UserError(_explain_missing(source.path, archive, split))
-        return FileSplit(source.path, archive, names.finish(), ends.finish(), labels.finish())
+            raise UserError(_explain_missing(root, archive, split))
+        return FileSplit(root, archive, names.finish(), ends.finish(), labels.finish())
 
 
 def _unpacked(root: Path, split: str) -> Iterator[tuple[str, str]]:
@@ -94,10 +88,8 @@ def _archived(archive: zipfile.ZipFile, split: str) -> Iterator[tuple[str, str]]
 
 
 def _open_archive(path: Path) -> zipfile.ZipFile:
-    try:
+    with refusing(f"{path} is damaged or truncated", zipfile.BadZipFile, EOFError):
         archive = zipfile.ZipFile(path)
-    except (zipfile.BadZipFile, EOFError) as error:
-        raise UserError(f"{path} is damaged or truncated ({error}); download it again.") from error
     for member in archive.infolist():
         if member.file_size > MAX_MEMBER_BYTES:
             raise UserError(

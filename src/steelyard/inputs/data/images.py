@@ -1,44 +1,62 @@
-"""Decode images, and write them as uint8 (N, C, H, W) with a table that maps pixels to normalised float32."""
+"""Images -> uint8 (N, C, H, W), and a table that maps pixels to normalised float32."""
 
-from __future__ import annotations
-
-import io
-import zlib
-from typing import TYPE_CHECKING, Any
+import math
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import numpy as np
-from PIL import Image, UnidentifiedImageError
 
 from steelyard.errors import UserError
-from steelyard.inputs.data.raw_samples import ImageSplit
-from steelyard.inputs.data.request import Progress
+from steelyard.inputs.data.cifar import read_cifar
+from steelyard.inputs.data.digits import read_digits
+from steelyard.inputs.data.image_folders import read_image_folders
+from steelyard.inputs.data.options import ImageOptions
+from steelyard.inputs.data.raw_samples import FileSplit, ImageSplit, Ints, RawSamples
+from steelyard.inputs.data.splits import add_positions, choose_samples, describe_samples
+from steelyard.inputs.data.transforms import ImageTransform, Pixels
+from steelyard.inputs.data.work import Work
+from steelyard_worker.tensors import Writer
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from steelyard.inputs.data.options import ImageOptions
-    from steelyard.inputs.data.raw_samples import FileSplit, Ints
-    from steelyard.inputs.data.request import Report
-    from steelyard.inputs.data.transforms import ImageTransform
-    from steelyard_worker.tensors import Writer
-
-    Pixels = np.ndarray[Any, np.dtype[np.uint8]]
-
+READERS: dict[str, Callable[[Work[Any]], RawSamples[ImageSplit] | RawSamples[FileSplit]]] = {
+    "cifar": read_cifar,
+    "digits": read_digits,
+    "folders": read_image_folders,
+}
 COPIED_PER_BLOCK = 1024
 REPORT_IMAGES = 128
 
 
-def decode_image(content: bytes, mode: str, where: str) -> Image.Image:
-    """Return an encoded image in a Pillow mode; UserError names `where` an image comes from that cannot be fully decoded."""
-    try:
-        with Image.open(io.BytesIO(content)) as image:
-            return image.convert(mode)
-    # Pillow has no exception of its own for damaged files: its decoders raise these.
-    except (OSError, ValueError, SyntaxError, EOFError, zlib.error, Image.DecompressionBombError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise
-        why = "no image format is recognised" if isinstance(error, UnidentifiedImageError) else str(error)
-        raise UserError(f"{where} is damaged or not an image ({why}); download it again, or remove it.") from error
+def write_images(work: Work[ImageOptions]) -> None:
+    """Write `train/` and `test/` image uint8 (N, C, H, W) and label int32 (N), `lookup` float32 (C, 256), and `position/`.
+
+    Padding has pixel value 0. Of an odd number of padding rows or columns, the extra one is at the end.
+    """
+    data_set, options = work.source.data, work.options
+    channels, *size = data_set.shape
+    transform = ImageTransform(channels, tuple(size), options)
+    samples: RawSamples[Any] = READERS[data_set.reader](work)
+    chosen = choose_samples(samples, options)
+    _check_space(work.folder, data_set.name, sum(len(rows) for _, rows in chosen.values()) * math.prod(transform.shape))
+    facts = describe_samples(work, samples, chosen)
+    facts["lookup"] = {"scale": 1 / 255, "mean": list(options.mean), "std": list(options.std)}
+    with work.writer(facts) as writer:
+        for name, (split, positions) in chosen.items():
+            _write_split(writer, name, split, positions, transform, work)
+        writer.add("lookup", lookup_table(options, channels))
+        add_positions(writer, chosen)
+
+
+def _check_space(folder: Path, name: str, needed_bytes: int) -> None:
+    """Fail now if the arrays would fill the disk hours later."""
+    free_bytes = shutil.disk_usage(folder).free
+    if needed_bytes > free_bytes:
+        needed, free = (f"{count / 1e9:,.1f} GB" for count in (needed_bytes, free_bytes))
+        raise UserError(
+            f"'{name}' needs {needed} when prepared, but {folder.parent} has only {free} free; "
+            "set STEELYARD_CACHE to a folder on a larger disk."
+        )
 
 
 def lookup_table(options: ImageOptions, channels: int) -> np.ndarray[Any, np.dtype[np.float32]]:
@@ -50,15 +68,16 @@ def lookup_table(options: ImageOptions, channels: int) -> np.ndarray[Any, np.dty
     return ((values - mean) / std).astype(np.float32)
 
 
-def write_images(
-    writer: Writer, name: str, split: ImageSplit | FileSplit, positions: Ints, transform: ImageTransform, report: Report
-) -> None:  # fmt: skip
-    """Append `name/image` uint8 (N, C, H, W) and `name/label` int32 (N).
-
-    Padding has pixel value 0. Of an odd number of padding rows or columns, the extra one is at the end.
-    """
+def _write_split(
+    writer: Writer,
+    name: str,
+    split: ImageSplit | FileSplit,
+    positions: Ints,
+    transform: ImageTransform,
+    work: Work[ImageOptions],
+) -> None:
     channels, *sizes = transform.shape
-    missing = [max(transform.options.pad_to - size, 0) for size in sizes]
+    missing = [max(work.options.pad_to - size, 0) for size in sizes]
     margins = [(0, 0), (0, 0), *((pad // 2, pad - pad // 2) for pad in missing)]
     padded = [size + pad for size, pad in zip(sizes, missing, strict=True)]
     writer.begin(f"{name}/image", "|u1", (len(positions), channels, *padded))
@@ -67,13 +86,13 @@ def write_images(
         writer.extend(np.pad(pixels, margins) if any(missing) else pixels)
         done += len(pixels)
         if done % REPORT_IMAGES == 0 or done == len(positions):
-            report(Progress(f"Writing {name} images", done, len(positions)))
+            work.say(f"Writing {name} images", done, len(positions))
     writer.add(f"{name}/label", split.labels[positions])
 
 
 def _blocks(
     split: ImageSplit | FileSplit, positions: Ints, transform: ImageTransform, training: bool
-) -> Iterator[Pixels]:  # fmt: skip
+) -> Iterator[Pixels]:
     """Yield (n, C, H, W): many images at a time if the pixels are only copied, otherwise one."""
     if isinstance(split, ImageSplit) and transform.is_identity:
         for start in range(0, len(positions), COPIED_PER_BLOCK):

@@ -1,36 +1,27 @@
 """Running text -> the training samples of BERT: learn a vocabulary, cut text into word pieces, pair sentences, mask words."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from itertools import islice
 from multiprocessing import get_context
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from steelyard.errors import UserError
 from steelyard.host import usable_cores
-from steelyard.inputs.data.articles import split_articles
-from steelyard.inputs.data.masking import Corpus, SampleSettings, article_samples
+from steelyard.inputs.data.articles import ArticleSplit, split_articles
+from steelyard.inputs.data.masking import Arrays, Corpus, SampleSettings, article_samples
+from steelyard.inputs.data.options import LanguageOptions
 from steelyard.inputs.data.parallel import bounded_map
 from steelyard.inputs.data.raw_samples import Spool
-from steelyard.inputs.data.request import Progress
 from steelyard.inputs.data.wordpieces import SPECIAL, VOCABULARY, learn_vocabulary, read_vocabulary, tokenizer
+from steelyard.inputs.data.work import Work
 from steelyard_worker.tensors import Writer
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from steelyard.inputs.data.articles import ArticleSplit
-    from steelyard.inputs.data.masking import Arrays
-    from steelyard.inputs.data.options import LanguageOptions
-    from steelyard.inputs.data.request import Report
-    from steelyard.inputs.data.source import Source
-
 ARTICLES_PER_TASK = 64  # also per call of the tokenizer; this bounds the memory
-CHUNK_SAMPLES = 4096
 MIN_ARTICLES_FOR_PROCESSES = 2000  # with fewer, starting processes takes longer than the work
 DTYPES = {
     "input_ids": np.int32, "input_mask": np.int32, "segment_ids": np.int32, "masked_lm_positions": np.int32,
@@ -38,54 +29,43 @@ DTYPES = {
 }  # fmt: skip
 
 
-class _Task(NamedTuple):
-    """Samples to make from a range of articles of the corpus in `folder`."""
-
-    folder: Path
-    settings: SampleSettings
-    seed: int
-    copy: int
-    articles: range
-
-
-def write_language(
-    folder: Path, scratch: Path, source: Source, options: LanguageOptions, meta: dict[str, Any], report: Report
-) -> None:  # fmt: skip
+def write_language(work: Work[LanguageOptions]) -> None:
     """Write `train/` and `test/` input_ids, input_mask, segment_ids (N, T), masked_lm_* (N, M), next_sentence_label (N,).
 
     All are int32 except masked_lm_weights, float32. `position/` int32 (N,) is the sample number. The vocabulary is written
     to `vocab.txt`. UserError: a file is missing, empty or not UTF-8, or the vocabulary has another size.
     """
+    source, options = work.source, work.options
     splits = split_articles(source, options)
-    pieces = _vocabulary(splits["train"], source, options, report)
-    (folder / VOCABULARY).write_text("\n".join(pieces) + "\n", encoding="utf-8")
-    meta |= {"pieces": len(pieces), "vocabulary": "given" if source.companion else "learned from the training split"}
+    pieces = _vocabulary(splits["train"], work)
+    (work.folder / VOCABULARY).write_text("\n".join(pieces) + "\n", encoding="utf-8")
+    facts: dict[str, Any] = {"pieces": len(pieces)}
+    facts["vocabulary"] = "given" if source.companion else "learned from the training split"
     article_count, spooled = 0, {}
     for name, split in splits.items():
-        split_folder = scratch / name
-        split_folder.mkdir()
-        articles, meta[f"{name}_pieces"] = _spool_corpus(split_folder, split, pieces, name, report)
+        (work.scratch / name).mkdir()
+        articles, facts[f"{name}_pieces"] = _spool_corpus(work, split, pieces, name)
         article_count += articles
-        copies, limit = (options.copies, options.train_limit) if name == "train" else (1, options.test_limit)
-        spooled[name] = _spool_samples(split_folder, pieces, options, copies, limit, report)
-        meta[f"{name}_count"] = len(spooled[name]["next_sentence_label"])
-    meta["subset"] = article_count < source.data.train + source.data.test
-    _write(Writer(folder, meta), spooled, report)
+        spooled[name] = _spool_samples(work, pieces, name)
+        facts[f"{name}_count"] = len(spooled[name]["next_sentence_label"])
+    facts["subset"] = article_count < source.data.train + source.data.test
+    with work.writer(facts) as writer:
+        for name, arrays in spooled.items():
+            _write_split(writer, work, name, arrays)
 
 
-def _vocabulary(train: ArticleSplit, source: Source, options: LanguageOptions, report: Report) -> list[str]:
-    if source.companion:
-        return read_vocabulary(source.companion, options.vocabulary)
-    report(Progress(f"Learning {options.vocabulary:,} word pieces from the training split"))
+def _vocabulary(train: ArticleSplit, work: Work[LanguageOptions]) -> list[str]:
+    size = work.options.vocabulary
+    if work.source.companion:
+        return read_vocabulary(work.source.companion, size)
+    work.say(f"Learning {size:,} word pieces from the training split")
     first, again = ((sentence for article in train.read() for sentence in article) for _ in range(2))
-    return learn_vocabulary(first, again, options.vocabulary)
+    return learn_vocabulary(first, again, size)
 
 
-def _spool_corpus(
-    folder: Path, split: ArticleSplit, pieces: list[str], name: str, report: Report
-) -> tuple[int, int]:  # fmt: skip
+def _spool_corpus(work: Work[LanguageOptions], split: ArticleSplit, pieces: list[str], name: str) -> tuple[int, int]:
     """Write the files of a `Corpus`: word pieces, starts of sentences and articles. Return the numbers of articles and pieces."""
-    encoder = tokenizer(pieces)
+    encoder, folder = tokenizer(pieces), work.scratch / name
     with (
         Spool(folder / "pieces", np.int32) as flat,
         Spool(folder / "sentences", np.int64) as sentences,
@@ -100,7 +80,7 @@ def _spool_corpus(
                     articles.append(np.array([sentences.count]))
                     sentences.append(flat.count + np.cumsum([0, *map(len, found[:-1])]))
                     flat.append(np.concatenate([np.array(ids, np.int32) for ids in found]))
-            report(Progress(f"Cutting {name} articles into word pieces", articles.count))
+            work.say(f"Cutting {name} articles into word pieces", articles.count)
         counts = articles.count, flat.count
         articles.append(np.array([sentences.count]))
         sentences.append(np.array([flat.count]))
@@ -112,20 +92,20 @@ def _spool_corpus(
     return counts
 
 
-def _spool_samples(
-    folder: Path, pieces: list[str], options: LanguageOptions, copies: int, limit: int, report: Report
-) -> Arrays:  # fmt: skip
+def _spool_samples(work: Work[LanguageOptions], pieces: list[str], split: str) -> Arrays:
     """Write the rows of every input to a separate file, because their number is known only at the end; return the arrays."""
+    folder, options = work.scratch / split, work.options
+    copies, limit = (options.copies, options.train_limit) if split == "train" else (1, options.test_limit)
     spools = {name: Spool(folder / name, dtype) for name, dtype in DTYPES.items()}
     count = 0
     try:
-        for block in _sample_blocks(folder, _settings(pieces, options), options.seed, copies):
+        for block in _sample_blocks(folder, _settings(pieces, options), copies):
             rows = block["next_sentence_label"]
             taken = min(len(rows), limit - count) if limit else len(rows)
             for name, spool in spools.items():
                 spool.append(block[name][:taken])
             count += taken
-            report(Progress("Pairing sentences and masking words", count, limit))
+            work.say("Pairing sentences and masking words", count, limit)
             if limit and count >= limit:
                 break
     finally:
@@ -137,54 +117,38 @@ def _spool_samples(
 def _settings(pieces: list[str], options: LanguageOptions) -> SampleSettings:
     special = {piece: pieces.index(piece) for piece in SPECIAL}
     replacements = np.setdiff1d(np.arange(len(pieces), dtype=np.int32), list(special.values()))
-    return SampleSettings(
-        options.length,
-        options.masked,
-        options.short_share,
-        special["[CLS]"],
-        special["[SEP]"],
-        special["[MASK]"],
-        replacements,
-    )
+    cls, sep, mask = (special[name] for name in ("[CLS]", "[SEP]", "[MASK]"))
+    return SampleSettings(options, cls, sep, mask, replacements)
 
 
-def _sample_blocks(folder: Path, settings: SampleSettings, seed: int, copies: int) -> Iterator[Arrays]:
+def _sample_blocks(folder: Path, settings: SampleSettings, copies: int) -> Iterator[Arrays]:
     """Yield stacked samples of some articles at a time, in order, on all processors if there are enough articles."""
     count = len(Corpus.open(folder))
     tasks = (
-        _Task(folder, settings, seed, copy, range(first, min(first + ARTICLES_PER_TASK, count)))
+        (copy, range(first, min(first + ARTICLES_PER_TASK, count)))
         for copy in range(copies)
         for first in range(0, count, ARTICLES_PER_TASK)
     )
+    make = partial(_make_samples, folder, settings)
     if count * copies < MIN_ARTICLES_FOR_PROCESSES:
-        yield from map(_make_samples, tasks)
+        yield from map(make, tasks)
         return
     with ProcessPoolExecutor(usable_cores(), get_context("spawn")) as pool:
-        yield from bounded_map(pool, _make_samples, tasks)
+        yield from bounded_map(pool, make, tasks)
 
 
-def _make_samples(task: _Task) -> Arrays:
-    corpus = Corpus.open(task.folder)
-    samples = [
-        sample
-        for article in task.articles
-        for sample in article_samples(corpus, task.settings, task.seed, task.copy, article)
-    ]
+def _make_samples(folder: Path, settings: SampleSettings, task: tuple[int, range]) -> Arrays:
+    """Return the stacked samples of one pass over a range of the articles in a corpus."""
+    corpus, (copy, articles) = Corpus.open(folder), task
+    samples = [sample for article in articles for sample in article_samples(corpus, settings, copy, article)]
     return {name: np.stack([sample[name] for sample in samples]) for name in DTYPES}
 
 
-def _write(writer: Writer, spooled: dict[str, Arrays], report: Report) -> None:
-    try:
-        for split, arrays in spooled.items():
-            for name, array in arrays.items():
-                writer.begin(f"{split}/{name}", np.dtype(DTYPES[name]).newbyteorder("<").str, array.shape)
-                for start in range(0, len(array), CHUNK_SAMPLES):
-                    writer.extend(array[start : start + CHUNK_SAMPLES])
-                report(Progress(f"Writing {split} samples"))
-            writer.add(f"position/{split}", np.arange(len(arrays["next_sentence_label"]), dtype=np.int32))
-        writer.close()
-    finally:
-        writer.abandon()  # has no effect after `close`
+def _write_split(writer: Writer, work: Work[LanguageOptions], split: str, arrays: Arrays) -> None:
+    for name, array in arrays.items():
+        writer.add(f"{split}/{name}", array)
+        work.say(f"Writing {split} samples")
+    writer.add(f"position/{split}", np.arange(len(arrays["next_sentence_label"]), dtype=np.int32))
 
 
 def _blocks(items: Iterator[Any], size: int) -> Iterator[list[Any]]:

@@ -4,20 +4,18 @@ Every article has its own random generator, seeded by (seed, copy, article), so 
 of processes.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+from steelyard.inputs.data.options import LanguageOptions
 
-    Ints = np.ndarray[Any, np.dtype[np.int32]]
-    Positions = np.ndarray[Any, np.dtype[np.signedinteger[Any]]]
-    Arrays = dict[str, np.ndarray[Any, Any]]
+Ints = np.ndarray[Any, np.dtype[np.int32]]
+Positions = np.ndarray[Any, np.dtype[np.signedinteger[Any]]]
+Arrays = dict[str, np.ndarray[Any, Any]]
 
 SPECIAL_TOKENS = 3  # [CLS] first [SEP] second [SEP]
 MASKED_SHARE = 0.15
@@ -44,7 +42,7 @@ class Corpus:
         return len(self.articles) - 1
 
     @classmethod
-    def open(cls, folder: Path) -> Corpus:
+    def open(cls, folder: Path) -> Self:
         """Map the files spooled by `language`."""
         dtypes = {"pieces": np.int32, "sentences": np.int64, "articles": np.int64}
         return cls(*(np.memmap(folder / name, dtype, mode="r") for name, dtype in dtypes.items()))
@@ -52,11 +50,9 @@ class Corpus:
 
 @dataclass(frozen=True)
 class SampleSettings:
-    """Sizes of a sample, the ids of the special pieces, and the ids that may replace a word."""
+    """The options, the ids of the special pieces, and the ids that may replace a word."""
 
-    length: int
-    masked: int
-    short_share: float
+    options: LanguageOptions
     cls_id: int
     sep_id: int
     mask_id: int
@@ -72,10 +68,10 @@ class _Span(NamedTuple):
         return self.end - self.begin
 
 
-def article_samples(corpus: Corpus, settings: SampleSettings, seed: int, copy: int, article: int) -> Iterator[Arrays]:
+def article_samples(corpus: Corpus, settings: SampleSettings, copy: int, article: int) -> Iterator[Arrays]:
     """Yield the samples of one article: {input: array without the batch axis}."""
-    generator = np.random.Generator(np.random.PCG64([seed, copy, article]))
-    most = settings.length - SPECIAL_TOKENS
+    generator = np.random.Generator(np.random.PCG64([settings.options.seed, copy, article]))
+    most = settings.options.length - SPECIAL_TOKENS
     for first, second, is_random in _pairs(corpus, settings, generator, article):
         yield _sample(corpus, settings, generator, *_truncate(first, second, most, generator), is_random)
 
@@ -106,8 +102,8 @@ def _pairs(
 
 def _target_length(settings: SampleSettings, generator: np.random.Generator) -> int:
     """Return the number of pieces of a sample: usually all that fit, and a random smaller number for a share of samples."""
-    most = settings.length - SPECIAL_TOKENS
-    return int(generator.integers(2, most + 1)) if generator.random() < settings.short_share else most
+    most = settings.options.length - SPECIAL_TOKENS
+    return int(generator.integers(2, most + 1)) if generator.random() < settings.options.short_share else most
 
 
 def _random_span(corpus: Corpus, generator: np.random.Generator, article: int, length: int) -> _Span:
@@ -133,7 +129,7 @@ def _truncate(first: _Span, second: _Span, most: int, generator: np.random.Gener
 def _sample(
     corpus: Corpus, settings: SampleSettings, generator: np.random.Generator, first: _Span, second: _Span, is_random: bool
 ) -> Arrays:  # fmt: skip
-    ids, mask, segments = (np.zeros(settings.length, np.int32) for _ in range(3))
+    ids, mask, segments = (np.zeros(settings.options.length, np.int32) for _ in range(3))
     border, end = first.size + 2, first.size + second.size + SPECIAL_TOKENS
     ids[0], ids[border - 1], ids[end - 1] = settings.cls_id, settings.sep_id, settings.sep_id
     ids[1 : border - 1] = corpus.pieces[first.begin : first.end]
@@ -147,9 +143,9 @@ def _sample(
 
 def _mask(ids: Ints, words: Positions, settings: SampleSettings, generator: np.random.Generator) -> Arrays:
     """Change `ids` in place at random positions; return the sorted positions, the original ids, and weights."""
-    count = min(settings.masked, max(1, round(len(words) * MASKED_SHARE)))
+    count = min(settings.options.masked, max(1, round(len(words) * MASKED_SHARE)))
     chosen = np.sort(generator.choice(words, count, replace=False))
-    positions, truth, weights = (np.zeros(settings.masked, dtype) for dtype in (np.int32, np.int32, np.float32))
+    positions, truth, weights = (np.zeros(settings.options.masked, dtype) for dtype in (np.int32, np.int32, np.float32))
     positions[:count], truth[:count], weights[:count] = chosen, ids[chosen], 1
     chance, others = generator.random(count), generator.choice(settings.replacements, count)
     replaced = chance < MASK_TOKEN_SHARE + RANDOM_TOKEN_SHARE

@@ -4,8 +4,6 @@ The bands are those of Slaney's Auditory Toolbox (1998), the default of librosa:
 of unit area. They need a few lines of NumPy; librosa would add numba, scikit-learn and others as dependencies.
 """
 
-from __future__ import annotations
-
 import math
 from functools import cache
 from typing import Any

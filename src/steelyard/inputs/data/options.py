@@ -3,26 +3,47 @@
 The names and defaults of options are part of the cache key of prepared data: changing one makes all caches stale.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 from steelyard.errors import UserError, nearest
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from steelyard.inputs.data.catalogue import DataSet
+from steelyard.inputs.data.catalogue import DataSet
 
 Checks = list[tuple[bool, str]]  # (does the error apply, the sentence that describes it)
 MAX_ID = 2**31 - 1
-VOCABULARY_TOO_LARGE = "vocabulary does not fit 32-bit ids."
 ODD_WINDOW = "window must be an even number of samples."
 
 
+def _at_least(least: int, default: int, why: str = "") -> Any:
+    """Return a field for a number with a smallest value; `why` explains it in the error message."""
+    return field(default=default, metadata={"least": least, "rule": f"be at least {least}{': ' if why else ''}{why}"})
+
+
 @dataclass(frozen=True)
-class ImageOptions:
+class Options:
+    """What all forms have in common: the largest number of samples of each split (0: all).
+
+    A number must not be negative, unless `_at_least` gives it another smallest value.
+    """
+
+    train_limit: int = 0
+    test_limit: int = 0
+
+    def checks(self) -> Checks:
+        """Return the checks of this form, apart from those of types and smallest values."""
+        return []
+
+
+@dataclass(frozen=True)
+class SeededOptions(Options):
+    """The options of forms whose preparation is partly random."""
+
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class ImageOptions(SeededOptions):
     """How images are normalised, resized and augmented.
 
     mean, std: per channel, after division by 255. pad_to: height and width after padding with pixel 0.
@@ -38,39 +59,34 @@ class ImageOptions:
     resize: int = 0
     crop: int = 0
     augment: bool = False
-    train_limit: int = 0
-    test_limit: int = 0
-    seed: int = 0
 
-    def checks(self, shape: tuple[int, ...]) -> Checks:
+    def checks_for(self, shape: tuple[int, ...]) -> Checks:
         """Return the checks for images of a shape: (channels, height, width), or (channels,) if sizes differ."""
         channels, *size = shape
-        return [
-            (min(self.resize, self.crop, self.pad_to) < 0, "resize, crop and pad_to must not be negative."),
+        found: Checks = [
             (len(self.mean) not in (1, channels), f"mean needs one number, or one for each of {channels} channels."),
             (len(self.std) not in (1, channels), f"std needs one number, or one for each of {channels} channels."),
             (min(self.std) <= 0, "std must be above 0."),
-            *(self._fixed_size_checks(*size) if size else self._varying_size_checks()),
         ]
-
-    def _fixed_size_checks(self, height: int, width: int) -> Checks:
+        if not size:
+            return [
+                *found,
+                (self.crop < 1, "crop must be at least 1, because the images have different sizes."),
+                (self.resize < self.crop, "resize, the short side, must not be below crop."),
+                (self.pad_to > 0, "pad_to is for images of one size."),
+            ]
+        height, width = size
         final = (self.resize, self.resize) if self.resize else (height, width)
         return [
+            *found,
             (self.crop > 0, f"crop is for images of different sizes; these are all {height}x{width}."),
             (self.resize > 0 and height != width, "resize is for square images."),
             (0 < self.pad_to < max(final), f"pad_to is below the image size, {final[0]}x{final[1]}."),
         ]
 
-    def _varying_size_checks(self) -> Checks:
-        return [
-            (self.crop < 1, "crop must be at least 1, because the images have different sizes."),
-            (self.resize < self.crop, "resize, the short side, must not be below crop."),
-            (self.pad_to > 0, "pad_to is for images of one size."),
-        ]
-
 
 @dataclass(frozen=True)
-class TextOptions:
+class TextOptions(SeededOptions):
     """Token ids as in Keras: 0 is padding; rank r (from 1) becomes r + index_from if that is below `vocabulary`.
 
     padding: the side on which reviews are padded and truncated, "front" or "end". embedding: width of a frozen
@@ -78,35 +94,23 @@ class TextOptions:
     """
 
     vocabulary: int = 5000
-    length: int = 500
+    length: int = _at_least(1, 500)
     padding: str = "front"
     embedding: int = 0
-    start_char: int = 1
-    oov_char: int = 2
+    start_char: int = _at_least(1, 1, "0 is the padding id")
+    oov_char: int = _at_least(1, 2, "0 is the padding id")
     index_from: int = 3
-    train_limit: int = 0
-    test_limit: int = 0
-    seed: int = 0
 
     def checks(self) -> Checks:
-        """Return the checks for reviews."""
-        reserved = max(self.start_char, self.oov_char, self.index_from)
+        least = max(self.start_char, self.oov_char, self.index_from) + 1
         return [
-            (
-                self.vocabulary <= reserved + 1,
-                f"vocabulary must be above {reserved + 1}: the reserved ids and one word.",
-            ),
-            (self.vocabulary > MAX_ID, VOCABULARY_TOO_LARGE),
-            (min(self.start_char, self.oov_char) < 1, "start_char and oov_char must be above the padding id 0."),
-            (self.index_from < 0, "index_from must not be negative."),
-            (self.length < 1, "length must be at least 1."),
+            (self.vocabulary <= least, f"vocabulary must be above {least}: the reserved ids and one word."),
             (self.padding not in ("front", "end"), f"padding is '{self.padding}'; it must be 'front' or 'end'."),
-            (self.embedding < 0, "embedding must not be negative."),
         ]
 
 
 @dataclass(frozen=True)
-class SpeechOptions:
+class SpeechOptions(Options):
     """Folders of the two splits, and the size of a prepared utterance in frames and letters. Longer ones are left out.
 
     window, hop: of the Fourier transform, in samples of 1/16,000 s. A spectrogram has window / 2 + 1 bins.
@@ -114,104 +118,72 @@ class SpeechOptions:
 
     train_split: str = "train-clean-100"
     test_split: str = "test-clean"
-    frames: int = 1270
-    transcript: int = 256
-    window: int = 320
-    hop: int = 160
-    train_limit: int = 0
-    test_limit: int = 0
+    frames: int = _at_least(1, 1270)
+    transcript: int = _at_least(1, 256)
+    window: int = _at_least(2, 320)
+    hop: int = _at_least(1, 160)
 
     def checks(self) -> Checks:
-        """Return the checks for speech."""
         splits = (self.train_split, self.test_split)
         return [
             (not all(splits) or any(set(name) & set("/\\") for name in splits), "a split is the name of one folder."),
-            (min(self.frames, self.transcript, self.hop) < 1, "frames, transcript and hop must be at least 1."),
-            (self.window < 2 or self.window % 2 == 1, ODD_WINDOW),
+            (self.window % 2 == 1, ODD_WINDOW),
         ]
 
 
 @dataclass(frozen=True)
-class PairOptions:
+class PairOptions(Options):
     """The shared vocabulary of both languages, and the largest number of pieces in a source and a target sentence.
 
     source and target include the begin and end tokens.
     """
 
-    vocabulary: int = 32320
-    source: int = 50
-    target: int = 50
-    train_limit: int = 0
-    test_limit: int = 0
-
-    def checks(self) -> Checks:
-        """Return the checks for parallel text."""
-        return [
-            (self.vocabulary < 5, "vocabulary must be at least 5: four special tokens and one piece."),
-            (self.vocabulary > MAX_ID, VOCABULARY_TOO_LARGE),
-            (min(self.source, self.target) < 3, "source and target must be at least 3: begin, one piece, end."),
-        ]
+    vocabulary: int = _at_least(5, 32320, "four special tokens and one piece")
+    source: int = _at_least(3, 50, "begin, one piece, end")
+    target: int = _at_least(3, 50, "begin, one piece, end")
 
 
 @dataclass(frozen=True)
-class ClipOptions:
+class ClipOptions(SeededOptions):
     """The size of a prepared clip in characters and frames (longer ones are left out), and its mel spectrogram.
 
     rate: samples per second that every recording must have. window, hop: of the Fourier transform, in samples.
     """
 
-    characters: int = 190
-    frames: int = 870
-    rate: int = 22050
-    mels: int = 80
-    window: int = 1024
-    hop: int = 256
-    train_limit: int = 0
-    test_limit: int = 0
-    seed: int = 0
+    characters: int = _at_least(1, 190)
+    frames: int = _at_least(1, 870)
+    rate: int = _at_least(16_000, 22050, "the mel bands reach up to 8000 Hz")
+    mels: int = _at_least(1, 80)
+    window: int = _at_least(2, 1024)
+    hop: int = _at_least(1, 256)
 
     def checks(self) -> Checks:
-        """Return the checks for clips."""
-        smallest = min(self.characters, self.frames, self.mels, self.hop)
-        return [
-            (smallest < 1, "characters, frames, mels and hop must be at least 1."),
-            (self.window < 2 or self.window % 2 == 1, ODD_WINDOW),
-            (self.rate < 16_000, "rate must be at least 16000, because the mel bands reach up to 8000 Hz."),
-        ]
+        return [(self.window % 2 == 1, ODD_WINDOW)]
 
 
 @dataclass(frozen=True)
-class LanguageOptions:
+class LanguageOptions(SeededOptions):
     """The vocabulary, and the BERT samples: `length` word pieces, at most `masked` of them masked.
 
     short_share: share of the samples that are made shorter than `length`. copies: passes over the training text, each
     with other pairs and masks (BERT was published with 10). train_split, test_split: names of official splits.
     """
 
-    vocabulary: int = 30522
-    length: int = 128
+    vocabulary: int = _at_least(100, 30522, "five special tokens, characters and pieces")
+    length: int = _at_least(8, 128, "three special tokens, and words on both sides")
     masked: int = 20
     short_share: float = 0.1
-    copies: int = 1
+    copies: int = _at_least(1, 1)
     train_split: str = "train"
     test_split: str = "test"
-    train_limit: int = 0
-    test_limit: int = 0
-    seed: int = 0
 
     def checks(self) -> Checks:
-        """Return the checks for running text."""
         return [
-            (self.vocabulary < 100, "vocabulary must be at least 100: five special tokens, characters and pieces."),
-            (self.vocabulary > MAX_ID, VOCABULARY_TOO_LARGE),
-            (self.length < 8, "length must be at least 8: three special tokens, and words on both sides."),
             (not 1 <= self.masked <= self.length - 3, "masked must be from 1 to length minus three special tokens."),
             (not 0 <= self.short_share <= 1, "short_share must be from 0 to 1."),
-            (self.copies < 1, "copies must be at least 1."),
         ]
 
 
-Options = ImageOptions | TextOptions | SpeechOptions | PairOptions | ClipOptions | LanguageOptions
 OPTIONS_OF_FORM: dict[str, type[Options]] = {
     "image": ImageOptions, "text": TextOptions, "speech": SpeechOptions, "pairs": PairOptions, "clips": ClipOptions,
     "language": LanguageOptions,
@@ -221,33 +193,38 @@ OPTIONS_OF_FORM: dict[str, type[Options]] = {
 def parse_options(data_set: DataSet, options: Mapping[str, Any]) -> Options:
     """Return the checked options; UserError names an unknown option or an invalid value."""
     kind = OPTIONS_OF_FORM[data_set.form]
-    names = [option.name for option in fields(kind)]
+    known = {option.name: option for option in fields(kind)}
     for name in options:
-        if name not in names:
-            raise UserError(f"The data set '{data_set.name}' has no option '{name}'.{nearest(name, names)}")
+        if name not in known:
+            raise UserError(f"The data set '{data_set.name}' has no option '{name}'.{nearest(name, list(known))}")
     values = {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}
-    _check_types(data_set, kind, values)
+    for name, value in values.items():
+        if not _has_type_of(known[name].default, value):
+            raise UserError(
+                f"The data set '{data_set.name}' got {name} = {value!r}; use a value of the same type as "
+                f"{known[name].default!r}."
+            )
     build: Callable[..., Options] = kind
     parsed = build(**values)
-    checks = parsed.checks(data_set.shape) if isinstance(parsed, ImageOptions) else parsed.checks()
-    for wrong, sentence in _not_negative(parsed) + checks:
+    checks = [*_number_checks(parsed), *parsed.checks()]
+    if isinstance(parsed, ImageOptions):
+        checks += parsed.checks_for(data_set.shape)
+    for wrong, sentence in checks:
         if wrong:
             raise UserError(f"The data set '{data_set.name}': {sentence}")
     return parsed
 
 
-def _check_types(data_set: DataSet, kind: type[Options], values: dict[str, Any]) -> None:
-    defaults = {option.name: option.default for option in fields(kind)}
-    for name, value in values.items():
-        expected = type(defaults[name])
-        all_numbers = all(isinstance(number, int | float) for number in (value if isinstance(value, tuple) else ()))
-        # bool is a subclass of int, so `True` would pass as a number.
-        if isinstance(value, bool) != (expected is bool) or not isinstance(value, expected) or not all_numbers:
-            raise UserError(
-                f"The data set '{data_set.name}' got {name} = {value!r}; use a value of the same type as {defaults[name]!r}."
-            )
+def _has_type_of(default: Any, value: Any) -> bool:
+    all_numbers = all(isinstance(number, int | float) for number in (value if isinstance(value, tuple) else ()))
+    # bool is a subclass of int, so `True` would pass as a number.
+    return isinstance(value, type(default)) and isinstance(value, bool) == isinstance(default, bool) and all_numbers
 
 
-def _not_negative(options: Options) -> Checks:
-    names = ("train_limit", "test_limit", "seed")
-    return [(getattr(options, name, 0) < 0, f"{name} must not be negative.") for name in names]
+def _number_checks(options: Options) -> Checks:
+    found = [(getattr(options, "vocabulary", 0) > MAX_ID, "vocabulary does not fit 32-bit ids.")]
+    for option in fields(options):
+        value, limit = getattr(options, option.name), option.metadata
+        if isinstance(value, int) and value < limit.get("least", 0):
+            found.append((True, f"{option.name} must {limit.get('rule', 'not be negative')}."))
+    return found

@@ -1,18 +1,13 @@
 """The order of the training samples, the same for every framework: a seeded permutation per epoch, written once."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from steelyard.errors import UserError
 from steelyard.files import atomic
 from steelyard.files.paths import cache_folder
-from steelyard_worker import tensors
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 METHOD = 1  # part of the cache key; increase it when a change alters the order
 
@@ -38,8 +33,4 @@ def write_order(count: int, batch: int, steps: int, seed: int) -> Path:
     """Return the tensors folder that holds `order`; the first call writes it."""
     folder = cache_folder() / "data" / "orders" / atomic.key("order", METHOD, count, batch, steps, seed)
     meta = {"count": count, "batch": batch, "steps": steps, "seed": seed, "method": METHOD}
-
-    def fill(partial: Path) -> None:
-        tensors.write(partial, {"order": batch_order(count, batch, steps, seed)}, meta)
-
-    return atomic.place(folder, fill)
+    return atomic.place_tensors(folder, lambda: {"order": batch_order(count, batch, steps, seed)}, meta)

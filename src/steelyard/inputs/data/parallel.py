@@ -1,20 +1,22 @@
 """Apply a function to many items on all processors, with a bounded number of items in memory."""
 
-from __future__ import annotations
-
 from collections import deque
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from typing import Any, TypeVar
 
 from steelyard.host import usable_cores
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from concurrent.futures import Executor, Future
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 PENDING_PER_WORKER = 4
+
+
+def threaded_map(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    """Yield `function(item)` in order, computed by threads: for libraries that release the interpreter lock."""
+    with ThreadPoolExecutor(usable_cores()) as pool:
+        yield from bounded_map(pool, function, items)
 
 
 def bounded_map(pool: Executor, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:

@@ -3,19 +3,16 @@
 Only NumPy arrays and plain Python values are loaded; any other name in a pickle is rejected.
 """
 
-from __future__ import annotations
-
 import io
 import pickle
 import zipfile
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from steelyard.errors import UserError
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from steelyard.inputs.data.damage import refusing
 
 
 class _SafeUnpickler(pickle.Unpickler):
@@ -32,24 +29,19 @@ class _SafeUnpickler(pickle.Unpickler):
 
 def load_pickle(content: bytes, where: str) -> Any:
     """Return the value, with byte strings of Python 2 as bytes; UserError names `where` the pickle comes from."""
-    try:
+    # A damaged pickle can raise anything.
+    with refusing(f"{where} is not a data file that can be read safely", Exception):
         return _SafeUnpickler(io.BytesIO(content), encoding="bytes").load()
-    except Exception as error:  # a damaged pickle can raise anything
-        raise UserError(f"{where} is not a data file that can be read safely ({error}); download it again.") from error
 
 
 def load_arrays(path: Path, names: tuple[str, ...]) -> dict[str, np.ndarray[Any, Any]]:
     """Return the named arrays of an .npz file, arrays of objects included; UserError names a missing one."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            present = {name.removesuffix(".npy") for name in archive.namelist()}
-            if missing := [name for name in names if name not in present]:
-                raise UserError(
-                    f"{path} holds no array '{missing[0]}', so it is not the official file; download it again."
-                )
-            return {name: _load_array(archive.read(name + ".npy"), f"{path} ({name})") for name in names}
-    except (zipfile.BadZipFile, EOFError, ValueError) as error:
-        raise UserError(f"{path} is damaged or truncated ({error}); download it again.") from error
+    damage = refusing(f"{path} is damaged or truncated", zipfile.BadZipFile, EOFError, ValueError)
+    with damage, zipfile.ZipFile(path) as archive:
+        present = {name.removesuffix(".npy") for name in archive.namelist()}
+        if missing := [name for name in names if name not in present]:
+            raise UserError(f"{path} holds no array '{missing[0]}', so it is not the official file; download it again.")
+        return {name: _load_array(archive.read(name + ".npy"), f"{path} ({name})") for name in names}
 
 
 def _load_array(content: bytes, where: str) -> np.ndarray[Any, Any]:

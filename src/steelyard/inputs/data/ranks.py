@@ -1,36 +1,32 @@
 """IMDB as distributed by Keras: an .npz of reviews as lists of word ranks, optionally with the word of each rank."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from steelyard.errors import UserError
+from steelyard.inputs.data.damage import refusing
 from steelyard.inputs.data.pickles import load_arrays
 from steelyard.inputs.data.raw_samples import RawSamples, Spool, TextSplit
-from steelyard.inputs.data.request import Progress
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from steelyard.inputs.data.request import Report
-    from steelyard.inputs.data.source import Source
+from steelyard.inputs.data.source import Source
+from steelyard.inputs.data.work import Work
 
 WORD_INDEX = "imdb_word_index.json"
 
 
-def read_ranks(source: Source, scratch: Path, report: Report) -> RawSamples[TextSplit]:
+def read_ranks(work: Work[Any]) -> RawSamples[TextSplit]:
     """Return both splits; a review is a list of ranks, and rank 1 is the most frequent word.
 
     UserError: an array is missing or empty, a label is not 0 or 1, or a rank exceeds the official vocabulary.
     """
+    source = work.source
     splits = []
     for done, name in enumerate(("train", "test")):
-        report(Progress(f"Reading {source.data.name}", done, 2))
+        work.say(f"Reading {source.data.name}", done, 2)
         arrays = load_arrays(source.path, (f"x_{name}", f"y_{name}"))
-        with Spool(scratch / f"{name}.i32", np.int32) as spool:
+        with Spool(work.scratch / f"{name}.i32", np.int32) as spool:
             splits.append(_split(source, name, arrays, spool))
     words = _read_words(source.path.parent)
     return RawSamples(splits[0], splits[1], source.verified, is_sorted=True, words=words, ranked=True)
@@ -41,10 +37,8 @@ def _read_words(folder: Path) -> tuple[str, ...]:
     path = folder / WORD_INDEX
     if not path.is_file():
         return ()
-    try:
+    with refusing(f"{path} does not map words to ranks", ValueError, AttributeError, TypeError):
         ranks = {str(word): int(rank) for word, rank in json.loads(path.read_text(encoding="utf-8")).items()}
-    except (ValueError, AttributeError, TypeError) as error:
-        raise UserError(f"{path} does not map words to ranks ({error}); download it again.") from error
     words = [""] * (max(ranks.values(), default=0) + 1)
     for word, rank in ranks.items():
         words[rank] = word

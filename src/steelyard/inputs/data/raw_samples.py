@@ -3,27 +3,21 @@
 Rows are stored in the order in which they were read; every split knows its rows in official order.
 """
 
-from __future__ import annotations
-
 import os
 import zlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
-from zipfile import BadZipFile
+from pathlib import Path
+from typing import Any, Generic, Self, TypeVar
+from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 
-from steelyard.errors import UserError
+from steelyard.inputs.data.damage import refusing
 
-if TYPE_CHECKING:
-    from pathlib import Path
-    from typing import Self
-    from zipfile import ZipFile
-
-    Ints = np.ndarray[Any, np.dtype[np.int64]]
-    Labels = np.ndarray[Any, np.dtype[np.int32]]
-    Ids = np.ndarray[Any, np.dtype[np.int32]]
-    Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+Labels = np.ndarray[Any, np.dtype[np.int32]]
+Ids = np.ndarray[Any, np.dtype[np.int32]]
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 
 @dataclass(frozen=True)
@@ -63,10 +57,8 @@ class FileSplit:
         name = self.name(position)
         if not self.archive:
             return (self.path / name).read_bytes()
-        try:
+        with refusing(f"{self.path}: {name} is damaged", BadZipFile, EOFError, zlib.error):
             return self.archive.read(name)
-        except (BadZipFile, EOFError, zlib.error) as error:
-            raise UserError(f"{self.path}: {name} is damaged ({error}); download the archive again.") from error
 
 
 @dataclass(frozen=True)

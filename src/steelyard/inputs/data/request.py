@@ -1,15 +1,11 @@
 """The input and the result of data preparation, and its progress messages."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
-
-    Report = Callable[["Progress"], None]
+Report = Callable[["Progress"], None]
 
 
 @dataclass(frozen=True)

@@ -1,20 +1,14 @@
 """Find a data set on this machine: in which folder, in which layout, and whether it is the official data."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from dataclasses import dataclass
 from fnmatch import fnmatch
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from steelyard.errors import UserError
 from steelyard.inputs.data.archives import walk_files
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from steelyard.inputs.data.catalogue import DataSet, Layout
+from steelyard.inputs.data.catalogue import DataSet, Layout
 
 
 @dataclass(frozen=True)
@@ -74,20 +68,16 @@ def digest_file(path: Path, algorithm: str) -> str:
 
 
 def _digest_content(data_set: DataSet, path: Path) -> str:
-    if path.is_file() and data_set.fingerprint == "content":
+    """Identify a file or folder without a checksum. Data sets of many gigabytes are identified without reading them."""
+    by_content = data_set.fingerprint == "content"
+    if path.is_file() and by_content:
         return "sha256:" + digest_file(path, "sha256")
     whole = hashlib.sha256()
     for name in walk_files(path, re.compile(data_set.files)) if path.is_dir() else (".",):
-        whole.update(f"{name}\0{_fingerprint(data_set, path / name)}\n".encode())
-    return f"{'sha256' if data_set.fingerprint == 'content' else data_set.fingerprint}:{whole.hexdigest()}"
-
-
-def _fingerprint(data_set: DataSet, path: Path) -> str:
-    """Identify one file of a folder. Data sets of many gigabytes are identified without reading them."""
-    if data_set.fingerprint == "content":
-        return digest_file(path, "sha256")
-    status = path.stat()
-    return f"{status.st_size} {status.st_mtime_ns}"
+        status = (path / name).stat()
+        found = digest_file(path / name, "sha256") if by_content else f"{status.st_size} {status.st_mtime_ns}"
+        whole.update(f"{name}\0{found}\n".encode())
+    return f"{'sha256' if by_content else data_set.fingerprint}:{whole.hexdigest()}"
 
 
 def _find_companion(name: str, *folders: Path) -> Path | None:

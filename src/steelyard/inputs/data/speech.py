@@ -5,51 +5,26 @@ windows that lie completely inside the recording. Each utterance is normalised t
 with zeros to `frames`.
 """
 
-from __future__ import annotations
-
 import re
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from steelyard.errors import UserError
-from steelyard.host import usable_cores
 from steelyard.inputs.data.audio import count_samples, read_samples
-from steelyard.inputs.data.parallel import bounded_map
-from steelyard.inputs.data.request import Progress
-from steelyard.inputs.data.transcripts import TranscribedRecording, read_chapters, read_clip_table
+from steelyard.inputs.data.catalogue import DataSet
+from steelyard.inputs.data.options import SpeechOptions
+from steelyard.inputs.data.parallel import threaded_map
+from steelyard.inputs.data.recordings import Floats, Form, Ids, Recording, Utterance, write_split
+from steelyard.inputs.data.transcripts import read_chapters, read_clip_table
+from steelyard.inputs.data.work import Work
 from steelyard.statistics.metrics import LETTERS
-from steelyard_worker.tensors import Writer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from steelyard.inputs.data.catalogue import DataSet
-    from steelyard.inputs.data.options import SpeechOptions
-    from steelyard.inputs.data.request import Report
-    from steelyard.inputs.data.source import Source
-
-    Floats = np.ndarray[Any, np.dtype[np.float32]]
-    Codes = np.ndarray[Any, np.dtype[np.int32]]
 
 RATE = 16_000  # samples per second
-REPORT_UTTERANCES = 64
-
-
-@dataclass(frozen=True)
-class Utterance:
-    """One recording: file, number of frames, letters as classes int32 (L,), and position in the official order."""
-
-    path: Path
-    frames: int
-    codes: Codes
-    position: int
-
-
-READERS: dict[str, Callable[[Path, SpeechOptions], dict[str, list[TranscribedRecording]]]] = {
+READERS: dict[str, Callable[[Path, SpeechOptions], dict[str, list[Recording]]]] = {
     "chapters": read_chapters,
     "clips": read_clip_table,
 }
@@ -64,48 +39,49 @@ def restrict_to_splits(data_set: DataSet, options: SpeechOptions) -> DataSet:
     return replace(data_set, layouts=layouts, files=rf"^({splits})/{data_set.files}")
 
 
-def write_speech(folder: Path, source: Source, options: SpeechOptions, meta: dict[str, Any], report: Report) -> None:
+def write_speech(work: Work[SpeechOptions]) -> None:
     """Write `train/` and `test/` spectrogram float32 (N, 1, bins, frames), frames, transcript, transcript_length; `position/`.
 
     All but the spectrogram are int32. UserError names a split without utterances, or a recording that is damaged, has
     another sampling rate, or has no transcript.
     """
-    limits = {"train": options.train_limit, "test": options.test_limit}
-    # libsndfile and NumPy's transforms release the interpreter lock, so threads use all processors.
-    with ThreadPoolExecutor(usable_cores()) as pool:
-        chosen = {}
-        for name, recordings in READERS[source.data.reader](source.path, options).items():
-            report(Progress(f"Reading the headers of the {name} split", 0, len(recordings)))
-            found = list(bounded_map(pool, lambda recording: _measure(recording, options), recordings))
-            fitting = [u for u in found if u.frames <= options.frames and len(u.codes) <= options.transcript]
-            chosen[name] = fitting[: limits[name] or None]
-            dropped = len(found) - len(fitting)
-            meta |= {f"{name}_count": len(chosen[name]), f"{name}_held": len(found), f"{name}_dropped": dropped}
-            _report_dropped(name, len(found), dropped, source, options, report)
-        meta["subset"] = meta["train_held"] + meta["test_held"] < source.data.train + source.data.test
-        writer = Writer(folder, meta)
-        try:
-            for name, utterances in chosen.items():
-                _write_split(pool, writer, name, utterances, options, report)
-            writer.close()
-        finally:
-            writer.abandon()  # has no effect after `close`
+    source, options = work.source, work.options
+    facts: dict[str, Any] = {}
+    chosen = {}
+    for name, recordings in READERS[source.data.reader](source.path, options).items():
+        work.say(f"Reading the headers of the {name} split", 0, len(recordings))
+        found = list(threaded_map(lambda recording: _measure(recording, options), recordings))
+        fitting = [u for u in found if u.frames <= options.frames and len(u.ids) <= options.transcript]
+        limit = options.train_limit if name == "train" else options.test_limit
+        chosen[name] = fitting[: limit or None]
+        dropped = len(found) - len(fitting)
+        facts |= {f"{name}_count": len(chosen[name]), f"{name}_held": len(found), f"{name}_dropped": dropped}
+        _report_dropped(work, name, len(found), dropped)
+    facts["subset"] = facts["train_held"] + facts["test_held"] < source.data.train + source.data.test
+
+    def transform(path: Path) -> Floats:
+        return spectrogram(read_samples(path, RATE), options.window, options.hop)
+
+    shape = (1, options.window // 2 + 1, options.frames)
+    form = Form("spectrogram", "frames", "transcript", "transcript_length", shape, options.transcript, transform)
+    with work.writer(facts) as writer:
+        for name, utterances in chosen.items():
+            write_split(writer, work, name, utterances, form)
 
 
-def _report_dropped(
-    name: str, count: int, dropped: int, source: Source, options: SpeechOptions, report: Report
-) -> None:  # fmt: skip
+def _report_dropped(work: Work[SpeechOptions], name: str, count: int, dropped: int) -> None:
+    frames, letters = work.options.frames, work.options.transcript
     if dropped == count:
         raise UserError(
-            f"{source.path} holds no {name} utterance of at most {options.frames} frames and {options.transcript} letters; "
+            f"{work.source.path} holds no {name} utterance of at most {frames} frames and {letters} letters; "
             "raise 'frames' and 'transcript'."
         )
     if dropped:
-        most = f"{options.frames} frames or {options.transcript} letters"
-        report(Progress(f"Left out {dropped:,} of {count:,} {name} utterances: longer than {most}"))
+        most = f"{frames} frames or {letters} letters"
+        work.say(f"Left out {dropped:,} of {count:,} {name} utterances: longer than {most}")
 
 
-def _measure(recording: TranscribedRecording, options: SpeechOptions) -> Utterance:
+def _measure(recording: Recording, options: SpeechOptions) -> Utterance:
     path = recording.path
     frames = frame_count(count_samples(path, RATE), options.window, options.hop)
     if not frames:
@@ -127,7 +103,7 @@ def frame_count(samples: int, window: int, hop: int) -> int:
     return max((samples - window) // hop + 1, 0)
 
 
-def encode_transcript(text: str, where: str) -> Codes:
+def encode_transcript(text: str, where: str) -> Ids:
     """Return the classes int32 (L,) of a transcript in capital letters; UserError names a character that has no class."""
     codes = [LETTERS.find(character, 1) for character in text]
     if not codes:
@@ -136,28 +112,3 @@ def encode_transcript(text: str, where: str) -> Codes:
         wrong = text[codes.index(-1)]
         raise UserError(f"{where} has the character {wrong!r}; only A to Z, apostrophes and spaces are allowed.")
     return np.array(codes, np.int32)
-
-
-def _write_split(
-    pool: ThreadPoolExecutor, writer: Writer, name: str, utterances: list[Utterance], options: SpeechOptions, report: Report
-) -> None:  # fmt: skip
-    bins, count = options.window // 2 + 1, len(utterances)
-
-    def padded_spectrogram(utterance: Utterance) -> Floats:
-        padded = np.zeros((1, 1, bins, options.frames), np.float32)
-        values = spectrogram(read_samples(utterance.path, RATE), options.window, options.hop)
-        padded[0, 0, :, : values.shape[1]] = values
-        return padded
-
-    writer.begin(f"{name}/spectrogram", "<f4", (count, 1, bins, options.frames))
-    for done, padded in enumerate(bounded_map(pool, padded_spectrogram, utterances), 1):
-        writer.extend(padded)
-        if not done % REPORT_UTTERANCES or done == count:
-            report(Progress(f"Writing {name} spectrograms", done, count))
-    transcripts = np.zeros((count, options.transcript), np.int32)
-    for row, utterance in zip(transcripts, utterances, strict=True):
-        row[: len(utterance.codes)] = utterance.codes
-    writer.add(f"{name}/frames", np.array([utterance.frames for utterance in utterances], np.int32))
-    writer.add(f"{name}/transcript", transcripts)
-    writer.add(f"{name}/transcript_length", np.array([len(utterance.codes) for utterance in utterances], np.int32))
-    writer.add(f"position/{name}", np.array([utterance.position for utterance in utterances], np.int32))

@@ -1,42 +1,59 @@
 """Choose the samples of a prepared data set and their order: seeded and balanced over the classes."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from steelyard.errors import UserError
-
-if TYPE_CHECKING:
-    from steelyard.inputs.data.options import ImageOptions, TextOptions
-    from steelyard.inputs.data.raw_samples import Ints, Labels, RawSamples
+from steelyard.inputs.data.options import ImageOptions, TextOptions
+from steelyard.inputs.data.raw_samples import FileSplit, ImageSplit, Ints, Labels, RawSamples, TextSplit
+from steelyard.inputs.data.work import Work
+from steelyard_worker.tensors import Writer
 
 SAMPLES_PER_TEST_SAMPLE = 5  # where there is no official test split, one sample in five is for testing
 
+S = TypeVar("S", ImageSplit, FileSplit, TextSplit)
 
-def split_positions(samples: RawSamples[Any], options: ImageOptions | TextOptions) -> tuple[Ints, Ints]:
-    """Return (training, test) positions int64 in the official order.
 
-    Test positions refer to `samples.test`, or to `samples.train` if there is no official test split. Data sorted by
-    label is shuffled; other data stays in the official order. Limits preserve the proportions of the classes.
+def choose_samples(samples: RawSamples[S], options: ImageOptions | TextOptions) -> dict[str, tuple[S, Ints]]:
+    """Return {"train" and "test": (official split, chosen positions int64 in it)}.
+
+    Without an official test split the test samples are taken from `samples.train`. Data sorted by label is shuffled; other
+    data stays in the official order. Limits preserve the proportions of the classes.
     """
     generator = np.random.Generator(np.random.PCG64(options.seed))
-    train = _ordered(len(samples.train.labels), samples.is_sorted, generator)
     labels = samples.train.labels
+    train = _ordered(len(labels), samples.is_sorted, generator)
     if samples.test is None:
         held_out = balanced_mask(labels[train], len(train) // SAMPLES_PER_TEST_SAMPLE)
         # The mask takes the first samples of each class, so the classes are no longer evenly spread over either part.
         train, test = (generator.permutation(train[mask]) for mask in (~held_out, held_out))
-        test_labels = labels
     else:
-        test_labels = samples.test.labels
-        test = _ordered(len(test_labels), samples.is_sorted, generator)
-    chosen = _limited(train, labels, options.train_limit), _limited(test, test_labels, options.test_limit)
-    for name, positions in zip(("training", "test"), chosen, strict=True):
+        test = _ordered(len(samples.test.labels), samples.is_sorted, generator)
+    test_split = samples.test or samples.train
+    chosen = {
+        "train": (samples.train, _limited(train, labels, options.train_limit)),
+        "test": (test_split, _limited(test, test_split.labels, options.test_limit)),
+    }
+    for name, (_, positions) in chosen.items():
         if not positions.size:
-            raise UserError(f"The {name} split is empty, because the data has only {len(labels):,} samples; add more.")
+            title = "training" if name == "train" else name
+            raise UserError(f"The {title} split is empty, because the data has only {len(labels):,} samples; add more.")
     return chosen
+
+
+def describe_samples(work: Work[Any], samples: RawSamples[S], chosen: dict[str, tuple[S, Ints]]) -> dict[str, Any]:
+    """Return the metadata of the chosen samples."""
+    count = len(samples.train.labels) + (len(samples.test.labels) if samples.test else 0)
+    subset = count < work.source.data.train + work.source.data.test
+    counts = {f"{name}_count": len(positions) for name, (_, positions) in chosen.items()}
+    return {"verified": samples.verified, "subset": subset, **counts}
+
+
+def add_positions(writer: Writer, chosen: dict[str, tuple[S, Ints]]) -> None:
+    """Append `position/train` and `position/test` int32 (N)."""
+    for name, (_, positions) in chosen.items():
+        writer.add(f"position/{name}", positions.astype(np.int32))
 
 
 def balanced_mask(labels: Labels, count: int) -> np.ndarray[Any, np.dtype[np.bool_]]:

@@ -4,8 +4,6 @@ The symbols are the padding, the hyphen, nine punctuation marks, the space, 52 l
 plain text never uses.
 """
 
-from __future__ import annotations
-
 import unicodedata
 from typing import Any
 

@@ -1,8 +1,7 @@
 """One seeded batch of random inputs for pure speed measurements: the same values in every framework."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -10,12 +9,7 @@ from steelyard.errors import UserError
 from steelyard.files import atomic
 from steelyard.files.paths import cache_folder
 from steelyard.inputs.weights import child_generator
-from steelyard_worker import tensors
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from steelyard_worker.network import Input, Network
+from steelyard_worker.network import Input, Network
 
 METHOD = 1  # part of the cache key; increase it when a change alters a value
 
@@ -36,7 +30,7 @@ def synthesise(network: Network, batch: int, seed: int, specification: str = "")
     recipe += [specification] if network.draw else []
     folder = cache_folder() / "data" / "synthetic" / atomic.key("synthetic", METHOD, recipe, batch, seed)
     meta = {"batch": batch, "seed": seed, "method": METHOD}
-    return atomic.place(folder, lambda partial: _write(partial, _random_batch(network, batch, seed), meta))
+    return atomic.place_tensors(folder, lambda: _random_batch(network, batch, seed), meta)
 
 
 def _random_batch(network: Network, batch: int, seed: int) -> dict[str, np.ndarray[Any, Any]]:
@@ -66,7 +60,3 @@ def random_input(declared: Input, batch: int, seed: int) -> np.ndarray[Any, Any]
             f"it must be a float, or a whole number with a bound above {lowest}."
         )
     return generator.integers(lowest, declared.high, shape, dtype=np.int32).astype(dtype, copy=False)
-
-
-def _write(partial: Path, arrays: dict[str, np.ndarray[Any, Any]], meta: dict[str, int]) -> None:
-    tensors.write(partial, arrays, meta)

@@ -1,31 +1,29 @@
-"""Token lists -> ids int32 (N, T): split text into words, rank words by frequency, pad and truncate.
+"""Token lists -> ids int32 (N, T): rank words by frequency, pad and truncate.
 
-The conventions are those of Keras' `imdb.load_data` and `pad_sequences`, and of its `Tokenizer` for raw text.
+The conventions are those of Keras' `imdb.load_data` and `pad_sequences`.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from steelyard.inputs.data.request import Progress
+from steelyard.inputs.data.embedding import build_embedding
+from steelyard.inputs.data.options import TextOptions
+from steelyard.inputs.data.ranks import read_ranks
+from steelyard.inputs.data.raw_samples import Ids, Ints, RawSamples, TextSplit
+from steelyard.inputs.data.reviews import read_review_table, read_reviews
+from steelyard.inputs.data.splits import add_positions, choose_samples, describe_samples
+from steelyard.inputs.data.work import Work
+from steelyard_worker.tensors import Writer
 
-if TYPE_CHECKING:
-    from steelyard.inputs.data.options import TextOptions
-    from steelyard.inputs.data.raw_samples import Ids, Ints, TextSplit
-    from steelyard.inputs.data.request import Report
-    from steelyard_worker.tensors import Writer
-
-FILTERS = '!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~\t\n'
-_FILTERS_TO_SPACES = str.maketrans(FILTERS, " " * len(FILTERS))
+READERS: dict[str, Callable[[Work[Any]], RawSamples[TextSplit]]] = {
+    "ranks": read_ranks,
+    "reviews": read_reviews,
+    "review_table": read_review_table,
+}
 CHUNK_REVIEWS = 512
 UNRANKED = np.iinfo(np.int32).max  # the rank of a word that is not in the training split
-
-
-def split_words(text: str) -> list[str]:
-    """Return the words of a text in lower case, separated at spaces and at the characters in `FILTERS`."""
-    return [word for word in text.lower().translate(_FILTERS_TO_SPACES).split(" ") if word]
 
 
 def rank_words(words: tuple[str, ...], train: TextSplit, positions: Ints) -> Ids:
@@ -65,23 +63,36 @@ def count_tokens(split: TextSplit, positions: Ints, options: TextOptions) -> int
     return int(np.minimum(split.lengths[positions] + 1, options.length).sum())
 
 
-def write_tokens(
-    writer: Writer,
-    name: str,
-    split: TextSplit,
-    positions: Ints,
-    ranks: Ids | None,
-    options: TextOptions,
-    report: Report,
-) -> None:
-    """Append `name/tokens` int32 (N, T) and `name/label` int32 (N).
+def write_text(work: Work[TextOptions]) -> None:
+    """Write `train/` and `test/` tokens int32 (N, T) and label int32 (N), `embedding` if requested, and `position/`."""
+    samples = READERS[work.source.data.reader](work)
+    chosen = choose_samples(samples, work.options)
+    ranks = None if samples.ranked else rank_words(samples.words, *chosen["train"])
+    facts = describe_samples(work, samples, chosen)
+    for name, (split, positions) in chosen.items():
+        facts[f"{name}_tokens"] = count_tokens(split, positions, work.options)
+    embedding = None
+    if work.options.embedding:
+        word_ranks = np.arange(len(samples.words), dtype=np.int32) if ranks is None else ranks
+        embedding, description = build_embedding(work, samples.words, word_ranks)
+        facts |= description
+    with work.writer(facts) as writer:
+        for name, (split, positions) in chosen.items():
+            _write_split(writer, name, split, positions, ranks, work)
+        if embedding is not None:
+            writer.add("embedding", embedding)
+        add_positions(writer, chosen)
 
-    `ranks` maps word ids to ranks; None if the ids already are ranks.
-    """
-    writer.begin(f"{name}/tokens", "<i4", (len(positions), options.length))
-    for start in range(0, len(positions), CHUNK_REVIEWS):
+
+def _write_split(
+    writer: Writer, name: str, split: TextSplit, positions: Ints, ranks: Ids | None, work: Work[TextOptions]
+) -> None:
+    """Append the tokens and labels of one split; `ranks` maps word ids to ranks; None if the ids already are ranks."""
+    options, count = work.options, len(positions)
+    writer.begin(f"{name}/tokens", "<i4", (count, options.length))
+    for start in range(0, count, CHUNK_REVIEWS):
         reviews = [split.review(position) for position in positions[start : start + CHUNK_REVIEWS]]
         encoded = [encode(review if ranks is None else ranks[review], options) for review in reviews]
         writer.extend(np.stack([fit(ids, options.length, options.padding) for ids in encoded]))
-        report(Progress(f"Writing {name} reviews", min(start + CHUNK_REVIEWS, len(positions)), len(positions)))
+        work.say(f"Writing {name} reviews", min(start + CHUNK_REVIEWS, count), count)
     writer.add(f"{name}/label", split.labels[positions])

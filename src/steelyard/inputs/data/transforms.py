@@ -1,33 +1,27 @@
-"""Resize, crop and augment one image -> the pixels uint8 (C, H, W) that every framework receives.
+"""Decode, resize, crop and augment one image -> the pixels uint8 (C, H, W) that every framework receives.
 
 Random augmentation is applied once per training image, when the data is prepared. It depends only on the seed and on the
 image's position in the official order. Every framework and every epoch therefore gets the same pixels, whereas usual
 training programs augment anew in every epoch. Resampling is bilinear with antialiasing, as in Pillow.
 """
 
-from __future__ import annotations
-
+import io
 import math
-from concurrent.futures import ThreadPoolExecutor
+import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 
-from steelyard.host import usable_cores
-from steelyard.inputs.data.images import decode_image
-from steelyard.inputs.data.parallel import bounded_map
-from steelyard.inputs.data.raw_samples import FileSplit
+from steelyard.errors import UserError
+from steelyard.inputs.data.options import ImageOptions
+from steelyard.inputs.data.parallel import threaded_map
+from steelyard.inputs.data.raw_samples import FileSplit, ImageSplit, Ints
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from steelyard.inputs.data.options import ImageOptions
-    from steelyard.inputs.data.raw_samples import ImageSplit, Ints
-
-    Pixels = np.ndarray[Any, np.dtype[np.uint8]]
+Pixels = np.ndarray[Any, np.dtype[np.uint8]]
 
 # Random resized crop (Szegedy et al. 2015, section 6): share of the area; width to height; attempts before the centre is used.
 AREAS, RATIOS, ATTEMPTS = (0.08, 1.0), (3 / 4, 4 / 3), 10
@@ -59,8 +53,7 @@ class ImageTransform:
     def apply_all(self, split: ImageSplit | FileSplit, positions: Ints, training: bool) -> Iterator[Pixels]:
         """Yield the pixels at positions of the official order, one image at a time, decoded on all processors."""
         # Pillow releases the interpreter lock while it decodes and resizes.
-        with ThreadPoolExecutor(usable_cores()) as pool:
-            yield from bounded_map(pool, partial(self._apply, split, training), map(int, positions))
+        return threaded_map(partial(self._apply, split, training), map(int, positions))
 
     def _apply(self, split: ImageSplit | FileSplit, training: bool, position: int) -> Pixels:
         if isinstance(split, FileSplit):
@@ -85,13 +78,25 @@ class ImageTransform:
         if not self.size:
             return image.crop(random_crop_box(image.width, image.height, generator))
         left, upper = generator.integers(-SHIFT, SHIFT + 1, 2).tolist()
-        return image.crop(
-            (left, upper, left + image.width, upper + image.height)
-        )  # Pillow fills the outside with zeros
+        # Pillow fills the outside with zeros.
+        return image.crop((left, upper, left + image.width, upper + image.height))
 
     def _resize(self, image: Image.Image) -> Image.Image:
         height, width = self.shape[1:]
         return image.resize((width, height), Image.Resampling.BILINEAR) if image.size != (width, height) else image
+
+
+def decode_image(content: bytes, mode: str, where: str) -> Image.Image:
+    """Return an encoded image in a Pillow mode; UserError names `where` an image comes from that cannot be fully decoded."""
+    try:
+        with Image.open(io.BytesIO(content)) as image:
+            return image.convert(mode)
+    # Pillow has no exception of its own for damaged files: its decoders raise these.
+    except (OSError, ValueError, SyntaxError, EOFError, zlib.error, Image.DecompressionBombError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        why = "no image format is recognised" if isinstance(error, UnidentifiedImageError) else str(error)
+        raise UserError(f"{where} is damaged or not an image ({why}); download it again, or remove it.") from error
 
 
 def scaled_size(height: int, width: int, short: int) -> tuple[int, int]:

@@ -4,30 +4,25 @@ Both languages share one byte-pair encoding (Sennrich et al. 2016), learned on t
 part of the word after it. Ids: 0 padding, 1 unknown, 2 begin, 3 end of a sentence. Lengths include begin and end.
 """
 
-from __future__ import annotations
-
-from contextlib import ExitStack
+from array import array
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice, zip_longest
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from steelyard.errors import UserError
+from steelyard.inputs.data.options import PairOptions
 from steelyard.inputs.data.raw_samples import Spool
-from steelyard.inputs.data.request import Progress
+from steelyard.inputs.data.source import Source
+from steelyard.inputs.data.work import Work
 from steelyard_worker.protocol import ENCODING
 from steelyard_worker.tensors import Writer
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from tokenizers import Tokenizer
-
-    from steelyard.inputs.data.options import PairOptions
-    from steelyard.inputs.data.request import Report
-    from steelyard.inputs.data.source import Source
+Ints = np.ndarray[Any, np.dtype[np.signedinteger[Any]]]
 
 PAD, UNKNOWN, BEGIN, END = range(4)
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
@@ -76,52 +71,43 @@ class ParallelFiles:
         return text.replace("@@ ", "") if self.in_pieces else text
 
 
-def write_pairs(
-    folder: Path, scratch: Path, source: Source, options: PairOptions, meta: dict[str, Any], report: Report
-) -> None:  # fmt: skip
+def write_pairs(work: Work[PairOptions]) -> None:
     """Write `train/` and `test/` source (N, S), source_length (N,), target (N, T), and `position/` (N,), all int32.
 
     The position is the line of the pair, from 0. Pairs with an empty side, or longer than `source` and `target`, are left
     out and counted. The encoding is written next to the arrays. UserError: a file is missing or damaged, or the vocabulary
     is too small.
     """
+    source, options = work.source, work.options
     train, test = (_find_files(source, stems) for stems in STEMS[source.layout.name])
-    tokenizer = learn_pieces(train, options.vocabulary, source.layout.name == "sentences", report)
-    tokenizer.save(str(folder / ENCODING))
-    with ExitStack() as spools:
-        splits = {"train": (train, options.train_limit), "test": (test, options.test_limit)}
-        encoded = [
-            _EncodedSplit(name, files, scratch, spools, options).read(tokenizer, limit, report)
-            for name, (files, limit) in splits.items()
-        ]
-        meta |= {"pieces": tokenizer.get_vocab_size(), "subset": encoded[0].read_count < source.data.train}
-        for split in encoded:
-            meta |= split.counts()
-        writer = Writer(folder, meta)
-        try:
-            for split in encoded:
-                split.write(writer, report)
-            writer.close()
-        finally:
-            writer.abandon()  # has no effect after `close`
+    work.say(f"Learning {options.vocabulary:,} word pieces from {train.paths[0].name} and {train.paths[1].name}")
+    tokenizer = learn_pieces(train, options.vocabulary, source.layout.name == "sentences")
+    tokenizer.save(str(work.folder / ENCODING))
+    encoded = {
+        "train": _encode(work, "train", train, tokenizer, options.train_limit),
+        "test": _encode(work, "test", test, tokenizer, options.test_limit),
+    }
+    facts: dict[str, Any] = {"pieces": tokenizer.get_vocab_size()}
+    facts["subset"] = encoded["train"].held < source.data.train
+    for name, split in encoded.items():
+        count = len(split.lengths)
+        facts |= {f"{name}_count": count, f"{name}_held": split.held, f"{name}_dropped": split.held - count}
+        facts[f"{name}_words"] = split.words
+    with work.writer(facts) as writer:
+        for name, split in encoded.items():
+            _write_split(writer, work, name, split)
 
 
-def learn_pieces(files: ParallelFiles, vocabulary: int, raw: bool, report: Report) -> Tokenizer:
+def learn_pieces(files: ParallelFiles, vocabulary: int, raw: bool) -> Tokenizer:
     """Learn the encoding. `raw` text, which is not tokenised yet, is split at punctuation as well as at spaces."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-
-    report(Progress(f"Learning {vocabulary:,} word pieces from {files.paths[0].name} and {files.paths[1].name}"))
     tokenizer = Tokenizer(models.BPE(unk_token=SPECIAL[UNKNOWN]))
     spaces = pre_tokenizers.Metaspace()
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([spaces, pre_tokenizers.Punctuation()] if raw else [spaces])
     tokenizer.decoder = decoders.Metaspace()
     trainer = trainers.BpeTrainer(
-        vocab_size=vocabulary,
-        min_frequency=MIN_OCCURRENCES,
-        limit_alphabet=ALPHABET,
-        special_tokens=list(SPECIAL),
+        vocab_size=vocabulary, min_frequency=MIN_OCCURRENCES, limit_alphabet=ALPHABET, special_tokens=list(SPECIAL),
         show_progress=False,
-    )
+    )  # fmt: skip
     tokenizer.train_from_iterator((text for pair in files.pairs() for text in pair), trainer)
     if tokenizer.get_vocab_size() > vocabulary:
         raise UserError(
@@ -143,62 +129,62 @@ def _find_files(source: Source, stems: tuple[str, ...]) -> ParallelFiles:
     return ParallelFiles(paths, source.layout.name == "word pieces")
 
 
-class _EncodedSplit:
-    """The pairs of one split that fit, spooled because their number is known only at the end."""
+class _Encoded(NamedTuple):
+    """The pairs of one split that fit: rows of ids, lengths of the sources, positions; numbers of pairs held and of words."""
 
-    def __init__(self, name: str, files: ParallelFiles, scratch: Path, spools: ExitStack, options: PairOptions) -> None:
-        self._name, self._files = name, files
-        self._width = {"source": options.source, "target": options.target}
-        dtypes = dict.fromkeys(self._width, np.uint16 if options.vocabulary <= 1 << 16 else np.int32)
-        dtypes |= dict.fromkeys(("lengths", "positions"), np.int32)
-        self._spools = {
-            what: spools.enter_context(Spool(scratch / f"{name}.{what}", dtype)) for what, dtype in dtypes.items()
-        }
-        self.read_count = self._count = self._words = 0
+    rows: dict[str, Ints]
+    lengths: Ints
+    positions: Ints
+    held: int
+    words: int  # target tokens to predict
 
-    def read(self, tokenizer: Tokenizer, limit: int, report: Report) -> _EncodedSplit:
-        """Encode the split in chunks on all processors, up to `limit` pairs that fit (0: all)."""
-        pairs = self._files.pairs()
-        while (chunk := list(islice(pairs, CHUNK_PAIRS))) and not (limit and self._count >= limit):
-            sources, targets = (tokenizer.encode_batch_fast(list(side)) for side in zip(*chunk, strict=True))
-            for source, target in zip(sources, targets, strict=True):
-                self._add(source.ids, target.ids, limit)
-            report(Progress(f"Cutting {self._name} sentences into pieces: {self.read_count:,} pairs"))
-        if not self._count:
-            most = f"{self._width['source']} and {self._width['target']} word pieces"
+
+def _encode(work: Work[PairOptions], name: str, files: ParallelFiles, tokenizer: Tokenizer, limit: int) -> _Encoded:
+    """Encode a split in chunks on all processors, up to `limit` pairs that fit (0: all).
+
+    Rows are spooled, because their number is known only at the end.
+    """
+    widths = {"source": work.options.source, "target": work.options.target}
+    dtype = np.uint16 if work.options.vocabulary <= 1 << 16 else np.int32
+    lengths, positions = array("i"), array("i")
+    held = words = 0
+    lines = files.pairs()
+    with (
+        Spool(work.scratch / f"{name}.source", dtype) as sources,
+        Spool(work.scratch / f"{name}.target", dtype) as targets,
+    ):
+        while (chunk := list(islice(lines, CHUNK_PAIRS))) and not (limit and len(lengths) >= limit):
+            sides = (tokenizer.encode_batch_fast(list(side)) for side in zip(*chunk, strict=True))
+            for source, target in zip(*sides, strict=True):
+                if limit and len(lengths) >= limit:
+                    break
+                if 0 < len(source.ids) <= widths["source"] - 2 and 0 < len(target.ids) <= widths["target"] - 2:
+                    sources.append(_padded(source.ids, widths["source"]))
+                    targets.append(_padded(target.ids, widths["target"]))
+                    lengths.append(len(source.ids) + 2)
+                    positions.append(held)
+                    words += len(target.ids) + 1
+                held += 1
+            work.say(f"Cutting {name} sentences into pieces: {held:,} pairs")
+        if not lengths:
+            most = f"{widths['source']} and {widths['target']} word pieces"
             raise UserError(
-                f"{self._files.paths[0]} and {self._files.paths[1].name} hold no pair of at most {most}; raise 'source' and "
-                "'target'."
+                f"{files.paths[0]} and {files.paths[1].name} hold no pair of at most {most}; raise 'source' and 'target'."
             )
-        return self
+        rows = {"source": sources.finish(), "target": targets.finish()}
+    rows = {side: ids.reshape(-1, widths[side]) for side, ids in rows.items()}
+    return _Encoded(rows, np.asarray(lengths, np.int32), np.asarray(positions, np.int32), held, words)
 
-    def _add(self, source: list[int], target: list[int], limit: int) -> None:
-        if limit and self._count >= limit:
-            return
-        lengths = {"source": len(source) + 2, "target": len(target) + 2}
-        if source and target and all(length <= self._width[side] for side, length in lengths.items()):
-            for side, ids in (("source", source), ("target", target)):
-                padding = [PAD] * (self._width[side] - lengths[side])
-                self._spools[side].append(np.array([BEGIN, *ids, END, *padding]))
-            self._spools["lengths"].append(np.array(lengths["source"]))
-            self._spools["positions"].append(np.array(self.read_count))
-            self._words += lengths["target"] - 1
-            self._count += 1
-        self.read_count += 1
 
-    def counts(self) -> dict[str, int]:
-        """Return the numbers of pairs used, read and left out, and of target tokens to predict."""
-        dropped = self.read_count - self._count
-        counts = {"count": self._count, "held": self.read_count, "dropped": dropped, "words": self._words}
-        return {f"{self._name}_{what}": count for what, count in counts.items()}
+def _padded(ids: list[int], width: int) -> Ints:
+    return np.array([BEGIN, *ids, END, *[PAD] * (width - len(ids) - 2)])
 
-    def write(self, writer: Writer, report: Report) -> None:
-        """Append the arrays of the split."""
-        for side, width in self._width.items():
-            flat = self._spools[side].finish()
-            writer.begin(f"{self._name}/{side}", "<i4", (self._count, width))
-            for start in range(0, self._count, CHUNK_PAIRS):
-                writer.extend(flat[start * width : (start + CHUNK_PAIRS) * width].astype("<i4"))
-            report(Progress(f"Writing {self._name} sentences", self._count, self._count))
-        writer.add(f"{self._name}/source_length", self._spools["lengths"].finish())
-        writer.add(f"position/{self._name}", self._spools["positions"].finish())
+
+def _write_split(writer: Writer, work: Work[PairOptions], name: str, split: _Encoded) -> None:
+    for side, rows in split.rows.items():
+        writer.begin(f"{name}/{side}", "<i4", rows.shape)
+        for start in range(0, len(rows), CHUNK_PAIRS):
+            writer.extend(rows[start : start + CHUNK_PAIRS].astype("<i4"))
+        work.say(f"Writing {name} sentences", len(rows), len(rows))
+    writer.add(f"{name}/source_length", split.lengths)
+    writer.add(f"position/{name}", split.positions)

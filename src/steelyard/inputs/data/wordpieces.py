@@ -3,20 +3,15 @@
 Uses Hugging Face's `tokenizers`. Text is lower-cased and stripped of accents, and every Chinese character is a word.
 """
 
-from __future__ import annotations
-
 from collections import Counter
+from collections.abc import Iterable
 from itertools import islice
-from typing import TYPE_CHECKING
+from pathlib import Path
 from unicodedata import category
 
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
+
 from steelyard.errors import UserError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from tokenizers import Tokenizer
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 VOCABULARY = "vocab.txt"  # one piece per line, as BERT's vocabularies are published
@@ -28,8 +23,6 @@ LINES_PER_BLOCK = 1000
 
 def tokenizer(pieces: list[str]) -> Tokenizer:
     """Return a tokenizer with these pieces; the id of a piece is its index."""
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
-
     made = Tokenizer(models.WordPiece({piece: index for index, piece in enumerate(pieces)}, unk_token="[UNK]"))
     made.normalizer = normalizers.BertNormalizer(lowercase=True)
     made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
@@ -61,8 +54,6 @@ def learn_vocabulary(lines: Iterable[str], again: Iterable[str], size: int) -> l
     The same text always gives the same pieces. The library would number continuation characters in the order of a hash
     table, and use these numbers to break ties between pairs, so the characters are passed to it in sorted order.
     """
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
-
     normalizer = normalizers.BertNormalizer(lowercase=True)
     initial, inside = _count_characters(map(normalizer.normalize_str, lines))
     alphabet = _most_frequent(initial + inside, int(size * INITIAL_SHARE))
