@@ -1,19 +1,19 @@
 """Certificates for every case of a run, before anything is timed: cached ones are reused, the others are made in parallel."""
 
-from __future__ import annotations
-
 import json
 import shutil
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from threading import Lock, Semaphore
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from steelyard.catalog import frameworks, workloads
 from steelyard.certificates import record as cache
 from steelyard.certificates.conclusion import conclude, next_tasks
 from steelyard.certificates.method import Scope
-from steelyard.certificates.plan import SHARED, Candidate, Installation, plan_certification
+from steelyard.certificates.plan import SHARED, Candidate, CertificationPlan, Installation, Task, plan_certification
+from steelyard.certificates.record import Certificate
 from steelyard.certificates.references import has_reference
 from steelyard.environments import Environment, EnvironmentName, setup
 from steelyard.errors import UserError
@@ -21,15 +21,9 @@ from steelyard.files import atomic
 from steelyard.host import usable_cores
 from steelyard.inputs.case_inputs import recipe
 from steelyard.measure import jobs
+from steelyard.measure.session import Session
+from steelyard.plan.run_plan import Group, Variant
 from steelyard.results import record
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from steelyard.certificates.plan import CertificationPlan, Task
-    from steelyard.certificates.record import Certificate
-    from steelyard.measure.session import Session
-    from steelyard.plan.run_plan import Group, Variant
 
 DUMPS = "certificates"  # folder of a run
 REFERENCES = 2

@@ -4,22 +4,17 @@
 none -> `conclude`.
 """
 
-from __future__ import annotations
-
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from steelyard.certificates import dumps, escalation, record, references, sentences
 from steelyard.certificates.evidence import Evidence
 from steelyard.certificates.judgement import Judgement
 from steelyard.certificates.method import VERSION, method_for
+from steelyard.certificates.plan import CertificationPlan, Task
 from steelyard.certificates.record import Certificate
+from steelyard.certificates.references import References
 from steelyard.certificates.sources import implementation_hash, specification_hash
-
-if TYPE_CHECKING:
-    from steelyard.certificates.plan import CertificationPlan, Task
-    from steelyard.certificates.references import References
 
 
 def next_tasks(plan: CertificationPlan) -> tuple[Task, ...]:

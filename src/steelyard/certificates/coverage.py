@@ -1,22 +1,16 @@
 """The table of workloads and frameworks: which are implemented, which are certified on this machine, and why others are not."""
 
-from __future__ import annotations
-
 import re
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from steelyard.catalog import frameworks, workloads
+from steelyard.catalog.frameworks import Framework
+from steelyard.catalog.workloads import Workload
 from steelyard.certificates import record
 from steelyard.certificates.sources import implementation_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from steelyard.catalog.frameworks import Framework
-    from steelyard.catalog.workloads import Workload
 
 BEGIN, END = "<!-- cells: begin -->", "<!-- cells: end -->"
 

@@ -1,17 +1,12 @@
 """The tensors that the processes of a certificate have saved: one folder per task and perturbation."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from steelyard.certificates.plan import Task
+from steelyard.certificates.tensors import Tensors
 from steelyard.errors import UserError
 from steelyard.files import atomic
 from steelyard_worker import protocol, tensors
-
-if TYPE_CHECKING:
-    from steelyard.certificates.plan import Task
-    from steelyard.certificates.tensors import Tensors
 
 
 def read(task: Task, perturbation: int | None = None) -> Tensors:

@@ -4,21 +4,15 @@ Such a candidate may compute another function. Or its sums lose precision, or it
 near a tie took the other side and changed gradients by a finite amount.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from steelyard.certificates import dumps, sentences
 from steelyard.certificates.dumps import is_done, read
+from steelyard.certificates.evidence import Evidence
+from steelyard.certificates.judgement import Judgement
 from steelyard.certificates.method import likelihood_roundings, longest_sum
-from steelyard.certificates.plan import likelihood_task
-
-if TYPE_CHECKING:
-    from steelyard.certificates.evidence import Evidence
-    from steelyard.certificates.judgement import Judgement
-    from steelyard.certificates.plan import CertificationPlan, Task
+from steelyard.certificates.plan import CertificationPlan, Task, likelihood_task
 
 
 def next_tasks(evidence: Evidence, by_rounding: Judgement) -> tuple[Task, ...]:

@@ -1,26 +1,18 @@
 """Comparisons between the tensors that the processes of one certificate have saved so far."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from steelyard.certificates import judge
 from steelyard.certificates.dumps import read
-from steelyard.certificates.method import method_for
-from steelyard.certificates.references import reference_folder
+from steelyard.certificates.judgement import Judgement
+from steelyard.certificates.method import Method, method_for
+from steelyard.certificates.plan import CertificationPlan, Task
+from steelyard.certificates.references import References, reference_folder
 from steelyard.certificates.scales import measure_changes
+from steelyard.certificates.tensors import Tensors
 from steelyard_worker import tensors
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from steelyard.certificates.judgement import Judgement
-    from steelyard.certificates.method import Method
-    from steelyard.certificates.plan import CertificationPlan, Task
-    from steelyard.certificates.references import References
-    from steelyard.certificates.tensors import Tensors
-    from steelyard_worker.network import Network
+from steelyard_worker.network import Network
 
 
 @dataclass(frozen=True)

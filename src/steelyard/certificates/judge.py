@@ -4,24 +4,16 @@ The relative L2 error of every tensor is compared with that tensor's own roundin
 `tensors.places`.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import numpy as np
 
 from steelyard.certificates import sentences
 from steelyard.certificates.judgement import Finding, Judgement
-from steelyard.certificates.method import AGREEMENT_SHARE, UNIT_ROUNDOFFS, method_for
-from steelyard.certificates.tensors import expected_shapes, l2_distance, places
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from steelyard.certificates.method import Method
-    from steelyard.certificates.scales import Scale
-    from steelyard.certificates.tensors import Place, Tensors
-    from steelyard_worker.network import Network
+from steelyard.certificates.method import AGREEMENT_SHARE, UNIT_ROUNDOFFS, Method, method_for
+from steelyard.certificates.scales import Scale
+from steelyard.certificates.tensors import Place, Tensors, expected_shapes, l2_distance, places
+from steelyard_worker.network import Network
 
 
 def compare(

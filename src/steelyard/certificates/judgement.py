@@ -1,7 +1,5 @@
 """The result of a comparison: one finding for each tensor, and the judgement over all of them."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -7,17 +7,12 @@ measured in units of this level. A tensor in which rounding is amplified (a grad
 after five chaotic steps) gets the tolerance that it needs, and no other tensor does.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from steelyard.errors import UserError, nearest
-
-if TYPE_CHECKING:
-    from steelyard_worker.case import Optimizer
-    from steelyard_worker.network import Network
+from steelyard_worker.case import Optimizer
+from steelyard_worker.network import Network
 
 # Raised with every change that can alter the result of a certificate; part of every certificate's key.
 #   1  rounding levels from two noisy runs, one limit for every tensor

@@ -1,10 +1,8 @@
 """The processes that a certificate needs, as pure data: candidate, references, and the keys of everything that decides."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from steelyard.catalog import frameworks
 from steelyard.certificates.method import (
@@ -19,14 +17,9 @@ from steelyard.certificates.method import (
     method_for,
 )
 from steelyard.certificates.sources import digest, implementation_hash, specification_hash
-from steelyard_worker.case import Settings
+from steelyard_worker.case import Optimizer, Settings
+from steelyard_worker.network import Network
 from steelyard_worker.protocol import Certify, Job
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from steelyard_worker.case import Optimizer
-    from steelyard_worker.network import Network
 
 # Numbers of the perturbations of further runs; the number seeds the noise.
 LONG_SUMS_PERTURBATION = 3

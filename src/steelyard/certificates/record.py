@@ -1,16 +1,12 @@
 """Certificates as JSON files in the cache, one per key; a file that cannot be read counts as missing."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from steelyard.files import atomic
 from steelyard.files.paths import cache_folder
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # Format 2: the fields of Certificate as one JSON object; in format 1, `float64_error` was called `exact`.
 FORMAT = 2
@@ -61,7 +57,7 @@ class Certificate:
         return json.dumps({"format": FORMAT, **asdict(self)}, indent=1)
 
     @staticmethod
-    def from_json(text: str) -> Certificate:
+    def from_json(text: str) -> "Certificate":
         """Return the certificate in a JSON text; ValueError when it is damaged, incomplete or of another format."""
         raw = json.loads(text)
         names = {each.name for each in fields(Certificate)}

@@ -3,22 +3,17 @@
 All candidates with the same specification, inputs and form of the update rule share them.
 """
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from steelyard.certificates import judge, record
 from steelyard.certificates.dumps import read
 from steelyard.certificates.method import PERTURBATIONS
+from steelyard.certificates.plan import CertificationPlan
 from steelyard.certificates.scales import Scale, measure_scales
 from steelyard.files import atomic
 from steelyard_worker import tensors
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from steelyard.certificates.plan import CertificationPlan
 
 
 @dataclass(frozen=True)

@@ -1,22 +1,24 @@
 """How the error of each tensor is measured, and which errors noise of a given size causes: from runs of the float64 reference."""
 
-from __future__ import annotations
-
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from steelyard.certificates.method import SIGN_CHANGE_ODDS, correction_roundings
-from steelyard.certificates.tensors import l2_distance, l2_norm, places, state_step, trained_steps
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from steelyard.certificates.tensors import Array, Place, Tensors
-    from steelyard_worker.case import Optimizer
-    from steelyard_worker.network import Network
+from steelyard.certificates.tensors import (
+    Array,
+    Place,
+    Tensors,
+    l2_distance,
+    l2_norm,
+    places,
+    state_step,
+    trained_steps,
+)
+from steelyard_worker.case import Optimizer
+from steelyard_worker.network import Network
 
 
 @dataclass(frozen=True)

@@ -3,16 +3,11 @@
 `by_rounding` is the judgement by rounding levels alone, before any further run.
 """
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from steelyard.certificates.judgement import Finding, Judgement
-    from steelyard_worker.case import Optimizer
+from steelyard.certificates.judgement import Finding, Judgement
+from steelyard_worker.case import Optimizer
 
 # The usual causes of a deviation, by the kind of the first tensor that differs (`tensors.Place`).
 CAUSES = {

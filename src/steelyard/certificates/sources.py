@@ -1,19 +1,15 @@
 """Hashes of the files and sizes that decide a certificate."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from steelyard.catalog import frameworks
 from steelyard.catalog.frameworks import WORKER
 from steelyard_worker.network import implementation_file
-
-if TYPE_CHECKING:
-    from steelyard_worker.protocol import Job
+from steelyard_worker.protocol import Job
 
 # Files of the worker that do not affect any certified number: they measure time, check adapters, or start the process.
 NOT_COMPUTING = {"__init__.py", "__main__.py", "contract.py", "measure.py", "steady.py"}

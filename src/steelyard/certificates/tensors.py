@@ -1,21 +1,17 @@
 """The tensors of a certify task: their names, the stage each belongs to, and the order in which they are compared."""
 
-from __future__ import annotations
-
 import math
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+from steelyard_worker.network import Network
 
-    from steelyard_worker.network import Network
-
-    Array = np.ndarray[Any, Any]
-    Tensors = Mapping[str, Array]
+Array = np.ndarray[Any, Any]
+Tensors = Mapping[str, Array]
 
 STATISTICS = ("running_mean", "running_var")
 
