@@ -1,5 +1,6 @@
-"""Errors that the user can fix."""
+"""Errors that the user can fix, and notices of what was repaired without the user."""
 
+import sys
 from collections.abc import Mapping
 from typing import TypeVar
 
@@ -13,6 +14,11 @@ class UserError(Exception):
     """
 
     exit_code = 2
+
+
+def notice(sentence: str) -> None:
+    """Print one sentence about an unexpected state that the program handles by itself."""
+    print(f"steelyard: {sentence}", file=sys.stderr)
 
 
 def nearest(word: str, known: list[str]) -> str:

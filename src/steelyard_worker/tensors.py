@@ -5,6 +5,7 @@ Weights, prepared data and dumped tensors are exchanged in this form between int
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from pathlib import Path
@@ -15,8 +16,10 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-# Format 1: index.json = {"format": 1, "meta": {...}, "tensors": {name: {"dtype", "shape", "offset"}}}; offsets in bytes.
-FORMAT = 1
+# Format 2: index.json = {"format": 2, "sha256", "meta_sha256", "meta": {...}, "tensors": {name: {"dtype", "shape", "offset"}}};
+# offsets in bytes. `sha256` covers the data file, then `tensors`. Format 1 had no hashes.
+FORMAT = 2
+BLOCK_BYTES = 1 << 22
 ALIGNMENT = 64
 TILE = (64, 256)
 INDEX = "index.json"
@@ -54,6 +57,7 @@ class Writer:
         self._file = (self._folder / BYTES).open("wb")
         self._meta = dict(meta or {})
         self._entries: dict[str, dict[str, Any]] = {}
+        self._hash = hashlib.sha256()
 
     def add(self, name: str, array: np.ndarray[Any, Any]) -> None:
         """Append one array of any dtype and shape."""
@@ -64,19 +68,26 @@ class Writer:
 
     def begin(self, name: str, dtype: str, shape: Iterable[int]) -> None:
         """Start an array whose rows are appended by `extend`, so that it need not fit into memory."""
-        self._file.write(b"\0" * (-self._file.tell() % ALIGNMENT))
+        self._append(b"\0" * (-self._file.tell() % ALIGNMENT))
         self._entries[name] = {"dtype": dtype, "shape": list(shape), "offset": self._file.tell()}
 
     def extend(self, rows: np.ndarray[Any, Any]) -> None:
         """Append rows, in C order, to the array started last."""
-        self._file.write(np.ascontiguousarray(rows).reshape(-1).data)
+        self._append(np.ascontiguousarray(rows).reshape(-1).data)
+
+    def _append(self, data: bytes | memoryview) -> None:
+        self._file.write(data)
+        self._hash.update(data)
 
     def close(self) -> Path:
         """Flush the bytes, then write the index; return the folder."""
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()
-        index = {"format": FORMAT, "meta": self._meta, "tensors": self._entries}
+        index = {
+            "format": FORMAT, "sha256": _sealed(self._hash, self._entries), "meta_sha256": _json_hash(self._meta),
+            "meta": self._meta, "tensors": self._entries,
+        }  # fmt: skip
         partial = self._folder / (INDEX + ".partial")
         partial.write_text(json.dumps(index), encoding="utf-8")
         partial.replace(self._folder / INDEX)
@@ -101,6 +112,31 @@ def read(folder: Path) -> dict[str, np.ndarray[Any, Any]]:
     path = Path(folder) / BYTES
     whole = np.memmap(path, dtype=np.uint8, mode="r") if path.stat().st_size else np.zeros(0, np.uint8)
     return {name: _view(whole, entry) for name, entry in index["tensors"].items()}
+
+
+def identity(folder: Path) -> str:
+    """Return the SHA-256 of the arrays, their names, types and shapes, as the index has it."""
+    found: str = read_index(folder)["sha256"]
+    return found
+
+
+def is_unchanged(folder: Path) -> bool:
+    """Read a folder completely and report whether arrays and `meta` are those that were written."""
+    index, found = read_index(folder), hashlib.sha256()
+    with (Path(folder) / BYTES).open("rb") as file:
+        while block := file.read(BLOCK_BYTES):
+            found.update(block)
+    return (_sealed(found, index["tensors"]), _json_hash(index["meta"])) == (index["sha256"], index["meta_sha256"])
+
+
+def _sealed(data: Any, entries: Mapping[str, Any]) -> str:
+    data.update(_json_hash(entries).encode())
+    found: str = data.hexdigest()
+    return found
+
+
+def _json_hash(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 def read_meta(folder: Path) -> dict[str, Any]:

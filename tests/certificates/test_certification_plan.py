@@ -187,11 +187,13 @@ def test_cached_references_are_reused(plan: CertificationPlan) -> None:
     assert conclude(plan).passed
 
 
-def test_a_damaged_reference_is_not_used(plan: CertificationPlan) -> None:
+@pytest.mark.parametrize("damage", ["truncated", "one bit"])
+def test_a_damaged_reference_is_not_used(plan: CertificationPlan, damage: str) -> None:
     filled(plan, {})
     conclude(plan)
     for path in record.folder().rglob("tensors.bin"):
-        path.write_bytes(path.read_bytes()[:100])
+        content = path.read_bytes()
+        path.write_bytes(content[:100] if damage == "truncated" else bytes([content[0] ^ 1]) + content[1:])
     assert not has_reference(plan)
     assert conclude(plan).passed
 

@@ -28,6 +28,7 @@ def test_a_partial_folder_of_a_killed_process_is_removed(tmp_path: Path):
     (tmp_path / "thing.partial" / "junk").write_text("half")
     folder = atomic.place(tmp_path / "thing", lambda partial: _fill(partial))
     assert sorted(path.name for path in folder.iterdir()) == [tensors.INDEX, tensors.BYTES]
+    assert atomic.is_intact(folder)
 
 
 @pytest.mark.parametrize("damage", ["truncate", "index"])
@@ -36,10 +37,56 @@ def test_a_damaged_folder_is_rebuilt(tmp_path: Path, damage: str):
     if damage == "truncate":
         (folder / tensors.BYTES).write_bytes(b"\0" * 8)
     else:
-        (folder / tensors.INDEX).write_text('{"format": 1}')
+        (folder / tensors.INDEX).write_text('{"format": 2}')
     assert not atomic.is_whole(folder)
     atomic.place(folder, _fill)
     np.testing.assert_array_equal(tensors.read(folder)["x"], np.arange(3))
+
+
+def _flip(path: Path, place: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[place] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("checked_before", [False, True])
+def test_a_flipped_bit_is_found_and_the_folder_is_made_again(
+    tmp_path: Path, checked_before: bool, capsys: pytest.CaptureFixture[str]
+):
+    folder = atomic.place(tmp_path / "thing", _fill)
+    before = tensors.identity(folder)
+    if checked_before:
+        assert atomic.is_intact(folder)
+    _flip(folder / tensors.BYTES, 0)
+    assert atomic.is_whole(folder)
+    assert not atomic.is_intact(folder)
+    assert f"{folder} was changed or damaged" in capsys.readouterr().err
+    atomic.place(folder, _fill)
+    np.testing.assert_array_equal(tensors.read(folder)["x"], np.arange(3))
+    assert tensors.identity(folder) == before
+
+
+@pytest.mark.parametrize(("old", "new"), [('"<i8"', '"<f8"'), ('"seed": 1', '"seed": 2')])
+def test_a_changed_index_is_found(tmp_path: Path, old: str, new: str):
+    folder = tensors.write(tmp_path / "thing", {"x": np.arange(3)}, {"seed": 1})
+    assert atomic.is_intact(folder)
+    index = folder / tensors.INDEX
+    index.write_text(index.read_text().replace(old, new))
+    assert not atomic.is_intact(folder)
+
+
+def test_a_checked_folder_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    folder = atomic.place(tmp_path / "thing", _fill)
+    assert atomic.is_intact(folder)
+    monkeypatch.setattr(tensors, "is_unchanged", lambda folder: pytest.fail("read again"))
+    assert atomic.is_intact(folder)
+
+
+def test_the_identity_depends_on_the_arrays_and_not_on_the_remarks_about_them(tmp_path: Path):
+    arrays = {"x": np.arange(6)}
+    first = tensors.identity(tensors.write(tmp_path / "a", arrays, {"made": "today"}))
+    assert first == tensors.identity(tensors.write(tmp_path / "b", arrays, {"made": "tomorrow"}))
+    assert first != tensors.identity(tensors.write(tmp_path / "c", {"x": np.arange(6).reshape(2, 3)}))
 
 
 def test_a_full_disk_is_reported_in_one_sentence(tmp_path: Path):

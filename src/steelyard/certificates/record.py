@@ -5,11 +5,13 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from steelyard.certificates.sources import digest
 from steelyard.files import atomic
 from steelyard.files.paths import cache_folder
 
-# Format 2: the fields of Certificate as one JSON object; in format 1, `float64_error` was called `exact`.
-FORMAT = 2
+# Format 3: the fields of Certificate as one JSON object, and their hash. Format 2 had no hash; in format 1, `float64_error` was
+# called `exact`.
+FORMAT = 3
 
 
 @dataclass(frozen=True)
@@ -54,19 +56,20 @@ class Certificate:
 
     def to_json(self) -> str:
         """Return the record as JSON text."""
-        return json.dumps({"format": FORMAT, **asdict(self)}, indent=1)
+        values = asdict(self)
+        return json.dumps({"format": FORMAT, "sha256": digest(values), **values}, indent=1)
 
     @staticmethod
     def from_json(text: str) -> "Certificate":
         """Return the certificate in a JSON text; ValueError when it is damaged, incomplete or of another format."""
         raw = json.loads(text)
         names = {each.name for each in fields(Certificate)}
-        if not isinstance(raw, dict) or raw.get("format") != FORMAT or raw.keys() != names | {"format"}:
+        if not isinstance(raw, dict) or raw.get("format") != FORMAT or raw.keys() != names | {"format", "sha256"}:
             message = "This is not a complete certificate of a known format."
             raise ValueError(message)
         del raw["format"]
-        if not isinstance(raw["passed"], bool) or not isinstance(raw["references"], list):
-            message = "This certificate has values of unexpected types."
+        if raw.pop("sha256") != digest(raw):
+            message = "This certificate was changed after it was written."
             raise ValueError(message)
         return Certificate(**raw | {"references": tuple(raw["references"])})
 

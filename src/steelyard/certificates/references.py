@@ -38,7 +38,7 @@ def reference_folder(plan: CertificationPlan) -> Path:
 
 def has_reference(plan: CertificationPlan) -> bool:
     """Return whether the references are cached, so that their tasks need not run."""
-    return atomic.is_whole(reference_folder(plan))
+    return atomic.is_intact(reference_folder(plan))
 
 
 def load(plan: CertificationPlan) -> References:

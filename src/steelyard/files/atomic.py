@@ -3,6 +3,7 @@
 A process that is killed while it writes leaves the old content, or nothing. A crash of the whole machine is not covered.
 """
 
+import contextlib
 import errno
 import hashlib
 import json
@@ -15,8 +16,11 @@ from typing import Any
 
 from filelock import FileLock
 
-from steelyard.errors import UserError
+from steelyard.errors import UserError, notice
 from steelyard_worker import tensors
+
+# File beside the data of a tensors folder: what identified the data when its content was last checked.
+VERIFIED = "verified.json"
 
 
 def write_bytes(path: Path, content: bytes) -> Path:
@@ -64,18 +68,43 @@ def is_whole(folder: Path) -> bool:
     return True
 
 
+def is_intact(folder: Path) -> bool:
+    """Report whether a tensors folder is whole and has the content that was written; a damaged one is named on stderr.
+
+    Reading everything takes long for large data, so the size, time and inode of a data file that was checked are kept beside it.
+    """
+    if not is_whole(folder):
+        return False
+    stamp, path = _stamp(folder), folder / VERIFIED
+    if path.is_file() and path.read_text(encoding="utf-8") == stamp:
+        return True
+    if not tensors.is_unchanged(folder):
+        notice(f"{folder} was changed or damaged after it was written, so it is not used.")
+        return False
+    with contextlib.suppress(OSError):  # a cache that cannot be written is checked completely each time
+        write_text(path, stamp)
+    return True
+
+
+def _stamp(folder: Path) -> str:
+    """Return what identifies a data file without reading it, and the whole text of its index."""
+    found = (folder / tensors.BYTES).stat()
+    index = (folder / tensors.INDEX).read_text(encoding="utf-8")
+    return json.dumps([found.st_size, found.st_mtime_ns, found.st_ino, key(index)])
+
+
 def place(folder: Path, fill: Callable[[Path], object]) -> Path:
-    """Return the tensors folder `folder`. If it is incomplete or absent, `fill(partial folder)` writes it, under a lock.
+    """Return the tensors folder `folder`. If it is absent or damaged, `fill(partial folder)` writes it, under a lock.
 
     A partial folder found while the lock is held was left by a killed process and is removed. UserError: the disk is full,
     or the folder is not accessible.
     """
-    if is_whole(folder):
+    if is_intact(folder):
         return folder
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(folder.with_name(folder.name + ".lock")):
-            if not is_whole(folder):
+            if not is_intact(folder):
                 _fill(folder, fill)
     except OSError as error:
         raise _explained(error, folder) from error

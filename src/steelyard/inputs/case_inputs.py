@@ -100,6 +100,7 @@ def _steps(plan: RunPlan) -> int:
 
 
 def _identity(initial: Path, found: Data) -> str:
-    """Return a hash of the folders' names, each of which is a hash of the folder's content or recipe."""
-    names = [initial.name, *(Path(path).name for path in (found.synthetic, found.prepared, found.order) if path)]
-    return hashlib.sha256("\0".join(names).encode()).hexdigest()[:16]
+    """Return a hash of the folders' contents."""
+    folders = [str(initial), *filter(None, (found.synthetic, found.prepared, found.order))]
+    contents = [tensors.identity(Path(folder)) for folder in folders]
+    return hashlib.sha256("\0".join(contents).encode()).hexdigest()[:16]

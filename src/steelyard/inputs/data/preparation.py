@@ -43,7 +43,7 @@ def prepare(request: DataRequest, report: Report = silent) -> Prepared:
         data_set = restrict_to_splits(data_set, options)
     if request.folder is None:
         for source in possible_sources(data_set):
-            if atomic.is_whole(folder := _prepared_folder(source, options)):
+            if atomic.is_intact(folder := _prepared_folder(source, options)):
                 return Prepared(folder, read_meta(folder))
         source = fetch(data_set, report)
     else:
