@@ -255,18 +255,19 @@ def _report(report: argparse.ArgumentParser) -> None:
     report.add_argument("run", nargs="?", default="latest", help="name of a run (default: the latest)")
     report.add_argument("--runs", metavar="DIR", help="folder that holds the runs")
     report.add_argument("--json", action="store_true", help="print the result as JSON")
+    _quantity(report, "what to rank by; the page of another quantity than step time gets its own name")
     report.add_argument("--output", metavar="FILE", help="write the page to this file instead of the run's folder")
+
+
+def _quantity(command: argparse.ArgumentParser, purpose: str) -> None:
+    names = "step time (default), throughput, first step, time to first step or peak memory"
+    command.add_argument("--quantity", default="step time", metavar="NAME", help=f"{purpose}: {names}")
 
 
 def _compare(compare: argparse.ArgumentParser) -> None:
     compare.add_argument("a", metavar="A", help="a result of a run, or a run")
     compare.add_argument("b", metavar="B", help="the result or the run to compare it with")
-    compare.add_argument(
-        "--quantity",
-        default="step time",
-        metavar="NAME",
-        help="what to compare: step time (default), throughput, first step, time to first step or peak memory",
-    )
+    _quantity(compare, "what to compare")
     compare.add_argument(
         "--anyway",
         action="store_true",

@@ -37,15 +37,21 @@ def view(folder: Path, store: Store, quantity: Quantity = STEP_TIME) -> View:
 
 
 def write(found: View, output: Path | None = None) -> Path:
-    """Write the page of a run; returns its path."""
+    """Write the page of a run; returns its path. A page ranked by another quantity than time has its own name."""
     from steelyard.report import page
 
-    path, text = output or found.folder / record.PAGE, page.render(found)
+    path, text = output or found.folder / page_name(found.quantity), page.render(found)
     try:
         atomic.write_text(path, text)
     except OSError as error:
         raise UserError(f"The page {path} cannot be written ({error.strerror}). Name another with --output.") from None
     return path
+
+
+def page_name(quantity: Quantity) -> str:
+    """Return the name of a page in its run's folder: `report.html`, or `report-peak-memory.html`."""
+    kind = "" if quantity is STEP_TIME else f"-{quantity.name.replace(' ', '-')}"
+    return record.PAGE.replace(".", f"{kind}.")
 
 
 def read_certificates(folder: Path) -> dict[str, Any]:

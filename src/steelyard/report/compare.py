@@ -155,10 +155,8 @@ def _pair(comparison: Comparison, source: str, left: Contender, right: Contender
         reason = f"{' and '.join(uncertified)} not certified" if uncertified else "they share no round"
         return Finding(comparison.group, source, left.title, right.title, None, None, None, f"No verdict: {reason}.")
     sentence = verdict_sentence(verdict, titles, comparison.quantity.wording) + "."
-    ratio, low, high = verdict.ratio, verdict.low, verdict.high
-    if comparison.quantity.more_is_better:  # verdicts are about costs, the inverse of such a quantity
-        ratio, low, high = 1 / ratio, 1 / high, 1 / low
-    return Finding(comparison.group, source, left.title, right.title, ratio, low, high, sentence)
+    found = comparison.quantity.ratio(verdict)
+    return Finding(comparison.group, source, left.title, right.title, found.value, found.low, found.high, sentence)
 
 
 def _values(comparison: Comparison, contender: Contender, source: str) -> list[float]:

@@ -27,6 +27,8 @@ MEMORY_CAPTION = (
     "the interpreter and the framework's libraries."
 )
 
+LARGEST = " Each bar is the largest of all rounds; the table has their mean."
+
 
 def start(comparison: Comparison) -> Figure | None:
     """Return the time a process needs before its second step; None if it was not recorded."""
@@ -50,8 +52,9 @@ def memory(comparison: Comparison, styles: dict[str, Style]) -> Figure | None:
     bar |= {"marker": {"color": [styles[contender.variant].colour for contender, _ in sized]}}
     bar |= {"hovertemplate": "%{x:,.0f} MiB<extra></extra>"}
     shown = [contender for contender, _ in sized]
+    caption = MEMORY_CAPTION + (LARGEST if comparison.quantity.name == "peak memory" else "")
     layout = _bars(shown, [formatting.memory(contender) for contender in shown], figures.axis("MiB", nticks=6))
-    return Figure(f"memory/{comparison.group}", "Peak memory", MEMORY_CAPTION, [bar], layout)
+    return Figure(f"memory/{comparison.group}", "Peak memory", caption, [bar], layout)
 
 
 def _phase(started: list[Contender], key: str, label: str, colour: str, hatch: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Intervals as a forest plot: ratios to the fastest with the band of practical equality, or mean steps without a leader."""
+"""Intervals as a forest plot: ratios to the best with the band of practical equality, or means without a leader."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from steelyard.report import figures, formatting
+from steelyard.report.columns import mean_heading
 from steelyard.report.figures import Figure
+from steelyard.report.notation import quantity_text
 from steelyard.statistics import sentences
 from steelyard.statistics.sentences import percent
 
@@ -18,11 +20,18 @@ ROW_PIXELS = 46
 WIDEST = 4.0
 """Intervals are clipped at this factor beyond the estimates, so that a very wide one does not compress the others."""
 RATIOS = (
-    "Time per step of each contender divided by that of the fastest, with its interval. The grey band, {delta} to either "
+    "{label} of each contender divided by {best}, with its interval. The grey band, {delta} to either "
     "side of 1, marks practical equality. An interval inside the band means practically the same; an interval that does "
     "not include 1 means a difference."
 )
-MEANS = "Mean time per step of each contender with its interval. There is no verdict on the fastest."
+MEANS = "Mean {label} of each contender with its interval. There is no verdict on the {best}."
+SIZES = {"ns": 1e9, "bytes": 2.0**20}
+"""Unit of a quantity -> the size of one unit on the axis: a second, a MiB; others are shown as they are."""
+TICKS = {
+    "x": {"ticksuffix": "x"},
+    "ns": {"tickformat": "~s", "ticksuffix": "s"},
+    "bytes": {"tickformat": ",~r", "ticksuffix": " MiB"},
+}
 
 Span = tuple[float, float, float]
 """Estimate, lower end, upper end."""
@@ -30,30 +39,33 @@ Span = tuple[float, float, float]
 
 def figure(comparison: Comparison, source: str, styles: dict[str, Style]) -> Figure | None:
     """Return the plot of one input; None if nothing was measured on it."""
-    ranking = comparison.rankings[source]
-    measured = [contender for contender in comparison.contenders if source in contender.speeds]
+    ranking, quantity = comparison.rankings[source], comparison.quantity
+    measured = [contender for contender in comparison.contenders if source in contender.standings]
     if not measured:
         return None
+    label = quantity.label
     if ranking.leader is None:
-        return _means(comparison, source, measured, styles)
-    spans = [_ratio(contender, source, ranking.leader) for contender in measured]
-    data, notes = _rows(measured, spans, [str(formatting.ratio(comparison, each, source)) for each in measured], styles)
-    layout = _layout(spans, len(measured), notes, "time per step / time per step of the fastest", "x")
-    layout["shapes"] = _equality(ranking.delta_used)
-    caption = RATIOS.format(delta=percent(ranking.delta_used)) + _uncertified(measured)
-    return Figure(f"ratios/{comparison.group}/{source}", "Ratio to the fastest", caption, data, layout, wide=True)
-
-
-def _means(comparison: Comparison, source: str, measured: list[Contender], styles: dict[str, Style]) -> Figure:
-    spans: list[Span | None] = [
-        (v.location.value_ns / 1e9, v.location.low_ns / 1e9, v.location.high_ns / 1e9)
-        for v in (c.speeds[source] for c in measured)
-    ]
-    data, notes = _rows(measured, spans, [str(formatting.location(c, source)) for c in measured], styles)
-    layout = _layout(spans, len(measured), notes, "mean time per step", "s")
-    return Figure(
-        f"ratios/{comparison.group}/{source}", "Mean step", MEANS + _uncertified(measured), data, layout, wide=True
-    )
+        size = SIZES.get(quantity.unit, 1.0)
+        spans: list[Span | None] = [
+            (each.value / size, each.low / size, each.high / size)
+            for each in (contender.standings[source] for contender in measured)
+        ]
+        texts = [str(formatting.standing(comparison, contender, source)) for contender in measured]
+        unit, axis, title = formatting.unit_of(comparison), f"mean {label}", mean_heading(quantity)
+        best = "fastest" if quantity.best == "fastest" else quantity.best_value
+        caption = MEANS.format(label=label, best=best)
+    else:
+        spans = [_ratio(contender, source, ranking.leader) for contender in measured]
+        texts = [str(formatting.ratio(comparison, contender, source)) for contender in measured]
+        unit, axis, title = "x", f"{label} / {quantity.best_value}", f"ratio to the {quantity.best}"
+        best, delta = formatting.of_the_best(quantity), percent(ranking.delta_used)
+        caption = RATIOS.format(label=formatting.capitalised(label), best=best, delta=delta)
+    data, notes = _rows(measured, spans, texts, styles)
+    layout = _layout(spans, len(measured), notes, axis, unit)
+    if ranking.leader is not None:
+        layout["shapes"] = _equality(ranking.delta_used)
+    name, title = f"ratios/{comparison.group}/{source}", formatting.capitalised(title)
+    return Figure(name, title, caption + _uncertified(measured), data, layout, wide=True)
 
 
 def _equality(delta: float) -> list[dict[str, Any]]:
@@ -67,7 +79,7 @@ def _equality(delta: float) -> list[dict[str, Any]]:
 def _ratio(contender: Contender, source: str, leader: str) -> Span | None:
     if contender.case.id == leader:
         return 1.0, 1.0, 1.0
-    found = contender.speeds[source].ratio
+    found = contender.standings[source].ratio
     return (found.value, found.low, found.high) if found else None
 
 
@@ -106,14 +118,16 @@ def _point(value: float, row: int) -> dict[str, Any]:
 
 def _layout(spans: list[Span | None], rows: int, notes: list[dict[str, Any]], title: str, unit: str) -> dict[str, Any]:
     low, high = _range(spans)
-    more = {"tickformat": "~s", "ticksuffix": unit} if unit == "s" else {"ticksuffix": "x"}
     if high / low > 3:
         ticks = [tick for tick in _one_two_five(low, high) if low <= tick <= high]
-        labels = [formatting.seconds(tick * 1e9) if unit == "s" else f"{tick:g}x" for tick in ticks]
+        size = SIZES.get(unit, 1.0)
+        labels = [f"{tick:g}x" if unit == "x" else figures.plain(quantity_text(unit, tick * size)) for tick in ticks]
         limits = [math.log10(low), math.log10(high)]
         across = figures.axis(title, type="log", range=limits, tickvals=ticks, ticktext=labels)
     else:
-        across = figures.axis(title, range=[low, high], nticks=7, **more)
+        across = figures.axis(
+            title, range=[low, high], nticks=7, **TICKS.get(unit, {"ticksuffix": f" {figures.plain(unit)}"})
+        )
     down = figures.axis(range=[rows - 0.6, -0.85], visible=False, fixedrange=True)
     return figures.frame(ROW_PIXELS * rows + 64, xaxis=across, yaxis=down, annotations=notes, hovermode="closest")
 

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from steelyard.report.notation import UNBOUNDED, duration, interval, significant, time_unit
+from steelyard.report.notation import UNBOUNDED, duration, interval, quantity_text, scaled_unit
 from steelyard.statistics import metrics, sentences
 from steelyard.statistics.sentences import factor_digits, percent
 
 if TYPE_CHECKING:
     from steelyard.report.model import Comparison, Contender
+    from steelyard.results.quantities import Quantity
 
 INPUTS = {
     "pipeline": "Training with the framework's own input pipeline",
     "cached": "Training on one cached synthetic batch, without an input pipeline",
+    "process": "One value per process",
 }
-SHORT_INPUTS = {"pipeline": "own input pipeline", "cached": "cached batch"}
+SHORT_INPUTS = {"pipeline": "own input pipeline", "cached": "cached batch", "process": "whole process"}
 CERTIFICATES = {"certified": "yes", "rejected": "REJECTED", "none": "none"}
 INTERVALS = (
     "Ranges in brackets are 95 % confidence intervals, based on how much separate processes differed. With several "
     "frameworks in a table the ranges of ratios are widened, so that the chance of even one wrong verdict stays below 5 %."
+)
+RULE = (
+    "The verdicts follow the same decision rule as those on the time per step: with the same error, the same bound of "
+    "practical equality and the noise floor of step times. A sequential run ends its rounds by the time per step."
 )
 NO_VALUE = "-"
 
@@ -45,10 +52,10 @@ def describe(comparison: Comparison) -> str:
 
 
 def headline(comparison: Comparison, source: str) -> str:
-    """Return who is the fastest on one input, or why there is no verdict."""
+    """Return who is the best on one input, or why there is no verdict."""
     ranking = comparison.rankings[source]
     ranked = [contender for contender in comparison.contenders if contender.case.id in ranking.order]
-    measured = [contender.title for contender in ranked if source in contender.speeds]
+    measured = [contender.title for contender in ranked if source in contender.standings]
     if len(measured) < 2:
         return f"No verdict: {f'only {measured[0]}' if measured else 'no contender'} has a valid, certified result."
     if ranking.rounds_run < 2:
@@ -69,6 +76,23 @@ def verdict(comparison: Comparison, source: str) -> str:
     return sentence + "."
 
 
+def capitalised(text: str) -> str:
+    """Return text with a capital first letter."""
+    return text[:1].upper() + text[1:]
+
+
+def of_the_best(quantity: Quantity, contender: str = "") -> str:
+    """Return what a ratio is relative to: `that of the fastest`, or `the least peak memory of any contender`."""
+    if quantity.best == "fastest":
+        return f"that of the fastest {contender}".rstrip()
+    return f"the {quantity.best_value}" + (f" of any {contender}" if contender else "")
+
+
+def basis(quantity: Quantity) -> str:
+    """Return what a ranking is by, and which direction is better."""
+    return f"Ranked by {quantity.label}: {'more' if quantity.more_is_better else 'less'} is better."
+
+
 def seconds(nanoseconds: float | None) -> str:
     """Return a duration, or a dash if there is none."""
     return duration(nanoseconds) if nanoseconds else NO_VALUE
@@ -86,11 +110,29 @@ def location(contender: Contender, source: str) -> Formatted:
     if not speed:
         return Formatted(NO_VALUE)
     where = speed.location
-    if where.processes < 2:
-        return Formatted(duration(where.value_ns), "[one process]")
-    scale, unit = time_unit(where.value_ns)
-    value, span = interval(where.value_ns / scale, where.low_ns / scale, where.high_ns / scale)
-    return Formatted(f"{value} {unit}", span)
+    return _mean("ns", (where.value_ns, where.low_ns, where.high_ns), where.processes)
+
+
+def standing(comparison: Comparison, contender: Contender, source: str) -> Formatted:
+    """Return the mean of the ranked quantity with its interval over processes."""
+    found = contender.standings.get(source)
+    if not found:
+        return Formatted(NO_VALUE)
+    return _mean(unit_of(comparison), (found.value, found.low, found.high), found.processes)
+
+
+def unit_of(comparison: Comparison) -> str:
+    """Return the unit of the ranked quantity, with the name of what a batch consists of."""
+    return comparison.quantity.unit.replace("samples", comparison.unit)
+
+
+def _mean(unit: str, span: tuple[float, float, float], processes: int) -> Formatted:
+    """Return a mean with its interval; `span` is the value with its ends."""
+    if processes < 2:
+        return Formatted(quantity_text(unit, span[0]), "[one process]")
+    scale, shown = scaled_unit(unit, span[0])
+    value, brackets = interval(*(each / scale for each in span))
+    return Formatted(f"{value} {shown}", brackets)
 
 
 def throughput(contender: Contender, source: str, unit: str) -> Formatted:
@@ -98,27 +140,27 @@ def throughput(contender: Contender, source: str, unit: str) -> Formatted:
     speed = contender.speeds.get(source)
     if not speed:
         return Formatted(NO_VALUE)
-    if speed.processes < 2:
-        return Formatted(f"{significant(speed.throughput)} {unit}/s")
-    value, span = interval(speed.throughput, speed.throughput_low, speed.throughput_high)
-    return Formatted(f"{value} {unit}/s", span)
+    found = _mean(f"{unit}/s", (speed.throughput, speed.throughput_low, speed.throughput_high), speed.processes)
+    return found if speed.processes > 1 else Formatted(found.value)
 
 
 def ratio(comparison: Comparison, contender: Contender, source: str) -> Formatted:
-    """Return the time per step divided by the fastest contender's, with its interval."""
-    speed = contender.speeds.get(source)
-    if not speed:
+    """Return the ranked quantity's value divided by the best contender's, with its interval."""
+    standing = contender.standings.get(source)
+    if not standing:
         return Formatted(NO_VALUE)
     if contender.proof.state != "certified":
         return Formatted("not certified")
     if contender.above_peak:
         return Formatted("invalid")
     if contender.case.id == comparison.rankings[source].leader:
-        return Formatted("fastest")
-    if not speed.ratio:
+        return Formatted(comparison.quantity.best)
+    if not standing.ratio:
         return Formatted(NO_VALUE)
-    found = speed.ratio
+    found = standing.ratio
     digits = factor_digits(found.low) if found.low > 1 else 2
+    if found.high < 1:  # neither 1.00 for a little less, nor 0.00 for a small share
+        digits = max(factor_digits(1 / found.high), 1 - math.floor(math.log10(found.value)), 2)
     if found.high > UNBOUNDED * found.value:
         return Formatted(f"{found.value:.{digits}f}x", "[0, ∞]")
     return Formatted(f"{found.value:.{digits}f}x", f"[{found.low:.{digits}f}, {found.high:.{digits}f}]")

@@ -6,7 +6,7 @@ import statistics as plain
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from steelyard.results.quantities import STEP_TIME
+from steelyard.results.quantities import PROCESS, STEP_TIME
 from steelyard.statistics import summaries
 from steelyard.statistics.decision import DecisionPlan, Ranking, decide
 from steelyard.statistics.intervals import Location, Ratio, location_interval, ratio_interval
@@ -36,12 +36,28 @@ class Speed:
     throughput: float
     throughput_low: float
     throughput_high: float
-    ratio: Ratio | None  # time over the fastest contender's time; None for the fastest itself
+    ratio: (
+        Ratio | None
+    )  # time over the fastest contender's time; None for the fastest, or if not ranked by time per step
     processes: int
     counted_steps: int
     share_of_peak: float | None
     host_share: float | None
     label: SeriesLabel | None
+
+
+@dataclass(frozen=True)
+class Standing:
+    """The ranked quantity of one contender on one input, in its unit: geometric mean over processes with its interval.
+
+    `ratio`: the value over the best contender's value; None for the best itself and where they share no round.
+    """
+
+    value: float
+    low: float
+    high: float
+    processes: int
+    ratio: Ratio | None
 
 
 @dataclass(frozen=True)
@@ -58,6 +74,7 @@ class Contender:
     """One case with everything that was measured of it.
 
     `variant` is its name in the group, `title` what tables show, `settings` its knobs that are not at their defaults.
+    `standings` is by ranked input, `speeds` by measured input.
     `above_peak` says why its speed is an error; empty where it is none.
     """
 
@@ -67,6 +84,7 @@ class Contender:
     settings: str
     version: str
     mode: str
+    standings: dict[str, Standing]
     speeds: dict[str, Speed]
     first_step_ns: float | None
     to_first_step_ns: float | None
@@ -87,7 +105,8 @@ class Contender:
 class Comparison:
     """One group: contenders best first on the primary input, with verdicts for each input.
 
-    `quantity` is what they are ranked by; `remarks` are (framework, note) pairs, such as that a framework is retired.
+    `quantity` is what they are ranked by; one with a single value per process has PROCESS as its only input.
+    `remarks` are (framework, note) pairs, such as that a framework is retired.
     """
 
     group: str
@@ -147,13 +166,14 @@ class Source:
 def compare(source: Source, group: Group) -> Comparison:
     """Build one comparison."""
     inputs = _inputs(source, group)
-    primary = "pipeline" if "pipeline" in inputs else "cached"
+    ranked = [PROCESS] if inputs and source.quantity.per_process else inputs
+    primary = ranked[0] if ranked else "cached"
     # Cases that are not certified, or faster than possible, are shown, but they are in no ranking.
     able = [case for case in group.cases if certified(source, case)]
-    rankings = {name: source.rank(able, name) for name in inputs}
-    contenders = [_contender(source, group, variant, rankings) for variant in group.variants]
+    rankings = {name: source.rank(able, name) for name in ranked}
+    contenders = [_contender(source, group, variant, inputs, rankings) for variant in group.variants]
     order = {key: place for place, key in enumerate(rankings[primary].order)} if primary in rankings else {}
-    contenders.sort(key=lambda c: (order.get(c.case.id, len(order)), _mean_ns(c, primary)))
+    contenders.sort(key=lambda c: (order.get(c.case.id, len(order)), _mean_cost(source.quantity, c, primary)))
     facts = {case.framework: source.plan.frameworks[case.framework] for case in group.cases}
     return Comparison(
         group=group.name, title=group.title, unit=group.unit, metric=group.metric, preset=group.summary,
@@ -166,9 +186,9 @@ def compare(source: Source, group: Group) -> Comparison:
     )  # fmt: skip
 
 
-def _mean_ns(contender: Contender, source: str) -> float:
-    speed = contender.speeds.get(source)
-    return speed.location.value_ns if speed else float("inf")
+def _mean_cost(quantity: Quantity, contender: Contender, source: str) -> float:
+    standing = contender.standings.get(source)
+    return quantity.cost(standing.value) if standing else float("inf")
 
 
 def certified(source: Source, case: Case) -> bool:
@@ -184,17 +204,22 @@ def _inputs(source: Source, group: Group) -> list[str]:
     return [name for name in ("pipeline", "cached") if name in found]
 
 
-def _contender(source: Source, group: Group, variant: Variant, rankings: dict[str, Ranking]) -> Contender:
+def _contender(
+    source: Source, group: Group, variant: Variant, inputs: list[str], rankings: dict[str, Ranking]
+) -> Contender:
     case = variant.case
     trials = tuple(trial for _, trial in sorted(source.results.finished.get(case.id, {}).items()))
     failed = source.results.failed.get(case.id)
     first = trials[0] if trials else failed
     environment = source.record.environments.get(case.environment, {})
     evaluated = next((trial for trial in trials if trial.evaluation), None)
-    speeds = {name: _speed(source, group, case, trials, name, ranking) for name, ranking in rankings.items()}
+    standings = {name: _standing(source, case, trials, name, ranking) for name, ranking in rankings.items()}
+    ratios = {name: standing.ratio for name, standing in standings.items() if standing and source.quantity is STEP_TIME}
+    speeds = {name: _speed(source, group, case, trials, name, ratios.get(name)) for name in inputs}
     return Contender(
         case=case, variant=variant.name, title=variant.title, settings=variant.settings, version=environment.get("version", ""),
-        mode=case.settings.mode, speeds={name: speed for name, speed in speeds.items() if speed},
+        mode=case.settings.mode, standings={name: standing for name, standing in standings.items() if standing},
+        speeds={name: speed for name, speed in speeds.items() if speed},
         first_step_ns=_median(t.phases_ns.get("first-step") for t in trials),
         to_first_step_ns=_median(t.first_step_since_spawn_ns for t in trials),
         phases_ns={name: _median(t.phases_ns.get(name) for t in trials) or 0.0 for name in ("import", "build", "first-step")},
@@ -208,13 +233,25 @@ def _contender(source: Source, group: Group, variant: Variant, rankings: dict[st
     )  # fmt: skip
 
 
-def _speed(
-    source: Source, group: Group, case: Case, trials: tuple[Trial, ...], name: str, ranking: Ranking
-) -> Speed | None:
-    values = list(STEP_TIME.of_rounds({t.job.round: t for t in trials}, name).values())
-    if not values:
+def _standing(source: Source, case: Case, trials: tuple[Trial, ...], name: str, ranking: Ranking) -> Standing | None:
+    found = _location(source.quantity, trials, name)
+    if not found:
         return None
-    location = location_interval(values) or Location(values[0], 0.0, float("inf"), 1)
+    return Standing(found.value_ns, found.low_ns, found.high_ns, found.processes, _ratio(source, case, name, ranking))
+
+
+def _location(quantity: Quantity, trials: tuple[Trial, ...], name: str) -> Location | None:
+    """Return the mean over processes of a quantity, in its unit; None without any."""
+    values = list(quantity.of_rounds({t.job.round: t for t in trials}, name).values())
+    return (location_interval(values) or Location(values[0], 0.0, float("inf"), 1)) if values else None
+
+
+def _speed(
+    source: Source, group: Group, case: Case, trials: tuple[Trial, ...], name: str, ratio: Ratio | None
+) -> Speed | None:
+    location = _location(STEP_TIME, trials, name)
+    if not location:
+        return None
     steps = [t.steps_ns(name) for t in trials]
     longest = max(steps, key=len)
     peak, flops = peak_flops(source.record, case), group.training_flops * case.batch
@@ -222,7 +259,7 @@ def _speed(
         median_ns=plain.median(summaries.summarise(s).median_ns for s in steps if len(s)), location=location,
         throughput=case.batch * 1e9 / location.value_ns, throughput_low=case.batch * 1e9 / location.high_ns,
         throughput_high=case.batch * 1e9 / location.low_ns if location.low_ns else float("inf"),
-        ratio=_ratio(source, case, name, ranking), processes=len(values), counted_steps=sum(len(s) for s in steps),
+        ratio=ratio, processes=location.processes, counted_steps=sum(len(s) for s in steps),
         share_of_peak=flops / (location.value_ns / 1e9) / peak if peak else None,
         host_share=_median(t.host_share(name) for t in trials),
         label=series_label(longest) if len(longest) >= 20 else None,
@@ -236,7 +273,7 @@ def _ratio(source: Source, case: Case, name: str, ranking: Ranking) -> Ratio | N
         return None
     verdict = ranking.between(case.id, leader)
     if verdict:
-        return Ratio(verdict.ratio, verdict.low, verdict.high, verdict.rounds)
+        return source.quantity.ratio(verdict)
     values = source.results.values([case, source.plan.by_id[leader].case], source.quantity, name)
     if case.id not in values or leader not in values:
         return None

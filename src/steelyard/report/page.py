@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.report import details, formatting, notices, sections, stability
 from steelyard.report.styles import styles
+from steelyard.results.quantities import STEP_TIME
 from steelyard.statistics.sentences import percent
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ def render(view: View) -> str:
             view=view,
             record=view.record,
             study=view.record.plan.study,
+            question=_question(view),
+            rule="" if view.quantity is STEP_TIME else formatting.RULE,
             options=details.without_tables(asdict(view.record.plan.options)),
             workloads=workloads,
             machine=machine,
@@ -57,6 +60,11 @@ def render(view: View) -> str:
         )
     )
     return page
+
+
+def _question(view: View) -> str:
+    """Return the study's question, which is about the time per step, or what else the page ranks by."""
+    return view.record.plan.study.question if view.quantity is STEP_TIME else formatting.basis(view.quantity)
 
 
 def noise(view: View) -> str:

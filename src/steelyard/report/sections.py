@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from steelyard.report import costs, forest, formatting, losses, series, stability
-from steelyard.report.columns import COLUMNS
+from steelyard.report.columns import ranked_by
 
 if TYPE_CHECKING:
     from steelyard.report.columns import Column
@@ -59,7 +59,8 @@ def workload(comparison: Comparison, styles: dict[str, Style]) -> Workload:
     """Return the section of a comparison; `verdict` belongs to the deciding input."""
     inputs = {source: _input(comparison, source, styles) for source in comparison.rankings}
     nothing = Input("", "Nothing was measured.", [], [], None)
-    per_input = (series.step_times, stability.rounds)
+    # A quantity with one value per process has nothing to show of single steps.
+    per_input = (stability.rounds,) if comparison.quantity.per_process else (series.step_times, stability.rounds)
     figures = [make(comparison, source, styles) for make in per_input for source in comparison.rankings]
     figures += [losses.figure(comparison, styles), costs.start(comparison), costs.memory(comparison, styles)]
     return Workload(
@@ -88,7 +89,7 @@ def _failure(contender: Contender) -> str:
 
 
 def _input(comparison: Comparison, source: str, styles: dict[str, Style]) -> Input:
-    measured = [contender for contender in comparison.contenders if source in contender.speeds]
+    measured = [contender for contender in comparison.contenders if source in contender.standings]
     rows = [_row(comparison, contender, source, styles[contender.variant]) for contender in measured]
     clauses = [clause.rstrip(".") for clause in formatting.verdict(comparison, source).split("; ")]
     return Input(
@@ -101,7 +102,7 @@ def _input(comparison: Comparison, source: str, styles: dict[str, Style]) -> Inp
 
 
 def _row(comparison: Comparison, contender: Contender, source: str, style: Style) -> Row:
-    values = [(column, column.format(comparison, contender, source)) for column in COLUMNS]
+    values = [(column, column.format(comparison, contender, source)) for column in ranked_by(comparison.quantity)]
     return Row(style, contender.title, formatting.build(contender), contender.proof.state, values)
 
 

@@ -6,6 +6,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from steelyard.report import figures, formatting, notation
+from steelyard.report.columns import own
 from steelyard.report.figures import Figure, plain
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ LOADS = (
 LEAST_RANGE = 1.0
 """Smallest range of the plot in percent, so that small noise does not fill it."""
 VARIATION = (
-    "Mean step of each round, a new process, relative to the mean of all rounds of the same contender. The intervals are "
+    "{name} of each round, a new process, relative to the mean of all rounds of the same contender. The intervals are "
     "computed from this variation. A change in all contenders at once comes from the machine."
 )
 VARIATION_CACHED = "The same with the cached batch."
@@ -32,8 +33,13 @@ LOAD_CAPTION = (
 
 def rounds(comparison: Comparison, source: str, styles: dict[str, Style]) -> Figure | None:
     """Return each process's deviation from its contender's mean; None if there are fewer than two rounds."""
-    located = [(contender, _located(contender, source)) for contender in comparison.contenders]
-    data = [_deviations(each, values, styles[each.variant]) for each, values in located if len(values) > 1]
+    quantity = comparison.quantity
+    found = [
+        (contender, quantity.of_rounds({trial.job.round: trial for trial in contender.trials}, source))
+        for contender in comparison.contenders
+    ]
+    unit, per = formatting.unit_of(comparison), " per step" if quantity.name == "step time" else ""
+    data = [_deviations(each, values, styles[each.variant], unit, per) for each, values in found if len(values) > 1]
     if not data:
         return None
     limit = 1.15 * max(LEAST_RANGE, *(abs(y) for trace in data for y in trace["y"]))
@@ -45,7 +51,8 @@ def rounds(comparison: Comparison, source: str, styles: dict[str, Style]) -> Fig
         xaxis=figures.axis("round", dtick=1),
         yaxis=figures.axis("", ticksuffix=" %", range=[-limit, limit], nticks=6),
     )
-    caption = VARIATION if source == next(iter(comparison.rankings)) else VARIATION_CACHED
+    name = formatting.capitalised(own(quantity).heading)
+    caption = VARIATION.format(name=name) if source == next(iter(comparison.rankings)) else VARIATION_CACHED
     title = f"Round by round, {formatting.SHORT_INPUTS[source]}"
     return Figure(f"rounds/{comparison.group}/{source}", title, caption, data, layout)
 
@@ -71,12 +78,7 @@ def machine(view: View) -> Figure | None:
     return Figure("machine", "Load of the machine", LOAD_CAPTION.format(cores=cores), data, layout, wide=True)
 
 
-def _located(contender: Contender, source: str) -> dict[int, float]:
-    found = {trial.job.round: trial.location_ns(source) for trial in contender.trials}
-    return {number: value for number, value in found.items() if value}
-
-
-def _deviations(contender: Contender, values: dict[int, float], style: Style) -> dict[str, Any]:
+def _deviations(contender: Contender, values: dict[int, float], style: Style, unit: str, per: str) -> dict[str, Any]:
     mean, title = fmean(values.values()), plain(contender.title)
     open_ = "" if contender.proof.state == "certified" else "-open"
     return {
@@ -86,8 +88,8 @@ def _deviations(contender: Contender, values: dict[int, float], style: Style) ->
         "mode": "lines+markers",
         "line": {"color": style.colour, "width": 1.5, "dash": style.dash},
         "marker": {"symbol": style.symbol + open_, "size": 8, "color": style.colour},
-        "text": [notation.duration(value) for value in values.values()],
-        "hovertemplate": f"{title}, round %{{x}}<br>%{{text}} per step (%{{y:+.2f}} %)<extra></extra>",
+        "text": [plain(notation.quantity_text(unit, value)) for value in values.values()],
+        "hovertemplate": f"{title}, round %{{x}}<br>%{{text}}{per} (%{{y:+.2f}} %)<extra></extra>",
     }
 
 

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from steelyard.report import columns, formatting, notices, sections
+from steelyard.results.quantities import STEP_TIME
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from steelyard.report.columns import Column
     from steelyard.report.model import Comparison, Contender, View
+    from steelyard.results.quantities import Quantity
     from steelyard.statistics.verdicts import Verdict
 
 COLOURS = {"certified": "green", "rejected": "bold red", "none": "yellow"}
@@ -34,6 +36,8 @@ def show(found: View, as_json: bool = False) -> None:
 
 def print_view(console: Console, view: View) -> None:
     """Print tables, verdicts and warnings."""
+    if view.quantity is not STEP_TIME:
+        console.print(f"\n{formatting.basis(view.quantity)} {formatting.RULE}", markup=False)
     for comparison in view.comparisons:
         _print_comparison(console, comparison)
     _print_warnings(console, view)
@@ -50,7 +54,7 @@ def _print_comparison(console: Console, comparison: Comparison) -> None:
     for source in comparison.rankings:
         console.print()
         console.print(Text(formatting.INPUTS[source], style="bold"))
-        console.print(_table(comparison, source, columns.shown(console.width)))
+        console.print(_table(comparison, source, columns.shown(comparison.quantity, console.width)))
         console.print(
             Text.assemble(
                 (formatting.headline(comparison, source), "bold"), " ", formatting.verdict(comparison, source)
@@ -82,9 +86,9 @@ def _table(comparison: Comparison, source: str, shown: list[Column]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     table.add_column("framework\nversion, mode", min_width=17)
     for column in shown:
-        table.add_column(column.heading.replace(" ", "\n", 1), no_wrap=column.heading != "throughput")
+        table.add_column(column.heading.replace(" ", "\n", 1), no_wrap="throughput" not in column.heading)
     for contender in comparison.contenders:
-        if source in contender.speeds:
+        if source in contender.standings:
             table.add_row(_name(contender), *(_cell(column, comparison, contender, source) for column in shown))
     return table
 
@@ -137,8 +141,15 @@ def as_dict(view: View) -> dict[str, Any]:
         "warnings": [asdict(warning) for warning in view.warnings],
         "folder": str(view.folder),
     }
+    if view.quantity is not STEP_TIME:
+        found["quantity"] = _quantity_dict(view.quantity)
     plain: dict[str, Any] = _finite(found)
     return plain
+
+
+def _quantity_dict(quantity: Quantity) -> dict[str, Any]:
+    facts = {name: getattr(quantity, name) for name in ("name", "unit", "more_is_better")}
+    return {**facts, "decision": formatting.RULE}
 
 
 def _finite(value: Any) -> Any:
@@ -160,19 +171,22 @@ def _comparison_dict(comparison: Comparison) -> dict[str, Any]:
             source: [_verdict_dict(comparison, verdict) for verdict in ranking.verdicts]
             for source, ranking in comparison.rankings.items()
         },
-        "contenders": [_contender_dict(comparison.group, contender) for contender in comparison.contenders],
+        "contenders": [_contender_dict(comparison, contender) for contender in comparison.contenders],
         "skipped": [asdict(each) for each in comparison.skipped],
     }
 
 
 def _verdict_dict(comparison: Comparison, verdict: Verdict) -> dict[str, Any]:
     names = {contender.case.id: f"{comparison.group}/{contender.variant}" for contender in comparison.contenders}
-    return asdict(verdict) | {"a": names[verdict.a], "b": names[verdict.b]}
+    ratio = comparison.quantity.ratio(verdict)
+    values = {"ratio": ratio.value, "low": ratio.low, "high": ratio.high, "a": names[verdict.a], "b": names[verdict.b]}
+    return asdict(verdict) | values
 
 
-def _contender_dict(group: str, contender: Contender) -> dict[str, Any]:
+def _contender_dict(comparison: Comparison, contender: Contender) -> dict[str, Any]:
+    standings = {source: asdict(standing) for source, standing in contender.standings.items()}
     return {
-        "case": f"{group}/{contender.variant}",
+        "case": f"{comparison.group}/{contender.variant}",
         "id": contender.case.id,
         "title": contender.title,
         "version": contender.version,
@@ -188,4 +202,5 @@ def _contender_dict(group: str, contender: Contender) -> dict[str, Any]:
         "failure": contender.failure,
         "settings": contender.applied,
         "libraries": contender.libraries,
+        **({} if comparison.quantity is STEP_TIME else {"standings": standings}),
     }

@@ -43,8 +43,9 @@ def find(
     for comparison in comparisons:
         for contender in comparison.contenders:
             found += _of_contender(comparison, contender, source)
-            for name, speed in contender.speeds.items():
-                found += _of_speed(comparison, contender, name, speed)
+            if not source.quantity.per_process:
+                for name, speed in contender.speeds.items():
+                    found += _of_speed(comparison, contender, name, speed)
     order = {"error": 0, "warning": 1, "note": 2}
     return tuple(sorted(found, key=lambda warning: order[warning.severity]))
 
@@ -119,7 +120,7 @@ def _of_contender(comparison: Comparison, contender: Contender, source: Source) 
         )
     for kind in sorted({warning["name"] for trial in contender.trials for warning in trial.warnings}):
         yield _of_worker(kind, subject)
-    first, steady = contender.first_step_ns, contender.speeds.get(comparison.primary)
+    first, steady = contender.first_step_ns, next(iter(contender.speeds.values()), None)
     if first and steady and first > SLOW_FIRST_STEPS * steady.location.value_ns:
         yield ResultWarning(
             "SlowFirstStep",
