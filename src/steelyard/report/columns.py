@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from steelyard.report import formatting
 from steelyard.report.formatting import Formatted
+from steelyard.report.notation import duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,27 +37,27 @@ class Column:
 
 COLUMNS = (
     Column(
-        "mean step", lambda _, x, s: formatting.location(x, s), NARROW,
+        "mean step", lambda _, x, s: formatting.mean_step(x, s), NARROW,
         "Counted time divided by counted steps, averaged over processes. Lower is better.", "step time", per_input=True,
     ),
     Column(
-        "median step", lambda _, x, s: Formatted(formatting.median(x, s)), 120,
+        "median step", lambda _, x, s: Formatted(duration(x.speeds[s].median_ns)), 120,
         "Half of the counted steps took less time; the median over processes.", per_input=True,
     ),
     Column(
-        "throughput", lambda c, x, s: formatting.throughput(x, s, c.unit), 108,
+        "throughput", formatting.throughput, 108,
         "Batch size divided by mean step. Higher is better.", "throughput", per_input=True,
     ),
     Column(
-        "first step", lambda _, x, _s: Formatted(formatting.seconds(x.first_step_ns)), NARROW,
+        "first step", lambda _, x, _s: formatting.duration_or_dash(x.first_step_ns), NARROW,
         "Includes compilation, tracing and memory allocation.", "first step",
     ),
     Column(
-        "time to first step", lambda _, x, _s: Formatted(formatting.seconds(x.to_first_step_ns)), 0,
+        "time to first step", lambda _, x, _s: formatting.duration_or_dash(x.to_first_step_ns), 0,
         "From the start of the process to the end of its first step, including imports.", "time to first step",
     ),
     Column(
-        "peak memory", lambda _, x, _s: Formatted(formatting.memory(x)), 94,
+        "peak memory", lambda _, x, _s: formatting.memory(x), 94,
         "On the device if the framework reports it, otherwise of the whole process.", "peak memory",
     ),
     Column(
@@ -64,7 +65,7 @@ COLUMNS = (
         "The workload's metric on the test split, after the same number of training steps for every contender.",
     ),
     Column(
-        "share of peak", lambda _, x, s: Formatted(formatting.share(x, s)), 0,
+        "share of peak", lambda _, x, s: formatting.share(x, s), 0,
         "Arithmetic of a training step as a share of the fastest matrix product measured on this machine.", per_input=True,
     ),
     Column(

@@ -93,83 +93,66 @@ def basis(quantity: Quantity) -> str:
     return f"Ranked by {quantity.label}: {'more' if quantity.more_is_better else 'less'} is better."
 
 
-def seconds(nanoseconds: float | None) -> str:
-    """Return a duration, or a dash if there is none."""
-    return duration(nanoseconds) if nanoseconds else NO_VALUE
-
-
-def median(contender: Contender, source: str) -> str:
-    """Return the median step time."""
-    speed = contender.speeds.get(source)
-    return duration(speed.median_ns) if speed else NO_VALUE
-
-
-def location(contender: Contender, source: str) -> Formatted:
-    """Return the mean step time with its interval over processes."""
-    speed = contender.speeds.get(source)
-    if not speed:
-        return Formatted(NO_VALUE)
-    where = speed.location
-    return _mean("ns", (where.value_ns, where.low_ns, where.high_ns), where.processes)
-
-
-def standing(comparison: Comparison, contender: Contender, source: str) -> Formatted:
-    """Return the mean of the ranked quantity with its interval over processes."""
-    found = contender.standings.get(source)
-    if not found:
-        return Formatted(NO_VALUE)
-    return _mean(unit_of(comparison), (found.value, found.low, found.high), found.processes)
-
-
 def unit_of(comparison: Comparison) -> str:
     """Return the unit of the ranked quantity, with the name of what a batch consists of."""
     return comparison.quantity.unit.replace("samples", comparison.unit)
 
 
-def _mean(unit: str, span: tuple[float, float, float], processes: int) -> Formatted:
-    """Return a mean with its interval; `span` is the value with its ends."""
+def mean_step(contender: Contender, source: str) -> Formatted:
+    """Return the mean step time with its interval over processes."""
+    where = contender.speeds[source].location
+    return _mean("ns", (where.value_ns, where.low_ns, where.high_ns), where.processes)
+
+
+def throughput(comparison: Comparison, contender: Contender, source: str) -> Formatted:
+    """Return samples per second with the interval over processes."""
+    speed = contender.speeds[source]
+    ends = (speed.throughput, speed.throughput_low, speed.throughput_high)
+    return _mean(f"{comparison.unit}/s", ends, speed.processes, alone="")
+
+
+def standing(comparison: Comparison, contender: Contender, source: str) -> Formatted:
+    """Return the mean of the ranked quantity with its interval over processes."""
+    found = contender.standings[source]
+    return _mean(unit_of(comparison), (found.value, found.low, found.high), found.processes)
+
+
+def _mean(unit: str, span: tuple[float, float, float], processes: int, alone: str = "[one process]") -> Formatted:
+    """Return a mean with its interval; `span` is the value with its ends, `alone` stands for the interval of one process."""
     if processes < 2:
-        return Formatted(quantity_text(unit, span[0]), "[one process]")
+        return Formatted(quantity_text(unit, span[0]), alone)
     scale, shown = scaled_unit(unit, span[0])
     value, brackets = interval(*(each / scale for each in span))
     return Formatted(f"{value} {shown}", brackets)
 
 
-def throughput(contender: Contender, source: str, unit: str) -> Formatted:
-    """Return samples per second with the interval over processes."""
-    speed = contender.speeds.get(source)
-    if not speed:
-        return Formatted(NO_VALUE)
-    found = _mean(f"{unit}/s", (speed.throughput, speed.throughput_low, speed.throughput_high), speed.processes)
-    return found if speed.processes > 1 else Formatted(found.value)
-
-
 def ratio(comparison: Comparison, contender: Contender, source: str) -> Formatted:
     """Return the ranked quantity's value divided by the best contender's, with its interval."""
-    standing = contender.standings.get(source)
-    if not standing:
-        return Formatted(NO_VALUE)
     if contender.proof.state != "certified":
         return Formatted("not certified")
     if contender.above_peak:
         return Formatted("invalid")
     if contender.case.id == comparison.rankings[source].leader:
         return Formatted(comparison.quantity.best)
-    if not standing.ratio:
+    found = contender.standings[source].ratio
+    if not found:
         return Formatted(NO_VALUE)
-    found = standing.ratio
     digits = factor_digits(found.low) if found.low > 1 else 2
     if found.high < 1:  # neither 1.00 for a little less, nor 0.00 for a small share
         digits = max(factor_digits(1 / found.high), 1 - math.floor(math.log10(found.value)), 2)
-    if found.high > UNBOUNDED * found.value:
-        return Formatted(f"{found.value:.{digits}f}x", "[0, ∞]")
-    return Formatted(f"{found.value:.{digits}f}x", f"[{found.low:.{digits}f}, {found.high:.{digits}f}]")
+    span = "[0, ∞]" if found.high > UNBOUNDED * found.value else f"[{found.low:.{digits}f}, {found.high:.{digits}f}]"
+    return Formatted(f"{found.value:.{digits}f}x", span)
 
 
-def memory(contender: Contender) -> str:
+def duration_or_dash(nanoseconds: float | None) -> Formatted:
+    """Return a duration, or a dash if there is none."""
+    return Formatted(duration(nanoseconds) if nanoseconds else NO_VALUE)
+
+
+def memory(contender: Contender) -> Formatted:
     """Return the peak memory: of the device if the framework reports it, otherwise of the process."""
     size = contender.peak_device_bytes or contender.peak_resident_bytes
-    return f"{size / 2**20:,.0f} MiB" if size else NO_VALUE
+    return Formatted(quantity_text("bytes", size) if size else NO_VALUE)
 
 
 def test_metric(contender: Contender) -> Formatted:
@@ -182,12 +165,12 @@ def test_metric(contender: Contender) -> Formatted:
     return Formatted(text, f"{name}, step {found.steps:,}")
 
 
-def share(contender: Contender, source: str) -> str:
+def share(contender: Contender, source: str) -> Formatted:
     """Return the share of the arithmetic peak measured on this machine."""
-    speed = contender.speeds.get(source)
-    if not speed or speed.share_of_peak is None:
-        return NO_VALUE
-    return "under 0.1 %" if speed.share_of_peak < 0.001 else percent(speed.share_of_peak)
+    found = contender.speeds[source].share_of_peak
+    if found is None:
+        return Formatted(NO_VALUE)
+    return Formatted("under 0.1 %" if found < 0.001 else percent(found))
 
 
 def build(contender: Contender) -> str:
@@ -199,14 +182,12 @@ def machine(host: dict[str, Any]) -> str:
     """Return a machine in one line; empty if it was not recorded."""
     if not host:
         return ""
-    cores = host.get("cores_usable")
-    parts = [host.get("cpu_model"), f"{cores} {'core' if cores == 1 else 'cores'}" if cores else ""]
-    parts += [
-        f"{host['memory_bytes'] / 2**30:.0f} GiB memory" if host.get("memory_bytes") else "",
-        *host.get("gpus", ()),
-        *host.get("npus", ()),
-    ]
-    parts += [host.get("system"), "virtual machine" if host.get("virtualised") else ""]
+    cores, memory_bytes = host.get("cores_usable"), host.get("memory_bytes")
+    parts = [
+        host.get("cpu_model"), cores and f"{cores} {'core' if cores == 1 else 'cores'}",
+        memory_bytes and f"{memory_bytes / 2**30:.0f} GiB memory", *host.get("gpus", ()), *host.get("npus", ()),
+        host.get("system"), "virtual machine" if host.get("virtualised") else "",
+    ]  # fmt: skip
     return ", ".join(str(part) for part in parts if part)
 
 
