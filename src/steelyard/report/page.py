@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steelyard.report import details, formatting, notices, sections, stability
+from steelyard.report import details, formatting, sections, stability, warnings
 from steelyard.report.styles import styles
 from steelyard.results.quantities import STEP_TIME
 from steelyard.statistics.sentences import percent
@@ -46,7 +46,7 @@ def render(view: View) -> str:
             options=details.without_tables(asdict(view.record.plan.options)),
             workloads=workloads,
             machine=machine,
-            notices=notices.gather(view.warnings),
+            notices=warnings.gather(view.warnings),
             when=formatting.moment(view.record.created),
             machine_line=formatting.machine(view.record.host),
             noise=noise(view),
