@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.results.quantities import PROCESS, STEP_TIME
 from steelyard.statistics import summaries
-from steelyard.statistics.decision import DecisionPlan, Ranking, decide
 from steelyard.statistics.intervals import Location, Ratio, location_interval, ratio_interval
 from steelyard.statistics.sentences import ranking_sentence
 from steelyard.statistics.steadiness import SeriesLabel, series_label
@@ -22,9 +21,10 @@ if TYPE_CHECKING:
     from steelyard.results.round_results import RoundResults
     from steelyard.results.trials import Evaluation, Trial
     from steelyard.statistics.calibration import NoiseFloor
+    from steelyard.statistics.decision import DecisionPlan, Ranking
     from steelyard_worker.case import Case
 
-NO_CERTIFICATE = "none"
+UNPROVED = {"passed": False, "sentence": "No certificate: this number is not proved to be the same computation."}
 
 
 @dataclass(frozen=True)
@@ -112,12 +112,10 @@ class Comparison:
     group: str
     title: str
     unit: str
-    metric: str
     preset: str
     origin: str
     batch: int
     parameters: int
-    training_flops: int
     primary: str
     quantity: Quantity
     contenders: tuple[Contender, ...]
@@ -153,15 +151,6 @@ class Source:
     decision: DecisionPlan
     quantity: Quantity
 
-    def rank(self, cases: list[Case], source: str) -> Ranking:
-        """Rank cases on one input by the quantity."""
-        quantity = self.quantity
-        values = self.results.values(cases, quantity, source)
-        costs = {
-            key: {number: quantity.cost(value) for number, value in rounds.items()} for key, rounds in values.items()
-        }
-        return decide(costs, self.noise, self.decision)
-
 
 def compare(source: Source, group: Group) -> Comparison:
     """Build one comparison."""
@@ -169,18 +158,20 @@ def compare(source: Source, group: Group) -> Comparison:
     ranked = [PROCESS] if inputs and source.quantity.per_process else inputs
     primary = ranked[0] if ranked else "cached"
     # Cases that are not certified, or faster than possible, are shown, but they are in no ranking.
-    able = [case for case in group.cases if certified(source, case)]
-    rankings = {name: source.rank(able, name) for name in ranked}
+    able = [case for case in group.cases if _may_be_ranked(source, case)]
+    rankings = {
+        name: source.results.rank(able, source.quantity, name, source.noise, source.decision) for name in ranked
+    }
     contenders = [_contender(source, group, variant, inputs, rankings) for variant in group.variants]
     order = {key: place for place, key in enumerate(rankings[primary].order)} if primary in rankings else {}
     contenders.sort(key=lambda c: (order.get(c.case.id, len(order)), _mean_cost(source.quantity, c, primary)))
     facts = {case.framework: source.plan.frameworks[case.framework] for case in group.cases}
+    sentences = {name: ranking_sentence(each, group.titles, source.quantity.wording) for name, each in rankings.items()}
     return Comparison(
-        group=group.name, title=group.title, unit=group.unit, metric=group.metric, preset=group.summary,
+        group=group.name, title=group.title, unit=group.unit, preset=group.summary,
         origin=source.record.inputs.get(group.name, {}).get("origin", ""), batch=group.cases[0].batch,
-        parameters=group.parameters, training_flops=group.training_flops, primary=primary, quantity=source.quantity,
-        contenders=tuple(contenders), rankings=rankings,
-        sentences={name: ranking_sentence(ranking, group.titles, source.quantity.wording) for name, ranking in rankings.items()},
+        parameters=group.parameters, primary=primary, quantity=source.quantity, contenders=tuple(contenders),
+        rankings=rankings, sentences=sentences,
         skipped=tuple(each for each in source.plan.skipped if each.group == group.name),
         remarks=tuple((each.title, each.note) for each in facts.values() if each.note),
     )  # fmt: skip
@@ -191,16 +182,14 @@ def _mean_cost(quantity: Quantity, contender: Contender, source: str) -> float:
     return quantity.cost(standing.value) if standing else float("inf")
 
 
-def certified(source: Source, case: Case) -> bool:
-    """Return whether a case may be ranked: certified, and not above the machine's peak."""
+def _may_be_ranked(source: Source, case: Case) -> bool:
     return bool(source.certificates.get(case.id, {}).get("passed")) and case.id not in source.record.above_peak
 
 
 def _inputs(source: Source, group: Group) -> list[str]:
     finished = source.results.finished
-    found = {
-        block.input for case in group.cases for trial in finished.get(case.id, {}).values() for block in trial.blocks
-    }
+    trials = [trial for case in group.cases for trial in finished.get(case.id, {}).values()]
+    found = {block.input for trial in trials for block in trial.blocks}
     return [name for name in ("pipeline", "cached") if name in found]
 
 
@@ -213,13 +202,14 @@ def _contender(
     first = trials[0] if trials else failed
     environment = source.record.environments.get(case.environment, {})
     evaluated = next((trial for trial in trials if trial.evaluation), None)
-    standings = {name: _standing(source, case, trials, name, ranking) for name, ranking in rankings.items()}
-    ratios = {name: standing.ratio for name, standing in standings.items() if standing and source.quantity is STEP_TIME}
-    speeds = {name: _speed(source, group, case, trials, name, ratios.get(name)) for name in inputs}
+    standings = {
+        name: found for name, each in rankings.items() if (found := _standing(source, case, trials, name, each))
+    }
+    ratios = {name: standing.ratio for name, standing in standings.items() if source.quantity is STEP_TIME}
+    speeds = {name: speed for name in inputs if (speed := _speed(source, group, case, trials, name, ratios.get(name)))}
     return Contender(
         case=case, variant=variant.name, title=variant.title, settings=variant.settings, version=environment.get("version", ""),
-        mode=case.settings.mode, standings={name: standing for name, standing in standings.items() if standing},
-        speeds={name: speed for name, speed in speeds.items() if speed},
+        mode=case.settings.mode, standings=standings, speeds=speeds,
         first_step_ns=_median(t.phases_ns.get("first-step") for t in trials),
         to_first_step_ns=_median(t.first_step_since_spawn_ns for t in trials),
         phases_ns={name: _median(t.phases_ns.get(name) for t in trials) or 0.0 for name in ("import", "build", "first-step")},
@@ -254,7 +244,7 @@ def _speed(
         return None
     steps = [t.steps_ns(name) for t in trials]
     longest = max(steps, key=len)
-    peak, flops = peak_flops(source.record, case), group.training_flops * case.batch
+    peak, flops = _peak_flops(source.record, case), group.training_flops * case.batch
     return Speed(
         median_ns=plain.median(summaries.summarise(s).median_ns for s in steps if len(s)), location=location,
         throughput=case.batch * 1e9 / location.value_ns, throughput_low=case.batch * 1e9 / location.high_ns,
@@ -280,7 +270,7 @@ def _ratio(source: Source, case: Case, name: str, ranking: Ranking) -> Ratio | N
     return ratio_interval(values[case.id], values[leader], noise=source.noise)
 
 
-def peak_flops(record: RunRecord, case: Case) -> float | None:
+def _peak_flops(record: RunRecord, case: Case) -> float | None:
     """Return the measured matrix-product peak in FLOP/s for a case's precision; CPU only."""
     if case.settings.device != "cpu":
         return None
@@ -289,20 +279,16 @@ def peak_flops(record: RunRecord, case: Case) -> float | None:
 
 
 def _proof(source: Source, case: Case) -> Proof:
-    found = source.certificates.get(case.id)
-    if not found:
-        return Proof(NO_CERTIFICATE, "No certificate: this number is not proved to be the same computation.")
+    found = source.certificates.get(case.id, UNPROVED)
     if not found["passed"] and "key" not in found:  # nothing was judged: there was no reference, or it broke down
-        return Proof(NO_CERTIFICATE, found["sentence"])
+        return Proof("none", found["sentence"])
     return Proof("certified" if found["passed"] else "rejected", found["sentence"], found)
 
 
 def _losses(trial: Trial | None) -> tuple[float, ...]:
     """Return the losses of the training steps in order: of the pipeline, or of the cached batch without one."""
-    if trial is None:
-        return ()
-    pipeline = trial.losses("pipeline")
-    return tuple((pipeline if len(pipeline) else trial.losses("cached")).tolist())
+    found = (trial.losses(source).tolist() for source in ("pipeline", "cached")) if trial else ()
+    return next((tuple(losses) for losses in found if losses), ())
 
 
 def _median(values: Any) -> float | None:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from steelyard.report.figures import Figure
     from steelyard.report.model import View
     from steelyard.report.sections import Workload
-    from steelyard.results.record import Protocol
 
 TEMPLATES = Path(__file__).parent / "templates"
 PAGE = "page.html.jinja"
@@ -30,56 +29,29 @@ COMPRESSION = 6
 
 def render(view: View) -> str:
     """Return the page of a run."""
-    style = styles(view.comparisons)
+    style, known = styles(view.comparisons), view.record
     workloads = [sections.workload(comparison, style) for comparison in view.comparisons]
     machine = stability.machine(view)
     figures = [figure for workload in workloads for figure in _figures(workload)] + ([machine] if machine else [])
-    page: str = (
-        _environment()
-        .get_template(PAGE)
-        .render(
-            view=view,
-            record=view.record,
-            study=view.record.plan.study,
-            question=_question(view),
-            rule="" if view.quantity is STEP_TIME else formatting.RULE,
-            options=details.without_tables(asdict(view.record.plan.options)),
-            workloads=workloads,
-            machine=machine,
-            notices=warnings.gather(view.warnings),
-            when=formatting.moment(view.record.created),
-            machine_line=formatting.machine(view.record.host),
-            noise=noise(view),
-            protocol=protocol(view.record.plan.protocol),
-            intervals=formatting.INTERVALS,
-            figures=embedded([figure.as_dict() for figure in figures]),
-            library=library() if figures else "",
-            style=_read("style.css"),
-            drawing=_read("draw.js"),
-            host=details.host_facts(view.record.host),
-        )
-    )
+    by_time = view.quantity is STEP_TIME
+    page: str = _environment().get_template(PAGE).render(
+        view=view, record=known, workloads=workloads, machine=machine, notices=warnings.gather(view.warnings),
+        question=known.plan.study.question if by_time else formatting.basis(view.quantity),
+        rule="" if by_time else formatting.RULE, intervals=formatting.INTERVALS,
+        options=details.without_tables(asdict(known.plan.options)), when=formatting.moment(known.created),
+        machine_line=formatting.machine(known.host), noise=_noise(view), host=details.host_facts(known.host),
+        figures=embedded([figure.as_dict() for figure in figures]), library=library() if figures else "",
+        style=_read("style.css"), drawing=_read("draw.js"),
+    )  # fmt: skip
     return page
 
 
-def _question(view: View) -> str:
-    """Return the study's question, which is about the time per step, or what else the page ranks by."""
-    return view.record.plan.study.question if view.quantity is STEP_TIME else formatting.basis(view.quantity)
-
-
-def noise(view: View) -> str:
+def _noise(view: View) -> str:
     """Return the noise floor of the machine as a sentence."""
-    floor = view.noise
+    floor, share = view.noise, percent(view.noise.s_d0)
     if not floor.measured:
-        return f"Not measured; {percent(floor.s_d0)} between rounds is assumed."
-    return (
-        f"{percent(floor.s_d0)} between rounds, measured by comparing one framework with itself {floor.rounds} times."
-    )
-
-
-def protocol(used: Protocol) -> str:
-    """Return a protocol's name and what it does."""
-    return f"{used.name}: {used.summary}."
+        return f"Not measured; {share} between rounds is assumed."
+    return f"{share} between rounds, measured by comparing one framework with itself {floor.rounds} times."
 
 
 def embedded(values: Any) -> str:
@@ -105,15 +77,14 @@ def _environment() -> Any:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
+    loader = FileSystemLoader(TEMPLATES)
     environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters |= {
         "brackets": lambda sentence: Markup(sections.brackets(sentence)),
+        "build": formatting.build,
+        "describe": formatting.describe,
         "facts": details.facts,
         "tables": details.tables,
         "without_tables": details.without_tables,

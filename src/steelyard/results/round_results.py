@@ -6,11 +6,15 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from steelyard.statistics.decision import decide
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from steelyard.results.quantities import Quantity
     from steelyard.results.trials import Trial
+    from steelyard.statistics.calibration import NoiseFloor
+    from steelyard.statistics.decision import DecisionPlan, Ranking
     from steelyard_worker.case import Case
 
 
@@ -63,6 +67,14 @@ class RoundResults:
             case.id: quantity.of_rounds(finished.get(case.id, {}), source) for case in cases if case.id not in failed
         }
         return {key: rounds for key, rounds in found.items() if rounds or not finished.get(key)}
+
+    def rank(
+        self, cases: Iterable[Case], quantity: Quantity, source: str, noise: NoiseFloor, plan: DecisionPlan
+    ) -> Ranking:
+        """Rank cases by a quantity on one input."""
+        values = self.values(cases, quantity, source)
+        costs = {key: {number: quantity.cost(each) for number, each in found.items()} for key, found in values.items()}
+        return decide(costs, noise, plan)
 
 
 def collect(trials: Iterable[Trial]) -> RoundResults:
