@@ -25,15 +25,15 @@ def view(folder: Path, store: Store, quantity: Quantity = STEP_TIME) -> View:
     from steelyard.report import warnings
 
     known = record.read(folder)
-    plan = known.available
+    plan, noise = known.available, NoiseFloor.from_dict(known.noise) if known.noise else UNCALIBRATED
     source = model.Source(
-        plan=plan, record=known, results=round_results.collect(store.trials(folder.name)), noise=_noise(known),
+        plan=plan, record=known, results=round_results.collect(store.trials(folder.name)), noise=noise,
         certificates=read_certificates(folder), decision=plan.protocol.decision(plan.options.delta), quantity=quantity,
     )  # fmt: skip
     comparisons = tuple(model.compare(source, group) for group in plan.groups)
     disturbances = tuple(json_lines.read(folder / record.ROUNDS))
     found = warnings.find(comparisons, disturbances, source)
-    return model.View(folder.name, folder, known, source.noise, quantity, comparisons, disturbances, found)
+    return model.View(folder.name, folder, known, noise, quantity, comparisons, disturbances, found)
 
 
 def write(found: View, output: Path | None = None) -> Path:
@@ -64,7 +64,3 @@ def read_certificates(folder: Path) -> dict[str, Any]:
     except ValueError as error:
         raise UserError(f"{path} is damaged ({error}). Restore it with: steelyard run --resume {folder.name}") from None
     return found
-
-
-def _noise(known: record.RunRecord) -> NoiseFloor:
-    return NoiseFloor.from_dict(known.noise) if known.noise else UNCALIBRATED

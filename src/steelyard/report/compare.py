@@ -51,7 +51,7 @@ def contenders(view: View, a: str, b: str) -> list[Finding]:
             found += [_pair(comparison, source, left, right) for source in comparison.rankings]
     if not found:
         names = sorted({contender.variant for comparison in view.comparisons for contender in comparison.contenders})
-        known = nearest(a if not _anywhere(view, a) else b, names)
+        known = nearest(b if any(_pick(comparison, a) for comparison in view.comparisons) else a, names)
         raise UserError(f"No workload of run {view.name} has both '{a}' and '{b}'.{known}")
     return found
 
@@ -95,24 +95,21 @@ def runs(before: View, after: View, anyway: bool = False) -> list[Finding]:
 
 def _differing_terms(before: View, after: View) -> list[str]:
     """Return in what two runs differ as a whole: machine, way of measuring, schedule."""
-    found = []
-    if before.record.machine != after.record.machine:
-        found.append("the machine")
-    if before.record.method != after.record.method:
-        found.append(
-            f"the method of measuring ({before.record.method} before, {after.record.method} after; see the changelog's "
-            "section Measurement)"
-        )
-    schedules = [asdict(view.record.plan.protocol.schedule) for view in (before, after)]
-    found += [f"schedule {name} ({_plain(a)} before, {_plain(b)} after)" for name, a, b in _unequal(*schedules)]
-    steps = [view.record.plan.study.train_steps for view in (before, after)]
-    if steps[0] != steps[1]:
-        found.append(f"training steps before the warm-up ({steps[0]} before, {steps[1]} after)")
-    return found
+    old, new = before.record, after.record
+    terms = [
+        (f"schedule {name.replace('_', ' ')}", value) for name, value in asdict(old.plan.protocol.schedule).items()
+    ]
+    terms.append(("training steps before the warm-up", old.plan.study.train_steps))
+    values = [*asdict(new.plan.protocol.schedule).values(), new.plan.study.train_steps]
+    found = ["the machine"] if old.machine != new.machine else []
+    if old.method != new.method:
+        where = "see the changelog's section Measurement"
+        found.append(f"the method of measuring ({old.method} before, {new.method} after; {where})")
+    return found + [_difference(name, a, b) for (name, a), b in zip(terms, values, strict=True) if a != b]
 
 
-def _unequal(a: dict[str, Any], b: dict[str, Any]) -> list[tuple[str, Any, Any]]:
-    return [(name.replace("_", " "), a[name], b[name]) for name in a if a[name] != b[name]]
+def _difference(name: str, before: Any, after: Any) -> str:
+    return f"{name} ({_plain(before)} before, {_plain(after)} after)"
 
 
 def _differing_case(old: Contender, new: Contender) -> list[str]:
@@ -120,7 +117,7 @@ def _differing_case(old: Contender, new: Contender) -> list[str]:
     # Inputs follow from sizes, data and seed: they are worth a word only where they alone have changed.
     explained = {"sizes", "data", "seed", "specification"} & {name.partition(".")[0] for name in found}
     return [
-        f"{_field(name)} ({_plain(a)} before, {_plain(b)} after)"
+        _difference(_field(name), a, b)
         for name, (a, b) in found.items()
         if not (explained and name in ("inputs", "specification" if "sizes" in explained else ""))
     ]
@@ -145,10 +142,6 @@ def _pick(comparison: Comparison, name: str) -> Contender | None:
         names = ", ".join(c.variant for c in loose)
         raise UserError(f"'{name}' could be any of {names} in {comparison.group}. Name one of them in full.")
     return next(iter(exact or loose), None)
-
-
-def _anywhere(view: View, name: str) -> bool:
-    return any(_pick(comparison, name) for comparison in view.comparisons)
 
 
 def _pair(comparison: Comparison, source: str, left: Contender, right: Contender) -> Finding:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics as plain
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -29,16 +30,17 @@ UNPROVED = {"passed": False, "sentence": "No certificate: this number is not pro
 
 @dataclass(frozen=True)
 class Speed:
-    """One contender on one input. Times in nanoseconds per step; `throughput` in samples per second."""
+    """One contender on one input. Times in nanoseconds per step; `throughput` in samples per second.
+
+    `ratio`: time over the fastest contender's time; None for the fastest itself, and if another quantity is ranked.
+    """
 
     median_ns: float
     location: Location
     throughput: float
     throughput_low: float
     throughput_high: float
-    ratio: (
-        Ratio | None
-    )  # time over the fastest contender's time; None for the fastest, or if not ranked by time per step
+    ratio: Ratio | None
     processes: int
     counted_steps: int
     share_of_peak: float | None
@@ -158,13 +160,19 @@ def compare(source: Source, group: Group) -> Comparison:
     ranked = [PROCESS] if inputs and source.quantity.per_process else inputs
     primary = ranked[0] if ranked else "cached"
     # Cases that are not certified, or faster than possible, are shown, but they are in no ranking.
-    able = [case for case in group.cases if _may_be_ranked(source, case)]
+    passed = {key for key, found in source.certificates.items() if found["passed"]} - source.record.above_peak.keys()
+    able = [case for case in group.cases if case.id in passed]
     rankings = {
         name: source.results.rank(able, source.quantity, name, source.noise, source.decision) for name in ranked
     }
     contenders = [_contender(source, group, variant, inputs, rankings) for variant in group.variants]
-    order = {key: place for place, key in enumerate(rankings[primary].order)} if primary in rankings else {}
-    contenders.sort(key=lambda c: (order.get(c.case.id, len(order)), _mean_cost(source.quantity, c, primary)))
+    order = rankings[primary].order if primary in rankings else ()
+
+    def place(contender: Contender) -> tuple[int, float]:
+        key, mean = contender.case.id, contender.standings.get(primary)
+        return order.index(key) if key in order else len(order), source.quantity.cost(mean.value) if mean else math.inf
+
+    contenders.sort(key=place)
     facts = {case.framework: source.plan.frameworks[case.framework] for case in group.cases}
     sentences = {name: ranking_sentence(each, group.titles, source.quantity.wording) for name, each in rankings.items()}
     return Comparison(
@@ -175,15 +183,6 @@ def compare(source: Source, group: Group) -> Comparison:
         skipped=tuple(each for each in source.plan.skipped if each.group == group.name),
         remarks=tuple((each.title, each.note) for each in facts.values() if each.note),
     )  # fmt: skip
-
-
-def _mean_cost(quantity: Quantity, contender: Contender, source: str) -> float:
-    standing = contender.standings.get(source)
-    return quantity.cost(standing.value) if standing else float("inf")
-
-
-def _may_be_ranked(source: Source, case: Case) -> bool:
-    return bool(source.certificates.get(case.id, {}).get("passed")) and case.id not in source.record.above_peak
 
 
 def _inputs(source: Source, group: Group) -> list[str]:
@@ -233,7 +232,7 @@ def _standing(source: Source, case: Case, trials: tuple[Trial, ...], name: str, 
 def _location(quantity: Quantity, trials: tuple[Trial, ...], name: str) -> Location | None:
     """Return the mean over processes of a quantity, in its unit; None without any."""
     values = list(quantity.of_rounds({t.job.round: t for t in trials}, name).values())
-    return (location_interval(values) or Location(values[0], 0.0, float("inf"), 1)) if values else None
+    return (location_interval(values) or Location(values[0], 0.0, math.inf, 1)) if values else None
 
 
 def _speed(
@@ -248,7 +247,7 @@ def _speed(
     return Speed(
         median_ns=plain.median(summaries.summarise(s).median_ns for s in steps if len(s)), location=location,
         throughput=case.batch * 1e9 / location.value_ns, throughput_low=case.batch * 1e9 / location.high_ns,
-        throughput_high=case.batch * 1e9 / location.low_ns if location.low_ns else float("inf"),
+        throughput_high=case.batch * 1e9 / location.low_ns if location.low_ns else math.inf,
         ratio=ratio, processes=location.processes, counted_steps=sum(len(s) for s in steps),
         share_of_peak=flops / (location.value_ns / 1e9) / peak if peak else None,
         host_share=_median(t.host_share(name) for t in trials),
