@@ -9,17 +9,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
 from steelyard.report import details, formatting, sections, stability, warnings
 from steelyard.report.styles import styles
 from steelyard.results.quantities import STEP_TIME
 from steelyard.statistics.sentences import percent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from steelyard.report.figures import Figure
     from steelyard.report.model import View
-    from steelyard.report.sections import Workload
 
 TEMPLATES = Path(__file__).parent / "templates"
 PAGE = "page.html.jinja"
@@ -32,9 +31,9 @@ def render(view: View) -> str:
     style, known = styles(view.comparisons), view.record
     workloads = [sections.workload(comparison, style) for comparison in view.comparisons]
     machine = stability.machine(view)
-    figures = [figure for workload in workloads for figure in _figures(workload)] + ([machine] if machine else [])
+    figures = [figure for workload in workloads for figure in workload.all_figures] + ([machine] if machine else [])
     by_time = view.quantity is STEP_TIME
-    page: str = _environment().get_template(PAGE).render(
+    return _environment().get_template(PAGE).render(
         view=view, record=known, workloads=workloads, machine=machine, notices=warnings.gather(view.warnings),
         question=known.plan.study.question if by_time else formatting.basis(view.quantity),
         rule="" if by_time else formatting.RULE, intervals=formatting.INTERVALS,
@@ -43,7 +42,6 @@ def render(view: View) -> str:
         figures=embedded([figure.as_dict() for figure in figures]), library=library() if figures else "",
         style=_read("style.css"), drawing=_read("draw.js"),
     )  # fmt: skip
-    return page
 
 
 def _noise(view: View) -> str:
@@ -68,29 +66,18 @@ def library() -> str:
     return base64.b64encode(packed).decode("ascii")
 
 
-def _figures(workload: Workload) -> Iterable[Figure]:
-    yield from (part.forest for part in workload.inputs if part.forest)
-    yield from workload.figures
-
-
-def _environment() -> Any:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-    from markupsafe import Markup
-
+def _environment() -> Environment:
     loader = FileSystemLoader(TEMPLATES)
-    environment = Environment(
-        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters |= {
-        "brackets": lambda sentence: Markup(sections.brackets(sentence)),
-        "build": formatting.build,
-        "describe": formatting.describe,
-        "facts": details.facts,
-        "tables": details.tables,
-        "without_tables": details.without_tables,
-        "remaining": lambda proof: {name: value for name, value in proof.items() if name not in ("passed", "sentence")},
-    }
-    return environment
+    found = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    found.filters.update(build=formatting.build, describe=formatting.describe, facts=details.facts)
+    found.filters.update(tables=details.tables, without_tables=details.without_tables, remaining=_remaining)
+    found.filters["brackets"] = lambda sentence: Markup(sections.brackets(sentence))
+    return found
+
+
+def _remaining(proof: dict[str, Any]) -> dict[str, Any]:
+    """Return what the page does not show of a certificate elsewhere."""
+    return {name: value for name, value in proof.items() if name not in ("passed", "sentence")}
 
 
 def _read(name: str) -> str:

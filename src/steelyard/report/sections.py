@@ -45,6 +45,11 @@ class Workload:
     missing: list[tuple[str, str]]
 
     @property
+    def all_figures(self) -> list[Figure]:
+        """The plots of all inputs, and the others."""
+        return [part.forest for part in self.inputs if part.forest] + self.figures
+
+    @property
     def anchor(self) -> str:
         """The name of the section for links inside the page."""
         return re.sub(r"\W+", "-", self.comparison.group)
@@ -75,14 +80,11 @@ def _failure(contender: Contender) -> str:
 
 
 def _input(comparison: Comparison, source: str, styles: dict[str, Style]) -> Input:
+    measured = [each for each in comparison.contenders if source in each.standings]
+    shown = ranked_by(comparison.quantity)
     rows: list[Row] = [
-        (
-            each,
-            styles[each.variant],
-            [(column, column.format(comparison, each, source)) for column in ranked_by(comparison.quantity)],
-        )
-        for each in comparison.contenders
-        if source in each.standings
+        (each, styles[each.variant], [(column, column.format(comparison, each, source)) for column in shown])
+        for each in measured
     ]
     clauses = [clause.rstrip(".") for clause in formatting.verdict(comparison, source).split("; ")]
     plot = forest.figure(comparison, source, styles)

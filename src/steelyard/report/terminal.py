@@ -7,14 +7,14 @@ import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
 from steelyard.report import columns, formatting, sections, warnings
 from steelyard.results.quantities import STEP_TIME
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
     from steelyard.report.columns import Column
     from steelyard.report.model import Comparison, Contender, View
     from steelyard.statistics.verdicts import Verdict
@@ -28,8 +28,6 @@ def show(found: View, as_json: bool = False) -> None:
     if as_json:
         print(json.dumps(as_dict(found), indent=1, allow_nan=False))
         return
-    from rich.console import Console
-
     print_view(Console(highlight=False), found)
 
 
@@ -43,8 +41,6 @@ def print_view(console: Console, view: View) -> None:
 
 
 def _print_comparison(console: Console, comparison: Comparison) -> None:
-    from rich.text import Text
-
     console.print()
     title = Text(f"{comparison.title}, {comparison.group}", style="bold")
     console.rule(title, align="left", characters="─", style="dim")
@@ -69,9 +65,6 @@ def _print_comparison(console: Console, comparison: Comparison) -> None:
 
 def _table(comparison: Comparison, source: str, shown: list[Column]) -> Table:
     """Return a table with two lines per row: the value, and below it the interval."""
-    from rich.table import Table
-    from rich.text import Text
-
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     table.add_column("framework\nversion, mode", min_width=17)
     for column in shown:
@@ -85,8 +78,6 @@ def _table(comparison: Comparison, source: str, shown: list[Column]) -> Table:
 
 
 def _cell(column: Column, comparison: Comparison, contender: Contender, source: str) -> Text:
-    from rich.text import Text
-
     value = column.format(comparison, contender, source)
     uncertified = contender.proof.state != "certified"
     style = COLOURS[contender.proof.state] if column.heading == "certified" else "dim" if uncertified else ""
@@ -95,9 +86,6 @@ def _cell(column: Column, comparison: Comparison, contender: Contender, source: 
 
 def _print_warnings(console: Console, view: View) -> None:
     """Print each kind of warning once, with its subjects, its sentence and its advice."""
-    from rich.table import Table
-    from rich.text import Text
-
     console.print()
     for notice in warnings.gather(view.warnings):
         grid = Table.grid(padding=(0, 1))
