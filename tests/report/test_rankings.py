@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from fnmatch import fnmatch
+from operator import attrgetter
 
 import pytest
 from reading import Page
@@ -52,7 +53,7 @@ def test_the_verdict_is_in_the_words_of_the_quantity(view, name, source, headlin
     assert fnmatch(formatting.verdict(comparison, source), pattern), formatting.verdict(comparison, source)
 
 
-@pytest.mark.parametrize("quantity", QUANTITIES.values(), ids=str)
+@pytest.mark.parametrize("quantity", QUANTITIES.values(), ids=attrgetter("name"))
 def test_the_best_comes_first_and_the_ratio_is_that_of_the_values(view, quantity):
     (comparison,) = view(quantity).comparisons
     for source in comparison.rankings:
@@ -92,7 +93,7 @@ def test_page_and_terminal_lead_with_the_quantity_and_its_ratio(view, printed, n
         assert cell in in_cells and cell in text
 
 
-@pytest.mark.parametrize("quantity", OTHERS, ids=str)
+@pytest.mark.parametrize("quantity", OTHERS, ids=attrgetter("name"))
 def test_neither_page_nor_terminal_says_fastest_of_what_is_not_a_time(view, printed, quantity):
     plotted = Page(page.render(view(quantity)))
     text = plotted.text() + str(plotted.figures()) + printed(view(quantity), 160)
@@ -101,7 +102,7 @@ def test_neither_page_nor_terminal_says_fastest_of_what_is_not_a_time(view, prin
     assert "Ratio to the " + quantity.best in text
 
 
-@pytest.mark.parametrize("quantity", OTHERS, ids=str)
+@pytest.mark.parametrize("quantity", OTHERS, ids=attrgetter("name"))
 def test_page_terminal_and_json_say_what_is_ranked_and_by_which_rule(view, printed, quantity):
     basis = f"Ranked by {quantity.label}: {'more' if quantity.more_is_better else 'less'} is better."
     found = Page(page.render(view(quantity)))
@@ -122,7 +123,7 @@ def test_the_default_ranking_says_nothing_of_quantities(view, printed):
     assert "Ranked by" not in printed(view(STEP_TIME), 100)
 
 
-@pytest.mark.parametrize("quantity", PER_PROCESS, ids=str)
+@pytest.mark.parametrize("quantity", PER_PROCESS, ids=attrgetter("name"))
 def test_a_quantity_with_one_value_per_process_has_one_table_and_no_plot_of_steps(view, quantity):
     found = Page(page.render(view(quantity)))
     assert found.all("h3")[0].words == "One value per process"
@@ -139,7 +140,7 @@ def test_a_quantity_with_a_value_per_input_keeps_the_plots_of_steps(view):
     assert {"steps/line:small/cached", "steps/line:small/pipeline"} <= found.figures().keys()
 
 
-@pytest.mark.parametrize("quantity", OTHERS, ids=str)
+@pytest.mark.parametrize("quantity", OTHERS, ids=attrgetter("name"))
 def test_json_has_the_values_in_the_unit_of_the_quantity(view, quantity):
     read = json.loads(json.dumps(terminal.as_dict(view(quantity)), allow_nan=False))["comparisons"][0]
     (comparison,) = view(quantity).comparisons
@@ -155,7 +156,7 @@ def test_json_has_the_values_in_the_unit_of_the_quantity(view, quantity):
         assert verdict["low"] == pytest.approx(1 / ratio.high, rel=1e-9)
 
 
-@pytest.mark.parametrize("quantity", OTHERS, ids=str)
+@pytest.mark.parametrize("quantity", OTHERS, ids=attrgetter("name"))
 def test_without_certificates_the_plot_shows_means_in_the_unit_of_the_quantity(tmp_path, quantity):
     folder = write_run(tmp_path, {"fake": Script(passed=None), "dummy": Script(12.0, passed=None)})
     found = Page(page.render(view_of(folder, quantity)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics as plain
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from steelyard.results.quantities import PROCESS, STEP_TIME
@@ -68,7 +68,7 @@ class Proof:
 
     state: str
     sentence: str
-    details: dict[str, Any] = field(default_factory=dict)
+    details: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -280,7 +280,7 @@ def _peak_flops(record: RunRecord, case: Case) -> float | None:
 def _proof(source: Source, case: Case) -> Proof:
     found = source.certificates.get(case.id, UNPROVED)
     if not found["passed"] and "key" not in found:  # nothing was judged: there was no reference, or it broke down
-        return Proof("none", found["sentence"])
+        return Proof("none", found["sentence"], {})
     return Proof("certified" if found["passed"] else "rejected", found["sentence"], found)
 
 

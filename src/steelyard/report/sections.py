@@ -59,8 +59,7 @@ def workload(comparison: Comparison, styles: dict[str, Style]) -> Workload:
     """Return the section of a comparison."""
     inputs = {source: _input(comparison, source, styles) for source in comparison.rankings}
     nothing = Input("", "Nothing was measured.", [], [], None)
-    # A quantity with one value per process has nothing to show of single steps.
-    per_input = (stability.rounds,) if comparison.quantity.per_process else (series.step_times, stability.rounds)
+    per_input = (series.step_times, stability.rounds)
     figures = [make(comparison, source, styles) for make in per_input for source in comparison.rankings]
     figures += [losses.figure(comparison, styles), costs.start(comparison), costs.memory(comparison, styles)]
     verdict, shown = inputs.get(comparison.primary, nothing), [figure for figure in figures if figure]

@@ -38,7 +38,10 @@ Point = tuple[int | None, float, int]
 
 
 def step_times(comparison: Comparison, source: str, styles: dict[str, Style]) -> Figure | None:
-    """Return one strip per contender: the steps of all rounds in order; None if nothing was measured."""
+    """Return one strip per contender: the steps of all rounds in order; None for an input without steps.
+
+    That is one on which nothing was measured, or the whole process, if a quantity with one value per process is ranked.
+    """
     measured = [contender for contender in comparison.contenders if source in contender.speeds]
     if not measured:
         return None
