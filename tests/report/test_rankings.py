@@ -40,8 +40,8 @@ def view(folder):
         ("throughput", "cached", "Fake has the highest throughput.", "Fake has a 1.2?x [?] higher throughput than Dummy."),
         ("first step", "process", "Dummy has the fastest first step.", "Dummy has a 18.0x [?] faster first step than Fake."),
         (
-            "time to first step", "process", "Dummy completes its first step soonest.",
-            "Dummy completes its first step 1.81x [?] sooner than Fake.",
+            "time to first step", "process", "Dummy has the shortest time to first step.",
+            "Dummy has a 1.81x [?] shorter time to first step than Fake.",
         ),
         ("peak memory", "process", "Fake uses the least memory.", "Fake uses 1.03x [?] less memory than Dummy."),
     ],
@@ -79,7 +79,7 @@ def _only(comparison, source):
     [
         ("throughput", ["mean throughput", "ratio to highest", "mean step"], ["points/s", "highest", "0.83x"]),
         ("first step", ["mean first step", "ratio to fastest"], ["50.0 ms", "900 ms", "18.0x"]),
-        ("time to first step", ["mean time to first step", "ratio to fastest"], ["1.05 s", "1.90 s", "1.81x"]),
+        ("time to first step", ["mean time to first step", "ratio to shortest"], ["1.05 s", "1.90 s", "1.81x"]),
         ("peak memory", ["mean peak memory", "ratio to least"], ["300 MiB", "310 MiB", "least", "1.03x"]),
     ],
 )

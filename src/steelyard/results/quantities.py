@@ -63,27 +63,17 @@ def _throughput(trial: Trial, source: str) -> float | None:
     return trial.job.case.batch * 1e9 / location if location else None
 
 
-HIGHER_THROUGHPUT = Wording(
-    better="{a} has a {factor} higher throughput than {b}",
-    ahead="{who} had the higher throughput on average",
-    ahead_of_all="{who} had the highest throughput on average",
-    best="{who} has the highest throughput",
-    best_together="{who} have the highest throughput, practically the same",
-)
-FASTER_FIRST_STEP = Wording(
-    better="{a} has a {factor} faster first step than {b}",
-    ahead="{who} had the faster first step on average",
-    ahead_of_all="{who} had the fastest first step on average",
-    best="{who} has the fastest first step",
-    best_together="{who} have the fastest first step, practically the same",
-)
-SOONER_FIRST_STEP = Wording(
-    better="{a} completes its first step {factor} sooner than {b}",
-    ahead="{who} completed its first step sooner on average",
-    ahead_of_all="{who} completed its first step soonest on average",
-    best="{who} completes its first step soonest",
-    best_together="{who} complete their first steps soonest, practically the same",
-)
+def _having(thing: str, more: str, most: str) -> Wording:
+    """Return the words for contenders that have something, such as a higher throughput than another."""
+    return Wording(
+        better=f"{{a}} has a {{factor}} {more} {thing} than {{b}}",
+        ahead=f"{{who}} had the {more} {thing} on average",
+        ahead_of_all=f"{{who}} had the {most} {thing} on average",
+        best=f"{{who}} has the {most} {thing}",
+        best_together=f"{{who}} have the {most} {thing}, practically the same",
+    )
+
+
 LESS_MEMORY = Wording(
     better="{a} uses {factor} less memory than {b}",
     ahead="{who} used less memory on average",
@@ -93,27 +83,20 @@ LESS_MEMORY = Wording(
 )
 
 STEP_TIME = Quantity(
-    "step time",
-    "ns",
-    lambda trial, source: trial.location_ns(source),
-    TIME_PER_STEP,
-    "time per step",
-    per_process=False,
-)
+    "step time", "ns", lambda trial, source: trial.location_ns(source), TIME_PER_STEP, "time per step", per_process=False,
+)  # fmt: skip
 THROUGHPUT = Quantity(
-    "throughput", "samples/s", _throughput, HIGHER_THROUGHPUT, "throughput", per_process=False, more_is_better=True,
-    best="highest", improved="higher", worsened="lower",
+    "throughput", "samples/s", _throughput, _having("throughput", "higher", "highest"), "throughput", per_process=False,
+    more_is_better=True, best="highest", improved="higher", worsened="lower",
 )  # fmt: skip
 FIRST_STEP = Quantity(
-    "first step", "ns", lambda trial, _: trial.phases_ns.get("first-step"), FASTER_FIRST_STEP, "first-step time"
-)
+    "first step", "ns", lambda trial, _: trial.phases_ns.get("first-step"), _having("first step", "faster", "fastest"),
+    "first-step time",
+)  # fmt: skip
 TIME_TO_FIRST_STEP = Quantity(
-    "time to first step",
-    "ns",
-    lambda trial, _: trial.first_step_since_spawn_ns,
-    SOONER_FIRST_STEP,
-    "time to first step",
-)
+    "time to first step", "ns", lambda trial, _: trial.first_step_since_spawn_ns,
+    _having("time to first step", "shorter", "shortest"), "time to first step", best="shortest",
+)  # fmt: skip
 PEAK_MEMORY = Quantity(
     "peak memory", "bytes", lambda trial, _: trial.peak_device_bytes or trial.peak_resident_bytes, LESS_MEMORY, "peak memory",
     best="least", improved="less", worsened="more",
