@@ -10,7 +10,7 @@ from steelyard.host.noise import judge, unequal_frequencies
 from steelyard.host.sampler import Sampler
 from steelyard.measure import jobs
 from steelyard.results.quantities import STEP_TIME
-from steelyard.statistics.decision import Ranking, rounds_wanted
+from steelyard.statistics.decision import Ranking, decide, rounds_wanted
 from steelyard.statistics.orders import round_order
 
 if TYPE_CHECKING:
@@ -65,8 +65,9 @@ def rank(
     session: Session, group: Group, noise: NoiseFloor, results: RoundResults, quantity: Quantity = STEP_TIME
 ) -> Ranking:
     """Rank a group by a quantity on its primary input."""
-    decision = session.plan.protocol.decision(session.plan.options.delta)
-    return results.rank(group.cases, quantity, primary_input(session, group), noise, decision)
+    values = results.values(group.cases, quantity, primary_input(session, group))
+    costs = {key: {number: quantity.cost(value) for number, value in rounds.items()} for key, rounds in values.items()}
+    return decide(costs, noise, session.plan.protocol.decision(session.plan.options.delta))
 
 
 def _discard_incomplete(session: Session, results: RoundResults) -> None:

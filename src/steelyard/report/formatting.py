@@ -27,8 +27,8 @@ INTERVALS = (
     "frameworks in a table the ranges of ratios are widened, so that the chance of even one wrong verdict stays below 5 %."
 )
 RULE = (
-    "The verdicts follow the same decision rule as those on the time per step: with the same error, the same bound of "
-    "practical equality and the noise floor of step times. A sequential run ends its rounds by the time per step."
+    "The verdicts follow the same decision rule as those on the time per step, with the same error. A sequential run ends "
+    "its rounds by the time per step."
 )
 NO_VALUE = "-"
 

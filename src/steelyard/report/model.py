@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.results.quantities import PROCESS, STEP_TIME
 from steelyard.statistics import summaries
+from steelyard.statistics.decision import decide
 from steelyard.statistics.intervals import Location, Ratio, location_interval, ratio_interval
 from steelyard.statistics.sentences import ranking_sentence
 from steelyard.statistics.steadiness import SeriesLabel, series_label
@@ -162,9 +163,8 @@ def compare(source: Source, group: Group) -> Comparison:
     # Cases that are not certified, or faster than possible, are shown, but they are in no ranking.
     passed = {key for key, found in source.certificates.items() if found["passed"]} - source.record.above_peak.keys()
     able = [case for case in group.cases if case.id in passed]
-    rankings = {
-        name: source.results.rank(able, source.quantity, name, source.noise, source.decision) for name in ranked
-    }
+    costs = {name: source.results.costs(able, source.quantity, name) for name in ranked}
+    rankings = {name: decide(each, source.noise, source.decision) for name, each in costs.items()}
     contenders = [_contender(source, group, variant, inputs, rankings) for variant in group.variants]
     order = rankings[primary].order if primary in rankings else ()
 

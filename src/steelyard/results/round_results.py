@@ -6,15 +6,11 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from steelyard.statistics.decision import decide
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from steelyard.results.quantities import Quantity
     from steelyard.results.trials import Trial
-    from steelyard.statistics.calibration import NoiseFloor
-    from steelyard.statistics.decision import DecisionPlan, Ranking
     from steelyard_worker.case import Case
 
 
@@ -62,13 +58,10 @@ class RoundResults:
         found = {key: quantity.of_rounds(finished.get(key, {}), source) for key in ids}
         return {key: rounds for key, rounds in found.items() if rounds or not finished.get(key)}
 
-    def rank(
-        self, cases: Iterable[Case], quantity: Quantity, source: str, noise: NoiseFloor, plan: DecisionPlan
-    ) -> Ranking:
-        """Rank cases by a quantity on one input."""
-        values = self.values(cases, quantity, source)
-        costs = {key: {number: quantity.cost(each) for number, each in found.items()} for key, found in values.items()}
-        return decide(costs, noise, plan)
+    def costs(self, cases: Iterable[Case], quantity: Quantity, source: str) -> dict[str, dict[int, float]]:
+        """Return `values` as numbers that are better when smaller, as the decision rule needs them."""
+        found = self.values(cases, quantity, source).items()
+        return {key: {number: quantity.cost(value) for number, value in rounds.items()} for key, rounds in found}
 
 
 def collect(trials: Iterable[Trial]) -> RoundResults:
