@@ -153,9 +153,9 @@ def find(runs: Path, name: str) -> Path:
         raise UserError(f"There is no run in {runs} yet. Start one with: steelyard run")
     if name == "latest":
         return runs / known[-1]
-    matching = [name] if name in known else [run for run in known if run.startswith(name)]
-    if len(matching) == 1:
-        return runs / matching[0]
+    matching = [run for run in known if run.startswith(name)]
+    if name in known or len(matching) == 1:
+        return runs / matching[0]  # a complete name sorts before the longer ones that begin with it
     if matching:
         raise UserError(f"'{name}' matches {len(matching)} runs: {', '.join(matching[:5])}. Give more of the name.")
     raise UserError(f"There is no run '{name}' in {runs}.{nearest(name, known)}")
