@@ -118,6 +118,36 @@ def test_report_prints_the_table_and_then_the_path_of_the_page(copied: Finished,
     assert "1.20x" in table
 
 
+def test_report_ranks_by_another_quantity(copied: Finished, cli: CommandLine) -> None:
+    before = (copied.folder / "report.html").read_bytes()
+    code, table, _ = cli("report", "--quantity", "throughput")
+    assert code == 0
+    assert table.strip().splitlines()[-1] == str(copied.folder / "report-throughput.html")
+    assert "Ranked by throughput: more is better." in table
+    assert "1,600 points/s" in table
+    assert "0.83x" in table
+    assert "higher throughput than" in table
+    assert "fastest" not in table
+    assert "ratio to highest" in (copied.folder / "report-throughput.html").read_text(encoding="utf-8")
+    assert (copied.folder / "report.html").read_bytes() == before
+
+
+def test_report_by_peak_memory_has_bytes_and_one_ranking_as_json(copied: Finished, cli: CommandLine) -> None:
+    code, out, _ = cli("report", copied.folder.name, "--quantity", "peak memory", "--json")
+    assert code == 0
+    read = json.loads(out)
+    assert (read["quantity"]["name"], read["quantity"]["unit"]) == ("peak memory", "bytes")
+    (comparison,) = read["comparisons"]
+    assert (comparison["primary"], list(comparison["headlines"])) == ("process", ["process"])
+    used = [contender["standings"]["process"]["value"] for contender in comparison["contenders"]]
+    assert used == sorted(used)
+    assert all(2**20 < value < 2**40 for value in used)
+    assert "fast" not in str(comparison["headlines"]) + str(comparison["sentences"])
+    assert "There is no quantity 'peak memry'. Did you mean 'peak memory'?" in cli.error(
+        "report", "--quantity", "peak memry"
+    )
+
+
 def test_the_page_can_be_written_to_another_file(copied: Finished, cli: CommandLine, tmp_path: Path) -> None:
     page = tmp_path / "elsewhere.html"
     assert cli("report", "--output", str(page))[1].strip().endswith(str(page))

@@ -16,6 +16,7 @@ from steelyard.measure import jobs
 from steelyard.plan import resolve
 from steelyard.plan.options import Options
 from steelyard.results import record, trials
+from steelyard.results.quantities import STEP_TIME
 from steelyard.results.store import Store
 from steelyard_worker import tensors
 from steelyard_worker.measure import Block, Recorder
@@ -108,11 +109,11 @@ def write_run(root, scripts, wanted=None, sources=("pipeline", "cached"), **head
     return folder
 
 
-def view_of(folder):
-    """Return the view of a run folder."""
+def view_of(folder, quantity=STEP_TIME):
+    """Return the view of a run folder, ranked by a quantity."""
     store = Store(folder.parent)
     with closing(store):
-        return report.view(folder, store)
+        return report.view(folder, store, quantity)
 
 
 def _process(planned, folder, variant, number, script, sources, place):

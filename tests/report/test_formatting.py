@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from recorded import Script, view_of, write_run
 
-from steelyard.report import formatting, notation, notices
-from steelyard.report.warnings import ResultWarning
+from steelyard.report import formatting, notation
+from steelyard.report.warnings import ResultWarning, gather
 
 
 @pytest.mark.parametrize(
@@ -83,8 +83,8 @@ def test_an_undecided_comparison_is_too_close_to_call(tmp_path):
 def test_equal_warnings_appear_once():
     same = [ResultWarning("NotCertified", "warning", who, "No certificate.", "Certify.") for who in ("A", "B")]
     slow = [ResultWarning("SlowFirstStep", "note", who, f"{who} is slow.", "Wait.") for who in ("A", "B")]
-    gathered = notices.gather([*same, *slow])
-    assert [[finding.subjects for finding in notice.findings] for notice in gathered] == [
+    gathered = gather([*same, *slow])
+    assert [[subjects for _, subjects in notice.findings] for notice in gathered] == [
         [("A", "B")],
         [("A",), ("B",)],
     ]

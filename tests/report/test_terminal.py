@@ -9,6 +9,7 @@ from reading import Page
 from recorded import Script, options, view_of, write_run
 
 from steelyard.report import columns, page, terminal
+from steelyard.results.quantities import STEP_TIME
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +38,7 @@ def test_numbers_are_never_wrapped_or_truncated(recorded_view, printed, width):
     assert "…" not in text
     for contender in comparison.contenders:
         for source in contender.speeds:
-            for column in columns.shown(width):
+            for column in columns.shown(STEP_TIME, width):
                 value = column.format(comparison, contender, source)
                 assert value.value in text and value.interval in text, column.heading
 
@@ -68,7 +69,7 @@ def test_page_and_terminal_show_the_same_values(recorded_view, printed):
     comparison = recorded_view.comparisons[0]
     for contender in comparison.contenders:
         for source in contender.speeds:
-            for column in columns.shown(160):
+            for column in columns.shown(STEP_TIME, 160):
                 value = column.format(comparison, contender, source)
                 assert str(value) in cells and value.value in text, column.heading
 
@@ -102,4 +103,4 @@ def test_square_brackets_from_the_record_are_not_interpreted(tmp_path, printed):
 
 
 def test_the_certificate_is_shown_on_the_narrowest_terminal():
-    assert "certified" in [column.heading for column in columns.shown(40)]
+    assert "certified" in [column.heading for column in columns.shown(STEP_TIME, 40)]

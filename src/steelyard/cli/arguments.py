@@ -79,6 +79,7 @@ def _flag(name: str, text: str, action: str = "store_true", **more: Any) -> Argu
 
 
 # An argument whose name is that of a field of `Options` becomes that option; without a value, the option has its default.
+QUANTITIES = "step time (default), throughput, first step, time to first step or peak memory"
 RUNS = _value("--runs", "DIR", "folder that holds the runs")
 PLAIN = _flag("--plain", "print plain lines instead of the live view")
 FRAMEWORKS = _several(
@@ -151,6 +152,8 @@ DETAILS: dict[str, tuple[str, dict[str, list[Argument]]]] = {
     ]}),
     "report": (REPORT_ABOUT, {"": [
         _value("run", None, "name of a run (default: the latest)", nargs="?", default="latest"),
+        _value("--quantity", "NAME", f"what to rank by; other quantities than step time get a page of their own: {QUANTITIES}",
+               default="step time"),
         RUNS,
         _flag("--json", "print the result as JSON"),
         _value("--output", "FILE", "write the page to this file instead of the run's folder"),
@@ -158,8 +161,7 @@ DETAILS: dict[str, tuple[str, dict[str, list[Argument]]]] = {
     "compare": (COMPARE_ABOUT, {"": [
         _value("a", "A", "a result of a run, or a run"),
         _value("b", "B", "the result or the run to compare it with"),
-        _value("--quantity", "NAME", "what to compare: step time (default), throughput, first step, time to first step or peak "
-               "memory", default="step time"),
+        _value("--quantity", "NAME", f"what to compare: {QUANTITIES}", default="step time"),
         _flag("--anyway", "show two runs even if they are not comparable; there is no verdict where they differ"),
         _value("--run", None, "the run that holds both results (default: the latest)", default="latest"),
         RUNS,

@@ -25,27 +25,33 @@ def view(folder: Path, store: Store, quantity: Quantity = STEP_TIME) -> View:
     from steelyard.report import warnings
 
     known = record.read(folder)
-    plan = known.available
+    plan, noise = known.available, NoiseFloor.from_dict(known.noise) if known.noise else UNCALIBRATED
     source = model.Source(
-        plan=plan, record=known, results=round_results.collect(store.trials(folder.name)), noise=_noise(known),
+        plan=plan, record=known, results=round_results.collect(store.trials(folder.name)), noise=noise,
         certificates=read_certificates(folder), decision=plan.protocol.decision(plan.options.delta), quantity=quantity,
     )  # fmt: skip
     comparisons = tuple(model.compare(source, group) for group in plan.groups)
     disturbances = tuple(json_lines.read(folder / record.ROUNDS))
     found = warnings.find(comparisons, disturbances, source)
-    return model.View(folder.name, folder, known, source.noise, quantity, comparisons, disturbances, found)
+    return model.View(folder.name, folder, known, noise, quantity, comparisons, disturbances, found)
 
 
 def write(found: View, output: Path | None = None) -> Path:
-    """Write the page of a run; returns its path."""
+    """Write the page of a run; returns its path. A page ranked by another quantity than time has its own name."""
     from steelyard.report import page
 
-    path, text = output or found.folder / record.PAGE, page.render(found)
+    path, text = output or found.folder / page_name(found.quantity), page.render(found)
     try:
         atomic.write_text(path, text)
     except OSError as error:
         raise UserError(f"The page {path} cannot be written ({error.strerror}). Name another with --output.") from None
     return path
+
+
+def page_name(quantity: Quantity) -> str:
+    """Return the name of a page in its run's folder: `report.html`, or `report-peak-memory.html`."""
+    kind = "" if quantity is STEP_TIME else f"-{quantity.name.replace(' ', '-')}"
+    return record.PAGE.replace(".", f"{kind}.")
 
 
 def read_certificates(folder: Path) -> dict[str, Any]:
@@ -58,7 +64,3 @@ def read_certificates(folder: Path) -> dict[str, Any]:
     except ValueError as error:
         raise UserError(f"{path} is damaged ({error}). Restore it with: steelyard run --resume {folder.name}") from None
     return found
-
-
-def _noise(known: record.RunRecord) -> NoiseFloor:
-    return NoiseFloor.from_dict(known.noise) if known.noise else UNCALIBRATED

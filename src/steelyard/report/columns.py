@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from steelyard.report import formatting
 from steelyard.report.formatting import Formatted
+from steelyard.report.notation import duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from steelyard.report.model import Comparison, Contender
+    from steelyard.results.quantities import Quantity
 
     Format = Callable[[Comparison, Contender, str], Formatted]
 
@@ -20,78 +22,84 @@ NARROW = 80
 
 @dataclass(frozen=True)
 class Column:
-    """`width`: the smallest terminal width in characters that shows the column; 0: only the page shows it."""
+    """`width`: the smallest terminal width in characters that shows the column; 0: only the page shows it.
+
+    `quantity`: the name of the quantity in the column, if it can be ranked by. `per_input`: whether it depends on the input.
+    """
 
     heading: str
     format: Format
     width: int
     help: str
+    quantity: str = ""
+    per_input: bool = False
 
 
 COLUMNS = (
     Column(
-        "mean step",
-        lambda _, x, s: formatting.location(x, s),
-        NARROW,
-        "Counted time divided by counted steps, averaged over processes. Lower is better.",
+        "mean step", lambda _, x, s: formatting.mean_step(x, s), NARROW,
+        "Counted time divided by counted steps, averaged over processes. Lower is better.", "step time", per_input=True,
     ),
     Column(
-        "ratio to fastest",
-        formatting.ratio,
-        NARROW,
-        "Time per step divided by that of the fastest certified contender, from the rounds that both finished.",
+        "median step", lambda _, x, s: Formatted(duration(x.speeds[s].median_ns)), 120,
+        "Half of the counted steps took less time; the median over processes.", per_input=True,
     ),
     Column(
-        "median step",
-        lambda _, x, s: Formatted(formatting.median(x, s)),
-        120,
-        "Half of the counted steps took less time; the median over processes.",
+        "throughput", formatting.throughput, 108,
+        "Batch size divided by mean step. Higher is better.", "throughput", per_input=True,
     ),
     Column(
-        "throughput",
-        lambda c, x, s: formatting.throughput(x, s, c.unit),
-        108,
-        "Batch size divided by mean step. Higher is better.",
+        "first step", lambda _, x, _s: formatting.duration_or_dash(x.first_step_ns), NARROW,
+        "Includes compilation, tracing and memory allocation.", "first step",
     ),
     Column(
-        "first step",
-        lambda _, x, _s: Formatted(formatting.seconds(x.first_step_ns)),
-        NARROW,
-        "Includes compilation, tracing and memory allocation.",
+        "time to first step", lambda _, x, _s: formatting.duration_or_dash(x.to_first_step_ns), 0,
+        "From the start of the process to the end of its first step, including imports.", "time to first step",
     ),
     Column(
-        "time to first step",
-        lambda _, x, _s: Formatted(formatting.seconds(x.to_first_step_ns)),
-        0,
-        "From the start of the process to the end of its first step, including imports.",
+        "peak memory", lambda _, x, _s: formatting.memory(x), 94,
+        "On the device if the framework reports it, otherwise of the whole process.", "peak memory",
     ),
     Column(
-        "peak memory",
-        lambda _, x, _s: Formatted(formatting.memory(x)),
-        94,
-        "On the device if the framework reports it, otherwise of the whole process.",
-    ),
-    Column(
-        "test metric",
-        lambda _, x, _s: formatting.test_metric(x),
-        120,
+        "test metric", lambda _, x, _s: formatting.test_metric(x), 120,
         "The workload's metric on the test split, after the same number of training steps for every contender.",
     ),
     Column(
-        "share of peak",
-        lambda _, x, s: Formatted(formatting.share(x, s)),
-        0,
-        "Arithmetic of a training step as a share of the fastest matrix product measured on this machine.",
+        "share of peak", lambda _, x, s: formatting.share(x, s), 0,
+        "Arithmetic of a training step as a share of the fastest matrix product measured on this machine.", per_input=True,
     ),
     Column(
-        "certified",
-        lambda _, x, _s: Formatted(formatting.CERTIFICATES[x.proof.state]),
-        NARROW,
+        "certified", lambda _, x, _s: Formatted(formatting.CERTIFICATES[x.proof.state]), NARROW,
         "Whether the contender was proved to compute the same as the reference.",
     ),
-)
+)  # fmt: skip
 
 
-def shown(columns: int) -> list[Column]:
+def own(quantity: Quantity) -> Column:
+    """Return the column that shows a quantity where something else is ranked."""
+    return next(column for column in COLUMNS if column.quantity == quantity.name)
+
+
+def mean_heading(quantity: Quantity) -> str:
+    """Return the heading of a ranked quantity, such as `mean peak memory`."""
+    return f"mean {own(quantity).heading.removeprefix('mean ')}"
+
+
+def ranked_by(quantity: Quantity) -> list[Column]:
+    """Return the columns of a ranking: the quantity's mean, its ratio to the best, and everything else."""
+    divisor = formatting.of_the_best(quantity, "certified contender")
+    ratio = f"{formatting.capitalised(quantity.label)} divided by {divisor}, from the rounds that both finished."
+    shown_as = own(quantity)
+    others = (
+        column for column in COLUMNS if column is not shown_as and not (column.per_input and quantity.per_process)
+    )
+    return [
+        replace(shown_as, heading=mean_heading(quantity), format=formatting.standing, width=NARROW),
+        Column(f"ratio to {quantity.best}", formatting.ratio, NARROW, ratio),
+        *others,
+    ]
+
+
+def shown(quantity: Quantity, width: int) -> list[Column]:
     """Return the columns that fit a terminal of this width in characters; some, such as the certificate, always appear."""
-    return [column for column in COLUMNS if column.width and (columns >= column.width or column.width == NARROW)]
+    return [each for each in ranked_by(quantity) if each.width and (width >= each.width or each.width == NARROW)]

@@ -14,6 +14,8 @@ from steelyard_worker.case import differences
 
 if TYPE_CHECKING:
     from steelyard.report.model import Comparison, Contender, View
+    from steelyard.results.quantities import Quantity
+    from steelyard.statistics.intervals import Ratio
 
 ERROR = 0.05
 # What a field of a case is called where it differs between two runs.
@@ -49,7 +51,7 @@ def contenders(view: View, a: str, b: str) -> list[Finding]:
             found += [_pair(comparison, source, left, right) for source in comparison.rankings]
     if not found:
         names = sorted({contender.variant for comparison in view.comparisons for contender in comparison.contenders})
-        known = nearest(a if not _anywhere(view, a) else b, names)
+        known = nearest(b if any(_pick(comparison, a) for comparison in view.comparisons) else a, names)
         raise UserError(f"No workload of run {view.name} has both '{a}' and '{b}'.{known}")
     return found
 
@@ -60,23 +62,29 @@ def runs(before: View, after: View, anyway: bool = False) -> list[Finding]:
     Two results are comparable only where everything that decides the computation and its settings is equal; versions may
     differ. Otherwise the differing fields are named in a UserError, or, with `anyway`, beside both values without a verdict.
     """
+    earlier = {
+        (each.group, contender.variant): contender for each in before.comparisons for contender in each.contenders
+    }
     pairs = [
-        (comparison, _contender(older, contender.variant), contender)
+        (comparison, old, new)
         for comparison in after.comparisons
-        for older in before.comparisons
-        if older.group == comparison.group
-        for contender in comparison.contenders
+        for new in comparison.contenders
+        if (old := earlier.get((comparison.group, new.variant)))
     ]
-    known = [(comparison, old, new) for comparison, old, new in pairs if old]
-    if not known:
+    if not pairs:
         raise UserError(f"Runs {before.name} and {after.name} have no contender in common.")
     common = _differing_terms(before, after)
     found, differing = [], list(common)
-    for comparison, old, new in known:
+    for comparison, old, new in pairs:
         changes = [*common, *_differing_case(old, new)]
         differing += changes
-        measure = _side_by_side if changes else _moved
-        found += measure(comparison, old, new, (before.name, after.name), changes)
+        for source in comparison.rankings:
+            values = [_values(comparison.quantity, each, source) for each in (old, new)]
+            ratio = None if changes else _ratio(old, new, *values)
+            sentence = (
+                _side_by_side(comparison, new, values, changes) if changes else _change(comparison, old, new, ratio)
+            )
+            found.append(_finding(comparison, source, after.name, before.name, sentence, ratio))
     if differing and not anyway:
         raise UserError(
             f"Runs {before.name} and {after.name} did not measure the same thing; they differ in: "
@@ -87,24 +95,21 @@ def runs(before: View, after: View, anyway: bool = False) -> list[Finding]:
 
 def _differing_terms(before: View, after: View) -> list[str]:
     """Return in what two runs differ as a whole: machine, way of measuring, schedule."""
-    found = []
-    if before.record.machine != after.record.machine:
-        found.append("the machine")
-    if before.record.method != after.record.method:
-        found.append(
-            f"the method of measuring ({before.record.method} before, {after.record.method} after; see the changelog's "
-            "section Measurement)"
-        )
-    schedules = [asdict(view.record.plan.protocol.schedule) for view in (before, after)]
-    found += [f"schedule {name} ({_plain(a)} before, {_plain(b)} after)" for name, a, b in _unequal(*schedules)]
-    steps = [view.record.plan.study.train_steps for view in (before, after)]
-    if steps[0] != steps[1]:
-        found.append(f"training steps before the warm-up ({steps[0]} before, {steps[1]} after)")
-    return found
+    old, new = before.record, after.record
+    terms = [
+        (f"schedule {name.replace('_', ' ')}", value) for name, value in asdict(old.plan.protocol.schedule).items()
+    ]
+    terms.append(("training steps before the warm-up", old.plan.study.train_steps))
+    values = [*asdict(new.plan.protocol.schedule).values(), new.plan.study.train_steps]
+    found = ["the machine"] if old.machine != new.machine else []
+    if old.method != new.method:
+        where = "see the changelog's section Measurement"
+        found.append(f"the method of measuring ({old.method} before, {new.method} after; {where})")
+    return found + [_difference(name, a, b) for (name, a), b in zip(terms, values, strict=True) if a != b]
 
 
-def _unequal(a: dict[str, Any], b: dict[str, Any]) -> list[tuple[str, Any, Any]]:
-    return [(name.replace("_", " "), a[name], b[name]) for name in a if a[name] != b[name]]
+def _difference(name: str, before: Any, after: Any) -> str:
+    return f"{name} ({_plain(before)} before, {_plain(after)} after)"
 
 
 def _differing_case(old: Contender, new: Contender) -> list[str]:
@@ -112,7 +117,7 @@ def _differing_case(old: Contender, new: Contender) -> list[str]:
     # Inputs follow from sizes, data and seed: they are worth a word only where they alone have changed.
     explained = {"sizes", "data", "seed", "specification"} & {name.partition(".")[0] for name in found}
     return [
-        f"{_field(name)} ({_plain(a)} before, {_plain(b)} after)"
+        _difference(_field(name), a, b)
         for name, (a, b) in found.items()
         if not (explained and name in ("inputs", "specification" if "sizes" in explained else ""))
     ]
@@ -130,10 +135,6 @@ def _plain(value: Any) -> str:
     return str(value)
 
 
-def _contender(comparison: Comparison, variant: str) -> Contender | None:
-    return next((each for each in comparison.contenders if each.variant == variant), None)
-
-
 def _pick(comparison: Comparison, name: str) -> Contender | None:
     exact = [c for c in comparison.contenders if c.variant == name]
     loose = [c for c in comparison.contenders if name in (c.case.environment, c.case.framework)]
@@ -143,64 +144,45 @@ def _pick(comparison: Comparison, name: str) -> Contender | None:
     return next(iter(exact or loose), None)
 
 
-def _anywhere(view: View, name: str) -> bool:
-    return any(_pick(comparison, name) for comparison in view.comparisons)
-
-
 def _pair(comparison: Comparison, source: str, left: Contender, right: Contender) -> Finding:
     titles = {c.case.id: f"{c.title} {c.version}".strip() for c in (left, right)}
     verdict = comparison.rankings[source].between(left.case.id, right.case.id)
     if verdict is None:
         uncertified = [c.title for c in (left, right) if c.proof.state != "certified"]
         reason = f"{' and '.join(uncertified)} not certified" if uncertified else "they share no round"
-        return Finding(comparison.group, source, left.title, right.title, None, None, None, f"No verdict: {reason}.")
+        return _finding(comparison, source, left.title, right.title, f"No verdict: {reason}.", None)
     sentence = verdict_sentence(verdict, titles, comparison.quantity.wording) + "."
-    ratio, low, high = verdict.ratio, verdict.low, verdict.high
-    if comparison.quantity.more_is_better:  # verdicts are about costs, the inverse of such a quantity
-        ratio, low, high = 1 / ratio, 1 / high, 1 / low
-    return Finding(comparison.group, source, left.title, right.title, ratio, low, high, sentence)
+    return _finding(comparison, source, left.title, right.title, sentence, comparison.quantity.ratio(verdict))
 
 
-def _values(comparison: Comparison, contender: Contender, source: str) -> list[float]:
-    quantity = comparison.quantity
-    return list(quantity.of_rounds({t.job.round: t for t in contender.trials}, source).values())
+def _finding(comparison: Comparison, source: str, a: str, b: str, sentence: str, ratio: Ratio | None) -> Finding:
+    value, low, high = (ratio.value, ratio.low, ratio.high) if ratio else (None, None, None)
+    return Finding(comparison.group, source, a, b, value, low, high, sentence)
 
 
-def _side_by_side(
-    comparison: Comparison, old: Contender, new: Contender, names: tuple[str, str], changes: list[str]
-) -> list[Finding]:
-    """Show both values of what is not comparable, and why it is not."""
-    found = []
-    for source in comparison.rankings:
-        means = [
-            quantity_text(comparison.quantity.unit, sum(values) / len(values)) if values else "nothing"
-            for values in (_values(comparison, each, source) for each in (old, new))
-        ]
-        sentence = f"{new.title}: {means[0]} before, {means[1]} after. Not comparable: {'; '.join(changes)}."
-        found.append(Finding(comparison.group, source, names[1], names[0], None, None, None, sentence))
-    return found
+def _values(quantity: Quantity, contender: Contender, source: str) -> list[float]:
+    return list(quantity.of_rounds({trial.job.round: trial for trial in contender.trials}, source).values())
 
 
-def _moved(
-    comparison: Comparison, old: Contender, new: Contender, names: tuple[str, str], _: list[str]
-) -> list[Finding]:
-    """Say how much a quantity has changed between two runs."""
-    found = []
-    for source in comparison.rankings:
-        estimate = welch(_values(comparison, new, source), _values(comparison, old, source))
-        if estimate is None or {old.proof.state, new.proof.state} != {"certified"}:
-            sentence = f"{new.title}: too few certified processes to compare."
-            found.append(Finding(comparison.group, source, names[1], names[0], None, None, None, sentence))
-            continue
-        ratio = estimate.ratio(ERROR)
-        sentence = _change(comparison, old, new, ratio.low, ratio.high)
-        found.append(
-            Finding(comparison.group, source, names[1], names[0], ratio.value, ratio.low, ratio.high, sentence)
-        )
-    return found
+def _side_by_side(comparison: Comparison, new: Contender, values: list[list[float]], changes: list[str]) -> str:
+    """Return both values of what is not comparable, and why it is not."""
+    unit = comparison.quantity.unit
+    before, after = (quantity_text(unit, sum(each) / len(each)) if each else "nothing" for each in values)
+    return f"{new.title}: {before} before, {after} after. Not comparable: {'; '.join(changes)}."
 
 
-def _change(comparison: Comparison, old: Contender, new: Contender, low: float, high: float) -> str:
+def _ratio(old: Contender, new: Contender, before: list[float], after: list[float]) -> Ratio | None:
+    """Return by how much a quantity has changed; None if too few certified processes measured it."""
+    estimate = welch(after, before)
+    certified = {old.proof.state, new.proof.state} == {"certified"}
+    return estimate.ratio(ERROR) if estimate and certified else None
+
+
+def _change(comparison: Comparison, old: Contender, new: Contender, ratio: Ratio | None) -> str:
+    """Return how much a quantity has changed between two runs."""
+    if ratio is None:
+        return f"{new.title}: too few certified processes to compare."
+    low, high = ratio.low, ratio.high
     versions = new.version if new.version == old.version else f"{old.version} -> {new.version}"
     quantity = comparison.quantity
     name = "the time" if quantity.name == "step time" else f"the {quantity.name}"

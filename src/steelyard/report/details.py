@@ -36,16 +36,12 @@ def facts(values: Any, prefix: str = "") -> list[tuple[str, str]]:
 
 def host_facts(host: dict[str, Any]) -> list[tuple[str, str]]:
     """Return the known facts about a machine, with sizes in KiB, MiB or GiB."""
-    known = facts({name: value for name, value in host.items() if name != "unknown"})
-    converted = [
-        (name, _size(int(value)) if value.isdigit() and ("bytes" in name or "caches" in name) else value)
-        for name, value in known
-    ]
-    return [
-        (name.replace("_bytes", "").replace("_", " ").replace(".", " "), value)
-        for name, value in converted
-        if value != "unknown"
-    ]
+    found = []
+    for name, value in facts({name: value for name, value in host.items() if name != "unknown"}):
+        size = value.isdigit() and ("bytes" in name or "caches" in name)
+        shown = name.replace("_bytes", "").replace("_", " ").replace(".", " ")
+        found.append((shown, _size(int(value)) if size else value))
+    return [(name, value) for name, value in found if value != "unknown"]
 
 
 def text(value: Any) -> str:
@@ -68,8 +64,6 @@ def _size(count: int) -> str:
 
 
 def _is_table(rows: Any) -> bool:
-    return (
-        isinstance(rows, list)
-        and bool(rows)
-        and all(isinstance(row, dict) and list(row) == list(rows[0]) for row in rows)
-    )
+    if not isinstance(rows, list) or not rows:
+        return False
+    return all(isinstance(row, dict) and list(row) == list(rows[0]) for row in rows)

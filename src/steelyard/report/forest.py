@@ -1,4 +1,4 @@
-"""Intervals as a forest plot: ratios to the fastest with the band of practical equality, or mean steps without a leader."""
+"""Intervals as a forest plot: ratios to the best with the band of practical equality, or means without a leader."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from steelyard.report import figures, formatting
-from steelyard.report.figures import Figure
+from steelyard.report.columns import mean_heading
+from steelyard.report.figures import Figure, plain
+from steelyard.report.notation import quantity_text
 from steelyard.statistics import sentences
 from steelyard.statistics.sentences import percent
 
@@ -18,11 +20,18 @@ ROW_PIXELS = 46
 WIDEST = 4.0
 """Intervals are clipped at this factor beyond the estimates, so that a very wide one does not compress the others."""
 RATIOS = (
-    "Time per step of each contender divided by that of the fastest, with its interval. The grey band, {delta} to either "
+    "{label} of each contender divided by {best}, with its interval. The grey band, {delta} to either "
     "side of 1, marks practical equality. An interval inside the band means practically the same; an interval that does "
     "not include 1 means a difference."
 )
-MEANS = "Mean time per step of each contender with its interval. There is no verdict on the fastest."
+MEANS = "Mean {label} of each contender with its interval. There is no verdict on the {best}."
+SIZES = {"ns": 1e9, "bytes": 2.0**20}
+"""Unit of a quantity -> the size of one unit on the axis: a second, a MiB; others are shown as they are."""
+TICKS = {
+    "x": {"ticksuffix": "x"},
+    "ns": {"tickformat": "~s", "ticksuffix": "s"},
+    "bytes": {"tickformat": ",~r", "ticksuffix": " MiB"},
+}
 
 Span = tuple[float, float, float]
 """Estimate, lower end, upper end."""
@@ -30,30 +39,48 @@ Span = tuple[float, float, float]
 
 def figure(comparison: Comparison, source: str, styles: dict[str, Style]) -> Figure | None:
     """Return the plot of one input; None if nothing was measured on it."""
-    ranking = comparison.rankings[source]
-    measured = [contender for contender in comparison.contenders if source in contender.speeds]
+    ranking, quantity = comparison.rankings[source], comparison.quantity
+    measured = [contender for contender in comparison.contenders if source in contender.standings]
     if not measured:
         return None
     if ranking.leader is None:
-        return _means(comparison, source, measured, styles)
-    spans = [_ratio(contender, source, ranking.leader) for contender in measured]
-    data, notes = _rows(measured, spans, [str(formatting.ratio(comparison, each, source)) for each in measured], styles)
-    layout = _layout(spans, len(measured), notes, "time per step / time per step of the fastest", "x")
-    layout["shapes"] = _equality(ranking.delta_used)
-    caption = RATIOS.format(delta=percent(ranking.delta_used)) + _uncertified(measured)
-    return Figure(f"ratios/{comparison.group}/{source}", "Ratio to the fastest", caption, data, layout, wide=True)
-
-
-def _means(comparison: Comparison, source: str, measured: list[Contender], styles: dict[str, Style]) -> Figure:
-    spans: list[Span | None] = [
-        (v.location.value_ns / 1e9, v.location.low_ns / 1e9, v.location.high_ns / 1e9)
-        for v in (c.speeds[source] for c in measured)
-    ]
-    data, notes = _rows(measured, spans, [str(formatting.location(c, source)) for c in measured], styles)
-    layout = _layout(spans, len(measured), notes, "mean time per step", "s")
+        unit, axis, title = formatting.unit_of(comparison), f"mean {quantity.label}", mean_heading(quantity)
+        spans = [_mean(contender, source, SIZES.get(unit, 1.0)) for contender in measured]
+        shown = formatting.standing
+        best = "fastest" if quantity.best == "fastest" else quantity.best_value
+        caption = MEANS.format(label=quantity.label, best=best)
+    else:
+        unit, axis, title = "x", f"{quantity.label} / {quantity.best_value}", f"ratio to the {quantity.best}"
+        spans = [_ratio(contender, source, ranking.leader) for contender in measured]
+        shown = formatting.ratio
+        label, best = formatting.capitalised(quantity.label), formatting.of_the_best(quantity)
+        caption = RATIOS.format(label=label, best=best, delta=percent(ranking.delta_used))
+    texts = [(contender.title, str(shown(comparison, contender, source))) for contender in measured]
+    low, high = _range(spans)
+    layout = figures.rows(ROW_PIXELS * len(measured) + 64, _axis(low, high, axis, unit), texts, -0.85, 8)
+    if ranking.leader is not None:
+        layout["shapes"] = _equality(ranking.delta_used)
+    data = []
+    for row, (contender, span, text) in enumerate(zip(measured, spans, texts, strict=True)):
+        if span:
+            ends = [max(span[1], low), min(span[2], high)]
+            data += _interval(row, span[0], ends, contender, styles[contender.variant], "<br>".join(map(plain, text)))
+    caption += _uncertified(measured)
     return Figure(
-        f"ratios/{comparison.group}/{source}", "Mean step", MEANS + _uncertified(measured), data, layout, wide=True
+        f"ratios/{comparison.group}/{source}", formatting.capitalised(title), caption, data, layout, wide=True
     )
+
+
+def _mean(contender: Contender, source: str, size: float) -> Span | None:
+    found = contender.standings[source]
+    return found.value / size, found.low / size, found.high / size
+
+
+def _ratio(contender: Contender, source: str, leader: str) -> Span | None:
+    if contender.case.id == leader:
+        return 1.0, 1.0, 1.0
+    found = contender.standings[source].ratio
+    return (found.value, found.low, found.high) if found else None
 
 
 def _equality(delta: float) -> list[dict[str, Any]]:
@@ -64,67 +91,33 @@ def _equality(delta: float) -> list[dict[str, Any]]:
     return [{**band, **tall}, {**one, **tall}]
 
 
-def _ratio(contender: Contender, source: str, leader: str) -> Span | None:
-    if contender.case.id == leader:
-        return 1.0, 1.0, 1.0
-    found = contender.speeds[source].ratio
-    return (found.value, found.low, found.high) if found else None
-
-
-def _rows(
-    measured: list[Contender], spans: list[Span | None], texts: list[str], styles: dict[str, Style]
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return traces and annotations: above each interval the title on the left and the numbers on the right."""
-    data, notes = [], []
-    edges = _range(spans)
-    for row, (contender, span, text) in enumerate(zip(measured, spans, texts, strict=True)):
-        title, numbers = figures.plain(contender.title), figures.plain(text)
-        notes.append(figures.annotation(title, x=0, y=row, yshift=8, font={"size": 13}))
-        notes.append(figures.annotation(numbers, x=1, y=row, yshift=8, xanchor="right"))
-        if span:
-            certified = contender.proof.state == "certified"
-            data += _interval(row, span, edges, styles[contender.variant], certified, f"{title}<br>{numbers}")
-    return data, notes
-
-
 def _interval(
-    row: int, span: Span, edges: tuple[float, float], style: Style, certified: bool, hover: str
+    row: int, value: float, ends: list[float], contender: Contender, style: Style, hover: str
 ) -> list[dict[str, Any]]:
-    value, low, high = span
+    certified = contender.proof.state == "certified"
     line = {"color": style.colour, "width": 3, "dash": "solid" if certified else "dot"}
-    symbol = style.symbol if certified else f"{style.symbol}-open"
     edge = {"width": 0 if certified else 2, "color": style.colour}
-    marker = {"symbol": symbol, "size": 11, "color": style.colour, "line": edge}
-    ends = figures.rounded([max(low, edges[0]), min(high, edges[1])])
-    bar = {"x": ends, "y": [row, row], "mode": "lines", "line": line, "hoverinfo": "skip"}
-    return [bar, {**_point(value, row), "marker": marker, "hovertemplate": f"{hover}<extra></extra>"}]
+    marker = {"symbol": style.symbol_of(contender), "size": 11, "color": style.colour, "line": edge}
+    bar = {"x": figures.rounded(ends), "y": [row, row], "mode": "lines", "line": line, "hoverinfo": "skip"}
+    point = {"x": figures.rounded([value]), "y": [row], "mode": "markers", "marker": marker}
+    return [bar, {**point, "hovertemplate": f"{hover}<extra></extra>"}]
 
 
-def _point(value: float, row: int) -> dict[str, Any]:
-    return {"x": figures.rounded([value]), "y": [row], "mode": "markers"}
-
-
-def _layout(spans: list[Span | None], rows: int, notes: list[dict[str, Any]], title: str, unit: str) -> dict[str, Any]:
-    low, high = _range(spans)
-    more = {"tickformat": "~s", "ticksuffix": unit} if unit == "s" else {"ticksuffix": "x"}
-    if high / low > 3:
-        ticks = [tick for tick in _one_two_five(low, high) if low <= tick <= high]
-        labels = [formatting.seconds(tick * 1e9) if unit == "s" else f"{tick:g}x" for tick in ticks]
-        limits = [math.log10(low), math.log10(high)]
-        across = figures.axis(title, type="log", range=limits, tickvals=ticks, ticktext=labels)
-    else:
-        across = figures.axis(title, range=[low, high], nticks=7, **more)
-    down = figures.axis(range=[rows - 0.6, -0.85], visible=False, fixedrange=True)
-    return figures.frame(ROW_PIXELS * rows + 64, xaxis=across, yaxis=down, annotations=notes, hovermode="closest")
-
-
-def _one_two_five(low: float, high: float) -> list[float]:
-    """Return 1, 2 and 5 in every decade: plotly.js itself labels 0.2 on a logarithmic axis as 2."""
+def _axis(low: float, high: float, title: str, unit: str) -> dict[str, Any]:
+    if high / low <= 3:
+        more = TICKS.get(unit, {"ticksuffix": f" {plain(unit)}"})
+        return figures.axis(title, range=[low, high], nticks=7, **more)
+    # 1, 2 and 5 in every decade: plotly.js itself labels 0.2 on a logarithmic axis as 2.
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    return [float(f"{digit}e{decade}") for decade in decades for digit in (1, 2, 5)]
+    ticks = [tick for decade in decades for digit in (1, 2, 5) if low <= (tick := float(f"{digit}e{decade}")) <= high]
+    size = SIZES.get(unit, 1.0)
+    labels = [f"{tick:g}x" if unit == "x" else plain(quantity_text(unit, tick * size)) for tick in ticks]
+    limits = [math.log10(low), math.log10(high)]
+    return figures.axis(title, type="log", range=limits, tickvals=ticks, ticktext=labels)
 
 
 def _range(spans: list[Span | None]) -> tuple[float, float]:
+    """Return the ends of the axis."""
     known = [span for span in spans if span]
     least, most = min(span[0] for span in known), max(span[0] for span in known)
     low = min(max(span[1], least / WIDEST) for span in known)

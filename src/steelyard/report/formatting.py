@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from steelyard.report.notation import UNBOUNDED, duration, interval, significant, time_unit
+from steelyard.report.notation import UNBOUNDED, duration, interval, quantity_text, scaled_unit
 from steelyard.statistics import metrics, sentences
 from steelyard.statistics.sentences import factor_digits, percent
 
 if TYPE_CHECKING:
     from steelyard.report.model import Comparison, Contender
+    from steelyard.results.quantities import Quantity
 
 INPUTS = {
     "pipeline": "Training with the framework's own input pipeline",
     "cached": "Training on one cached synthetic batch, without an input pipeline",
+    "process": "One value per process",
 }
-SHORT_INPUTS = {"pipeline": "own input pipeline", "cached": "cached batch"}
+SHORT_INPUTS = {"pipeline": "own input pipeline", "cached": "cached batch", "process": "whole process"}
 CERTIFICATES = {"certified": "yes", "rejected": "REJECTED", "none": "none"}
 INTERVALS = (
     "Ranges in brackets are 95 % confidence intervals, based on how much separate processes differed. With several "
     "frameworks in a table the ranges of ratios are widened, so that the chance of even one wrong verdict stays below 5 %."
+)
+RULE = (
+    "The verdicts follow the same decision rule as those on the time per step, with the same error. A sequential run ends "
+    "its rounds by the time per step."
 )
 NO_VALUE = "-"
 
@@ -45,10 +52,10 @@ def describe(comparison: Comparison) -> str:
 
 
 def headline(comparison: Comparison, source: str) -> str:
-    """Return who is the fastest on one input, or why there is no verdict."""
+    """Return who is the best on one input, or why there is no verdict."""
     ranking = comparison.rankings[source]
     ranked = [contender for contender in comparison.contenders if contender.case.id in ranking.order]
-    measured = [contender.title for contender in ranked if source in contender.speeds]
+    measured = [contender.title for contender in ranked if source in contender.standings]
     if len(measured) < 2:
         return f"No verdict: {f'only {measured[0]}' if measured else 'no contender'} has a valid, certified result."
     if ranking.rounds_run < 2:
@@ -69,65 +76,83 @@ def verdict(comparison: Comparison, source: str) -> str:
     return sentence + "."
 
 
-def seconds(nanoseconds: float | None) -> str:
-    """Return a duration, or a dash if there is none."""
-    return duration(nanoseconds) if nanoseconds else NO_VALUE
+def capitalised(text: str) -> str:
+    """Return text with a capital first letter."""
+    return text[:1].upper() + text[1:]
 
 
-def median(contender: Contender, source: str) -> str:
-    """Return the median step time."""
-    speed = contender.speeds.get(source)
-    return duration(speed.median_ns) if speed else NO_VALUE
+def of_the_best(quantity: Quantity, contender: str = "") -> str:
+    """Return what a ratio is relative to: `that of the fastest`, or `the least peak memory of any contender`."""
+    if quantity.best == "fastest":
+        return f"that of the fastest {contender}".rstrip()
+    return f"the {quantity.best_value}" + (f" of any {contender}" if contender else "")
 
 
-def location(contender: Contender, source: str) -> Formatted:
+def basis(quantity: Quantity) -> str:
+    """Return what a ranking is by, and which direction is better."""
+    return f"Ranked by {quantity.label}: {'more' if quantity.more_is_better else 'less'} is better."
+
+
+def unit_of(comparison: Comparison) -> str:
+    """Return the unit of the ranked quantity, with the name of what a batch consists of."""
+    return comparison.quantity.unit.replace("samples", comparison.unit)
+
+
+def mean_step(contender: Contender, source: str) -> Formatted:
     """Return the mean step time with its interval over processes."""
-    speed = contender.speeds.get(source)
-    if not speed:
-        return Formatted(NO_VALUE)
-    where = speed.location
-    if where.processes < 2:
-        return Formatted(duration(where.value_ns), "[one process]")
-    scale, unit = time_unit(where.value_ns)
-    value, span = interval(where.value_ns / scale, where.low_ns / scale, where.high_ns / scale)
-    return Formatted(f"{value} {unit}", span)
+    where = contender.speeds[source].location
+    return _mean("ns", (where.value_ns, where.low_ns, where.high_ns), where.processes)
 
 
-def throughput(contender: Contender, source: str, unit: str) -> Formatted:
+def throughput(comparison: Comparison, contender: Contender, source: str) -> Formatted:
     """Return samples per second with the interval over processes."""
-    speed = contender.speeds.get(source)
-    if not speed:
-        return Formatted(NO_VALUE)
-    if speed.processes < 2:
-        return Formatted(f"{significant(speed.throughput)} {unit}/s")
-    value, span = interval(speed.throughput, speed.throughput_low, speed.throughput_high)
-    return Formatted(f"{value} {unit}/s", span)
+    speed = contender.speeds[source]
+    ends = (speed.throughput, speed.throughput_low, speed.throughput_high)
+    return _mean(f"{comparison.unit}/s", ends, speed.processes, alone="")
+
+
+def standing(comparison: Comparison, contender: Contender, source: str) -> Formatted:
+    """Return the mean of the ranked quantity with its interval over processes."""
+    found = contender.standings[source]
+    return _mean(unit_of(comparison), (found.value, found.low, found.high), found.processes)
+
+
+def _mean(unit: str, span: tuple[float, float, float], processes: int, alone: str = "[one process]") -> Formatted:
+    """Return a mean with its interval; `span` is the value with its ends, `alone` stands for the interval of one process."""
+    if processes < 2:
+        return Formatted(quantity_text(unit, span[0]), alone)
+    scale, shown = scaled_unit(unit, span[0])
+    value, brackets = interval(*(each / scale for each in span))
+    return Formatted(f"{value} {shown}", brackets)
 
 
 def ratio(comparison: Comparison, contender: Contender, source: str) -> Formatted:
-    """Return the time per step divided by the fastest contender's, with its interval."""
-    speed = contender.speeds.get(source)
-    if not speed:
-        return Formatted(NO_VALUE)
+    """Return the ranked quantity's value divided by the best contender's, with its interval."""
     if contender.proof.state != "certified":
         return Formatted("not certified")
     if contender.above_peak:
         return Formatted("invalid")
     if contender.case.id == comparison.rankings[source].leader:
-        return Formatted("fastest")
-    if not speed.ratio:
+        return Formatted(comparison.quantity.best)
+    found = contender.standings[source].ratio
+    if not found:
         return Formatted(NO_VALUE)
-    found = speed.ratio
     digits = factor_digits(found.low) if found.low > 1 else 2
-    if found.high > UNBOUNDED * found.value:
-        return Formatted(f"{found.value:.{digits}f}x", "[0, ∞]")
-    return Formatted(f"{found.value:.{digits}f}x", f"[{found.low:.{digits}f}, {found.high:.{digits}f}]")
+    if found.high < 1:  # neither 1.00 for a little less, nor 0.00 for a small share
+        digits = max(factor_digits(1 / found.high), 1 - math.floor(math.log10(found.value)), 2)
+    span = "[0, ∞]" if found.high > UNBOUNDED * found.value else f"[{found.low:.{digits}f}, {found.high:.{digits}f}]"
+    return Formatted(f"{found.value:.{digits}f}x", span)
 
 
-def memory(contender: Contender) -> str:
+def duration_or_dash(nanoseconds: float | None) -> Formatted:
+    """Return a duration, or a dash if there is none."""
+    return Formatted(duration(nanoseconds) if nanoseconds else NO_VALUE)
+
+
+def memory(contender: Contender) -> Formatted:
     """Return the peak memory: of the device if the framework reports it, otherwise of the process."""
     size = contender.peak_device_bytes or contender.peak_resident_bytes
-    return f"{size / 2**20:,.0f} MiB" if size else NO_VALUE
+    return Formatted(quantity_text("bytes", size) if size else NO_VALUE)
 
 
 def test_metric(contender: Contender) -> Formatted:
@@ -140,12 +165,12 @@ def test_metric(contender: Contender) -> Formatted:
     return Formatted(text, f"{name}, step {found.steps:,}")
 
 
-def share(contender: Contender, source: str) -> str:
+def share(contender: Contender, source: str) -> Formatted:
     """Return the share of the arithmetic peak measured on this machine."""
-    speed = contender.speeds.get(source)
-    if not speed or speed.share_of_peak is None:
-        return NO_VALUE
-    return "under 0.1 %" if speed.share_of_peak < 0.001 else percent(speed.share_of_peak)
+    found = contender.speeds[source].share_of_peak
+    if found is None:
+        return Formatted(NO_VALUE)
+    return Formatted("under 0.1 %" if found < 0.001 else percent(found))
 
 
 def build(contender: Contender) -> str:
@@ -157,14 +182,12 @@ def machine(host: dict[str, Any]) -> str:
     """Return a machine in one line; empty if it was not recorded."""
     if not host:
         return ""
-    cores = host.get("cores_usable")
-    parts = [host.get("cpu_model"), f"{cores} {'core' if cores == 1 else 'cores'}" if cores else ""]
-    parts += [
-        f"{host['memory_bytes'] / 2**30:.0f} GiB memory" if host.get("memory_bytes") else "",
-        *host.get("gpus", ()),
-        *host.get("npus", ()),
-    ]
-    parts += [host.get("system"), "virtual machine" if host.get("virtualised") else ""]
+    cores, memory_bytes = host.get("cores_usable"), host.get("memory_bytes")
+    parts = [
+        host.get("cpu_model"), cores and f"{cores} {'core' if cores == 1 else 'cores'}",
+        memory_bytes and f"{memory_bytes / 2**30:.0f} GiB memory", *host.get("gpus", ()), *host.get("npus", ()),
+        host.get("system"), "virtual machine" if host.get("virtualised") else "",
+    ]  # fmt: skip
     return ", ".join(str(part) for part in parts if part)
 
 

@@ -40,21 +40,22 @@ def figure(comparison: Comparison, styles: dict[str, Style]) -> Figure | None:
     data = []
     first = np.asarray(trained[0].losses)
     for contender in trained:
-        own = np.asarray(contender.losses)
-        data.append(_curve(contender, own, styles, "y"))
+        own, style = np.asarray(contender.losses), styles[contender.variant]
+        data.append(_curve(contender, style, *extremes(np.nan_to_num(own, nan=0.0), BINS), "y"))
         if contender is not trained[0]:
             common = min(len(own), len(first))
             distance = np.abs(own[:common] - first[:common])
-            data.append(_curve(contender, np.where(distance > 0, distance, np.nan), styles, "y2", legend=False))
+            places, thinned = extremes(np.nan_to_num(distance, nan=0.0), BINS)
+            data.append(_curve(contender, style, places, np.where(thinned == 0, np.nan, thinned), "y2"))
     alone = len(trained) == 1
-    layout: dict[str, Any] = {
+    layout = {
         "xaxis": figures.axis("training step", nticks=6, anchor="y" if alone else "y2"),
         "yaxis": figures.axis("loss", nticks=5, domain=[0, 1] if alone else [0.42, 1]),
     }
     if not alone:
         scale = {"type": "log", "range": _decades(data), "nticks": 4, "tickformat": ".0e"}
         layout["yaxis2"] = figures.axis("difference", domain=[0, 0.32], **scale)
-    frame = figures.frame(360, showlegend=True, legend=figures.LEGEND, hovermode="closest", **layout)
+    frame = figures.frame(360, figures.LEGEND, hovermode="closest", **layout)
     caption = CURVES + _different_rules(trained) + ("" if alone else DISTANCES.format(first=trained[0].title))
     return Figure(f"losses/{comparison.group}", "Losses", caption, data, frame)
 
@@ -62,36 +63,25 @@ def figure(comparison: Comparison, styles: dict[str, Style]) -> Figure | None:
 def _different_rules(trained: list[Contender]) -> str:
     """Return a note on certified update rules that differ between contenders; empty if they are equal or unknown."""
     titles: dict[str, list[str]] = {}
-    for contender in (contender for contender in trained if "declared" in contender.proof.details):
-        titles.setdefault(contender.proof.details["declared"], []).append(contender.title)
-    rules = " ".join(
-        f"{sentences.listed(names)}, {rule[0].lower()}{rule[1:]}" for rule, names in titles.items() if rule
-    )
-    return DIFFERENT_RULES.format(rules=rules) if len(titles) > 1 else ""
+    for contender in trained:
+        if "declared" in contender.proof.details:
+            titles.setdefault(contender.proof.details["declared"], []).append(contender.title)
+    rules = [f"{sentences.listed(names)}, {rule[0].lower()}{rule[1:]}" for rule, names in titles.items() if rule]
+    return DIFFERENT_RULES.format(rules=" ".join(rules)) if len(titles) > 1 else ""
 
 
 def _decades(data: list[dict[str, Any]]) -> list[int]:
     """Return the powers of ten around all differences, at least three apart."""
-    seen = [y for trace in data if trace["yaxis"] == "y2" for y in trace["y"] if y]
-    low = math.floor(math.log10(min(seen))) if seen else -8
-    return [low, max(low + 3, math.ceil(math.log10(max(seen)))) if seen else -5]
+    seen = [math.log10(y) for trace in data if trace["yaxis"] == "y2" for y in trace["y"] if y]
+    low = math.floor(min(seen, default=-8))
+    return [low, max(low + 3, math.ceil(max(seen, default=-5)))]
 
 
-def _curve(
-    contender: Contender, values: Series, styles: dict[str, Style], down: str, legend: bool = True
-) -> dict[str, Any]:
-    style = styles[contender.variant]
-    places, thinned = extremes(np.nan_to_num(values, nan=0.0), BINS)
-    shown = np.where(thinned == 0, np.nan, thinned) if down == "y2" else thinned
+def _curve(contender: Contender, style: Style, steps: Any, values: Series, down: str) -> dict[str, Any]:
     title = figures.plain(contender.title)
     return {
-        "x": (places + 1).tolist(),
-        "y": figures.rounded(shown),
-        "yaxis": down,
-        "mode": "lines",
-        "name": title,
-        "legendgroup": contender.variant,
-        "showlegend": legend,
+        "x": (steps + 1).tolist(), "y": figures.rounded(values), "yaxis": down, "mode": "lines", "name": title,
+        "legendgroup": contender.variant, "showlegend": down == "y",
         "line": {"color": style.colour, "width": 1.5, "dash": style.dash},
         "hovertemplate": f"{title}<br>step %{{x}}: %{{y:.6g}}<extra></extra>",
-    }
+    }  # fmt: skip

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import statistics as plain
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from steelyard.results.quantities import STEP_TIME
+from steelyard.results.quantities import PROCESS, STEP_TIME
 from steelyard.statistics import summaries
-from steelyard.statistics.decision import DecisionPlan, Ranking, decide
+from steelyard.statistics.decision import decide
 from steelyard.statistics.intervals import Location, Ratio, location_interval, ratio_interval
 from steelyard.statistics.sentences import ranking_sentence
 from steelyard.statistics.steadiness import SeriesLabel, series_label
@@ -22,21 +23,25 @@ if TYPE_CHECKING:
     from steelyard.results.round_results import RoundResults
     from steelyard.results.trials import Evaluation, Trial
     from steelyard.statistics.calibration import NoiseFloor
+    from steelyard.statistics.decision import DecisionPlan, Ranking
     from steelyard_worker.case import Case
 
-NO_CERTIFICATE = "none"
+UNPROVED = {"passed": False, "sentence": "No certificate: this number is not proved to be the same computation."}
 
 
 @dataclass(frozen=True)
 class Speed:
-    """One contender on one input. Times in nanoseconds per step; `throughput` in samples per second."""
+    """One contender on one input. Times in nanoseconds per step; `throughput` in samples per second.
+
+    `ratio`: time over the fastest contender's time; None for the fastest itself, and if another quantity is ranked.
+    """
 
     median_ns: float
     location: Location
     throughput: float
     throughput_low: float
     throughput_high: float
-    ratio: Ratio | None  # time over the fastest contender's time; None for the fastest itself
+    ratio: Ratio | None
     processes: int
     counted_steps: int
     share_of_peak: float | None
@@ -45,12 +50,26 @@ class Speed:
 
 
 @dataclass(frozen=True)
+class Standing:
+    """The ranked quantity of one contender on one input, in its unit: geometric mean over processes with its interval.
+
+    `ratio`: the value over the best contender's value; None for the best itself and where they share no round.
+    """
+
+    value: float
+    low: float
+    high: float
+    processes: int
+    ratio: Ratio | None
+
+
+@dataclass(frozen=True)
 class Proof:
     """A certificate as the table shows it. `state`: certified, rejected, none."""
 
     state: str
     sentence: str
-    details: dict[str, Any] = field(default_factory=dict)
+    details: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -58,6 +77,7 @@ class Contender:
     """One case with everything that was measured of it.
 
     `variant` is its name in the group, `title` what tables show, `settings` its knobs that are not at their defaults.
+    `standings` is by ranked input, `speeds` by measured input.
     `above_peak` says why its speed is an error; empty where it is none.
     """
 
@@ -67,6 +87,7 @@ class Contender:
     settings: str
     version: str
     mode: str
+    standings: dict[str, Standing]
     speeds: dict[str, Speed]
     first_step_ns: float | None
     to_first_step_ns: float | None
@@ -87,18 +108,17 @@ class Contender:
 class Comparison:
     """One group: contenders best first on the primary input, with verdicts for each input.
 
-    `quantity` is what they are ranked by; `remarks` are (framework, note) pairs, such as that a framework is retired.
+    `quantity` is what they are ranked by; one with a single value per process has PROCESS as its only input.
+    `remarks` are (framework, note) pairs, such as that a framework is retired.
     """
 
     group: str
     title: str
     unit: str
-    metric: str
     preset: str
     origin: str
     batch: int
     parameters: int
-    training_flops: int
     primary: str
     quantity: Quantity
     contenders: tuple[Contender, ...]
@@ -134,67 +154,61 @@ class Source:
     decision: DecisionPlan
     quantity: Quantity
 
-    def rank(self, cases: list[Case], source: str) -> Ranking:
-        """Rank cases on one input by the quantity."""
-        quantity = self.quantity
-        values = self.results.values(cases, quantity, source)
-        costs = {
-            key: {number: quantity.cost(value) for number, value in rounds.items()} for key, rounds in values.items()
-        }
-        return decide(costs, self.noise, self.decision)
-
 
 def compare(source: Source, group: Group) -> Comparison:
     """Build one comparison."""
     inputs = _inputs(source, group)
-    primary = "pipeline" if "pipeline" in inputs else "cached"
+    ranked = [PROCESS] if inputs and source.quantity.per_process else inputs
+    primary = ranked[0] if ranked else "cached"
     # Cases that are not certified, or faster than possible, are shown, but they are in no ranking.
-    able = [case for case in group.cases if certified(source, case)]
-    rankings = {name: source.rank(able, name) for name in inputs}
-    contenders = [_contender(source, group, variant, rankings) for variant in group.variants]
-    order = {key: place for place, key in enumerate(rankings[primary].order)} if primary in rankings else {}
-    contenders.sort(key=lambda c: (order.get(c.case.id, len(order)), _mean_ns(c, primary)))
+    passed = {key for key, found in source.certificates.items() if found["passed"]} - source.record.above_peak.keys()
+    able = [case for case in group.cases if case.id in passed]
+    costs = {name: source.results.costs(able, source.quantity, name) for name in ranked}
+    rankings = {name: decide(each, source.noise, source.decision) for name, each in costs.items()}
+    contenders = [_contender(source, group, variant, inputs, rankings) for variant in group.variants]
+    order = rankings[primary].order if primary in rankings else ()
+
+    def place(contender: Contender) -> tuple[int, float]:
+        key, mean = contender.case.id, contender.standings.get(primary)
+        return order.index(key) if key in order else len(order), source.quantity.cost(mean.value) if mean else math.inf
+
+    contenders.sort(key=place)
     facts = {case.framework: source.plan.frameworks[case.framework] for case in group.cases}
+    sentences = {name: ranking_sentence(each, group.titles, source.quantity.wording) for name, each in rankings.items()}
     return Comparison(
-        group=group.name, title=group.title, unit=group.unit, metric=group.metric, preset=group.summary,
+        group=group.name, title=group.title, unit=group.unit, preset=group.summary,
         origin=source.record.inputs.get(group.name, {}).get("origin", ""), batch=group.cases[0].batch,
-        parameters=group.parameters, training_flops=group.training_flops, primary=primary, quantity=source.quantity,
-        contenders=tuple(contenders), rankings=rankings,
-        sentences={name: ranking_sentence(ranking, group.titles, source.quantity.wording) for name, ranking in rankings.items()},
+        parameters=group.parameters, primary=primary, quantity=source.quantity, contenders=tuple(contenders),
+        rankings=rankings, sentences=sentences,
         skipped=tuple(each for each in source.plan.skipped if each.group == group.name),
         remarks=tuple((each.title, each.note) for each in facts.values() if each.note),
     )  # fmt: skip
 
 
-def _mean_ns(contender: Contender, source: str) -> float:
-    speed = contender.speeds.get(source)
-    return speed.location.value_ns if speed else float("inf")
-
-
-def certified(source: Source, case: Case) -> bool:
-    """Return whether a case may be ranked: certified, and not above the machine's peak."""
-    return bool(source.certificates.get(case.id, {}).get("passed")) and case.id not in source.record.above_peak
-
-
 def _inputs(source: Source, group: Group) -> list[str]:
     finished = source.results.finished
-    found = {
-        block.input for case in group.cases for trial in finished.get(case.id, {}).values() for block in trial.blocks
-    }
+    trials = [trial for case in group.cases for trial in finished.get(case.id, {}).values()]
+    found = {block.input for trial in trials for block in trial.blocks}
     return [name for name in ("pipeline", "cached") if name in found]
 
 
-def _contender(source: Source, group: Group, variant: Variant, rankings: dict[str, Ranking]) -> Contender:
+def _contender(
+    source: Source, group: Group, variant: Variant, inputs: list[str], rankings: dict[str, Ranking]
+) -> Contender:
     case = variant.case
     trials = tuple(trial for _, trial in sorted(source.results.finished.get(case.id, {}).items()))
     failed = source.results.failed.get(case.id)
     first = trials[0] if trials else failed
     environment = source.record.environments.get(case.environment, {})
     evaluated = next((trial for trial in trials if trial.evaluation), None)
-    speeds = {name: _speed(source, group, case, trials, name, ranking) for name, ranking in rankings.items()}
+    standings = {
+        name: found for name, each in rankings.items() if (found := _standing(source, case, trials, name, each))
+    }
+    ratios = {name: standing.ratio for name, standing in standings.items() if source.quantity is STEP_TIME}
+    speeds = {name: speed for name in inputs if (speed := _speed(source, group, case, trials, name, ratios.get(name)))}
     return Contender(
         case=case, variant=variant.name, title=variant.title, settings=variant.settings, version=environment.get("version", ""),
-        mode=case.settings.mode, speeds={name: speed for name, speed in speeds.items() if speed},
+        mode=case.settings.mode, standings=standings, speeds=speeds,
         first_step_ns=_median(t.phases_ns.get("first-step") for t in trials),
         to_first_step_ns=_median(t.first_step_since_spawn_ns for t in trials),
         phases_ns={name: _median(t.phases_ns.get(name) for t in trials) or 0.0 for name in ("import", "build", "first-step")},
@@ -208,21 +222,33 @@ def _contender(source: Source, group: Group, variant: Variant, rankings: dict[st
     )  # fmt: skip
 
 
-def _speed(
-    source: Source, group: Group, case: Case, trials: tuple[Trial, ...], name: str, ranking: Ranking
-) -> Speed | None:
-    values = list(STEP_TIME.of_rounds({t.job.round: t for t in trials}, name).values())
-    if not values:
+def _standing(source: Source, case: Case, trials: tuple[Trial, ...], name: str, ranking: Ranking) -> Standing | None:
+    found = _location(source.quantity, trials, name)
+    if not found:
         return None
-    location = location_interval(values) or Location(values[0], 0.0, float("inf"), 1)
+    return Standing(found.value_ns, found.low_ns, found.high_ns, found.processes, _ratio(source, case, name, ranking))
+
+
+def _location(quantity: Quantity, trials: tuple[Trial, ...], name: str) -> Location | None:
+    """Return the mean over processes of a quantity, in its unit; None without any."""
+    values = list(quantity.of_rounds({t.job.round: t for t in trials}, name).values())
+    return (location_interval(values) or Location(values[0], 0.0, math.inf, 1)) if values else None
+
+
+def _speed(
+    source: Source, group: Group, case: Case, trials: tuple[Trial, ...], name: str, ratio: Ratio | None
+) -> Speed | None:
+    location = _location(STEP_TIME, trials, name)
+    if not location:
+        return None
     steps = [t.steps_ns(name) for t in trials]
     longest = max(steps, key=len)
-    peak, flops = peak_flops(source.record, case), group.training_flops * case.batch
+    peak, flops = _peak_flops(source.record, case), group.training_flops * case.batch
     return Speed(
         median_ns=plain.median(summaries.summarise(s).median_ns for s in steps if len(s)), location=location,
         throughput=case.batch * 1e9 / location.value_ns, throughput_low=case.batch * 1e9 / location.high_ns,
-        throughput_high=case.batch * 1e9 / location.low_ns if location.low_ns else float("inf"),
-        ratio=_ratio(source, case, name, ranking), processes=len(values), counted_steps=sum(len(s) for s in steps),
+        throughput_high=case.batch * 1e9 / location.low_ns if location.low_ns else math.inf,
+        ratio=ratio, processes=location.processes, counted_steps=sum(len(s) for s in steps),
         share_of_peak=flops / (location.value_ns / 1e9) / peak if peak else None,
         host_share=_median(t.host_share(name) for t in trials),
         label=series_label(longest) if len(longest) >= 20 else None,
@@ -236,14 +262,14 @@ def _ratio(source: Source, case: Case, name: str, ranking: Ranking) -> Ratio | N
         return None
     verdict = ranking.between(case.id, leader)
     if verdict:
-        return Ratio(verdict.ratio, verdict.low, verdict.high, verdict.rounds)
+        return source.quantity.ratio(verdict)
     values = source.results.values([case, source.plan.by_id[leader].case], source.quantity, name)
     if case.id not in values or leader not in values:
         return None
     return ratio_interval(values[case.id], values[leader], noise=source.noise)
 
 
-def peak_flops(record: RunRecord, case: Case) -> float | None:
+def _peak_flops(record: RunRecord, case: Case) -> float | None:
     """Return the measured matrix-product peak in FLOP/s for a case's precision; CPU only."""
     if case.settings.device != "cpu":
         return None
@@ -252,20 +278,16 @@ def peak_flops(record: RunRecord, case: Case) -> float | None:
 
 
 def _proof(source: Source, case: Case) -> Proof:
-    found = source.certificates.get(case.id)
-    if not found:
-        return Proof(NO_CERTIFICATE, "No certificate: this number is not proved to be the same computation.")
+    found = source.certificates.get(case.id, UNPROVED)
     if not found["passed"] and "key" not in found:  # nothing was judged: there was no reference, or it broke down
-        return Proof(NO_CERTIFICATE, found["sentence"])
+        return Proof("none", found["sentence"], {})
     return Proof("certified" if found["passed"] else "rejected", found["sentence"], found)
 
 
 def _losses(trial: Trial | None) -> tuple[float, ...]:
     """Return the losses of the training steps in order: of the pipeline, or of the cached batch without one."""
-    if trial is None:
-        return ()
-    pipeline = trial.losses("pipeline")
-    return tuple((pipeline if len(pipeline) else trial.losses("cached")).tolist())
+    found = (trial.losses(source).tolist() for source in ("pipeline", "cached")) if trial else ()
+    return next((tuple(losses) for losses in found if losses), ())
 
 
 def _median(values: Any) -> float | None:

@@ -46,8 +46,12 @@ def _decimals(value: float, digits: int) -> int:
 
 def quantity_text(unit: str, value: float) -> str:
     """Return a value in its unit as a person reads it: times and sizes scaled, everything else with three digits."""
+    scale, shown = scaled_unit(unit, value)
+    return f"{value / scale:,.0f} {shown}" if unit == "bytes" else f"{significant(value / scale)} {shown}"
+
+
+def scaled_unit(unit: str, value: float) -> tuple[float, str]:
+    """Return the unit in which a person reads a value, as (its size in `unit`, its name)."""
     if unit == "ns":
-        return duration(value)
-    if unit == "bytes":
-        return f"{value / 2**20:,.0f} MiB"
-    return f"{significant(value)} {unit}"
+        return time_unit(value)
+    return (2.0**20, "MiB") if unit == "bytes" else (1.0, unit)

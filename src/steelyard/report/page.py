@@ -9,17 +9,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steelyard.report import details, formatting, notices, sections, stability
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from steelyard.report import details, formatting, sections, stability, warnings
 from steelyard.report.styles import styles
+from steelyard.results.quantities import STEP_TIME
 from steelyard.statistics.sentences import percent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from steelyard.report.figures import Figure
     from steelyard.report.model import View
-    from steelyard.report.sections import Workload
-    from steelyard.results.record import Protocol
 
 TEMPLATES = Path(__file__).parent / "templates"
 PAGE = "page.html.jinja"
@@ -29,49 +28,28 @@ COMPRESSION = 6
 
 def render(view: View) -> str:
     """Return the page of a run."""
-    style = styles(view.comparisons)
+    style, known = styles(view.comparisons), view.record
     workloads = [sections.workload(comparison, style) for comparison in view.comparisons]
     machine = stability.machine(view)
-    figures = [figure for workload in workloads for figure in _figures(workload)] + ([machine] if machine else [])
-    page: str = (
-        _environment()
-        .get_template(PAGE)
-        .render(
-            view=view,
-            record=view.record,
-            study=view.record.plan.study,
-            options=details.without_tables(asdict(view.record.plan.options)),
-            workloads=workloads,
-            machine=machine,
-            notices=notices.gather(view.warnings),
-            when=formatting.moment(view.record.created),
-            machine_line=formatting.machine(view.record.host),
-            noise=noise(view),
-            protocol=protocol(view.record.plan.protocol),
-            intervals=formatting.INTERVALS,
-            figures=embedded([figure.as_dict() for figure in figures]),
-            library=library() if figures else "",
-            style=_read("style.css"),
-            drawing=_read("draw.js"),
-            host=details.host_facts(view.record.host),
-        )
-    )
-    return page
+    figures = [figure for workload in workloads for figure in workload.all_figures] + ([machine] if machine else [])
+    by_time = view.quantity is STEP_TIME
+    return _environment().get_template(PAGE).render(
+        view=view, record=known, workloads=workloads, machine=machine, notices=warnings.gather(view.warnings),
+        question=known.plan.study.question if by_time else formatting.basis(view.quantity),
+        rule="" if by_time else formatting.RULE, intervals=formatting.INTERVALS,
+        options=details.without_tables(asdict(known.plan.options)), when=formatting.moment(known.created),
+        machine_line=formatting.machine(known.host), noise=_noise(view), host=details.host_facts(known.host),
+        figures=embedded([figure.as_dict() for figure in figures]), library=library() if figures else "",
+        style=_read("style.css"), drawing=_read("draw.js"),
+    )  # fmt: skip
 
 
-def noise(view: View) -> str:
+def _noise(view: View) -> str:
     """Return the noise floor of the machine as a sentence."""
-    floor = view.noise
+    floor, share = view.noise, percent(view.noise.s_d0)
     if not floor.measured:
-        return f"Not measured; {percent(floor.s_d0)} between rounds is assumed."
-    return (
-        f"{percent(floor.s_d0)} between rounds, measured by comparing one framework with itself {floor.rounds} times."
-    )
-
-
-def protocol(used: Protocol) -> str:
-    """Return a protocol's name and what it does."""
-    return f"{used.name}: {used.summary}."
+        return f"Not measured; {share} between rounds is assumed."
+    return f"{share} between rounds, measured by comparing one framework with itself {floor.rounds} times."
 
 
 def embedded(values: Any) -> str:
@@ -88,30 +66,18 @@ def library() -> str:
     return base64.b64encode(packed).decode("ascii")
 
 
-def _figures(workload: Workload) -> Iterable[Figure]:
-    yield from (part.forest for part in workload.inputs if part.forest)
-    yield from workload.figures
+def _environment() -> Environment:
+    loader = FileSystemLoader(TEMPLATES)
+    found = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    found.filters.update(build=formatting.build, describe=formatting.describe, facts=details.facts)
+    found.filters.update(tables=details.tables, without_tables=details.without_tables, remaining=_remaining)
+    found.filters["brackets"] = lambda sentence: Markup(sections.brackets(sentence))
+    return found
 
 
-def _environment() -> Any:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-    from markupsafe import Markup
-
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {
-        "brackets": lambda sentence: Markup(sections.brackets(sentence)),
-        "facts": details.facts,
-        "tables": details.tables,
-        "without_tables": details.without_tables,
-        "remaining": lambda proof: {name: value for name, value in proof.items() if name not in ("passed", "sentence")},
-    }
-    return environment
+def _remaining(proof: dict[str, Any]) -> dict[str, Any]:
+    """Return what the page does not show of a certificate elsewhere."""
+    return {name: value for name, value in proof.items() if name not in ("passed", "sentence")}
 
 
 def _read(name: str) -> str:

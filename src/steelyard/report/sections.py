@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from steelyard.report import costs, forest, formatting, losses, series, stability
-from steelyard.report.columns import COLUMNS
+from steelyard.report.columns import ranked_by
 
 if TYPE_CHECKING:
     from steelyard.report.columns import Column
@@ -17,16 +17,7 @@ if TYPE_CHECKING:
     from steelyard.report.model import Comparison, Contender
     from steelyard.report.styles import Style
 
-
-@dataclass(frozen=True)
-class Row:
-    """One contender in a verdict table."""
-
-    style: Style
-    title: str
-    build: str
-    state: str
-    values: list[tuple[Column, Formatted]]
+    Row = tuple[Contender, Style, list[tuple[Column, Formatted]]]
 
 
 @dataclass(frozen=True)
@@ -42,37 +33,37 @@ class Input:
 
 @dataclass(frozen=True)
 class Workload:
-    """One comparison on the page. `missing`: (title, reason) of what was not measured or failed."""
+    """One comparison on the page; `missing`: (title, reason) of what was not measured or failed.
 
-    anchor: str
-    title: str
-    group: str
-    description: str
+    `verdict` belongs to the deciding input, `figures` to no single one.
+    """
+
+    comparison: Comparison
     verdict: Input
     inputs: list[Input]
     figures: list[Figure]
     missing: list[tuple[str, str]]
-    remarks: list[tuple[str, str]]
+
+    @property
+    def all_figures(self) -> list[Figure]:
+        """The plots of all inputs, and the others."""
+        return [part.forest for part in self.inputs if part.forest] + self.figures
+
+    @property
+    def anchor(self) -> str:
+        """The name of the section for links inside the page."""
+        return re.sub(r"\W+", "-", self.comparison.group)
 
 
 def workload(comparison: Comparison, styles: dict[str, Style]) -> Workload:
-    """Return the section of a comparison; `verdict` belongs to the deciding input."""
+    """Return the section of a comparison."""
     inputs = {source: _input(comparison, source, styles) for source in comparison.rankings}
     nothing = Input("", "Nothing was measured.", [], [], None)
     per_input = (series.step_times, stability.rounds)
     figures = [make(comparison, source, styles) for make in per_input for source in comparison.rankings]
     figures += [losses.figure(comparison, styles), costs.start(comparison), costs.memory(comparison, styles)]
-    return Workload(
-        anchor=re.sub(r"\W+", "-", comparison.group),
-        title=comparison.title,
-        group=comparison.group,
-        description=formatting.describe(comparison),
-        verdict=inputs.get(comparison.primary, nothing),
-        inputs=list(inputs.values()),
-        figures=[figure for figure in figures if figure],
-        missing=missing(comparison),
-        remarks=list(comparison.remarks),
-    )
+    verdict, shown = inputs.get(comparison.primary, nothing), [figure for figure in figures if figure]
+    return Workload(comparison, verdict, list(inputs.values()), shown, missing(comparison))
 
 
 def missing(comparison: Comparison) -> list[tuple[str, str]]:
@@ -88,21 +79,15 @@ def _failure(contender: Contender) -> str:
 
 
 def _input(comparison: Comparison, source: str, styles: dict[str, Style]) -> Input:
-    measured = [contender for contender in comparison.contenders if source in contender.speeds]
-    rows = [_row(comparison, contender, source, styles[contender.variant]) for contender in measured]
+    measured = [each for each in comparison.contenders if source in each.standings]
+    shown = ranked_by(comparison.quantity)
+    rows: list[Row] = [
+        (each, styles[each.variant], [(column, column.format(comparison, each, source)) for column in shown])
+        for each in measured
+    ]
     clauses = [clause.rstrip(".") for clause in formatting.verdict(comparison, source).split("; ")]
-    return Input(
-        formatting.INPUTS[source],
-        formatting.headline(comparison, source),
-        clauses,
-        rows,
-        forest.figure(comparison, source, styles),
-    )
-
-
-def _row(comparison: Comparison, contender: Contender, source: str, style: Style) -> Row:
-    values = [(column, column.format(comparison, contender, source)) for column in COLUMNS]
-    return Row(style, contender.title, formatting.build(contender), contender.proof.state, values)
+    plot = forest.figure(comparison, source, styles)
+    return Input(formatting.INPUTS[source], formatting.headline(comparison, source), clauses, rows, plot)
 
 
 def brackets(sentence: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,11 +14,13 @@ if TYPE_CHECKING:
     from steelyard.report.figures import Series
     from steelyard.report.model import Comparison, Contender
     from steelyard.report.styles import Style
-    from steelyard.results.trials import Trial
 
 POINTS = 2000
 """Approximate number of points plotted per contender and input: the smallest and the largest step of every bin."""
 STRIP_PIXELS = 92
+STRIP_SHARE = 0.76
+"""The share of a strip's height that its axis takes; the rest is for the title."""
+TICKS: dict[str, Any] = {"nticks": 4, "tickformat": "~s", "ticksuffix": "s", "tickfont": {"size": 11}}
 PREPARING = ("training", "warm-up")
 LEAST_SPAN = 0.08
 """Smallest height of a strip as a share of the median, so that the noise of a steady contender does not fill it."""
@@ -30,138 +33,102 @@ STEPS = (
 STEPS_CACHED = "The same with the cached batch, without the time for fetching input."
 
 
+Point = tuple[int | None, float, int]
+"""Number of the step, seconds, round; the number is None in the gap between two rounds."""
+
+
 def step_times(comparison: Comparison, source: str, styles: dict[str, Style]) -> Figure | None:
-    """Return one strip per contender: the steps of all rounds in order; None if nothing was measured."""
+    """Return one strip per contender: the steps of all rounds in order; None for an input without steps.
+
+    That is one on which nothing was measured, or the whole process, if a quantity with one value per process is ranked.
+    """
     measured = [contender for contender in comparison.contenders if source in contender.speeds]
     if not measured:
         return None
-    layout: dict[str, Any] = {"xaxis": figures.axis("steps of all rounds in order", nticks=6, rangemode="tozero")}
-    data, titles, shapes = [], [], []
-    for row, contender in enumerate(measured):
-        strip = _Strip(row, len(measured), styles[contender.variant])
-        data += strip.traces(contender, source)
-        layout[strip.axis_key] = strip.axis()
-        titles.append(strip.title(contender.title))
-        shapes += [_border(start, strip.axis_name) for start in strip.starts[1:]]
-    layout["xaxis"]["anchor"] = _axis_name(len(measured) - 1)
-    layout |= {"annotations": titles, "shapes": shapes, "margin": {"l": 8, "r": 12, "t": 24, "b": 40}}
+    names = ["y", *(f"y{row}" for row in range(2, len(measured) + 1))]
+    across = figures.axis("steps of all rounds in order", nticks=6, rangemode="tozero")
+    layout: dict[str, Any] = {"xaxis": across | {"anchor": names[-1]}}
+    data, titles, borders, height = [], [], [], 1 / len(measured)
+    for row, (name, contender) in enumerate(zip(names, measured, strict=True)):
+        grey, bright, starts, (low, high) = _steps(contender, source)
+        colour = styles[contender.variant].colour
+        beyond = [point for point in (*grey, *bright) if point[0] is not None and point[1] > high]
+        data += [_trace(name, grey, figures.MUTED, 1, "not counted"), _trace(name, bright, colour, 1.2, "counted")]
+        data += [_beyond(name, beyond, colour, high)] if beyond else []
+        top = 1 - row * height
+        domain = [max(0.0, top - height * STRIP_SHARE), top]
+        layout[f"yaxis{name[1:]}"] = figures.axis(domain=domain, range=[low, high], **TICKS)
+        titles.append(_title(name, contender.title, beyond))
+        borders += [_border(name, start) for start in starts[1:]]
+    layout |= {"annotations": titles, "shapes": borders, "margin": {"l": 8, "r": 12, "t": 24, "b": 40}}
     frame = figures.frame(STRIP_PIXELS * len(measured) + 70, hovermode="closest", **layout)
     caption = STEPS if source == next(iter(comparison.rankings)) else STEPS_CACHED
-    return Figure(
-        f"steps/{comparison.group}/{source}", f"Step times, {formatting.SHORT_INPUTS[source]}", caption, data, frame
-    )
+    title = f"Step times, {formatting.SHORT_INPUTS[source]}"
+    return Figure(f"steps/{comparison.group}/{source}", title, caption, data, frame)
 
 
-class _Strip:
-    """One contender's part of the plot."""
-
-    def __init__(self, row: int, rows: int, style: Style) -> None:
-        self.axis_name, self.axis_key = _axis_name(row), "yaxis" + _axis_name(row)[1:]
-        self.starts: list[int] = []
-        self._longest = ""
-        self._row, self._rows, self._style = row, rows, style
-        self._low, self._high = 0.0, 1.0
-
-    def traces(self, contender: Contender, source: str) -> list[dict[str, Any]]:
-        """Return counted and uncounted steps as traces; also sets the scale and the starts of the rounds."""
-        parts = [(trial, _preparing(trial, source), trial.steps_ns(source) / 1e9) for trial in contender.trials]
-        total = sum(len(before) + len(counted) for _, before, counted in parts) or 1
-        counted = np.concatenate([part[2] for part in parts])
-        self._scale(counted)
-        grey, bright, position = _Line(), _Line(), 0
-        for trial, before, after in parts:
-            self.starts.append(position)
-            for line, values in ((grey, before), (bright, after)):
-                line.add(values, position, max(1, round(POINTS / 2 * len(values) / total)), trial.job.round)
-                position += len(values)
-        return [
-            self._trace(grey, {"color": figures.MUTED, "width": 1}, "not counted"),
-            self._trace(bright, {"color": self._style.colour, "width": 1.2}, "counted"),
-            *self._beyond(grey, bright),
-        ]
-
-    def title(self, title: str) -> dict[str, Any]:
-        """Return the title above the strip, with the longest step if it is beyond the scale."""
-        where = {"x": 0, "y": 1, "yref": f"{self.axis_name} domain", "yshift": 2, "font": {"size": 13}}
-        return figures.annotation(figures.plain(title) + self._longest, **where)
-
-    def axis(self) -> dict[str, Any]:
-        """Return the vertical axis at its position in the plot."""
-        height = 1 / self._rows
-        top = 1 - self._row * height
-        domain = [max(0.0, top - height * 0.76), top]
-        ticks: dict[str, Any] = {"nticks": 4, "tickformat": "~s", "ticksuffix": "s", "tickfont": {"size": 11}}
-        return figures.axis(domain=domain, range=[self._low, self._high], **ticks)
-
-    def _scale(self, counted: Series) -> None:
-        low, middle, high = (float(value) for value in np.quantile(counted, (0.002, 0.5, 0.99)))
-        span = max(high - low, LEAST_SPAN * middle)
-        self._low, self._high = max(0.0, low - 0.15 * span), max(high, middle) + 0.35 * span
-
-    def _trace(self, line: _Line, line_style: dict[str, Any], label: str) -> dict[str, Any]:
-        return {
-            "x": line.x,
-            "y": figures.rounded(line.y, 4),
-            "customdata": line.rounds,
-            "mode": "lines",
-            "line": line_style,
-            "yaxis": self.axis_name,
-            "connectgaps": False,
-            "hovertemplate": f"%{{y:.4s}}s, {label}<br>round %{{customdata}}<extra></extra>",
-        }
-
-    def _beyond(self, *lines: _Line) -> list[dict[str, Any]]:
-        """Return markers at the upper edge for steps beyond the scale, with their true values."""
-        high = [
-            (x, y, number)
-            for line in lines
-            for x, y, number in zip(line.x, line.y, line.rounds, strict=True)
-            if x is not None and y > self._high
-        ]
-        if not high:
-            return []
-        longest = notation.duration(max(y for _, y, _ in high) * 1e9)
-        self._longest = f" <span style='font-size:11px'>(longest {longest})</span>"
-        return [
-            {
-                "x": [x for x, _, _ in high],
-                "y": [figures.rounded([self._high])[0]] * len(high),
-                "mode": "markers",
-                "yaxis": self.axis_name,
-                "marker": {"symbol": "triangle-up", "size": 7, "color": self._style.colour},
-                "cliponaxis": False,
-                "customdata": [[float(f"{y:.4g}"), number] for _, y, number in high],
-                "hovertemplate": "%{customdata[0]:.4s}s, beyond the scale<br>round %{customdata[1]}<extra></extra>",
-            }
-        ]
+def _steps(contender: Contender, source: str) -> tuple[list[Point], list[Point], list[int], tuple[float, float]]:
+    """Return the points of uncounted and of counted steps, the number of each round's first step, and the scale."""
+    parts = [(trial.job.round, trial.steps_ns(source, PREPARING), trial.steps_ns(source)) for trial in contender.trials]
+    total = sum(len(before) + len(counted) for _, before, counted in parts) or 1
+    grey: list[Point] = []
+    bright: list[Point] = []
+    starts, position = [], 0
+    for number, before, counted in parts:
+        starts.append(position)
+        for points, values in ((grey, before), (bright, counted)):
+            bins = max(1, round(POINTS / 2 * len(values) / total))
+            points += _thinned(values / 1e9, position, bins, number)
+            position += len(values)
+    return grey, bright, starts, _scale(np.concatenate([counted for _, _, counted in parts]) / 1e9)
 
 
-class _Line:
-    """Points of one colour, interrupted between rounds."""
-
-    def __init__(self) -> None:
-        self.x: list[int | None] = []
-        self.y: list[float] = []
-        self.rounds: list[int] = []
-
-    def add(self, values: Series, start: int, bins: int, number: int) -> None:
-        """Add the steps of one round, thinned to two points per bin, and a gap after them."""
-        if len(values):
-            places, thinned = extremes(values, bins)
-            self.x += [*(places + start).tolist(), None]
-            self.y += [*thinned.tolist(), float("nan")]
-            self.rounds += [number] * (len(thinned) + 1)
+def _thinned(values: Series, start: int, bins: int, number: int) -> list[Point]:
+    """Return the steps of one round, thinned to two points per bin, and a gap after them."""
+    if not len(values):
+        return []
+    places, thinned = extremes(values, bins)
+    points = zip((places + start).tolist(), thinned.tolist(), strict=True)
+    return [*((place, value, number) for place, value in points), (None, math.nan, number)]
 
 
-def _preparing(trial: Trial, source: str) -> Series:
-    return trial.steps_ns(source, PREPARING) / 1e9
+def _scale(counted: Series) -> tuple[float, float]:
+    """Return the ends of a strip's axis in seconds; a few steps may lie beyond."""
+    low, middle, high = (float(value) for value in np.quantile(counted, (0.002, 0.5, 0.99)))
+    span = max(high - low, LEAST_SPAN * middle)
+    return max(0.0, low - 0.15 * span), max(high, middle) + 0.35 * span
 
 
-def _axis_name(row: int) -> str:
-    return "y" if row == 0 else f"y{row + 1}"
+def _trace(name: str, points: list[Point], colour: str, width: float, label: str) -> dict[str, Any]:
+    return {
+        "x": [step for step, _, _ in points], "y": figures.rounded((y for _, y, _ in points), 4),
+        "customdata": [number for _, _, number in points], "mode": "lines", "line": {"color": colour, "width": width},
+        "yaxis": name, "connectgaps": False,
+        "hovertemplate": f"%{{y:.4s}}s, {label}<br>round %{{customdata}}<extra></extra>",
+    }  # fmt: skip
 
 
-def _border(start: int, axis_name: str) -> dict[str, Any]:
+def _beyond(name: str, points: list[Point], colour: str, high: float) -> dict[str, Any]:
+    """Return markers at the upper edge for steps beyond the scale, with their true values."""
+    return {
+        "x": [step for step, _, _ in points], "y": figures.rounded([high]) * len(points), "mode": "markers", "yaxis": name,
+        "marker": {"symbol": "triangle-up", "size": 7, "color": colour}, "cliponaxis": False,
+        "customdata": [[float(f"{y:.4g}"), number] for _, y, number in points],
+        "hovertemplate": "%{customdata[0]:.4s}s, beyond the scale<br>round %{customdata[1]}<extra></extra>",
+    }  # fmt: skip
+
+
+def _title(name: str, title: str, beyond: list[Point]) -> dict[str, Any]:
+    """Return the title above a strip, with the longest step if it is beyond the scale."""
+    text = figures.plain(title)
+    if beyond:
+        text += (
+            f" <span style='font-size:11px'>(longest {notation.duration(max(y for _, y, _ in beyond) * 1e9)})</span>"
+        )
+    return figures.annotation(text, x=0, y=1, yref=f"{name} domain", yshift=2, font={"size": 13})
+
+
+def _border(name: str, start: int) -> dict[str, Any]:
     line = {"width": 1, "color": figures.MUTED, "dash": "dot"}
-    place = {"x0": start, "x1": start, "yref": f"{axis_name} domain", "y0": 0, "y1": 1}
+    place = {"x0": start, "x1": start, "yref": f"{name} domain", "y0": 0, "y1": 1}
     return {"type": "line", **place, "line": line, "layer": "below"}

@@ -8,20 +8,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from steelyard.report.model import Comparison
+    from steelyard.report.model import Comparison, Contender
 
 # Found by search: contrast of at least 3 with the light and the dark page, and a colour difference of at least 23
 # (CIE 1976) for normal vision and each kind of colour blindness as modelled by Machado, Oliveira and Fernandes 2009.
 COLOURS = ("#6892d1", "#c17013", "#8c3ed1", "#636784", "#c13a3a", "#a3907a")
 SYMBOLS = (
-    ("circle", "●"),
-    ("square", "■"),
-    ("diamond", "◆"),
-    ("triangle-up", "▲"),
-    ("triangle-down", "▼"),
-    ("cross", "✚"),
+    ("circle", "●"), ("square", "■"), ("diamond", "◆"), ("triangle-up", "▲"), ("triangle-down", "▼"), ("cross", "✚"),
     ("star", "★"),
-)
+)  # fmt: skip
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 
 
@@ -33,6 +28,10 @@ class Style:
     symbol: str
     glyph: str
     dash: str
+
+    def symbol_of(self, contender: Contender) -> str:
+        """Return the name of a contender's marker: hollow if it is not certified."""
+        return self.symbol if contender.proof.state == "certified" else f"{self.symbol}-open"
 
 
 def styles(comparisons: Iterable[Comparison]) -> dict[str, Style]:

@@ -7,13 +7,14 @@ import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from steelyard.report import columns, formatting, notices, sections
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from steelyard.report import columns, formatting, sections, warnings
+from steelyard.results.quantities import STEP_TIME
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
     from steelyard.report.columns import Column
     from steelyard.report.model import Comparison, Contender, View
     from steelyard.statistics.verdicts import Verdict
@@ -27,79 +28,56 @@ def show(found: View, as_json: bool = False) -> None:
     if as_json:
         print(json.dumps(as_dict(found), indent=1, allow_nan=False))
         return
-    from rich.console import Console
-
     print_view(Console(highlight=False), found)
 
 
 def print_view(console: Console, view: View) -> None:
     """Print tables, verdicts and warnings."""
+    if view.quantity is not STEP_TIME:
+        console.print(f"\n{formatting.basis(view.quantity)} {formatting.RULE}", markup=False)
     for comparison in view.comparisons:
         _print_comparison(console, comparison)
     _print_warnings(console, view)
 
 
 def _print_comparison(console: Console, comparison: Comparison) -> None:
-    from rich.text import Text
-
     console.print()
-    console.rule(
-        Text(f"{comparison.title}, {comparison.group}", style="bold"), align="left", characters="─", style="dim"
-    )
+    title = Text(f"{comparison.title}, {comparison.group}", style="bold")
+    console.rule(title, align="left", characters="─", style="dim")
     console.print(Text(formatting.describe(comparison), style="dim"))
     for source in comparison.rankings:
         console.print()
         console.print(Text(formatting.INPUTS[source], style="bold"))
-        console.print(_table(comparison, source, columns.shown(console.width)))
-        console.print(
-            Text.assemble(
-                (formatting.headline(comparison, source), "bold"), " ", formatting.verdict(comparison, source)
-            )
-        )
-    _print_remarks(console, comparison)
-
-
-def _print_remarks(console: Console, comparison: Comparison) -> None:
-    from rich.text import Text
-
-    known = [(contender.title, contender.settings) for contender in comparison.contenders]
-    settings = [(title, f"set to {knobs}.") for title, knobs in known if knobs]
-    missing = [
-        (title, reason if reason.startswith("Failed") else f"Not measured. {reason}")
+        console.print(_table(comparison, source, columns.shown(comparison.quantity, console.width)))
+        headline, verdict = formatting.headline(comparison, source), formatting.verdict(comparison, source)
+        console.print(Text.assemble((headline, "bold"), " ", verdict))
+    remarks = [
+        f"{title}: {'' if reason.startswith('Failed') else 'Not measured. '}{reason}"
         for title, reason in sections.missing(comparison)
     ]
-    remarks = [*missing, *settings, *comparison.remarks]
+    remarks += [f"{each.title}: set to {each.settings}." for each in comparison.contenders if each.settings]
+    remarks += [f"{framework}: {note}" for framework, note in comparison.remarks]
     if remarks:
         console.print()
-    for title, remark in remarks:
-        console.print(Text(f"{title}: {remark}", style="dim"))
+    for remark in remarks:
+        console.print(Text(remark, style="dim"))
 
 
 def _table(comparison: Comparison, source: str, shown: list[Column]) -> Table:
     """Return a table with two lines per row: the value, and below it the interval."""
-    from rich.table import Table
-
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     table.add_column("framework\nversion, mode", min_width=17)
     for column in shown:
-        table.add_column(column.heading.replace(" ", "\n", 1), no_wrap=column.heading != "throughput")
+        table.add_column(column.heading.replace(" ", "\n", 1), no_wrap="throughput" not in column.heading)
     for contender in comparison.contenders:
-        if source in contender.speeds:
-            table.add_row(_name(contender), *(_cell(column, comparison, contender, source) for column in shown))
+        if source in contender.standings:
+            build = ", ".join(filter(None, (contender.version, contender.mode)))
+            cells = (_cell(column, comparison, contender, source) for column in shown)
+            table.add_row(Text.assemble((contender.title, "bold"), "\n", (build, "dim")), *cells)
     return table
 
 
-def _name(contender: Contender) -> Text:
-    from rich.text import Text
-
-    return Text.assemble(
-        (contender.title, "bold"), "\n", (", ".join(filter(None, (contender.version, contender.mode))), "dim")
-    )
-
-
 def _cell(column: Column, comparison: Comparison, contender: Contender, source: str) -> Text:
-    from rich.text import Text
-
     value = column.format(comparison, contender, source)
     uncertified = contender.proof.state != "certified"
     style = COLOURS[contender.proof.state] if column.heading == "certified" else "dim" if uncertified else ""
@@ -108,15 +86,12 @@ def _cell(column: Column, comparison: Comparison, contender: Contender, source: 
 
 def _print_warnings(console: Console, view: View) -> None:
     """Print each kind of warning once, with its subjects, its sentence and its advice."""
-    from rich.table import Table
-    from rich.text import Text
-
     console.print()
-    for notice in notices.gather(view.warnings):
+    for notice in warnings.gather(view.warnings):
         grid = Table.grid(padding=(0, 1))
-        for finding in notice.findings:
-            sentence = Text(f"{'; '.join(finding.subjects)}: {finding.sentence}")
-            grid.add_row(Text(notice.severity, SEVERITIES[notice.severity]), sentence)
+        for sentence, subjects in notice.findings:
+            severity = Text(notice.severity, SEVERITIES[notice.severity])
+            grid.add_row(severity, Text(f"{'; '.join(subjects)}: {sentence}"))
         grid.add_row("", Text(notice.advice, "dim"))
         console.print(grid)
     if view.warnings:
@@ -124,19 +99,19 @@ def _print_warnings(console: Console, view: View) -> None:
 
 
 def as_dict(view: View) -> dict[str, Any]:
-    """Return the result as plain values for scripts. Values that are not finite become None."""
+    """Return the result as plain values for scripts. Values that are not finite become None.
+
+    The fields of another quantity than the time per step are there only if it is ranked.
+    """
+    known, quantity = view.record, view.quantity
     found = {
-        "run": view.name,
-        "study": view.record.study,
-        "created": view.record.created,
-        "state": view.record.state,
-        "method": view.record.method,
-        "machine": view.record.machine,
-        "noise": view.noise.to_dict(),
-        "comparisons": [_comparison_dict(comparison) for comparison in view.comparisons],
-        "warnings": [asdict(warning) for warning in view.warnings],
-        "folder": str(view.folder),
-    }
+        "run": view.name, "study": known.study, "created": known.created, "state": known.state, "method": known.method,
+        "machine": known.machine, "noise": view.noise.to_dict(), "comparisons": [_comparison(each) for each in view.comparisons],
+        "warnings": [asdict(warning) for warning in view.warnings], "folder": str(view.folder),
+    }  # fmt: skip
+    if quantity is not STEP_TIME:
+        facts = _picked(quantity, "name", "unit", "more_is_better")
+        found["quantity"] = {**facts, "decision": formatting.RULE}
     plain: dict[str, Any] = _finite(found)
     return plain
 
@@ -149,43 +124,46 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _comparison_dict(comparison: Comparison) -> dict[str, Any]:
+def _picked(values: Any, *names: str) -> dict[str, Any]:
+    return {name: getattr(values, name) for name in names}
+
+
+def _comparison(comparison: Comparison) -> dict[str, Any]:
+    rankings = comparison.rankings
     return {
-        "group": comparison.group,
-        "unit": comparison.unit,
-        "primary": comparison.primary,
-        "headlines": {source: formatting.headline(comparison, source) for source in comparison.rankings},
-        "sentences": {source: formatting.verdict(comparison, source) for source in comparison.rankings},
+        **_picked(comparison, "group", "unit", "primary"),
+        "headlines": {source: formatting.headline(comparison, source) for source in rankings},
+        "sentences": {source: formatting.verdict(comparison, source) for source in rankings},
         "verdicts": {
-            source: [_verdict_dict(comparison, verdict) for verdict in ranking.verdicts]
-            for source, ranking in comparison.rankings.items()
+            source: [_verdict(comparison, verdict) for verdict in ranking.verdicts]
+            for source, ranking in rankings.items()
         },
-        "contenders": [_contender_dict(comparison.group, contender) for contender in comparison.contenders],
+        "contenders": [_contender(comparison, contender) for contender in comparison.contenders],
         "skipped": [asdict(each) for each in comparison.skipped],
     }
 
 
-def _verdict_dict(comparison: Comparison, verdict: Verdict) -> dict[str, Any]:
+def _verdict(comparison: Comparison, verdict: Verdict) -> dict[str, Any]:
     names = {contender.case.id: f"{comparison.group}/{contender.variant}" for contender in comparison.contenders}
-    return asdict(verdict) | {"a": names[verdict.a], "b": names[verdict.b]}
+    ratio = comparison.quantity.ratio(verdict)
+    values = {"ratio": ratio.value, "low": ratio.low, "high": ratio.high}
+    return asdict(verdict) | values | {"a": names[verdict.a], "b": names[verdict.b]}
 
 
-def _contender_dict(group: str, contender: Contender) -> dict[str, Any]:
-    return {
-        "case": f"{group}/{contender.variant}",
+def _contender(comparison: Comparison, contender: Contender) -> dict[str, Any]:
+    found = {
+        "case": f"{comparison.group}/{contender.variant}",
         "id": contender.case.id,
-        "title": contender.title,
-        "version": contender.version,
-        "mode": contender.mode,
+        **_picked(contender, "title", "version", "mode"),
         "certificate": contender.proof.state,
         "certificate_sentence": contender.proof.sentence,
         "speeds": {source: asdict(speed) for source, speed in contender.speeds.items()},
-        "first_step_ns": contender.first_step_ns,
-        "to_first_step_ns": contender.to_first_step_ns,
-        "peak_resident_bytes": contender.peak_resident_bytes,
-        "peak_device_bytes": contender.peak_device_bytes,
+        **_picked(contender, "first_step_ns", "to_first_step_ns", "peak_resident_bytes", "peak_device_bytes"),
         "evaluation": asdict(contender.evaluation) if contender.evaluation else None,
         "failure": contender.failure,
         "settings": contender.applied,
         "libraries": contender.libraries,
     }
+    if comparison.quantity is not STEP_TIME:
+        found["standings"] = {source: asdict(standing) for source, standing in contender.standings.items()}
+    return found

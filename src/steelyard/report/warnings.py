@@ -10,17 +10,53 @@ from steelyard.statistics.sentences import percent
 from steelyard.statistics.verdicts import feasible_delta
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from steelyard.report.model import Comparison, Contender, Source, Speed
 
 INPUT_BOUND = 0.95
 """Below this ratio of the time with a cached batch to the time with the pipeline, the input limits the speed."""
 SLOW_FIRST_STEPS = 20
+MACHINE = "this machine"
 CHANGES = {
     "warm-up": "Steps got faster during the measurement",
     "slowdown": "Steps got slower during the measurement",
     "unstable": "Step times changed late in the measurement",
+}
+SEVERITIES = ("error", "warning", "note")
+# Kind -> (severity, advice).
+KINDS = {
+    "DisturbedRounds": (
+        "warning", "Close other programs, or measure when the machine is idle. The intervals are wider than necessary.",
+    ),
+    "RepeatedRounds": (
+        "note", "No action needed. A round is repeated for all contenders, and never because of its times.",
+    ),
+    "UnknownNoise": ("warning", "Its calibration did not finish. The next run repeats it."),
+    "NoisyMachine": ("warning", "Measure on a quieter machine to resolve smaller differences."),
+    "FasterThanPossible": (
+        "error", "The result is invalid: a synchronisation is missing, or part of the work was skipped.",
+    ),
+    "Failed": ("warning", "The run continued with the other contenders."),
+    "NotCertified": (
+        "warning",
+        "The numbers are shown but not used in any verdict. `steelyard certify` reports the first tensor that differs.",
+    ),
+    "SlowFirstStep": (
+        "note",
+        "It includes compilation, tracing and memory allocation. This matters for short jobs; compare the first steps.",
+    ),
+    "NoSteadyState": ("warning", "Check its step times on the page. More rounds reduce the effect."),
+    "CompiledWhileCounted": ("warning", "The time includes compilation. Check the step times on the page."),
+    "Unsteady": ("warning", "Check the step times on the page. Measuring again on an idle machine may help."),
+    "InputBound": (
+        "note", "See the table of the cached batch for the framework alone, or use more loader workers (--loader-workers).",
+    ),
+}  # fmt: skip
+NEVER_CALIBRATED = "Run once without --no-calibrate. The noise floor is then stored for this machine."
+OF_WORKERS = {
+    "no-steady-state": "The process did not reach a steady state within the limit of the warm-up.",
+    "compiled-while-counted": "The framework compiled or traced something while steps were counted.",
 }
 
 
@@ -35,6 +71,28 @@ class ResultWarning:
     advice: str
 
 
+@dataclass(frozen=True)
+class Notice:
+    """All warnings of one kind, in their original order. `findings`: each sentence with all its subjects."""
+
+    name: str
+    severity: str
+    advice: str
+    findings: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+def gather(warnings: Iterable[ResultWarning]) -> list[Notice]:
+    """Group warnings for display by kind and advice, and within a kind by sentence, so that each appears once."""
+    kinds: dict[tuple[str, str, str], dict[str, list[str]]] = {}
+    for warning in warnings:
+        by_sentence = kinds.setdefault((warning.name, warning.severity, warning.advice), {})
+        by_sentence.setdefault(warning.sentence, []).append(warning.subject)
+    return [
+        Notice(*kind, tuple((sentence, tuple(subjects)) for sentence, subjects in found.items()))
+        for kind, found in kinds.items()
+    ]
+
+
 def find(
     comparisons: tuple[Comparison, ...], disturbances: tuple[dict[str, Any], ...], source: Source
 ) -> tuple[ResultWarning, ...]:
@@ -43,10 +101,15 @@ def find(
     for comparison in comparisons:
         for contender in comparison.contenders:
             found += _of_contender(comparison, contender, source)
-            for name, speed in contender.speeds.items():
-                found += _of_speed(comparison, contender, name, speed)
-    order = {"error": 0, "warning": 1, "note": 2}
-    return tuple(sorted(found, key=lambda warning: order[warning.severity]))
+            if not source.quantity.per_process:
+                for name, speed in contender.speeds.items():
+                    found += _of_speed(comparison, contender, name, speed)
+    return tuple(sorted(found, key=lambda warning: SEVERITIES.index(warning.severity)))
+
+
+def _warning(name: str, subject: str, sentence: str, advice: str = "") -> ResultWarning:
+    severity, usual = KINDS.get(name, ("warning", "See output.log of the trial."))
+    return ResultWarning(name, severity, subject, sentence, advice or usual)
 
 
 def _disturbed(disturbances: tuple[dict[str, Any], ...]) -> Iterator[ResultWarning]:
@@ -54,117 +117,52 @@ def _disturbed(disturbances: tuple[dict[str, Any], ...]) -> Iterator[ResultWarni
     repeated = sum(not line["kept"] for line in disturbances)
     if counted:
         reasons = sorted({reason for line in counted for reason in line["reasons"]})
-        yield ResultWarning(
-            "DisturbedRounds",
-            "warning",
-            "this machine",
-            f"{_rounds(len(counted))} disturbed but still counted: {'; '.join(reasons)}.",
-            "Close other programs, or measure when the machine is idle. The intervals are wider than necessary.",
-        )
+        sentence = f"{_rounds(len(counted))} disturbed but still counted: {'; '.join(reasons)}."
+        yield _warning("DisturbedRounds", MACHINE, sentence)
     if repeated:
-        yield ResultWarning(
-            "RepeatedRounds",
-            "note",
-            "this machine",
-            f"{_rounds(repeated)} repeated because the machine was disturbed.",
-            "No action needed. A round is repeated for all contenders, and never because of its times.",
-        )
+        sentence = f"{_rounds(repeated)} repeated because the machine was disturbed."
+        yield _warning("RepeatedRounds", MACHINE, sentence)
 
 
 def _noise_floor(source: Source) -> Iterator[ResultWarning]:
     plan, noise = source.plan, source.noise
     if not noise.measured and plan.protocol.sequential and any(len(group.variants) > 1 for group in plan.groups):
-        yield ResultWarning(
-            "UnknownNoise",
-            "warning",
-            "this machine",
-            "The noise floor of this machine was assumed, not measured.",
-            "Its calibration did not finish. The next run repeats it."
-            if plan.options.calibrate
-            else "Run once without --no-calibrate. The noise floor is then stored for this machine.",
-        )
-    delta = feasible_delta(source.decision, noise)
-    if delta > source.decision.delta:
-        yield ResultWarning(
-            "NoisyMachine",
-            "warning",
-            "this machine",
+        sentence = "The noise floor of this machine was assumed, not measured."
+        yield _warning("UnknownNoise", MACHINE, sentence, "" if plan.options.calibrate else NEVER_CALIBRATED)
+    delta, wanted = feasible_delta(source.decision, noise), source.decision.delta
+    if delta > wanted:
+        sentence = (
             f"The noise floor is {percent(noise.s_d0)}, so 'practically the same' means within {percent(delta)}, "
-            f"not {percent(source.decision.delta)}.",
-            "Measure on a quieter machine to resolve smaller differences.",
         )
+        yield _warning("NoisyMachine", MACHINE, sentence + f"not {percent(wanted)}.")
 
 
 def _of_contender(comparison: Comparison, contender: Contender, source: Source) -> Iterator[ResultWarning]:
     subject = f"{contender.title} on {comparison.group}"
     if contender.case.id in source.record.above_peak:
-        yield ResultWarning(
-            "FasterThanPossible",
-            "error",
-            subject,
-            source.record.above_peak[contender.case.id],
-            "The result is invalid: a synchronisation is missing, or part of the work was skipped.",
-        )
+        yield _warning("FasterThanPossible", subject, source.record.above_peak[contender.case.id])
     if contender.failure:
-        yield ResultWarning(
-            "Failed", "warning", subject, contender.failure, "The run continued with the other contenders."
-        )
+        yield _warning("Failed", subject, contender.failure)
     if contender.speeds and contender.proof.state != "certified":
-        yield ResultWarning(
-            "NotCertified",
-            "warning",
-            subject,
-            contender.proof.sentence,
-            "The numbers are shown but not used in any verdict. `steelyard certify` reports the first tensor that differs.",
-        )
+        yield _warning("NotCertified", subject, contender.proof.sentence)
     for kind in sorted({warning["name"] for trial in contender.trials for warning in trial.warnings}):
-        yield _of_worker(kind, subject)
-    first, steady = contender.first_step_ns, contender.speeds.get(comparison.primary)
+        sentence = OF_WORKERS.get(kind, f"The worker reported the warning '{kind}'.")
+        yield _warning(kind.title().replace("-", ""), subject, sentence)
+    first, steady = contender.first_step_ns, next(iter(contender.speeds.values()), None)
     if first and steady and first > SLOW_FIRST_STEPS * steady.location.value_ns:
-        yield ResultWarning(
-            "SlowFirstStep",
-            "note",
-            subject,
-            f"The first step took {first / 1e9:.1f} s, as long as {first / steady.location.value_ns:,.0f} later steps.",
-            "It includes compilation, tracing and memory allocation. This matters for short jobs; compare the first steps.",
-        )
-
-
-def _of_worker(kind: str, subject: str) -> ResultWarning:
-    known = {
-        "no-steady-state": (
-            "The process did not reach a steady state within the limit of the warm-up.",
-            "Check its step times on the page. More rounds reduce the effect.",
-        ),
-        "compiled-while-counted": (
-            "The framework compiled or traced something while steps were counted.",
-            "The time includes compilation. Check the step times on the page.",
-        ),
-    }
-    sentence, advice = known.get(kind, (f"The worker reported the warning '{kind}'.", "See output.log of the trial."))
-    return ResultWarning(kind.title().replace("-", ""), "warning", subject, sentence, advice)
+        steps = f"{first / steady.location.value_ns:,.0f} later steps"
+        yield _warning("SlowFirstStep", subject, f"The first step took {first / 1e9:.1f} s, as long as {steps}.")
 
 
 def _of_speed(comparison: Comparison, contender: Contender, source: str, speed: Speed) -> Iterator[ResultWarning]:
     subject = f"{contender.title} on {comparison.group}, {SHORT_INPUTS[source]}"
     if speed.label and speed.label.moves_mean:
-        yield ResultWarning(
-            "Unsteady",
-            "warning",
-            subject,
-            f"{CHANGES[speed.label.label]}; this may bias the mean by about {percent(abs(speed.label.shift))}.",
-            "Check the step times on the page. Measuring again on an idle machine may help.",
-        )
+        bias = f"this may bias the mean by about {percent(abs(speed.label.shift))}"
+        yield _warning("Unsteady", subject, f"{CHANGES[speed.label.label]}; {bias}.")
     cached = contender.speeds.get("cached")
     if source == "pipeline" and cached and cached.location.value_ns / speed.location.value_ns < INPUT_BOUND:
-        share = 1 - cached.location.value_ns / speed.location.value_ns
-        yield ResultWarning(
-            "InputBound",
-            "note",
-            subject,
-            f"The input pipeline limits the speed: a step takes {percent(share)} less time with a cached batch.",
-            "See the table of the cached batch for the framework alone, or use more loader workers (--loader-workers).",
-        )
+        less = f"a step takes {percent(1 - cached.location.value_ns / speed.location.value_ns)} less time with a cached batch"
+        yield _warning("InputBound", subject, f"The input pipeline limits the speed: {less}.")
 
 
 def _rounds(count: int) -> str:

@@ -1,4 +1,4 @@
-"""The quantities that can be compared: unit, direction, and how each is read from a trial."""
+"""The quantities that can be ranked: unit, direction, words, and how each is read from a trial."""
 
 from __future__ import annotations
 
@@ -6,29 +6,42 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from steelyard.errors import UserError, nearest
+from steelyard.statistics.intervals import Ratio
 from steelyard.statistics.sentences import TIME_PER_STEP, Wording
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from steelyard.results.trials import Trial
+    from steelyard.statistics.verdicts import Verdict
+
+PROCESS = "process"
+"""Stands for the input where a quantity has one value for the whole process."""
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """A positive number per trial and input.
+    """A positive number per trial: one for each input, or one for the whole process (`per_process`).
 
     `read(trial, input)` returns None where the trial has no such value. `wording` has the words of a verdict, `improved` and
-    `worsened` those of a change.
+    `worsened` those of a change, `best` the word for the best contender or value. `label` is the name in running text.
     """
 
     name: str
     unit: str
     read: Callable[[Trial, str], float | None]
+    wording: Wording
+    label: str
+    per_process: bool = True
     more_is_better: bool = False
-    wording: Wording = TIME_PER_STEP
+    best: str = "fastest"
     improved: str = "faster"
     worsened: str = "slower"
+
+    @property
+    def best_value(self) -> str:
+        """The best value in words, such as `time per step of the fastest` or `least peak memory`."""
+        return f"{self.label} of the fastest" if self.best == "fastest" else f"{self.best} {self.label}"
 
     def of_rounds(self, trials: Mapping[int, Trial], source: str) -> dict[int, float]:
         """Return {round: value}, without the rounds that have none."""
@@ -39,14 +52,26 @@ class Quantity:
         """Return a number that is better when smaller: the value itself, or its inverse."""
         return 1 / value if self.more_is_better else value
 
+    def ratio(self, verdict: Verdict) -> Ratio:
+        """Return the value of A over the value of B; a verdict is about costs."""
+        found = verdict.flipped() if self.more_is_better else verdict
+        return Ratio(found.ratio, found.low, found.high, found.rounds)
+
 
 def _throughput(trial: Trial, source: str) -> float | None:
     location = trial.location_ns(source)
     return trial.job.case.batch * 1e9 / location if location else None
 
 
-def _peak_memory(trial: Trial, source: str) -> float | None:  # noqa: ARG001 - one signature for all
-    return trial.peak_device_bytes or trial.peak_resident_bytes
+def _having(thing: str, more: str, most: str) -> Wording:
+    """Return the words for contenders that have something, such as a higher throughput than another."""
+    return Wording(
+        better=f"{{a}} has a {{factor}} {more} {thing} than {{b}}",
+        ahead=f"{{who}} had the {more} {thing} on average",
+        ahead_of_all=f"{{who}} had the {most} {thing} on average",
+        best=f"{{who}} has the {most} {thing}",
+        best_together=f"{{who}} have the {most} {thing}, practically the same",
+    )
 
 
 LESS_MEMORY = Wording(
@@ -57,11 +82,25 @@ LESS_MEMORY = Wording(
     best_together="{who} use the least memory, practically the same",
 )
 
-STEP_TIME = Quantity("step time", "ns", lambda trial, source: trial.location_ns(source))
-THROUGHPUT = Quantity("throughput", "samples/s", _throughput, more_is_better=True, improved="higher", worsened="lower")
-FIRST_STEP = Quantity("first step", "ns", lambda trial, _: trial.phases_ns.get("first-step"))
-TIME_TO_FIRST_STEP = Quantity("time to first step", "ns", lambda trial, _: trial.first_step_since_spawn_ns)
-PEAK_MEMORY = Quantity("peak memory", "bytes", _peak_memory, wording=LESS_MEMORY, improved="less", worsened="more")
+STEP_TIME = Quantity(
+    "step time", "ns", lambda trial, source: trial.location_ns(source), TIME_PER_STEP, "time per step", per_process=False,
+)  # fmt: skip
+THROUGHPUT = Quantity(
+    "throughput", "samples/s", _throughput, _having("throughput", "higher", "highest"), "throughput", per_process=False,
+    more_is_better=True, best="highest", improved="higher", worsened="lower",
+)  # fmt: skip
+FIRST_STEP = Quantity(
+    "first step", "ns", lambda trial, _: trial.phases_ns.get("first-step"), _having("first step", "faster", "fastest"),
+    "first-step time",
+)  # fmt: skip
+TIME_TO_FIRST_STEP = Quantity(
+    "time to first step", "ns", lambda trial, _: trial.first_step_since_spawn_ns,
+    _having("time to first step", "shorter", "shortest"), "time to first step", best="shortest",
+)  # fmt: skip
+PEAK_MEMORY = Quantity(
+    "peak memory", "bytes", lambda trial, _: trial.peak_device_bytes or trial.peak_resident_bytes, LESS_MEMORY, "peak memory",
+    best="least", improved="less", worsened="more",
+)  # fmt: skip
 
 QUANTITIES = {each.name: each for each in (STEP_TIME, THROUGHPUT, FIRST_STEP, TIME_TO_FIRST_STEP, PEAK_MEMORY)}
 

@@ -90,10 +90,8 @@ def write(folder: Path, record: RunRecord) -> RunRecord:
     try:
         atomic.write_text(folder / FILE, json.dumps(asdict(record), indent=1))
     except OSError as error:
-        raise UserError(
-            f"{folder / FILE} cannot be written ({error.strerror}). Fix this, then continue with: "
-            f"steelyard run --resume {folder.name}"
-        ) from error
+        advice = f"Fix this, then continue with: steelyard run --resume {folder.name}"
+        raise UserError(f"{folder / FILE} cannot be written ({error.strerror}). {advice}") from error
     return record
 
 
@@ -111,15 +109,14 @@ def read(folder: Path) -> RunRecord:
         raise UnreadableRun(f"{path} cannot be read ({error.strerror}). Check its permissions.", "unreadable") from None
     except ValueError as error:
         raise _damaged(path, error) from None
-    if not isinstance(raw, dict) or not isinstance(raw.get("format"), int):
+    written = raw.get("format") if isinstance(raw, dict) else None
+    if not isinstance(written, int):
         raise _damaged(path, "it is not the record of a run")
-    if raw["format"] != FORMAT:
-        age = "older" if raw["format"] < FORMAT else "newer"
-        raise UnreadableRun(
-            f"{path} has the {age} format {raw['format']}; this version of steelyard reads format {FORMAT}. "
-            "Read it with the version that wrote it, or measure again.",
-            f"{age} format",
-        )
+    if written != FORMAT:
+        age = "older format" if written < FORMAT else "newer format"
+        mine = f"this version of steelyard reads format {FORMAT}"
+        advice = "Read it with the version that wrote it, or measure again."
+        raise UnreadableRun(f"{path} has the {age} {written}; {mine}. {advice}", age)
     try:
         found: RunRecord = records.build(RunRecord, raw, "run")
     except ValueError as error:
@@ -138,13 +135,12 @@ def new_folder(runs: Path, study: str) -> Path:
         folder = runs / f"{stamp}-{study}{suffix}"
         try:
             folder.mkdir(parents=True)
+            return folder
         except FileExistsError:
             continue
         except OSError as error:
-            raise UserError(
-                f"The run folder {folder} cannot be created ({error.strerror}). Choose another folder with --runs."
-            ) from None
-        return folder
+            advice = "Choose another folder with --runs."
+            raise UserError(f"The run folder {folder} cannot be created ({error.strerror}). {advice}") from None
     raise UserError(f"{runs} already holds 99 runs that were started in this second. Try again.")
 
 
@@ -159,7 +155,7 @@ def find(runs: Path, name: str) -> Path:
         return runs / known[-1]
     matching = [run for run in known if run.startswith(name)]
     if name in known or len(matching) == 1:
-        return runs / (name if name in known else matching[0])
+        return runs / matching[0]  # a complete name sorts before the longer ones that begin with it
     if matching:
         raise UserError(f"'{name}' matches {len(matching)} runs: {', '.join(matching[:5])}. Give more of the name.")
     raise UserError(f"There is no run '{name}' in {runs}.{nearest(name, known)}")
@@ -185,9 +181,8 @@ def claim(folder: Path) -> Iterator[None]:
     try:
         lock.acquire(timeout=0)
     except Timeout:
-        raise UserError(
-            f"Run {folder.name} is in use by another steelyard process. Wait until it ends, or start a new run without --resume."
-        ) from None
+        advice = "Wait until it ends, or start a new run without --resume."
+        raise UserError(f"Run {folder.name} is in use by another steelyard process. {advice}") from None
     try:
         yield
     finally:

@@ -29,18 +29,13 @@ class RoundResults:
     @property
     def finished(self) -> dict[str, dict[int, Trial]]:
         """Finished trials: case id -> {round: trial}."""
-        return {
-            key: {number: trial for number, trial in rounds.items() if trial.done}
-            for key, rounds in self.latest.items()
-        }
+        return {key: {n: trial for n, trial in rounds.items() if trial.done} for key, rounds in self.latest.items()}
 
     @property
     def failed(self) -> dict[str, Trial]:
         """The latest failure of each case that failed; such a case is not run again."""
-        failures = {
-            key: [rounds[n] for n in sorted(rounds) if not rounds[n].done] for key, rounds in self.latest.items()
-        }
-        return {key: found[-1] for key, found in failures.items() if found}
+        failed = {key: [n for n, trial in rounds.items() if not trial.done] for key, rounds in self.latest.items()}
+        return {key: self.latest[key][max(failures)] for key, failures in failed.items() if failures}
 
     def has(self, case_id: str, number: int) -> bool:
         """Return whether a case has finished a round."""
@@ -59,10 +54,14 @@ class RoundResults:
         round has an empty entry.
         """
         finished, failed = self.finished, self.failed
-        found = {
-            case.id: quantity.of_rounds(finished.get(case.id, {}), source) for case in cases if case.id not in failed
-        }
+        ids = [case.id for case in cases if case.id not in failed]
+        found = {key: quantity.of_rounds(finished.get(key, {}), source) for key in ids}
         return {key: rounds for key, rounds in found.items() if rounds or not finished.get(key)}
+
+    def costs(self, cases: Iterable[Case], quantity: Quantity, source: str) -> dict[str, dict[int, float]]:
+        """Return `values` as numbers that are better when smaller, as the decision rule needs them."""
+        found = self.values(cases, quantity, source).items()
+        return {key: {number: quantity.cost(value) for number, value in rounds.items()} for key, rounds in found}
 
 
 def collect(trials: Iterable[Trial]) -> RoundResults:

@@ -12,7 +12,7 @@ from steelyard.statistics import metrics
 from steelyard_worker import protocol, tensors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
     from pathlib import Path
 
     from steelyard_worker.protocol import Job
@@ -73,9 +73,8 @@ class Trial:
     @property
     def counted_span_ns(self) -> tuple[int, int]:
         """Monotonic clock at the start of the first and at the end of the last counted block; (0, 0) without any."""
-        counted = [block for block in self.blocks if block.phase == "counted"]
-        ends = [block.start_ns + block.elapsed_ns for block in counted]
-        return (min(block.start_ns for block in counted), max(ends)) if counted else (0, 0)
+        spans = [(each.start_ns, each.start_ns + each.elapsed_ns) for each in self.blocks if each.phase == "counted"]
+        return (min(start for start, _ in spans), max(end for _, end in spans)) if spans else (0, 0)
 
     def location_ns(self, source: str) -> float | None:
         """Return nanoseconds per step: the total time of the counted blocks over their steps; None without any."""
@@ -83,14 +82,13 @@ class Trial:
         steps = sum(block.steps for block in blocks)
         return sum(block.elapsed_ns for block in blocks) / steps if steps else None
 
-    def steps_ns(self, source: str, phases: Iterable[str] = ("counted",)) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def steps_ns(self, source: str, phases: Collection[str] = ("counted",)) -> np.ndarray[Any, np.dtype[np.float64]]:
         """Return the time of each step in order, float64 nanoseconds.
 
         If calls return when their work is done, this is the time between the returns of consecutive calls. If they
         return earlier (asynchronous execution), only the mean of a block is known; all its steps get the mean.
         """
-        selected = set(phases)
-        parts = [self._steps(block) for block in self.blocks if block.input == source and block.phase in selected]
+        parts = [self._steps(block) for block in self.blocks if block.input == source and block.phase in phases]
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def losses(self, source: str) -> np.ndarray[Any, np.dtype[np.float32]]:
@@ -116,18 +114,15 @@ class Trial:
         return (self._recorded(protocol.SAMPLES, "<i8", block) - block.start_ns).astype(np.float64)
 
     def _recorded(self, name: str, dtype: str, block: Block) -> np.ndarray[Any, Any]:
-        path = self.folder / name
+        path, wrong = self.folder / name, ""
         try:
             values = np.fromfile(path, dtype, block.steps, offset=block.first_step * np.dtype(dtype).itemsize)
+            if len(values) != block.steps:
+                wrong = f"is too short: {block.steps} values are expected from step {block.first_step} on"
         except OSError as error:
-            raise UserError(
-                f"{path} cannot be read ({error.strerror}). To leave this trial out, delete {self.folder}."
-            ) from None
-        if len(values) != block.steps:
-            raise UserError(
-                f"{path} is too short: {block.steps} values are expected from step {block.first_step} on. "
-                f"To leave this trial out, delete {self.folder}."
-            )
+            wrong = f"cannot be read ({error.strerror})"
+        if wrong:
+            raise UserError(f"{path} {wrong}. To leave this trial out, delete {self.folder}.")
         return values
 
 
@@ -156,7 +151,7 @@ def replay(folder: Path, job: Job, events: Iterable[dict[str, Any]]) -> Trial:
                 if event["name"] == "first-step":
                     found["first_step_since_spawn_ns"] = event["since_spawn_ns"]
             case "samples":
-                blocks.append(_block(event))
+                blocks.append(Block(**{key: event[key] for key in Block.__dataclass_fields__}))
             case "evaluated":
                 predictions = tensors.read(folder / protocol.PREDICTIONS)
                 scores = metrics.score(job.metric, predictions) if event["samples"] else {}
@@ -170,7 +165,3 @@ def replay(folder: Path, job: Job, events: Iterable[dict[str, Any]]) -> Trial:
             case "done":
                 found["done"] = True
     return Trial(**found, blocks=tuple(blocks), warnings=tuple(warnings))
-
-
-def _block(event: dict[str, Any]) -> Block:
-    return Block(**{key: event[key] for key in Block.__dataclass_fields__})

@@ -11,11 +11,13 @@ def execute(arguments: argparse.Namespace) -> int:
     """Write the page and print the table; the path of the page is the last line."""
     from steelyard import report
     from steelyard.report import terminal
+    from steelyard.results.quantities import quantity
 
+    ranked_by = quantity(arguments.quantity)
     folder = record.find(selection.runs_of(arguments), arguments.run)
     output = Path(arguments.output).expanduser().absolute() if arguments.output else None
     with selection.store_of(folder.parent) as store:
-        found = report.view(folder, store)
+        found = report.view(folder, store, ranked_by)
     page = report.write(found, output)
     terminal.show(found, as_json=arguments.json)
     if not arguments.json:
