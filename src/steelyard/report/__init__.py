@@ -1,23 +1,17 @@
 """Run folder -> view -> page or table. Nothing here measures, and nothing that measures renders."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from steelyard.errors import UserError
 from steelyard.files import atomic, json_lines
 from steelyard.report import model
+from steelyard.report.model import View
 from steelyard.results import record, round_results
-from steelyard.results.quantities import STEP_TIME
+from steelyard.results.quantities import STEP_TIME, Quantity
+from steelyard.results.store import Store
 from steelyard.statistics.calibration import UNCALIBRATED, NoiseFloor
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from steelyard.report.model import View
-    from steelyard.results.quantities import Quantity
-    from steelyard.results.store import Store
 
 
 def view(folder: Path, store: Store, quantity: Quantity = STEP_TIME) -> View:

@@ -1,21 +1,15 @@
 """The columns of a verdict table, shared by page and terminal."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from steelyard.report import formatting
 from steelyard.report.formatting import Formatted
+from steelyard.report.model import Comparison, Contender
 from steelyard.report.notation import duration
+from steelyard.results.quantities import Quantity
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from steelyard.report.model import Comparison, Contender
-    from steelyard.results.quantities import Quantity
-
-    Format = Callable[[Comparison, Contender, str], Formatted]
+Format = Callable[[Comparison, Contender, str], Formatted]
 
 NARROW = 80
 

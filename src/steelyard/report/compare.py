@@ -1,21 +1,17 @@
 """Two contenders of one run, or the same contenders in two runs: sentences and numbers for `steelyard compare`."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from steelyard.errors import UserError, nearest
+from steelyard.report.model import Comparison, Contender, View
 from steelyard.report.notation import quantity_text
+from steelyard.results.quantities import Quantity
+from steelyard.statistics.intervals import Ratio
 from steelyard.statistics.sentences import percent, verdict_sentence
 from steelyard.statistics.unpaired import welch
 from steelyard_worker.case import differences
-
-if TYPE_CHECKING:
-    from steelyard.report.model import Comparison, Contender, View
-    from steelyard.results.quantities import Quantity
-    from steelyard.statistics.intervals import Ratio
 
 ERROR = 0.05
 # What a field of a case is called where it differs between two runs.

@@ -1,15 +1,11 @@
 """Costs other than step time: start-up and memory."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from steelyard.report import figures, formatting, notation
 from steelyard.report.figures import Figure
-
-if TYPE_CHECKING:
-    from steelyard.report.model import Comparison, Contender
-    from steelyard.report.styles import Style
+from steelyard.report.model import Comparison, Contender
+from steelyard.report.styles import Style
 
 BAR_PIXELS = 44
 BAR_WIDTH = 0.36

@@ -1,7 +1,5 @@
 """Recorded values as names and texts: nested values, lists of equal records as tables, and facts about a machine."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from steelyard.report.notation import significant

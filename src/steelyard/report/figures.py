@@ -1,18 +1,14 @@
 """What all plots share: a figure as plain data for plotly.js, and a layout for light, dark and print."""
 
-from __future__ import annotations
-
 import html
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    Series = np.ndarray[Any, np.dtype[np.float64]]
+Series = np.ndarray[Any, np.dtype[np.float64]]
 
 # Half-transparent grey is visible on white and on black; the style sheet sets the colour of text.
 GRID = "rgba(128,128,128,0.28)"

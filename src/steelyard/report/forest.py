@@ -1,20 +1,16 @@
 """Intervals as a forest plot: ratios to the best with the band of practical equality, or means without a leader."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from steelyard.report import figures, formatting
 from steelyard.report.columns import mean_heading
 from steelyard.report.figures import Figure, plain
+from steelyard.report.model import Comparison, Contender
 from steelyard.report.notation import quantity_text
+from steelyard.report.styles import Style
 from steelyard.statistics import sentences
 from steelyard.statistics.sentences import percent
-
-if TYPE_CHECKING:
-    from steelyard.report.model import Comparison, Contender
-    from steelyard.report.styles import Style
 
 ROW_PIXELS = 46
 WIDEST = 4.0

@@ -1,19 +1,15 @@
 """Numbers and sentences for page and terminal: a value with its unit, and its interval if it has one."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from steelyard.report.model import Comparison, Contender
 from steelyard.report.notation import UNBOUNDED, duration, interval, quantity_text, scaled_unit
+from steelyard.results.quantities import Quantity
 from steelyard.statistics import metrics, sentences
 from steelyard.statistics.sentences import factor_digits, percent
-
-if TYPE_CHECKING:
-    from steelyard.report.model import Comparison, Contender
-    from steelyard.results.quantities import Quantity
 
 INPUTS = {
     "pipeline": "Training with the framework's own input pipeline",

@@ -1,20 +1,15 @@
 """Loss curves of all contenders in one plot: the same weights and batches should give the same curve."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from steelyard.report import figures
-from steelyard.report.figures import Figure, extremes
+from steelyard.report.figures import Figure, Series, extremes
+from steelyard.report.model import Comparison, Contender
+from steelyard.report.styles import Style
 from steelyard.statistics import sentences
-
-if TYPE_CHECKING:
-    from steelyard.report.figures import Series
-    from steelyard.report.model import Comparison, Contender
-    from steelyard.report.styles import Style
 
 BINS = 1000
 """Two points per bin are plotted."""

@@ -1,7 +1,5 @@
 """Numbers as text: three significant digits, and as many in an interval as its width justifies."""
 
-from __future__ import annotations
-
 import math
 
 UNBOUNDED = 100.0

@@ -1,24 +1,20 @@
 """View -> one self-contained HTML page: text, style, plots and the plotting library; it needs no network."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from steelyard.report import details, formatting, sections, stability, warnings
+from steelyard.report.model import View
 from steelyard.report.styles import styles
 from steelyard.results.quantities import STEP_TIME
 from steelyard.statistics.sentences import percent
-
-if TYPE_CHECKING:
-    from steelyard.report.model import View
 
 TEMPLATES = Path(__file__).parent / "templates"
 PAGE = "page.html.jinja"

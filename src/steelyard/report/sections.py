@@ -1,23 +1,17 @@
 """A comparison -> the contents of its section of the page."""
 
-from __future__ import annotations
-
 import html
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from steelyard.report import costs, forest, formatting, losses, series, stability
-from steelyard.report.columns import ranked_by
+from steelyard.report.columns import Column, ranked_by
+from steelyard.report.figures import Figure
+from steelyard.report.formatting import Formatted
+from steelyard.report.model import Comparison, Contender
+from steelyard.report.styles import Style
 
-if TYPE_CHECKING:
-    from steelyard.report.columns import Column
-    from steelyard.report.figures import Figure
-    from steelyard.report.formatting import Formatted
-    from steelyard.report.model import Comparison, Contender
-    from steelyard.report.styles import Style
-
-    Row = tuple[Contender, Style, list[tuple[Column, Formatted]]]
+Row = tuple[Contender, Style, list[tuple[Column, Formatted]]]
 
 
 @dataclass(frozen=True)

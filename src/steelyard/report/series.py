@@ -1,19 +1,14 @@
 """Step times of whole runs: one strip per contender; long series are thinned but keep every spike."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from steelyard.report import figures, formatting, notation
-from steelyard.report.figures import Figure, extremes
-
-if TYPE_CHECKING:
-    from steelyard.report.figures import Series
-    from steelyard.report.model import Comparison, Contender
-    from steelyard.report.styles import Style
+from steelyard.report.figures import Figure, Series, extremes
+from steelyard.report.model import Comparison, Contender
+from steelyard.report.styles import Style
 
 POINTS = 2000
 """Approximate number of points plotted per contender and input: the smallest and the largest step of every bin."""

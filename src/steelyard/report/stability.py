@@ -1,18 +1,14 @@
 """Stability of a run: differences between rounds, and the load of the machine."""
 
-from __future__ import annotations
-
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from steelyard.report import figures, formatting
 from steelyard.report.columns import own
 from steelyard.report.figures import Figure, plain
+from steelyard.report.model import Comparison, Contender, View
 from steelyard.report.notation import quantity_text
-
-if TYPE_CHECKING:
-    from steelyard.report.model import Comparison, Contender, View
-    from steelyard.report.styles import Style
+from steelyard.report.styles import Style
 
 LOADS = (
     ("own_cores", "this run", "#6892d1", ""),

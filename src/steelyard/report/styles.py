@@ -1,14 +1,9 @@
 """The style of a contender on the whole page: colour, symbol and dash, so that no distinction depends on colour alone."""
 
-from __future__ import annotations
-
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from steelyard.report.model import Comparison, Contender
+from steelyard.report.model import Comparison, Contender
 
 # Found by search: contrast of at least 3 with the light and the dark page, and a colour difference of at least 23
 # (CIE 1976) for normal vision and each kind of colour blindness as modelled by Machado, Oliveira and Fernandes 2009.

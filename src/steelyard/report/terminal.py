@@ -1,23 +1,19 @@
 """The result of a run on a terminal, or as JSON."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from steelyard.report import columns, formatting, sections, warnings
+from steelyard.report.columns import Column
+from steelyard.report.model import Comparison, Contender, View
 from steelyard.results.quantities import STEP_TIME
-
-if TYPE_CHECKING:
-    from steelyard.report.columns import Column
-    from steelyard.report.model import Comparison, Contender, View
-    from steelyard.statistics.verdicts import Verdict
+from steelyard.statistics.verdicts import Verdict
 
 COLOURS = {"certified": "green", "rejected": "bold red", "none": "yellow"}
 SEVERITIES = {"error": "bold red", "warning": "yellow", "note": "dim"}

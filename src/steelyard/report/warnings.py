@@ -1,18 +1,13 @@
 """Reasons not to trust a number as it is, each with advice; stored with the result."""
 
-from __future__ import annotations
-
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from steelyard.report.formatting import SHORT_INPUTS
+from steelyard.report.model import Comparison, Contender, Source, Speed
 from steelyard.statistics.sentences import percent
 from steelyard.statistics.verdicts import feasible_delta
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from steelyard.report.model import Comparison, Contender, Source, Speed
 
 INPUT_BOUND = 0.95
 """Below this ratio of the time with a cached batch to the time with the pipeline, the input limits the speed."""

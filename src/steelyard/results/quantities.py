@@ -1,19 +1,13 @@
 """The quantities that can be ranked: unit, direction, words, and how each is read from a trial."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from steelyard.errors import UserError, nearest
+from steelyard.results.trials import Trial
 from steelyard.statistics.intervals import Ratio
 from steelyard.statistics.sentences import TIME_PER_STEP, Wording
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from steelyard.results.trials import Trial
-    from steelyard.statistics.verdicts import Verdict
+from steelyard.statistics.verdicts import Verdict
 
 PROCESS = "process"
 """Stands for the input where a quantity has one value for the whole process."""

@@ -1,14 +1,13 @@
 """run.json: the plan of a run, its machine, environments, inputs and state. The file is rewritten at every change."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from steelyard.errors import UserError, nearest
 from steelyard.files import atomic
@@ -16,9 +15,6 @@ from steelyard.plan.protocols import Protocol
 from steelyard.plan.run_plan import Group, RunPlan, Skipped, Variant
 from steelyard_worker import records
 from steelyard_worker.protocol import METHOD
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 __all__ = ["Group", "Protocol", "RunPlan", "RunRecord", "Skipped", "Variant"]
 

@@ -1,17 +1,12 @@
 """The measuring trials of a run by case and round; of several attempts at a round, the last one counts."""
 
-from __future__ import annotations
-
 from collections import defaultdict
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from steelyard.results.quantities import Quantity
-    from steelyard.results.trials import Trial
-    from steelyard_worker.case import Case
+from steelyard.results.quantities import Quantity
+from steelyard.results.trials import Trial
+from steelyard_worker.case import Case
 
 
 @dataclass

@@ -1,7 +1,5 @@
 """The index of all runs: an SQLite file of their trials. It is a cache and can be rebuilt from the event files."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from dataclasses import asdict

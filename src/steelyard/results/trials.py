@@ -1,21 +1,16 @@
 """Read a trial folder as one Trial; used by the launcher and the index."""
 
-from __future__ import annotations
-
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from steelyard.errors import UserError
 from steelyard.statistics import metrics
 from steelyard_worker import protocol, tensors
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-    from pathlib import Path
-
-    from steelyard_worker.protocol import Job
+from steelyard_worker.protocol import Job
 
 JOB = "job.json"
 
