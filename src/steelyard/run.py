@@ -23,6 +23,18 @@ from steelyard.results.store import Store
 from steelyard_worker.case import Case
 
 
+def check(plan: RunPlan) -> None:
+    """Reject a plan that cannot run here, before anything is created: device, memory, and data that the user named."""
+    device, external = plan.options.device, plan.options.external
+    # An interpreter of the user's own may reach accelerators that are not listed here.
+    if device != "cpu" and set(plan.environments) - external.keys() and not host.accelerators(device):
+        raise UserError(
+            f"--device {device}: no such device was found on this machine. Check its driver, or use --device cpu."
+        )
+    memory.check(plan)
+    case_inputs.check(plan)
+
+
 def run(plan: RunPlan, folder: Path, screen: Screen) -> Path:
     """Carry out a plan in a run folder and return the path of the report.
 
@@ -68,7 +80,6 @@ def _measure(plan: RunPlan, folder: Path, screen: Screen) -> Session:
 
 
 def _prepare(plan: RunPlan, folder: Path, screen: Screen) -> Session:
-    memory.check(plan)
     store = Store(folder.parent)
     environments, unavailable = setup.environments(plan, screen)
     screen.stage("Data and weights")

@@ -91,7 +91,7 @@ def test_certify_all_cannot_be_combined_with_a_workload(cli: CommandLine) -> Non
 
 @pytest.mark.parametrize("batch", ["0", "-4"])
 def test_a_batch_without_samples_is_rejected(cli: CommandLine, batch: str) -> None:
-    assert "--batch must be a number of samples of at least 1" in cli.error("run", f"--batch={batch}", "--dry-run")
+    assert "--batch must be a number of samples from 1 to" in cli.error("run", f"--batch={batch}", "--dry-run")
 
 
 def test_environments_to_remove_must_be_named(cli: CommandLine) -> None:
@@ -154,8 +154,26 @@ def test_the_default_study_compares_the_frameworks_on_two_networks(cli: CommandL
         ((*DRY_RUN, "--rounds", "3-20"), "--rounds: the sequential protocol allows at most 12 rounds, not 20"),
         ((*DRY_RUN, "--delta", "2"), "--delta must be a number between 0 and 1, such as 0.02 for 2 %, not 2."),
         ((*DRY_RUN, "--delta", "much"), "--delta must be a number between 0 and 1, such as 0.02 for 2 %, not much."),
-        ((*DRY_RUN, "--batch", "many"), "--batch must be a number of samples of at least 1, not many."),
-        ((*DRY_RUN, "--threads", "none"), "--threads must be a number of at least 1, or 'default', not 'none'."),
+        ((*DRY_RUN, "--batch", "many"), "--batch must be a number of samples from 1 to 10,000,000, not 'many'."),
+        ((*DRY_RUN, "--batch", "1000000000"), "--batch must be a number of samples from 1 to 10,000,000, not '1000000000'."),
+        (("run", "-w", "resnet18:tiny", "--batch", "10000000", "--dry-run"), "resnet18:tiny needs about"),
+        ((*DRY_RUN, "--threads", "none"), "--threads must be a number from 1 to 4096, or 'default', not 'none'."),
+        ((*DRY_RUN, "--threads", "100000"), "--threads must be a number from 1 to 4096, or 'default', not '100000'."),
+        ((*DRY_RUN, "--minutes=-1"), "--minutes must be a number of at least 0, not '-1'."),
+        ((*DRY_RUN, "--minutes", "inf"), "--minutes must be a number of at least 0, not 'inf'."),
+        ((*DRY_RUN, "--silence", "nan"), "--silence must be a number of seconds of at least 1, not 'nan'."),
+        ((*DRY_RUN, "--silence", "0"), "--silence must be a number of seconds of at least 1, not '0'."),
+        ((*DRY_RUN, "--loader-workers=-1"), "--loader-workers must be a number from 0 to 1024, not '-1'."),
+        ((*DRY_RUN, "--seed=-1"), "--seed must be a whole number from 0 to 4,294,967,295, not '-1'."),
+        ((*DRY_RUN, "--seed", "1e3"), "--seed must be a whole number from 0 to 4,294,967,295, not '1e3'."),
+        ((*DRY_RUN, "--protocol", "fixed:0+0"), "There is no protocol 'fixed:0+0'."),
+        ((*DRY_RUN, "--data", "/"), "--data has no effect, because line:small computes on random batches. Remove --data."),
+        (("run", "-w", "resnet18:tiny", "--data", "/", "--dry-run"), "Presets that read data: resnet18:cifar10, resnet18:digits"),
+        (("run", "-w", "resnet18:cifar10", "--data", "/missing"), "The data folder /missing does not exist; name the folder"),
+        (("run", "-w", "resnet18:cifar10", "--data", "/", "--synthetic"), "--data and --synthetic contradict each other"),
+        (("certify", "-w", "resnet18:cifar10", "--data", "/missing"), "The data folder /missing does not exist; name the folder"),
+        (("run", "-w", "resnet18:tiny", "-f", "mindspore", "--device", "ascend"), "--device ascend: no such device was found on this"),
+        (("run", "--resume", ""), "There is no run in"),
         ((*DRY_RUN, "--env", "fake"), "--env must be NAME=PYTHON, such as NAME=/opt/venv/bin/python, not 'fake'."),
         ((*DRY_RUN, "--env", "fka=/usr/bin/python3"), "--env fka: 'fka' is not in this run."),
         (("run", "--workloads", "/missing", "-w", "line", "--dry-run"), "--workloads /missing: this is not a folder."),

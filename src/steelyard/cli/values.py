@@ -1,8 +1,14 @@
 """Read the texts of options; UserError says what a malformed one must be."""
 
+import math
 import re
 
 from steelyard.errors import UserError
+
+MOST_THREADS = 4096
+MOST_WORKERS = 1024
+MOST_SAMPLES = 10_000_000
+MOST_SEED = 2**32 - 1  # the largest that every framework accepts
 
 
 def folder(text: str) -> str:
@@ -20,19 +26,51 @@ def interpreter(text: str) -> tuple[str, str]:
     return name, folder(python)
 
 
+def minutes(text: str) -> float:
+    """Read a number of minutes; 0 means no limit."""
+    return _number(text, "--minutes", 0.0, "a number of at least 0")
+
+
+def silence(text: str) -> float:
+    """Read a number of seconds."""
+    return _number(text, "--silence", 1.0, "a number of seconds of at least 1")
+
+
+def _number(text: str, option: str, least: float, meaning: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not least <= found < math.inf:
+        raise UserError(f"{option} must be {meaning}, not '{text}'.")
+    return found
+
+
+def loader_workers(text: str) -> int:
+    """Read a number of processes."""
+    return _count(text, 0, MOST_WORKERS, f"--loader-workers must be a number from 0 to {MOST_WORKERS}, not '{text}'.")
+
+
+def seed(text: str) -> int:
+    """Read a seed."""
+    return _count(text, 0, MOST_SEED, f"--seed must be a whole number from 0 to {MOST_SEED:,}, not '{text}'.")
+
+
 def threads(text: str) -> int:
     """Read a number of threads, or `default`, which is 0."""
-    wrong = f"--threads must be a number of at least 1, or 'default', not '{text}'."
-    return 0 if text == "default" else _from_1(text, wrong)
+    wrong = f"--threads must be a number from 1 to {MOST_THREADS}, or 'default', not '{text}'."
+    return 0 if text == "default" else _count(text, 1, MOST_THREADS, wrong)
 
 
 def batch(text: str) -> int:
     """Read a number of samples."""
-    return _from_1(text, f"--batch must be a number of samples of at least 1, not {text}.")
+    return _count(
+        text, 1, MOST_SAMPLES, f"--batch must be a number of samples from 1 to {MOST_SAMPLES:,}, not '{text}'."
+    )
 
 
-def _from_1(text: str, wrong: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
+def _count(text: str, least: int, most: int, wrong: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,20}", text) or not least <= int(text) <= most:
         raise UserError(wrong)
     return int(text)
 

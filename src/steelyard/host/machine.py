@@ -101,3 +101,11 @@ def _unknown(governor: str) -> dict[str, str]:
     if not sys.platform.startswith("linux"):
         return dict.fromkeys(LINUX_ONLY, f"not read on {platform.system() or 'this system'}")
     return {} if governor else {"governor": "the system has no frequency control"}
+
+
+def accelerators(device: str) -> tuple[str, ...]:
+    """Return the names of this machine's accelerators that frameworks call `device`; empty for the CPU."""
+    from steelyard.host import gpu, npu
+
+    known = {"cuda": gpu.names, "ascend": npu.names}
+    return known[device]() if device in known else ()

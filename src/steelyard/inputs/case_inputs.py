@@ -34,6 +34,13 @@ class CaseInputs:
     identity: str
 
 
+def check(plan: RunPlan) -> None:
+    """Check that the data of every case can be found, before anything is created. UserError: a folder does not hold it."""
+    for variant in plan.variants:
+        if variant.case.data:
+            data.check(_request(plan, variant.case))
+
+
 def prepare(plan: RunPlan, report: Callable[[data.Progress], None]) -> dict[str, CaseInputs]:
     """Make or reuse the inputs of every case; returns {recipe: inputs}, as cases with the same recipe share theirs.
 
@@ -64,14 +71,18 @@ def _prepare(plan: RunPlan, case: Case, report: Callable[[data.Progress], None])
     if not case.data:
         found = Data(synthetic=str(synthetic))
         return CaseInputs(initial, found, "synthetic batches", {}, _identity(initial, found))
-    options = {key: value for key, value in case.data.items() if key != "name"}
-    folder = Path(plan.options.data).expanduser() if plan.options.data else None
-    prepared = data.prepare(data.DataRequest(case.data["name"], folder, options), report)
+    prepared = data.prepare(_request(plan, case), report)
     initial = _with_embedding(initial, prepared.folder)
     count = len(tensors.read(prepared.folder)["position/train"])
     order = write_order(count, case.batch, _steps(plan), case.seed)
     found = Data(str(synthetic), str(prepared.folder), str(order), plan.study.evaluation_limit)
     return CaseInputs(initial, found, _origin(prepared.meta), prepared.meta, _identity(initial, found))
+
+
+def _request(plan: RunPlan, case: Case) -> data.DataRequest:
+    options = {key: value for key, value in case.data.items() if key != "name"}
+    folder = Path(plan.options.data) if plan.options.data else None
+    return data.DataRequest(case.data["name"], folder, options)
 
 
 def _with_embedding(initial: Path, prepared: Path) -> Path:

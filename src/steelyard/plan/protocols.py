@@ -62,9 +62,9 @@ def protocol(name: str, rounds: tuple[int, int] | None = None) -> Protocol:
 def _by_name(name: str) -> Protocol:
     if name == "sequential":
         return Protocol(name, KNOWN[name], Schedule(), 3, 12, sequential=True)
-    if match := re.fullmatch(r"fixed:(\d+)\+(\d+)", name):
+    if (match := re.fullmatch(r"fixed:(\d{1,9})\+(\d{1,9})", name)) and int(match[2]):
         warmup, counted = map(int, match.groups())
-        schedule = Schedule(("cached",), Length("steps", warmup), Length("steps", max(1, counted)))
+        schedule = Schedule(("cached",), Length("steps", warmup), Length("steps", counted))
         return Protocol(name, KNOWN["fixed:WARMUP+COUNTED"], schedule, 1, 1, sequential=False)
     if name == "second-epoch":
         schedule = Schedule(("pipeline",), Length("epochs", 1), Length("epochs", 1))

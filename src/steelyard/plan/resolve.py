@@ -26,6 +26,7 @@ def plan(options: Options) -> RunPlan:
     chosen = [_chosen(known, text, options) for text in options.workloads or study.workloads]
     environments = _environments(options.frameworks or study.frameworks)
     _check_targets(options, environments)
+    _check_data(options, chosen)
     facts = {name: _facts(frameworks.framework(name)) for name in dict.fromkeys(name for name, _ in environments)}
     groups: dict[str, Group] = {}
     skipped: list[Skipped] = []
@@ -96,6 +97,20 @@ def _check_targets(options: Options, environments: list[tuple[str, str]]) -> Non
     for _, dot, knob in knobs:
         if not dot and knob not in offered:
             raise UserError(f"No framework of this run has a knob '{knob}'.{nearest(knob, sorted(offered))}")
+
+
+def _check_data(options: Options, chosen: list[tuple[Workload, Preset]]) -> None:
+    """Reject a folder of data that no preset of this run would read."""
+    if not options.data or any(preset.data for _, preset in chosen):
+        return
+    if options.synthetic:
+        raise UserError(
+            "--data and --synthetic contradict each other: random batches need no data. Remove one of them."
+        )
+    reading = [f"{each.name}:{name}" for each, _ in chosen for name in each.presets if each.preset(name).data]
+    hint = f"Presets that read data: {', '.join(reading)}." if reading else "Remove --data."
+    names = " and ".join(f"{workload.name}:{preset.name}" for workload, preset in chosen)
+    raise UserError(f"--data has no effect, because {names} computes on random batches. {hint}")
 
 
 def _joined(environment: tuple[str, str]) -> str:

@@ -149,7 +149,7 @@ def find(runs: Path, name: str) -> Path:
         raise UserError(f"There is no run in {runs} yet. Start one with: steelyard run")
     if name == "latest":
         return runs / known[-1]
-    matching = [run for run in known if run.startswith(name)]
+    matching = [run for run in known if name and run.startswith(name)]
     if name in known or len(matching) == 1:
         return runs / matching[0]  # a complete name sorts before the longer ones that begin with it
     if matching:

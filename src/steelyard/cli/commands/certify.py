@@ -27,6 +27,7 @@ def execute(arguments: argparse.Namespace) -> int:
     options, scope = _request(arguments)
     root = selection.runs_of(arguments)
     plan = resolve.plan(options)
+    runs.check(plan)
     selection.check_cache()
     folder = selection.begin(plan, root, f"{plan.study.name}-certificates")
     with closing(selection.screen_of(arguments)) as screen:

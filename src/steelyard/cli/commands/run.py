@@ -27,7 +27,9 @@ def execute(arguments: argparse.Namespace) -> int:
 
     root = selection.runs_of(arguments)
     options = selection.options_of(arguments)
-    folder, plan = _resumed(options, root, arguments.resume) if arguments.resume else (None, resolve.plan(options))
+    resumed = arguments.resume is not None
+    folder, plan = _resumed(options, root, arguments.resume) if resumed else (None, resolve.plan(options))
+    runs.check(plan)
     if arguments.dry_run:
         from steelyard.cli import dry_run
 

@@ -6,7 +6,14 @@
 from steelyard.inputs.data.catalogue import DataSet, list_data
 from steelyard.inputs.data.request import DataRequest, Prepared, Progress, Report, silent
 
-__all__ = ["DataRequest", "DataSet", "Prepared", "Progress", "list_data", "prepare", "silent"]
+__all__ = ["DataRequest", "DataSet", "Prepared", "Progress", "check", "list_data", "prepare", "silent"]
+
+
+def check(request: DataRequest) -> None:
+    """Check the options of a request and that its folder holds the data, without reading it; UserError if it does not."""
+    from steelyard.inputs.data import preparation
+
+    preparation.check(request)
 
 
 def prepare(request: DataRequest, report: Report = silent) -> Prepared:

@@ -8,7 +8,7 @@ from typing import Any
 
 from steelyard.files import atomic
 from steelyard.files.paths import cache_folder
-from steelyard.inputs.data.catalogue import find
+from steelyard.inputs.data.catalogue import DataSet, find
 from steelyard.inputs.data.clips import write_clips
 from steelyard.inputs.data.embedding import vectors_name
 from steelyard.inputs.data.fetch import fetch, possible_sources
@@ -17,7 +17,7 @@ from steelyard.inputs.data.language import write_language
 from steelyard.inputs.data.options import LanguageOptions, Options, SpeechOptions, TextOptions, parse_options
 from steelyard.inputs.data.ranks import WORD_INDEX
 from steelyard.inputs.data.request import DataRequest, Prepared, Progress, Report, silent
-from steelyard.inputs.data.source import Source, digest_file, find_in_folder
+from steelyard.inputs.data.source import Source, digest_file, find_in_folder, locate
 from steelyard.inputs.data.speech import restrict_to_splits, write_speech
 from steelyard.inputs.data.text import write_text
 from steelyard.inputs.data.translation import write_pairs
@@ -35,12 +35,16 @@ WRITERS: dict[str, Callable[[Work[Any]], None]] = {
 }
 
 
+def check(request: DataRequest) -> None:
+    """Check the options, and that the folder of the request holds the data. UserError: it does not."""
+    data_set, _ = _resolved(request)
+    if request.folder is not None:
+        locate(data_set, request.folder)
+
+
 def prepare(request: DataRequest, report: Report = silent) -> Prepared:
     """Return the prepared arrays. They are cached by content, options and method, and written if they are missing."""
-    data_set = find(request.name)
-    options = parse_options(data_set, request.options)
-    if isinstance(options, SpeechOptions):
-        data_set = restrict_to_splits(data_set, options)
+    data_set, options = _resolved(request)
     if request.folder is None:
         for source in possible_sources(data_set):
             if atomic.is_intact(folder := _prepared_folder(source, options)):
@@ -52,6 +56,12 @@ def prepare(request: DataRequest, report: Report = silent) -> Prepared:
     folder = _prepared_folder(source, options)
     atomic.place(folder, lambda partial: _write(partial, source, options, report))
     return Prepared(folder, read_meta(folder))
+
+
+def _resolved(request: DataRequest) -> tuple[DataSet, Options]:
+    data_set = find(request.name)
+    options = parse_options(data_set, request.options)
+    return (restrict_to_splits(data_set, options) if isinstance(options, SpeechOptions) else data_set), options
 
 
 def _companion_name(options: Options) -> str:

@@ -35,12 +35,17 @@ def find_in_folder(data_set: DataSet, folder: Path, companion: str = "") -> Sour
     `companion` is the name of an optional file to look for next to the data. UserError: no layout was found, or a file of
     the official size does not have the official checksum.
     """
+    layout, path = locate(data_set, folder)
+    return identify(data_set, layout, path, "folder", _find_companion(companion, folder, path.parent, path))
+
+
+def locate(data_set: DataSet, folder: Path) -> tuple[Layout, Path]:
+    """Return the first layout of a data set that a folder holds, and where. UserError: it holds none. No content is read."""
     if not folder.exists():
         raise UserError(f"The data folder {folder} does not exist; name the folder that holds {_names(data_set)}.")
     for layout in data_set.layouts:
-        path = _locate(layout, folder)
-        if path:
-            return identify(data_set, layout, path, "folder", _find_companion(companion, folder, path.parent, path))
+        if path := _locate(layout, folder):
+            return layout, path
     raise UserError(
         f"{folder} does not hold '{data_set.name}' in a known layout; put {_names(data_set)} there "
         f"(official source: {data_set.home})."
