@@ -70,10 +70,10 @@ def _working(folder: Path) -> Iterator[None]:
 
 def _measure(plan: RunPlan, folder: Path, screen: Screen) -> Session:
     session = _prepare(plan, folder, screen)
-    certification.certify(session)
+    certificates = certification.certify(session)
     noise = noise_floor.noise_floor(session)
     screen.stage("Rounds")
-    results = round_results.collect(session.store.trials(folder.name))
+    results = round_results.collect(session.store.trials(folder.name), certificates)
     rounds.measure(session, noise, results)
     peak.check(session, results)
     return session

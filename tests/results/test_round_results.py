@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 import recorded_trials
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,7 +33,7 @@ def test_the_last_ended_attempt_at_a_round_counts_in_any_order(
     outcomes: dict[tuple[str, int, int], str], data: st.DataObject
 ) -> None:
     made = [_trial(*key, ending) for key, ending in outcomes.items()]
-    results = round_results.collect(data.draw(st.permutations(made)))
+    results = round_results.collect(data.draw(st.permutations(made)), {})
     ended = {key: ending for key, ending in outcomes.items() if ending != "nothing"}
     last = {(name, number): attempt for name, number, attempt in sorted(ended)}
     for (name, number), attempt in last.items():
@@ -50,7 +51,7 @@ def test_the_last_ended_attempt_at_a_round_counts_in_any_order(
 
 
 def test_discarded_trials_are_neither_finished_nor_failed() -> None:
-    results = round_results.collect([_trial("fake", 1, 0, "done"), _trial("fake", 2, 0, "error")])
+    results = round_results.collect([_trial("fake", 1, 0, "done"), _trial("fake", 2, 0, "error")], {})
     assert results.failed
     results.discard(lambda trial: not trial.done)
     assert not results.failed
@@ -60,15 +61,57 @@ def test_discarded_trials_are_neither_finished_nor_failed() -> None:
 
 def test_certifying_trials_are_not_part_of_the_results() -> None:
     trial = _trial("fake", 0, 0, "done")
-    results = round_results.collect([replace(trial, job=replace(trial.job, kind="certify"))])
+    results = round_results.collect([replace(trial, job=replace(trial.job, kind="certify"))], {})
     assert not results.finished.get(IDS["fake"])
+
+
+CERTIFIED = {"losses": [1.0, 1 / 2, 1 / 3], "loss_limits": [1e-6, 1e-6, 1e-6]}  # those of `recorded_trials.write`
+
+
+def _recorded(folder: Path) -> trials.Trial:
+    recorded_trials.write(folder, recorded_trials.job(folder), recorded_trials.events())
+    return trials.read(folder)
+
+
+def test_a_trial_with_the_certified_losses_counts(tmp_path: Path) -> None:
+    results = round_results.collect([_recorded(tmp_path / "r01.0-fake")], {IDS["fake"]: CERTIFIED})
+    assert results.has(IDS["fake"], 1)
+    assert not results.failed
+
+
+@pytest.mark.parametrize("wrong", [1 / 3 + 1e-4, float("nan")])
+def test_a_trial_with_another_loss_than_certified_counts_as_failed(tmp_path: Path, wrong: float) -> None:
+    certificate = CERTIFIED | {"losses": [1.0, 1 / 2, wrong]}
+    results = round_results.collect([_recorded(tmp_path / "r01.0-fake")], {IDS["fake"]: certificate})
+    assert not results.finished[IDS["fake"]]
+    error = results.failed[IDS["fake"]].error
+    assert error
+    assert error[0] == "deviation"
+    assert "The loss of training step 3 is 0.3333333, but the certified computation has" in error[1]
+
+
+def test_losses_on_other_batches_than_the_certificate_are_not_compared(tmp_path: Path) -> None:
+    """With data, certificates use its batches; a protocol with a synthetic batch only has other losses."""
+    trial = _recorded(tmp_path / "r01.0-fake")
+    trial = replace(trial, job=replace(trial.job, data=replace(trial.job.data, prepared="/prepared")))
+    results = round_results.collect([trial], {IDS["fake"]: CERTIFIED | {"losses": [9.0, 9.0, 9.0]}})
+    assert results.has(IDS["fake"], 1)
+
+
+def test_a_trial_whose_losses_cannot_be_read_counts_as_failed(tmp_path: Path) -> None:
+    trial = _recorded(tmp_path / "r01.0-fake")
+    (trial.folder / "losses.f32").unlink()
+    results = round_results.collect([trial], {IDS["fake"]: CERTIFIED})
+    error = results.failed[IDS["fake"]].error
+    assert error
+    assert "losses.f32 cannot be read" in error[1]
 
 
 def test_values_omit_failed_cases_and_include_cases_without_rounds(tmp_path: Path) -> None:
     folder = tmp_path / "r01.0-fake"
     recorded_trials.write(folder, recorded_trials.job(folder), recorded_trials.events())
     other = recorded_trials.case("other")
-    results = round_results.collect([trials.read(folder), _trial("dummy", 1, 0, "error")])
+    results = round_results.collect([trials.read(folder), _trial("dummy", 1, 0, "error")], {})
     cases = [recorded_trials.case("fake"), recorded_trials.case("dummy"), other]
     assert results.values(cases, STEP_TIME, "cached") == {IDS["fake"]: {1: recorded_trials.STEP_NS}, other.id: {}}
     assert results.values(cases, THROUGHPUT, "cached")[IDS["fake"]][1] == 16 / (recorded_trials.STEP_NS / 1e9)

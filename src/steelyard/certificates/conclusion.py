@@ -47,7 +47,9 @@ def conclude(plan: CertificationPlan) -> Certificate:
         sentence = sentences.further_run_failed(by_rounding, message)
         return _certificate(plan, replace(by_rounding, sentence=sentence), found)
     settled, float64_error = escalation.settle(evidence, by_rounding)
-    return _saved(_certificate(plan, settled, found, float64_error))
+    certificate = _certificate(plan, settled, found, float64_error)
+    losses, limits = evidence.losses(settled)
+    return _saved(replace(certificate, losses=losses, loss_limits=limits))
 
 
 def _saved(certificate: Certificate) -> Certificate:
@@ -70,7 +72,8 @@ def _certificate(
         worst=worst.label if worst else "", worst_units=worst.units if worst else 0.0,
         limit=method_for(case.settings.precision).limit, first=first.label if first else "",
         stage=first.stage if first else "", tensors=len(judgement.findings),
-        trainable_scalars=candidate.network.trainable_count, resolution=judgement.resolution, steps=candidate.scope.steps,
+        trainable_scalars=candidate.network.trainable_count, resolution=judgement.resolution, losses=(), loss_limits=(),
+        steps=candidate.scope.steps,
         method=VERSION, inputs=candidate.inputs, specification=specification_hash(job),
         implementation=implementation_hash(job), created=datetime.now(UTC).isoformat(timespec="seconds"),
     )  # fmt: skip

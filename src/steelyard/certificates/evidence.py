@@ -1,5 +1,6 @@
 """Comparisons between the tensors that the processes of one certificate have saved so far."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -54,3 +55,12 @@ class Evidence:
     def changes(self, task: Task) -> dict[str, float]:
         """Return the relative change of every tensor in a noisy run of the reference."""
         return measure_changes(self.network, self.reference, self.references.scales, read(task))
+
+    def losses(self, judgement: Judgement) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Return the reference's loss at each step, and how far a loss may be from it; nothing to compare with: empty tuples."""
+        if not judgement.passed or judgement.another_draw:
+            return (), ()
+        steps = [finding for finding in judgement.findings if re.fullmatch(r"loss\d+", finding.key)]
+        losses = tuple(float(self.reference[step.key]) for step in steps)
+        limits = (self.references.scales[step.key].norm * (step.allowed + step.unavoidable) for step in steps)
+        return losses, tuple(limits)

@@ -22,8 +22,9 @@ class Certificate:
     the usual limit in the same unit. `first` and `stage` are the first tensor beyond its limit and its stage (empty when passed).
     `agreement`: largest relative difference between the two float64 references (None: one reference only). `float64_error`: the
     same between the implementation's own float64 run and the reference (None where that run was not needed). `resolution`: for
-    each stage, the relative error above which a deviation is detected. `declared`: how the update rule differs from the canonical
-    formula. `key`: hash of everything that decides.
+    each stage, the relative error above which a deviation is detected. `losses`: of the reference at each step, and `loss_limits`
+    how far a trial's may be from them; empty where the two cannot be compared. `declared`: how the update rule differs from the
+    canonical formula. `key`: hash of everything that decides.
     """
 
     key: str
@@ -47,6 +48,8 @@ class Certificate:
     tensors: int
     trainable_scalars: int
     resolution: dict[str, float]
+    losses: tuple[float, ...]
+    loss_limits: tuple[float, ...]
     steps: int
     method: int
     inputs: str
@@ -71,7 +74,8 @@ class Certificate:
         if raw.pop("sha256") != digest(raw):
             message = "This certificate was changed after it was written."
             raise ValueError(message)
-        return Certificate(**raw | {"references": tuple(raw["references"])})
+        lists = {name: tuple(value) for name, value in raw.items() if isinstance(value, list)}
+        return Certificate(**raw | lists)
 
 
 def folder() -> Path:

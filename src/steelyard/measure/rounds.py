@@ -107,7 +107,9 @@ def _run_round(session: Session, number: int, group: Group, variants: list[Varia
             f"Round {number} of {group.name} is repeated because the machine was disturbed: {'; '.join(reasons)}."
         )
     for trial in trials:
-        results.add(trial)
+        counted = results.add(trial)
+        if trial.done and counted.error:
+            session.screen.say(f"{session.plan.by_id[trial.job.case.id].key} is left out: {counted.error[1]}")
 
 
 def _disturbances(sampler: Sampler, trials: list[Trial]) -> list[str]:

@@ -20,9 +20,10 @@ def view(folder: Path, store: Store, quantity: Quantity = STEP_TIME) -> View:
 
     known = record.read(folder)
     plan, noise = known.available, NoiseFloor.from_dict(known.noise) if known.noise else UNCALIBRATED
+    certificates = read_certificates(folder)
     source = model.Source(
-        plan=plan, record=known, results=round_results.collect(store.trials(folder.name)), noise=noise,
-        certificates=read_certificates(folder), decision=plan.protocol.decision(plan.options.delta), quantity=quantity,
+        plan=plan, record=known, results=round_results.collect(store.trials(folder.name), certificates), noise=noise,
+        certificates=certificates, decision=plan.protocol.decision(plan.options.delta), quantity=quantity,
     )  # fmt: skip
     comparisons = tuple(model.compare(source, group) for group in plan.groups)
     disturbances = tuple(json_lines.read(folder / record.ROUNDS))

@@ -2,24 +2,36 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
+from steelyard.results.first_losses import deviation
 from steelyard.results.quantities import Quantity
 from steelyard.results.trials import Trial
 from steelyard_worker.case import Case
 
+# Kind of the error of a trial that did not compute what was certified.
+DEVIATES = "deviation"
+
 
 @dataclass
 class RoundResults:
-    """Trials by case id and round. A later attempt at a round replaces an earlier one, regardless of the order of adding."""
+    """Trials by case id and round. A later attempt at a round replaces an earlier one, regardless of the order of adding.
 
+    `certificates` are by case id. A trial whose first losses are not the certified ones counts as failed.
+    """
+
+    certificates: dict[str, dict[str, Any]] = field(default_factory=dict)
     latest: dict[str, dict[int, Trial]] = field(default_factory=lambda: defaultdict(dict))
 
-    def add(self, trial: Trial) -> None:
-        """Add an ended trial."""
+    def add(self, trial: Trial) -> Trial:
+        """Add an ended trial; returns it as it counts."""
         rounds, job = self.latest[trial.job.case.id], trial.job
+        if trial.done and (sentence := deviation(trial, self.certificates.get(job.case.id, {}))):
+            trial = replace(trial, done=False, error=(DEVIATES, sentence))
         if job.round not in rounds or rounds[job.round].job.attempt <= job.attempt:
             rounds[job.round] = trial
+        return trial
 
     @property
     def finished(self) -> dict[str, dict[int, Trial]]:
@@ -59,9 +71,9 @@ class RoundResults:
         return {key: {number: quantity.cost(value) for number, value in rounds.items()} for key, rounds in found}
 
 
-def collect(trials: Iterable[Trial]) -> RoundResults:
-    """Return the results of all measuring trials that have ended."""
-    results = RoundResults()
+def collect(trials: Iterable[Trial], certificates: dict[str, dict[str, Any]]) -> RoundResults:
+    """Return the results of all measuring trials that have ended; `certificates` are by case id."""
+    results = RoundResults(certificates)
     for trial in trials:
         if trial.job.kind == "measure" and (trial.done or trial.error):
             results.add(trial)

@@ -91,6 +91,14 @@ class Trial:
         parts = [self._recorded(protocol.LOSSES, "<f4", block) for block in self.blocks if block.input == source]
         return np.concatenate(parts) if parts else np.zeros(0, np.float32)
 
+    def first_losses(self, count: int) -> list[float]:
+        """Return the losses of the first steps of the process, at most `count`."""
+        found: list[float] = []
+        for block in self.blocks:
+            if len(found) < count:
+                found += self._recorded(protocol.LOSSES, "<f4", block).tolist()
+        return found[:count]
+
     def host_share(self, source: str) -> float | None:
         """Return the share of a block's time until its last call returned; near 1 the host limits the speed."""
         blocks = self.counted(source)

@@ -1,0 +1,34 @@
+"""Whether a trial computed what was certified: its first losses against those of the certificate's reference.
+
+A certificate feeds batches directly. A trial reads them through the framework's own input pipeline, in its own environment, so
+a mistake there, such as labels of the wrong samples, would pass unnoticed.
+"""
+
+from typing import Any
+
+from steelyard.errors import UserError
+from steelyard.results.trials import Trial
+
+
+def deviation(trial: Trial, certificate: dict[str, Any]) -> str:
+    """Return a sentence about the first loss that is not the certified one; empty where all are, or none can be compared."""
+    expected: list[float] = certificate.get("losses", [])
+    if not expected or not _starts_like_the_certificate(trial):
+        return ""
+    try:
+        found = trial.first_losses(len(expected))
+    except UserError as error:
+        return str(error)
+    for step, (loss, exact, limit) in enumerate(zip(found, expected, certificate["loss_limits"], strict=False), 1):
+        if not abs(loss - exact) <= limit:
+            return (
+                f"The loss of training step {step} is {loss:.7g}, but the certified computation has {exact:.7g} there (within "
+                f"{limit:.1g}). The input pipeline or the environment of this process differs from what was certified."
+            )
+    return ""
+
+
+def _starts_like_the_certificate(trial: Trial) -> bool:
+    """A certificate trains on the prepared data in the run's order; without data, on the synthetic batch."""
+    first = trial.blocks[0].input if trial.blocks else ""
+    return first == ("pipeline" if trial.job.data.prepared else "cached")
