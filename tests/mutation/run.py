@@ -13,15 +13,14 @@ import random
 import re
 import shutil
 import sys
-import tomllib
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import libcst
+import tomllib
 from mutmut import __main__ as mutmut
-from mutmut.configuration import config
 from mutmut.mutation import file_mutation, mutators
 from mutmut.mutation.data import SourceFileMutationData
 from mutmut.mutation.diff_apply import get_diff_for_mutant
@@ -56,10 +55,18 @@ class Mutant:
     def change(self) -> str:
         """The tokens that differ, such as `1 -> 2`."""
         old, new = (re.findall(r"\w+|\s+|[^\w\s]", text) for text in (self.before, self.after))
-        start = len(os.path.commonprefix([old, new]))
-        end = len(os.path.commonprefix([old[start:][::-1], new[start:][::-1]]))
+        start = _common(old, new)
+        end = _common(old[start:][::-1], new[start:][::-1])
         removed, added = ("".join(tokens[start : len(tokens) - end]) for tokens in (old, new))
         return f"{removed.strip(' ,')} -> {added.strip(' ,')}".strip()
+
+
+def _common(left: list[str], right: list[str]) -> int:
+    """Return how many elements at the start of two lists are equal."""
+    return next(
+        (place for place, pair in enumerate(zip(left, right, strict=False)) if len(set(pair)) > 1),
+        min(len(left), len(right)),
+    )
 
 
 def main() -> int:
