@@ -334,7 +334,10 @@ def test_trials_are_sorted_by_round_and_attempt_and_blocks_by_their_steps(tmp_pa
     store.close()
 
 
-def test_without_a_folder_for_the_index_the_event_files_are_read(tmp_path: Path) -> None:
+def test_without_a_folder_for_the_index_the_event_files_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     run = _new_run(tmp_path)
     _trial(run, 1, 0, "fake", [1, 5, 10], "done")
     (tmp_path / "index.sqlite").mkdir()  # SQLite cannot open a folder, as it cannot write on a read-only disk
@@ -343,6 +346,7 @@ def test_without_a_folder_for_the_index_the_event_files_are_read(tmp_path: Path)
         f"The index {tmp_path / 'index.sqlite'} cannot be used (unable to open database file)"
     )
     assert len(store.trials(run.name)) == 1
+    assert {path.name for path in tmp_path.iterdir()} == {"index.sqlite", run.name}, "the index is in memory only"
     store.close()
 
 
@@ -377,4 +381,59 @@ def test_a_damaged_trial_is_reported_once_and_the_others_are_indexed(tmp_path: P
     for _ in range(2):
         assert [trial.folder for trial in store.trials(run.name)] == [good]
     assert store.notice.count("Trial r02.0-fake cannot be read") == 1
+    store.close()
+
+
+def _damage_pages(path: Path) -> bytes:
+    """Overwrite the second half of an index, and return its content."""
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2 :] = b"\xff" * (len(content) - len(content) // 2)
+    path.write_bytes(content)
+    return bytes(content)
+
+
+def test_a_damaged_page_is_found_when_the_index_is_opened(tmp_path: Path) -> None:
+    run = _new_run(tmp_path)
+    for number in range(1, 9):
+        _trial(run, number, 0, "fake", [1] * 60, "done")
+    Store(tmp_path).close()
+    content = _damage_pages(tmp_path / "index.sqlite")
+    store = Store(tmp_path)
+    assert "could not be used (" in store.notice
+    assert (tmp_path / "index.sqlite.damaged").read_bytes() == content
+    assert len(store.trials(run.name)) == 8
+    store.close()
+
+
+def test_the_journal_of_a_damaged_index_that_another_process_uses_is_renamed_with_it(tmp_path: Path) -> None:
+    run = _new_run(tmp_path)
+    for number in range(1, 9):
+        _trial(run, number, 0, "fake", [1] * 60, "done")
+    Store(tmp_path).close()
+    other = sqlite3.connect(tmp_path / "index.sqlite", isolation_level=None)
+    other.execute("SELECT count(*) FROM trials").fetchone()
+    _damage_pages(tmp_path / "index.sqlite")
+    store = Store(tmp_path)
+    for suffix in ("", "-wal", "-shm"):
+        assert (tmp_path / f"index.sqlite.damaged{suffix}").exists(), suffix
+    assert len(store.trials(run.name)) == 8
+    store.close()
+    other.close()
+
+
+def test_a_refused_entry_is_reported_and_does_not_block_the_next(tmp_path: Path) -> None:
+    run = _new_run(tmp_path)
+    trial = trials.read(_trial(run, 1, 0, "fake", [1, 5, 10], "done"))
+    store = Store(tmp_path)
+    store.add_trial("a run that is not indexed", trial)
+    assert "could not be written (FOREIGN KEY constraint failed)" in store.notice
+    store.add_run(run)
+    store.add_trial(run.name, trial)
+    assert store.trials(run.name) == [trial]
+    store.close()
+
+
+def test_another_process_may_use_the_index_for_half_a_minute(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    assert store._database.execute("PRAGMA busy_timeout").fetchone()[0] == 30_000
     store.close()

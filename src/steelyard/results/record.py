@@ -159,7 +159,7 @@ def find(runs: Path, name: str) -> Path:
         return runs / known[-1]
     matching = [run for run in known if run.startswith(name)]
     if name in known or len(matching) == 1:
-        return runs / (name if name in known else matching[0])
+        return runs / matching[0]  # a complete name sorts before the longer ones that begin with it
     if matching:
         raise UserError(f"'{name}' matches {len(matching)} runs: {', '.join(matching[:5])}. Give more of the name.")
     raise UserError(f"There is no run '{name}' in {runs}.{nearest(name, known)}")
