@@ -79,26 +79,35 @@ def main() -> int:
         _leave_out_messages()
         _run_fast_tests_first()
         _generate(asked.processes)
-        _choose(asked.rooms, asked.sample, asked.seed, asked.again)
+        _choose(asked.rooms, asked.seed, asked.again)
         mutmut.cli(["run", "--max-children", str(asked.processes)], standalone_mode=False)
-    return _report(list(_mutants(asked.rooms)))
+    return _report(list(_mutants(set(asked.rooms))))
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="run.py", description=__doc__.partition("\n")[0])
     parser.add_argument(
-        "rooms", nargs="*", default=ROOMS, metavar="ROOM", help=f"one of {', '.join(ROOMS)}; default: all"
-    )
-    parser.add_argument("--sample", type=int, metavar="N", help="run at most N random mutants per room")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the sample (default 0)")
+        "rooms", nargs="*", default=dict.fromkeys(ROOMS), metavar="ROOM[:N]", action=_Rooms,
+        help=f"one of {', '.join(ROOMS)}, with N: at most N random mutants of it; default: all of all rooms",
+    )  # fmt: skip
+    parser.add_argument("--seed", type=int, default=0, help="seed of random mutants (default 0)")
     parser.add_argument("--processes", type=int, default=1, metavar="N", help="tests that run at once (default 1)")
     parser.add_argument("--resume", action="store_true", help="keep the results in mutants/ and run what is missing")
     parser.add_argument("--again", action="store_true", help="with --resume: run those that survived again")
     parser.add_argument("--report", action="store_true", help="with --resume: run nothing, only print the results")
-    found = parser.parse_args()
-    if unknown := set(found.rooms) - set(ROOMS):
-        parser.error(f"There is no room {', '.join(sorted(unknown))}. Choose from {', '.join(ROOMS)}.")
-    return found
+    return parser.parse_args()
+
+
+class _Rooms(argparse.Action):
+    """Reads rooms as {room: most mutants}; None: all."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, found: argparse.Namespace, words: Any, option: Any = None
+    ) -> None:
+        chosen = {room: int(number) if number else None for room, _, number in (word.partition(":") for word in words)}
+        if unknown := ", ".join(sorted(chosen.keys() - set(ROOMS))):
+            parser.error(f"There is no room {unknown}. Choose from {', '.join(ROOMS)}.")
+        found.rooms = chosen or dict.fromkeys(ROOMS)
 
 
 def _leave_out_messages() -> None:
@@ -136,14 +145,14 @@ def _generate(processes: int) -> None:
         mutmut.create_mutants(processes)
 
 
-def _choose(rooms: list[str], sample: int | None, seed: int, again: bool) -> None:
+def _choose(rooms: dict[str, int | None], seed: int, again: bool) -> None:
     """Mark the mutants that are not to be run as skipped; mutmut then runs those that have no result."""
     files = list(_files())
     wanted: set[str] = set()
-    for room in rooms:
+    for room, most in rooms.items():
         names = sorted(name for path, data in files if path.parts[2] == room for name in data.exit_code_by_key)
-        few = sample is not None and sample < len(names)
-        wanted |= set(random.Random(seed).sample(names, sample) if few else names)
+        few = most is not None and most < len(names)
+        wanted |= set(random.Random(seed).sample(names, most) if few else names)
     for _, data in files:
         for name, code in data.exit_code_by_key.items():
             if name not in wanted:
@@ -160,7 +169,7 @@ def _files() -> Iterator[tuple[Path, SourceFileMutationData]]:
         yield path, data
 
 
-def _mutants(rooms: list[str]) -> Iterator[Mutant]:
+def _mutants(rooms: set[str]) -> Iterator[Mutant]:
     for path, data in _files():
         if path.parts[2] in rooms:
             for name, code in data.exit_code_by_key.items():
