@@ -198,6 +198,7 @@ def test_references_that_disagree_are_named_with_the_first_difference() -> None:
         "Nothing can be certified, because JAX 1 and PyTorch 2 disagree in float64, first seen in the loss: relative error 3.0e-09"
     )
     incomplete = compared(runs, {key: array for key, array in runs[0].items() if key != "loss"})
+    assert found.sentence.endswith(" One of the two implementations is wrong. " + CAUSES["loss"])
     assert "disagree in float64. The loss is missing." in incomplete.sentence
 
 

@@ -95,6 +95,15 @@ def test_speech_is_decoded_by_merging_repetitions_and_dropping_blanks() -> None:
     assert score("speech", predictions) == {"WER": 0.0, "CER": 0.0}
 
 
+def test_speech_without_a_length_for_each_utterance_is_refused() -> None:
+    predictions = {
+        "frames": np.array([codes("A", 2)] * 2, np.int8), "lengths": np.array([2]),
+        "transcript": np.array([codes("A", 2)] * 2),
+    }  # fmt: skip
+    with pytest.raises(ValueError, match="shorter"):
+        score("speech", predictions)
+
+
 def test_word_and_character_errors_are_shares_of_the_truth() -> None:
     # One of three words is wrong; two of eleven characters, counting the spaces, must be inserted.
     predictions = {

@@ -177,6 +177,7 @@ def test_a_fixed_protocol_decides_once_after_the_last_round() -> None:
     assert rounds_wanted(decide({"a": times(0, 0, 0), "b": times(1, 1, 1)}, FLOOR, plan)) == {"a", "b"}
     done = decide({"a": times(*[0.0] * 5), "b": times(*[1.0] * 5)}, FLOOR, plan)
     assert kinds(done) == {("a", "b"): "better"}
+    assert done.verdicts[0].error == 0.05
     assert rounds_wanted(done) == frozenset()
 
 

@@ -59,6 +59,10 @@ def test_a_noise_floor_can_be_stored_and_read() -> None:
     floor = calibrate([0.01, -0.02, 0.005])
     assert NoiseFloor.from_dict(floor.to_dict()) == floor
     assert not NoiseFloor.from_dict(UNCALIBRATED.to_dict()).measured
+    least = calibrate([0.01, -0.01])
+    assert NoiseFloor.from_dict(least.to_dict()) == least
+    still = {"s_d0": 0, "degrees_of_freedom": 1, "rounds": 0}
+    assert NoiseFloor.from_dict(still) == NoiseFloor(0.0, 1, 0)
 
 
 @pytest.mark.parametrize(
@@ -69,6 +73,8 @@ def test_a_noise_floor_can_be_stored_and_read() -> None:
         {"s_d0": -0.01, "degrees_of_freedom": 8, "rounds": 9},
         {"s_d0": float("nan"), "degrees_of_freedom": 8, "rounds": 9},
         {"s_d0": 0.01, "degrees_of_freedom": 0, "rounds": 1},
+        {"s_d0": 0.01, "degrees_of_freedom": 8, "rounds": -1},
+        {"s_d0": float("inf"), "degrees_of_freedom": 8, "rounds": 9},
     ],
 )
 def test_a_damaged_noise_floor_is_refused(stored: dict[str, object]) -> None:

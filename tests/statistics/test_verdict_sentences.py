@@ -37,6 +37,13 @@ def test_undecided_names_the_better_one_and_the_rounds_still_needed(more: int, w
     assert verdict_sentence(undecided.flipped(), TITLES) == sentence
 
 
+@pytest.mark.parametrize("ratio", [1.0, 1.0004, 1 / 1.0004])
+def test_of_two_that_are_tied_none_is_called_ahead(ratio: float) -> None:
+    tied = replace(BETTER, kind="undecided", ratio=ratio, low=ratio / 1.1, high=ratio * 1.1, rounds_still_needed=2)
+    names = "PyTorch and JAX" if ratio > 1 else "JAX and PyTorch"
+    assert verdict_sentence(tied, TITLES) == f"{names}: too close to call, about 2 more rounds needed"
+
+
 @pytest.mark.parametrize(
     ("ratio", "low", "high", "words"),
     [
@@ -130,3 +137,11 @@ def test_another_quantity_brings_its_own_words() -> None:
 
 def test_percentages_have_at_most_two_digits() -> None:
     assert [percent(value) for value in (0.02, 0.028, 0.1, 0.125)] == ["2 %", "2.8 %", "10 %", "12 %"]
+
+
+@pytest.mark.parametrize(
+    ("fraction", "words"),
+    [(0.994, "99 %"), (0.995, "100 %"), (1.0, "100 %"), (1.8, "180 %"), (-1.8, "-180 %"), (0.001, "0.1 %")],
+)
+def test_percentages_of_a_hundred_and_more_have_no_decimals(fraction: float, words: str) -> None:
+    assert percent(fraction) == words
