@@ -148,10 +148,10 @@ def test_a_value_of_a_knob_may_be_unsupported_here_and_a_mode_may_not(
     assert found["mode scripted"] == Finding("mode scripted", "bad", "Not here.")
 
 
-def test_a_process_that_ends_without_an_event_is_bad_with_the_launchers_message(
+def test_a_process_that_ends_without_an_error_of_its_own_is_bad_with_the_launchers_message(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    script(monkeypatch, tmp_path, lambda _: [], ("killed", "The worker was killed"))
+    script(monkeypatch, tmp_path, lambda _: [{"event": "hello"}], ("killed", "The worker was killed"))
     found = examine()
     assert found["mode scripted"] == Finding("mode scripted", "bad", "The worker was killed.")
     assert found["noise = 1.0"] == Finding("noise = 1.0", "bad", "The worker was killed.")
@@ -176,10 +176,19 @@ def test_a_framework_without_float64_is_reported_with_its_reason(
     folder = tmp_path / "frameworks" / "single"
     folder.mkdir(parents=True)
     built_in = frameworks.WORKER / "frameworks" / "fake"
+    knobs = """
+[knobs.other]
+default = true
+values = []
+help = ""
+
+[knobs.count]
+default = 1
+values = [1, 2]
+help = ""
+"""
     text = (built_in / "framework.toml").read_text().replace('float64 = ""\n', "").replace("reference = 1\n", "")
-    text = (
-        text.replace("[knobs.fault]", '[knobs.other]\ndefault = true\nvalues = []\nhelp = ""\n\n[knobs.fault]') + reason
-    )
+    text = text.replace("[modes]\n", '[modes]\nsecond = "Another"\n') + knobs + reason
     (folder / "framework.toml").write_text(text)
     (folder / "adapter.py").write_text((built_in / "adapter.py").read_text())
     (folder / "workloads").mkdir()
@@ -189,6 +198,10 @@ def test_a_framework_without_float64_is_reported_with_its_reason(
         found = examine(options)
         assert found["float64"] == Finding("float64", "ok", sentence)
         assert not any("other" in name for name in found), "a switch without listed values has no other value to try"
+        assert {"count = 1: settings", "count = 2: settings"} <= found.keys()
+        assert "count = no-such-value" not in found, "a number has no unknown name"
+        modes = [job.case.settings.mode for job, _, _ in started if job.kind == "contract"]
+        assert modes == ["second", "scripted", "scripted"]
     finally:
         frameworks.use(())
 

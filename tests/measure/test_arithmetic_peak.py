@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from steelyard.errors import UserError
@@ -99,6 +100,21 @@ def test_each_size_is_tried_for_an_equal_share_of_the_time(monkeypatch: pytest.M
     # Of 40 s each size gets 20: one look at its beginning, two per product, the last one at the end of its share.
     best_product("float32", 40.0, sizes=(4, 4))
     assert 40 <= clock.now <= 46
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_precision_asked_for_is_multiplied_and_nothing_is_allocated_meanwhile(
+    dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    multiplied = set()
+    monkeypatch.setattr(gemm, "time", _Seconds())
+    monkeypatch.setattr(
+        np,
+        "matmul",
+        lambda left, right, out: multiplied.add((left.shape, left.dtype.name, right.dtype.name, out.dtype.name)),
+    )
+    best_product(dtype, 8.0, sizes=(4, 5))
+    assert multiplied == {((size, size), dtype, dtype, dtype) for size in (4, 5)}
 
 
 def test_the_sentence_about_a_speed_above_the_peak_has_both_figures(monkeypatch: pytest.MonkeyPatch) -> None:

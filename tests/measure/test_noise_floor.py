@@ -72,6 +72,13 @@ def test_one_failed_process_of_a_pair_ends_the_calibration(side: int, tmp_path: 
     assert record.read(run.folder).noise == UNCALIBRATED.to_dict()
 
 
+def test_the_times_of_a_process_that_failed_later_are_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    complete = ScriptedSession.run_aside
+    monkeypatch.setattr(ScriptedSession, "run_aside", lambda self, job: replace(complete(self, job), done=False))
+    run = session(tmp_path / "run", times)
+    assert noise_floor.noise_floor(run) == UNCALIBRATED
+
+
 def test_the_case_with_the_cheapest_steps_is_measured(tmp_path: Path) -> None:
     run = session(tmp_path / "run", times)
     first, second = run.plan.groups[0].variants

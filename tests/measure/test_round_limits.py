@@ -213,6 +213,19 @@ def test_the_message_about_an_impossible_speed_is_a_sentence(tmp_path: Path, own
     assert own_peak[0] == (3, "float32")
 
 
+@pytest.mark.parametrize("fast", ["pipeline", "cached"])
+def test_the_faster_of_the_two_inputs_is_checked(fast: str, tmp_path: Path, own_peak: list[tuple[Any, ...]]) -> None:
+    run = session(tmp_path / "run", steady, frameworks=("fake",), prepared="/prepared")
+    groups = (replace(run.plan.groups[0], training_flops=10**9),)
+    run = replace(run, plan=replace(run.plan, groups=groups))
+    results = round_results.RoundResults()
+    (variant,) = run.plan.variants
+    folder = jobs.trial_folder(run.folder, 1, 0, variant)
+    job = jobs.measuring(run.plan, variant, run.inputs_of(variant.case), 1, 0, folder)
+    results.add(write_trial(job, lambda framework, number, attempt, source: 80.0 if source == fast else 800.0))
+    assert peak.check(run, results).keys() == {variant.case.id}
+
+
 def test_speeds_on_other_devices_are_not_compared_with_the_processor(
     tmp_path: Path, own_peak: list[tuple[Any, ...]]
 ) -> None:
