@@ -104,6 +104,29 @@ def test_every_declared_mode_precision_and_knob_gets_a_process(
     assert {job.case.workload for job, _, _ in started} == {"line"}
 
 
+def test_the_progress_names_every_process(started: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(Screen, "stage", lambda _, title: shown.append((title,)))
+    monkeypatch.setattr(Screen, "progress", lambda _, *said: shown.append(said))
+    examine()
+    progress = shown[shown.index(("Checks",)) + 1 :]
+    assert progress[:2] == [("mode scripted", 0, 0), ("deterministic", 1, 0)]
+    assert progress[-1] == ("mode no-such-value", len(started) - 1, 0)
+
+
+def test_the_preparation_of_data_reports_its_progress_to_nobody(
+    started: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepare = adapter_checks.case_inputs.prepare
+
+    def with_progress(plan: Any, report: Callable[[Any], None]) -> Any:
+        report(0.5)
+        return prepare(plan, report)
+
+    monkeypatch.setattr(adapter_checks.case_inputs, "prepare", with_progress)
+    assert examine()
+
+
 def test_a_kept_contract_is_reported_per_setting_and_per_check(started: list[Any]) -> None:
     found = examine()
     assert found["mode scripted: settings"] == Finding("mode scripted: settings", "ok", "Read back as requested.")
@@ -157,6 +180,11 @@ def test_a_process_that_ends_without_an_error_of_its_own_is_bad_with_the_launche
     assert found["noise = 1.0"] == Finding("noise = 1.0", "bad", "The worker was killed.")
 
 
+def test_the_kind_of_the_launchers_error_decides_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    script(monkeypatch, tmp_path, lambda _: [], ("unsupported", "Not here."))
+    assert examine()["noise = 1.0"] == Finding("noise = 1.0", "warn", "Not here.")
+
+
 def test_the_workers_own_message_counts_before_the_launchers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     own = {"event": "error", "kind": "unsupported", "message": "Not here."}
     script(monkeypatch, tmp_path, lambda _: [{"event": "hello"}, own], ("crash", "It ended."))
@@ -207,7 +235,7 @@ help = ""
 
 
 def test_the_smallest_workload_that_the_framework_implements_is_used(started: list[Any], tmp_path: Path) -> None:
-    for name, features in (("line", 80), ("narrow", 4), ("none", 2)):
+    for name, features in (("line", 80), ("narrow", 4), ("none", 2), ("refused", 2)):
         folder = tmp_path / "workloads" / name
         shutil.copytree(WORKLOADS / "line", folder)
         spec = (folder / "spec.toml").read_text()
@@ -215,6 +243,8 @@ def test_the_smallest_workload_that_the_framework_implements_is_used(started: li
         smaller = spec.replace('name = "line"', f'name = "{name}"').replace("features = 8", f"features = {features}")
         (folder / "spec.toml").write_text(f"{smaller}\n{larger}")
     (tmp_path / "workloads" / "none" / "fake.py").unlink()
+    with (tmp_path / "workloads" / "refused" / "spec.toml").open("a") as spec_file:
+        spec_file.write('\n[unsupported]\nfake = "No such operator."\n')
     examine(replace(OPTIONS, workload_folders=(str(tmp_path / "workloads"),)))
     assert {(job.case.workload, job.case.preset) for job, _, _ in started} == {("narrow", "small")}
 
