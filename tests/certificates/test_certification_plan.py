@@ -318,6 +318,7 @@ def test_without_float64_only_the_rounding_error_of_a_likelihood_is_allowed(
         else "first seen in the gradient of head.bias: relative error 1.0e-03"
     )
     assert expected in found.sentence
+    assert found.sentence.startswith("Same computation as far as float32 can show: all 38 tensors match") is passed
     assert found.float64_error is None
 
 
@@ -360,6 +361,17 @@ def test_a_matching_float64_run_allows_no_more_than_the_error_of_long_sums(plan:
     found = conclude(inaccurate(plan, 1e-12, 1e-5))
     assert not found.passed
     assert "Same computation in float64, but not in float32, first seen in the output logits" in found.sentence
+    assert found.sentence.endswith("Likely cause: a part of the network that computes in a lower precision.")
+    assert found.float64_error == pytest.approx(1e-12, rel=0.1)
+
+
+def test_a_float64_run_that_lacks_a_tensor_is_rejected_with_its_name(plan: CertificationPlan) -> None:
+    over = inaccurate(plan, 1e-12, 1e-3)
+    runs = synthetic.dumps(network=plan.candidate.network)
+    fill(plan.float64_task, [{key: array for key, array in runs[0].items() if key != "loss"}])
+    found = conclude(over)
+    assert not found.passed
+    assert found.sentence.startswith("The loss is missing.")
 
 
 def write_error(folder: Path, kind: str, message: str) -> None:

@@ -57,6 +57,15 @@ def test_a_case_that_failed_does_not_run_again_and_alone_the_other_stops_after_t
     assert run.runs_of("fake") == [(1, 0), (2, 0), (3, 0)]
 
 
+@pytest.mark.parametrize("prepared", ["", "/prepared"])
+def test_one_contender_alone_runs_the_first_rounds(
+    prepared: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = session(tmp_path / "run", steady, frameworks=("fake",), prepared=prepared)
+    measure(run, monkeypatch)
+    assert run.runs_of("fake") == [(1, 0), (2, 0), (3, 0)]
+
+
 def test_the_ranking_is_shown_after_each_round_and_returned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[tuple[str, dict[str, str]]] = []
     started: list[tuple[int, str]] = []
@@ -94,9 +103,9 @@ def test_the_time_limit_is_that_of_the_study_unless_the_user_gives_one(tmp_path:
     assert rounds.minutes_of(with_minutes(session(tmp_path / "d", steady), 0.0)) == float("inf")
 
 
-@pytest.mark.parametrize(("seconds_per_round", "last"), [(21, 6), (19, 7)])
+@pytest.mark.parametrize(("seconds_per_round", "last"), [(20.2, 6), (19.9, 7)])
 def test_no_round_starts_after_the_minutes_of_the_limit(
-    seconds_per_round: int, last: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    seconds_per_round: float, last: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two minutes are allowed. The clock advances by the time of a round when its second process ends."""
     run = with_minutes(session(tmp_path / "run", undecidable), 2.0)
