@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -264,6 +265,47 @@ def test_sign_changes_of_updates_in_one_tensor_are_allowed_in_the_others_too() -
     assert changes[other] == pytest.approx((3 * size / 8) ** 0.5)
     assert changes["after2/head.weight"] < 1e-4
     assert changes["grad/head.weight"] < 1e-4
+
+
+@pytest.mark.parametrize(("columns", "allowed"), [(533, 1), (1000, 0)])
+def test_where_sign_changes_are_rare_a_small_tensor_is_allowed_one_or_none(columns: int, allowed: int) -> None:
+    """One update of about half a million changed sign: a tensor of eight may have one in one of 67,000 tensors.
+
+    One of a million: it has one in fewer than one of 100,000 tensors.
+    """
+    network = replace(
+        NETWORK, parameters=(*NETWORK.parameters, Parameter("wide", (1000, columns), "dense", "uniform:1"))
+    )
+    generator = np.random.default_rng(0)
+    starts = {f"after0/{each.name}": np.zeros(each.shape) for each in network.parameters}
+    exact = starts | {f"after1/{each.name}": generator.uniform(1, 2, each.shape) for each in network.parameters}
+    other = dict(exact)
+    other["after1/wide"] = exact["after1/wide"].copy()
+    other["after1/wide"][0, 0] *= -1
+    scales = measure_scales(network, [exact, exact], FLOAT32.noise)
+    changes = measure_changes(network, exact, scales, other)
+    size = np.square(2 * exact["after1/wide"][0, 0]) / np.mean(np.square(exact["after1/wide"]))
+    assert changes["after1/head.weight"] == pytest.approx((allowed * size / 8) ** 0.5)
+
+
+def test_tensors_that_are_not_trained_do_not_dilute_the_sign_changes() -> None:
+    """Twelve of the 126 trained elements changed sign, each by the same size."""
+    starts = {f"after0/{each.name}": np.zeros(each.shape) for each in NETWORK.parameters}
+    exact = starts | {f"after1/{each.name}": np.ones(each.shape) for each in NETWORK.parameters}
+    other = dict(exact)
+    other["after1/stem.conv.weight"] = exact["after1/stem.conv.weight"].copy()
+    other["after1/stem.conv.weight"].flat[:12] = -1
+    scales = measure_scales(NETWORK, [exact, exact], FLOAT32.noise)
+    changes = measure_changes(NETWORK, exact, scales, other)
+    most = next(count for count in range(99) if _poisson_tail(count, 12 / 126 * 8) <= 1e-5)
+    assert changes["after1/head.weight"] == pytest.approx((most * 4 / 8) ** 0.5)
+    assert most != next(count for count in range(99) if _poisson_tail(count, 12 / 144 * 8) <= 1e-5)
+    assert changes["after1/frozen.weight"] == changes["after1/stem.bn.running_mean"] == 0
+
+
+def _poisson_tail(count: int, mean: float) -> float:
+    """Return the probability of more than `count` events."""
+    return 1 - sum(mean**n * math.exp(-mean) / math.factorial(n) for n in range(count + 1))
 
 
 def test_the_longest_sum_runs_over_samples_and_positions() -> None:
