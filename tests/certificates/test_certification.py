@@ -359,3 +359,17 @@ def test_no_process_starts_after_the_run_was_stopped(tmp_path: Path) -> None:
         certification.certify(run)
     assert started.is_set()
     assert len(run.started) <= certification.PROCESSES_AT_ONCE
+
+
+def test_at_full_size_one_group_is_certified_after_the_other(tmp_path: Path) -> None:
+    own = tmp_path / "workloads"
+    for name in ("line", "other"):
+        shutil.copytree(WORKLOADS / "line", own / name)
+        spec = own / name / "spec.toml"
+        spec.write_text(spec.read_text().replace('name = "line"', f'name = "{name}"'))
+    run = session(tmp_path / "run", workloads=("line", "other"), workload_folders=(str(own),))
+    run.slow_s.append(0.02)
+    certification.certify(run, scope=FULL_SIZE)
+    order = [job.case.workload for job in run.started]
+    assert order == sorted(order)
+    assert len(order) == 8

@@ -195,3 +195,8 @@ def test_the_peaks_of_a_machine_are_a_readable_file(tmp_path: Path) -> None:
     assert json.loads(text) == {"float64, 2 threads": {"numpy": 100.0}, "float32, 2 threads": {"numpy": 200.0}}
     assert text.index("float32") < text.index("float64"), "sorted"
     assert len(text.splitlines()) > 2
+
+
+def test_a_peak_below_one_gflop_is_stored_as_it_is() -> None:
+    add_peak("m", 1, "float64", "numpy", 0.5)
+    assert peaks("m", 1, "float64") == {"numpy": 0.5}

@@ -217,7 +217,7 @@ def test_the_folder_of_an_interrupted_process_is_renamed_and_not_mixed_with_the_
 
 def test_later_events_are_forwarded_after_a_damaged_line(stage: Stage) -> None:
     with pytest.raises(launch.trials.UserError, match="cannot be read"):
-        stage.play("events.write('garbage\\n[1]\\n'); block(0, 5); say('done')")
+        stage.play("events.write('garbage\\n[1]\\n3\\n{\"a\": 1}\\n'); block(0, 5); say('done')")
     assert [event["event"] for event in stage.heard] == ["hello", "samples", "done"]
 
 
@@ -351,3 +351,23 @@ def test_a_folder_without_events_is_used(stage: Stage) -> None:
     (stage.folder / "note").write_text("")
     assert stage.play("say('done')").done
     assert (stage.folder / "note").exists()
+
+
+def test_an_event_that_arrives_in_two_parts_is_forwarded_once_and_whole(stage: Stage) -> None:
+    first, second = '{"v": 2, "event": "phase", "na', 'me": "loader", "elapsed_ns": 7, "t_ns": 0}\\n'
+    script = f"""
+events.write('{first}'); events.flush()
+while not os.path.exists('seen'):
+    time.sleep(0.01)
+time.sleep(0.2)
+events.write('{second}'); events.flush()
+say('done')
+"""
+
+    def watch(event: dict[str, Any]) -> None:
+        stage.heard.append(event)
+        (stage.folder / "seen").touch()
+
+    assert stage.play(script, watch=watch).phases_ns == {"loader": 7}
+    assert [event["event"] for event in stage.heard] == ["hello", "phase", "done"]
+    assert stage.heard[1]["name"] == "loader"
