@@ -235,7 +235,7 @@ help = ""
 
 
 def test_the_smallest_workload_that_the_framework_implements_is_used(started: list[Any], tmp_path: Path) -> None:
-    for name, features in (("line", 80), ("narrow", 4), ("none", 2), ("refused", 2)):
+    for name, features in (("line", 80), ("narrow", 4), ("none", 2), ("refused", 2), ("inexact", 2)):
         folder = tmp_path / "workloads" / name
         shutil.copytree(WORKLOADS / "line", folder)
         spec = (folder / "spec.toml").read_text()
@@ -245,6 +245,8 @@ def test_the_smallest_workload_that_the_framework_implements_is_used(started: li
     (tmp_path / "workloads" / "none" / "fake.py").unlink()
     with (tmp_path / "workloads" / "refused" / "spec.toml").open("a") as spec_file:
         spec_file.write('\n[unsupported]\nfake = "No such operator."\n')
+    with (tmp_path / "workloads" / "inexact" / "spec.toml").open("a") as spec_file:
+        spec_file.write('\n[unsupported]\n"fake/float32" = "Its loss overflows."\n')
     examine(replace(OPTIONS, workload_folders=(str(tmp_path / "workloads"),)))
     assert {(job.case.workload, job.case.preset) for job, _, _ in started} == {("narrow", "small")}
 

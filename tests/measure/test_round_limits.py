@@ -207,8 +207,11 @@ def one_round(run: ScriptedSession, milliseconds: float) -> RoundResults:
     return results
 
 
-def test_the_message_about_an_impossible_speed_is_a_sentence(tmp_path: Path, own_peak: list[tuple[Any, ...]]) -> None:
-    run = session(tmp_path / "run", steady, frameworks=("fake",), threads=3)
+@pytest.mark.parametrize(("threads", "precision", "expected"), [(3, "float32", 3), (0, "float64", 2)])
+def test_the_message_about_an_impossible_speed_is_a_sentence(
+    threads: int, precision: str, expected: int, tmp_path: Path, own_peak: list[tuple[Any, ...]]
+) -> None:
+    run = session(tmp_path / "run", steady, frameworks=("fake",), threads=threads, precision=precision)
     (group,) = run.plan.groups
     groups = (replace(group, training_flops=10**9),)
     run = replace(run, plan=replace(run.plan, groups=groups))
@@ -216,10 +219,11 @@ def test_the_message_about_an_impossible_speed_is_a_sentence(tmp_path: Path, own
     found = peak.check(run, one_round(run, 80.0))
     (sentence,) = found.values()
     assert sentence == (
-        "200 GFLOP/s is more than this machine can do (its best float32 matrix product reaches 100), so the measured time or "
+        f"200 GFLOP/s is more than this machine can do (its best {precision} matrix product reaches 100), so the measured time or "
         "the number of operations is wrong."
     )
-    assert own_peak[0] == (3, "float32")
+    assert own_peak[0] == (expected, precision)
+    assert record.read(run.folder).peak == {precision: {"numpy": 100.0}}
 
 
 @pytest.mark.parametrize("fast", ["pipeline", "cached"])

@@ -86,11 +86,11 @@ def test_a_translation_without_an_end_is_scored_whole(encoding: np.ndarray) -> N
 
 def test_speech_is_decoded_by_merging_repetitions_and_dropping_blanks() -> None:
     # "HELLO": the blank between the two L keeps both; frames beyond the length are ignored.
-    frames = np.array([codes("HHEL_LLOO", 11), codes("_A_", 11)], np.int8)
+    frames = np.array([codes("HHEL_LLOO", 11), codes("_A''S_", 11)], np.int8)
     frames[0, 9:] = LETTERS.index("X")
     predictions = {
         "frames": frames, "lengths": np.array([9, 11]),
-        "transcript": np.array([codes("HELLO", 8), codes("A", 8)]),
+        "transcript": np.array([codes("HELLO", 8), codes("A'S", 8)]),
     }  # fmt: skip
     assert score("speech", predictions) == {"WER": 0.0, "CER": 0.0}
 

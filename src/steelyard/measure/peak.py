@@ -26,7 +26,7 @@ def check(session: Session, results: RoundResults) -> dict[str, str]:
         gflops, precision = _fastest_gflops(session, variant, results), variant.case.settings.precision
         sentence = gemm.peak_check(known.machine, threads_of(session, variant), precision, gflops) if gflops else ""
         if sentence:
-            found[variant.case.id] = sentence[:1].upper() + sentence[1:] + "."
+            found[variant.case.id] = f"{sentence}."
     peak = {
         variant.case.settings.precision: gemm.peaks(
             known.machine, threads_of(session, variant), variant.case.settings.precision
