@@ -165,6 +165,13 @@ def test_a_product_that_cannot_be_measured_is_an_error_with_the_reason(
         gemm.measure_peak(2)
 
 
+def test_the_last_line_of_a_process_that_failed_is_the_reason() -> None:
+    with pytest.raises(
+        UserError, match=r"^The machine's arithmetic peak could not be measured with NumPy: TypeError: data type"
+    ):
+        gemm.measure_peak(1, "float33", 0.01)
+
+
 def test_the_process_that_multiplies_uses_the_threads_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = {}
 
@@ -177,6 +184,7 @@ def test_the_process_that_multiplies_uses_the_threads_asked_for(monkeypatch: pyt
     assert asked["command"] == [sys.executable, "-m", "steelyard.measure.gemm", "float64", "0.2"]
     assert {asked["env"][name] for name in gemm.THREAD_VARIABLES} == {"3"}
     assert (Path(asked["env"]["PYTHONPATH"]) / "steelyard" / "measure" / "gemm.py").is_file()
+    assert asked["timeout"] == 120, "a process that hangs is ended"
     gemm.measure_peak(1)
     assert asked["command"][3:] == ["float32", "1.5"]
 

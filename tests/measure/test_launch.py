@@ -371,3 +371,13 @@ say('done')
     assert stage.play(script, watch=watch).phases_ns == {"loader": 7}
     assert [event["event"] for event in stage.heard] == ["hello", "phase", "done"]
     assert stage.heard[1]["name"] == "loader"
+
+
+def test_a_worker_finds_the_programs_of_its_environment_first(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONSTARTUP", "/somewhere")
+    monkeypatch.setenv("OWN_SETTING", "kept")
+    stage.play("json.dump(dict(os.environ), open('heard', 'w')); say('done')")
+    found = json.loads((stage.folder / "heard").read_text())
+    assert found["PATH"].split(os.pathsep)[0] == str(PYTHON.parent)
+    assert "PYTHONSTARTUP" not in found
+    assert found["OWN_SETTING"] == "kept"

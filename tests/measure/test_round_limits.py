@@ -66,6 +66,14 @@ def test_one_contender_alone_runs_the_first_rounds(
     assert run.runs_of("fake") == [(1, 0), (2, 0), (3, 0)]
 
 
+def test_one_contender_alone_runs_no_round_beyond_the_first_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = session(tmp_path / "run", steady, frameworks=("fake",), rounds=(1, 5))
+    measure(run, monkeypatch)
+    assert run.runs_of("fake") == [(1, 0)]
+
+
 def test_the_ranking_is_shown_after_each_round_and_returned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[tuple[str, dict[str, str]]] = []
     started: list[tuple[int, str]] = []

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from steelyard.errors import UserError
 from steelyard.statistics.calibration import UNCALIBRATED, NoiseFloor, calibrate
-from steelyard.statistics.summaries import summarise
+from steelyard.statistics.summaries import series, summarise
 
 times = st.lists(st.floats(1e3, 1e9), min_size=3, max_size=60)
 
@@ -18,6 +18,11 @@ def test_a_summary_has_median_and_mean() -> None:
     summary = summarise([100, 1, 3, 4, 2])
     assert (summary.median_ns, summary.mean_ns) == (3, 22)
     assert summarise([4, 1, 2, 3]).median_ns == 2.5
+
+
+def test_whole_numbers_become_float64() -> None:
+    assert series([1, 2, 3]).dtype == np.float64
+    assert series(np.array([1, 2], np.int32)).tolist() == [1.0, 2.0]
 
 
 @given(times, st.floats(0.01, 100))
