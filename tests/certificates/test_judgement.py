@@ -303,6 +303,21 @@ def test_tensors_that_are_not_trained_do_not_dilute_the_sign_changes() -> None:
     assert changes["after1/frozen.weight"] == changes["after1/stem.bn.running_mean"] == 0
 
 
+def test_an_element_without_an_update_changes_no_sign() -> None:
+    """Of the 126 trained elements one changed sign, and fifty, such as rows of words that do not occur, stay as they are."""
+    starts = {f"after0/{each.name}": np.zeros(each.shape) for each in NETWORK.parameters}
+    exact = starts | {f"after1/{each.name}": np.ones(each.shape) for each in NETWORK.parameters}
+    exact["after1/stem.conv.weight"].flat[:50] = 0
+    other = dict(exact)
+    other["after1/stem.conv.weight"] = exact["after1/stem.conv.weight"].copy()
+    other["after1/stem.conv.weight"].flat[60] = -1
+    scales = measure_scales(NETWORK, [exact, exact], FLOAT32.noise)
+    changes = measure_changes(NETWORK, exact, scales, other)
+    most = next(count for count in range(99) if _poisson_tail(count, 1 / 126 * 8) <= 1e-5)
+    size = 4 / np.mean(np.square(exact["after1/stem.conv.weight"]))
+    assert changes["after1/head.weight"] == pytest.approx((most * size / 8) ** 0.5)
+
+
 def _poisson_tail(count: int, mean: float) -> float:
     """Return the probability of more than `count` events."""
     return 1 - sum(mean**n * math.exp(-mean) / math.factorial(n) for n in range(count + 1))
