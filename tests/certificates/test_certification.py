@@ -375,3 +375,5 @@ def test_at_full_size_one_group_is_certified_after_the_other(tmp_path: Path) -> 
     order = [job.case.workload for job in run.started]
     assert order == sorted(order)
     assert len(order) == 8
+    shown = [label for label, _, _ in run.shown.progressed]
+    assert shown == ["line:small: processes"] * 5 + ["other:small: processes"] * 5

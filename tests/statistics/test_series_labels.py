@@ -196,3 +196,8 @@ def test_the_long_run_variance_agrees_with_a_hand_calculation() -> None:
 def test_a_constant_or_very_short_series_has_no_long_run_variance() -> None:
     assert long_run_variance(np.full(40, 5.0)) == 0.0
     assert long_run_variance(np.resize([0.0, 1.0], 11)) == 0.0
+
+
+def test_two_slow_steps_at_either_end_are_a_change_and_no_spike() -> None:
+    assert series_label([20.0, 20.0, *[10.0] * 30]).label == "warm-up"
+    assert series_label([*[10.0] * 30, 20.0, 20.0]).label == "unstable"
