@@ -241,6 +241,7 @@ def test_a_failed_candidate_is_not_certified_and_only_an_implementation_error_is
     found = conclude(plan)
     assert not found.passed
     assert found.sentence == "Tensor head.bias is missing from the module."
+    assert (found.worst, found.worst_units, found.first, found.stage, found.tensors) == ("", 0.0, "", "", 0)
     assert (record.find(plan.key) is not None) == saved
     assert next_tasks(plan) == ()
 
@@ -270,7 +271,8 @@ def test_without_float64_a_deviation_must_show_on_every_random_draw_to_be_reject
         pair = next_tasks(plan)
         if pair:
             assert [task.job.certify.perturbations for task in pair] == [(number,), (number,)]
-            for task, run in zip(pair, (runs[0], runs[0] | changed(runs, "grad/head.bias", error)), strict=True):
+            drawn = {key: array * 1.001 for key, array in runs[0].items()}
+            for task, run in zip(pair, (drawn, drawn | changed([drawn], "grad/head.bias", error)), strict=True):
                 tensors.write(Path(task.job.folder) / f"perturbation{number}", run)
     assert next_tasks(plan) == ()
     assert sum(Path(reference.job.folder).is_dir() for reference, _ in plan.draw_tasks) == ran

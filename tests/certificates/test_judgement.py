@@ -238,6 +238,9 @@ def test_the_rounding_of_a_float32_correction_is_near_the_measured_one() -> None
     rule = Optimizer("adam", 1e-3, correction="float32")
     assert correction_roundings(rule, 1) * 2.0**-24 == pytest.approx(3e-5, rel=0.05)  # measured: 2.3e-5
     assert correction_roundings(rule, 5) < correction_roundings(rule, 1)
+    # 1 / (1 - 0.9) + 0.5 / (1 - 0.999) = 510; the second step: 1 / (1 - 0.81) + 0.5 / (1 - 0.998001).
+    assert correction_roundings(rule, 1) == pytest.approx(510)
+    assert correction_roundings(rule, 2) == pytest.approx((510 + 1 / 0.19 + 0.5 / 0.001999) / 2)
     assert correction_roundings(Optimizer("sgd", 0.1), 1) == 0
 
 
