@@ -187,7 +187,7 @@ def _mutant(name: str, path: Path, status: str) -> Mutant:
 
 
 def _report(mutants: list[Mutant]) -> int:
-    """Print the score of each room, the survivors that are not listed, and entries of the list that fit no survivor."""
+    """Print the score of each room and the survivors that are not listed; returns 1 if there is one."""
     known = tomllib.loads(KNOWN.read_text(encoding="utf-8"))
     survivors = [each for each in mutants if each.function]
     listed = {each.name for each in survivors if _is_listed(each, known)}
