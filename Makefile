@@ -2,7 +2,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN = .venv/bin
 
-.PHONY: run test test-all fast check docs bench clean
+.PHONY: run test test-all fast check docs mutants bench clean
 
 run: .venv/.ready
 	@$(BIN)/steelyard run
@@ -27,6 +27,10 @@ check: .venv/.ready
 docs: .venv/.docs
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
+# Which small changes of the code does no test notice? More than an hour for all rooms; see tests/mutation/README.md.
+mutants: .venv/.mutants
+	@$(BIN)/python tests/mutation/run.py $(ROOMS)
+
 bench: .venv/.ready
 	@$(BIN)/python -m benchmarks
 
@@ -40,5 +44,9 @@ bench: .venv/.ready
 	@$(BIN)/python -m pip install --quiet --editable ".[docs]"
 	@touch $@
 
+.venv/.mutants: .venv/.ready
+	@$(BIN)/python -m pip install --quiet --editable ".[mutants]"
+	@touch $@
+
 clean:
-	rm -rf .venv site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv site mutants .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 from steelyard.files.paths import cache_folder
 
@@ -23,6 +23,10 @@ USERS_CACHE = cache_folder()  # read before any test sets STEELYARD_CACHE
 
 settings.register_profile("steelyard", deadline=None, max_examples=60)
 settings.register_profile("steelyard-ci", deadline=None, max_examples=60, derandomize=True)
+# For `make mutants`: the same examples for every mutant, and no time spent on simpler ones than the first that fails.
+settings.register_profile(
+    "mutants", deadline=None, max_examples=60, derandomize=True, database=None, phases=[Phase.explicit, Phase.generate]
+)
 settings.load_profile("steelyard-ci" if os.environ.get("CI") == "true" else "steelyard")
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import replace
+from dataclasses import asdict, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +17,11 @@ import synthetic
 from steelyard.catalog import frameworks
 from steelyard.certificates import record
 from steelyard.certificates.conclusion import conclude, next_tasks
-from steelyard.certificates.method import RANDOM_DRAWS
+from steelyard.certificates.method import LIMIT, RANDOM_DRAWS, VERSION, Scope, method_for
 from steelyard.certificates.plan import CertificationPlan, plan_certification, reference_optimizer
 from steelyard.certificates.references import has_reference
 from steelyard.certificates.sentences import optimizer_form
-from steelyard.certificates.sources import implementation_hash
+from steelyard.certificates.sources import implementation_hash, implementation_of, specification_hash
 from steelyard.errors import UserError
 from steelyard_worker import protocol, tensors
 from steelyard_worker.case import Optimizer
@@ -246,6 +247,7 @@ def test_a_failed_candidate_is_not_certified_and_only_an_implementation_error_is
     found = conclude(plan)
     assert not found.passed
     assert found.sentence == "Tensor head.bias is missing from the module."
+    assert (found.worst, found.worst_units, found.first, found.stage, found.tensors) == ("", 0.0, "", "", 0)
     assert (record.find(plan.key) is not None) == saved
     assert next_tasks(plan) == ()
 
@@ -275,7 +277,8 @@ def test_without_float64_a_deviation_must_show_on_every_random_draw_to_be_reject
         pair = next_tasks(plan)
         if pair:
             assert [task.job.certify.perturbations for task in pair] == [(number,), (number,)]
-            for task, run in zip(pair, (runs[0], runs[0] | changed(runs, "grad/head.bias", error)), strict=True):
+            drawn = {key: array * 1.001 for key, array in runs[0].items()}
+            for task, run in zip(pair, (drawn, drawn | changed([drawn], "grad/head.bias", error)), strict=True):
                 tensors.write(Path(task.job.folder) / f"perturbation{number}", run)
     assert next_tasks(plan) == ()
     assert sum(Path(reference.job.folder).is_dir() for reference, _ in plan.draw_tasks) == ran
@@ -323,6 +326,7 @@ def test_without_float64_only_the_rounding_error_of_a_likelihood_is_allowed(
         else "first seen in the gradient of head.bias: relative error 1.0e-03"
     )
     assert expected in found.sentence
+    assert found.sentence.startswith("Same computation as far as float32 can show: all 38 tensors match") is passed
     assert found.float64_error is None
 
 
@@ -365,9 +369,157 @@ def test_a_matching_float64_run_allows_no_more_than_the_error_of_long_sums(plan:
     found = conclude(inaccurate(plan, 1e-12, 1e-5))
     assert not found.passed
     assert "Same computation in float64, but not in float32, first seen in the output logits" in found.sentence
+    assert found.sentence.endswith("Likely cause: a part of the network that computes in a lower precision.")
+    assert found.float64_error == pytest.approx(1e-12, rel=0.1)
+
+
+def test_a_float64_run_that_lacks_a_tensor_is_rejected_with_its_name(plan: CertificationPlan) -> None:
+    over = inaccurate(plan, 1e-12, 1e-3)
+    runs = synthetic.dumps(network=plan.candidate.network)
+    fill(plan.float64_task, [{key: array for key, array in runs[0].items() if key != "loss"}])
+    found = conclude(over)
+    assert not found.passed
+    assert found.sentence.startswith("The loss is missing.")
 
 
 def write_error(folder: Path, kind: str, message: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     event: dict[str, Any] = {"v": protocol.VERSION, "event": "error", "t_ns": 0, "kind": kind, "message": message}
     (folder / protocol.EVENTS).write_text(json.dumps(event) + "\n", encoding="utf-8")
+
+
+def test_a_certificate_states_what_was_certified_with_what_and_how(plan: CertificationPlan) -> None:
+    runs = synthetic.dumps(network=plan.candidate.network)
+    filled(plan, changed(runs, "grad/head.bias", 1e-7))
+    found, case = conclude(plan), plan.candidate_task.job.case
+    assert (found.key, found.framework, found.version) == (plan.key, "mxnet", "0")
+    assert (found.workload, found.preset) == ("lstm-imdb", "tiny")
+    assert (found.settings, found.inputs) == (asdict(case.settings), plan.candidate.inputs)
+    assert found.optimizer == asdict(case.optimizer) | {"decay": list(case.optimizer.decay)}
+    assert (found.method, found.steps, found.limit) == (VERSION, 5, LIMIT)
+    assert (found.first, found.stage, found.float64_error) == ("", "", None)
+    assert found.worst == "the gradient of head.bias"
+    assert 0 < found.worst_units < LIMIT
+    assert found.tensors == len(runs[0]) == 38
+    assert found.resolution.keys() >= {"outputs", "loss", "gradients"}
+    assert found.implementation == implementation_hash(plan.candidate_task.job)
+    assert found.specification == specification_hash(plan.candidate_task.job)
+    assert abs(datetime.now(UTC) - datetime.fromisoformat(found.created)) < timedelta(minutes=5)
+    assert record.load_all() == [found]
+
+
+def test_a_rejected_certificate_keeps_the_agreement_of_the_references(plan: CertificationPlan) -> None:
+    runs = filled(plan, {})
+    fill(plan.reference_tasks[1], [runs[0] | changed(runs, "loss", 1e-6)])
+    assert conclude(plan).agreement == pytest.approx(1e-6, rel=1e-3)
+    assert next_tasks(plan) == ()
+
+
+def test_a_certificate_is_not_reused_when_the_limit_changes(
+    candidate: Candidate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = plan_certification(candidate, REFERENCES, tmp_path)
+    stricter = replace(method_for("float32"), limit=100.0)
+    monkeypatch.setattr("steelyard.certificates.plan.method_for", lambda _: stricter)
+    after = plan_certification(candidate, REFERENCES, tmp_path)
+    assert after.key != before.key
+    assert after.reference_key == before.reference_key, "the tensors of the references can be reused"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda each: replace(each, framework="tensorflow"),
+        lambda each: replace(each, mode="other"),
+        lambda each: replace(each, packages={"numpy": "9"}),
+    ],
+)
+def test_references_are_computed_again_when_one_of_them_changes(
+    change: Any, candidate: Candidate, tmp_path: Path
+) -> None:
+    usual = plan_certification(candidate, REFERENCES, tmp_path).reference_key
+    for place in (0, 1):
+        others = [change(each) if place == number else each for number, each in enumerate(REFERENCES)]
+        assert plan_certification(candidate, others, tmp_path).reference_key != usual
+    assert plan_certification(candidate, REFERENCES[:1], tmp_path).reference_key != usual
+    sampled = replace(candidate, scope=Scope(1, 8))
+    assert plan_certification(sampled, REFERENCES, tmp_path).reference_key != usual
+
+
+def test_every_process_of_a_certificate_has_its_noise_and_its_folder(candidate: Candidate, tmp_path: Path) -> None:
+    plan = plan_certification(replace(candidate, scope=Scope(2, 8)), REFERENCES, tmp_path / "references")
+    noise, own = 2.0**-20, Path(candidate.job.folder)
+    first = tmp_path / "references" / "pytorch"
+    expected = [
+        (plan.reference_tasks[0], "pytorch", first, (0, 1, 2), noise),
+        (plan.reference_tasks[1], "jax", tmp_path / "references" / "jax", (0,), noise),
+        (plan.candidate_task, "mxnet", own, (0,), noise),
+        (plan.float64_task, "mxnet", own / "float64", (0,), noise),
+        (plan.long_sums_task, "pytorch", first / "sums", (3,), 160 * 2.0**-24),
+    ]
+    for number, pair in zip((4, 5, 6), plan.draw_tasks, strict=True):
+        expected += [
+            (pair[0], "pytorch", first / f"draw{number}", (number,), 2.0**-10),
+            (pair[1], "mxnet", own / f"draw{number}", (number,), 2.0**-10),
+        ]
+    for task, framework, folder, perturbations, size in expected:
+        job = task.job
+        assert (task.environment, job.kind, job.case.framework, Path(job.folder)) == (
+            framework,
+            "certify",
+            framework,
+            folder,
+        )
+        assert job.certify == protocol.Certify(2, 8, perturbations, size)
+        precision = "float32" if task in (plan.candidate_task, *(pair[1] for pair in plan.draw_tasks)) else "float64"
+        assert job.case.settings.precision == precision
+    assert plan.references == tuple(REFERENCES)
+
+
+def test_references_use_the_threads_of_the_candidate_and_their_own_knobs(candidate: Candidate, tmp_path: Path) -> None:
+    settings = replace(candidate.job.case.settings, threads=3)
+    job = replace(candidate.job, case=replace(candidate.job.case, settings=settings, version="1.9"))
+    plan = plan_certification(replace(candidate, job=job), REFERENCES, tmp_path)
+    for task, installation in zip(plan.reference_tasks, REFERENCES, strict=True):
+        found = task.job.case
+        known = frameworks.framework(installation.framework)
+        assert (found.settings.threads, found.settings.mode, found.version) == (3, installation.mode, "")
+        assert found.settings.knobs == {name: knob.default for name, knob in known.knobs.items()}
+
+
+def test_a_missing_candidate_without_an_error_is_named_by_its_folder(plan: CertificationPlan) -> None:
+    filled(plan, {})
+    shutil.rmtree(plan.candidate_task.job.folder)
+    assert conclude(plan).sentence == f"The process for {plan.candidate_task.job.folder} ended without saving tensors."
+
+
+def test_the_last_error_of_a_process_counts(plan: CertificationPlan) -> None:
+    filled(plan, {})
+    folder = Path(plan.candidate_task.job.folder)
+    shutil.rmtree(folder)
+    write_error(folder, "crash", "The first.")
+    first = (folder / protocol.EVENTS).read_text()
+    write_error(folder, "crash", "The last.")
+    (folder / protocol.EVENTS).write_text(first + (folder / protocol.EVENTS).read_text())
+    assert conclude(plan).sentence == "The last."
+
+
+def test_a_hash_differs_for_a_framework_of_the_users_own(candidate: Candidate, tmp_path: Path) -> None:
+    folder = tmp_path / "frameworks" / "mine"
+    (folder / "workloads").mkdir(parents=True)
+    for name in ("framework.toml", "adapter.py"):
+        shutil.copyfile(frameworks.BUILT_IN / "fake" / name, folder / name)
+    (folder / "workloads" / "lstm-imdb.py").write_text("1")
+    workload = Path(candidate.job.workload_folder)
+    frameworks.use((str(folder.parent),))
+    try:
+        found = [implementation_of("mine", workload, "lstm-imdb")]
+        for name in ("workloads/lstm-imdb.py", "adapter.py", "framework.toml"):
+            with (folder / name).open("a") as file:
+                file.write("# changed\n")
+            found.append(implementation_of("mine", workload, "lstm-imdb"))
+        (folder / "notes.txt").write_text("")
+        assert implementation_of("mine", workload, "lstm-imdb") == found[-1]
+    finally:
+        frameworks.use(())
+    assert len(set(found)) == 4

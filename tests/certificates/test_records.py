@@ -60,3 +60,22 @@ def test_a_damaged_certificate_counts_as_none(damage: object) -> None:
     assert record.find(CERTIFICATE.key) is None
     record.save(replace(CERTIFICATE, sentence="made again"))
     assert record.find(CERTIFICATE.key) == replace(CERTIFICATE, sentence="made again")
+
+
+def test_the_reason_why_a_certificate_cannot_be_read_is_stated() -> None:
+    with pytest.raises(ValueError, match=r"^This is not a complete certificate of a known format\.$"):
+        Certificate.from_json("[]")
+    wrong = CERTIFICATE.to_json().replace('"passed": true', '"passed": 1')
+    with pytest.raises(ValueError, match=r"^This certificate was changed after it was written\.$"):
+        Certificate.from_json(wrong)
+
+
+def test_certificates_are_listed_by_key_without_damaged_ones_and_can_be_read_by_people() -> None:
+    later = replace(CERTIFICATE, key="z" * 64, passed=False)
+    for each in (later, CERTIFICATE):
+        record.save(each)
+    (record.folder() / "damaged.json").write_text("{")
+    assert record.load_all() == [CERTIFICATE, later]
+    path = record.save(CERTIFICATE)
+    assert path == record.folder() / f"{CERTIFICATE.key}.json"
+    assert len(path.read_text(encoding="utf-8").splitlines()) > 20

@@ -1,9 +1,15 @@
 """The machine's arithmetic peak: how it is measured and stored, and the check that uses it."""
 
+import json
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
+from steelyard.errors import UserError
 from steelyard.measure import gemm
 from steelyard.measure.gemm import MARGIN, add_peak, best_product, ensure_peak, peak_check, peaks, plausible_limit
 
@@ -69,3 +75,136 @@ def test_a_precision_that_numpy_cannot_multiply_is_checked_against_frameworks_on
     assert peak_check("m", 2, "bfloat16", 1e9) == ""
     add_peak("m", 2, "bfloat16", "tiny", 500.0)
     assert "more than this machine can do" in peak_check("m", 2, "bfloat16", 1e9)
+
+
+class _Seconds:
+    """A clock that advances by a second at each look."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def perf_counter(self) -> float:
+        self.now += 1
+        return self.now
+
+
+def test_the_speed_is_that_of_the_fastest_product_of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Each product takes one second of this clock: 2 * 10^3 and 2 * 30^3 operations.
+    monkeypatch.setattr(gemm, "time", _Seconds())
+    assert best_product("float32", 8.0, sizes=(30, 10)) == pytest.approx(2 * 30**3 / 1e9)
+
+
+def test_each_size_is_tried_for_an_equal_share_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = _Seconds()
+    monkeypatch.setattr(gemm, "time", clock)
+    # Of 40 s each size gets 20: one look at its beginning, two per product, the last one at the end of its share.
+    best_product("float32", 40.0, sizes=(4, 4))
+    assert 40 <= clock.now <= 46
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_precision_asked_for_is_multiplied_and_nothing_is_allocated_meanwhile(
+    dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    multiplied = set()
+    monkeypatch.setattr(gemm, "time", _Seconds())
+    monkeypatch.setattr(
+        np,
+        "matmul",
+        lambda left, right, out: multiplied.add((left.shape, left.dtype.name, right.dtype.name, out.dtype.name)),
+    )
+    best_product(dtype, 8.0, sizes=(4, 5))
+    assert multiplied == {((size, size), dtype, dtype, dtype) for size in (4, 5)}
+
+
+def test_the_sentence_about_a_speed_above_the_peak_has_both_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    add_peak("m", 2, "float64", "numpy", 100.0)
+    measured = []
+    monkeypatch.setattr(gemm, "measure_peak", lambda *asked: measured.append(asked) or 110.0)
+    assert peak_check("m", 2, "float64", 200.0) == (
+        "200 GFLOP/s is more than this machine can do (its best float64 matrix product reaches 110), so the measured "
+        "time or the number of operations is wrong"
+    )
+    assert measured == [(2, "float64")]
+    assert peaks("m", 2, "float64") == {"numpy": 110.0}
+
+
+def test_a_speed_at_the_limit_is_plausible(monkeypatch: pytest.MonkeyPatch) -> None:
+    add_peak("m", 2, "float32", "numpy", 100.0)
+    monkeypatch.setattr(gemm, "measure_peak", lambda *_: pytest.fail("measured again"))
+    assert peak_check("m", 2, "float32", 100.0 * MARGIN) == ""
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_peak_is_measured_with_the_threads_and_the_precision_asked_for(
+    dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured = []
+    monkeypatch.setattr(gemm, "measure_peak", lambda *asked: measured.append(asked) or 50.0)
+    assert ensure_peak("m", 3, dtype) == {"numpy": 50.0}
+    assert measured == [(3, dtype)]
+    assert peaks("m", 3, dtype) == {"numpy": 50.0}
+
+
+def test_float32_is_the_default_precision(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured = []
+    monkeypatch.setattr(gemm, "measure_peak", lambda *asked: measured.append(asked) or 50.0)
+    assert ensure_peak("m", 1) == peaks("m", 1) == peaks("m", 1, "float32") == {"numpy": 50.0}
+    assert measured == [(1, "float32")]
+
+
+@pytest.mark.parametrize(
+    ("stderr", "reason"), [("Traceback\nValueError: no BLAS\n", "ValueError: no BLAS"), ("", "exit code 3")]
+)
+def test_a_product_that_cannot_be_measured_is_an_error_with_the_reason(
+    stderr: str, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = subprocess.CompletedProcess([], 3, stdout="", stderr=stderr)
+    monkeypatch.setattr(gemm.subprocess, "run", lambda *_, **__: done)
+    with pytest.raises(UserError, match=rf"^The machine's arithmetic peak could not be measured with NumPy: {reason}$"):
+        gemm.measure_peak(2)
+
+
+def test_the_last_line_of_a_process_that_failed_is_the_reason() -> None:
+    with pytest.raises(
+        UserError, match=r"^The machine's arithmetic peak could not be measured with NumPy: TypeError: data type"
+    ):
+        gemm.measure_peak(1, "float33", 0.01)
+
+
+def test_the_process_that_multiplies_uses_the_threads_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = {}
+
+    def run(command: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
+        asked.update(options, command=command)
+        return subprocess.CompletedProcess(command, 0, stdout="12.5\n", stderr="")
+
+    monkeypatch.setattr(gemm.subprocess, "run", run)
+    assert gemm.measure_peak(3, "float64", 0.2) == 12.5
+    assert asked["command"] == [sys.executable, "-m", "steelyard.measure.gemm", "float64", "0.2"]
+    assert {asked["env"][name] for name in gemm.THREAD_VARIABLES} == {"3"}
+    assert (Path(asked["env"]["PYTHONPATH"]) / "steelyard" / "measure" / "gemm.py").is_file()
+    assert asked["timeout"] == 120, "a process that hangs is ended"
+    gemm.measure_peak(1)
+    assert asked["command"][3:] == ["float32", "1.5"]
+
+
+@pytest.mark.parametrize("text", ["[]", "3", "{", '"text"'])
+def test_a_record_of_another_form_counts_as_none(text: str, tmp_path: Path) -> None:
+    add_peak("m", 2, "float32", "numpy", 100.0)
+    next(tmp_path.glob("machines/*.json")).write_text(text)
+    assert peaks("m", 2) == {}
+
+
+def test_the_peaks_of_a_machine_are_a_readable_file(tmp_path: Path) -> None:
+    add_peak("m", 2, "float64", "numpy", 100.0)
+    add_peak("m", 2, "float32", "numpy", 200.0)
+    text = (tmp_path / "machines" / "m.peaks.json").read_text()
+    assert json.loads(text) == {"float64, 2 threads": {"numpy": 100.0}, "float32, 2 threads": {"numpy": 200.0}}
+    assert text.index("float32") < text.index("float64"), "sorted"
+    assert len(text.splitlines()) > 2
+
+
+def test_a_peak_below_one_gflop_is_stored_as_it_is() -> None:
+    add_peak("m", 1, "float64", "numpy", 0.5)
+    assert peaks("m", 1, "float64") == {"numpy": 0.5}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import re
 import stat
 import sys
 import time
@@ -15,6 +17,7 @@ from typing import Any
 import pytest
 import recorded_trials
 
+from steelyard.catalog import frameworks
 from steelyard.measure import launch
 from steelyard.results import trials
 from steelyard_worker import protocol
@@ -214,7 +217,7 @@ def test_the_folder_of_an_interrupted_process_is_renamed_and_not_mixed_with_the_
 
 def test_later_events_are_forwarded_after_a_damaged_line(stage: Stage) -> None:
     with pytest.raises(launch.trials.UserError, match="cannot be read"):
-        stage.play("events.write('garbage\\n[1]\\n'); block(0, 5); say('done')")
+        stage.play("events.write('garbage\\n[1]\\n3\\n{\"a\": 1}\\n'); block(0, 5); say('done')")
     assert [event["event"] for event in stage.heard] == ["hello", "samples", "done"]
 
 
@@ -253,3 +256,128 @@ def test_stopping_the_run_ends_the_worker(stage: Stage) -> None:
     trial = launch.launch(recorded_trials.job(stage.folder), PYTHON, stage.heard.append, guard, worker)
     assert trial.error == ("killed", "The worker was stopped with the run.")
     assert not _alive(stage.heard[0]["pid"])
+
+
+def test_a_workers_hash_includes_the_adapter_of_the_users_own(tmp_path: Path) -> None:
+    worker, own, other = (tmp_path / name for name in ("worker", "own", "other"))
+    for folder, text in ((worker, "1"), (own, "2"), (other, "3")):
+        folder.mkdir()
+        (folder / "adapter.py").write_text(text)
+    without = launch.worker_hash(worker)
+    hashes = {without, launch.worker_hash(worker, str(own)), launch.worker_hash(worker, str(other))}
+    assert len(hashes) == 3
+    assert all(re.fullmatch("[0-9a-f]{16}", each) for each in hashes)
+    text = b"adapter.py\0" + (worker / "adapter.py").read_bytes()
+    assert without == hashlib.sha256(text).hexdigest()[:16]
+
+
+def test_the_job_names_the_adapter_of_a_framework_of_the_users_own(stage: Stage) -> None:
+    folder = stage.root / "frameworks" / "mine"
+    folder.mkdir(parents=True)
+    (folder / "framework.toml").write_text((frameworks.BUILT_IN / "fake" / "framework.toml").read_text())
+    frameworks.use((str(folder.parent),))
+    try:
+        worker = stage.root / "worker"
+        worker.mkdir()
+        (worker / "__main__.py").write_text(OPENING + "say('done')")
+        job = recorded_trials.job(stage.folder, framework="mine")
+        trial = launch.launch(job, PYTHON, stage.heard.append, launch.Guard(), worker)
+        assert trial.job.adapter_folder == str(folder)
+        assert trial.job.worker_hash == launch.worker_hash(worker, str(folder)) != launch.worker_hash(worker)
+    finally:
+        frameworks.use(())
+    assert stage.play("say('done')").job.adapter_folder == ""
+
+
+def test_the_stored_job_can_be_read_by_people(stage: Stage) -> None:
+    stage.play("say('done')")
+    assert len((stage.folder / "job.json").read_text().splitlines()) > 20
+
+
+def test_output_that_is_no_text_is_shown_as_far_as_possible(stage: Stage) -> None:
+    trial = stage.play("sys.stdout.buffer.write(b'\\xff\\xfe broken\\n'); sys.stdout.flush(); sys.exit(1)")
+    assert trial.error == ("crash", "The worker ended with exit code 1: \ufffd\ufffd broken")
+
+
+def test_the_message_of_a_crash_is_the_last_line_and_not_endless(stage: Stage) -> None:
+    trial = stage.play("print('first'); print('x' * 1000); print(); sys.exit(1)")
+    assert trial.error == ("crash", f"The worker ended with exit code 1: {'x' * 400}")
+
+
+def test_an_error_that_cannot_be_recorded_is_still_reported(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(launch.json_lines, "append", full)
+    trial = stage.play("block(0, 5); sys.exit(5)")
+    assert trial.error is not None
+    assert trial.error[0] == "disk-full"
+    assert str(stage.folder) in trial.error[1]
+    assert [block.steps for block in trial.blocks] == [5]
+
+
+def test_the_recorded_error_has_the_time_and_the_version_of_the_protocol(stage: Stage) -> None:
+    before = time.perf_counter_ns()
+    stage.play("sys.exit(3)")
+    event = stage.last_event()
+    assert event.keys() == {"v", "event", "t_ns", "kind", "message"}
+    assert (event["v"], event["event"], event["kind"]) == (protocol.VERSION, "error", "crash")
+    assert before < event["t_ns"] < time.perf_counter_ns()
+
+
+def test_a_worker_runs_in_its_folder_without_the_users_python_settings(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", "/somewhere")
+    script = "json.dump([os.getcwd(), sys.path, sys.flags.isolated, os.getpgid(0) == os.getpid()], open('heard', 'w'))"
+    stage.play(f"{script}; say('done'); print('out'); print('err', file=sys.stderr)")
+    folder, path, isolated, leads_its_group = json.loads((stage.folder / "heard").read_text())
+    assert folder == str(stage.folder)
+    assert "/somewhere" not in path
+    assert (isolated, leads_its_group) == (1, True)
+    assert sorted((stage.folder / "output.log").read_text().split()) == ["err", "out"]
+    assert trials.read(stage.folder).job.spawned_ns > 0
+
+
+def test_several_interrupted_processes_are_kept_apart(stage: Stage) -> None:
+    for _ in range(3):
+        stage.play("block(0, 7); say('done')")
+    names = sorted(folder.name for folder in stage.folder.parent.iterdir())
+    assert names == ["r01.0-fake", "r01.0-fake.earlier1", "r01.0-fake.earlier2"]
+
+
+def test_a_folder_without_events_is_used(stage: Stage) -> None:
+    stage.folder.mkdir(parents=True)
+    (stage.folder / "note").write_text("")
+    assert stage.play("say('done')").done
+    assert (stage.folder / "note").exists()
+
+
+def test_an_event_that_arrives_in_two_parts_is_forwarded_once_and_whole(stage: Stage) -> None:
+    first, second = '{"v": 2, "event": "phase", "na', 'me": "loader", "elapsed_ns": 7, "t_ns": 0}\\n'
+    script = f"""
+events.write('{first}'); events.flush()
+while not os.path.exists('seen'):
+    time.sleep(0.01)
+time.sleep(0.2)
+events.write('{second}'); events.flush()
+say('done')
+"""
+
+    def watch(event: dict[str, Any]) -> None:
+        stage.heard.append(event)
+        (stage.folder / "seen").touch()
+
+    assert stage.play(script, watch=watch).phases_ns == {"loader": 7}
+    assert [event["event"] for event in stage.heard] == ["hello", "phase", "done"]
+    assert stage.heard[1]["name"] == "loader"
+
+
+def test_a_worker_finds_the_programs_of_its_environment_first(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONSTARTUP", "/somewhere")
+    monkeypatch.setenv("OWN_SETTING", "kept")
+    stage.play("json.dump(dict(os.environ), open('heard', 'w')); say('done')")
+    found = json.loads((stage.folder / "heard").read_text())
+    assert found["PATH"].split(os.pathsep)[0] == str(PYTHON.parent)
+    assert "PYTHONSTARTUP" not in found
+    assert found["OWN_SETTING"] == "kept"

@@ -1,16 +1,32 @@
-"""The session: parallel work and entries about rounds."""
+"""The session: processes, parallel work and entries about rounds."""
 
 from __future__ import annotations
 
+import shutil
 import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+import recorded_trials
 
+from measure import scripted_session
+from steelyard.environments import Environment
+from steelyard.errors import UserError
+from steelyard.inputs.case_inputs import recipe
+from steelyard.measure import launch
 from steelyard.measure.session import Session
+from steelyard.plan import resolve
+from steelyard.plan.options import Options
+from steelyard.results.trials import Trial
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from steelyard_worker.protocol import Job
+
+WORKLOADS = Path(__file__).parents[1] / "workloads"
 
 
 @pytest.fixture
@@ -61,3 +77,122 @@ def test_an_incomplete_entry_is_ignored_and_does_not_damage_the_next(session: Se
     assert session.noted_rounds() == [{"round": 1}]
     session.note_round(round=2)
     assert session.noted_rounds() == [{"round": 1}, {"round": 2}]
+
+
+@dataclass
+class Calls:
+    """Stands for the launcher, the index and the screen: stores what each was given."""
+
+    error: tuple[str, str] | None = None
+    launched: list[tuple[Job, Path, Any, launch.Guard]] = field(default_factory=list)
+    indexed: list[tuple[str, Trial]] = field(default_factory=list)
+    finished_trials: list[Trial] = field(default_factory=list)
+    events: list[dict[str, Any]] = field(default_factory=list)
+
+    def launch(self, job: Job, python: Path, watch: Any, guard: launch.Guard) -> Trial:
+        self.launched.append((job, python, watch, guard))
+        watch({"event": "hello"})
+        return Trial(Path(job.folder), job, error=self.error, done=self.error is None)
+
+    def add_trial(self, run: str, trial: Trial) -> None:
+        self.indexed.append((run, trial))
+
+    def event(self, event: dict[str, Any]) -> None:
+        self.events.append(event)
+
+    def finished(self, trial: Trial) -> None:
+        self.finished_trials.append(trial)
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
+    """Replace the launcher."""
+    found = Calls()
+    monkeypatch.setattr(launch, "launch", found.launch)
+    return found
+
+
+@pytest.fixture
+def connected(tmp_path: Path, calls: Calls) -> Session:
+    """A session whose launcher, index and screen are `calls`; a worker may be silent for 7 s."""
+    plan = resolve.plan(
+        Options(workloads=("line",), frameworks=("fake",), workload_folders=(str(WORKLOADS),), silence_s=7.0)
+    )
+    environments = {
+        name: Environment(name, name, "1", Path(f"/{name}/python"), "3.11", {}) for name in ("fake", "other")
+    }
+    shared = cast("Any", calls)
+    return Session(plan, tmp_path, environments, {}, shared, shared)
+
+
+def test_a_process_of_a_round_is_shown_and_indexed(connected: Session, calls: Calls) -> None:
+    job = recorded_trials.job(connected.folder / "t")
+    trial = connected.run_trial(job)
+    ((launched, python, _, guard),) = calls.launched
+    assert (launched, python, guard.silence_s) == (job, Path("/fake/python"), 7.0)
+    assert not guard.stopped(), "an interrupt ends the launcher itself"
+    assert calls.indexed == [(connected.folder.name, trial)]
+    assert calls.finished_trials == [trial]
+    assert calls.events == [{"event": "hello"}]
+
+
+def test_a_process_outside_the_rounds_is_neither_shown_nor_indexed_and_can_be_stopped(
+    connected: Session, calls: Calls
+) -> None:
+    job = recorded_trials.job(connected.folder / "t")
+    assert connected.run_aside(job).job == job
+    ((launched, python, _, guard),) = calls.launched
+    assert (launched, python, guard.silence_s) == (job, Path("/fake/python"), 7.0)
+    assert not guard.stopped()
+    connected.stop.set()
+    assert guard.stopped()
+    assert (calls.indexed, calls.finished_trials, calls.events) == ([], [], [])
+
+
+def test_a_failed_process_is_indexed_and_the_run_continues(connected: Session, calls: Calls) -> None:
+    calls.error = ("crash", "It broke.")
+    trial = connected.run_trial(recorded_trials.job(connected.folder / "t"))
+    assert calls.indexed == [(connected.folder.name, trial)]
+
+
+def test_a_process_that_found_the_disk_full_ends_the_run(connected: Session, calls: Calls) -> None:
+    calls.error = ("disk-full", "The disk is full.")
+    with pytest.raises(UserError, match=r"^The disk is full\.$"):
+        connected.run_trial(recorded_trials.job(connected.folder / "t"))
+    assert not calls.indexed
+
+
+@pytest.mark.parametrize("run", ["run_trial", "run_aside"])
+def test_no_process_starts_on_a_disk_with_less_than_200_mib(
+    run: str, connected: Session, calls: Calls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free = 200 * 2**20
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
+    connected.check_disk()
+    free -= 2**20
+    with pytest.raises(UserError) as raised:
+        getattr(connected, run)(recorded_trials.job(connected.folder / "t"))
+    assert f"{connected.folder} has 199 MiB left. Free at least 200 MiB, then" in str(raised.value)
+    assert str(raised.value).endswith(f"steelyard run --resume {connected.folder.name}")
+    assert not calls.launched
+
+
+def test_at_most_as_many_items_are_processed_at_once_as_asked(session: Session) -> None:
+    running, most = threading.Semaphore(2), 0
+
+    def work(_: int) -> None:
+        nonlocal most
+        assert running.acquire(blocking=False), "a third item was started beside two others"
+        time.sleep(0.01)
+        running.release()
+        most += 1
+
+    session.side_by_side(work, range(8), 2)
+    assert most == 8
+
+
+def test_the_inputs_of_a_case_are_those_of_its_recipe(tmp_path: Path) -> None:
+    run = scripted_session.session(tmp_path / "run", lambda *_: 10.0)
+    (first, second) = run.plan.variants
+    assert run.inputs_of(first.case) is run.inputs[recipe(first.case)]
+    assert run.inputs_of(first.case) is run.inputs_of(second.case)

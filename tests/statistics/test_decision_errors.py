@@ -107,6 +107,16 @@ def test_bootstrapped_noise_has_the_recorded_variance() -> None:
     assert abs(sum(pairs) / 4000) < 0.001
 
 
+def test_bootstrapped_noise_depends_on_its_seed_only_and_has_random_signs() -> None:
+    # Centred: -1 -1 2 (e-2), times sqrt(3 / 2) for the lost degree of freedom, over sqrt(2).
+    first, second, other = (bootstrapped_noise([0.01, 0.01, 0.04], seed) for seed in (1, 1, 2))
+    drawn = [first() for _ in range(200)]
+    assert drawn == [second() for _ in range(200)]
+    assert drawn != [other() for _ in range(200)]
+    expected = [sign * size * (3 / 4) ** 0.5 for size in (0.02, 0.01) for sign in (-1, 1)]
+    assert sorted({round(value, 9) for value in drawn}) == pytest.approx(sorted(expected))
+
+
 def test_bootstrapping_needs_two_records() -> None:
     with pytest.raises(ValueError, match="at least two"):
         bootstrapped_noise([0.01], seed=0)

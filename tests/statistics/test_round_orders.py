@@ -65,6 +65,13 @@ def test_each_follows_each_equally_often_in_the_design(size: int) -> None:
     assert len(set(follows.values())) == 1
 
 
+@pytest.mark.parametrize(("size", "squares"), [(2, 1), (3, 2), (4, 1), (5, 2), (8, 1)])
+def test_an_even_number_of_contenders_needs_one_square_and_an_odd_one_two(size: int, squares: int) -> None:
+    found = williams_squares(size)
+    assert len(found) == squares
+    assert all(sorted(row) == list(range(size)) for square in found for row in square)
+
+
 def test_the_rows_of_a_cycle_are_shuffled() -> None:
     # Without shuffling, the first framework would always be the second one of the previous round.
     second_then_first = 0

@@ -174,9 +174,11 @@ def test_exact_ties_are_ordered_by_name_whatever_the_order_of_the_rounds() -> No
 
 def test_a_fixed_protocol_decides_once_after_the_last_round() -> None:
     plan = DecisionPlan.single_look(5)
+    assert plan == DecisionPlan(delta=0.02, error=0.05, least_rounds=5, most_rounds=5)
     assert rounds_wanted(decide({"a": times(0, 0, 0), "b": times(1, 1, 1)}, FLOOR, plan)) == {"a", "b"}
     done = decide({"a": times(*[0.0] * 5), "b": times(*[1.0] * 5)}, FLOOR, plan)
     assert kinds(done) == {("a", "b"): "better"}
+    assert done.verdicts[0].error == 0.05
     assert rounds_wanted(done) == frozenset()
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from steelyard.errors import UserError
 from steelyard.statistics.calibration import UNCALIBRATED, NoiseFloor, calibrate
-from steelyard.statistics.summaries import summarise
+from steelyard.statistics.summaries import series, summarise
 
 times = st.lists(st.floats(1e3, 1e9), min_size=3, max_size=60)
 
@@ -18,6 +18,11 @@ def test_a_summary_has_median_and_mean() -> None:
     summary = summarise([100, 1, 3, 4, 2])
     assert (summary.median_ns, summary.mean_ns) == (3, 22)
     assert summarise([4, 1, 2, 3]).median_ns == 2.5
+
+
+def test_whole_numbers_become_float64() -> None:
+    assert series([1, 2, 3]).dtype == np.float64
+    assert series(np.array([1, 2], np.int32)).tolist() == [1.0, 2.0]
 
 
 @given(times, st.floats(0.01, 100))
@@ -59,6 +64,10 @@ def test_a_noise_floor_can_be_stored_and_read() -> None:
     floor = calibrate([0.01, -0.02, 0.005])
     assert NoiseFloor.from_dict(floor.to_dict()) == floor
     assert not NoiseFloor.from_dict(UNCALIBRATED.to_dict()).measured
+    least = calibrate([0.01, -0.01])
+    assert NoiseFloor.from_dict(least.to_dict()) == least
+    still = {"s_d0": 0, "degrees_of_freedom": 1, "rounds": 0}
+    assert NoiseFloor.from_dict(still) == NoiseFloor(0.0, 1, 0)
 
 
 @pytest.mark.parametrize(
@@ -69,6 +78,8 @@ def test_a_noise_floor_can_be_stored_and_read() -> None:
         {"s_d0": -0.01, "degrees_of_freedom": 8, "rounds": 9},
         {"s_d0": float("nan"), "degrees_of_freedom": 8, "rounds": 9},
         {"s_d0": 0.01, "degrees_of_freedom": 0, "rounds": 1},
+        {"s_d0": 0.01, "degrees_of_freedom": 8, "rounds": -1},
+        {"s_d0": float("inf"), "degrees_of_freedom": 8, "rounds": 9},
     ],
 )
 def test_a_damaged_noise_floor_is_refused(stored: dict[str, object]) -> None:

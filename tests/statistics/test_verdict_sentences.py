@@ -1,5 +1,6 @@
 """Verdicts and rankings as sentences."""
 
+import re
 from dataclasses import replace
 from math import exp
 
@@ -7,7 +8,7 @@ import pytest
 
 from steelyard.statistics.calibration import NoiseFloor
 from steelyard.statistics.decision import Verdict, decide
-from steelyard.statistics.sentences import Wording, headline, percent, ranking_sentence, verdict_sentence
+from steelyard.statistics.sentences import Wording, factor_digits, headline, percent, ranking_sentence, verdict_sentence
 
 TITLES = {"jax": "JAX", "pytorch": "PyTorch", "tensorflow": "TensorFlow", "mxnet": "MXNet"}
 BETTER = Verdict("better", 1 / 1.42, 1 / 1.47, 1 / 1.38, 3, 0, 0.02, "jax", "pytorch", 0.0125)
@@ -37,6 +38,13 @@ def test_undecided_names_the_better_one_and_the_rounds_still_needed(more: int, w
     assert verdict_sentence(undecided.flipped(), TITLES) == sentence
 
 
+@pytest.mark.parametrize("ratio", [1.0, 1.0004, 1 / 1.0004])
+def test_of_two_that_are_tied_none_is_called_ahead(ratio: float) -> None:
+    tied = replace(BETTER, kind="undecided", ratio=ratio, low=ratio / 1.1, high=ratio * 1.1, rounds_still_needed=2)
+    names = "PyTorch and JAX" if ratio > 1 else "JAX and PyTorch"
+    assert verdict_sentence(tied, TITLES) == f"{names}: too close to call, about 2 more rounds needed"
+
+
 @pytest.mark.parametrize(
     ("ratio", "low", "high", "words"),
     [
@@ -62,7 +70,7 @@ def test_a_ranking_goes_from_the_fastest_to_the_undecided() -> None:
     assert first.startswith("JAX is 1.65x [1.6")
     assert first.endswith("faster than PyTorch")
     assert same == "PyTorch and TensorFlow are practically the same (within 2 %)"
-    assert still.startswith("JAX and MXNet: undecided, about ")
+    assert re.fullmatch(r"JAX and MXNet: undecided, about (1 more round|\d+ more rounds) needed", still)
 
 
 def test_undecided_neighbours_are_compared_with_the_leader() -> None:
@@ -130,3 +138,18 @@ def test_another_quantity_brings_its_own_words() -> None:
 
 def test_percentages_have_at_most_two_digits() -> None:
     assert [percent(value) for value in (0.02, 0.028, 0.1, 0.125)] == ["2 %", "2.8 %", "10 %", "12 %"]
+
+
+@pytest.mark.parametrize(("low", "digits"), [
+    (1.0, 5), (1.000001, 5), (1.00001, 5), (1.0001, 4), (1.004, 3), (1.01, 2), (9.99, 2), (10, 1), (99, 1), (100, 0)
+])  # fmt: skip
+def test_a_factor_has_two_decimals_fewer_if_large_and_more_if_close_to_one(low: float, digits: int) -> None:
+    assert factor_digits(low) == digits
+
+
+@pytest.mark.parametrize(
+    ("fraction", "words"),
+    [(0.994, "99 %"), (0.995, "100 %"), (1.0, "100 %"), (1.8, "180 %"), (-1.8, "-180 %"), (0.001, "0.1 %")],
+)
+def test_percentages_of_a_hundred_and_more_have_no_decimals(fraction: float, words: str) -> None:
+    assert percent(fraction) == words

@@ -19,6 +19,7 @@ from steelyard.files.paths import cache_folder
 
 SIZES = (512, 1024, 2048)
 SECONDS = 1.5
+LIMIT_S = 120
 OWN_SOURCE = "numpy"
 # NumPy multiplies other precisions without an optimised library, or not at all. For them, only the peaks that
 # frameworks have reached are used.
@@ -86,12 +87,15 @@ def peak_check(machine: str, threads: int, dtype: str, gflops: float) -> str:
 def measure_peak(threads: int, dtype: str = "float32", seconds: float = SECONDS) -> float:
     """Return the GFLOP/s of NumPy's best square product, measured in a new process with `threads` threads.
 
-    UserError: the process failed.
+    UserError: the process failed, or took longer than two minutes.
     """
     environ = {**clean_environ(), **dict.fromkeys(THREAD_VARIABLES, str(threads))}
     environ["PYTHONPATH"] = str(Path(__file__).parents[2])
     command = [sys.executable, "-m", "steelyard.measure.gemm", dtype, str(seconds)]
-    done = subprocess.run(command, capture_output=True, text=True, env=environ, timeout=120, check=False)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, env=environ, timeout=LIMIT_S, check=False)
+    except subprocess.TimeoutExpired:
+        raise UserError(f"The machine's arithmetic peak could not be measured with NumPy within {LIMIT_S} s.") from None
     if done.returncode:
         last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
         raise UserError(f"The machine's arithmetic peak could not be measured with NumPy: {last}")

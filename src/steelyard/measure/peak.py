@@ -21,7 +21,7 @@ def check(session: Session, results: RoundResults) -> dict[str, str]:
         threads, precision = threads_of(session, variant), variant.case.settings.precision
         gflops = _fastest_gflops(session, variant, results)
         if gflops and (sentence := gemm.peak_check(known.machine, threads, precision, gflops)):
-            found[variant.case.id] = sentence[:1].upper() + sentence[1:] + "."
+            found[variant.case.id] = f"{sentence}."
         peak[precision] = gemm.peaks(known.machine, threads, precision)
     record.update(session.folder, peak=peak, above_peak=found)
     return found

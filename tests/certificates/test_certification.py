@@ -1,0 +1,381 @@
+"""The certificates of a run: which processes are started for them, what is reused, and what the user reads.
+
+The processes are scripted: each writes random tensors that agree, except where a test adds an error.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import threading
+import time
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import pytest
+import synthetic
+from measure.scripted_session import Screen
+
+from steelyard.catalog import frameworks, workloads
+from steelyard.certificates import certification, record
+from steelyard.certificates.method import FULL_BATCH, FULL_SAMPLE, FULL_SIZE
+from steelyard.environments import Environment, Failure
+from steelyard.inputs.case_inputs import CaseInputs, recipe
+from steelyard.measure.session import Session
+from steelyard.plan import resolve
+from steelyard.plan.options import Options
+from steelyard.results.trials import Trial
+from steelyard_worker import protocol, tensors
+from steelyard_worker.protocol import Data
+
+if TYPE_CHECKING:
+    from steelyard_worker.protocol import Job
+
+WORKLOADS = Path(__file__).parents[1] / "workloads"
+
+# Job -> tensors that replace those of the reference; an error as (kind, message): the process saves none.
+Errors = "Callable[[Job], synthetic.Dump | tuple[str, str]]"
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path / "cache"))
+
+
+@dataclass
+class Shown(Screen):
+    """Stores the progress and the stages too."""
+
+    progressed: list[tuple[str, float, float]] = field(default_factory=list)
+    stages: list[str] = field(default_factory=list)
+
+    def stage(self, title: str) -> None:
+        self.stages.append(title)
+
+    def progress(self, label: str, done: float, total: float, note: str = "") -> None:
+        self.progressed.append((label, done, total))
+
+
+@dataclass(frozen=True)
+class Scripted(Session):
+    """A session whose processes write synthetic tensors; `started` has their jobs, `at_once` the most at any time."""
+
+    errors: Any = field(kw_only=True)
+    started: list[Job] = field(default_factory=list)
+    running: list[Job] = field(default_factory=list)
+    at_once: list[int] = field(default_factory=list)
+    slow_s: list[float] = field(default_factory=list)
+
+    def run_aside(self, job: Job) -> Trial:
+        self.started.append(job)
+        self.running.append(job)
+        self.at_once.append(len(self.running))
+        time.sleep(sum(self.slow_s))
+        found = self.errors(job)
+        if isinstance(found, tuple):
+            write_error(Path(job.folder), *found)
+        else:
+            write_dumps(job, found)
+        self.running.remove(job)
+        return Trial(Path(job.folder), job)
+
+    @property
+    def shown(self) -> Shown:
+        return cast("Shown", self.screen)
+
+    def folders(self) -> list[str]:
+        """Return the folders of the processes, relative to the run's, sorted."""
+        return sorted(str(Path(job.folder).relative_to(self.folder / "certificates")) for job in self.started)
+
+
+def write_dumps(job: Job, changed: synthetic.Dump) -> None:
+    network = workloads.described(Path(job.workload_folder), job.case.sizes)
+    runs = synthetic.dumps(network=network)
+    for number in job.certify.perturbations:
+        run = runs[number] if number in (1, 2) else runs[0] | changed
+        tensors.write(Path(job.folder) / f"perturbation{number}", run)
+    (Path(job.folder) / protocol.EVENTS).write_text("")
+
+
+def write_error(folder: Path, kind: str, message: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    event = {"v": protocol.VERSION, "event": "error", "t_ns": 0, "kind": kind, "message": message}
+    (folder / protocol.EVENTS).write_text(json.dumps(event) + "\n", encoding="utf-8")
+
+
+def environment(name: str) -> Environment:
+    return Environment(name, name, "1.0", Path(sys.executable), "3.11.7", {"numpy": "1"})
+
+
+def session(
+    folder: Path, errors: Any = lambda _: {}, chosen: tuple[str, ...] = ("fake", "dummy"), **options: Any
+) -> Scripted:
+    """Return a session of the smallest workload with the environments of the chosen frameworks."""
+    wanted = Options(workloads=("line",), frameworks=chosen, workload_folders=(str(WORKLOADS),))
+    plan = resolve.plan(replace(wanted, **options))
+    folder.mkdir(parents=True, exist_ok=True)
+    inputs = CaseInputs(Path("/weights"), Data("/synthetic"), "", {}, "identity")
+    shared = {recipe(variant.case): inputs for variant in plan.variants}
+    made = {name: environment(name) for name in chosen}
+    return Scripted(plan, folder, made, shared, cast("Any", None), cast("Any", Shown()), errors=errors)
+
+
+def ids(run: Scripted) -> dict[str, str]:
+    """Return {framework: case id}."""
+    return {variant.case.framework: variant.case.id for variant in run.plan.variants}
+
+
+def wrong(framework: str, **tensors_of: float) -> Any:
+    """Return the errors of one framework: tensors that are off by a factor."""
+
+    def errors(job: Job) -> synthetic.Dump:
+        if job.case.framework != framework or job.case.settings.precision == "float64":
+            return {}
+        network = workloads.described(Path(job.workload_folder), job.case.sizes)
+        reference = synthetic.dumps(network=network)[0]
+        return {key: np.asarray(reference[key] * factor) for key, factor in tensors_of.items()}
+
+    return errors
+
+
+def test_every_case_is_certified_against_two_references(tmp_path: Path) -> None:
+    run = session(tmp_path / "run")
+    found = certification.certify(run)
+    assert list(found) == [variant.case.id for variant in run.plan.variants]
+    for variant in run.plan.variants:
+        certificate = found[variant.case.id]
+        assert certificate["passed"]
+        assert certificate["framework"] == variant.case.framework
+        assert list(certificate["references"]) == ["Fake 1.0", "Dummy 1.0"]
+        assert certificate["inputs"] == "identity"
+    text = (run.folder / "certificates.json").read_text()
+    assert json.loads(text) == json.loads(json.dumps(found))
+    assert len(text.splitlines()) > 20
+    assert run.shown.stages == ["Certificates"]
+    assert run.shown.messages == []
+
+
+def test_each_process_runs_once_and_the_references_are_shared(tmp_path: Path) -> None:
+    run = session(tmp_path / "run")
+    certification.certify(run)
+    case = run.plan.variants[0].case
+    reference = f"reference-line.small-{recipe(case)[:8]}-sgd-canonical-float64"
+    names = [variant.file_name for variant in run.plan.variants]
+    assert run.folders() == sorted([*names, f"{reference}/dummy", f"{reference}/fake"])
+    by_folder = {Path(job.folder).name: job for job in run.started}
+    for name, perturbations in (("fake", (0, 1, 2)), ("dummy", (0,))):
+        job = by_folder[name]
+        assert (job.kind, job.case.framework, job.certify.perturbations) == ("certify", name, perturbations)
+        assert (job.case.settings.precision, job.case.settings.mode) == ("float64", "scripted")
+    for variant in run.plan.variants:
+        job = by_folder[variant.file_name]
+        assert (job.case, job.certify.perturbations, job.weights) == (variant.case, (0,), "/weights")
+    assert run.shown.progressed[0] == ("line:small: processes", 0, 4)
+    assert sorted(run.shown.progressed) == [("line:small: processes", done, 4) for done in range(5)]
+
+
+def test_the_saved_tensors_are_deleted_and_the_logs_are_kept(tmp_path: Path) -> None:
+    run = session(tmp_path / "run", wrong("dummy", **{"grad/head.bias": 1.5}))
+    certification.certify(run)
+    assert not list(run.folder.rglob("perturbation*"))
+    assert len(list(run.folder.rglob(protocol.EVENTS))) == len(run.started) == 6
+
+
+def test_certificates_are_reused_until_they_are_to_be_made_again(tmp_path: Path) -> None:
+    first = certification.certify(session(tmp_path / "run"))
+    again = session(tmp_path / "again")
+    assert certification.certify(again) == first
+    assert again.started == []
+    assert again.shown.progressed == []
+    fresh = session(tmp_path / "fresh")
+    assert certification.certify(fresh, fresh=True).keys() == first.keys()
+    assert fresh.folders() == sorted(variant.file_name for variant in fresh.plan.variants), "not the references"
+
+
+def test_only_the_missing_certificates_are_made(tmp_path: Path) -> None:
+    first = session(tmp_path / "run")
+    lost = certification.certify(first)[ids(first)["dummy"]]
+    (record.folder() / f"{lost['key']}.json").unlink()
+    again = session(tmp_path / "again")
+    assert all(each["passed"] for each in certification.certify(again).values())
+    assert [job.case.framework for job in again.started] == ["dummy"]
+
+
+def test_a_run_without_certificates_starts_nothing(tmp_path: Path) -> None:
+    run = session(tmp_path / "run", certify=False)
+    assert certification.certify(run) == {}
+    assert (run.started, run.shown.stages) == ([], [])
+    assert not (run.folder / "certificates.json").exists()
+
+
+def test_a_case_that_differs_is_named_and_examined_in_float64(tmp_path: Path) -> None:
+    run = session(tmp_path / "run", wrong("dummy", **{"grad/head.bias": 1.5}))
+    found = certification.certify(run)
+    good, bad = (found[ids(run)[name]] for name in ("fake", "dummy"))
+    assert good["passed"]
+    assert not bad["passed"]
+    assert bad["first"] == "the gradient of head.bias"
+    (said,) = run.shown.messages
+    assert said == f"Not certified: line:small/dummy/scripted. {bad['sentence']}"
+    case = run.plan.variants[0].case
+    reference = f"reference-line.small-{recipe(case)[:8]}-sgd-canonical-float64"
+    own = next(variant.file_name for variant in run.plan.variants if variant.case.framework == "dummy")
+    assert {f"{own}/float64", f"{reference}/fake/sums"} <= set(run.folders())
+
+
+def test_a_case_whose_process_failed_is_not_certified_with_its_message(tmp_path: Path) -> None:
+    def failing(job: Job) -> Any:
+        return (
+            ("out-of-memory", "No room.")
+            if job.case.framework == "dummy" and job.case.settings.precision == "float32"
+            else {}
+        )
+
+    run = session(tmp_path / "run", failing)
+    found = certification.certify(run)
+    assert found[ids(run)["fake"]]["passed"]
+    assert (found[ids(run)["dummy"]]["passed"], found[ids(run)["dummy"]]["sentence"]) == (False, "No room.")
+    assert run.shown.messages == ["Not certified: line:small/dummy/scripted. No room."]
+
+
+def test_without_the_tensors_of_a_reference_nothing_is_certified(tmp_path: Path) -> None:
+    run = session(
+        tmp_path / "run", lambda job: ("crash", "It broke.") if job.case.settings.precision == "float64" else {}
+    )
+    for certificate in certification.certify(run).values():
+        assert certificate.keys() == {"passed", "sentence"}
+        assert not certificate["passed"]
+        assert certificate["sentence"].startswith("Nothing can be certified, because the process for ")
+        assert certificate["sentence"].endswith(" saved no tensors: It broke.")
+
+
+def test_an_interrupt_ends_everything_and_leaves_no_certificate(tmp_path: Path) -> None:
+    def interrupted(job: Job) -> synthetic.Dump:
+        raise KeyboardInterrupt
+
+    run = session(tmp_path / "run", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        certification.certify(run)
+    assert run.stop.is_set()
+    assert not (run.folder / "certificates.json").exists()
+    assert len(run.started) <= certification.PROCESSES_AT_ONCE
+
+
+def test_a_workload_that_one_framework_implements_cannot_be_certified(tmp_path: Path) -> None:
+    own = tmp_path / "workloads" / "line"
+    shutil.copytree(WORKLOADS / "line", own)
+    for path in own.glob("*.py"):
+        if path.name not in ("network.py", "fake.py"):
+            path.unlink()
+    run = session(tmp_path / "run", chosen=("fake",), workload_folders=(str(own.parent),))
+    (certificate,) = certification.certify(run).values()
+    sentence = "Only Fake implements line, so there is nothing to certify against."
+    assert certificate == {"passed": False, "sentence": sentence}
+    assert run.shown.messages == [f"Not certified: line:small/fake/scripted. {sentence}"]
+    assert run.started == []
+
+
+def test_without_a_framework_that_computes_in_float64_nothing_can_be_certified(tmp_path: Path) -> None:
+    run = session(tmp_path / "run")
+    groups = tuple(replace(group, float64=()) for group in run.plan.groups)
+    run = replace(run, plan=replace(run.plan, groups=groups))
+    for certificate in certification.certify(run).values():
+        assert certificate == {
+            "passed": False,
+            "sentence": "No framework with reliable float64 results is available to compare with.",
+        }
+    assert run.started == []
+
+
+def test_a_reference_that_is_not_part_of_the_run_gets_an_environment_on_the_cpu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[Any, ...]] = []
+
+    def make(*arguments: Any) -> dict[str, Environment]:
+        asked.append(arguments[:3])
+        return {str(name): environment(str(name)) for name in arguments[0]}
+
+    monkeypatch.setattr(certification.setup, "make", make)
+    run = session(tmp_path / "run", chosen=("dummy",))
+    (certificate,) = certification.certify(run).values()
+    assert asked == [([("fake", "")], "cpu", {})]
+    assert list(certificate["references"]) == ["Dummy 1.0", "Fake 1.0"], "those of the run come first"
+    assert certificate["agreement"] == 0
+
+
+def test_one_reference_is_enough_where_no_other_environment_can_be_created(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        certification.setup, "make", lambda names, *_: {str(names[0]): Failure(str(names[0]), "No network.")}
+    )
+    run = session(tmp_path / "run", chosen=("fake",))
+    (certificate,) = certification.certify(run).values()
+    assert certificate["passed"]
+    assert list(certificate["references"]) == ["Fake 1.0"]
+    assert certificate["agreement"] is None
+
+
+def test_at_most_two_frameworks_are_references(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = frameworks.all_frameworks()
+    third = replace(known["fake"], name="third", reference=3)
+    monkeypatch.setattr(frameworks, "all_frameworks", lambda: {"third": third, **known})
+    monkeypatch.setattr(certification.setup, "make", lambda *_: pytest.fail("a third reference was prepared"))
+    run = session(tmp_path / "run")
+    groups = tuple(replace(group, float64=("third", *group.float64)) for group in run.plan.groups)
+    run = replace(run, plan=replace(run.plan, groups=groups))
+    assert all(len(each["references"]) == 2 for each in certification.certify(run).values())
+
+
+def test_processes_run_side_by_side_and_at_full_size_one_after_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(certification, "usable_cores", lambda: 3)
+    knobs = {"knobs": ("fake.step_us=1,2,3",)}
+    run = session(tmp_path / "run", **knobs)
+    run.slow_s.append(0.02)
+    certification.certify(run)
+    assert len(run.started) == 6
+    assert 1 < max(run.at_once) <= 3
+    full = session(tmp_path / "full", **knobs)
+    full.slow_s.append(0.02)
+    found = certification.certify(full, scope=FULL_SIZE)
+    assert max(full.at_once) == 1
+    assert {(job.certify.steps, job.certify.sample) for job in full.started} == {(1, FULL_SAMPLE)}
+    assert FULL_BATCH == 4
+    assert {each["steps"] for each in found.values()} == {1}
+
+
+def test_no_process_starts_after_the_run_was_stopped(tmp_path: Path) -> None:
+    started = threading.Event()
+
+    def stopping(job: Job) -> synthetic.Dump:
+        started.set()
+        run.stop.set()
+        return {}
+
+    run = session(tmp_path / "run", stopping, knobs=("fake.step_us=1,2,3,4,5,6,7,8",))
+    with pytest.raises(KeyError):
+        certification.certify(run)
+    assert started.is_set()
+    assert len(run.started) <= certification.PROCESSES_AT_ONCE
+
+
+def test_at_full_size_one_group_is_certified_after_the_other(tmp_path: Path) -> None:
+    own = tmp_path / "workloads"
+    for name in ("line", "other"):
+        shutil.copytree(WORKLOADS / "line", own / name)
+        spec = own / name / "spec.toml"
+        spec.write_text(spec.read_text().replace('name = "line"', f'name = "{name}"'))
+    run = session(tmp_path / "run", workloads=("line", "other"), workload_folders=(str(own),))
+    run.slow_s.append(0.02)
+    certification.certify(run, scope=FULL_SIZE)
+    order = [job.case.workload for job in run.started]
+    assert order == sorted(order)
+    assert len(order) == 8
+    shown = [label for label, _, _ in run.shown.progressed]
+    assert shown == ["line:small: processes"] * 5 + ["other:small: processes"] * 5

@@ -1,0 +1,69 @@
+"""The jobs that are made from a plan: what a measuring process measures, and when it trains and evaluates."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from measure.scripted_session import ScriptedSession, session
+from steelyard.measure import jobs
+from steelyard_worker.protocol import Job
+
+
+def run_with(folder: Path, prepared: str = "", **options: object) -> ScriptedSession:
+    return session(folder / "run", lambda *_: 10.0, prepared=prepared, **options)
+
+
+def measuring(run: ScriptedSession, number: int = 1, attempt: int = 0) -> Job:
+    variant = run.plan.variants[0]
+    folder = jobs.trial_folder(run.folder, number, attempt, variant)
+    return jobs.measuring(run.plan, variant, run.inputs_of(variant.case), number, attempt, folder)
+
+
+def test_a_job_has_everything_that_its_process_needs(tmp_path: Path) -> None:
+    run = run_with(tmp_path, "/prepared")
+    (group,), variant = run.plan.groups, run.plan.variants[0]
+    job = measuring(run, 3, 1)
+    assert (job.kind, job.case, job.round, job.attempt) == ("measure", variant.case, 3, 1)
+    assert job.workload_folder == run.plan.workload_folders["line"]
+    assert (job.weights, job.data) == ("/weights", run.inputs_of(variant.case).data)
+    assert job.folder == str(run.folder / "trials" / f"r03.1-{variant.file_name}")
+    assert job.metric == group.metric == "accuracy"
+    certifying = jobs.certifying(run.plan, variant, run.inputs_of(variant.case), tmp_path / "c")
+    assert (certifying.kind, certifying.case, certifying.folder) == ("certify", variant.case, str(tmp_path / "c"))
+    assert (certifying.weights, certifying.data, certifying.metric) == (job.weights, job.data, "accuracy")
+    assert certifying.workload_folder == job.workload_folder
+
+
+@pytest.mark.parametrize(("number", "evaluated"), [(1, True), (2, False)])
+def test_with_an_adaptive_warm_up_only_the_first_round_trains_and_evaluates(
+    number: int, evaluated: bool, tmp_path: Path
+) -> None:
+    run = run_with(tmp_path, "/prepared")
+    schedule = measuring(run, number).schedule
+    assert schedule.inputs == ("pipeline", "cached")
+    assert schedule.evaluate is evaluated
+    assert run.plan.study.train_steps > 0
+    assert schedule.train_steps == (run.plan.study.train_steps if evaluated else 0)
+
+
+def test_with_a_fixed_warm_up_every_round_evaluates(tmp_path: Path) -> None:
+    run = run_with(tmp_path, "/prepared", protocol="fixed:5+20")
+    for number in (1, 2):
+        schedule = measuring(run, number).schedule
+        assert schedule.evaluate is ("pipeline" in schedule.inputs)
+        assert (schedule.warmup.count, schedule.counted.count) == (5, 20)
+
+
+def test_without_data_only_the_cached_batch_is_measured_and_nothing_is_evaluated(tmp_path: Path) -> None:
+    schedule = measuring(run_with(tmp_path)).schedule
+    assert (schedule.inputs, schedule.evaluate, schedule.train_steps) == (("cached",), False, 0)
+
+
+def test_a_job_can_be_restricted_to_the_cached_batch(tmp_path: Path) -> None:
+    job = measuring(run_with(tmp_path, "/prepared"))
+    schedule = jobs.cached_only(job).schedule
+    assert (schedule.inputs, schedule.evaluate, schedule.train_steps) == (("cached",), False, 0)
+    assert schedule.counted_max == job.schedule.counted_max
+    assert jobs.cached_only(job).case == job.case

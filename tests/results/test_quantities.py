@@ -1,0 +1,62 @@
+"""How each quantity is read from a trial, and how quantities are found by name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import recorded_trials
+
+from steelyard.errors import UserError
+from steelyard.results import trials
+from steelyard.results.quantities import (
+    FIRST_STEP,
+    PEAK_MEMORY,
+    STEP_TIME,
+    THROUGHPUT,
+    TIME_TO_FIRST_STEP,
+    quantity,
+)
+
+
+@pytest.fixture
+def trial() -> trials.Trial:
+    """A trial of 16 samples per step and 10 ms per counted step, with a first step."""
+    found = trials.replay(Path("/t"), recorded_trials.job(Path("/t")), recorded_trials.events())
+    return replace(found, phases_ns={"import": 5, "first-step": 7_000}, first_step_since_spawn_ns=9_000)
+
+
+def test_each_quantity_is_read_in_its_unit(trial: trials.Trial) -> None:
+    assert STEP_TIME.read(trial, "cached") == 1e7
+    assert THROUGHPUT.read(trial, "cached") == 1600
+    assert FIRST_STEP.read(trial, "cached") == 7_000
+    assert TIME_TO_FIRST_STEP.read(trial, "cached") == 9_000
+    assert PEAK_MEMORY.read(trial, "cached") == 1000
+
+
+def test_an_input_that_was_not_measured_has_no_time_and_no_throughput(trial: trials.Trial) -> None:
+    assert STEP_TIME.read(trial, "pipeline") is None
+    assert THROUGHPUT.read(trial, "pipeline") is None
+
+
+def test_the_memory_of_a_device_counts_where_there_is_one(trial: trials.Trial) -> None:
+    assert PEAK_MEMORY.read(replace(trial, peak_device_bytes=50), "cached") == 50
+    assert PEAK_MEMORY.read(replace(trial, peak_device_bytes=0), "cached") == 1000
+
+
+def test_rounds_without_a_value_are_left_out(trial: trials.Trial) -> None:
+    without = replace(trial, phases_ns={})
+    assert FIRST_STEP.of_rounds({1: trial, 2: without, 4: trial}, "cached") == {1: 7_000, 4: 7_000}
+
+
+def test_the_cost_of_a_throughput_is_its_inverse() -> None:
+    assert THROUGHPUT.cost(1600.0) == 1 / 1600
+    assert STEP_TIME.cost(1e7) == 1e7
+
+
+def test_a_quantity_is_found_by_name_and_the_nearest_is_suggested() -> None:
+    for known in (STEP_TIME, THROUGHPUT, FIRST_STEP, TIME_TO_FIRST_STEP, PEAK_MEMORY):
+        assert quantity(known.name) is known
+    with pytest.raises(UserError, match=r"There is no quantity 'peak-memory'\. Did you mean 'peak memory'\?"):
+        quantity("peak-memory")

@@ -1,0 +1,157 @@
+"""Run folders: how they are named and found, when one is in use, and what the user reads when something is wrong."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+import steelyard
+from steelyard.errors import UserError
+from steelyard.plan import resolve
+from steelyard.plan.options import Options
+from steelyard.results import record
+
+WORKLOADS = Path(__file__).parents[1] / "workloads"
+PLAN = resolve.plan(Options(workloads=("line",), frameworks=("fake", "dummy"), workload_folders=(str(WORKLOADS),)))
+
+
+def new_run(folder: Path, state: str = "running") -> Path:
+    """Write a run folder and return it."""
+    folder.mkdir(parents=True)
+    record.write(folder, record.RunRecord(PLAN, "2026-01-01", state, "steelyard run"))
+    return folder
+
+
+def test_a_new_record_has_the_time_the_command_and_the_version() -> None:
+    found = record.new(PLAN, "steelyard run -w line", "0123")
+    assert (found.plan, found.command, found.worker_hash, found.state) == (
+        PLAN,
+        "steelyard run -w line",
+        "0123",
+        "running",
+    )
+    assert (found.steelyard, found.study) == (steelyard.__version__, PLAN.study.name)
+    created = datetime.fromisoformat(found.created)
+    assert created.tzinfo is not None
+    assert created.microsecond == 0
+    assert abs(datetime.now().astimezone() - created) < timedelta(minutes=5)
+
+
+def test_the_plan_that_can_run_lacks_the_frameworks_without_an_environment() -> None:
+    found = record.RunRecord(PLAN, "2026-01-01", "running", "", unavailable={"dummy": "No such package."})
+    assert [case.framework for case in found.available.groups[0].cases] == ["fake"]
+    assert found.available.skipped[-1].reason == "No such package."
+
+
+def test_a_run_json_that_cannot_be_written_is_an_error_that_tells_how_to_continue(tmp_path: Path) -> None:
+    gone = tmp_path / "20260101-000000-first-look"
+    with pytest.raises(
+        UserError, match=r"run\.json cannot be written \(No such file or directory\)\. .*--resume 20260101-"
+    ):
+        record.write(gone, record.RunRecord(PLAN, "2026-01-01", "running", ""))
+
+
+def test_the_names_of_new_folders_have_the_time_and_the_study_and_never_repeat(tmp_path: Path) -> None:
+    made = [record.new_folder(tmp_path / "runs", "first-look") for _ in range(4)]
+    assert len(set(made)) == 4
+    for folder in made:
+        assert folder.is_dir()
+        stamp = re.fullmatch(r"(\d{8}-\d{6})-first-look(-\d+)?", folder.name)
+        assert stamp
+        started = datetime.strptime(stamp[1], "%Y%m%d-%H%M%S").astimezone()
+        assert abs(datetime.now().astimezone() - started) < timedelta(minutes=5)
+
+
+class _OneSecond(datetime):
+    """A clock that stands still."""
+
+    @classmethod
+    def now(cls, tz: object = None) -> _OneSecond:
+        return cls(2026, 1, 2, 3, 4, 5)
+
+
+def test_runs_of_the_same_second_are_numbered_from_two_to_ninety_nine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(record, "datetime", _OneSecond)
+    names = [record.new_folder(tmp_path, "cpu").name for _ in range(99)]
+    assert names[0] == "20260102-030405-cpu"
+    assert names[1:] == [f"20260102-030405-cpu-{number}" for number in range(2, 100)]
+    with pytest.raises(UserError, match="already holds 99 runs"):
+        record.new_folder(tmp_path, "cpu")
+
+
+def test_a_runs_folder_that_cannot_be_created_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match=r"cannot be created \(Not a directory\)\. Choose another folder with --runs"):
+        record.new_folder(tmp_path / "file", "cpu")
+
+
+def test_a_run_is_found_by_its_name_a_unique_prefix_its_path_or_as_the_latest(tmp_path: Path) -> None:
+    first, second = (new_run(tmp_path / name) for name in ("20260101-000000-cpu", "20260102-000000-cpu"))
+    longer = new_run(tmp_path / "20260102-000000-cpu-2")
+    assert record.find(tmp_path, first.name) == first
+    assert record.find(tmp_path, "20260101") == first
+    assert record.find(tmp_path, second.name) == second, "a complete name is not a prefix"
+    assert record.find(tmp_path, "latest") == longer
+    assert record.find(tmp_path / "elsewhere", str(first)) == first
+
+
+def test_a_run_is_found_by_a_relative_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = new_run(tmp_path / "here" / "20260101-000000-cpu")
+    monkeypatch.chdir(tmp_path)
+    assert record.find(tmp_path / "elsewhere", f"here/{run.name}") == run
+
+
+def test_a_run_that_is_not_found_is_explained(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=rf"There is no run in {tmp_path} yet\. Start one"):
+        record.find(tmp_path, "latest")
+    for day in range(1, 8):
+        new_run(tmp_path / f"2026010{day}-000000-cpu")
+    (tmp_path / "20260301-000000-cpu").mkdir()  # without run.json it is no run
+    listed = ", ".join(rf"2026010{day}-000000-cpu" for day in range(1, 6))
+    with pytest.raises(UserError, match=rf"'202601' matches 7 runs: {listed}\. Give more of the name"):
+        record.find(tmp_path, "202601")
+    with pytest.raises(UserError, match=r"no run '20260108-000000-cpu' in .*Did you mean '2026010\d-000000-cpu'\?"):
+        record.find(tmp_path, "20260108-000000-cpu")
+
+
+def test_a_run_that_was_killed_is_interrupted_and_one_in_use_is_running(tmp_path: Path) -> None:
+    run = new_run(tmp_path / "run")
+    assert record.state(run, record.read(run)) == "interrupted"
+    with record.claim(run):
+        assert record.state(run, record.read(run)) == "running"
+    assert record.state(run, record.read(run)) == "interrupted"
+    done = new_run(tmp_path / "done", state="complete")
+    assert record.state(done, record.read(done)) == "complete"
+
+
+def test_a_run_in_use_cannot_be_claimed_again_until_it_is_released(tmp_path: Path) -> None:
+    run = new_run(tmp_path / "20260101-000000-cpu")
+    with record.claim(run), pytest.raises(UserError, match="Run 20260101-000000-cpu is in use"), record.claim(run):
+        pass
+    with pytest.raises(ZeroDivisionError), record.claim(run):
+        raise ZeroDivisionError
+    with record.claim(run):
+        pass
+
+
+def test_a_run_json_is_written_in_readable_lines(tmp_path: Path) -> None:
+    run = new_run(tmp_path / "run")
+    text = (run / "run.json").read_text(encoding="utf-8")
+    assert len(text.splitlines()) > 20
+    assert json.loads(text)["format"] == record.FORMAT
+
+
+def test_a_damaged_run_json_is_named_with_the_reason(tmp_path: Path) -> None:
+    run = new_run(tmp_path / "run")
+    (run / "run.json").write_text("[]")
+    with pytest.raises(record.UnreadableRun, match=r"run\.json is damaged \(it is not the record of a run\)"):
+        record.read(run)
+    (run / "run.json").write_text("{")
+    with pytest.raises(record.UnreadableRun, match=r"run\.json is damaged \(Expecting property name"):
+        record.read(run)
