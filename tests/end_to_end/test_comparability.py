@@ -79,6 +79,26 @@ def test_runs_with_another_protocol_are_not_compared(
     assert "schedule warmup (adaptive before, 5 steps after)" in err
 
 
+def test_other_software_under_the_same_version_is_named(
+    cli: CommandLine, runs: dict[str, Finished], tmp_path: Path
+) -> None:
+    first, again = (runs[name].folder for name in ("first", "again"))
+    changed = tmp_path / again.name
+    shutil.copytree(again, changed)
+    path = changed / "run.json"
+    kept = json.loads(path.read_text())
+    kept["environments"]["fake"]["packages"] |= {"threadpools": "2.0"}
+    path.write_text(json.dumps(kept))
+    path = changed / "certificates.json"
+    path.write_text(path.read_text().replace('"implementation": "', '"implementation": "0'))
+    code, out, _ = cli("compare", str(first), str(changed), "--json")
+    assert code == 0
+    for each in json.loads(out):
+        assert ", other versions of threadpools, other implementation files): no change detected" in each["sentence"]
+    _, out, _ = _compare(cli, runs, "first", "again", "--json")
+    assert "other" not in out
+
+
 def test_another_quantity_can_be_compared(cli: CommandLine, runs: dict[str, Finished]) -> None:
     code, out, _ = _compare(cli, runs, "first", "again", "--quantity", "peak memory", "--json")
     assert code == 0

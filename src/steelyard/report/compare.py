@@ -14,6 +14,7 @@ from steelyard.statistics.unpaired import welch
 from steelyard_worker.case import differences
 
 ERROR = 0.05
+MOST_NAMES = 3  # of packages that are named
 # What a field of a case is called where it differs between two runs.
 FIELDS = {
     "inputs": "data or initial weights",
@@ -77,9 +78,10 @@ def runs(before: View, after: View, anyway: bool = False) -> list[Finding]:
         for source in comparison.rankings:
             values = [_values(comparison.quantity, each, source) for each in (old, new)]
             ratio = None if changes else _ratio(old, new, *values)
-            sentence = (
-                _side_by_side(comparison, new, values, changes) if changes else _change(comparison, old, new, ratio)
-            )
+            if changes:
+                sentence = _side_by_side(comparison, new, values, changes)
+            else:
+                sentence = _change(comparison, new, ratio, _what_changed(before, after, old, new))
             found.append(_finding(comparison, source, after.name, before.name, sentence, ratio))
     if differing and not anyway:
         raise UserError(
@@ -174,18 +176,33 @@ def _ratio(old: Contender, new: Contender, before: list[float], after: list[floa
     return estimate.ratio(ERROR) if estimate and certified else None
 
 
-def _change(comparison: Comparison, old: Contender, new: Contender, ratio: Ratio | None) -> str:
-    """Return how much a quantity has changed between two runs."""
+def _what_changed(before: View, after: View, old: Contender, new: Contender) -> str:
+    """Return the version, and in what else the software of two comparable results differs."""
+    found = [new.version if new.version == old.version else f"{old.version} -> {new.version}"]
+    packages = [each.record.environments.get(old.case.environment, {}).get("packages", {}) for each in (before, after)]
+    names = sorted(
+        name for name in packages[0].keys() | packages[1].keys() if packages[0].get(name) != packages[1].get(name)
+    )
+    others = [name for name in names if (packages[0].get(name), packages[1].get(name)) != (old.version, new.version)]
+    if others:
+        more = f" and {len(others) - MOST_NAMES} more" if len(others) > MOST_NAMES else ""
+        found.append(f"other versions of {', '.join(others[:MOST_NAMES])}{more}")
+    if old.proof.details.get("implementation") != new.proof.details.get("implementation"):
+        found.append("other implementation files")
+    return ", ".join(found)
+
+
+def _change(comparison: Comparison, new: Contender, ratio: Ratio | None, what: str) -> str:
+    """Return how much a quantity has changed between two runs; `what` else has changed."""
     if ratio is None:
         return f"{new.title}: too few certified processes to compare."
     low, high = ratio.low, ratio.high
-    versions = new.version if new.version == old.version else f"{old.version} -> {new.version}"
     quantity = comparison.quantity
     name = "the time" if quantity.name == "step time" else f"the {quantity.name}"
     span = f"[{low:.3f}, {high:.3f}] of {name} before"
     if low <= 1 <= high:
         bound = percent(max(high, 1 / low) - 1)
-        return f"{new.title} ({versions}): no change detected, {span} (a change above {bound} is ruled out)."
+        return f"{new.title} ({what}): no change detected, {span} (a change above {bound} is ruled out)."
     improved = (high < 1) is not quantity.more_is_better
     word = quantity.improved if improved else quantity.worsened
-    return f"{new.title} ({versions}): {percent(abs(1 - math.sqrt(low * high)))} {word}, {span}."
+    return f"{new.title} ({what}): {percent(abs(1 - math.sqrt(low * high)))} {word}, {span}."
