@@ -64,10 +64,10 @@ def _working(folder: Path) -> Iterator[None]:
 def _measure(plan: RunPlan, folder: Path, screen: Screen) -> Session:
     session = _prepare(plan, folder, screen)
     certification.certify(session)
-    noise = noise_floor.noise_floor(session)
+    noise_floor.noise_floor(session)
     screen.stage("Rounds")
     results = round_results.collect(session.store.trials(folder.name))
-    rounds.measure(session, noise, results)
+    rounds.measure(session, results)
     peak.check(session, results)
     return session
 

@@ -8,9 +8,8 @@ import pytest
 from recorded import Script, options, view_of, write_run
 
 from steelyard.report import details, warnings
+from steelyard.statistics.sentences import percent
 from steelyard.statistics.steadiness import SeriesLabel
-
-MEASURED = {"s_d0": 0.008, "degrees_of_freedom": 8, "rounds": 9}
 
 
 def warnings_of(folder):
@@ -39,11 +38,15 @@ def test_an_assumed_noise_floor_does_not_matter_for_a_single_contender(tmp_path)
 
 
 def test_a_noisy_machine_widens_practical_equality(tmp_path):
-    noisy = warnings_of(write_run(tmp_path / "noisy", two(), noise={**MEASURED, "s_d0": 0.03}))
-    assert noisy["NoisyMachine"].sentence == (
-        "The noise floor is 3 %, so 'practically the same' means within 4.2 %, not 2 %."
+    noisy = view_of(write_run(tmp_path / "noisy", two(process_scatter=0.1)))
+    ranking = noisy.comparisons[0].rankings[noisy.comparisons[0].primary]
+    (warning,) = [warning for warning in noisy.warnings if warning.name == "NoisyMachine"]
+    assert warning.sentence == (
+        f"Ratios scatter by {percent(ranking.scatter)} from round to round, so 'practically the same' means within "
+        f"{percent(ranking.delta_used)}, not 2 %."
     )
-    assert "NoisyMachine" not in warnings_of(write_run(tmp_path / "quiet", two(), noise=MEASURED))
+    assert ranking.delta_used == pytest.approx(1.4 * ranking.scatter)
+    assert "NoisyMachine" not in warnings_of(write_run(tmp_path / "quiet", two()))
 
 
 @pytest.mark.parametrize(

@@ -141,7 +141,7 @@ class Source:
         costs = {
             key: {number: quantity.cost(value) for number, value in rounds.items()} for key, rounds in values.items()
         }
-        return decide(costs, self.noise, self.decision)
+        return decide(costs, self.decision)
 
 
 def compare(source: Source, group: Group) -> Comparison:
@@ -240,7 +240,7 @@ def _ratio(source: Source, case: Case, name: str, ranking: Ranking) -> Ratio | N
     values = source.results.values([case, source.plan.by_id[leader].case], source.quantity, name)
     if case.id not in values or leader not in values:
         return None
-    return ratio_interval(values[case.id], values[leader], noise=source.noise)
+    return ratio_interval(values[case.id], values[leader])
 
 
 def peak_flops(record: RunRecord, case: Case) -> float | None:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.report.formatting import SHORT_INPUTS
 from steelyard.statistics.sentences import percent
-from steelyard.statistics.verdicts import feasible_delta
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,6 +40,7 @@ def find(
     """Return all warnings about a run, the most severe first."""
     found = [*_disturbed(disturbances), *_noise_floor(source)]
     for comparison in comparisons:
+        found += _scatter(comparison, source)
         for contender in comparison.contenders:
             found += _of_contender(comparison, contender, source)
             for name, speed in contender.speeds.items():
@@ -83,14 +83,17 @@ def _noise_floor(source: Source) -> Iterator[ResultWarning]:
             if plan.options.calibrate
             else "Run once without --no-calibrate. The noise floor is then stored for this machine.",
         )
-    delta = feasible_delta(source.decision, noise)
-    if delta > source.decision.delta:
+
+
+def _scatter(comparison: Comparison, source: Source) -> Iterator[ResultWarning]:
+    ranking = comparison.rankings.get(comparison.primary)
+    if ranking and ranking.delta_used > source.decision.delta:
         yield ResultWarning(
             "NoisyMachine",
             "warning",
-            "this machine",
-            f"The noise floor is {percent(noise.s_d0)}, so 'practically the same' means within {percent(delta)}, "
-            f"not {percent(source.decision.delta)}.",
+            comparison.group,
+            f"Ratios scatter by {percent(ranking.scatter)} from round to round, so 'practically the same' means within "
+            f"{percent(ranking.delta_used)}, not {percent(source.decision.delta)}.",
             "Measure on a quieter machine to resolve smaller differences.",
         )
 
