@@ -15,7 +15,7 @@ class NoiseFloor:
     s_d0: float
     """Standard deviation of a round's log ratio (0.008 is 0.8 %)."""
     degrees_of_freedom: int
-    """Weight of the standard deviation as a prior: one less than the number of rounds it was measured in."""
+    """One less than the number of rounds it was measured in."""
     rounds: int
     """Rounds measured; 0 for an assumed floor."""
 
@@ -41,13 +41,7 @@ class NoiseFloor:
 
 
 UNCALIBRATED = NoiseFloor(s_d0=0.014, degrees_of_freedom=2, rounds=0)
-"""Assumed until a machine is calibrated: 1.4 %, weighted as two degrees of freedom.
-
-1.4 % is the largest noise at which "equal within 2 %" can be claimed at all (2 % / 1.4). This is pessimistic on a
-quiet machine: the cost is one or two extra rounds, not a wrong verdict (simulated A/A misses over ten looks: 0.4 % at
-0.8 % noise, 3 % at 1.5 %). The weight is only two degrees of freedom, so that measurements on a noisy machine soon
-overrule it (8 % misses at 3 to 6 % noise; without a prior 6 %, with a prior of eight degrees of freedom 13 %).
-"""
+"""Stands for the noise floor of a machine until it is calibrated. No verdict depends on it."""
 
 
 def calibrate(log_ratios: Sequence[float]) -> NoiseFloor:

@@ -100,7 +100,8 @@ def holm_errors(p_values: Floats, error: Floats) -> Floats:
 def _next_share(rejected: Floats) -> Floats:
     """Return the share of the error with which Holm's procedure stopped."""
     left = rejected.shape[-1] - np.isfinite(rejected).sum(-1, keepdims=True)
-    return 1.0 / np.maximum(left, 1)
+    share: Floats = 1.0 / np.maximum(left, 1)
+    return share
 
 
 def _median(values: Floats) -> Floats:
