@@ -45,7 +45,7 @@ def measure(families: int = FAMILIES, file: Path = noises.RECORDED, seed: int = 
     rounds = noises.recorded(file)
     return [
         *_differences(random, families, rounds),
-        *_equalities(random, families),
+        *_equalities(random, families, rounds),
         _found(random, families, contenders=5, rounds=3),
         _found(random, families, contenders=2, rounds=4),
         *(_rounds_of_equal_contenders(random, families, contenders, most) for contenders, most in ((2, 5.0), (5, 6.2))),
@@ -53,29 +53,29 @@ def measure(families: int = FAMILIES, file: Path = noises.RECORDED, seed: int = 
     ]
 
 
-def _differences(random: np.random.Generator, families: int, rounds: Floats) -> Iterator[Row]:
-    """Return the families of equal contenders in which any two were called different at any look."""
-    few = tuple(range(2, rounds.shape[1] + 1))
-    conditions: list[tuple[str, Noise, tuple[int, ...]]] = [
-        *(
-            (f"scatter {100 * scatter:.2g} %", partial(noises.normal, ratio_scatter=scatter), CONTENDERS)
-            for scatter in SCATTERS
-        ),
-        ("scatter of processes 9 %", partial(noises.normal, ratio_scatter=0.09 * sqrt(2)), CONTENDERS),
+def _conditions(rounds: Floats) -> list[tuple[str, Noise, tuple[int, ...]]]:
+    """Return kinds of noise other than a normal distribution that is the same for all, and for how many contenders."""
+    return [
         ("one contender 3 times as noisy", partial(noises.one_noisier, times=3.0), CONTENDERS),
         ("heavy tails", noises.heavy_tails, CONTENDERS),
         ("drift: wave", noises.wave, CONTENDERS),
         ("drift: wandering", noises.wandering, CONTENDERS),
         ("drift: slower during each round", noises.slower_in_each_round, CONTENDERS),
         ("drift: another slope in each round", noises.slopes, CONTENDERS),
-        ("recorded noise, labels permuted", partial(noises.permuted, rounds=rounds), few),
         (
-            "recorded noise scaled to 0.8 %",
-            partial(noises.permuted, rounds=noises.scaled(rounds, QUIET)),
-            few,
+            "recorded noise, labels permuted",
+            partial(noises.permuted, rounds=rounds),
+            tuple(range(2, rounds.shape[1] + 1)),
         ),
     ]
-    for name, noise, counts in conditions:
+
+
+def _differences(random: np.random.Generator, families: int, rounds: Floats) -> Iterator[Row]:
+    """Return the families of equal contenders in which any two were called different at any look."""
+    loud = ("scatter of processes 9 %", partial(noises.normal, ratio_scatter=0.09 * sqrt(2)), CONTENDERS)
+    quiet = ("recorded noise scaled to 0.8 %", partial(noises.permuted, rounds=noises.scaled(rounds, QUIET)), (2, 3))
+    normal = [(_percent(scatter), partial(noises.normal, ratio_scatter=scatter), CONTENDERS) for scatter in SCATTERS]
+    for name, noise, counts in (*normal, loud, *_conditions(rounds), quiet):
         wrong = {}
         for contenders in counts:
             outcome = simulate(noise(random, (families, contenders)), np.zeros(contenders), PLAN)
@@ -83,16 +83,23 @@ def _differences(random: np.random.Generator, families: int, rounds: Floats) -> 
         yield _worst(f"false difference, {name} (share)", wrong, families)
 
 
-def _equalities(random: np.random.Generator, families: int) -> Iterator[Row]:
+def _equalities(random: np.random.Generator, families: int, rounds: Floats) -> Iterator[Row]:
     """Return the families in which two were called equal although they differ by the whole margin."""
-    for scatter in SCATTERS:
+    kinds = [
+        (_percent(scatter), partial(noises.normal, ratio_scatter=scatter), CONTENDERS, scatter) for scatter in SCATTERS
+    ]
+    kinds += [(f"{name}, scaled to 1 %", noise, counts, 0.01) for name, noise, counts in _conditions(rounds)]
+    for name, noise, counts, scatter in kinds:
         wrong = {}
-        for contenders in CONTENDERS:
-            margin = max(PLAN.delta, 1.4 * scatter)
-            truth = np.where(np.arange(contenders) < contenders // 2, 0.0, log1p(margin))
-            values = noises.normal(random, (families, contenders), scatter) + truth[:, None]
-            wrong[contenders] = float(simulate(values, truth, PLAN).false_equality.mean())
-        yield _worst(f"false equality, scatter {100 * scatter:.2g} % (share)", wrong, families)
+        for contenders in counts:
+            truth = np.where(np.arange(contenders) < contenders // 2, 0.0, log1p(max(PLAN.delta, 1.4 * scatter)))
+            values = noises.scaled(noise(random, (families, contenders)), scatter)
+            wrong[contenders] = float(simulate(values + truth[:, None], truth, PLAN).false_equality.mean())
+        yield _worst(f"false equality, {name} (share)", wrong, families)
+
+
+def _percent(scatter: float) -> str:
+    return f"scatter {100 * scatter:.2g} %"
 
 
 def _worst(name: str, wrong: dict[int, float], families: int) -> Row:

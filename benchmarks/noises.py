@@ -100,10 +100,14 @@ def recorded(path: Path) -> Floats:
     return np.asarray(np.log(times))
 
 
-def scaled(rounds: Floats, ratio_scatter: float) -> Floats:
-    """Return recorded rounds with the noise of another machine: same distribution, other standard deviation."""
-    inside = rounds - rounds.mean(axis=1, keepdims=True)
-    return inside * ratio_scatter / sqrt(2 * inside.var() * inside.shape[1] / (inside.shape[1] - 1))
+def scaled(values: Floats, ratio_scatter: float) -> Floats:
+    """Return noise of the same distribution, but with this standard deviation of the log ratio of two processes.
+
+    Axis 1 is that of the contenders; what they have in common is taken out.
+    """
+    inside = values - values.mean(axis=1, keepdims=True)
+    contenders = inside.shape[1]
+    return inside * ratio_scatter / sqrt(2 * (inside**2).mean() * contenders / (contenders - 1))
 
 
 def _starts(random: np.random.Generator, shape: tuple[int, int]) -> NDArray[np.int64]:

@@ -11,6 +11,7 @@ from steelyard.statistics.intervals import (
     ratio_interval,
     student_quantile,
 )
+from steelyard.statistics.unpaired import welch
 
 rounds = st.dictionaries(st.integers(1, 12), st.floats(1e3, 1e9), max_size=12)
 
@@ -74,3 +75,14 @@ def test_the_ratio_of_b_to_a_is_the_inverse(a: dict[int, float], b: dict[int, fl
 def test_a_framework_against_itself_is_exactly_one(a: dict[int, float]) -> None:
     found = ratio_interval(a, a)
     assert found is None or found.value == 1
+
+
+def test_two_runs_are_compared_by_welchs_interval() -> None:
+    # Logs 0 1 2 (squared error 1/3, 2 degrees) and 0 2 (squared error 1, 1 degree): mean difference 0,
+    # degrees of freedom (4/3)^2 / ((1/3)^2 / 2 + 1) = 1.684.
+    found = welch([1.0, exp(1), exp(2)], [1.0, exp(2)])
+    assert found is not None
+    assert (found.mean, found.standard_error) == pytest.approx((0.0, sqrt(4 / 3)))
+    assert (found.degrees_of_freedom, found.rounds) == (pytest.approx(16 / 9 / (1 / 18 + 1)), 2)
+    assert welch([1.0, 2.0], [1.0]) is None
+    assert welch([2.0, 2.0], [1.0, 1.0]).standard_error == 0

@@ -75,11 +75,13 @@ def student_quantile(probability: float, degrees_of_freedom: float) -> float:
     return float(stdtrit(degrees_of_freedom, probability))
 
 
+def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
+    """Return the mean of two or more values and its standard error. Plain Python: a dozen are too few for NumPy."""
+    mean = fsum(values) / len(values)
+    return mean, sqrt(fsum((value - mean) ** 2 for value in values) / (len(values) - 1) / len(values))
+
+
 def _interval(values: Sequence[float], error: float) -> Ratio | None:
-    """Return the t interval of logarithms as a ratio. Plain Python: a dozen values are too few for NumPy."""
-    count = len(values)
-    if count < 2:
+    if len(values) < 2:
         return None
-    mean = fsum(values) / count
-    variance = fsum((value - mean) ** 2 for value in values) / (count - 1)
-    return LogRatio(mean, sqrt(variance / count), count - 1, count).ratio(error)
+    return LogRatio(*mean_and_error(values), len(values) - 1, len(values)).ratio(error)

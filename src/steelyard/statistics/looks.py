@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -45,12 +45,9 @@ class Look:
     @property
     def undecided(self) -> NDArray[np.bool_]:
         """Contenders whose comparison with the leader is not decided."""
-        first, second = pair_indices(self.order.shape[-1])
         leader = self.order[..., :1]
-        found = np.ones(self.order.shape, dtype=bool)
-        for pair, (a, b) in enumerate(zip(first, second, strict=True)):
-            found[..., a] &= ~(self.decided[..., pair] & (leader[..., 0] == b))
-            found[..., b] &= ~(self.decided[..., pair] & (leader[..., 0] == a))
+        decided = _square(self.decided, self.decided, self.order.shape[-1])
+        found = ~np.take_along_axis(decided, leader[..., None], axis=-2)[..., 0, :]
         np.put_along_axis(found, leader, False, axis=-1)
         return found
 
@@ -104,6 +101,15 @@ def _next_share(rejected: Floats) -> Floats:
     return share
 
 
+def _square(of_first: Any, of_second: Any, contenders: int) -> NDArray[np.bool_]:
+    """Return what holds for the first and for the second of each pair, by (contender, other contender)."""
+    first, second = pair_indices(contenders)
+    found = np.zeros((*of_first.shape[:-1], contenders, contenders), dtype=bool)
+    found[..., first, second] = of_first
+    found[..., second, first] = of_second
+    return found
+
+
 def _median(values: Floats) -> Floats:
     """Return the median over the pairs, of the known values; 0 where none is known."""
     known = np.isfinite(values).sum(-1)
@@ -117,10 +123,7 @@ def _median(values: Floats) -> Floats:
 
 def _order(logs: Floats, mean: Floats) -> Integers:
     """Order by pairs won, not by mean: contenders that ran in different rounds ran under different conditions."""
-    contenders = logs.shape[-2]
-    first, second = pair_indices(contenders)
-    is_first, is_second = (np.arange(contenders) == place[:, None] for place in (first, second))
-    won = (mean < 0).astype(int) @ is_first + (mean > 0).astype(int) @ is_second
+    won = _square(mean < 0, mean > 0, logs.shape[-2]).sum(-1)
     finished = np.isfinite(logs).sum(-1)
     # Sums depend on the order of their terms; the order of contenders must not.
     total = np.nansum(np.sort(logs, axis=-1), axis=-1)
