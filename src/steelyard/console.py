@@ -20,7 +20,7 @@ class Screen:
         sys.stderr.flush()
 
     def stage(self, title: str) -> None:
-        """Start a stage: environments, data, certificates, calibration, rounds, report."""
+        """Start a stage: environments, data, certificates, rounds, report."""
         self.say(f"== {title}")
 
     def progress(self, label: str, done: float, total: float, note: str = "") -> None:

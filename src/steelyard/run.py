@@ -14,7 +14,7 @@ from steelyard.environments import Environment, setup
 from steelyard.errors import UserError
 from steelyard.inputs import case_inputs
 from steelyard.inputs.case_inputs import CaseInputs
-from steelyard.measure import noise_floor, peak, rounds
+from steelyard.measure import peak, rounds
 from steelyard.measure.session import Session
 from steelyard.plan import memory
 from steelyard.plan.run_plan import RunPlan
@@ -71,10 +71,9 @@ def _working(folder: Path) -> Iterator[None]:
 def _measure(plan: RunPlan, folder: Path, screen: Screen) -> Session:
     session = _prepare(plan, folder, screen)
     certificates = certification.certify(session)
-    noise = noise_floor.noise_floor(session)
     screen.stage("Rounds")
     results = round_results.collect(session.store.trials(folder.name), certificates)
-    rounds.measure(session, noise, results)
+    rounds.measure(session, results)
     peak.check(session, results)
     return session
 

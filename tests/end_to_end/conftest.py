@@ -1,16 +1,12 @@
-"""Finished runs that many tests read, with a stored noise floor."""
+"""Finished runs that many tests read."""
 
 from __future__ import annotations
 
-import json
 import shutil
 from typing import TYPE_CHECKING
 
 import pytest
 from finished_runs import LINE, CommandLine, Finished, finished
-
-from steelyard import host
-from steelyard.statistics.calibration import NoiseFloor
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,19 +15,7 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def quiet_machine(cache: Path) -> NoiseFloor:
-    """Store a small noise floor for this machine, so that few rounds are enough for a verdict."""
-    floor = NoiseFloor(0.002, 8, 9)
-    path = cache / "machines" / f"{host.describe().fingerprint()}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"noise": floor.to_dict()}), encoding="utf-8")
-    return floor
-
-
-@pytest.fixture(scope="session")
-def measured(
-    tmp_path_factory: pytest.TempPathFactory, shared_steelyard: Steelyard, quiet_machine: NoiseFloor
-) -> Finished:
+def measured(tmp_path_factory: pytest.TempPathFactory, shared_steelyard: Steelyard) -> Finished:
     """A certified run of three rounds without noise: Fake and Dummy at 10 ms, and Dummy at 12 ms. Tests must not change it."""
     data_folder = tmp_path_factory.mktemp("measured")
     knobs = ("--knob", "fake.step_us=10000", "--knob", "dummy.step_us=10000,12000")
@@ -42,9 +26,7 @@ def measured(
 
 
 @pytest.fixture(scope="session")
-def uncertified(
-    tmp_path_factory: pytest.TempPathFactory, shared_steelyard: Steelyard, quiet_machine: NoiseFloor
-) -> Finished:
+def uncertified(tmp_path_factory: pytest.TempPathFactory, shared_steelyard: Steelyard) -> Finished:
     """A run of two frameworks with a fixed protocol and without certificates. Tests must not change it."""
     data_folder = tmp_path_factory.mktemp("uncertified")
     knobs = ("--knob", "fake.step_us=1000", "--knob", "dummy.step_us=2000")

@@ -16,7 +16,7 @@ from steelyard.cli.main import main
 Steelyard = Callable[..., subprocess.CompletedProcess[str]]
 
 WORKLOADS = Path(__file__).resolve().parent.parent / "workloads"
-LINE = ("--workloads", str(WORKLOADS), "-w", "line", "--no-guard", "--no-calibrate", "--plain")
+LINE = ("--workloads", str(WORKLOADS), "-w", "line", "--no-guard", "--plain")
 
 
 @dataclass(frozen=True)

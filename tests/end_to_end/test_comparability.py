@@ -24,9 +24,7 @@ QUICK = ("-f", "fake", "--knob", "fake.step_us=1000", "--rounds", "3", "--json")
 
 
 @pytest.fixture(scope="module")
-def runs(
-    tmp_path_factory: pytest.TempPathFactory, shared_steelyard: Steelyard, quiet_machine: object
-) -> dict[str, Finished]:
+def runs(tmp_path_factory: pytest.TempPathFactory, shared_steelyard: Steelyard) -> dict[str, Finished]:
     """Three runs in one folder: two with the same options, one with another batch and thread count. Do not change them."""
     data_folder = tmp_path_factory.mktemp("comparable")
     options = {"first": (), "again": (), "other": ("--batch", "64", "--threads", "1")}
@@ -91,8 +89,8 @@ def test_other_software_under_the_same_version_is_named(
     path.write_text(json.dumps(kept))
     path = changed / "certificates.json"
     path.write_text(path.read_text().replace('"implementation": "', '"implementation": "0'))
-    code, out, _ = cli("compare", str(first), str(changed), "--json")
-    assert code == 0
+    code, out, err = cli("compare", str(first), str(changed), "--json")
+    assert code == 0, err
     for each in json.loads(out):
         assert ", other versions of threadpools, other implementation files): no change detected" in each["sentence"]
     _, out, _ = _compare(cli, runs, "first", "again", "--json")
@@ -110,7 +108,7 @@ def test_a_run_cannot_be_continued_after_a_change_of_its_workload(
     steelyard: Steelyard, data_folder: Path, tmp_path: Path
 ) -> None:
     shutil.copytree(WORKLOADS / "line", tmp_path / "mine" / "line")
-    own = ("--workloads", str(tmp_path / "mine"), "-w", "line", "-f", "fake", "--no-guard", "--no-calibrate", "--plain")
+    own = ("--workloads", str(tmp_path / "mine"), "-w", "line", "-f", "fake", "--no-guard", "--plain")
     done = finished(data_folder, steelyard("run", *own, "--rounds", "2", "--no-certify", "--json"))
     spec = tmp_path / "mine" / "line" / "spec.toml"
     spec.write_text(spec.read_text().replace("batch = 16", "batch = 32"))

@@ -346,9 +346,9 @@ def test_a_file_of_samples_that_is_too_short_is_named_and_its_trial_can_be_left_
     ("text", "state", "message"),
     [
         ('{"format": 1, "pl', "damaged", "is damaged"),
-        ('{"format": 2, "plan": {}}', "damaged", "is damaged"),
+        ('{"format": 3, "plan": {}}', "damaged", "is damaged"),
         ('{"format": 1, "plan": {"options": {}}}', "older format", "has the older format 1"),
-        ('{"format": 3}', "newer format", "has the newer format 3"),
+        ('{"format": 4}', "newer format", "has the newer format 4"),
     ],
 )
 def test_a_damaged_run_or_one_of_another_format_is_listed_with_its_state_and_the_others_can_be_used(

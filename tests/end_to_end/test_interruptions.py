@@ -104,7 +104,7 @@ def only_run(data_folder: Path) -> Path:
 
 
 def test_resume_after_an_interrupt_runs_only_the_missing_processes(
-    start: Start, steelyard: Steelyard, cli: CommandLine, data_folder: Path, quiet_machine: object
+    start: Start, steelyard: Steelyard, cli: CommandLine, data_folder: Path
 ) -> None:
     running = start("run", *TWO)
     running.wait_for("round 2:")
@@ -135,7 +135,7 @@ def test_an_interrupt_during_certification_stops_the_workers_and_is_stored_as_th
     start: Start, data_folder: Path, command_: str
 ) -> None:
     hanging = ("--knob", "fake.fault=hang", "--knob", "fake.fault_step=2")
-    line = [word for word in LINE if word not in {"--no-guard", "--no-calibrate"}]
+    line = [word for word in LINE if word != "--no-guard"]
     running = start(command_, *line, "-f", "fake", "-f", "dummy", *hanging)
     _until(
         lambda: any(b'"applied"' in path.read_bytes() for path in data_folder.glob("runs/*/**/events.jsonl")),

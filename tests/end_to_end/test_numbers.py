@@ -62,7 +62,7 @@ def test_a_workload_with_a_single_implementation_is_measured_without_certificate
     shutil.copytree(WORKLOADS / "line", tmp_path / "mine" / "line")
     (tmp_path / "mine" / "line" / "dummy.py").unlink()
     own = ("--workloads", str(tmp_path / "mine"), "-w", "line", "-f", "fake", "--rounds", "3", "--plain", "--json")
-    done = steelyard("run", *own, "--no-guard", "--no-calibrate")
+    done = steelyard("run", *own, "--no-guard")
     assert done.returncode == 0, done.stderr
     (contender,) = json.loads(done.stdout)["comparisons"][0]["contenders"]
     assert contender["certificate"] == "none"

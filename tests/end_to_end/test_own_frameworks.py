@@ -21,7 +21,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 PAGE = (REPOSITORY / "docs" / "adding-a-framework.md").read_text(encoding="utf-8")
 # A line that begins with the name of a file in backticks and ends in a colon, then the file as a code block.
 FILE = re.compile(r"^`([\w/.]+)`[^\n]*:\n\n```(?:toml|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-RUN = ("--protocol", "fixed:1+3", "--no-calibrate", "--no-guard", "--plain", "--rounds", "1")
+RUN = ("--protocol", "fixed:1+3", "--no-guard", "--plain", "--rounds", "1")
 
 
 @pytest.fixture

@@ -59,11 +59,3 @@ def test_with_a_fixed_warm_up_every_round_evaluates(tmp_path: Path) -> None:
 def test_without_data_only_the_cached_batch_is_measured_and_nothing_is_evaluated(tmp_path: Path) -> None:
     schedule = measuring(run_with(tmp_path)).schedule
     assert (schedule.inputs, schedule.evaluate, schedule.train_steps) == (("cached",), False, 0)
-
-
-def test_a_job_can_be_restricted_to_the_cached_batch(tmp_path: Path) -> None:
-    job = measuring(run_with(tmp_path, "/prepared"))
-    schedule = jobs.cached_only(job).schedule
-    assert (schedule.inputs, schedule.evaluate, schedule.train_steps) == (("cached",), False, 0)
-    assert schedule.counted_max == job.schedule.counted_max
-    assert jobs.cached_only(job).case == job.case

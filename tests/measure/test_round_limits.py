@@ -12,14 +12,11 @@ from measure.scripted_session import NOISY, QUIET, Sampler, Screen, ScriptedSess
 from steelyard.host.noise import HostNoise
 from steelyard.measure import jobs, peak, rounds
 from steelyard.results import record, round_results
-from steelyard.statistics.calibration import NoiseFloor
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from steelyard.results.round_results import RoundResults
-
-FLOOR = NoiseFloor(0.002, 8, 9)
 
 
 def steady(framework: str, number: int, attempt: int, source: str) -> float:
@@ -33,7 +30,7 @@ def undecidable(framework: str, number: int, attempt: int, source: str) -> float
 def measure(run: ScriptedSession, monkeypatch: pytest.MonkeyPatch, *noise: HostNoise) -> RoundResults:
     monkeypatch.setattr(rounds, "Sampler", Sampler(*noise))
     results = round_results.RoundResults()
-    rounds.measure(run, FLOOR, results)
+    rounds.measure(run, results)
     return results
 
 
@@ -81,7 +78,7 @@ def test_the_ranking_is_shown_after_each_round_and_returned(tmp_path: Path, monk
     monkeypatch.setattr(Screen, "trial", lambda _, number, variant: started.append((number, variant.case.framework)))
     monkeypatch.setattr(rounds, "Sampler", Sampler())
     run = session(tmp_path / "run", steady, rounds=(3, 3))
-    rankings = rounds.measure(run, FLOOR, round_results.RoundResults())
+    rankings = rounds.measure(run, round_results.RoundResults())
     (group,) = run.plan.groups
     assert shown == [(group.name, group.titles)] * 3
     assert [(job.round, job.case.framework) for job in run.started] == started
@@ -156,7 +153,7 @@ def test_a_round_whose_trials_ran_at_different_frequencies_is_repeated(
     spans: list[tuple[int, int]] = []
     run = session(tmp_path / "run", steady, rounds=(1, 1))
     monkeypatch.setattr(rounds, "Sampler", Changing())
-    rounds.measure(run, FLOOR, round_results.RoundResults())
+    rounds.measure(run, round_results.RoundResults())
     assert [note["kept"] for note in run.noted_rounds()] == [False, True]
     assert all(until > since >= 10**12 for since, until in spans)
     assert len(spans) == 4
@@ -183,7 +180,7 @@ def test_a_resumed_run_repeats_what_failed_and_keeps_what_is_done(
     assert len(results.failed) == 1
     broken = False
     run.started.clear()
-    rounds.measure(run, FLOOR, results)
+    rounds.measure(run, results)
     assert [(job.case.framework, job.round, job.attempt) for job in run.started] == [("dummy", 2, 1)]
 
 

@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from steelyard.certificates import method
 from steelyard.host import noise
-from steelyard.measure import gemm, noise_floor, rounds
+from steelyard.measure import gemm, rounds
 from steelyard.plan import protocols
-from steelyard.statistics import calibration, verdicts
+from steelyard.statistics import looks, pair_evidence, verdicts
 from steelyard_worker import measure
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "methods.md"
 SEQUENTIAL = protocols.protocol("sequential")
 TIMING = SEQUENTIAL.schedule
 DECISION = SEQUENTIAL.decision(verdicts.DecisionPlan.delta)
+
+OWN_PARTS = round(1 / pair_evidence.OWN_SHARE)
+
+
+def part(rounds: int) -> str:
+    """Return the part of the error for a number of rounds, as on the page."""
+    percent = Fraction(float(100 * DECISION.error_at(np.array([rounds]))[0])).limit_denominator(20)
+    return f"{percent} %"
+
 
 STATEMENTS = [
     f"A block lasts at least {TIMING.block_min_s} s and has at least {TIMING.block_min_steps} steps.",
@@ -31,13 +42,12 @@ STATEMENTS = [
     f"more than {noise.SWAPPED_BYTES // 2**20} MiB was swapped",
     f"by more than {100 * noise.FREQUENCY_CHANGE:.0f} % between contenders",
     f"at most {['', 'once', 'twice'][rounds.MOST_ATTEMPTS - 1]}, if",
-    f"`nu = {noise_floor.ROUNDS - 1}` degrees of freedom",
-    f"a floor of {100 * calibration.UNCALIBRATED.s_d0:.1f} % with {calibration.UNCALIBRATED.degrees_of_freedom} degrees",
-    f"It is {100 * DECISION.delta:.0f} %, or {verdicts.DELTA_OVER_NOISE} times the noise floor",
+    f"at most {pair_evidence.OTHERS_WEIGHT:.0f}, and at most {pair_evidence.OTHERS_OVER_OWN} for each degree of freedom",
+    f"From {pair_evidence.OWN_ROUNDS} rounds on, {['', 'a half', 'a third', 'a quarter'][OWN_PARTS - 1]} of the error",
+    f"It is {100 * DECISION.delta:.0f} %, or {looks.MARGIN_OVER_SCATTER} times the scatter",
     f"after each of rounds {DECISION.least_rounds} to {DECISION.most_rounds}",
-    f"With `c = {DECISION.error}` per look",
-    f"`c = {protocols.ERROR_FROM_ROUND_2}`",
-    f"More than {protocols.MOST_ROUNDS} rounds are not allowed",
+    f"The error of {100 * DECISION.error:.0f} % is therefore divided over the looks: {part(3)} for round 3",
+    f"{part(6)} for each of rounds 4 to 6, and {part(12)} for each of rounds 7 to {protocols.MOST_ROUNDS}.",
     f"A speed above {gemm.MARGIN} times the fastest matrix product",
     f"They must agree to `1e-{-round(math.log10(method.AGREEMENT))}`",
     f"`u = 2^-24` is the unit roundoff of float32 (IEEE 754-2019) and `p = {method.NOISE_ROUNDINGS:.0f}`",

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from recorded import Script, options, view_of, write_run
+from recorded import Script, view_of, write_run
 
 from steelyard.report import details, warnings
+from steelyard.statistics.sentences import percent
 from steelyard.statistics.steadiness import SeriesLabel
-
-MEASURED = {"s_d0": 0.008, "degrees_of_freedom": 8, "rounds": 9}
 
 
 def warnings_of(folder):
@@ -21,29 +20,16 @@ def two(**more):
     return {"fake": Script(**more), "dummy": Script(12.0)}
 
 
-@pytest.mark.parametrize(
-    ("more", "advice"),
-    [
-        ({"calibrate": False}, "Run once without --no-calibrate. The noise floor is then stored for this machine."),
-        ({}, "Its calibration did not finish. The next run repeats it."),
-    ],
-)
-def test_an_assumed_noise_floor_has_advice_that_fits_the_options(tmp_path, more, advice):
-    found = warnings_of(write_run(tmp_path, two(), options(**more)))
-    assert found["UnknownNoise"].advice == advice
-
-
-def test_an_assumed_noise_floor_does_not_matter_for_a_single_contender(tmp_path):
-    found = warnings_of(write_run(tmp_path, {"fake": Script()}))
-    assert "UnknownNoise" not in found
-
-
 def test_a_noisy_machine_widens_practical_equality(tmp_path):
-    noisy = warnings_of(write_run(tmp_path / "noisy", two(), noise={**MEASURED, "s_d0": 0.03}))
-    assert noisy["NoisyMachine"].sentence == (
-        "The noise floor is 3 %, so 'practically the same' means within 4.2 %, not 2 %."
+    noisy = view_of(write_run(tmp_path / "noisy", two(process_scatter=0.1)))
+    ranking = noisy.comparisons[0].rankings[noisy.comparisons[0].primary]
+    (warning,) = [warning for warning in noisy.warnings if warning.name == "NoisyMachine"]
+    assert warning.sentence == (
+        f"Ratios scatter by {percent(ranking.scatter)} from round to round, so 'practically the same' means within "
+        f"{percent(ranking.delta_used)}, not 2 %."
     )
-    assert "NoisyMachine" not in warnings_of(write_run(tmp_path / "quiet", two(), noise=MEASURED))
+    assert ranking.delta_used == pytest.approx(1.4 * ranking.scatter)
+    assert "NoisyMachine" not in warnings_of(write_run(tmp_path / "quiet", two()))
 
 
 @pytest.mark.parametrize(

@@ -193,10 +193,10 @@ def test_trials_that_cannot_be_indexed_on_a_full_disk_are_indexed_later(tmp_path
         ("null", "damaged"),
         ('{"plan": {}}', "damaged"),
         ('{"format": "2"}', "damaged"),
-        ('{"format": 2, "plan": {}, "created": "", "state": ""}', "damaged"),
+        ('{"format": 3, "plan": {}, "created": "", "state": ""}', "damaged"),
         ('{"format": 1}', "older format"),
         ('{"format": 1, "plan": {}, "created": "", "state": ""}', "older format"),
-        ('{"format": 3, "plan": {}, "created": "", "state": ""}', "newer format"),
+        ('{"format": 4, "plan": {}, "created": "", "state": ""}', "newer format"),
     ],
 )
 def test_a_run_json_that_cannot_be_used_is_named_with_its_state(text: str, state: str, tmp_path: Path) -> None:
@@ -219,7 +219,7 @@ def test_a_run_json_that_cannot_be_opened_is_unreadable(tmp_path: Path) -> None:
 def test_the_message_about_an_older_format_tells_what_to_do(tmp_path: Path) -> None:
     run = _new_run(tmp_path)
     (run / "run.json").write_text('{"format": 1, "plan": {"options": {}}, "created": "", "state": "complete"}')
-    with pytest.raises(record.UserError, match=r"has the older format 1; .* reads format 2\. Read it with the version"):
+    with pytest.raises(record.UserError, match=r"has the older format 1; .* reads format 3\. Read it with the version"):
         record.read(run)
 
 

@@ -1,30 +1,24 @@
 """Intervals of means and ratios, checked against hand calculations with a table of Student's t."""
 
-from math import exp, log, sqrt
+from math import exp, sqrt
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steelyard.statistics.calibration import NoiseFloor
 from steelyard.statistics.intervals import (
-    estimate_log_ratio,
     location_interval,
-    paired_log_ratios,
     ratio_interval,
     student_quantile,
-    student_tail,
 )
+from steelyard.statistics.unpaired import welch
 
-FLOOR = NoiseFloor(s_d0=0.01, degrees_of_freedom=8, rounds=9)
 rounds = st.dictionaries(st.integers(1, 12), st.floats(1e3, 1e9), max_size=12)
 
 
 def test_the_quantiles_are_those_of_the_table() -> None:
     assert student_quantile(0.975, 2) == pytest.approx(4.303, abs=5e-4)
     assert student_quantile(0.975, 10) == pytest.approx(2.228, abs=5e-4)
-    assert student_tail(2.228, 10) == pytest.approx(0.025, abs=1e-4)
-    assert 0 < student_tail(60.0, 10) < 1e-13
 
 
 def test_a_location_interval_is_the_t_interval_of_the_logs() -> None:
@@ -42,47 +36,19 @@ def test_one_process_has_no_interval(few: list[float]) -> None:
     assert location_interval(few) is None
 
 
-def test_a_ratio_pools_its_own_scatter_with_the_noise_floor() -> None:
-    # d = 0.04 0.05 0.06: own sd 0.01 as the floor, so s = 0.01 with 10 degrees of freedom;
-    # half width 2.228 * 0.01 / sqrt(3) = 0.012863.
-    a = {1: exp(0.04), 2: exp(0.05), 3: exp(0.06)}
-    found = ratio_interval(a, dict.fromkeys(a, 1.0), noise=FLOOR)
-    assert found is not None
-    assert found.rounds == 3
-    assert found.value == pytest.approx(exp(0.05))
-    assert found.low == pytest.approx(exp(0.05 - 0.012863), abs=1e-5)
-    assert found.high == pytest.approx(exp(0.05 + 0.012863), abs=1e-5)
-
-
-def test_a_floor_below_the_noise_of_the_pair_loses_weight() -> None:
-    # d = 0.03 0.05 0.07: own variance 4e-4 is four times the floor's, so 8 degrees of freedom count as 2:
-    # (2 * 1e-4 + 2 * 4e-4) / 4 = 2.5e-4.
-    found = estimate_log_ratio([0.03, 0.05, 0.07], FLOOR)
-    assert found is not None
-    assert found.degrees_of_freedom == pytest.approx(4)
-    assert found.standard_error == pytest.approx(sqrt(2.5e-4 / 3))
-
-
-def test_a_floor_above_the_noise_of_the_pair_keeps_its_weight() -> None:
-    found = estimate_log_ratio([0.05, 0.05, 0.05], FLOOR)
-    assert found is not None
-    assert found.degrees_of_freedom == 10
-    assert found.standard_error == pytest.approx(sqrt(8e-4 / 10 / 3))
-
-
-def test_without_a_floor_only_the_rounds_count() -> None:
+def test_a_ratio_interval_is_the_t_interval_of_the_log_ratios() -> None:
     # d = 0.04 0.06: sd 0.01414, over sqrt(2) is 0.01; t with one degree of freedom 12.706.
     found = ratio_interval({1: exp(0.04), 2: exp(0.06)}, {1: 1.0, 2: 1.0})
     assert found is not None
     assert found.high == pytest.approx(exp(0.05 + 0.12706), rel=1e-4)
     assert ratio_interval({1: 2.0}, {1: 1.0}) is None
-    assert ratio_interval({1: 2.0}, {1: 1.0}, noise=FLOOR) is not None
 
 
 def test_only_common_rounds_are_paired() -> None:
-    found = paired_log_ratios({3: 4.0, 1: 2.0, 5: 9.0}, {1: 1.0, 2: 7.0, 3: 1.0})
-    assert found == pytest.approx([log(2), log(4)])
-    assert ratio_interval({1: 1.0}, {2: 1.0}, noise=FLOOR) is None
+    found = ratio_interval({3: 4.0, 1: 2.0, 5: 9.0}, {1: 1.0, 2: 7.0, 3: 1.0})
+    assert found is not None
+    assert (found.rounds, found.value) == (2, pytest.approx(sqrt(8)))
+    assert ratio_interval({1: 1.0}, {2: 1.0}) is None
 
 
 def test_an_extremely_wide_interval_does_not_overflow() -> None:
@@ -99,7 +65,7 @@ def test_a_value_that_is_not_positive_and_finite_is_refused(value: float) -> Non
 
 @given(rounds, rounds)
 def test_the_ratio_of_b_to_a_is_the_inverse(a: dict[int, float], b: dict[int, float]) -> None:
-    one, other = ratio_interval(a, b, noise=FLOOR), ratio_interval(b, a, noise=FLOOR)
+    one, other = ratio_interval(a, b), ratio_interval(b, a)
     assert (one is None) == (other is None)
     if one and other:
         assert (other.value, other.low, other.high) == pytest.approx((1 / one.value, 1 / one.high, 1 / one.low))
@@ -107,5 +73,16 @@ def test_the_ratio_of_b_to_a_is_the_inverse(a: dict[int, float], b: dict[int, fl
 
 @given(rounds)
 def test_a_framework_against_itself_is_exactly_one(a: dict[int, float]) -> None:
-    found = ratio_interval(a, a, noise=FLOOR)
+    found = ratio_interval(a, a)
     assert found is None or found.value == 1
+
+
+def test_two_runs_are_compared_by_welchs_interval() -> None:
+    # Logs 0 1 2 (squared error 1/3, 2 degrees) and 0 2 (squared error 1, 1 degree): mean difference 0,
+    # degrees of freedom (4/3)^2 / ((1/3)^2 / 2 + 1) = 1.684.
+    found = welch([1.0, exp(1), exp(2)], [1.0, exp(2)])
+    assert found is not None
+    assert (found.mean, found.standard_error) == pytest.approx((0.0, sqrt(4 / 3)))
+    assert (found.degrees_of_freedom, found.rounds) == (pytest.approx(16 / 9 / (1 / 18 + 1)), 2)
+    assert welch([1.0, 2.0], [1.0]) is None
+    assert welch([2.0, 2.0], [1.0, 1.0]).standard_error == 0

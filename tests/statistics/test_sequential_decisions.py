@@ -2,20 +2,23 @@
 
 from math import exp, log, sqrt
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steelyard.statistics.calibration import NoiseFloor
 from steelyard.statistics.decision import DecisionPlan, Ranking, decide, rounds_wanted
 from steelyard.statistics.intervals import student_quantile
-from steelyard.statistics.verdicts import OPPOSITE, holm_levels
+from steelyard.statistics.looks import holm_errors
+from steelyard.statistics.verdicts import OPPOSITE
 
-FLOOR = NoiseFloor(s_d0=0.008, degrees_of_freedom=8, rounds=9)
 Rounds = dict[str, dict[int, float]]
 
 some_rounds = st.dictionaries(st.integers(1, 12), st.floats(9e5, 1.2e6), max_size=12)
 comparisons = st.dictionaries(st.sampled_from("abcde"), some_rounds, min_size=2)
+tables = st.lists(st.lists(st.floats(9e5, 1.2e6), min_size=12, max_size=12), min_size=2, max_size=5)
+UNDECIDABLE = {number: 1e6 * exp(0.2 * (number % 2)) for number in range(1, 13)}
+"""Against a constant: too far for an equality, too scattered for a difference, after any number of rounds."""
 
 
 def times(*logs: float) -> dict[int, float]:
@@ -27,35 +30,34 @@ def kinds(ranking: Ranking) -> dict[tuple[str, str], str]:
 
 
 def test_a_clear_difference_is_decided_after_three_rounds() -> None:
-    # d = 0.042 0.05 0.058: own sd 0.008 as the floor's, ten degrees of freedom, t(1 - 0.00625) = 3.04:
-    # half width 3.04 * 0.008 / sqrt(3) = 0.0140.
-    ranking = decide({"a": times(0, 0, 0), "b": times(0.042, 0.05, 0.058)}, FLOOR)
+    # d = 0.042 0.05 0.058: sd 0.008, two degrees of freedom, the error of round 3 is 1 %: t(0.995) = 9.925:
+    # half width 9.925 * 0.008 / sqrt(3) = 0.0458.
+    ranking = decide({"a": times(0, 0, 0), "b": times(0.042, 0.05, 0.058)})
     verdict = ranking.between("b", "a")
     assert verdict is not None
     assert (verdict.kind, verdict.rounds, verdict.rounds_still_needed) == ("worse", 3, 0)
     assert verdict.ratio == pytest.approx(exp(0.05))
-    assert (log(verdict.low), log(verdict.high)) == pytest.approx((0.036, 0.064), abs=1e-4)
+    assert (log(verdict.low), log(verdict.high)) == pytest.approx((0.0042, 0.0958), abs=1e-4)
     assert (ranking.leader, ranking.order) == ("a", ("a", "b"))
     assert rounds_wanted(ranking) == frozenset()
 
 
 def test_two_rounds_are_never_enough() -> None:
-    ranking = decide({"a": times(0, 0), "b": times(0.5, 0.5)}, FLOOR)
+    ranking = decide({"a": times(0, 0), "b": times(0.5, 0.5)})
     assert kinds(ranking) == {("a", "b"): "undecided"}
     assert ranking.still_undecided == {"b"}
     assert rounds_wanted(ranking) == {"a", "b"}
 
 
 def test_close_frameworks_are_equal_within_delta() -> None:
-    # d = -0.002 0.002 0: half width at most 0.0140, well inside ln 1.02 = 0.0198.
-    ranking = decide({"a": times(-0.002, 0.002, 0), "b": times(0, 0, 0)}, FLOOR)
+    # d = -0.002 0.002 0: sd 0.002; two one-sided tests at 1 %, t(0.99) = 6.965: half width 0.0080, inside ln 1.02 = 0.0198.
+    ranking = decide({"a": times(-0.002, 0.002, 0), "b": times(0, 0, 0)})
     assert [verdict.kind for verdict in ranking.verdicts] == ["equal"]
     assert ranking.delta_used == 0.02
 
 
 def test_a_difference_within_delta_is_called_equal() -> None:
-    quiet = NoiseFloor(s_d0=0.001, degrees_of_freedom=8, rounds=9)
-    ranking = decide({"a": times(0, 0, 0), "b": times(0.009, 0.01, 0.011)}, quiet)
+    ranking = decide({"a": times(0, 0, 0), "b": times(0.009, 0.01, 0.011)})
     verdict = ranking.between("a", "b")
     assert verdict is not None
     assert verdict.kind == "equal"
@@ -63,44 +65,30 @@ def test_a_difference_within_delta_is_called_equal() -> None:
 
 
 def test_an_undecided_pair_has_an_estimate_of_the_rounds_still_needed() -> None:
-    # dbar = 0.012, s about 0.008, distance max(0.0198 - 0.012, 0.012) = 0.012; with t near 2.9 after a few
-    # more rounds, (2.9 * 0.008 / 0.012)^2 = 3.7 rounds, so one more.
-    ranking = decide({"a": times(0, 0, 0), "b": times(0.004, 0.012, 0.02)}, FLOOR)
-    verdict = ranking.between("a", "b")
+    # dbar = 0.012, sd 0.008, distance max(0.0198 - 0.012, 0.012) = 0.012. The error of round 9 is 1/3 %.
+    verdict = decide({"a": times(0, 0, 0), "b": times(0.004, 0.012, 0.02)}).between("a", "b")
     assert verdict is not None
-    assert (verdict.kind, verdict.rounds_still_needed) == ("undecided", 1)
+    assert (verdict.kind, verdict.rounds_still_needed) == ("undecided", 6)
     assert verdict.low < 1 < verdict.high
+    widths = [student_quantile(1 - 0.05 / 30, rounds - 1) * 0.008 / sqrt(rounds) for rounds in (8, 9)]
+    assert widths[1] <= 0.012 < widths[0]
 
 
-def test_the_estimated_number_of_rounds_is_the_smallest_that_is_enough() -> None:
-    # d = +-0.03 in turn: mean 0, own variance 9e-4 * 4/3 = 12e-4 against a floor of 0.64e-4, so the floor's
-    # eight degrees of freedom count as 0.427; the half width must come down to ln 1.02.
-    rounds = {"a": times(0, 0, 0, 0), "b": times(0.03, -0.03, 0.03, -0.03)}
-    verdict = decide(rounds, FLOOR).verdicts[0]
-    variance = (8 * (0.64e-4 / 12e-4) * 0.64e-4 + 3 * 12e-4) / (8 * (0.64e-4 / 12e-4) + 3)
-
-    def half_width(more: int) -> float:
-        return student_quantile(1 - 0.00625, 8 * 0.64 / 12 + 3 + more) * sqrt(variance / (4 + more))
-
-    needed = verdict.rounds_still_needed
-    assert half_width(needed) <= log(1.02) < half_width(needed - 1)
-
-
-def test_a_noisy_machine_gets_a_larger_delta() -> None:
-    ranking = decide({"a": times(0, 0, 0), "b": times(0, 0, 0)}, NoiseFloor(0.02, 8, 9))
-    assert ranking.delta_used == pytest.approx(0.028)
-    assert ranking.verdicts[0].delta_used == pytest.approx(0.028)
+def test_scattered_rounds_get_a_larger_delta() -> None:
+    # d = +-0.03 in turn: standard deviation 0.03 * sqrt(4 / 3), times 1.4.
+    ranking = decide({"a": times(0, 0, 0, 0), "b": times(0.03, -0.03, 0.03, -0.03)})
+    assert ranking.scatter == pytest.approx(0.03 * sqrt(4 / 3))
+    assert ranking.delta_used == pytest.approx(1.4 * ranking.scatter)
+    assert ranking.verdicts[0].delta_used == ranking.delta_used
 
 
 def test_values_without_noise_are_decided_exactly() -> None:
-    still = NoiseFloor(0.0, 8, 9)
-    ranking = decide({"a": times(0, 0, 0), "b": times(0, 0, 0), "c": times(1, 1, 1)}, still)
+    ranking = decide({"a": times(0, 0, 0), "b": times(0, 0, 0), "c": times(1, 1, 1)})
     assert kinds(ranking) == {("a", "b"): "equal", ("a", "c"): "better", ("b", "c"): "better"}
 
 
 def test_after_the_last_round_no_contender_runs_again() -> None:
-    wild = {number: 1e6 * exp(0.1 * (-1) ** number) for number in range(1, 13)}
-    ranking = decide({"a": dict.fromkeys(wild, 1e6), "b": wild}, FLOOR)
+    ranking = decide({"a": dict.fromkeys(UNDECIDABLE, 1e6), "b": UNDECIDABLE})
     assert ranking.still_undecided
     assert ranking.rounds_run == 12
     assert rounds_wanted(ranking) == frozenset()
@@ -108,14 +96,14 @@ def test_after_the_last_round_no_contender_runs_again() -> None:
 
 def test_only_contenders_undecided_against_the_leader_run_again() -> None:
     rounds = {"a": times(0, 0, 0), "b": times(0.004, 0.012, 0.02), "c": times(0.5, 0.51, 0.49)}
-    ranking = decide(rounds, FLOOR)
+    ranking = decide(rounds)
     assert ranking.still_undecided == {"b"}
     assert rounds_wanted(ranking) == {"a", "b"}
 
 
 def test_a_contender_with_a_failed_round_gets_another_round() -> None:
     rounds = {"a": times(0, 0, 0), "b": times(0.5, 0.51, 0.49), "c": {1: 2e6, 3: 2e6}}
-    ranking = decide(rounds, FLOOR)
+    ranking = decide(rounds)
     against = ranking.between("c", "a")
     assert against is not None
     assert (against.rounds, against.kind) == (2, "undecided")
@@ -123,60 +111,72 @@ def test_a_contender_with_a_failed_round_gets_another_round() -> None:
 
 
 def test_a_framework_without_a_round_is_undecided_and_last() -> None:
-    ranking = decide({"a": {}, "b": times(0, 0, 0), "c": times(1, 1, 1)}, FLOOR)
+    ranking = decide({"a": {}, "b": times(0, 0, 0), "c": times(1, 1, 1)})
     assert (ranking.leader, ranking.order) == ("b", ("b", "c", "a"))
     assert ranking.between("a", "b") is None
     assert rounds_wanted(ranking) == {"a", "b"}
 
 
 def test_all_contenders_run_in_the_first_round() -> None:
-    ranking = decide({"a": {}, "b": {}}, FLOOR)
+    ranking = decide({"a": {}, "b": {}})
     assert ranking.leader is None
     assert ranking.verdicts == ()
     assert rounds_wanted(ranking) == {"a", "b"}
 
 
 def test_a_single_framework_runs_the_minimum_of_rounds() -> None:
-    assert rounds_wanted(decide({"a": times(0, 0)}, FLOOR)) == {"a"}
-    assert rounds_wanted(decide({"a": times(0, 0, 0)}, FLOOR)) == frozenset()
+    assert rounds_wanted(decide({"a": times(0, 0)})) == {"a"}
+    assert rounds_wanted(decide({"a": times(0, 0, 0)})) == frozenset()
 
 
 def test_the_leader_is_judged_on_common_rounds_only() -> None:
     # The machine slowed down after round 3; b ran only before. By mean time b is first, by pairs a is.
     rounds = {"a": times(0, 0, 0, 0.7, 0.7, 0.7), "b": times(0.1, 0.1, 0.1)}
-    assert decide(rounds, FLOOR).leader == "a"
+    assert decide(rounds).leader == "a"
 
 
-def test_holm_levels_agree_with_a_hand_calculation() -> None:
+def test_the_errors_of_holms_procedure_agree_with_a_hand_calculation() -> None:
     # 0.0125 / 3 = 0.00417 > 0.001; 0.0125 / 2 = 0.00625 > 0.004; 0.0125 < 0.02.
-    p, q, r = (frozenset(pair) for pair in ("ab", "ac", "bc"))
-    assert holm_levels({r: 0.02, p: 0.001, q: 0.004}, 0.0125, 3) == pytest.approx({p: 0.0125 / 3, q: 0.00625})
-    assert holm_levels({p: 0.005, q: 0.005, r: 0.005}, 0.0125, 3) == {}
+    found = holm_errors(np.array([0.02, 0.001, 0.004]), np.full(3, 0.0125))
+    assert found == pytest.approx([np.nan, 0.0125 / 3, 0.00625], nan_ok=True)
+    assert np.isnan(holm_errors(np.full(3, 0.005), np.full(3, 0.0125))).all()
+
+
+def test_pairs_with_fewer_rounds_are_tested_at_the_error_of_these_rounds() -> None:
+    # On the scale of its own error, the first is 0.4, the second 0.2: the second is rejected first, at half of its error.
+    found = holm_errors(np.array([0.004, 0.0008]), np.array([0.01, 0.004]))
+    assert found == pytest.approx([0.01, 0.002])
+
+
+def test_the_errors_of_all_looks_add_up_to_the_error_of_the_plan() -> None:
+    for plan in (DecisionPlan(), DecisionPlan(least_rounds=2), DecisionPlan(error=0.1, most_rounds=30)):
+        numbers = np.arange(plan.least_rounds, plan.most_rounds + 1)
+        assert plan.error_at(numbers).sum() == pytest.approx(plan.error)
+    assert DecisionPlan().error_at(np.array([1, 3, 4, 6, 7, 12, 13])) * 300 == pytest.approx([3, 3, 2, 2, 1, 1, 1])
 
 
 def test_an_undecided_pair_gets_the_wider_interval_of_the_two_families() -> None:
-    # Two differences (against c) are found and no equality. So the level of the pair a, b is 0.0125 / 1 among the
-    # differences and 0.0125 / 3 among the equalities.
+    # Two differences (against c) are found and no equality. So the next difference would be tested at 0.01 / 1, and
+    # the next equality by two one-sided tests at 0.01 / 3 each, which is an interval with error 0.02 / 3.
     rounds = {"a": times(0, 0, 0), "b": times(0.004, 0.012, 0.02), "c": times(0.5, 0.5, 0.5)}
-    verdict = decide(rounds, FLOOR).between("a", "b")
+    verdict = decide(rounds).between("a", "b")
     assert verdict is not None
     assert verdict.kind == "undecided"
-    assert verdict.error == pytest.approx(0.0125 / 3)
+    assert verdict.error == pytest.approx(0.02 / 3)
 
 
 def test_exact_ties_are_ordered_by_name_whatever_the_order_of_the_rounds() -> None:
     # Sums of floats depend on their order; the order of frameworks must not.
     listed = {1: 900000.0000000001, 2: 900000.0000000001, 3: 900000.7365806564, 4: 900000.0}
     other = {1: 900000.0, 2: 900000.0, 3: 900000.0, 4: 900000.7365806564}
-    one = decide({"a": listed, "b": other}, FLOOR)
-    assert decide({"b": dict(reversed(other.items())), "a": dict(reversed(listed.items()))}, FLOOR) == one
+    one = decide({"a": listed, "b": other})
+    assert decide({"b": dict(reversed(other.items())), "a": dict(reversed(listed.items()))}) == one
 
 
 def test_a_fixed_protocol_decides_once_after_the_last_round() -> None:
     plan = DecisionPlan.single_look(5)
-    assert plan == DecisionPlan(delta=0.02, error=0.05, least_rounds=5, most_rounds=5)
-    assert rounds_wanted(decide({"a": times(0, 0, 0), "b": times(1, 1, 1)}, FLOOR, plan)) == {"a", "b"}
-    done = decide({"a": times(*[0.0] * 5), "b": times(*[1.0] * 5)}, FLOOR, plan)
+    assert rounds_wanted(decide({"a": times(0, 0, 0), "b": times(1, 1, 1)}, plan)) == {"a", "b"}
+    done = decide({"a": times(*[0.0] * 5), "b": times(*[1.0] * 5)}, plan)
     assert kinds(done) == {("a", "b"): "better"}
     assert done.verdicts[0].error == 0.05
     assert rounds_wanted(done) == frozenset()
@@ -190,7 +190,7 @@ def test_a_plan_that_cannot_decide_is_refused(wrong: dict[str, float]) -> None:
 
 @given(comparisons)
 def test_every_verdict_agrees_with_its_interval(rounds: Rounds) -> None:
-    ranking = decide(rounds, FLOOR)
+    ranking = decide(rounds)
     for verdict in ranking.verdicts:
         assert verdict.low <= verdict.ratio <= verdict.high
         inside = 1 / (1 + verdict.delta_used) < verdict.low and verdict.high < 1 + verdict.delta_used
@@ -208,7 +208,7 @@ def test_every_verdict_agrees_with_its_interval(rounds: Rounds) -> None:
 
 @given(comparisons)
 def test_a_verdict_flips_when_the_pair_is_exchanged(rounds: Rounds) -> None:
-    ranking = decide(rounds, FLOOR)
+    ranking = decide(rounds)
     for one in ranking.verdicts:
         other = ranking.between(one.b, one.a)
         assert other is not None
@@ -219,8 +219,8 @@ def test_a_verdict_flips_when_the_pair_is_exchanged(rounds: Rounds) -> None:
 
 @given(some_rounds, some_rounds)
 def test_swapping_the_names_swaps_the_verdict(x: dict[int, float], y: dict[int, float]) -> None:
-    one = decide({"a": x, "b": y}, FLOOR).between("a", "b")
-    other = decide({"a": y, "b": x}, FLOOR).between("a", "b")
+    one = decide({"a": x, "b": y}).between("a", "b")
+    other = decide({"a": y, "b": x}).between("a", "b")
     assert (one is None) == (other is None)
     if one and other:
         assert other.kind == OPPOSITE[one.kind]
@@ -230,7 +230,7 @@ def test_swapping_the_names_swaps_the_verdict(x: dict[int, float], y: dict[int, 
 @given(comparisons, st.integers(-20, 20))
 def test_a_change_of_unit_changes_no_verdict(rounds: Rounds, power: int) -> None:
     scaled = {key: {r: t * 2.0**power for r, t in run.items()} for key, run in rounds.items()}
-    one, other = decide(rounds, FLOOR), decide(scaled, FLOOR)
+    one, other = decide(rounds), decide(scaled)
     for verdict in one.verdicts:
         again = other.between(verdict.a, verdict.b)
         assert again is not None
@@ -240,7 +240,7 @@ def test_a_change_of_unit_changes_no_verdict(rounds: Rounds, power: int) -> None
 
 @given(comparisons, some_rounds)
 def test_another_framework_never_changes_the_data_of_a_pair(rounds: Rounds, more: dict[int, float]) -> None:
-    one, other = decide(rounds, FLOOR), decide({**rounds, "z": more}, FLOOR)
+    one, other = decide(rounds), decide({**rounds, "z": more})
     for verdict in one.verdicts:
         again = other.between(verdict.a, verdict.b)
         assert again is not None
@@ -248,13 +248,39 @@ def test_another_framework_never_changes_the_data_of_a_pair(rounds: Rounds, more
         assert again.ratio == pytest.approx(verdict.ratio)
 
 
-@given(comparisons, st.permutations(range(1, 13)))
-def test_the_order_of_rounds_and_of_names_is_irrelevant(rounds: Rounds, numbers: list[int]) -> None:
+@given(comparisons)
+def test_the_order_in_which_rounds_and_contenders_are_listed_is_irrelevant(rounds: Rounds) -> None:
     listed = {key: dict(reversed(rounds[key].items())) for key in reversed(rounds)}
-    assert decide(listed, FLOOR) == decide(rounds, FLOOR)
-    renumbered = {key: {numbers[r - 1]: t for r, t in run.items()} for key, run in rounds.items()}
-    one, other = decide(rounds, FLOOR), decide(renumbered, FLOOR)
+    assert decide(listed) == decide(rounds)
+
+
+@given(tables, st.permutations(range(12)))
+def test_the_order_of_rounds_that_all_finished_is_irrelevant(table: list[list[float]], numbers: list[int]) -> None:
+    def listed(places: list[int]) -> Rounds:
+        return {key: {place: row[place] for place in places} for key, row in zip("abcde", table, strict=False)}
+
+    shuffled = {
+        key: {r: row[place] for r, place in enumerate(numbers)} for key, row in zip("abcde", table, strict=False)
+    }
+    one, other = decide(listed(list(range(12)))), decide(shuffled)
     for verdict in one.verdicts:
         again = other.between(verdict.a, verdict.b)
         assert again is not None
-        assert (again.ratio, again.low) == pytest.approx((verdict.ratio, verdict.low))
+        assert (again.ratio, again.low, again.high) == pytest.approx((verdict.ratio, verdict.low, verdict.high))
+
+
+@given(tables, st.lists(st.floats(0.5, 2.0), min_size=12, max_size=12))
+def test_a_machine_that_is_slower_in_some_rounds_changes_no_interval(
+    table: list[list[float]], slower: list[float]
+) -> None:
+    def decided(factors: list[float]) -> Ranking:
+        named = zip("abcde", table, strict=False)
+        return decide({key: {r: row[r] * factor for r, factor in enumerate(factors)} for key, row in named})
+
+    one, other = decided([1.0] * 12), decided(slower)
+    for verdict in one.verdicts:
+        again = other.between(verdict.a, verdict.b)
+        assert again is not None
+        assert (again.ratio, again.low, again.high) == pytest.approx(
+            (verdict.ratio, verdict.low, verdict.high), abs=1e-7
+        )

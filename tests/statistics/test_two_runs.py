@@ -35,7 +35,7 @@ def test_runs_without_scatter_have_no_error() -> None:
     found = welch([2.0, 2.0], [5.0, 5.0, 5.0])
     assert found is not None
     assert (found.mean, found.standard_error) == (pytest.approx(log(2 / 5)), 0.0)
-    assert (found.degrees_of_freedom, found.rounds) == (3, 2)
+    assert found.rounds == 2
 
 
 @pytest.mark.parametrize(("a", "b"), [([1.0], [1.0, 2.0]), ([1.0, 2.0], [1.0]), ([], [])])

@@ -126,7 +126,6 @@ MEASURING = [
     _value("--loader-workers", "N", "processes of each framework's own data loader (default 0)",
            type=values.loader_workers),
     _flag("--no-certify", "measure without certificates; results are marked and get no verdict", "store_false", dest="certify"),
-    _flag("--no-calibrate", "do not measure this machine's noise floor; use an assumed value", "store_false", dest="calibrate"),
     _flag("--no-guard", "do not repeat rounds during which the machine was disturbed", "store_false", dest="guard"),
     _value("--silence", "SECONDS", "stop a worker that writes no event for this long (default 600)", type=values.silence,
            dest="silence_s"),

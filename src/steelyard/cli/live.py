@@ -108,4 +108,8 @@ def _standing(ranking: Ranking, key: str) -> str:
     if key == ranking.leader:
         return "fastest so far"
     verdict = ranking.between(key, ranking.leader) if ranking.leader else None
-    return f"{verdict.ratio:.2f}x [{verdict.low:.2f}, {verdict.high:.2f}]" if verdict else "not measured yet"
+    if not verdict:
+        return "not measured yet"
+    if verdict.rounds < 2:
+        return f"{verdict.ratio:.2f}x"
+    return f"{verdict.ratio:.2f}x [{verdict.low:.2f}, {verdict.high:.2f}]"

@@ -26,11 +26,6 @@ def measuring(plan: RunPlan, variant: Variant, inputs: CaseInputs, number: int, 
     return replace(job, schedule=schedule, round=number, attempt=attempt)
 
 
-def cached_only(job: Job) -> Job:
-    """Return the job restricted to the cached synthetic batch, without an evaluation."""
-    return replace(job, schedule=replace(job.schedule, inputs=("cached",), evaluate=False, train_steps=0))
-
-
 def certifying(plan: RunPlan, variant: Variant, inputs: CaseInputs, folder: Path) -> Job:
     """Return the job that saves the tensors of a certificate, unperturbed."""
     return _job("certify", plan, variant, inputs, folder)

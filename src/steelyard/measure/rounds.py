@@ -12,7 +12,6 @@ from steelyard.plan.run_plan import Group, Variant
 from steelyard.results.quantities import STEP_TIME, Quantity
 from steelyard.results.round_results import RoundResults
 from steelyard.results.trials import Trial
-from steelyard.statistics.calibration import NoiseFloor
 from steelyard.statistics.decision import Ranking, decide, rounds_wanted
 from steelyard.statistics.orders import round_order
 
@@ -25,7 +24,7 @@ def primary_input(session: Session, group: Group) -> str:
     return "pipeline" if prepared and "pipeline" in session.plan.protocol.schedule.inputs else "cached"
 
 
-def measure(session: Session, noise: NoiseFloor, results: RoundResults) -> dict[str, Ranking]:
+def measure(session: Session, results: RoundResults) -> dict[str, Ranking]:
     """Run rounds until no case needs another one; returns {group: ranking}.
 
     A resumed run repeats failed processes, and disturbed rounds that were not repeated yet. The time limit of the study
@@ -33,7 +32,7 @@ def measure(session: Session, noise: NoiseFloor, results: RoundResults) -> dict[
     """
     deadline_s = time.monotonic() + 60 * minutes_of(session)
     _discard_incomplete(session, results)
-    rankings = {group.name: rank(session, group, noise, results) for group in session.plan.groups}
+    rankings = {group.name: rank(session, group, results) for group in session.plan.groups}
     for number in range(1, session.plan.protocol.rounds_max + 1):
         for group in session.plan.groups:
             variants = _variants_to_run(session, rankings[group.name], group, number, results)
@@ -46,7 +45,7 @@ def measure(session: Session, noise: NoiseFloor, results: RoundResults) -> dict[
                 return rankings
             if missing:
                 _run_round(session, number, group, missing, results)
-                rankings[group.name] = rank(session, group, noise, results)
+                rankings[group.name] = rank(session, group, results)
                 session.screen.ranking(group.name, rankings[group.name], group.titles)
     return rankings
 
@@ -57,13 +56,10 @@ def minutes_of(session: Session) -> float:
     return (session.plan.study.minutes if requested is None else requested) or math.inf
 
 
-def rank(
-    session: Session, group: Group, noise: NoiseFloor, results: RoundResults, quantity: Quantity = STEP_TIME
-) -> Ranking:
+def rank(session: Session, group: Group, results: RoundResults, quantity: Quantity = STEP_TIME) -> Ranking:
     """Rank a group by a quantity on its primary input."""
-    values = results.values(group.cases, quantity, primary_input(session, group))
-    costs = {key: {number: quantity.cost(value) for number, value in rounds.items()} for key, rounds in values.items()}
-    return decide(costs, noise, session.plan.protocol.decision(session.plan.options.delta))
+    costs = results.costs(group.cases, quantity, primary_input(session, group))
+    return decide(costs, session.plan.protocol.decision(session.plan.options.delta))
 
 
 def _discard_incomplete(session: Session, results: RoundResults) -> None:

@@ -62,7 +62,7 @@ class Session:
         return trial
 
     def run_aside(self, job: Job) -> Trial:
-        """Run a process of the certification or the calibration, whose trial is not indexed."""
+        """Run a process of the certification, whose trial is not indexed."""
         guard = launch.Guard(self.plan.options.silence_s, self.stop.is_set)
         return self._launch(job, lambda _: None, guard)  # processes outside the rounds are not shown in the live view
 

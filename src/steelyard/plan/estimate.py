@@ -8,7 +8,6 @@ from steelyard.plan.run_plan import RunPlan, Variant
 START_S = 4.0
 CERTIFY_S = 8.0
 ENVIRONMENT_S = 15.0
-CALIBRATION_S = 70.0
 CORE_FLOPS = 75e9
 SHARE_OF_PEAK = 0.25
 SMALLEST_STEP_S = 0.003
@@ -22,9 +21,8 @@ def estimate(plan: RunPlan) -> dict[str, float]:
     """
     per_round = sum(_process_s(plan, variant) for variant in plan.variants)
     certificates = CERTIFY_S * (len(plan.variants) + 2 * len(plan.groups)) / 2 if plan.options.certify else 0.0
-    calibration = CALIBRATION_S if plan.options.calibrate and plan.protocol.sequential else 0.0
     return {
-        "environments": ENVIRONMENT_S * len(plan.environments), "certificates": certificates + calibration,
+        "environments": ENVIRONMENT_S * len(plan.environments), "certificates": certificates,
         "rounds": per_round * plan.protocol.rounds_min, "most_rounds": per_round * plan.protocol.rounds_max,
     }  # fmt: skip
 

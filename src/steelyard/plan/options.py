@@ -31,6 +31,5 @@ class Options:
     delta: float = 0.02
     minutes: float | None = None  # None: the study's limit; 0: no limit
     certify: bool = True
-    calibrate: bool = True
     guard: bool = True  # repeat rounds during which the machine was disturbed
     silence_s: float = 600.0  # a worker that writes no event for this long is stopped

@@ -28,14 +28,11 @@ class Protocol:
         if not self.sequential:
             return DecisionPlan.single_look(max(2, self.rounds_max), delta)
         least = max(2, self.rounds_min)
-        error = DecisionPlan.error if least > 2 else ERROR_FROM_ROUND_2
-        return DecisionPlan(delta=delta, error=error, least_rounds=least, most_rounds=max(least, self.rounds_max))
+        return DecisionPlan(delta=delta, least_rounds=least, most_rounds=max(least, self.rounds_max))
 
 
-# The error of the sequential decision is calibrated for looks up to this round; see DecisionPlan.
+# The error of the sequential decision is divided over the looks up to this round; see DecisionPlan.
 MOST_ROUNDS = 12
-# Error of each look if the first one is after round 2 instead of round 3, calibrated likewise.
-ERROR_FROM_ROUND_2 = 0.011
 
 KNOWN = {
     "sequential": "Interleaved rounds of new processes until every pair is decided (3 to 12 rounds)",
@@ -53,8 +50,8 @@ def protocol(name: str, rounds: tuple[int, int] | None = None) -> Protocol:
         raise UserError(f"--rounds {low}-{high}: the first number must be at least 1 and no larger than the second.")
     if found.sequential and high > MOST_ROUNDS:
         raise UserError(
-            f"--rounds: the sequential protocol allows at most {MOST_ROUNDS} rounds, not {high}, because its error rate is "
-            "calibrated only up to there."
+            f"--rounds: the sequential protocol allows at most {MOST_ROUNDS} rounds, not {high}, because its error is "
+            "divided over the rounds up to there."
         )
     return replace(found, rounds_min=low, rounds_max=high)
 

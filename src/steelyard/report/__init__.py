@@ -11,7 +11,6 @@ from steelyard.report.model import View
 from steelyard.results import record, round_results
 from steelyard.results.quantities import STEP_TIME, Quantity
 from steelyard.results.store import Store
-from steelyard.statistics.calibration import UNCALIBRATED, NoiseFloor
 
 
 def view(folder: Path, store: Store, quantity: Quantity = STEP_TIME) -> View:
@@ -19,16 +18,16 @@ def view(folder: Path, store: Store, quantity: Quantity = STEP_TIME) -> View:
     from steelyard.report import warnings
 
     known = record.read(folder)
-    plan, noise = known.available, NoiseFloor.from_dict(known.noise) if known.noise else UNCALIBRATED
+    plan = known.available
     certificates = read_certificates(folder)
     source = model.Source(
-        plan=plan, record=known, results=round_results.collect(store.trials(folder.name), certificates), noise=noise,
+        plan=plan, record=known, results=round_results.collect(store.trials(folder.name), certificates),
         certificates=certificates, decision=plan.protocol.decision(plan.options.delta), quantity=quantity,
     )  # fmt: skip
     comparisons = tuple(model.compare(source, group) for group in plan.groups)
     disturbances = tuple(json_lines.read(folder / record.ROUNDS))
     found = warnings.find(comparisons, disturbances, source)
-    return model.View(folder.name, folder, known, noise, quantity, comparisons, disturbances, found)
+    return model.View(folder.name, folder, known, quantity, comparisons, disturbances, found)
 
 
 def write(found: View, output: Path | None = None) -> Path:

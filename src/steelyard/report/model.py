@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from steelyard.results.record import Group, RunPlan, RunRecord, Skipped, Variant
     from steelyard.results.round_results import RoundResults
     from steelyard.results.trials import Evaluation, Trial
-    from steelyard.statistics.calibration import NoiseFloor
     from steelyard.statistics.decision import DecisionPlan, Ranking
     from steelyard_worker.case import Case
 
@@ -135,7 +134,6 @@ class View:
     name: str
     folder: Path
     record: RunRecord
-    noise: NoiseFloor
     quantity: Quantity
     comparisons: tuple[Comparison, ...]
     disturbances: tuple[dict[str, Any], ...]
@@ -149,7 +147,6 @@ class Source:
     plan: RunPlan
     record: RunRecord
     results: RoundResults
-    noise: NoiseFloor
     certificates: dict[str, dict[str, Any]]
     decision: DecisionPlan
     quantity: Quantity
@@ -164,7 +161,7 @@ def compare(source: Source, group: Group) -> Comparison:
     passed = {key for key, found in source.certificates.items() if found["passed"]} - source.record.above_peak.keys()
     able = [case for case in group.cases if case.id in passed]
     costs = {name: source.results.costs(able, source.quantity, name) for name in ranked}
-    rankings = {name: decide(each, source.noise, source.decision) for name, each in costs.items()}
+    rankings = {name: decide(each, source.decision) for name, each in costs.items()}
     contenders = [_contender(source, group, variant, inputs, rankings) for variant in group.variants]
     order = rankings[primary].order if primary in rankings else ()
 
@@ -266,7 +263,7 @@ def _ratio(source: Source, case: Case, name: str, ranking: Ranking) -> Ratio | N
     values = source.results.values([case, source.plan.by_id[leader].case], source.quantity, name)
     if case.id not in values or leader not in values:
         return None
-    return ratio_interval(values[case.id], values[leader], noise=source.noise)
+    return ratio_interval(values[case.id], values[leader])
 
 
 def _peak_flops(record: RunRecord, case: Case) -> float | None:

@@ -14,7 +14,6 @@ from steelyard.report import details, formatting, sections, stability, warnings
 from steelyard.report.model import View
 from steelyard.report.styles import styles
 from steelyard.results.quantities import STEP_TIME
-from steelyard.statistics.sentences import percent
 
 TEMPLATES = Path(__file__).parent / "templates"
 PAGE = "page.html.jinja"
@@ -34,18 +33,10 @@ def render(view: View) -> str:
         question=known.plan.study.question if by_time else formatting.basis(view.quantity),
         rule="" if by_time else formatting.RULE, intervals=formatting.INTERVALS,
         options=details.without_tables(asdict(known.plan.options)), when=formatting.moment(known.created),
-        machine_line=formatting.machine(known.host), noise=_noise(view), host=details.host_facts(known.host),
+        machine_line=formatting.machine(known.host), host=details.host_facts(known.host),
         figures=embedded([figure.as_dict() for figure in figures]), library=library() if figures else "",
         style=_read("style.css"), drawing=_read("draw.js"),
     )  # fmt: skip
-
-
-def _noise(view: View) -> str:
-    """Return the noise floor of the machine as a sentence."""
-    floor, share = view.noise, percent(view.noise.s_d0)
-    if not floor.measured:
-        return f"Not measured; {share} between rounds is assumed."
-    return f"{share} between rounds, measured by comparing one framework with itself {floor.rounds} times."
 
 
 def embedded(values: Any) -> str:

@@ -102,7 +102,7 @@ def as_dict(view: View) -> dict[str, Any]:
     known, quantity = view.record, view.quantity
     found = {
         "run": view.name, "study": known.study, "created": known.created, "state": known.state, "method": known.method,
-        "machine": known.machine, "noise": view.noise.to_dict(), "comparisons": [_comparison(each) for each in view.comparisons],
+        "machine": known.machine, "comparisons": [_comparison(each) for each in view.comparisons],
         "warnings": [asdict(warning) for warning in view.warnings], "folder": str(view.folder),
     }  # fmt: skip
     if quantity is not STEP_TIME:

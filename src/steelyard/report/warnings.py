@@ -7,7 +7,6 @@ from typing import Any
 from steelyard.report.formatting import SHORT_INPUTS
 from steelyard.report.model import Comparison, Contender, Source, Speed
 from steelyard.statistics.sentences import percent
-from steelyard.statistics.verdicts import feasible_delta
 
 INPUT_BOUND = 0.95
 """Below this ratio of the time with a cached batch to the time with the pipeline, the input limits the speed."""
@@ -27,7 +26,6 @@ KINDS = {
     "RepeatedRounds": (
         "note", "No action needed. A round is repeated for all contenders, and never because of its times.",
     ),
-    "UnknownNoise": ("warning", "Its calibration did not finish. The next run repeats it."),
     "NoisyMachine": ("warning", "Measure on a quieter machine to resolve smaller differences."),
     "FasterThanPossible": (
         "error", "The result is invalid: a synchronisation is missing, or part of the work was skipped.",
@@ -48,7 +46,6 @@ KINDS = {
         "note", "See the table of the cached batch for the framework alone, or use more loader workers (--loader-workers).",
     ),
 }  # fmt: skip
-NEVER_CALIBRATED = "Run once without --no-calibrate. The noise floor is then stored for this machine."
 OF_WORKERS = {
     "no-steady-state": "The process did not reach a steady state within the limit of the warm-up.",
     "compiled-while-counted": "The framework compiled or traced something while steps were counted.",
@@ -92,8 +89,9 @@ def find(
     comparisons: tuple[Comparison, ...], disturbances: tuple[dict[str, Any], ...], source: Source
 ) -> tuple[ResultWarning, ...]:
     """Return all warnings about a run, the most severe first."""
-    found = [*_disturbed(disturbances), *_noise_floor(source)]
+    found = [*_disturbed(disturbances)]
     for comparison in comparisons:
+        found += _scatter(comparison, source)
         for contender in comparison.contenders:
             found += _of_contender(comparison, contender, source)
             if not source.quantity.per_process:
@@ -119,17 +117,14 @@ def _disturbed(disturbances: tuple[dict[str, Any], ...]) -> Iterator[ResultWarni
         yield _warning("RepeatedRounds", MACHINE, sentence)
 
 
-def _noise_floor(source: Source) -> Iterator[ResultWarning]:
-    plan, noise = source.plan, source.noise
-    if not noise.measured and plan.protocol.sequential and any(len(group.variants) > 1 for group in plan.groups):
-        sentence = "The noise floor of this machine was assumed, not measured."
-        yield _warning("UnknownNoise", MACHINE, sentence, "" if plan.options.calibrate else NEVER_CALIBRATED)
-    delta, wanted = feasible_delta(source.decision, noise), source.decision.delta
-    if delta > wanted:
+def _scatter(comparison: Comparison, source: Source) -> Iterator[ResultWarning]:
+    ranking = comparison.rankings.get(comparison.primary)
+    if ranking and ranking.delta_used > source.decision.delta:
         sentence = (
-            f"The noise floor is {percent(noise.s_d0)}, so 'practically the same' means within {percent(delta)}, "
+            f"Ratios scatter by {percent(ranking.scatter)} from round to round, so 'practically the same' means within "
+            f"{percent(ranking.delta_used)}, not {percent(source.decision.delta)}."
         )
-        yield _warning("NoisyMachine", MACHINE, sentence + f"not {percent(wanted)}.")
+        yield _warning("NoisyMachine", comparison.group, sentence)
 
 
 def _of_contender(comparison: Comparison, contender: Contender, source: Source) -> Iterator[ResultWarning]:

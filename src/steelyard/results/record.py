@@ -20,7 +20,8 @@ __all__ = ["Group", "Protocol", "RunPlan", "RunRecord", "Skipped", "Variant"]
 
 # Format 1: only the options; a report had to plan again, from the workloads as they were by then.
 # Format 2: the complete plan with every case.
-FORMAT = 2
+# Format 3: without a noise floor, which no verdict needs any more.
+FORMAT = 3
 FILE = "run.json"
 CERTIFICATES = "certificates.json"
 ROUNDS = "rounds.jsonl"
@@ -52,7 +53,6 @@ class RunRecord:
     environments: dict[str, Any] = field(default_factory=dict)
     unavailable: dict[str, str] = field(default_factory=dict)
     inputs: dict[str, Any] = field(default_factory=dict)
-    noise: dict[str, Any] = field(default_factory=dict)
     peak: dict[str, Any] = field(default_factory=dict)
     above_peak: dict[str, str] = field(default_factory=dict)
     worker_hash: str = ""

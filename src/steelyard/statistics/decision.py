@@ -5,13 +5,14 @@ more is better (throughput), pass reciprocals: 1 / ratio is then the factor by w
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from itertools import combinations
-from math import fsum
+from dataclasses import dataclass
 
-from steelyard.statistics.calibration import NoiseFloor
-from steelyard.statistics.intervals import LogRatio, Rounds, estimate_log_ratio, paired_log_ratios
-from steelyard.statistics.verdicts import DecisionPlan, Look, Pair, Verdict, feasible_delta
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard.statistics.intervals import Rounds, logs
+from steelyard.statistics.looks import look
+from steelyard.statistics.verdicts import DecisionPlan, Verdict, verdicts
 
 __all__ = ["DecisionPlan", "Ranking", "Verdict", "decide", "rounds_wanted"]
 
@@ -31,8 +32,10 @@ class Ranking:
     rounds_run: int
     """Number of different rounds that at least one contender finished."""
     delta_used: float
+    """The plan's delta, or 1.4 times the scatter if that is larger."""
+    scatter: float
+    """Standard deviation of a round's log ratio, the median over all pairs; 0 before the second round."""
     plan: DecisionPlan
-    noise: NoiseFloor
 
     def between(self, a: str, b: str) -> Verdict | None:
         """Return the verdict of `a` against `b`; None if they share no round."""
@@ -44,7 +47,7 @@ class Ranking:
         return None
 
 
-def decide(rounds: Mapping[str, Rounds], noise: NoiseFloor, plan: DecisionPlan | None = None) -> Ranking:
+def decide(rounds: Mapping[str, Rounds], plan: DecisionPlan | None = None) -> Ranking:
     """Judge every pair on the rounds it shares, and list the contenders still undecided against the leader.
 
     `rounds`: contender -> {round number: positive value, for example nanoseconds per step}. A contender may lack
@@ -52,29 +55,28 @@ def decide(rounds: Mapping[str, Rounds], noise: NoiseFloor, plan: DecisionPlan |
     elimination: a contender that is decided against the leader stops running, and its pairs rest on the rounds they
     have.
 
-    The error is shared over all k(k-1)/2 pairs by Holm's procedure, once for differences and once for
-    equalities. Sharing it over the k-1 comparisons with the leader is not enough, because the same data choose the
-    leader: with five equal contenders that reports a difference in 9 % of families, Holm over all pairs in 4 %
-    (simulated, all looks). Holm takes no more rounds, because its steps give the last undecided pair the whole error.
-    The procedure controls the error of the verdicts; each interval is computed at the level of its own step.
+    The error is shared over all k(k-1)/2 pairs by Holm's procedure, once for differences and once for equalities.
+    Sharing it over the k-1 comparisons with the leader is not enough, because the same data choose the leader. The
+    procedure controls the error of the verdicts; each interval is computed at the level of its own step.
     """
     plan = plan or DecisionPlan()
-    delta = feasible_delta(plan, noise)
-    estimates = _estimates(rounds, noise)
-    order = _order(rounds, estimates)
-    look = Look.of(estimates, len(rounds), delta, plan)
-    leader = order[0] if order and rounds[order[0]] else None
-    verdicts = [look.verdict((a, b)) for a, b in combinations(order, 2) if (a, b) in estimates]
-    settled = {v.b for v in verdicts if v.a == leader and v.kind != "undecided"}
+    names = tuple(sorted(rounds))
+    if not names:
+        return Ranking((), None, (), frozenset(), 0, plan.delta, 0.0, plan)
+    state = look(_table([rounds[name] for name in names]), plan)
+    order = tuple(names[place] for place in state.order)
+    leader = order[0] if rounds[order[0]] else None
     return Ranking(
         order=order,
         leader=leader,
-        verdicts=tuple(verdicts),
-        still_undecided=frozenset(order) - settled - {leader},
+        verdicts=_in_order(verdicts(state, names, plan), order),
+        still_undecided=frozenset(name for name, is_open in zip(names, state.undecided, strict=True) if is_open)
+        if leader
+        else frozenset(names),
         rounds_run=len({number for finished in rounds.values() for number in finished}),
-        delta_used=delta,
+        delta_used=float(state.margin),
+        scatter=float(state.scatter),
         plan=plan,
-        noise=noise,
     )
 
 
@@ -87,24 +89,16 @@ def rounds_wanted(ranking: Ranking) -> frozenset[str]:
     return ranking.still_undecided | {ranking.leader} if ranking.leader else ranking.still_undecided
 
 
-def _estimates(rounds: Mapping[str, Rounds], noise: NoiseFloor) -> dict[Pair, LogRatio]:
-    """Return the estimates of all pairs that share a round, in both directions."""
-    found: dict[Pair, LogRatio] = {}
-    for a, b in combinations(rounds, 2):
-        estimate = estimate_log_ratio(paired_log_ratios(rounds[a], rounds[b]), noise)
-        if estimate:
-            found[a, b] = estimate
-            found[b, a] = replace(estimate, mean=-estimate.mean)
-    return found
+def _table(rounds: list[Rounds]) -> NDArray[np.float64]:
+    """Return the logarithms as an array of contenders and rounds, NaN where a contender did not finish a round."""
+    numbers = sorted({number for finished in rounds for number in finished})
+    table = np.full((len(rounds), len(numbers)), np.nan)
+    for row, finished in zip(table, rounds, strict=True):
+        row[[numbers.index(number) for number in finished]] = logs(list(finished.values()))
+    return table
 
 
-def _order(rounds: Mapping[str, Rounds], estimates: Mapping[Pair, LogRatio]) -> tuple[str, ...]:
-    """Order by pairs won, not by mean: contenders that ran in different rounds ran under different conditions."""
-
-    def place(key: str) -> tuple[bool, int, float, str]:
-        finished = rounds[key]
-        won = sum(estimates[key, other].mean < 0 for other in rounds if (key, other) in estimates)
-        mean = fsum(finished.values()) / len(finished) if finished else 0.0
-        return (not finished, -won, mean, key)
-
-    return tuple(sorted(rounds, key=place))
+def _in_order(found: list[Verdict], order: tuple[str, ...]) -> tuple[Verdict, ...]:
+    place = {name: number for number, name in enumerate(order)}
+    turned = [verdict if place[verdict.a] < place[verdict.b] else verdict.flipped() for verdict in found]
+    return tuple(sorted(turned, key=lambda verdict: (place[verdict.a], place[verdict.b])))

@@ -1,63 +1,84 @@
-"""Simulated comparisons with a known truth, judged by the same rule as real ones: its verdicts, and after how many rounds."""
+"""Simulated comparisons with a known truth, judged by the same code as real ones, many at once."""
 
-from collections.abc import Callable, Mapping
+from __future__ import annotations
+
 from dataclasses import dataclass
-from math import exp, sqrt
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from steelyard.statistics.calibration import NoiseFloor, calibrate
-from steelyard.statistics.decision import DecisionPlan, Ranking, decide, rounds_wanted
+from steelyard.statistics.looks import Look, look
+from steelyard.statistics.pair_evidence import pair_indices
 
-NoiseSource = Callable[[], float]
-"""Returns the log noise of one process, a new value at every call."""
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from steelyard.statistics.pair_evidence import Floats
+    from steelyard.statistics.verdicts import DecisionPlan
+
+CELLS_AT_ONCE = 2_000_000
+"""Comparisons x pairs x contenders x rounds that are judged together, so that memory stays small."""
 
 
 @dataclass(frozen=True)
-class Simulation:
-    """The outcome of one simulated comparison."""
+class Outcome:
+    """What was decided in each simulated comparison, at any look. Arrays of shape (comparisons,) or (comparisons, pairs)."""
 
-    ranking: Ranking
-    """The ranking after the last round."""
-    called_different: bool
-    """At some look, some pair was judged better or worse."""
-
-
-def simulate(log_values: Mapping[str, float], sample: NoiseSource, noise: NoiseFloor, plan: DecisionPlan) -> Simulation:
-    """Simulate rounds of contenders whose true values are exp(`log_values`), in any one unit, until decided."""
-    rounds: dict[str, dict[int, float]] = {key: {} for key in log_values}
-    ranking = decide(rounds, noise, plan)
-    different = False
-    number = 0
-    while wanted := sorted(rounds_wanted(ranking)):
-        number += 1
-        for key in wanted:
-            rounds[key][number] = 1e6 * exp(log_values[key] + sample())
-        ranking = decide(rounds, noise, plan)
-        different |= any(verdict.kind in ("better", "worse") for verdict in ranking.verdicts)
-    return Simulation(ranking, different)
+    false_difference: NDArray[np.bool_]
+    """Some pair without a true difference was called different, or a pair the wrong way round."""
+    false_equality: NDArray[np.bool_]
+    """Some pair was called equal although its true difference is at least the margin."""
+    rounds: NDArray[np.int64]
+    """Rounds until the comparison ended."""
+    different_from: NDArray[np.int64]
+    """Round in which each pair was first called different, the right way round; 0 for never."""
 
 
-def simulated_calibration(sample: NoiseSource, rounds: int = 9) -> NoiseFloor:
-    """Return the noise floor that A/A rounds on this simulated machine would give."""
-    return calibrate([sample() - sample() for _ in range(rounds)])
+def simulate(values: Floats, truth: Floats, plan: DecisionPlan) -> Outcome:
+    """Run comparisons round by round until each is decided or has used up the rounds of the plan.
 
-
-def lognormal_noise(ratio_sd: float, seed: int) -> NoiseSource:
-    """Return noise for which the log ratio of two processes has standard deviation `ratio_sd`."""
-    random = np.random.default_rng(seed)
-    return lambda: float(random.normal(0.0, ratio_sd / sqrt(2)))
-
-
-def bootstrapped_noise(log_ratios: list[float], seed: int) -> NoiseSource:
-    """Return noise resampled from recorded A/A log ratios, centred and with random sign.
-
-    A recorded ratio contains the noise of two processes, hence the division by sqrt(2): ratios of two samples then vary
-    as recorded. Raises ValueError for fewer than two ratios or a value that is not finite.
+    `values`: logarithms of what would be measured, shape (comparisons, contenders, rounds), the truth included.
+    `truth`: logarithms of the true values, shape (contenders,).
     """
-    recorded = np.asarray(log_ratios, dtype=np.float64)
-    calibrate(log_ratios)  # Checks the ratios.
-    # Subtracting the mean costs a degree of freedom: without the correction nine ratios understate the noise by 6 %.
-    recorded = (recorded - recorded.mean()) * sqrt(recorded.size / (recorded.size - 1)) / sqrt(2)
-    random = np.random.default_rng(seed)
-    return lambda: float(random.choice(recorded) * random.choice((-1.0, 1.0)))
+    comparisons, contenders, _ = values.shape
+    pairs = contenders * (contenders - 1) // 2
+    size = max(1, CELLS_AT_ONCE // (pairs * contenders * plan.most_rounds))
+    parts = [_simulate(values[start : start + size], truth, plan) for start in range(0, comparisons, size)]
+    return Outcome(*(np.concatenate([getattr(part, name) for part in parts]) for name in Outcome.__dataclass_fields__))
+
+
+def _simulate(values: Floats, truth: Floats, plan: DecisionPlan) -> Outcome:
+    first, second = pair_indices(len(truth))
+    difference = truth[first] - truth[second]
+    count = len(values)
+    outcome = Outcome(
+        false_difference=np.zeros(count, dtype=bool),
+        false_equality=np.zeros(count, dtype=bool),
+        rounds=np.zeros(count, dtype=np.int64),
+        different_from=np.zeros((count, len(first)), dtype=np.int64),
+    )
+    running = np.arange(count)
+    wanted = np.ones((count, len(truth)), dtype=bool)
+    seen = np.full(values.shape, np.nan)
+    for number in range(1, plan.most_rounds + 1):
+        seen[running, :, number - 1] = np.where(wanted, values[running, :, number - 1], np.nan)
+        outcome.rounds[running] = number
+        if number < plan.least_rounds:
+            continue
+        state = look(seen[running, :, :number], plan)
+        _note(outcome, running, state, difference, number)
+        is_open = state.undecided.any(-1)
+        wanted = state.undecided[is_open]
+        np.put_along_axis(wanted, state.order[is_open, :1], True, axis=-1)
+        running = running[is_open]
+    return outcome
+
+
+def _note(outcome: Outcome, running: NDArray[np.intp], state: Look, difference: Floats, number: int) -> None:
+    equal = np.isfinite(state.equal)
+    called = np.isfinite(state.different) & ~equal
+    right = called & (np.sign(state.evidence.mean) == np.sign(difference))
+    outcome.false_difference[running] |= (called & ~right).any(-1)
+    outcome.false_equality[running] |= (equal & (np.abs(difference) >= np.log1p(state.margin)[:, None])).any(-1)
+    known = outcome.different_from[running]
+    outcome.different_from[running] = np.where((known == 0) & right, number, known)

@@ -1,9 +1,9 @@
 """Two runs at different times have no common rounds to pair, so Welch's interval on the log scale is used."""
 
 from collections.abc import Sequence
-from math import fsum, log, sqrt
+from math import hypot
 
-from steelyard.statistics.intervals import LogRatio
+from steelyard.statistics.intervals import LogRatio, logs, mean_and_error
 
 
 def welch(a: Sequence[float], b: Sequence[float]) -> LogRatio | None:
@@ -14,16 +14,8 @@ def welch(a: Sequence[float], b: Sequence[float]) -> LogRatio | None:
     """
     if len(a) < 2 or len(b) < 2:
         return None
-    (mean_a, part_a), (mean_b, part_b) = _mean_and_error(a), _mean_and_error(b)
-    total = part_a + part_b
-    if total == 0:
-        return LogRatio(mean_a - mean_b, 0.0, len(a) + len(b) - 2, min(len(a), len(b)))
-    freedom = total**2 / (part_a**2 / (len(a) - 1) + part_b**2 / (len(b) - 1))
-    return LogRatio(mean_a - mean_b, sqrt(total), freedom, min(len(a), len(b)))
-
-
-def _mean_and_error(values: Sequence[float]) -> tuple[float, float]:
-    """Return the mean of the logs and the square of its standard error."""
-    logs = [log(value) for value in values]
-    mean = fsum(logs) / len(logs)
-    return mean, fsum((each - mean) ** 2 for each in logs) / (len(logs) - 1) / len(logs)
+    (mean_a, error_a), (mean_b, error_b) = mean_and_error(logs(a)), mean_and_error(logs(b))
+    error = hypot(error_a, error_b)
+    share = (error_a / error) ** 2 if error else 0.5
+    freedom = 1 / (share**2 / (len(a) - 1) + (1 - share) ** 2 / (len(b) - 1))
+    return LogRatio(mean_a - mean_b, error, freedom, min(len(a), len(b)))

@@ -1,40 +1,37 @@
-"""The plan of a decision, Holm's levels over all pairs, and the verdict on each pair."""
+"""The plan of a decision, and the verdict on each pair."""
 
-from bisect import bisect_left
-from collections.abc import Mapping
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
-from math import ceil, log1p, sqrt
-from typing import Literal
+from math import ceil, exp, log1p, sqrt
+from typing import TYPE_CHECKING, Literal
 
-from steelyard.statistics.calibration import NoiseFloor
-from steelyard.statistics.intervals import LogRatio, student_quantile
+import numpy as np
+
+if TYPE_CHECKING:
+    from steelyard.statistics.looks import Look
+    from steelyard.statistics.pair_evidence import Floats, Integers
 
 Kind = Literal["better", "worse", "equal", "undecided"]
-Pair = tuple[str, str]
 
-DELTA_OVER_NOISE = 1.4
-"""Claiming equality needs a delta of at least 1.4 s_d0; with less, twelve rounds are rarely enough."""
 OPPOSITE: dict[Kind, Kind] = {
     "better": "worse",
     "worse": "better",
     "equal": "equal",
     "undecided": "undecided",
 }
+ERROR_WEIGHTS = {3: 3.0, 4: 2.0, 5: 2.0, 6: 2.0}
+"""How the error is divided over the rounds; 1 for all others. Most comparisons end after three to six rounds."""
 
 
 @dataclass(frozen=True)
 class DecisionPlan:
-    """How a run decides. The defaults depend on each other: `error` was calibrated for looks at rounds 3 to 12.
-
-    With error = 0.0125 at each look, the interval misses the truth at any of the ten looks in at most 5 % of
-    comparisons (4.2 % simulated); the uncorrected 0.05 misses in 15 %. Looks from round 2 on need 0.011, and
-    looks far beyond round 12 also need a smaller error (up to round 30, 0.0125 misses in 7 %).
-    """
+    """How a run decides: its error over all looks and pairs together, and after which rounds it looks."""
 
     delta: float = 0.02
     """Relative differences below this do not matter in practice."""
-    error: float = 0.0125
-    """Two-sided error of one look, shared by all pairs."""
+    error: float = 0.05
+    """Probability of any false difference, and of any false equality, over all pairs and all looks."""
     least_rounds: int = 3
     most_rounds: int = 12
 
@@ -43,9 +40,19 @@ class DecisionPlan:
             raise ValueError(f"This plan cannot decide anything: {self}.")
 
     @classmethod
-    def single_look(cls, rounds: int, delta: float = 0.02) -> "DecisionPlan":
-        """Return the plan of a fixed protocol: one look, after `rounds` rounds, at the full 5 %."""
-        return cls(delta=delta, error=0.05, least_rounds=rounds, most_rounds=rounds)
+    def single_look(cls, rounds: int, delta: float = 0.02) -> DecisionPlan:
+        """Return the plan of a fixed protocol: one look, after `rounds` rounds, with the whole error."""
+        return cls(delta=delta, least_rounds=rounds, most_rounds=rounds)
+
+    def error_at(self, rounds: Integers) -> Floats:
+        """Return the part of the error for pairs with these numbers of rounds; the parts of all looks add up to `error`.
+
+        A number outside the plan has the part of the first or last look: only an interval is computed there.
+        """
+        looks = range(self.least_rounds, self.most_rounds + 1)
+        weights = np.array([ERROR_WEIGHTS.get(number, 1.0) for number in looks])
+        parts: Floats = self.error * weights / weights.sum()
+        return parts[np.clip(rounds, self.least_rounds, self.most_rounds) - self.least_rounds]
 
 
 @dataclass(frozen=True)
@@ -60,13 +67,13 @@ class Verdict:
     rounds_still_needed: int
     """Estimated number of further rounds until a decision; 0 once decided."""
     delta_used: float
-    """The plan's delta, or 1.4 times the noise floor if that is larger."""
+    """The plan's delta, or 1.4 times the scatter between rounds if that is larger."""
     a: str
     b: str
     error: float
-    """Error of the interval: the level of this pair's step in Holm's procedure."""
+    """Error of the interval: the level of this pair's step in Holm's procedure; twice that for an equality."""
 
-    def flipped(self) -> "Verdict":
+    def flipped(self) -> Verdict:
         """Return the same verdict with A and B exchanged."""
         return replace(
             self,
@@ -79,81 +86,62 @@ class Verdict:
         )
 
 
-@dataclass(frozen=True)
-class Look:
-    """One interim analysis: the estimates after a round, and Holm's levels for all pairs."""
+def verdicts(look: Look, names: tuple[str, ...], plan: DecisionPlan) -> list[Verdict]:
+    """Return the verdict on every pair with a common round; A is the first of the pair in `names`.
 
-    estimates: Mapping[Pair, LogRatio]
-    different: Mapping[frozenset[str], float]
-    equal: Mapping[frozenset[str], float]
-    open_level: float
-    delta: float
-    plan: DecisionPlan
-
-    @classmethod
-    def of(cls, estimates: Mapping[Pair, LogRatio], contenders: int, delta: float, plan: DecisionPlan) -> "Look":
-        """Share the plan's error over all pairs of `contenders` contenders, including pairs without data."""
-        log_delta = log1p(delta)
-        eligible = {frozenset(pair): e for pair, e in estimates.items() if e.rounds >= plan.least_rounds}
-        pairs = contenders * (contenders - 1) // 2
-        different = holm_levels({p: e.difference_p() for p, e in eligible.items()}, plan.error, pairs)
-        equal = holm_levels({p: e.equality_p(log_delta) for p, e in eligible.items()}, plan.error, pairs)
-        fewest = min(len(different), len(equal))
-        return cls(estimates, different, equal, plan.error / max(1, pairs - fewest), delta, plan)
-
-    def verdict(self, pair: Pair) -> Verdict:
-        """Judge one pair. Equality is checked first: a difference within delta does not matter in practice."""
-        estimate, both = self.estimates[pair], frozenset(pair)
-        kind: Kind = "undecided"
-        level = self.open_level
-        if both in self.equal:
-            kind, level = "equal", self.equal[both]
-        elif both in self.different:
-            kind, level = "better" if estimate.mean < 0 else "worse", self.different[both]
-        found = estimate.ratio(level)
-        return Verdict(
-            kind=kind,
-            ratio=found.value,
-            low=found.low,
-            high=found.high,
-            rounds=found.rounds,
-            rounds_still_needed=self._still_needed(estimate) if kind == "undecided" else 0,
-            delta_used=self.delta,
-            a=pair[0],
-            b=pair[1],
-            error=level,
-        )
-
-    def _still_needed(self, estimate: LogRatio) -> int:
-        """Return how many more rounds narrow the interval enough if mean and variance stay as they are."""
-        distance = max(log1p(self.delta) - abs(estimate.mean), abs(estimate.mean))
-        scatter = estimate.standard_error * sqrt(estimate.rounds)
-
-        def rounds_at(more: int) -> float:
-            freedom = estimate.degrees_of_freedom + more
-            return (student_quantile(1 - self.open_level / 2, freedom) * scatter / distance) ** 2
-
-        # The quantile falls as rounds are added, so the number computed with the present quantile is an upper bound.
-        most = max(1, ceil(rounds_at(0)) - estimate.rounds)
-        more = 1 + bisect_left(range(1, most), True, key=lambda m: rounds_at(m) <= estimate.rounds + m)
-        return max(more, self.plan.least_rounds - estimate.rounds)
-
-
-def holm_levels(p_values: Mapping[frozenset[str], float], error: float, family: int) -> dict[frozenset[str], float]:
-    """Return pair -> level at which Holm's step-down procedure rejects it; pairs not rejected are left out.
-
-    `family` counts all planned hypotheses, including those without data. Source: Holm 1979, "A simple sequentially
-    rejective multiple test procedure".
+    Equality is checked first: a difference within the margin does not matter in practice.
     """
-    rejected: dict[frozenset[str], float] = {}
-    for pair in sorted(p_values, key=lambda pair: (p_values[pair], sorted(pair))):
-        level = error / (family - len(rejected))
-        if p_values[pair] > level:
-            break
-        rejected[pair] = level
-    return rejected
+    is_equal, is_different = np.isfinite(look.equal), np.isfinite(look.different)
+    errors = np.where(is_equal, 2 * look.equal, np.where(is_different, look.different, look.open_error))
+    halves = look.evidence.half_width(errors)
+    found = []
+    for pair, (first, second) in enumerate(_pairs(names)):
+        rounds, mean = int(look.evidence.rounds[pair]), float(look.evidence.mean[pair])
+        if not rounds:
+            continue
+        kind: Kind = "undecided"
+        if is_equal[pair]:
+            kind = "equal"
+        elif is_different[pair]:
+            kind = "better" if mean < 0 else "worse"
+        half = float(halves[pair])
+        found.append(
+            Verdict(
+                kind=kind,
+                ratio=exp(mean),
+                low=exp(mean - half),
+                high=exp(mean + half),
+                rounds=rounds,
+                rounds_still_needed=_still_needed(look, pair, plan) if kind == "undecided" else 0,
+                delta_used=float(look.margin),
+                a=first,
+                b=second,
+                error=float(errors[pair]),
+            )
+        )
+    return found
 
 
-def feasible_delta(plan: DecisionPlan, noise: NoiseFloor) -> float:
-    """Return the plan's delta, or 1.4 s_d0 if the machine is too noisy for the plan's delta."""
-    return max(plan.delta, DELTA_OVER_NOISE * noise.s_d0)
+def _pairs(names: tuple[str, ...]) -> list[tuple[str, str]]:
+    return [(first, second) for place, first in enumerate(names) for second in names[place + 1 :]]
+
+
+def _still_needed(look: Look, pair: int, plan: DecisionPlan) -> int:
+    """Return after how many more rounds the interval is narrow enough if mean and variance stay as they are.
+
+    Beyond the plan's last round, the quantile of that round is used, which is an upper bound.
+    """
+    from scipy.special import stdtrit
+
+    evidence = look.evidence
+    rounds, mean = int(evidence.rounds[pair]), abs(float(evidence.mean[pair]))
+    least = max(1, plan.least_rounds - rounds)
+    if rounds < 2:
+        return least
+    numbers = np.arange(rounds + least, max(plan.most_rounds, rounds + least) + 1)
+    share = float(look.open_error[pair] / plan.error_at(evidence.rounds)[pair])
+    quantiles = stdtrit(numbers - 1 + float(evidence.others_weight[pair]), 1 - share * plan.error_at(numbers) / 2)
+    distance = max(log1p(float(look.margin)) - mean, mean)
+    needed = (quantiles * sqrt(float(evidence.variance[pair])) / distance) ** 2
+    enough = numbers[needed <= numbers]
+    return int(enough[0] if enough.size else ceil(needed[-1])) - rounds

@@ -1,0 +1,130 @@
+"""One look at a comparison: Holm's procedure over all pairs, once for differences and once for equalities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from steelyard.statistics.pair_evidence import PairEvidence, pair_evidence, pair_indices
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from steelyard.statistics.pair_evidence import Floats, Integers
+    from steelyard.statistics.verdicts import DecisionPlan
+
+MARGIN_OVER_SCATTER = 1.4
+"""Claiming equality needs a margin of at least 1.4 times the scatter; with less, twelve rounds are rarely enough."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """What is decided after a round. Arrays of shape (...), (..., pairs) or (..., contenders)."""
+
+    evidence: PairEvidence
+    scatter: Floats
+    """Median over the pairs of the standard deviation of a round's log ratio; 0 where no pair has two rounds."""
+    margin: Floats
+    """Relative difference that does not matter: the plan's, or 1.4 times the scatter if that is larger."""
+    different: Floats
+    """Error at which each pair is different, by its share in Holm's procedure; NaN if it is not."""
+    equal: Floats
+    """Error at which each pair is equal within the margin, likewise: two one-sided tests, each at this error."""
+    open_error: Floats
+    """Error of the interval of an undecided pair: it contains 0, and it is not inside the margin."""
+    order: Integers
+    """The contenders, best first."""
+
+    @property
+    def decided(self) -> NDArray[np.bool_]:
+        """Pairs that are different or equal."""
+        return np.isfinite(self.different) | np.isfinite(self.equal)
+
+    @property
+    def undecided(self) -> NDArray[np.bool_]:
+        """Contenders whose comparison with the leader is not decided."""
+        leader = self.order[..., :1]
+        decided = _square(self.decided, self.decided, self.order.shape[-1])
+        found = ~np.take_along_axis(decided, leader[..., None], axis=-2)[..., 0, :]
+        np.put_along_axis(found, leader, False, axis=-1)
+        return found
+
+
+def look(logs: Floats, plan: DecisionPlan) -> Look:
+    """Judge every pair on the logarithms of the values: shape (..., contenders, rounds), NaN where there is none.
+
+    A pair is tested at the error that the plan has for its number of rounds. The sum of these errors is the plan's
+    error, so the looks together cannot be wrong more often, whatever ends the run.
+    """
+    evidence = pair_evidence(logs)
+    scatter = np.sqrt(_median(evidence.variance))
+    margin = np.maximum(plan.delta, MARGIN_OVER_SCATTER * scatter)
+    error = plan.error_at(evidence.rounds)
+    testable = evidence.rounds >= plan.least_rounds
+    distance = np.abs(evidence.mean)
+    to_margin = np.log1p(margin)[..., None] - distance
+    different = holm_errors(np.where(testable, evidence.p_value(distance), np.inf), error)
+    equal = holm_errors(np.where(testable, evidence.p_value(to_margin) / 2, np.inf), error)
+    return Look(
+        evidence=evidence,
+        scatter=scatter,
+        margin=margin,
+        different=different,
+        equal=equal,
+        open_error=error * np.minimum(_next_share(different), 2 * _next_share(equal)),
+        order=_order(logs, evidence.mean),
+    )
+
+
+def holm_errors(p_values: Floats, error: Floats) -> Floats:
+    """Return the error at which Holm's step-down procedure rejects each hypothesis; NaN for those it does not reject.
+
+    Shape (..., hypotheses). `error` is that of the whole family, for each hypothesis on its own scale. Source: Holm
+    1979, "A simple sequentially rejective multiple test procedure".
+    """
+    scaled = p_values / error
+    places = np.argsort(scaled, axis=-1, kind="stable")
+    shares = 1.0 / np.arange(scaled.shape[-1], 0, -1)
+    rejected = np.logical_and.accumulate(np.take_along_axis(scaled, places, axis=-1) <= shares, axis=-1)
+    found = np.full(scaled.shape, np.nan)
+    np.put_along_axis(found, places, np.where(rejected, shares, np.nan), axis=-1)
+    errors: Floats = found * error
+    return errors
+
+
+def _next_share(rejected: Floats) -> Floats:
+    """Return the share of the error with which Holm's procedure stopped."""
+    left = rejected.shape[-1] - np.isfinite(rejected).sum(-1, keepdims=True)
+    share: Floats = 1.0 / np.maximum(left, 1)
+    return share
+
+
+def _square(of_first: Any, of_second: Any, contenders: int) -> NDArray[np.bool_]:
+    """Return what holds for the first and for the second of each pair, by (contender, other contender)."""
+    first, second = pair_indices(contenders)
+    found = np.zeros((*of_first.shape[:-1], contenders, contenders), dtype=bool)
+    found[..., first, second] = of_first
+    found[..., second, first] = of_second
+    return found
+
+
+def _median(values: Floats) -> Floats:
+    """Return the median over the pairs, of the known values; 0 where none is known."""
+    known = np.isfinite(values).sum(-1)
+    if values.shape[-1] == 0:
+        return np.zeros(values.shape[:-1])
+    ordered = np.sort(values, axis=-1)  # NaN comes last
+    middle = (np.maximum(known - 1, 0) // 2, known // 2)
+    low, high = (np.take_along_axis(ordered, place[..., None], axis=-1)[..., 0] for place in middle)
+    return np.where(known > 0, (low + high) / 2, 0.0)
+
+
+def _order(logs: Floats, mean: Floats) -> Integers:
+    """Order by pairs won, not by mean: contenders that ran in different rounds ran under different conditions."""
+    won = _square(mean < 0, mean > 0, logs.shape[-2]).sum(-1)
+    finished = np.isfinite(logs).sum(-1)
+    # Sums depend on the order of their terms; the order of contenders must not.
+    total = np.nansum(np.sort(logs, axis=-1), axis=-1)
+    return np.lexsort((total / np.maximum(finished, 1), -won, finished == 0), axis=-1)
