@@ -1,6 +1,8 @@
 # Two commands do everything: `make run` and `make test`. Both set up what they need.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN = .venv/bin
+# Tests that need no framework run in one process per core. Those of real frameworks use two processes by themselves.
+PARALLEL = $(BIN)/pytest --numprocesses logical --maxprocesses 8 --dist loadfile
 
 .PHONY: run test test-all fast check docs mutants bench clean
 
@@ -8,15 +10,17 @@ run: .venv/.ready
 	@$(BIN)/steelyard run
 
 test: check
-	@$(BIN)/pytest -m "not slow"
+	@$(PARALLEL) -m "not conformance"
+	@$(BIN)/pytest -m "conformance and not slow"
 
 # Also the tests marked `slow`; tests/README.md lists them.
 test-all: check
-	@$(BIN)/pytest
+	@$(PARALLEL) -m "not conformance"
+	@$(BIN)/pytest -m conformance
 
 # The tests that need no framework: seconds.
 fast: .venv/.ready
-	@$(BIN)/pytest -m "not conformance"
+	@$(PARALLEL) -m "not conformance"
 
 check: .venv/.ready
 	@$(BIN)/ruff check .
