@@ -18,9 +18,9 @@ test-all: check
 	@$(PARALLEL) -m "not conformance"
 	@$(BIN)/pytest -m conformance
 
-# The tests that need no framework: seconds.
+# The tests that need no framework and do not start the whole program: less than a minute on two cores.
 fast: .venv/.ready
-	@$(PARALLEL) -m "not conformance"
+	@$(PARALLEL) -m "not conformance and not end_to_end"
 
 check: .venv/.ready
 	@$(BIN)/ruff check .

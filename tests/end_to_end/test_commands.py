@@ -11,6 +11,7 @@ import pytest
 from finished_runs import LINE
 
 from steelyard.cli.arguments import parser
+from steelyard_worker.protocol import METHOD
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -263,7 +264,7 @@ def test_two_runs_are_compared_result_by_result(copied: Finished, cli: CommandLi
 
 @pytest.mark.parametrize(("key", "value", "sentence"), [
     ("machine", "0123456789abcdef", "they differ in: the machine."),
-    ("method", 999, "they differ in: the method of measuring (999 before, 2 after"),
+    ("method", 999, f"they differ in: the method of measuring (999 before, {METHOD} after"),
 ])  # fmt: skip
 def test_runs_of_different_machines_or_methods_are_not_compared(
     key: str, value: object, sentence: str, copied: Finished, cli: CommandLine

@@ -21,6 +21,8 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 PAGE = (REPOSITORY / "docs" / "adding-a-framework.md").read_text(encoding="utf-8")
 # A line that begins with the name of a file in backticks and ends in a colon, then the file as a code block.
 FILE = re.compile(r"^`([\w/.]+)`[^\n]*:\n\n```(?:toml|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+pytestmark = pytest.mark.end_to_end
+
 RUN = ("--protocol", "fixed:1+3", "--no-guard", "--plain", "--rounds", "1")
 
 
