@@ -175,6 +175,8 @@ def test_a_candidate_that_matches_is_certified_and_saved(plan: CertificationPlan
     assert found.agreement == 0
     assert found.references == ("PyTorch 0", "JAX 0")
     assert found.trainable_scalars == 5346
+    assert len(found.losses) == len(found.loss_limits) == found.steps
+    assert all(0 < limit < 1e-2 * loss for loss, limit in zip(found.losses, found.loss_limits, strict=True))
     assert "epsilon" in found.declared
     assert record.find(plan.key) == found
     assert has_reference(plan)

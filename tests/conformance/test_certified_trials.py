@@ -20,7 +20,7 @@ from steelyard.plan import resolve
 from steelyard.plan.options import Options
 from steelyard.results.first_losses import deviation
 
-pytestmark = pytest.mark.conformance
+pytestmark = [pytest.mark.conformance, pytest.mark.slow]
 
 WORKLOAD = "resnet18:digits"
 PLACED = "yield trainer.place(batch)"

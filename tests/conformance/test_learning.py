@@ -60,7 +60,7 @@ def planned(name: str, folder: Path) -> RunPlan:
     found = resolve.plan(
         Options(
             workloads=(f"{name}:{wanted.get('preset', 'tiny')}",), frameworks=("*",), protocol=f"fixed:{wanted['steps']}+1",
-            workload_folders=(str(folder),), data=data, threads=1,
+            workload_folders=(str(folder),), threads=1,
             optimizer=wanted.get("optimizer", ""),
         )
     )  # fmt: skip
@@ -77,7 +77,8 @@ def planned(name: str, folder: Path) -> RunPlan:
 
     (group,) = found.groups
     changed = replace(group, variants=tuple(map(on_real_data, group.variants)))
-    return replace(found, groups=(changed,), study=replace(found.study, evaluation_limit=TEST_SAMPLES))
+    study = replace(found.study, evaluation_limit=TEST_SAMPLES)
+    return replace(found, groups=(changed,), study=study, options=replace(found.options, data=data))
 
 
 class LearningRuns:

@@ -48,7 +48,7 @@ def conclude(plan: CertificationPlan) -> Certificate:
         return _certificate(plan, replace(by_rounding, sentence=sentence), found)
     settled, float64_error = escalation.settle(evidence, by_rounding)
     certificate = _certificate(plan, settled, found, float64_error)
-    losses, limits = evidence.losses(settled)
+    losses, limits = evidence.losses(by_rounding) if settled.passed else ((), ())
     return _saved(replace(certificate, losses=losses, loss_limits=limits))
 
 

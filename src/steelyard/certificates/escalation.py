@@ -82,7 +82,7 @@ def _by_draws(evidence: Evidence, by_rounding: Judgement) -> Judgement:
         reference, candidate = map(read, pair)
         found = evidence.compare(candidate, reference)
         if found.passed:
-            return replace(found, sentence=sentences.same_on_another_draw(by_rounding, found), another_draw=True)
+            return replace(found, sentence=sentences.same_on_another_draw(by_rounding, found))
     return by_rounding
 
 

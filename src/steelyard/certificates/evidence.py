@@ -56,11 +56,12 @@ class Evidence:
         """Return the relative change of every tensor in a noisy run of the reference."""
         return measure_changes(self.network, self.reference, self.references.scales, read(task))
 
-    def losses(self, judgement: Judgement) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """Return the reference's loss at each step, and how far a loss may be from it; nothing to compare with: empty tuples."""
-        if not judgement.passed or judgement.another_draw:
-            return (), ()
-        steps = [finding for finding in judgement.findings if re.fullmatch(r"loss\d+", finding.key)]
-        losses = tuple(float(self.reference[step.key]) for step in steps)
+    def losses(self, by_rounding: Judgement) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Return the candidate's loss at each step, and how far the loss of a trial may be from it: by rounding alone.
+
+        A trial runs the same code on the same numbers, so long sums and near-ties are no reason for a difference.
+        """
+        steps = [finding for finding in by_rounding.findings if re.fullmatch(r"loss\d+", finding.key)]
+        losses = tuple(float(self.candidate[step.key]) for step in steps)
         limits = (self.references.scales[step.key].norm * (step.allowed + step.unavoidable) for step in steps)
         return losses, tuple(limits)

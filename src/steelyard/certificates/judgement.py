@@ -44,14 +44,13 @@ class Judgement:
     """The findings for all tensors in causal order, and their result in words (`sentence`).
 
     There are no findings where names or shapes differ. `agreement`: the largest relative difference between the two float64
-    references; None with one reference. `another_draw`: the findings are about other weights and batches than those of the run.
+    references; None with one reference.
     """
 
     passed: bool
     sentence: str
     findings: tuple[Finding, ...] = ()
     agreement: float | None = None
-    another_draw: bool = False
 
     @property
     def first(self) -> Finding | None:

@@ -23,7 +23,9 @@ from steelyard_worker.network import Network
 #   5  the longest sum also counts the columns and rows of parameters: matrix products, and softmax over a vocabulary. Without
 #      float64, a loss that is a likelihood of whole sequences is allowed the error of that likelihood in the candidate's
 #      precision. Where more than rounding is allowed, sign changes of updates are counted over all tensors
-VERSION = 5
+#   6  references may be compiled without optimisation; the losses of the implementation are recorded, to compare
+#      those of trials with
+VERSION = 6
 
 # Half a unit in the last place, relative: the size of one rounding (IEEE 754-2019, table 3.6; bfloat16 has 8 bits of precision).
 UNIT_ROUNDOFFS = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}

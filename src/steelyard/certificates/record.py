@@ -22,8 +22,8 @@ class Certificate:
     the usual limit in the same unit. `first` and `stage` are the first tensor beyond its limit and its stage (empty when passed).
     `agreement`: largest relative difference between the two float64 references (None: one reference only). `float64_error`: the
     same between the implementation's own float64 run and the reference (None where that run was not needed). `resolution`: for
-    each stage, the relative error above which a deviation is detected. `losses`: of the reference at each step, and `loss_limits`
-    how far a trial's may be from them; empty where the two cannot be compared. `declared`: how the update rule differs from the
+    each stage, the relative error above which a deviation is detected. `losses`: of the implementation at each step, and
+    `loss_limits` how far a trial's may be from them; empty if it did not pass. `declared`: how the update rule differs from the
     canonical formula. `key`: hash of everything that decides.
     """
 

@@ -1,4 +1,4 @@
-"""Whether a trial computed what was certified: its first losses against those of the certificate's reference.
+"""Whether a trial computed what was certified: its first losses against those that its certificate recorded.
 
 A certificate feeds batches directly. A trial reads them through the framework's own input pipeline, in its own environment, so
 a mistake there, such as labels of the wrong samples, would pass unnoticed.
