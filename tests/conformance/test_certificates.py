@@ -110,6 +110,7 @@ def test_the_reference_implementation_of_lamb_is_certified_in_every_framework(tm
     assert {cell: certificate["sentence"] for cell, certificate in found.items() if not certificate["passed"]} == {}
 
 
+@pytest.mark.slow
 def test_references_agree_without_the_preferred_one(tmp_path: Path) -> None:
     """Adam with bias corrections in float32, and CTC, for which a third framework's float64 may be missing or inexact."""
     found = certify(tmp_path, ("deepspeech2:tiny",), "-f", "jax", "-f", "tensorflow", *ONE_THREAD)
