@@ -76,6 +76,21 @@ def test_references_compute_in_float64_with_the_form_of_the_optimizer_that_the_f
         assert (job.weights, job.data) == (plan.candidate_task.job.weights, plan.candidate_task.job.data)
 
 
+def test_only_references_get_the_variables_of_their_framework_and_share_one_folder(
+    candidate: Candidate, plan: CertificationPlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = (task.job for task in plan.reference_tasks)
+    assert (first.variables, plan.candidate_task.job.variables, plan.float64_task.job.variables) == ({}, {}, {})
+    shared = Path(second.folder).parent.parent / "shared"
+    assert second.variables["JAX_COMPILATION_CACHE_DIR"] == str(shared / "jax")
+    assert second.variables["XLA_FLAGS"] == "--xla_backend_optimization_level=0"
+    known = frameworks.all_frameworks()
+    changed_jax = replace(known["jax"], reference_variables={"XLA_FLAGS": ""})
+    monkeypatch.setattr(frameworks, "all_frameworks", lambda: {**known, "jax": changed_jax})
+    again = plan_certification(candidate, plan.references, tmp_path / "again")
+    assert again.reference_key != plan.reference_key
+
+
 def test_the_candidate_runs_as_it_will_be_measured(candidate: Candidate, plan: CertificationPlan) -> None:
     job = plan.candidate_task.job
     assert (job.case.settings, job.case.optimizer, job.case.framework) == (
