@@ -10,15 +10,19 @@ from typing import TYPE_CHECKING, Any, cast
 
 from steelyard.host.noise import HostNoise
 from steelyard.inputs.case_inputs import CaseInputs, recipe
+from steelyard.measure import rounds
 from steelyard.measure.session import Session
 from steelyard.plan import resolve
 from steelyard.plan.options import Options
 from steelyard.results import record, trials
+from steelyard.results.round_results import RoundResults
 from steelyard_worker import protocol
 from steelyard_worker.protocol import Data
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    import pytest
 
     from steelyard.results.trials import Trial
     from steelyard.statistics.decision import Ranking
@@ -147,3 +151,16 @@ class Sampler:
 
 QUIET = HostNoise(seconds=10, samples=10)
 NOISY = HostNoise(seconds=10, samples=10, foreign_cores=0.5)
+
+
+def steady(framework: str, number: int, attempt: int, source: str) -> float:
+    """Return 10 ms for Fake and 12 ms for Dummy, with a small variation between rounds."""
+    return {"fake": 10.0, "dummy": 12.0}[framework] * (1 + 0.0005 * ((7 * number) % 5 - 2))
+
+
+def measure(run: ScriptedSession, monkeypatch: pytest.MonkeyPatch, *noise: HostNoise) -> RoundResults:
+    """Run all rounds under scripted noise and return their results."""
+    monkeypatch.setattr(rounds, "Sampler", Sampler(*noise))
+    results = RoundResults()
+    rounds.measure(run, results)
+    return results

@@ -59,7 +59,7 @@ class Stage:
         worker = self.root / "worker"
         worker.mkdir(exist_ok=True)
         (worker / "__main__.py").write_text(OPENING + script)
-        job = recorded_trials.job(self.folder)
+        job = recorded_trials.job(self.folder, variables={"OF_THE_JOB": "set"})
         return launch.launch(job, python, watch or self.heard.append, launch.Guard(silence_s), worker)
 
     @property
@@ -381,3 +381,4 @@ def test_a_worker_finds_the_programs_of_its_environment_first(stage: Stage, monk
     assert found["PATH"].split(os.pathsep)[0] == str(PYTHON.parent)
     assert "PYTHONSTARTUP" not in found
     assert found["OWN_SETTING"] == "kept"
+    assert found["OF_THE_JOB"] == "set"

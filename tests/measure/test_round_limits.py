@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from measure.scripted_session import NOISY, QUIET, Sampler, Screen, ScriptedSession, session, write_trial
+from measure.scripted_session import (
+    NOISY,
+    QUIET,
+    Sampler,
+    Screen,
+    ScriptedSession,
+    measure,
+    session,
+    steady,
+    write_trial,
+)
 from steelyard.host.noise import HostNoise
 from steelyard.measure import jobs, peak, rounds
 from steelyard.results import record, round_results
@@ -19,19 +29,8 @@ if TYPE_CHECKING:
     from steelyard.results.round_results import RoundResults
 
 
-def steady(framework: str, number: int, attempt: int, source: str) -> float:
-    return {"fake": 10.0, "dummy": 12.0}[framework] * (1 + 0.0005 * ((7 * number) % 5 - 2))
-
-
 def undecidable(framework: str, number: int, attempt: int, source: str) -> float:
     return 10.0 * (1 + (0.05 if framework == "fake" else -0.05) * (-1) ** number)
-
-
-def measure(run: ScriptedSession, monkeypatch: pytest.MonkeyPatch, *noise: HostNoise) -> RoundResults:
-    monkeypatch.setattr(rounds, "Sampler", Sampler(*noise))
-    results = round_results.RoundResults()
-    rounds.measure(run, results)
-    return results
 
 
 def test_a_fixed_protocol_runs_every_variant_in_every_round_whatever_is_decided(

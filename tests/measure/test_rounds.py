@@ -6,29 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from measure.scripted_session import NOISY, QUIET, Sampler, ScriptedSession, session
+from measure.scripted_session import NOISY, QUIET, ScriptedSession, measure, session, steady
 from steelyard.measure import peak, rounds
 from steelyard.results import record, round_results
 from steelyard.results.quantities import THROUGHPUT
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from steelyard.results.round_results import RoundResults
-
-SPEED = {"fake": 10.0, "dummy": 12.0}
-
-
-def steady(framework: str, number: int, attempt: int, source: str) -> float:
-    """Return 10 ms for Fake and 12 ms for Dummy, with a small variation between rounds."""
-    return SPEED[framework] * (1 + 0.0005 * ((7 * number) % 5 - 2))
-
-
-def measure(run: ScriptedSession, monkeypatch: pytest.MonkeyPatch, *noise: object) -> RoundResults:
-    monkeypatch.setattr(rounds, "Sampler", Sampler(*noise))  # type: ignore[arg-type]
-    results = round_results.RoundResults()
-    rounds.measure(run, results)
-    return results
 
 
 def test_a_disturbed_round_is_repeated_as_a_whole_and_its_first_attempt_does_not_count(
