@@ -8,8 +8,9 @@ from __future__ import annotations
 import math
 import time
 from array import array
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,11 +46,12 @@ class Block:
     """Consecutive steps between two synchronisations.
 
     `stamps_ns[i]` is the clock when the call of step i returned. It is for diagnosis only, as calls may return before the work
-    is done.
+    is done. `cpu_ns` is the CPU time that all threads of the process used: it stands still while the process does.
     """
 
     start_ns: int
     elapsed_ns: int
+    cpu_ns: int
     stamps_ns: array[int]
     handles: list[Any]
 
@@ -58,13 +60,14 @@ def time_block(trainer: Trainer, feed: Iterator[Any], steps: int, clock: Clock) 
     """Time `steps` optimizer steps; fetching batches from the feed is included, as it is part of real training."""
     stamps, handles, step = array("q"), [], trainer.step
     trainer.synchronise()
+    cpu = time.process_time_ns()
     start = clock()
     for _ in range(steps):
         handles.append(step(next(feed)))
         stamps.append(clock())
     trainer.synchronise()
     end = clock()
-    return Block(start, end - start, stamps, handles)
+    return Block(start, end - start, time.process_time_ns() - cpu, stamps, handles)
 
 
 class Recorder:
@@ -84,7 +87,7 @@ class Recorder:
             file.flush()
         self._events.write(
             "samples", input=source, phase=phase, steps=len(losses), start_ns=block.start_ns, elapsed_ns=block.elapsed_ns,
-            first_step=self.steps,
+            cpu_ns=block.cpu_ns, first_step=self.steps,
         )  # fmt: skip
         self.steps += len(losses)
         if not math.isfinite(losses.sum(dtype="f8")):
@@ -141,6 +144,9 @@ class _Session:
     events: EventWriter
     recorder: Recorder
     start_s: float = 0.0
+    trained_ns: list[int] = field(
+        default_factory=list
+    )  # time per step of each block of the training before the evaluation
 
     def __post_init__(self) -> None:
         self.clock = clock_of(self.adapter)
@@ -157,9 +163,9 @@ class _Session:
     def measure_input(self, feed: Iterator[Any], source: str, warmup: Length, epoch: int) -> None:
         """Warm up, then take the counted blocks of one input."""
         began = self.clock()
-        steps = self._warm_up(feed, source, warmup, epoch)
+        blocks = self._warm_up(feed, source, warmup, epoch)
         self.start_s += (self.clock() - began) / 1e9
-        step_s = max(1e-9, _typical(steps) / 1e9)
+        step_s = max(1e-9, _typical(blocks) / 1e9)
         before = self.adapter.compilations()
         for size in self._block_sizes(step_s, epoch):
             block = time_block(self.trainer, feed, size, self.clock)
@@ -169,34 +175,34 @@ class _Session:
             self.events.write("warning", name="compiled-while-counted", count=recompiled, input=source)
 
     def _warm_up(self, feed: Iterator[Any], source: str, warmup: Length, epoch: int) -> list[int]:
+        """Run the warm-up; returns the time per step (ns) of each of its blocks."""
         if warmup.unit == "adaptive":
             return self._warm_up_until_steady(feed, source)
         if warmup.unit == "epochs":  # steps that were trained before count: an epoch is one pass over the data
-            return self._warm_up_steps(feed, source, warmup.count * epoch - self.recorder.steps)
-        return self._warm_up_steps(feed, source, warmup.count)
+            return self._run(feed, source, "warm-up", warmup.count * epoch - self.recorder.steps)
+        return self._run(feed, source, "warm-up", warmup.count)
 
-    def _warm_up_steps(self, feed: Iterator[Any], source: str, steps: int) -> list[int]:
+    def _run(self, feed: Iterator[Any], source: str, phase: str, steps: int) -> list[int]:
+        """Run one block, if it has any steps; returns its time per step (ns) in a list."""
         if steps <= 0:
             return []
         block = time_block(self.trainer, feed, steps, self.clock)
-        self.recorder.keep(self.trainer, block, source, "warm-up")
-        return [block.elapsed_ns // steps] * steps
+        self.recorder.keep(self.trainer, block, source, phase)
+        return [block.elapsed_ns // steps]
 
     def _warm_up_until_steady(self, feed: Iterator[Any], source: str) -> list[int]:
-        schedule, taken = self.schedule, list[int]()
+        schedule, blocks = self.schedule, list(self.trained_ns)
         began = self.clock()
         while True:
             compiled = self.adapter.compilations()
-            block = time_block(self.trainer, feed, WARMUP_BLOCK_STEPS, self.clock)
-            self.recorder.keep(self.trainer, block, source, "warm-up")
-            taken += [block.elapsed_ns // WARMUP_BLOCK_STEPS] * WARMUP_BLOCK_STEPS
-            elapsed_s = (self.clock() - began) / 1e9
-            long_enough = len(taken) >= schedule.warmup_min_steps and elapsed_s >= schedule.warmup_min_s
-            if long_enough and self.adapter.compilations() == compiled and steady.is_steady(taken):
-                return taken
-            if len(taken) >= schedule.warmup_cap_steps or elapsed_s >= schedule.warmup_cap_s:
-                self.events.write("warning", name="no-steady-state", steps=len(taken), input=source)
-                return taken
+            blocks += self._run(feed, source, "warm-up", WARMUP_BLOCK_STEPS)
+            elapsed_s, steps = (self.clock() - began) / 1e9, len(blocks) * WARMUP_BLOCK_STEPS
+            long_enough = steps >= schedule.warmup_min_steps and elapsed_s >= schedule.warmup_min_s
+            if long_enough and self.adapter.compilations() == compiled and steady.is_steady(blocks):
+                return blocks
+            if steps >= schedule.warmup_cap_steps or elapsed_s >= schedule.warmup_cap_s:
+                self.events.write("warning", name="no-steady-state", steps=steps, input=source)
+                return blocks
 
     def _block_sizes(self, step_s: float, epoch: int) -> list[int]:
         schedule = self.schedule
@@ -211,11 +217,9 @@ class _Session:
         return [size] * max(1, math.ceil(total / size))
 
     def train(self, feed: Iterator[Any]) -> None:
-        """Train to the step count at which every framework is evaluated; untimed as far as the result goes."""
-        missing = self.schedule.train_steps - self.recorder.steps
-        if missing > 0:
-            block = time_block(self.trainer, feed, missing, self.clock)
-            self.recorder.keep(self.trainer, block, "pipeline", "training")
+        """Train to the step count at which every framework is evaluated; no result, but it warms the process up."""
+        while (missing := self.schedule.train_steps - self.recorder.steps) > 0:
+            self.trained_ns += self._run(feed, "pipeline", "training", min(missing, WARMUP_BLOCK_STEPS))
 
     def evaluate(self, job: Job) -> None:
         """Store the predictions on the test split for the metric, with the number of steps trained so far."""
@@ -244,9 +248,9 @@ def classified(outputs: Batch, batch: Batch) -> Batch:
     return {"truth": batch["label"], "predicted": outputs["logits"].argmax(axis=1).astype(np.int32)}
 
 
-def _typical(step_ns: list[int]) -> float:
-    tail = sorted(step_ns[-20:])
-    return tail[len(tail) // 2] if tail else 0.0
+def _typical(block_ns: list[int]) -> float:
+    """Return the median over the last blocks; 0 without any."""
+    return median(block_ns[-steady.WINDOW :]) if block_ns else 0.0
 
 
 def _forever(batch: Any) -> Iterator[Any]:

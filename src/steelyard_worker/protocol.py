@@ -90,7 +90,7 @@ class Schedule:
     warmup_cap_s: float = 120.0
     counted_min: int = 10
     counted_max: int = 200
-    noise_ratio: float = 4.0  # s_step / s_process, for the optimal number of steps per process
+    noise_ratio: float = 2.0  # s_step / s_process, for the optimal number of steps per process
     block_min_s: float = 0.5
     block_min_steps: int = 5
     train_steps: int = 0  # number of steps to train before an adaptive warm-up, so that test metrics are comparable

@@ -1,38 +1,35 @@
-"""Detection of the steady state by pyperf's two-window test on step times, and the optimal number of counted steps. Pure."""
+"""Detection of the steady state from the times of short blocks, and the optimal number of counted steps. Pure."""
 
 from __future__ import annotations
 
 import math
-from statistics import fmean, median, quantiles
+from statistics import fmean, median_low
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-WINDOW = 20
+WINDOW = 4
+"""Most blocks in one of the two windows that are compared."""
+GAIN = 0.05
+"""A process that still gets faster by this much from one window to the next is not warm."""
+# The standard deviation of a normal distribution over its median absolute deviation.
+NORMAL = 1.4826
 
 
-def is_steady(step_ns: Sequence[int]) -> bool:
-    """Compare the last two windows of step times, as pyperf does with values.
+def is_steady(block_ns: Sequence[float]) -> bool:
+    """Return whether a process has stopped getting faster, from the times of its blocks (any unit, equal numbers of steps).
 
-    Steady if the first value of the older window is not an outlier (above Q3 + 1.5 IQR), the mean moved by -50 %..+10 %
-    and the median absolute deviation by at most 10 % of the median, Q1 and Q3 by at most 5 %. With fewer than 2 * WINDOW
-    values the windows shrink, to no fewer than 5 values each.
+    The last two windows are compared, as in pyperf's warm-up test: the newer one may be faster by 5 %, or by what the noise
+    explains, which is two standard errors of the difference. A fixed limit alone is met by chance on a noisy machine, and
+    then the warm-up takes most of the time. The noise comes from second differences, so that a trend is no part of it.
     """
-    width = min(WINDOW, len(step_ns) // 2)
-    if width < 5:
+    width = min(WINDOW, len(block_ns) // 2)
+    if not width:
         return False
-    old, new = step_ns[-2 * width : -width], step_ns[-width:]
-    old_q1, _, old_q3 = quantiles(old, n=4)
-    new_q1, _, new_q3 = quantiles(new, n=4)
-    mean_change = fmean(new) / fmean(old) - 1
-    return (
-        old[0] <= old_q3 + 1.5 * (old_q3 - old_q1)
-        and -0.5 <= mean_change <= 0.1
-        and abs(_deviation(new) - _deviation(old)) <= 0.1 * median(old)
-        and abs(new_q1 / old_q1 - 1) <= 0.05
-        and abs(new_q3 / old_q3 - 1) <= 0.05
-    )
+    recent = block_ns[-2 * width :]
+    old, new = fmean(recent[:width]), fmean(recent[width:])
+    return old - new <= max(GAIN * old, 2 * _noise(recent) * math.sqrt(2 / width))
 
 
 def counted_steps(start_s: float, step_s: float, noise_ratio: float, low: int, high: int) -> int:
@@ -49,6 +46,10 @@ def block_steps(step_s: float, min_s: float, min_steps: int) -> int:
     return max(min_steps, math.ceil(min_s / step_s))
 
 
-def _deviation(values: Sequence[int]) -> float:
-    centre = median(values)
-    return median(abs(value - centre) for value in values)
+def _noise(values: Sequence[float]) -> float:
+    """Return the standard deviation around a straight trend; 0 for fewer than three values.
+
+    The lower median of second differences: a slow block, such as one with a compilation, hardly increases it.
+    """
+    bends = [abs(a - 2 * b + c) for a, b, c in zip(values, values[1:], values[2:], strict=False)]
+    return NORMAL * median_low(bends) / math.sqrt(6) if bends else 0.0

@@ -48,6 +48,28 @@ def test_with_an_adaptive_warm_up_only_the_first_round_trains_and_evaluates(
     assert schedule.train_steps == (run.plan.study.train_steps if evaluated else 0)
 
 
+def test_with_an_adaptive_warm_up_the_cached_batch_is_measured_in_the_first_rounds_only(tmp_path: Path) -> None:
+    run = run_with(tmp_path, "/prepared")
+    inputs = [measuring(run, number).schedule.inputs for number in range(1, 6)]
+    assert inputs == [("pipeline", "cached")] * jobs.ROUNDS_OF_ALL_INPUTS + [("pipeline",)] * 2
+    assert measuring(run_with(tmp_path / "without"), 9).schedule.inputs == ("cached",)
+
+
+def test_a_job_has_the_ratio_that_decides_how_many_steps_it_counts(tmp_path: Path) -> None:
+    run = run_with(tmp_path)
+    variant = run.plan.variants[0]
+    found = jobs.measuring(run.plan, variant, run.inputs_of(variant.case), 2, 0, tmp_path / "trial", noise_ratio=3.5)
+    assert found.schedule.noise_ratio == 3.5
+
+
+def test_certificates_run_with_openmp_threads_that_do_not_spin(tmp_path: Path) -> None:
+    run = run_with(tmp_path)
+    variant = run.plan.variants[0]
+    found = jobs.certifying(run.plan, variant, run.inputs_of(variant.case), tmp_path / "c")
+    assert found.variables == {"OMP_WAIT_POLICY": "PASSIVE"}
+    assert measuring(run).variables == {}
+
+
 def test_with_a_fixed_warm_up_every_round_evaluates(tmp_path: Path) -> None:
     run = run_with(tmp_path, "/prepared", protocol="fixed:5+20")
     for number in (1, 2):

@@ -178,10 +178,12 @@ def _reference_task(
     noise: float,
 ) -> Task:  # fmt: skip
     known = frameworks.framework(reference.framework)
-    threads = candidate.job.case.settings.threads
+    # References run side by side, one thread each. At full size they run one after the other.
+    threads = candidate.job.case.settings.threads if candidate.scope.sample else 1
     settings = known.complete(Settings(reference.mode, threads=threads, precision="float64"))
     shared = str(folder.parent / SHARED)
-    variables = {name: value.replace("{folder}", shared) for name, value in known.reference_variables.items()}
+    own = {name: value.replace("{folder}", shared) for name, value in known.reference_variables.items()}
+    variables = candidate.job.variables | own
     case = replace(candidate.job.case, framework=reference.framework, version="", settings=settings, optimizer=rule)
     job = replace(
         candidate.job, kind="certify", case=case, folder=str(folder / reference.framework), variables=variables,

@@ -5,7 +5,12 @@ from pathlib import Path
 
 from steelyard.inputs.case_inputs import CaseInputs
 from steelyard.plan.run_plan import RunPlan, Variant
+from steelyard.statistics.effort import FIRST_RATIO
 from steelyard_worker.protocol import Job
+
+ROUNDS_OF_ALL_INPUTS = 3
+# Certificates run several processes at once. If OpenMP's idle threads keep their cores busy, each of them takes several times as long.
+PASSIVE = {"OMP_WAIT_POLICY": "PASSIVE"}
 
 
 def trial_folder(run: Path, number: int, attempt: int, variant: Variant) -> Path:
@@ -13,22 +18,32 @@ def trial_folder(run: Path, number: int, attempt: int, variant: Variant) -> Path
     return run / "trials" / f"r{number:02d}.{attempt}-{variant.file_name}"
 
 
-def measuring(plan: RunPlan, variant: Variant, inputs: CaseInputs, number: int, attempt: int, folder: Path) -> Job:
-    """Return the job of one measuring process. With an adaptive warm-up only round 1 trains and evaluates."""
+def measuring(
+    plan: RunPlan, variant: Variant, inputs: CaseInputs, number: int, attempt: int, folder: Path,
+    noise_ratio: float = FIRST_RATIO,
+) -> Job:  # fmt: skip
+    """Return the job of one measuring process. `noise_ratio`: s_step / s_process, for the number of counted steps.
+
+    With an adaptive warm-up only round 1 trains and evaluates, and later rounds measure the first input alone: verdicts
+    rest on it, and a process that needs half the time can run twice as often.
+    """
     schedule = plan.protocol.schedule
     sources = tuple(name for name in schedule.inputs if inputs.data.prepared or name == "cached")
     fixed = schedule.warmup.unit != "adaptive"
+    if not fixed and number > ROUNDS_OF_ALL_INPUTS:
+        sources = sources[:1]
     evaluate = bool(inputs.data.prepared) and "pipeline" in sources and (number == 1 or fixed)
     schedule = replace(
-        schedule, inputs=sources, evaluate=evaluate, train_steps=plan.study.train_steps if evaluate else 0
-    )
+        schedule, inputs=sources, evaluate=evaluate, noise_ratio=noise_ratio,
+        train_steps=plan.study.train_steps if evaluate else 0,
+    )  # fmt: skip
     job = _job("measure", plan, variant, inputs, folder)
     return replace(job, schedule=schedule, round=number, attempt=attempt)
 
 
 def certifying(plan: RunPlan, variant: Variant, inputs: CaseInputs, folder: Path) -> Job:
     """Return the job that saves the tensors of a certificate, unperturbed."""
-    return _job("certify", plan, variant, inputs, folder)
+    return replace(_job("certify", plan, variant, inputs, folder), variables=PASSIVE)
 
 
 def _job(kind: str, plan: RunPlan, variant: Variant, inputs: CaseInputs, folder: Path) -> Job:

@@ -11,8 +11,10 @@ from steelyard.measure.session import Session
 from steelyard.plan.run_plan import Group, Variant
 from steelyard.results.quantities import STEP_TIME, Quantity
 from steelyard.results.round_results import RoundResults
+from steelyard.results.standstill import standstill
 from steelyard.results.trials import Trial
 from steelyard.statistics.decision import Ranking, decide, rounds_wanted
+from steelyard.statistics.effort import FIRST_RATIO, Process, noise_ratios
 from steelyard.statistics.orders import round_order
 
 MOST_ATTEMPTS = 3
@@ -88,11 +90,15 @@ def _variants_to_run(
 def _run_round(session: Session, number: int, group: Group, variants: list[Variant], results: RoundResults) -> None:
     """Run one round. If the machine was disturbed, repeat all of it: never a single variant, and never because of times."""
     first = _next_attempt(session.folder, number, variants)
+    ratios = _noise_ratios(session, group, results)
     for attempt in range(first, first + MOST_ATTEMPTS):
         with Sampler() as sampler:
-            trials = _run_once(session, number, attempt, variants)
-        reasons = _disturbances(sampler, trials) if session.plan.options.guard else []
-        again = bool(reasons) and attempt + 1 < first + MOST_ATTEMPTS and all(trial.done for trial in trials)
+            trials = _run_once(session, number, attempt, variants, ratios)
+        reasons = _disturbances(sampler, trials)
+        more = (
+            session.plan.options.guard and attempt + 1 < first + MOST_ATTEMPTS and all(trial.done for trial in trials)
+        )
+        again = bool(reasons) and more
         session.note_round(
             group=group.name, round=number, attempt=attempt, kept=not again, reasons=reasons,
             host_noise=sampler.summary().to_dict(),
@@ -109,9 +115,11 @@ def _run_round(session: Session, number: int, group: Group, variants: list[Varia
 
 
 def _disturbances(sampler: Sampler, trials: list[Trial]) -> list[str]:
-    """Return what disturbed the round, including processor frequencies that differed between its trials."""
-    during = [sampler.summary(*trial.counted_span_ns) for trial in trials if trial.done]
-    return judge(sampler.summary()) + unequal_frequencies(during)
+    """Return what disturbed the round: the machine as a whole, unequal processor frequencies, workers that stood still."""
+    finished = [trial for trial in trials if trial.done]
+    during = [sampler.summary(*trial.counted_span_ns) for trial in finished]
+    still = dict.fromkeys(sentence for trial in finished if (sentence := standstill(trial)))
+    return [*judge(sampler.summary()), *unequal_frequencies(during), *still]
 
 
 def _next_attempt(run: Path, number: int, variants: list[Variant]) -> int:
@@ -122,13 +130,29 @@ def _next_attempt(run: Path, number: int, variants: list[Variant]) -> int:
     return attempt
 
 
-def _run_once(session: Session, number: int, attempt: int, variants: list[Variant]) -> list[Trial]:
+def _noise_ratios(session: Session, group: Group, results: RoundResults) -> dict[str, float]:
+    """Return s_step / s_process of each case as the rounds so far show it; they decide how many steps its next process counts."""
+    source, finished = primary_input(session, group), results.finished
+    processes = {
+        case.id: {
+            number: Process([(block.steps, block.elapsed_ns / block.steps) for block in trial.counted(source)])
+            for number, trial in finished.get(case.id, {}).items()
+        }
+        for case in group.cases
+    }
+    return noise_ratios({key: rounds for key, rounds in processes.items() if rounds})
+
+
+def _run_once(
+    session: Session, number: int, attempt: int, variants: list[Variant], ratios: dict[str, float]
+) -> list[Trial]:
     by_key = {variant.key: variant for variant in variants}
     trials = []
     for key in round_order(by_key, number, session.plan.options.seed):
         variant = by_key[key]
         session.screen.trial(number, variant)
         folder = jobs.trial_folder(session.folder, number, attempt, variant)
-        job = jobs.measuring(session.plan, variant, session.inputs_of(variant.case), number, attempt, folder)
+        ratio = ratios.get(variant.case.id, FIRST_RATIO)
+        job = jobs.measuring(session.plan, variant, session.inputs_of(variant.case), number, attempt, folder, ratio)
         trials.append(session.run_trial(job))
     return trials

@@ -46,6 +46,7 @@ CREATE TABLE blocks (
     start_ns   INTEGER NOT NULL,     -- the worker's monotonic clock
     elapsed_ns INTEGER NOT NULL,
     first_step INTEGER NOT NULL,     -- index of its first value in samples.i64 and losses.f32 of the trial's folder
+    cpu_ns     INTEGER NOT NULL,     -- CPU time of all threads
     FOREIGN KEY (run, trial) REFERENCES trials (run, id) ON DELETE CASCADE
 );
 CREATE INDEX blocks_of_trial ON blocks (run, trial);

@@ -22,7 +22,8 @@ SYNCHRONOUS = 0.97
 class Block:
     """Consecutive steps between two synchronisations.
 
-    `first_step` is the index of its first value in samples.i64 and losses.f32; times are in nanoseconds.
+    `first_step` is the index of its first value in samples.i64 and losses.f32; times are in nanoseconds. `cpu_ns` is the CPU time
+    of all threads of the process, 0 where it was not recorded.
     """
 
     input: str
@@ -31,6 +32,7 @@ class Block:
     start_ns: int
     elapsed_ns: int
     first_step: int
+    cpu_ns: int = 0
 
 
 @dataclass(frozen=True)
@@ -154,7 +156,7 @@ def replay(folder: Path, job: Job, events: Iterable[dict[str, Any]]) -> Trial:
                 if event["name"] == "first-step":
                     found["first_step_since_spawn_ns"] = event["since_spawn_ns"]
             case "samples":
-                blocks.append(Block(**{key: event[key] for key in Block.__dataclass_fields__}))
+                blocks.append(Block(**{key: event[key] for key in Block.__dataclass_fields__ if key in event}))
             case "evaluated":
                 predictions = tensors.read(folder / protocol.PREDICTIONS)
                 scores = metrics.score(job.metric, predictions) if event["samples"] else {}

@@ -1,0 +1,101 @@
+"""Workers that did not run while their steps were counted."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import recorded_trials
+
+from steelyard.results.standstill import standstill
+from steelyard.results.trials import Block, Trial
+from steelyard_worker.case import Settings
+
+WORKER = """
+import itertools, json, sys, time
+from steelyard_worker.measure import time_block
+
+class Trainer:
+    def step(self, batch):
+        return sum(range(150_000))
+    def synchronise(self):
+        pass
+
+feed = itertools.repeat(None)
+time_block(Trainer(), feed, 5, time.perf_counter_ns)
+for number in range(8):
+    print("block", flush=True)
+    block = time_block(Trainer(), feed, 30, time.perf_counter_ns)
+    print(json.dumps([block.start_ns, block.elapsed_ns, block.cpu_ns]), flush=True)
+"""
+
+
+def trial(blocks: list[Block], device: str = "cpu") -> Trial:
+    job = recorded_trials.job(Path("/trial"))
+    case = replace(job.case, settings=Settings("scripted", device=device))
+    return Trial(Path("/trial"), replace(job, case=case), blocks=tuple(blocks), done=True)
+
+
+def block(elapsed_s: float, cpu_s: float, steps: int = 10) -> Block:
+    return Block("pipeline", "counted", steps, 0, round(elapsed_s * 1e9), 0, round(cpu_s * 1e9))
+
+
+USUAL = [block(0.50, 0.98), block(0.52, 1.01), block(0.49, 0.97)]
+
+
+def test_blocks_that_computed_all_the_time_are_no_standstill() -> None:
+    assert standstill(trial(USUAL)) == ""
+    assert standstill(trial([])) == ""
+
+
+def test_a_stop_is_found_by_cpu_time_that_stands_still() -> None:
+    found = standstill(trial([*USUAL, block(5.5, 0.98)]))
+    assert found == "a worker stood still for 5.0 s of 7.0 s that were counted"
+
+
+def test_starvation_is_found_as_well() -> None:
+    # Another program took a third of the time.
+    assert "stood still" in standstill(trial([*USUAL, block(0.75, 0.98)]))
+
+
+def test_slow_memory_or_a_slow_clock_is_no_standstill() -> None:
+    # The block took twice as long, and computed all that time.
+    assert standstill(trial([*USUAL, block(1.0, 1.96)])) == ""
+
+
+def test_blocks_of_other_sizes_are_compared_by_step() -> None:
+    assert standstill(trial([*USUAL, block(2.5, 4.9, steps=50)])) == ""
+
+
+def test_where_another_device_computes_nothing_is_claimed() -> None:
+    assert standstill(trial([*USUAL, block(5.5, 0.98)], device="cuda")) == ""
+
+
+def test_without_recorded_cpu_times_nothing_is_claimed() -> None:
+    assert standstill(trial([replace(each, cpu_ns=0) for each in (*USUAL, block(5.5, 1.0))])) == ""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signal that stops a process")
+def test_a_process_that_is_really_stopped_inside_a_block_is_noticed() -> None:
+    blocks = []
+    with subprocess.Popen([sys.executable, "-c", WORKER], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for number, line in enumerate(process.stdout):
+            if line == "block\n":
+                if number == 10:
+                    os.kill(process.pid, signal.SIGSTOP)
+                    time.sleep(1.5)
+                    os.kill(process.pid, signal.SIGCONT)
+                continue
+            start, elapsed, cpu = json.loads(line)
+            blocks.append(Block("pipeline", "counted", 30, start, elapsed, 0, cpu))
+    found = standstill(trial(blocks))
+    seconds = float(found.removeprefix("a worker stood still for ").split()[0])
+    assert 1.3 <= seconds <= sum(each.elapsed_ns for each in blocks) / 1e9
