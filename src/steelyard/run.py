@@ -19,6 +19,7 @@ from steelyard.measure.session import Session
 from steelyard.plan import memory
 from steelyard.plan.run_plan import RunPlan
 from steelyard.results import record, round_results
+from steelyard.results.durations import CERTIFICATES, ENVIRONMENTS, INPUTS, PEAK, ROUNDS, Durations
 from steelyard.results.store import Store
 from steelyard_worker.case import Case
 
@@ -41,8 +42,8 @@ def run(plan: RunPlan, folder: Path, screen: Screen) -> Path:
     If the folder holds results of an interrupted run, only the missing processes are run.
     """
     with record.claim(folder):
-        with _working(folder):
-            session = _measure(plan, folder, screen)
+        with _working(folder) as durations:
+            session = _measure(plan, folder, screen, durations)
         screen.stage("Report")
         return report.write(report.view(folder, session.store))
 
@@ -51,42 +52,49 @@ def certify(
     plan: RunPlan, folder: Path, screen: Screen, fresh: bool = False, scope: Scope | None = None
 ) -> dict[str, dict[str, Any]]:
     """Certify without measuring; returns the certificates by case id."""
-    with record.claim(folder), _working(folder):
-        return certification.certify(_prepare(plan, folder, screen), fresh, scope)
+    with record.claim(folder), _working(folder) as durations:
+        session = _prepare(plan, folder, screen, durations)
+        with durations.of(CERTIFICATES):
+            return certification.certify(session, fresh, scope)
 
 
 @contextmanager
-def _working(folder: Path) -> Iterator[None]:
-    """Update the state in run.json: running, then complete or interrupted."""
-    record.update(folder, state="running")
+def _working(folder: Path) -> Iterator[Durations]:
+    """Update state and times in run.json: running, then complete or interrupted."""
+    durations, earlier = Durations(), record.update(folder, state="running").seconds
     try:
-        yield
+        yield durations
     except BaseException:
         with suppress(UserError):  # on a full disk this write fails too, and the original error must reach the user
-            record.update(folder, state="interrupted")
+            record.update(folder, state="interrupted", seconds=durations.added_to(earlier))
         raise
-    record.update(folder, state="complete")
+    record.update(folder, state="complete", seconds=durations.added_to(earlier))
 
 
-def _measure(plan: RunPlan, folder: Path, screen: Screen) -> Session:
-    session = _prepare(plan, folder, screen)
-    certificates = certification.certify(session)
+def _measure(plan: RunPlan, folder: Path, screen: Screen, durations: Durations) -> Session:
+    session = _prepare(plan, folder, screen, durations)
+    with durations.of(CERTIFICATES):
+        certificates = certification.certify(session)
     screen.stage("Rounds")
     results = round_results.collect(session.store.trials(folder.name), certificates)
-    rounds.measure(session, results)
-    peak.check(session, results)
+    with durations.of(ROUNDS):
+        rounds.measure(session, results)
+    with durations.of(PEAK):
+        peak.check(session, results)
     return session
 
 
-def _prepare(plan: RunPlan, folder: Path, screen: Screen) -> Session:
+def _prepare(plan: RunPlan, folder: Path, screen: Screen, durations: Durations) -> Session:
     store = Store(folder.parent)
-    environments, unavailable = setup.environments(plan, screen)
+    with durations.of(ENVIRONMENTS):
+        environments, unavailable = setup.environments(plan, screen)
     screen.stage("Data and weights")
-    inputs = case_inputs.prepare(plan.without(unavailable), lambda p: screen.progress(p.sentence, p.done, p.total))
+    with durations.of(INPUTS):
+        inputs = case_inputs.prepare(plan.without(unavailable), lambda p: screen.progress(p.sentence, p.done, p.total))
     ready = plan.with_inputs(lambda case: _identity(inputs, case))
     _note(folder, ready, environments, unavailable, inputs)
     store.add_run(folder)
-    return Session(ready.without(unavailable), folder, environments, inputs, store, screen)
+    return Session(ready.without(unavailable), folder, environments, inputs, store, screen, durations=durations)
 
 
 def _identity(inputs: dict[str, CaseInputs], case: Case) -> str:

@@ -13,7 +13,8 @@ from steelyard.certificates import method
 from steelyard.host import noise
 from steelyard.measure import gemm, rounds
 from steelyard.plan import protocols
-from steelyard.statistics import looks, pair_evidence, verdicts
+from steelyard.results import standstill
+from steelyard.statistics import effort, looks, pair_evidence, verdicts
 from steelyard_worker import measure
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "methods.md"
@@ -35,7 +36,9 @@ STATEMENTS = [
     f"at least {TIMING.warmup_min_steps} steps and {TIMING.warmup_min_s} s",
     f"After {TIMING.warmup_cap_steps} steps or {TIMING.warmup_cap_s:.0f} s",
     f"limited to {TIMING.counted_min} ... {TIMING.counted_max}",
-    f"Their ratio is set to {TIMING.noise_ratio:.0f}.",
+    f"Their ratio is {effort.FIRST_RATIO:.0f} in the first round",
+    f"between {effort.LOWEST} and {effort.HIGHEST:.0f}",
+    f"for more than {100 * standstill.SHARE:.0f} % of their time (and {standstill.SHORTEST_S} s)",
     f"{measure.CACHED_WARMUP_STEPS} warm-up steps are enough",
     f"more than {100 * noise.STEAL_SHARE:.0f} % of the processor time",
     f"more than {noise.FOREIGN_CORES} cores on average",
@@ -47,7 +50,7 @@ STATEMENTS = [
     f"It is {100 * DECISION.delta:.0f} %, or {looks.MARGIN_OVER_SCATTER} times the scatter",
     f"after each of rounds {DECISION.least_rounds} to {DECISION.most_rounds}",
     f"The error of {100 * DECISION.error:.0f} % is therefore divided over the looks: {part(3)} for round 3",
-    f"{part(6)} for each of rounds 4 to 6, and {part(12)} for each of rounds 7 to {protocols.MOST_ROUNDS}.",
+    f"{part(6)} for each of rounds 4 to 6, and {part(12)} for each of rounds 2 and 7 to {protocols.MOST_ROUNDS}.",
     f"A speed above {gemm.MARGIN} times the fastest matrix product",
     f"They must agree to `1e-{-round(math.log10(method.AGREEMENT))}`",
     f"`u = 2^-24` is the unit roundoff of float32 (IEEE 754-2019) and `p = {method.NOISE_ROUNDINGS:.0f}`",

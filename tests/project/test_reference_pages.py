@@ -72,6 +72,8 @@ def test_every_warning_and_every_phase_of_a_block_is_documented() -> None:
         if keyword.arg == "name" and call.args and pages.text_of(call.args[0]) == "warning"
     }
     phases = {pages.text_of(call.args[-1]) for call in pages.calls(pages.WORKER, "keep") if len(call.args) == 4}
+    phases |= {pages.text_of(call.args[2]) for call in pages.calls(pages.WORKER, "_run") if len(call.args) == 4}
+    phases -= {""}
     assert len(warnings) >= 2
     assert len(phases) >= 4
     for name in warnings | phases:

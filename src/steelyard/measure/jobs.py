@@ -9,7 +9,7 @@ from steelyard.statistics.effort import FIRST_RATIO
 from steelyard_worker.protocol import Job
 
 ROUNDS_OF_ALL_INPUTS = 3
-# Certificates run several processes at once. If OpenMP's idle threads keep their cores busy, each of them takes several times as long.
+# Certificates run several processes at once. OpenMP threads that wait busily would take the cores from those that compute.
 PASSIVE = {"OMP_WAIT_POLICY": "PASSIVE"}
 
 

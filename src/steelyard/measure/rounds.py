@@ -81,10 +81,12 @@ def _variants_to_run(
     """Return the variants of a round: all of them in the first rounds, later those that are not decided yet."""
     failed = results.failed
     able = [variant for variant in group.variants if variant.case.id not in failed]
-    if not session.plan.protocol.sequential or number <= session.plan.protocol.rounds_min:
+    protocol = session.plan.protocol
+    alone = len(able) == 1
+    if not protocol.sequential or number <= (protocol.rounds_alone if alone else protocol.rounds_min):
         return able
-    ids = rounds_wanted(ranking)
-    return [variant for variant in able if variant.case.id in ids] if len(able) > 1 else []
+    ids = frozenset() if alone else rounds_wanted(ranking)
+    return [variant for variant in able if variant.case.id in ids]
 
 
 def _run_round(session: Session, number: int, group: Group, variants: list[Variant], results: RoundResults) -> None:

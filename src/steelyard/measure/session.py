@@ -15,6 +15,7 @@ from steelyard.files import json_lines
 from steelyard.inputs.case_inputs import CaseInputs, recipe
 from steelyard.measure import launch
 from steelyard.plan.run_plan import RunPlan
+from steelyard.results.durations import PROCESSES, Durations
 from steelyard.results.record import ROUNDS
 from steelyard.results.store import Store
 from steelyard.results.trials import Trial
@@ -37,6 +38,7 @@ class Session:
     store: Store
     screen: Screen
     stop: Event = field(default_factory=Event)
+    durations: Durations = field(default_factory=Durations)
 
     def inputs_of(self, case: Case) -> CaseInputs:
         """Return the inputs that were prepared for a case."""
@@ -54,7 +56,8 @@ class Session:
 
     def run_trial(self, job: Job) -> Trial:
         """Run one process and index its trial. UserError: the disk is full, so that later processes would fail as well."""
-        trial = self._launch(job, self.screen.event, launch.Guard(self.plan.options.silence_s))
+        with self.durations.of(PROCESSES):
+            trial = self._launch(job, self.screen.event, launch.Guard(self.plan.options.silence_s))
         if trial.error and trial.error[0] == "disk-full":
             raise UserError(trial.error[1])
         self.store.add_trial(self.folder.name, trial)

@@ -12,7 +12,8 @@ from steelyard_worker.protocol import Length, Schedule
 class Protocol:
     """How a run measures: `rounds_min` to `rounds_max` processes per framework, each following `schedule`.
 
-    A sequential protocol stops when every pair of frameworks is decided. `aggregate` describes the reported time.
+    A sequential protocol stops when every pair of frameworks is decided, and after `rounds_alone` where there is only one.
+    `aggregate` describes the reported time.
     """
 
     name: str
@@ -22,6 +23,7 @@ class Protocol:
     rounds_max: int
     sequential: bool
     aggregate: str = "mean step time of the counted blocks"
+    rounds_alone: int = 3
 
     def decision(self, delta: float) -> DecisionPlan:
         """Return the decision rule: one look after a fixed number of rounds (at least two), or a look after every round."""
@@ -35,7 +37,7 @@ class Protocol:
 MOST_ROUNDS = 12
 
 KNOWN = {
-    "sequential": "Interleaved rounds of new processes until every pair is decided (3 to 12 rounds)",
+    "sequential": "Interleaved rounds of new processes until every pair is decided (2 to 12 rounds)",
     "fixed:WARMUP+COUNTED": "A fixed number of steps on a cached synthetic batch, e.g. fixed:10+200 (Dai et al. 2022)",
     "second-epoch": "The second pass over the training data, for inputs of varying length (Dai et al. 2022)",
     "epochs:N-first": "N epochs without the first, e.g. epochs:20-first (Borealis AI 2018) or epochs:200-first (Tian)",
@@ -53,12 +55,12 @@ def protocol(name: str, rounds: tuple[int, int] | None = None) -> Protocol:
             f"--rounds: the sequential protocol allows at most {MOST_ROUNDS} rounds, not {high}, because its error is "
             "divided over the rounds up to there."
         )
-    return replace(found, rounds_min=low, rounds_max=high)
+    return replace(found, rounds_min=low, rounds_max=high, rounds_alone=low if rounds else found.rounds_alone)
 
 
 def _by_name(name: str) -> Protocol:
     if name == "sequential":
-        return Protocol(name, KNOWN[name], Schedule(), 3, 12, sequential=True)
+        return Protocol(name, KNOWN[name], Schedule(), 2, 12, sequential=True)
     if (match := re.fullmatch(r"fixed:(\d{1,9})\+(\d{1,9})", name)) and int(match[2]):
         warmup, counted = map(int, match.groups())
         schedule = Schedule(("cached",), Length("steps", warmup), Length("steps", counted))

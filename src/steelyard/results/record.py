@@ -42,6 +42,7 @@ class RunRecord:
 
     `plan` holds every requested case. `unavailable`: environment -> why it could not be created.
     `inputs`: group -> description of its data. `above_peak`: case id -> why its speed is an error.
+    `seconds`: stage -> elapsed time, over all parts of a continued run.
     """
 
     plan: RunPlan
@@ -55,6 +56,7 @@ class RunRecord:
     inputs: dict[str, Any] = field(default_factory=dict)
     peak: dict[str, Any] = field(default_factory=dict)
     above_peak: dict[str, str] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
     worker_hash: str = ""
     method: int = METHOD
     steelyard: str = ""

@@ -21,7 +21,8 @@ OPPOSITE: dict[Kind, Kind] = {
     "undecided": "undecided",
 }
 ERROR_WEIGHTS = {3: 3.0, 4: 2.0, 5: 2.0, 6: 2.0}
-"""How the error is divided over the rounds; 1 for all others. Most comparisons end after three to six rounds."""
+"""How the error is divided over the rounds; 1 for all others. Most comparisons of near rivals end after three to six rounds, and a
+contender several times slower than the others is decided after two."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class DecisionPlan:
     """Relative differences below this do not matter in practice."""
     error: float = 0.05
     """Probability of any false difference, and of any false equality, over all pairs and all looks."""
-    least_rounds: int = 3
+    least_rounds: int = 2
     most_rounds: int = 12
 
     def __post_init__(self) -> None:

@@ -15,7 +15,7 @@ from steelyard.errors import UserError
 from steelyard.plan import resolve
 from steelyard.plan.options import Options
 from steelyard.plan.run_plan import RunPlan
-from steelyard.results import record
+from steelyard.results import durations, record
 from steelyard.results.record import RunRecord
 
 
@@ -53,6 +53,7 @@ def execute(arguments: argparse.Namespace) -> int:
     with selection.store_of(folder.parent) as store:
         terminal.show(report.view(folder, store), as_json=arguments.json)
     if not arguments.json:
+        print(durations.sentence(record.read(folder).seconds))
         print(page)
     return 0
 

@@ -1,0 +1,53 @@
+"""Where the time of a run goes: seconds by stage, kept in run.json and shown at the end."""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+ENVIRONMENTS = "environments"
+INPUTS = "data and weights"
+CERTIFICATES = "certificates"
+ROUNDS = "rounds"
+PROCESSES = "processes"
+"""The part of the rounds during which a process ran."""
+PEAK = "peak check"
+STAGES = (ENVIRONMENTS, INPUTS, CERTIFICATES, ROUNDS, PEAK)
+
+
+@dataclass
+class Durations:
+    """Elapsed seconds by stage; a stage may be entered more than once."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def of(self, stage: str) -> Iterator[None]:
+        """Add the time of the block to a stage, however it ends."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self.seconds[stage] = self.seconds.get(stage, 0.0) + time.monotonic() - began
+
+    def added_to(self, earlier: Mapping[str, float]) -> dict[str, float]:
+        """Return the seconds of these and of earlier parts of a run."""
+        return {stage: earlier.get(stage, 0.0) + self.seconds.get(stage, 0.0) for stage in {**earlier, **self.seconds}}
+
+
+def sentence(seconds: Mapping[str, float]) -> str:
+    """Return the stages with their times, such as `Time: 3 min 5 s (environments 4 s, rounds 3 min 1 s, 2 s of it idle).`"""
+    parts = []
+    for stage in STAGES:
+        if stage in seconds:
+            idle = seconds[stage] - seconds.get(PROCESSES, 0.0) if stage == ROUNDS else 0.0
+            parts.append(
+                f"{stage} {_duration(seconds[stage])}" + (f", {_duration(idle)} of it idle" if idle >= 1 else "")
+            )
+    total = sum(seconds.get(stage, 0.0) for stage in STAGES)
+    return f"Time: {_duration(total)} ({', '.join(parts)})." if parts else ""
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
