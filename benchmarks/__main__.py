@@ -10,7 +10,18 @@ import time
 from rich.console import Console
 from rich.table import Table
 
-ALL = ("startup", "environments", "storage", "decisions", "preparation", "workers", "implementations", "references")
+ALL = (
+    "startup",
+    "environments",
+    "storage",
+    "decisions",
+    "effort",
+    "first_look",
+    "preparation",
+    "workers",
+    "implementations",
+    "references",
+)
 
 
 def main(names: list[str]) -> int:

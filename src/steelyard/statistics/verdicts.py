@@ -21,8 +21,8 @@ OPPOSITE: dict[Kind, Kind] = {
     "undecided": "undecided",
 }
 ERROR_WEIGHTS = {3: 3.0, 4: 2.0, 5: 2.0, 6: 2.0}
-"""How the error is divided over the rounds; 1 for all others. Most comparisons of near rivals end after three to six rounds, and a
-contender several times slower than the others is decided after two."""
+"""How the error is divided over the rounds; 1 for all others. Most comparisons of near rivals end after three to six rounds;
+a contender several times slower than the others is decided after two."""
 
 
 @dataclass(frozen=True)
