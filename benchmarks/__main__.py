@@ -11,17 +11,9 @@ from rich.console import Console
 from rich.table import Table
 
 ALL = (
-    "startup",
-    "environments",
-    "storage",
-    "decisions",
-    "effort",
-    "first_look",
-    "preparation",
-    "workers",
-    "implementations",
+    "startup", "environments", "storage", "decisions", "effort", "first_look", "preparation", "workers", "implementations",
     "references",
-)
+)  # fmt: skip
 
 
 def main(names: list[str]) -> int:

@@ -69,7 +69,7 @@ def recorded(path: Path = RECORDED) -> Noise:
     rounds = json.loads(path.read_text(encoding="utf-8"))
     processes = [
         {number: Process([(steps, ms) for steps, ms in found[place]]) for number, found in enumerate(rounds)}
-        for place in range(3)
+        for place in range(len(rounds[0]))
     ]
     every = [each for found in processes for each in found.values()]
     step = sqrt(fmean(each.step_variance or 0.0 for each in every))
@@ -81,7 +81,7 @@ def recorded(path: Path = RECORDED) -> Noise:
 
 
 def _before(noise: Noise) -> tuple[float, int]:
-    """Return seconds of a process and its counted steps by the rules before: both inputs in every round, ratio 4, pyperf's test."""
+    """Return seconds of a process and its counted steps by the rules before: both inputs always, ratio 4, pyperf's test."""
     warm_s = _warm_up_s(noise, _windows_agree)
     steps = steady.counted_steps(START_BEFORE_S + warm_s, noise.step_s, 4.0, Schedule.counted_min, Schedule.counted_max)
     return START_BEFORE_S + warm_s + (2 * steps + CACHED_WARMUP_STEPS) * noise.step_s, steps
