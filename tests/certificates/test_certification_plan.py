@@ -83,7 +83,7 @@ def test_only_references_get_the_variables_of_their_framework_and_share_one_fold
     assert (first.variables, plan.candidate_task.job.variables, plan.float64_task.job.variables) == ({}, {}, {})
     shared = Path(second.folder).parent.parent / "shared"
     assert second.variables["JAX_COMPILATION_CACHE_DIR"] == str(shared / "jax")
-    assert second.variables["XLA_FLAGS"] == "--xla_backend_optimization_level=0"
+    assert second.variables["XLA_FLAGS"] == "--xla_llvm_disable_expensive_passes=true"
     known = frameworks.all_frameworks()
     changed_jax = replace(known["jax"], reference_variables={"XLA_FLAGS": ""})
     monkeypatch.setattr(frameworks, "all_frameworks", lambda: {**known, "jax": changed_jax})
@@ -493,15 +493,19 @@ def test_every_process_of_a_certificate_has_its_noise_and_its_folder(candidate: 
     assert plan.references == tuple(REFERENCES)
 
 
-def test_references_use_the_threads_of_the_candidate_and_their_own_knobs(candidate: Candidate, tmp_path: Path) -> None:
+def test_references_use_one_thread_where_they_run_side_by_side_and_their_own_knobs(
+    candidate: Candidate, tmp_path: Path
+) -> None:
     settings = replace(candidate.job.case.settings, threads=3)
     job = replace(candidate.job, case=replace(candidate.job.case, settings=settings, version="1.9"))
-    plan = plan_certification(replace(candidate, job=job), REFERENCES, tmp_path)
-    for task, installation in zip(plan.reference_tasks, REFERENCES, strict=True):
-        found = task.job.case
-        known = frameworks.framework(installation.framework)
-        assert (found.settings.threads, found.settings.mode, found.version) == (3, installation.mode, "")
-        assert found.settings.knobs == {name: knob.default for name, knob in known.knobs.items()}
+    for scope, threads in ((Scope(), 1), (Scope(steps=1, sample=1000), 3)):  # at full size they run one after the other
+        plan = plan_certification(replace(candidate, job=job, scope=scope), REFERENCES, tmp_path)
+        for task, installation in zip(plan.reference_tasks, REFERENCES, strict=True):
+            found = task.job.case
+            known = frameworks.framework(installation.framework)
+            assert (found.settings.threads, found.settings.mode, found.version) == (threads, installation.mode, "")
+            assert found.settings.knobs == {name: knob.default for name, knob in known.knobs.items()}
+        assert plan.candidate_task.job.case.settings.threads == 3
 
 
 def test_a_missing_candidate_without_an_error_is_named_by_its_folder(plan: CertificationPlan) -> None:

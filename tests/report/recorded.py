@@ -166,7 +166,8 @@ def _block(now, took, taken, script, draw):
         np.linspace(start, start + (ends[-1] - start) // 3, len(took)).astype(np.int64) if script.asynchronous else ends
     )
     losses = 0.3 + 2 * np.exp(-(taken + np.arange(len(took))) / 40) + 1e-7 * draw.normal(size=len(took))
-    return Block(start, int(ends[-1]) - start, array("q", stamps.tobytes()), losses.tolist())
+    elapsed = int(ends[-1]) - start
+    return Block(start, elapsed, 2 * elapsed, array("q", stamps.tobytes()), losses.tolist())
 
 
 def _failed(planned, folder, variant, script):

@@ -19,19 +19,20 @@ from steelyard.results.trials import Block, Trial
 from steelyard_worker.case import Settings
 
 WORKER = """
-import itertools, json, sys, time
+import itertools, json, os, signal, time
 from steelyard_worker.measure import time_block
 
 class Trainer:
-    def step(self, batch):
+    def step(self, number):
+        if number == STOPPED:
+            os.kill(os.getpid(), signal.SIGSTOP)
         return sum(range(150_000))
     def synchronise(self):
         pass
 
-feed = itertools.repeat(None)
+feed = itertools.count()
 time_block(Trainer(), feed, 5, time.perf_counter_ns)
-for number in range(8):
-    print("block", flush=True)
+for _ in range(8):
     block = time_block(Trainer(), feed, 30, time.perf_counter_ns)
     print(json.dumps([block.start_ns, block.elapsed_ns, block.cpu_ns]), flush=True)
 """
@@ -84,18 +85,17 @@ def test_without_recorded_cpu_times_nothing_is_claimed() -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signal that stops a process")
 def test_a_process_that_is_really_stopped_inside_a_block_is_noticed() -> None:
-    blocks = []
-    with subprocess.Popen([sys.executable, "-c", WORKER], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        for number, line in enumerate(process.stdout):
-            if line == "block\n":
-                if number == 10:
-                    os.kill(process.pid, signal.SIGSTOP)
-                    time.sleep(1.5)
-                    os.kill(process.pid, signal.SIGCONT)
-                continue
-            start, elapsed, cpu = json.loads(line)
-            blocks.append(Block("pipeline", "counted", 30, start, elapsed, 0, cpu))
+    with subprocess.Popen(
+        [sys.executable, "-c", f"STOPPED = 125{WORKER}"], stdout=subprocess.PIPE, text=True
+    ) as process:
+        _, status = os.waitpid(process.pid, os.WUNTRACED)
+        assert os.WIFSTOPPED(status)
+        time.sleep(1.5)
+        os.kill(process.pid, signal.SIGCONT)
+        lines = process.communicate()[0].splitlines()
+    blocks = [
+        Block("pipeline", "counted", 30, start, elapsed, 0, cpu) for start, elapsed, cpu in map(json.loads, lines)
+    ]
     found = standstill(trial(blocks))
     seconds = float(found.removeprefix("a worker stood still for ").split()[0])
-    assert 1.3 <= seconds <= sum(each.elapsed_ns for each in blocks) / 1e9
+    assert 1.4 <= seconds <= sum(each.elapsed_ns for each in blocks) / 1e9
