@@ -117,7 +117,7 @@ class Job:
     kind: "measure", "certify", "contract" (check the adapter) or "settings" (only read the settings back).
     round: 0 outside the rounds. attempt: a disturbed round is repeated under the next number.
     adapter_folder: the folder of a framework of the user's own; empty: a built-in framework.
-    variables: environment variables that the launcher sets for this process, besides those of the user.
+    variables: environment variables that the launcher sets for this process, besides those that are passed on.
     """
 
     kind: str

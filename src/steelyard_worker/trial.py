@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steelyard_worker import protocol
+from steelyard_worker import protocol, variables
 from steelyard_worker.protocol import EVENTS, EventWriter, Job, Refusal
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def _run(job: Job, events: EventWriter) -> None:
 def _check_applied(job: Job, adapter: Adapter, events: EventWriter) -> None:
     """Record the settings that the framework reports; Refusal: a requested setting did not take effect."""
     applied = adapter.applied()
-    events.write("applied", applied=applied, libraries=adapter.libraries())
+    events.write("applied", applied=applied, libraries=adapter.libraries(), variables=variables.deciding(os.environ))
     settings = job.case.settings
     requested = {
         "mode": settings.mode, "device": settings.device, "precision": settings.precision,

@@ -2,12 +2,14 @@
 
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from environment_doubles import Events, FakeUv
 
-from steelyard.environments import uv
+from steelyard.environments import external, interpreter, known, uv, verification
+from steelyard.environments.interpreter import InterpreterInfo
 from steelyard.environments.lock import parse_lock
 from steelyard.environments.spec import EnvironmentSpec
 
@@ -29,6 +31,19 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The cache folder of this test."""
     monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache"
+
+
+@pytest.fixture(autouse=True)
+def _small_interpreters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Interpreters import from their package folders alone: to read a standard library takes half a second."""
+    inspect = interpreter.inspect_interpreter
+
+    def inspected(python: Path, module: str = "", limit_s: float = interpreter.IMPORT_LIMIT_S) -> InterpreterInfo:
+        found = inspect(python, module, limit_s)
+        return replace(found, folders=[folder for folder in found.folders if folder.endswith("-packages")])
+
+    for each in (external, known, verification):
+        monkeypatch.setattr(each, "inspect_interpreter", inspected)
 
 
 @pytest.fixture

@@ -27,6 +27,7 @@ SHARED = {
     "steelyard_worker.protocol",
     "steelyard_worker.records",
     "steelyard_worker.tensors",
+    "steelyard_worker.variables",
 }
 # Files in which the name of a framework is no dependence on it. An entry that is no longer needed fails the test.
 EXCEPTIONS = {

@@ -61,6 +61,7 @@ class Framework:
     unsupported: dict[str, str] = field(default_factory=dict)
     reference: int = 0  # rank as a float64 reference, 1 is preferred; 0: never a reference
     reference_variables: dict[str, str] = field(default_factory=dict)
+    variables: tuple[str, ...] = ()
     maintained: bool = True
     scripted: bool = False
     note: str = ""

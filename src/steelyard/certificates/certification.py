@@ -136,7 +136,7 @@ def _has_environment(session: Session, name: str) -> bool:
 
 def _installation(session: Session, environment: str, mode: str) -> Installation:
     found = session.environments[environment]
-    return Installation(found.framework, environment, mode, found.version, found.packages)
+    return Installation(found.framework, environment, mode, found.version, found.packages, found.contents)
 
 
 def _first_tasks(plan: CertificationPlan) -> list[Task]:

@@ -30,13 +30,17 @@ SHARED = "shared"
 
 @dataclass(frozen=True)
 class Installation:
-    """A framework in an environment: `packages` maps every installed distribution to its version."""
+    """A framework in an environment: `packages` maps every installed distribution to its version.
+
+    `contents`: hash of every file that the environment's interpreter can import.
+    """
 
     framework: str
     environment: str
     mode: str
     version: str
     packages: Mapping[str, str]
+    contents: str = ""
 
     @property
     def title(self) -> str:
@@ -120,6 +124,7 @@ def plan_certification(candidate: Candidate, references: Sequence[Installation],
     key = digest(
         reference_key, asdict(limits), implementation_hash(job), asdict(job.case.settings), asdict(job.case.optimizer),
         candidate.installation.version, dict(candidate.installation.packages),
+        candidate.installation.contents,
     )  # fmt: skip
     return CertificationPlan(
         candidate=candidate,
@@ -164,6 +169,7 @@ def _reference_key(
             reference.framework,
             reference.mode,
             dict(reference.packages),
+            reference.contents,
             implementation_hash(task.job),
             frameworks.framework(reference.framework).reference_variables,
         )

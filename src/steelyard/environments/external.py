@@ -1,32 +1,49 @@
 """External interpreters: given by the user, already with a framework; inspected, never changed."""
 
-import hashlib
-import json
 import os
-from dataclasses import asdict
 from pathlib import Path
 
 from steelyard.catalog import frameworks
-from steelyard.environments.folders import environments_folder
-from steelyard.environments.interpreter import OLDEST_PYTHON, InterpreterInfo, StartError, inspect_interpreter, starts
+from steelyard.environments.folders import locked, state_folder
+from steelyard.environments.interpreter import (
+    IMPORT_LIMIT_S,
+    OLDEST_PYTHON,
+    StartError,
+    TimeLimitError,
+    inspect_interpreter,
+)
+from steelyard.environments.known import Known, examine, identity, unchanged
 from steelyard.environments.lock import python_pair, read_locks
+from steelyard.environments.progress import Progress, Report, quiet
 from steelyard.environments.spec import Environment, EnvironmentName
-from steelyard.environments.stamp import stamp_of
 from steelyard.errors import UserError, nearest
 
 
-def external_environment(name: EnvironmentName, python: Path) -> Environment:
+def external_environment(
+    name: EnvironmentName, python: Path, report: Report = quiet, limit_s: float = IMPORT_LIMIT_S
+) -> Environment:
     """Return the environment in an interpreter of the user's own, Python 3.10 or newer.
 
     The version in the name can be anything; it distinguishes two interpreters. Packages installed with
     `pip install --user` do not count, because workers do not see them either.
     Raises `UserError` when the file is missing, is not a Python, is too old, or when the framework is not
-    installed or cannot be imported.
+    installed or cannot be imported within `limit_s` seconds.
     """
-    import_name = _import_name(name.framework)
+    module = _import_name(name.framework)
     path = _checked_path(name.framework, python.expanduser())
-    info = _read_record(path, import_name) or _inspected(name.framework, path, import_name)
-    return Environment(str(name), name.framework, info.version, path, info.python_version, info.packages)
+    with locked(
+        state_folder(path), lambda: report(Progress(str(name), "waiting", sentence="another process examines it"))
+    ):
+        report(Progress(str(name), "checking"))
+        known = unchanged(path, module)
+        if known is None:
+            report(Progress(str(name), "verifying", sentence=f"importing {module} in {path}"))
+            known = _examined(name.framework, path, module, limit_s)
+    report(Progress(str(name), "ready"))
+    info = known.info
+    return Environment(
+        str(name), name.framework, info.version, path, info.python_version, info.packages, contents=identity(known)
+    )
 
 
 def _import_name(framework: str) -> str:
@@ -48,48 +65,28 @@ def _checked_path(framework: str, path: Path) -> Path:
     return path
 
 
-def _inspected(framework: str, path: Path, import_name: str) -> InterpreterInfo:
+def _examined(framework: str, path: Path, module: str, limit_s: float) -> Known:
     given = f"--env {framework}={path}"
     try:
-        version = inspect_interpreter(path).python_version
+        bare = inspect_interpreter(path, "", limit_s)
     except StartError as error:
         raise UserError(f"{given} is not a working Python interpreter: {error}.") from error
+    version = bare.python_version
     if python_pair(version) < OLDEST_PYTHON:
         oldest = ".".join(map(str, OLDEST_PYTHON))
         raise UserError(f"{given} is Python {version}. Name an interpreter of Python {oldest} or newer.")
     try:
-        info = inspect_interpreter(path, import_name)
+        known = examine(path, bare, module, limit_s)
+    except TimeLimitError as error:
+        raise UserError(f"{given}: `import {module}` hangs: {error}. Allow more time with --silence.") from error
     except StartError as error:
-        raise UserError(f"{given}: `import {import_name}` crashes the interpreter: {error}.") from error
-    if info.import_error.startswith("ModuleNotFoundError") and f"'{import_name}'" in info.import_error:
+        raise UserError(f"{given}: `import {module}` crashes the interpreter: {error}.") from error
+    failed = known.info.import_error
+    if failed.startswith("ModuleNotFoundError") and f"'{module}'" in failed:
         raise UserError(
-            f"{given} (Python {version}) does not contain {framework}: it has no module '{import_name}'."
+            f"{given} (Python {version}) does not contain {framework}: it has no module '{module}'."
             f" Install it there, or leave --env out and steelyard creates an environment."
         )
-    if info.import_error:
-        raise UserError(f"{given}: `import {import_name}` fails: {info.import_error}.")
-    _write_record(path, import_name, info)
-    return info
-
-
-def _record(path: Path, import_name: str) -> Path:
-    key = hashlib.sha256(f"{path}\0{import_name}".encode()).hexdigest()[:16]
-    return environments_folder() / "external" / f"{key}.json"
-
-
-def _write_record(path: Path, import_name: str, info: InterpreterInfo) -> None:
-    """Store the result while the interpreter's package folders stay unchanged, because an import takes seconds."""
-    record = _record(path, import_name)
-    record.parent.mkdir(parents=True, exist_ok=True)
-    values = {"stamp": stamp_of(path, info.folders), "info": asdict(info)}
-    record.write_text(json.dumps(values), "utf-8")
-
-
-def _read_record(path: Path, import_name: str) -> InterpreterInfo | None:
-    try:
-        values = json.loads(_record(path, import_name).read_text("utf-8"))
-        info = InterpreterInfo(**values["info"])
-        unchanged = values["stamp"] == stamp_of(path, info.folders)
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    return info if unchanged and starts(path) else None
+    if failed:
+        raise UserError(f"{given}: `import {module}` fails: {failed}.")
+    return known

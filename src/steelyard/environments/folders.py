@@ -1,5 +1,6 @@
 """The cache of environments: where each one is, its lock between processes, its size, its removal."""
 
+import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -14,6 +15,13 @@ from steelyard.files.paths import cache_folder
 def environments_folder() -> Path:
     """Return the folder that holds one folder per environment."""
     return cache_folder() / "environments"
+
+
+def state_folder(python: Path) -> Path:
+    """Return the folder for what is known of an interpreter, and for the byte code of its packages."""
+    # The folder is resolved and the file is not: the interpreter of a virtual environment is a link.
+    path = python.parent.resolve() / python.name
+    return environments_folder() / "interpreters" / hashlib.sha256(os.fsencode(path)).hexdigest()[:16]
 
 
 @contextmanager

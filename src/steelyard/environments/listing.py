@@ -1,11 +1,20 @@
 """The environments in the cache: their state, their disk space, their removal."""
 
+import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from steelyard.environments.folders import environments_folder, locked, remove_folder, size_bytes
-from steelyard.environments.verification import is_unchanged, read_marker
+from steelyard.environments.folders import (
+    environments_folder,
+    locked,
+    python_in,
+    remove_folder,
+    size_bytes,
+    state_folder,
+)
+from steelyard.environments.known import unchanged
+from steelyard.environments.verification import completed_at
 from steelyard.errors import UserError, nearest
 
 
@@ -13,9 +22,9 @@ from steelyard.errors import UserError, nearest
 class CachedEnvironment:
     """One environment on disk.
 
-    `state` is `ready`, `changed` since it was verified (the next use verifies it, and rebuilds it if it is
-    broken), or `unfinished`. `version` is the lock file's. Package files can be hard links into uv's own
-    cache, so removing an environment can free less than `size_bytes`.
+    `state` is `ready`, `changed` (a file was touched since it was verified; the next use verifies it, and rebuilds it if it is
+    broken), or `unfinished`. `verified_at`: when it was completed. `version` is the lock file's. Package files can be hard
+    links into uv's own cache, so removing an environment can free less than `size_bytes`.
     """
 
     folder: Path
@@ -63,6 +72,7 @@ def remove(names: list[str]) -> list[CachedEnvironment]:
         chosen += [one for one in found if one not in chosen]
     for one in chosen:
         with locked(one.folder):
+            shutil.rmtree(state_folder(python_in(one.folder)), ignore_errors=True)
             remove_folder(one.folder)
     return chosen
 
@@ -73,8 +83,6 @@ def _is_environment(folder: Path) -> bool:
 
 def _described(folder: Path) -> CachedEnvironment:
     framework, version, accelerator, _ = folder.name.rsplit("-", 3)
-    marker = read_marker(folder)
-    if not marker:
-        return CachedEnvironment(folder, framework, version, accelerator, size_bytes(folder), "unfinished", "")
-    state = "ready" if is_unchanged(folder, marker) else "changed"
-    return CachedEnvironment(folder, framework, version, accelerator, size_bytes(folder), state, marker.verified_at)
+    completed = completed_at(folder)
+    state = "unfinished" if not completed else "ready" if unchanged(python_in(folder)) else "changed"
+    return CachedEnvironment(folder, framework, version, accelerator, size_bytes(folder), state, completed)

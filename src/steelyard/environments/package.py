@@ -3,23 +3,27 @@
 import re
 from pathlib import Path
 
-from steelyard.environments.folders import remove_folder
+from steelyard.environments.folders import locked, remove_folder
 from steelyard.environments.install_errors import InstallError
 from steelyard.environments.uv import Uv, open_log
-from steelyard.errors import UserError
+from steelyard.errors import UserError, notice
 
 
 def fetch_package(requirement: str, destination: Path) -> Path:
-    """Download one package (`name==version`) without its dependencies and unpack it into `destination`.
+    """Return `destination`, the folder of one unpacked package (`name==version`) without its dependencies.
 
-    The folder appears only when it is complete. Raises `UserError` when it exists or the package cannot be
-    downloaded.
+    If it does not exist, the package is downloaded, by one process while others wait. The folder appears only when it is
+    complete. Raises `UserError` when the package cannot be downloaded.
     """
-    if destination.exists():
-        raise UserError(f"{destination} exists already. Remove it to download {requirement} again.")
+    with locked(destination, lambda: notice(f"Another process is downloading {requirement}; waiting for it.")):
+        if not destination.exists():
+            _download(requirement, destination)
+    return destination
+
+
+def _download(requirement: str, destination: Path) -> None:
     uv = Uv(open_log("package-" + re.sub(r"[^\w.-]+", "-", requirement)))
     partial = destination.with_name(f".{destination.name}.partial")
-    destination.parent.mkdir(parents=True, exist_ok=True)
     remove_folder(partial)
     try:
         uv.unpack(requirement, partial)
@@ -27,4 +31,3 @@ def fetch_package(requirement: str, destination: Path) -> Path:
         remove_folder(partial)
         raise UserError(f"The package {requirement} could not be downloaded: {error}. Log: {uv.log.path}") from error
     partial.rename(destination)
-    return destination

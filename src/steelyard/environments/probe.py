@@ -33,7 +33,7 @@ def describe(module_name: str) -> "dict[str, object]":
     """Import the module and return what was found, a failed import included."""
     found: dict[str, object] = {
         "python_version": ".".join(str(part) for part in sys.version_info[:3]),
-        "folders": [path for path in sys.path if path.rstrip(os.sep).endswith("-packages")],
+        "folders": [path for path in sys.path if os.access(path, os.R_OK)],
     }
     if sys.version_info[:2] < (3, 10) or not module_name:
         return found
@@ -43,6 +43,8 @@ def describe(module_name: str) -> "dict[str, object]":
     except BaseException as error:
         found["import_error"] = f"{type(error).__name__}: {error}"
         return found
+    # An import hook can find the module outside of the folders on the path.
+    found["module_folders"] = list(getattr(module, "__path__", ()))
     found["version"] = packages.get(provider(module_name)) or getattr(module, "__version__", "")
     return found
 

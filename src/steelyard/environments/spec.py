@@ -53,7 +53,8 @@ class EnvironmentSpec:
 class Environment:
     """An interpreter that holds a framework. `packages` maps every installed distribution to its version.
 
-    External is what steelyard did not create; such an environment has no folder.
+    External is what steelyard did not create; such an environment has no folder. `contents` is a hash of everything that it can
+    import; empty for steelyard's own interpreter.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Environment:
     python_version: str
     packages: dict[str, str]
     folder: Path | None = None
+    contents: str = ""
 
     @property
     def external(self) -> bool:

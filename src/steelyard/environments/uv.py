@@ -9,7 +9,6 @@ from pathlib import Path
 from steelyard.environments.execution import DAY_S, Command, Listener, Log, execute
 from steelyard.environments.folders import environments_folder, python_in
 from steelyard.environments.install_errors import InstallError
-from steelyard.environments.interpreter import clean_environ
 from steelyard.environments.lock import python_pair
 from steelyard.environments.pip_settings import no_index, read_pip_settings, uv_variables
 from steelyard.errors import UserError
@@ -19,6 +18,8 @@ IGNORED = (
     "UV_PYTHON", "UV_SYSTEM_PYTHON", "UV_BREAK_SYSTEM_PACKAGES", "UV_PROJECT", "UV_PROJECT_ENVIRONMENT", "UV_WORKING_DIR",
     "UV_CONSTRAINT", "UV_OVERRIDE", "UV_EXCLUDE", "UV_REQUIRE_HASHES", "UV_RESOLUTION", "UV_PRERELEASE", "UV_VENV_SEED",
 )  # fmt: skip
+# Variables with these prefixes change which packages and which interpreter uv finds.
+MISLEADING = ("PYTHON", "PIP_", "UV_", "CONDA", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__", "_PYTHON")
 # A vendor's index is only checked for one file, which takes seconds; the user's time limits can be minutes.
 VENDOR_LIMIT_S = 15.0
 SHORT_LIMITS = {"UV_HTTP_TIMEOUT": "5", "UV_HTTP_CONNECT_TIMEOUT": "5", "UV_HTTP_RETRIES": "0"}
@@ -42,12 +43,12 @@ def open_log(name: str) -> Log:
 
 
 def user_environ(base: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the variables for uv as the user has set them: a clean environment and the settings for uv."""
+    """Return the variables for uv as the user has set them, such as proxies, without those that mislead it."""
     source = os.environ if base is None else base
     # UV_..._BACKEND makes uv choose the build for an accelerator; here the lock file chooses it.
     ignored = {name for name in source if name in IGNORED or name.endswith("_BACKEND")}
     settings = {name: value for name, value in source.items() if name.startswith("UV_") and name not in ignored}
-    return {**clean_environ(base=source), **settings}
+    return {name: value for name, value in source.items() if not name.startswith(MISLEADING)} | settings
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,17 @@
-"""Verifies an environment against its lock file once; a marker file with a stamp records the result."""
+"""Verifies an environment against its lock file and its packages' RECORD files; a marker file says that it is complete."""
 
 import json
-from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 
-from steelyard.environments.folders import python_in
-from steelyard.environments.interpreter import InterpreterInfo, StartError, inspect_interpreter, starts
+from steelyard.environments.contents import Contents, find_damage, recorded
+from steelyard.environments.folders import python_in, site_folders
+from steelyard.environments.interpreter import IMPORT_LIMIT_S, StartError, TimeLimitError, inspect_interpreter
+from steelyard.environments.known import Installed, Known, examine
 from steelyard.environments.lock import version_order
 from steelyard.environments.spec import EnvironmentSpec
-from steelyard.environments.stamp import find_damage, stamp
+from steelyard.errors import UserError
+from steelyard.files import atomic
 
 MARKER = "steelyard-environment.json"
 
@@ -18,62 +20,58 @@ class BrokenError(Exception):
     """An environment differs from its lock file; the text names the first difference."""
 
 
-@dataclass(frozen=True)
-class Marker:
-    """The record of a verified environment, written last, so that an incomplete environment has none.
-
-    `version` is the framework's, as installed (`2.13.0+cpu`).
-    """
-
-    name: str
-    version: str
-    python_version: str
-    packages: dict[str, str]
-    verified_at: str
-    stamp: str
+class DamagedError(BrokenError):
+    """A file differs from what its package's RECORD says."""
 
 
-def read_marker(folder: Path) -> Marker | None:
-    """Return the marker of a folder; None when the environment is incomplete or the marker is damaged."""
+def completed_at(folder: Path) -> str:
+    """Return when an environment was completed (UTC, ISO 8601); empty when it is incomplete or the marker is damaged."""
     try:
-        values = json.loads((folder / MARKER).read_text("utf-8"))
-        return Marker(**{field.name: values[field.name] for field in fields(Marker)})
+        return str(json.loads((folder / MARKER).read_text("utf-8"))["verified_at"])
     except (OSError, ValueError, KeyError, TypeError):
-        return None
+        return ""
 
 
-def is_unchanged(folder: Path, marker: Marker) -> bool:
-    """Return whether the interpreter starts and no package file changed since the verification."""
-    return starts(python_in(folder)) and stamp(folder) == marker.stamp
-
-
-def verify(spec: EnvironmentSpec, folder: Path) -> Marker:
-    """Check every package file's size, import the framework, compare versions; write and return the marker.
-
-    Raises `BrokenError` for the first defect.
-    """
-    info, lock = _inspected(spec, folder), spec.lock
-    found = info.packages.get(lock.distribution, "0")
-    if version_order(found) != version_order(lock.version):
-        raise BrokenError(f"its lock file pins {lock.distribution} {lock.version}, but {found} is installed")
+def mark_complete(spec: EnvironmentSpec, folder: Path) -> None:
+    """Write the marker, the last file of an environment."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    marker = Marker(spec.name, found, info.python_version, info.packages, now, stamp(folder))
-    fresh = folder / f".{MARKER}.new"
-    fresh.write_text(json.dumps(asdict(marker), indent=1), "utf-8")
-    fresh.replace(folder / MARKER)
-    return marker
+    atomic.write_text(folder / MARKER, json.dumps({"name": spec.name, "verified_at": now}, indent=1))
 
 
-def _inspected(spec: EnvironmentSpec, folder: Path) -> InterpreterInfo:
-    python = python_in(folder)
+def verify(spec: EnvironmentSpec, folder: Path, limit_s: float = IMPORT_LIMIT_S, began_ns: int | None = None) -> Known:
+    """Compare every package file with its RECORD, import the framework if one is new, and compare its version.
+
+    `began_ns`: when the installation of the environment began (ns since 1970). Files that it wrote are not read again.
+    Raises `BrokenError` for the first difference, and `UserError` when the import takes more than `limit_s` seconds.
+    """
+    python, lock = python_in(folder), spec.lock
     if not python.exists():
         raise BrokenError("its interpreter is missing")
-    if found := find_damage(folder):
-        raise BrokenError(found)
+    site = next(iter(site_folders(folder)), None)
+    if site is None:
+        raise BrokenError("its package folder is missing")
+    listed = recorded(str(site))
+
+    def judge(found: Contents, known: Contents) -> None:
+        if damage := find_damage(found, str(site), listed, known):
+            raise DamagedError(damage)
+
+    installed = None if began_ns is None else Installed(listed, began_ns)
     try:
-        info = inspect_interpreter(python, spec.lock.import_name)
+        bare = inspect_interpreter(python, "", limit_s)
+        if foreign := [path for path in bare.folders if path.endswith("-packages") and not site.samefile(path)]:
+            raise BrokenError(f"it imports from {foreign[0]}")
+        known = examine(python, bare, lock.import_name, limit_s, judge, installed)
+    except TimeLimitError as error:
+        raise UserError(
+            f"The environment {spec.name} does not answer: `import {lock.import_name}` gave no result within {limit_s:.0f} s. "
+            "Allow more time with --silence, or repeat this when the machine is less busy."
+        ) from error
     except StartError as error:
         raise BrokenError(f"its interpreter fails: {error}") from error
-    if info.import_error:
-        raise BrokenError(f"{spec.lock.import_name} cannot be imported: {info.import_error}")
-    return info
+    if known.info.import_error:
+        raise BrokenError(f"{lock.import_name} cannot be imported: {known.info.import_error}")
+    version = known.info.packages.get(lock.distribution, "0")
+    if version_order(version) != version_order(lock.version):
+        raise BrokenError(f"its lock file pins {lock.distribution} {lock.version}, but {version} is installed")
+    return known

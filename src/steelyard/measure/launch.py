@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 from steelyard.catalog import frameworks
 from steelyard.catalog.frameworks import WORKER
-from steelyard.environments import clean_environ
+from steelyard.environments.interpreter import clean_environ, command
 from steelyard.files import json_lines
 from steelyard.results import trials
 from steelyard.results.trials import Trial
@@ -92,7 +92,7 @@ def _run(job: Job, python: Path, worker: Path, watch: Watch, guard: Guard) -> tu
 def _start(job: Job, python: Path, worker: Path, log: BinaryIO) -> subprocess.Popen[bytes]:
     environ = clean_environ(python) | job.variables
     process = subprocess.Popen(
-        [str(python), "-I", str(worker / "__main__.py")], stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT,
+        [*command(python), str(worker / "__main__.py")], stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT,
         env=environ, cwd=job.folder, start_new_session=True,
     )  # fmt: skip
     assert process.stdin is not None
