@@ -7,6 +7,7 @@ import base64
 import hashlib
 import os
 import sys
+import time
 import venv
 from pathlib import Path
 
@@ -49,6 +50,8 @@ def install(arguments: list[str], behaviour: str) -> None:
         sys.exit(1)
     if behaviour == "killed":
         os.kill(os.getpid(), 9)
+    if behaviour in ("slow", "hangs"):
+        time.sleep(2 if behaviour == "slow" else 600)
     if "--dry-run" in arguments:
         sys.exit(0 if behaviour == "has the small build" else 1)
     version = "9.9.9" if behaviour == "wrong version" else "1.2.3"

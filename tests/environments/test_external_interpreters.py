@@ -1,12 +1,15 @@
 """An external interpreter is inspected, used unchanged, or refused in one sentence."""
 
 import json
+import os
+import shutil
+import time
 from pathlib import Path
 
 import fake_uv
 import pytest
 
-from steelyard.environments import EnvironmentName, external, external_environment
+from steelyard.environments import EnvironmentName, contents, external, external_environment
 from steelyard.environments.folders import python_in, site_folders
 from steelyard.environments.lock import parse_lock
 from steelyard.errors import UserError
@@ -108,3 +111,93 @@ def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
 def test_an_unknown_framework_suggests_the_closest(mine: Path) -> None:
     with pytest.raises(UserError, match=r"Did you mean 'tiny'\?"):
         external_environment(EnvironmentName("tinny"), mine)
+
+
+def test_the_contents_of_an_interpreter_are_those_of_its_files(mine: Path, tmp_path: Path) -> None:
+    site = site_folders(mine.parents[1])[0]
+    before = external_environment(TINY, mine).contents
+    kernels = site / "tinyframework" / "kernels.py"
+    status = kernels.stat()
+    original = kernels.read_bytes()
+    kernels.write_bytes(original.upper())
+    os.utime(kernels, ns=(status.st_atime_ns, status.st_mtime_ns))
+    edited = external_environment(TINY, mine)
+    assert (edited.version, len(edited.contents)) == ("7.7", 64)
+    assert edited.contents != before
+    kernels.write_bytes(original)
+    assert external_environment(TINY, mine).contents == before
+
+
+@pytest.mark.parametrize(
+    "name", ["sitecustomize.py", "more.pth", "tinyframework/extra.so", "mine-1.0.dist-info/METADATA"]
+)
+def test_a_new_file_in_an_interpreter_is_another_content(mine: Path, name: str) -> None:
+    before = external_environment(TINY, mine).contents
+    stray = site_folders(mine.parents[1])[0] / name
+    stray.parent.mkdir(exist_ok=True)
+    stray.write_text("")
+    assert external_environment(TINY, mine).contents != before
+
+
+def test_an_equal_interpreter_elsewhere_has_the_same_contents_and_an_edited_one_has_others(
+    mine: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other" / "venv"
+    fake_uv.venv.create(other, symlinks=True)
+    site = site_folders(other)[0]
+    shutil.copytree(site_folders(mine.parents[1])[0], site, dirs_exist_ok=True)
+    (other / "pyvenv.cfg").write_text((mine.parents[1] / "pyvenv.cfg").read_text())
+    assert external_environment(TINY, python_in(other)).contents == external_environment(TINY, mine).contents
+    (site / "tinyframework" / "kernels.py").write_text("# edited")
+    assert external_environment(TINY, python_in(other)).contents != external_environment(TINY, mine).contents
+
+
+def test_a_framework_that_an_import_hook_finds_elsewhere_counts_as_contents(mine: Path, tmp_path: Path) -> None:
+    site = site_folders(mine.parents[1])[0]
+    shutil.move(site / "tinyframework", tmp_path / "source" / "tinyframework")
+    finder = f"""
+import sys, importlib.util
+class Finder:
+    def find_spec(name, path=None, target=None):
+        if name == "tinyframework":
+            return importlib.util.spec_from_file_location(name, {str(tmp_path / "source/tinyframework/__init__.py")!r})
+sys.meta_path.append(Finder)
+"""
+    (site / "finder.py").write_text(finder)
+    (site / "finder.pth").write_text("import finder\n")
+    before = external_environment(TINY, mine).contents
+    (tmp_path / "source" / "tinyframework" / "kernels.py").write_text("# edited")
+    assert external_environment(TINY, mine).contents != before
+
+
+def test_variables_that_say_where_libraries_are_count_as_contents(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LD_LIBRARY_PATH", raising=False)
+    before = external_environment(TINY, mine).contents
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/elsewhere")
+    assert external_environment(TINY, mine).contents != before
+
+
+def test_an_import_that_hangs_is_ended_within_the_time_given(mine: Path) -> None:
+    fake_uv.write_package(site_folders(mine.parents[1])[0], "7.7", "import time; time.sleep(600)")
+    began = time.monotonic()
+    with pytest.raises(
+        UserError, match=r"`import tinyframework` hangs: it gave no result within 2 s\. Allow more time"
+    ):
+        external_environment(TINY, mine, limit_s=2.0)
+    assert time.monotonic() - began < 60
+
+
+def test_an_interpreter_with_too_many_files_is_refused(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contents, "MOST_FILES", 3)
+    with pytest.raises(
+        UserError, match=r"more than 3 files, such as .*Name an interpreter that has an environment of its own"
+    ):
+        external_environment(TINY, mine)
+
+
+def test_a_pipe_and_a_loop_of_folders_among_the_packages_end_in_time(mine: Path) -> None:
+    site = site_folders(mine.parents[1])[0]
+    os.mkfifo(site / "pipe.py")
+    (site / "loop").symlink_to(site)
+    (site / "nothing").symlink_to(site / "absent")
+    assert external_environment(TINY, mine).contents
