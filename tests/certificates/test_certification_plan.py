@@ -141,6 +141,7 @@ def test_the_key_depends_on_everything_that_decides_and_on_nothing_else(candidat
         replace(candidate, inputs="other weights"),
         replace(candidate, installation=replace(candidate.installation, version="2")),
         replace(candidate, installation=replace(candidate.installation, packages={"numpy": "2"})),
+        replace(candidate, installation=replace(candidate.installation, contents="an edited file")),
         replace(candidate, declared={}),
         replace(
             candidate, job=replace(job, case=replace(job.case, settings=replace(job.case.settings, mode="imperative")))
@@ -449,6 +450,7 @@ def test_a_certificate_is_not_reused_when_the_limit_changes(
         lambda each: replace(each, framework="tensorflow"),
         lambda each: replace(each, mode="other"),
         lambda each: replace(each, packages={"numpy": "9"}),
+        lambda each: replace(each, contents="an edited file"),
     ],
 )
 def test_references_are_computed_again_when_one_of_them_changes(

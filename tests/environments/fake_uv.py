@@ -43,6 +43,12 @@ def write_package(site: Path, version: str, body: str) -> None:
     (site / info / "RECORD").write_text(record + f"{info}/RECORD,,\n", "utf-8")
 
 
+def damage(path: Path) -> None:
+    """Change a file at equal length. Its age is that of a file in uv's cache."""
+    path.write_bytes(path.read_bytes().upper())
+    os.utime(path, (0, 0))
+
+
 def install(arguments: list[str], behaviour: str) -> None:
     """Fill the environment, or fail in the way that `behaviour` names."""
     if behaviour.startswith("prints:"):
@@ -56,10 +62,13 @@ def install(arguments: list[str], behaviour: str) -> None:
         sys.exit(0 if behaviour == "has the small build" else 1)
     version = "9.9.9" if behaviour == "wrong version" else "1.2.3"
     body = "raise ImportError('libtiny.so: cannot open shared object file')" if behaviour == "broken" else ""
+    body = "import time; time.sleep(600)" if behaviour == "import hangs" else body
     print("Downloading tiny-framework (2.0MiB)\n Downloaded tiny-framework\nPrepared 1 package in 3ms")
     where = Path(arguments[arguments.index("--target") + 1]) if "--target" in arguments else None
     site = where or site_of(arguments[arguments.index("--python") + 1])
     write_package(site, version, body)
+    if behaviour == "damaged":
+        damage(site / "tinyframework" / "kernels.py")
     if behaviour == "incomplete":
         (site / "tinyframework" / "kernels.py").unlink()
 

@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -104,3 +105,10 @@ def test_a_package_that_cannot_be_downloaded_leaves_nothing(fake_uv: "object", t
     with pytest.raises(UserError, match="The package x==1 could not be downloaded: the package registry cannot"):
         fetch_package("x==1", tmp_path / "data")
     assert [path.name for path in tmp_path.iterdir() if "data" in path.name and path.suffix != ".lock"] == []
+
+
+def test_only_steelyards_own_interpreter_reads_byte_code_beside_its_packages(cache: Path) -> None:
+    assert interpreter.command(Path(sys.executable)) == [sys.executable, "-I"]
+    program, isolated, option, prefix = interpreter.command(Path("/mine/bin/python"))
+    assert (program, isolated, option) == ("/mine/bin/python", "-I", "-X")
+    assert prefix.startswith(f"pycache_prefix={cache}/environments/interpreters/")

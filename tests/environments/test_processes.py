@@ -23,8 +23,7 @@ uv.find_uv = lambda: Path({program!r})
 spec = EnvironmentSpec("tiny", parse_lock("tiny-1.2.3-cpu", {lock!r}), {python!r})
 """
 CREATE = (
-    ENSURE
-    + "found = ensure(spec, lambda event: print(event.stage, event.sentence, flush=True))\nprint(found.python)\n"
+    ENSURE + "found = ensure(spec, lambda event: print(event.stage, event.sentence, flush=True))\nprint(found.python)\n"
 )
 FETCH = ENSURE + "print(fetch_package('tiny-framework==1.2.3', Path({target!r})))\n"
 

@@ -6,6 +6,7 @@ import py_compile
 import shutil
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -456,3 +457,25 @@ def test_an_environment_that_is_damaged_even_when_fresh_is_refused_after_one_mor
         ensure(tiny, events.report)
     assert fake_uv.count("venv") == 2
     assert "uv's cache is damaged" in events.sentences
+
+
+def test_an_import_that_hangs_is_one_sentence_and_nothing_is_rebuilt(
+    fake_uv: FakeUv, tiny: EnvironmentSpec, events: Events
+) -> None:
+    fake_uv.behave("import hangs")
+    began = time.monotonic()
+    with pytest.raises(
+        UserError, match=r"tiny does not answer: `import tinyframework` gave no result within 2 s\. Allow"
+    ):
+        ensure(tiny, events.report, limit_s=2.0)
+    assert time.monotonic() - began < 60
+    assert fake_uv.count("venv") == 1
+
+
+def test_a_file_damaged_in_uvs_cache_is_found_in_a_new_environment(
+    fake_uv: FakeUv, tiny: EnvironmentSpec, events: Events
+) -> None:
+    fake_uv.behave("damaged")
+    with pytest.raises(UserError, match=r"does not work: tinyframework/kernels\.py was changed"):
+        ensure(tiny, events.report)
+    assert "uv's cache is damaged (tinyframework/kernels.py was changed)" in events.sentences

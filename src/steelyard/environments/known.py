@@ -90,8 +90,10 @@ def _contents(python: Path, info: InterpreterInfo, known: Contents, installed: I
 
 
 def _write(python: Path, known: Known) -> None:
-    values = {"module": known.module, "info": asdict(known.info), "contents": vars(known.contents)}
-    text = json.dumps(values)
+    found = known.contents
+    # The digests without their paths, which follow from the folders: this file is read before every use.
+    parts = [found.folders, list(found.digests.values()), found.digest]
+    text = json.dumps({"module": known.module, "info": asdict(known.info), "contents": parts})
     folder = state_folder(python)
     folder.mkdir(parents=True, exist_ok=True)
     atomic.write_text(folder / FILE, f"{hashlib.sha256(text.encode()).hexdigest()}\n{text}")
@@ -104,6 +106,8 @@ def _read(python: Path) -> Known | None:
         if hashlib.sha256(text.encode()).hexdigest() != digest:
             return None
         values = json.loads(text)
-        return Known(values["module"], InterpreterInfo(**values["info"]), Contents(**values["contents"]))
+        folders, digests, total = values["contents"]
+        found = Contents(folders, dict(zip(contents.paths(folders), digests, strict=True)), total)
+        return Known(values["module"], InterpreterInfo(**values["info"]), found)
     except (OSError, ValueError, KeyError, TypeError):
         return None
