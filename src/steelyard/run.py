@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ from steelyard import host, report
 from steelyard.certificates import certification
 from steelyard.certificates.method import Scope
 from steelyard.console import Screen
-from steelyard.environments import Environment, setup
+from steelyard.environments import setup
 from steelyard.errors import UserError
 from steelyard.inputs import case_inputs
 from steelyard.inputs.case_inputs import CaseInputs
@@ -19,9 +19,8 @@ from steelyard.measure.session import Session
 from steelyard.plan import memory
 from steelyard.plan.run_plan import RunPlan
 from steelyard.results import record, round_results
-from steelyard.results.durations import CERTIFICATES, ENVIRONMENTS, INPUTS, PEAK, ROUNDS, Durations
+from steelyard.results.durations import CERTIFICATES, ENVIRONMENTS, INPUTS, PEAK, ROUNDS, TOTAL, Durations
 from steelyard.results.store import Store
-from steelyard_worker.case import Case
 
 
 def check(plan: RunPlan) -> None:
@@ -54,8 +53,7 @@ def certify(
     """Certify without measuring; returns the certificates by case id."""
     with record.claim(folder), _working(folder) as durations:
         session = _prepare(plan, folder, screen, durations)
-        with durations.of(CERTIFICATES):
-            return certification.certify(session, fresh, scope)
+        return _certified(session, fresh, scope)[1]
 
 
 @contextmanager
@@ -63,7 +61,8 @@ def _working(folder: Path) -> Iterator[Durations]:
     """Update state and times in run.json: running, then complete or interrupted."""
     durations, earlier = Durations(), record.update(folder, state="running").seconds
     try:
-        yield durations
+        with durations.of(TOTAL):
+            yield durations
     except BaseException:
         with suppress(UserError):  # on a full disk this write fails too, and the original error must reach the user
             record.update(folder, state="interrupted", seconds=durations.added_to(earlier))
@@ -72,9 +71,7 @@ def _working(folder: Path) -> Iterator[Durations]:
 
 
 def _measure(plan: RunPlan, folder: Path, screen: Screen, durations: Durations) -> Session:
-    session = _prepare(plan, folder, screen, durations)
-    with durations.of(CERTIFICATES):
-        certificates = certification.certify(session)
+    session, certificates = _certified(_prepare(plan, folder, screen, durations))
     screen.stage("Rounds")
     results = round_results.collect(session.store.trials(folder.name), certificates)
     with durations.of(ROUNDS):
@@ -85,36 +82,36 @@ def _measure(plan: RunPlan, folder: Path, screen: Screen, durations: Durations) 
 
 
 def _prepare(plan: RunPlan, folder: Path, screen: Screen, durations: Durations) -> Session:
+    """Prepare the inputs, while the environments are being made."""
     store = Store(folder.parent)
-    with durations.of(ENVIRONMENTS):
-        environments, unavailable = setup.environments(plan, screen)
+    environments = setup.begin(plan, screen)
     screen.stage("Data and weights")
     with durations.of(INPUTS):
-        inputs = case_inputs.prepare(plan.without(unavailable), lambda p: screen.progress(p.sentence, p.done, p.total))
-    ready = plan.with_inputs(lambda case: _identity(inputs, case))
-    _note(folder, ready, environments, unavailable, inputs)
+        inputs = case_inputs.prepare(plan, lambda p: screen.progress(p.sentence, p.done, p.total))
+    ready = plan.with_inputs(lambda case: inputs[case_inputs.recipe(case)].identity)
+    _note_inputs(folder, ready, inputs)
     store.add_run(folder)
-    return Session(ready.without(unavailable), folder, environments, inputs, store, screen, durations=durations)
+    return Session(ready, folder, environments, inputs, store, screen, durations=durations)
 
 
-def _identity(inputs: dict[str, CaseInputs], case: Case) -> str:
-    """Return the hash of a case's inputs. Where they were not prepared, because its environment is missing, keep its value."""
-    found = inputs.get(case_inputs.recipe(case))
-    return found.identity if found else case.inputs
+def _certified(
+    session: Session, fresh: bool = False, scope: Scope | None = None
+) -> tuple[Session, dict[str, dict[str, Any]]]:
+    """Certify what has an environment, beginning with those that are ready; returns the session without the others."""
+    with session.durations.of(CERTIFICATES):
+        certificates = certification.certify(session, fresh, scope)
+    unavailable = session.environments.failures()
+    session.durations.seconds[ENVIRONMENTS] = session.environments.seconds
+    facts = {name: setup.facts(session.environments[name]) for name in session.environments}
+    record.update(session.folder, environments=facts, unavailable=unavailable)
+    return replace(session, plan=session.plan.without(unavailable)), certificates
 
 
-def _note(
-    folder: Path, plan: RunPlan, environments: dict[str, Environment], unavailable: dict[str, str],
-    inputs: dict[str, CaseInputs],
-) -> None:  # fmt: skip
-    """Write machine, environments, data and the cases' inputs into run.json."""
+def _note_inputs(folder: Path, plan: RunPlan, inputs: dict[str, CaseInputs]) -> None:
+    """Write machine, data and the cases' inputs into run.json."""
     machine = host.describe()
+    found = {variant.group: inputs[case_inputs.recipe(variant.case)] for variant in plan.variants}
     described = {
-        variant.group: {"origin": found.origin, "identity": found.identity, "meta": found.meta}
-        for variant in plan.variants
-        if (found := inputs.get(case_inputs.recipe(variant.case)))
+        group: {"origin": each.origin, "identity": each.identity, "meta": each.meta} for group, each in found.items()
     }
-    record.update(
-        folder, plan=plan, machine=machine.fingerprint(), host=asdict(machine), unavailable=unavailable, inputs=described,
-        environments={name: setup.facts(each) for name, each in environments.items()},
-    )  # fmt: skip
+    record.update(folder, plan=plan, machine=machine.fingerprint(), host=asdict(machine), inputs=described)

@@ -12,6 +12,7 @@ import threading
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -23,6 +24,7 @@ from steelyard.catalog import frameworks, workloads
 from steelyard.certificates import certification, record
 from steelyard.certificates.method import FULL_BATCH, FULL_SAMPLE, FULL_SIZE
 from steelyard.environments import Environment, Failure
+from steelyard.environments.arriving import Arriving, already, start
 from steelyard.inputs.case_inputs import CaseInputs, recipe
 from steelyard.measure.session import Session
 from steelyard.plan import resolve
@@ -119,7 +121,7 @@ def session(
     folder.mkdir(parents=True, exist_ok=True)
     inputs = CaseInputs(Path("/weights"), Data("/synthetic"), "", {}, "identity")
     shared = {recipe(variant.case): inputs for variant in plan.variants}
-    made = {name: environment(name) for name in chosen}
+    made = already({name: environment(name) for name in chosen})
     return Scripted(plan, folder, made, shared, cast("Any", None), cast("Any", Shown()), errors=errors)
 
 
@@ -156,6 +158,41 @@ def test_every_case_is_certified_against_two_references(tmp_path: Path) -> None:
     assert len(text.splitlines()) > 20
     assert run.shown.stages == ["Certificates"]
     assert run.shown.messages == []
+
+
+def with_one_reference(run: Scripted) -> Scripted:
+    """Return a session in which Fake alone is a reference."""
+    return replace(
+        run, plan=replace(run.plan, groups=tuple(replace(group, float64=("fake",)) for group in run.plan.groups))
+    )
+
+
+def test_certification_begins_with_the_environments_that_are_ready(tmp_path: Path) -> None:
+    run, late, begun = with_one_reference(session(tmp_path / "run")), Event(), list[str]()
+
+    def slow() -> Environment:
+        assert late.wait(30)
+        return environment("dummy")
+
+    def launched(job: Job) -> synthetic.Dump:
+        begun.append(job.case.framework)
+        if len(begun) == 2:
+            late.set()
+        return {}
+
+    arriving = start({"fake": lambda: environment("fake"), "dummy": slow})
+    found = certification.certify(replace(run, environments=arriving, errors=launched))
+    assert [found[variant.case.id]["passed"] for variant in run.plan.variants] == [True, True]
+    assert begun == ["fake", "fake", "dummy"], "the reference of the first part serves the second"
+
+
+def test_what_has_no_environment_gets_no_certificate(tmp_path: Path) -> None:
+    run = with_one_reference(session(tmp_path / "run"))
+    failure = Failure("dummy", "The disk is full.")
+    arriving = start({"fake": lambda: environment("fake"), "dummy": lambda: failure})
+    found = certification.certify(replace(run, environments=arriving))
+    assert found.keys() == {ids(run)["fake"]}
+    assert arriving.failures() == {"dummy": "The disk is full."}
 
 
 def test_each_process_runs_once_and_the_references_are_shared(tmp_path: Path) -> None:
@@ -295,9 +332,9 @@ def test_a_reference_that_is_not_part_of_the_run_gets_an_environment_on_the_cpu(
 ) -> None:
     asked: list[tuple[Any, ...]] = []
 
-    def make(*arguments: Any) -> dict[str, Environment]:
+    def make(*arguments: Any) -> Arriving:
         asked.append(arguments[:3])
-        return {str(name): environment(str(name)) for name in arguments[0]}
+        return already({str(name): environment(str(name)) for name in arguments[0]})
 
     monkeypatch.setattr(certification.setup, "make", make)
     run = session(tmp_path / "run", chosen=("dummy",))
@@ -311,7 +348,9 @@ def test_one_reference_is_enough_where_no_other_environment_can_be_created(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        certification.setup, "make", lambda names, *_: {str(names[0]): Failure(str(names[0]), "No network.")}
+        certification.setup,
+        "make",
+        lambda names, *_: start({str(names[0]): lambda: Failure(str(names[0]), "No network.")}),
     )
     run = session(tmp_path / "run", chosen=("fake",))
     (certificate,) = certification.certify(run).values()
@@ -359,8 +398,7 @@ def test_no_process_starts_after_the_run_was_stopped(tmp_path: Path) -> None:
         return {}
 
     run = session(tmp_path / "run", stopping, knobs=("fake.step_us=1,2,3,4,5,6,7,8",))
-    with pytest.raises(KeyError):
-        certification.certify(run)
+    assert certification.certify(run) == {}
     assert started.is_set()
     assert len(run.started) <= certification.PROCESSES_AT_ONCE
 

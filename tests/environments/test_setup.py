@@ -50,7 +50,7 @@ def test_the_users_variables_that_have_no_effect_are_named_once(
         monkeypatch.setenv(name, "x")
     screen = Recorded()
     external = {"pytorch": str(PYTHON), "jax": str(PYTHON)}
-    setup.environments(plan(external=external), screen)
+    setup.begin(plan(external=external), screen).failures()
     (sentence,) = [each for each in screen.said if "not passed on" in each]
     assert sentence.startswith("These environment variables are not passed on to the frameworks")
     assert {"XLA_FLAGS", "ONEDNN_DEFAULT_FPMATH_MODE"} <= set(sentence.rstrip(".").replace(",", "").split())
@@ -61,8 +61,8 @@ def test_an_import_may_take_as_long_as_silence_allows_and_five_minutes_at_most(
     asked: list[Any], silence_s: float, limit_s: float
 ) -> None:
     external = {"pytorch": str(PYTHON), "jax": str(PYTHON)}
-    setup.environments(plan(external=external, silence_s=silence_s), Recorded())
-    assert asked == [("pytorch", PYTHON, limit_s), ("jax", PYTHON, limit_s)]
+    setup.begin(plan(external=external, silence_s=silence_s), Recorded()).failures()
+    assert sorted(asked, reverse=True) == [("pytorch", PYTHON, limit_s), ("jax", PYTHON, limit_s)]
 
 
 def test_the_record_of_a_run_holds_the_contents_and_where_libraries_are(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from steelyard.environments.arriving import already
 from steelyard.host.noise import HostNoise
 from steelyard.inputs.case_inputs import CaseInputs, recipe
 from steelyard.measure import rounds
@@ -98,7 +99,7 @@ def session(
     record.write(folder, replace(known, machine=MACHINE, host={"cores_usable": 2}))
     inputs = CaseInputs(Path("/weights"), Data("/synthetic", prepared), "", {}, "0")
     shared = {recipe(variant.case): inputs for variant in plan.variants}
-    return ScriptedSession(plan, folder, {}, shared, cast("Any", None), cast("Any", screen), times=times)
+    return ScriptedSession(plan, folder, already({}), shared, cast("Any", None), cast("Any", screen), times=times)
 
 
 def write_trial(job: Job, times: Times) -> Trial:

@@ -15,6 +15,7 @@ import recorded_trials
 
 from measure import scripted_session
 from steelyard.environments import Environment
+from steelyard.environments.arriving import already
 from steelyard.errors import UserError
 from steelyard.inputs.case_inputs import recipe
 from steelyard.measure import launch
@@ -33,7 +34,7 @@ WORKLOADS = Path(__file__).parents[1] / "workloads"
 def session(tmp_path: Path) -> Session:
     """A session with a folder and nothing else."""
     missing = cast("Any", None)
-    return Session(missing, tmp_path, {}, {}, missing, missing)
+    return Session(missing, tmp_path, already({}), {}, missing, missing)
 
 
 def test_all_items_are_processed_in_parallel(session: Session) -> None:
@@ -122,7 +123,7 @@ def connected(tmp_path: Path, calls: Calls) -> Session:
         name: Environment(name, name, "1", Path(f"/{name}/python"), "3.11", {}) for name in ("fake", "other")
     }
     shared = cast("Any", calls)
-    return Session(plan, tmp_path, environments, {}, shared, shared)
+    return Session(plan, tmp_path, already(environments), {}, shared, shared)
 
 
 def test_a_process_of_a_round_is_shown_and_indexed(connected: Session, calls: Calls) -> None:

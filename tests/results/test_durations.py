@@ -3,7 +3,7 @@
 import pytest
 
 from steelyard.results import durations
-from steelyard.results.durations import CERTIFICATES, ENVIRONMENTS, PROCESSES, ROUNDS, Durations, sentence
+from steelyard.results.durations import CERTIFICATES, ENVIRONMENTS, PROCESSES, ROUNDS, TOTAL, Durations, sentence
 
 
 def test_a_stage_counts_however_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -21,9 +21,9 @@ def test_a_stage_counts_however_it_ends(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_the_sentence_has_every_stage_once_and_the_idle_time() -> None:
-    times = {ENVIRONMENTS: 77.2, CERTIFICATES: 3.0, ROUNDS: 100.0, PROCESSES: 88.0}
+    times = {TOTAL: 150.0, ENVIRONMENTS: 77.2, CERTIFICATES: 3.0, ROUNDS: 100.0, PROCESSES: 88.0}
     assert (
         sentence(times)
-        == "Time: 3 min 0 s (environments 1 min 17 s, certificates 3 s, rounds 1 min 40 s, 12 s of it idle)."
+        == "Time: 2 min 30 s (environments 1 min 17 s, certificates 3 s, rounds 1 min 40 s, 12 s of it idle)."
     )
     assert sentence({}) == ""

@@ -2,8 +2,8 @@
 
 import json
 import shutil
-from collections.abc import Iterable
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, replace
 from pathlib import Path
 from threading import Lock, Semaphore
 from typing import Any
@@ -15,7 +15,7 @@ from steelyard.certificates.method import Scope
 from steelyard.certificates.plan import SHARED, Candidate, CertificationPlan, Installation, Task, plan_certification
 from steelyard.certificates.record import Certificate
 from steelyard.certificates.references import has_reference
-from steelyard.environments import Environment, EnvironmentName, setup
+from steelyard.environments import EnvironmentName, setup
 from steelyard.errors import UserError
 from steelyard.files import atomic
 from steelyard.host import usable_cores
@@ -45,17 +45,35 @@ def certify(session: Session, fresh: bool = False, scope: Scope | None = None) -
     lock = Lock()
 
     def work(group: Group) -> None:
-        found = _certify_group(session, group, references[group.name], fresh, scope, gate)
-        with lock:
-            certificates.update(found)
-            atomic.write_text(session.folder / record.CERTIFICATES, json.dumps(certificates, indent=1))
-            for case_id, certificate in found.items():
-                if not certificate["passed"]:
-                    session.screen.say(f"Not certified: {session.plan.by_id[case_id].key}. {certificate['sentence']}")
+        for part in _in_order_of_arrival(session, group):
+            found = _certify_group(session, part, references[group.name], fresh, scope, gate)
+            with lock:
+                certificates.update(found)
+                atomic.write_text(session.folder / record.CERTIFICATES, json.dumps(certificates, indent=1))
+                for case_id, certificate in found.items():
+                    if not certificate["passed"]:
+                        session.screen.say(
+                            f"Not certified: {session.plan.by_id[case_id].key}. {certificate['sentence']}"
+                        )
 
     session.side_by_side(work, session.plan.groups, 1 if scope.sample else GROUPS_AT_ONCE)
     shutil.rmtree(session.folder / DUMPS / SHARED, ignore_errors=True)
-    return {variant.case.id: certificates[variant.case.id] for variant in session.plan.variants}
+    ids = [variant.case.id for variant in session.plan.variants]
+    return {case_id: certificates[case_id] for case_id in ids if case_id in certificates}
+
+
+def _in_order_of_arrival(session: Session, group: Group) -> Iterator[Group]:
+    """Return the group in parts: the variants whose environments are ready, then those that have become ready, and so on.
+
+    Variants whose environment could not be made are left out.
+    """
+    waiting = group.variants
+    while waiting and not session.stop.is_set():
+        arrived = session.environments.next_ready({each.case.environment for each in waiting})
+        ready = tuple(each for each in waiting if each.case.environment in arrived)
+        waiting = tuple(each for each in waiting if each not in ready)
+        if usable := tuple(each for each in ready if each.case.environment in session.environments):
+            yield replace(group, variants=usable)
 
 
 def _certify_group(
@@ -128,9 +146,10 @@ def _references(session: Session, group: Group) -> list[Installation]:
 def _has_environment(session: Session, name: str) -> bool:
     """Create the environment of a reference that is not in this run; it always computes on the CPU."""
     if name not in session.environments:
-        made = setup.make([EnvironmentName(name)], "cpu", {}, session.screen)[name]
-        if isinstance(made, Environment):
-            session.environments[name] = made
+        made = setup.make([EnvironmentName(name)], "cpu", {}, session.screen)
+        if name in made.next_ready([name]) and name in made:
+            session.environments[name] = made[name]
+    session.environments.next_ready(session.environments.keys() & {name})
     return name in session.environments
 
 

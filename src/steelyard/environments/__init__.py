@@ -6,7 +6,7 @@ from steelyard.environments.listing import CachedEnvironment, list_environments,
 from steelyard.environments.lock import Lock, read_locks
 from steelyard.environments.package import fetch_package
 from steelyard.environments.progress import Progress, Report, shown_on
-from steelyard.environments.provisioning import ensure, ensure_all
+from steelyard.environments.provisioning import ensure, ensure_all, ensured
 from steelyard.environments.spec import (
     Environment,
     EnvironmentName,
@@ -18,6 +18,6 @@ from steelyard.environments.spec import (
 
 __all__ = [
     "CachedEnvironment", "Environment", "EnvironmentName", "EnvironmentSpec", "Failure", "Lock", "Progress", "Report",
-    "clean_environ", "ensure", "ensure_all", "external_environment", "fetch_package", "list_environments",
+    "clean_environ", "ensure", "ensure_all", "ensured", "external_environment", "fetch_package", "list_environments",
     "plan_environments", "read_locks", "remove", "shown_on", "versions_of",
 ]  # fmt: skip

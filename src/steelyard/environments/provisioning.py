@@ -6,12 +6,12 @@ a marker file is written last, and every file is compared with its package's REC
 """
 
 import shutil
-import sysconfig
 import time
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
+from steelyard.environments.arriving import start
 from steelyard.environments.folders import environments_folder, locked, python_in, state_folder
 from steelyard.environments.install import install
 from steelyard.environments.install_errors import find_cause
@@ -51,21 +51,21 @@ def ensure_all(
 
     `report` is called from several threads.
     """
+    arriving = start({name: partial(ensured, name, item, report, limit_s) for name, item in planned.items()})
+    return arriving.results()
 
-    def one(name: str) -> Environment | Failure:
-        item = planned[name]
-        try:
-            found = ensure(item, report, limit_s) if isinstance(item, EnvironmentSpec) else item
-        except UserError as error:
-            found = Failure(name, str(error))
-        if isinstance(found, Failure):
-            report(Progress(name, "failed", sentence=found.sentence))
-        return found
 
-    # `find_uv_bin` reads sysconfig, which Python 3.11 does not fill thread-safely on first use.
-    sysconfig.get_config_vars()
-    with ThreadPoolExecutor(max(1, len(planned)), "environment") as pool:
-        return dict(zip(planned, pool.map(one, planned), strict=True))
+def ensured(
+    name: str, planned: EnvironmentSpec | Failure, report: Report = quiet, limit_s: float = IMPORT_LIMIT_S
+) -> Environment | Failure:
+    """Return a planned environment, or why it could not be created."""
+    try:
+        found = ensure(planned, report, limit_s) if isinstance(planned, EnvironmentSpec) else planned
+    except UserError as error:
+        found = Failure(name, str(error))
+    if isinstance(found, Failure):
+        report(Progress(name, "failed", sentence=found.sentence))
+    return found
 
 
 def _reuse(spec: EnvironmentSpec, folder: Path, report: Report, limit_s: float) -> Known | None:

@@ -2,7 +2,8 @@
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -11,55 +12,54 @@ from steelyard import environments as made
 from steelyard.catalog import frameworks
 from steelyard.console import Screen
 from steelyard.environments import Environment, EnvironmentName, Failure
+from steelyard.environments.arriving import Arriving, Made, start
 from steelyard.environments.interpreter import IMPORT_LIMIT_S
-from steelyard.errors import UserError
 from steelyard.plan.run_plan import RunPlan
 from steelyard_worker import variables
 
 
-def environments(plan: RunPlan, screen: Screen) -> tuple[dict[str, Environment], dict[str, str]]:
-    """Return ready environments by name, and a reason for each that could not be made."""
+def begin(plan: RunPlan, screen: Screen) -> Arriving:
+    """Start to create or verify the environments of a plan; whoever looks one up waits for it."""
     screen.stage("Environments")
     cases = [variant.case for variant in plan.variants]
     names = dict.fromkeys(EnvironmentName(case.framework, case.version) for case in cases)
     _say_ignored(names, screen)
     limit_s = min(plan.options.silence_s, IMPORT_LIMIT_S)
-    found = make(names, cases[0].settings.device, plan.options.external, screen, limit_s)
-    unavailable = {name: each.sentence for name, each in found.items() if isinstance(each, Failure)}
-    ready = {name: each for name, each in found.items() if isinstance(each, Environment)}
-    if not ready:
-        raise UserError("No environment could be created: " + " ".join(unavailable.values()))
-    return ready, unavailable
+    return make(names, cases[0].settings.device, plan.options.external, screen, limit_s)
 
 
 def make(
     names: Iterable[EnvironmentName], device: str, external: dict[str, str], screen: Screen,
     limit_s: float = IMPORT_LIMIT_S,
-) -> dict[str, Environment | Failure]:  # fmt: skip
-    """Create, reuse or inspect the environments of these names, in parallel; returns them by `framework@version`.
+) -> Arriving:  # fmt: skip
+    """Start to create, reuse or inspect the environments of these names, in parallel; they arrive by `framework@version`.
 
     `external`: the interpreters of the user's own, by the same names. `limit_s`: how long the import of a framework may take.
     """
-    found: dict[str, Environment | Failure] = {}
-    wanted = []
+    work: dict[str, Callable[[], Made]] = {}
     report = made.shown_on(screen)
     for name in names:
         known = frameworks.framework(name.framework)
         if known.scripted:
-            found[str(name)] = _own_interpreter(name)
+            work[str(name)] = partial(_own_interpreter, name)
         elif str(name) in external:
-            found[str(name)] = made.external_environment(name, Path(external[str(name)]), report, limit_s)
+            work[str(name)] = partial(made.external_environment, name, Path(external[str(name)]), report, limit_s)
         elif not made.versions_of(name.framework):
             sentence = (
                 f"{known.title} has no lock file. Name an interpreter that holds it with --env {name}=/path/to/python."
             )
-            found[str(name)] = Failure(str(name), sentence)
+            work[str(name)] = partial(Failure, str(name), sentence)
         else:
-            wanted.append(name)
-    found |= made.ensure_all(made.plan_environments(wanted, device), report, limit_s)
-    for each in found.values():
-        if isinstance(each, Failure):
-            screen.say(each.sentence)
+            (planned,) = made.plan_environments([name], device).values()
+            work[str(name)] = partial(made.ensured, str(name), planned, report, limit_s)
+    return start({name: partial(_said, each, screen) for name, each in work.items()})
+
+
+def _said(make: Callable[[], Made], screen: Screen) -> Made:
+    """Show why an environment could not be made, as soon as that is known."""
+    found = make()
+    if isinstance(found, Failure):
+        screen.say(found.sentence)
     return found
 
 

@@ -41,7 +41,8 @@ def examine(options: Options, screen: Screen) -> list[Finding]:
     (name,) = options.frameworks
     known = frameworks.framework(name)
     plan = resolve.plan(replace(options, workloads=(_smallest(known, options),)))
-    environments, _ = setup.environments(plan, screen)
+    environments = setup.begin(plan, screen)
+    environments.failures()
     screen.stage("Checks")
     (inputs,) = case_inputs.prepare(plan, lambda _: None).values()
     (variant,) = plan.variants

@@ -9,7 +9,7 @@ from threading import Event
 from typing import Any, TypeVar
 
 from steelyard.console import Screen
-from steelyard.environments import Environment
+from steelyard.environments.arriving import Arriving
 from steelyard.errors import UserError
 from steelyard.files import json_lines
 from steelyard.inputs.case_inputs import CaseInputs, recipe
@@ -33,7 +33,7 @@ class Session:
 
     plan: RunPlan
     folder: Path
-    environments: dict[str, Environment]
+    environments: Arriving
     inputs: dict[str, CaseInputs]
     store: Store
     screen: Screen

@@ -12,6 +12,8 @@ ROUNDS = "rounds"
 PROCESSES = "processes"
 """The part of the rounds during which a process ran."""
 PEAK = "peak check"
+TOTAL = "total"
+"""All of it. Environments are made while inputs are prepared and certificates run, so the stages may add up to more."""
 STAGES = (ENVIRONMENTS, INPUTS, CERTIFICATES, ROUNDS, PEAK)
 
 
@@ -36,7 +38,7 @@ class Durations:
 
 
 def sentence(seconds: Mapping[str, float]) -> str:
-    """Return the stages with their times, such as `Time: 3 min 5 s (environments 4 s, rounds 3 min 1 s, 2 s of it idle).`"""
+    """Return the stages with their times, such as `Time: 3 min 5 s (environments 4 s, rounds 3 min, 2 s of it idle).`"""
     parts = []
     for stage in STAGES:
         if stage in seconds:
@@ -44,10 +46,9 @@ def sentence(seconds: Mapping[str, float]) -> str:
             parts.append(
                 f"{stage} {_duration(seconds[stage])}" + (f", {_duration(idle)} of it idle" if idle >= 1 else "")
             )
-    total = sum(seconds.get(stage, 0.0) for stage in STAGES)
-    return f"Time: {_duration(total)} ({', '.join(parts)})." if parts else ""
+    return f"Time: {_duration(seconds.get(TOTAL, 0.0))} ({', '.join(parts)})." if parts else ""
 
 
 def _duration(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+    return f"{minutes} min" + (f" {rest} s" if rest else "") if minutes else f"{rest} s"
