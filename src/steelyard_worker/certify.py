@@ -79,7 +79,9 @@ def _batches(job: Job, change: Any) -> list[batches.Batch]:
         source = batches.open_source(job.data)
         taken = [source.batch(step) for step in range(job.certify.steps)]
     else:
-        taken = [batches.synthetic_batch(job.data)] * job.certify.steps
+        # A case with a smaller batch than the synthetic one uses its first samples.
+        few = {name: array[: job.case.batch] for name, array in batches.synthetic_batch(job.data).items()}
+        taken = [few] * job.certify.steps
     return [{name: change(f"input{i}/{name}", array) for name, array in batch.items()} for i, batch in enumerate(taken)]
 
 

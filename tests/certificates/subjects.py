@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,11 +25,12 @@ STEPS = 5
 
 def candidate(
     framework: str, workload: str, preset: str, folder: Path, rule: dict[str, Any] | None = None, mode: str = "",
-    seed: int = SEED,
+    seed: int = SEED, batch: int = 0,
 ) -> Candidate:  # fmt: skip
-    """Return a candidate whose job writes below `folder`; weights and data depend only on workload, preset and seed."""
+    """Return a candidate whose job writes below `folder`; weights and data depend only on workload, preset, batch and seed."""
     known, driver = workloads.find()[workload], frameworks.framework(framework)
     chosen = known.preset(preset)
+    chosen = replace(chosen, sizes=chosen.sizes | ({"batch": batch} if batch else {}))
     network = known.network(chosen)
     optimizer = (
         known.optimizer(chosen) if rule is None else Optimizer(**{**rule, "decay": tuple(rule.get("decay", ()))})
@@ -41,14 +43,14 @@ def candidate(
     )  # fmt: skip
     job = Job(
         kind="certify", case=case, workload_folder=str(known.folder), weights=str(initial),
-        data=_data(network, case.batch, initial.with_name(f"{initial.name}-data"), seed),
+        data=_data(network, case.batch, initial.with_name(f"{initial.name}-data{batch or ''}"), seed),
         folder=str(folder / "candidate"),
     )  # fmt: skip
     return Candidate(
         job,
         network,
         installation(framework),
-        f"{workload}:{preset}:{seed}",
+        f"{workload}:{preset}:{batch}:{seed}",
         frameworks.declared_form(driver, optimizer),
     )
 

@@ -218,18 +218,20 @@ def test_the_saved_tensors_are_deleted_and_the_logs_are_kept(tmp_path: Path) -> 
     run = session(tmp_path / "run", wrong("dummy", **{"grad/head.bias": 1.5}))
     certification.certify(run)
     assert not list(run.folder.rglob("perturbation*"))
-    assert len(list(run.folder.rglob(protocol.EVENTS))) == len(run.started) == 6
+    assert len(list(run.folder.rglob(protocol.EVENTS))) == len(run.started) == 8
 
 
 def test_certificates_are_reused_until_they_are_to_be_made_again(tmp_path: Path) -> None:
-    first = certification.certify(session(tmp_path / "run"))
+    run = session(tmp_path / "run")
+    first = certification.certify(run)
+    session_folders = run.folders()
     again = session(tmp_path / "again")
     assert certification.certify(again) == first
     assert again.started == []
     assert again.shown.progressed == []
     fresh = session(tmp_path / "fresh")
     assert certification.certify(fresh, fresh=True).keys() == first.keys()
-    assert fresh.folders() == sorted(variant.file_name for variant in fresh.plan.variants), "not the references"
+    assert fresh.folders() == session_folders, "the references, too"
 
 
 def test_only_the_missing_certificates_are_made(tmp_path: Path) -> None:
@@ -368,6 +370,52 @@ def test_at_most_two_frameworks_are_references(tmp_path: Path, monkeypatch: pyte
     groups = tuple(replace(group, float64=("third", *group.float64)) for group in run.plan.groups)
     run = replace(run, plan=replace(run.plan, groups=groups))
     assert all(len(each["references"]) == 2 for each in certification.certify(run).values())
+
+
+def disputed(folder: Path, monkeypatch: pytest.MonkeyPatch, third_fails: bool = False) -> Scripted:
+    """Return a session in which Fake is wrong in float64 and a third framework could be a reference."""
+    known = frameworks.all_frameworks()
+    third = replace(known["fake"], name="third", title="Third", reference=3)
+    monkeypatch.setattr(frameworks, "all_frameworks", lambda: {"third": third, **known})
+    monkeypatch.setattr(certification.setup, "make", lambda *_: {"third": environment("third")})
+
+    def errors(job: Job) -> Any:
+        if third_fails and job.case.framework == "third":
+            return "crash", "It broke."
+        of_fake = job.case.framework == "fake" and job.case.settings.precision == "float64"
+        return {"loss": np.float64(0.8)} if of_fake else {}
+
+    run = session(folder, errors)
+    groups = tuple(replace(group, float64=("third", *group.float64)) for group in run.plan.groups)
+    return replace(run, plan=replace(run.plan, groups=groups))
+
+
+def test_a_third_framework_decides_between_two_references_that_disagree(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = disputed(tmp_path / "run", monkeypatch)
+    found = certification.certify(run)
+    for certificate in found.values():
+        assert certificate["passed"]
+        assert list(certificate["references"]) == ["Third 1.0", "Dummy 1.0"]
+        assert "Fake 1.0 disagrees in float64 with Third 1.0 and Dummy 1.0" in certificate["sentence"]
+    started = [(job.case.framework, job.certify.perturbations) for job in run.started]
+    assert started.count(("third", (0, 1, 2))) == 1
+    assert len(started) == 5
+    again = disputed(tmp_path / "again", monkeypatch)
+    assert certification.certify(again) == found
+    assert again.started == []
+    fresh = disputed(tmp_path / "fresh", monkeypatch)
+    assert certification.certify(fresh, fresh=True).keys() == found.keys()
+    assert len(fresh.started) == 5
+
+
+def test_where_the_third_framework_fails_too_the_two_references_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for certificate in certification.certify(disputed(tmp_path / "run", monkeypatch, third_fails=True)).values():
+        assert not certificate["passed"]
+        assert "because Fake 1.0 and Dummy 1.0 disagree in float64" in certificate["sentence"]
 
 
 def test_processes_run_side_by_side_and_at_full_size_one_after_the_other(

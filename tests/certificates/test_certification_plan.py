@@ -18,9 +18,9 @@ from steelyard.catalog import frameworks
 from steelyard.certificates import record
 from steelyard.certificates.conclusion import conclude, next_tasks
 from steelyard.certificates.method import LIMIT, RANDOM_DRAWS, VERSION, Scope, method_for
-from steelyard.certificates.plan import CertificationPlan, plan_certification, reference_optimizer
+from steelyard.certificates.plan import CertificationPlan, plan_certification, reference_optimizer, with_arbiter
 from steelyard.certificates.references import has_reference
-from steelyard.certificates.sentences import optimizer_form
+from steelyard.certificates.sentences import CAUSES, optimizer_form
 from steelyard.certificates.sources import implementation_hash, implementation_of, specification_hash
 from steelyard.errors import UserError
 from steelyard_worker import protocol, tensors
@@ -236,6 +236,39 @@ def test_nothing_is_certified_when_references_disagree(plan: CertificationPlan) 
     assert record.find(plan.key) is None
 
 
+@pytest.mark.parametrize("odd", [0, 1])
+def test_a_third_reference_decides_which_of_two_is_wrong(plan: CertificationPlan, odd: int) -> None:
+    runs = filled(plan, {})
+    wrong = plan.reference_tasks[odd]
+    shutil.rmtree(wrong.job.folder)
+    fill(wrong, [run | changed(runs, "loss", 1e-3) for run in runs[: len(wrong.job.certify.perturbations)]])
+    arbitrated = with_arbiter(plan, subjects.installation("tensorflow"))
+    third, *others = arbitrated.reference_tasks
+    assert [task.job.folder for task in others] == [task.job.folder for task in plan.reference_tasks]
+    fill(third, runs)
+    found = conclude(arbitrated)
+    assert found.passed
+    names = ["PyTorch 0", "JAX 0"]
+    assert found.references == ("TensorFlow 0", names[1 - odd])
+    assert found.sentence.endswith(CAUSES["loss"])
+    assert (
+        f" {names[odd]} disagrees in float64 with TensorFlow 0 and {names[1 - odd]}, which agree, so it is not used as a reference. "
+        "The first difference is in the loss: relative error 1.0e-03, " in found.sentence
+    )
+    assert arbitrated.key != plan.key
+
+
+def test_three_references_of_which_no_two_agree_certify_nothing(plan: CertificationPlan) -> None:
+    runs = filled(plan, {})
+    fill(plan.reference_tasks[1], [runs[0] | changed(runs, "loss", 1e-5)])
+    arbitrated = with_arbiter(plan, subjects.installation("tensorflow"))
+    fill(arbitrated.reference_tasks[0], [run | changed(runs, "loss", -1e-5) for run in runs])
+    found = conclude(arbitrated)
+    assert not found.passed
+    assert "because TensorFlow 0, PyTorch 0 and JAX 0 disagree in float64, so one of them is wrong." in found.sentence
+    assert record.find(arbitrated.key) is None
+
+
 def test_the_error_of_a_missing_reference_is_reported(plan: CertificationPlan) -> None:
     filled(plan, {})
     folder = Path(plan.reference_tasks[1].job.folder)
@@ -276,7 +309,7 @@ def test_only_a_candidate_beyond_rounding_needs_further_tasks(plan: Certificatio
     assert next_tasks(with_float64) == next_tasks(plan) == ()
     runs = synthetic.dumps(network=plan.candidate.network)
     filled(plan, changed(runs, "grad/head.bias", 1e-3))
-    assert [task.job.case.settings.precision for task in next_tasks(with_float64)] == ["float64", "float64"]
+    assert next_tasks(with_float64) == (plan.long_sums_task, plan.float64_task, *plan.small_tasks[0])
     pair = next_tasks(plan)
     assert [task.job.case.settings.precision for task in pair] == ["float64", "float32"]
     assert pair[0].job.certify == pair[1].job.certify
@@ -352,16 +385,81 @@ def test_a_framework_with_float64_runs_in_float64_whatever_its_loss(candidate: C
     over = replace(candidate, has_float64=True, network=replace(candidate.network, recursion=900))
     plan = plan_certification(over, REFERENCES, tmp_path / "references")
     filled(plan, changed(synthetic.dumps(network=over.network), "grad/head.bias", 1e-4))
-    assert next_tasks(plan) == (plan.float64_task, plan.long_sums_task)
+    assert plan.float64_task in next_tasks(plan)
 
 
-def inaccurate(plan: CertificationPlan, definition: float, sums: float) -> CertificationPlan:
-    """Fill all folders for a candidate with an error of 1e-4 in float32 and `definition` in float64; noise of long sums causes `sums`."""
+def inaccurate(plan: CertificationPlan, definition: float, sums: float, small: float = 0.0) -> CertificationPlan:
+    """Fill all folders for a candidate with an error of 1e-4 in float32, `definition` in float64, and `small` on the small batch.
+
+    Noise of long sums causes `sums`.
+    """
     runs = synthetic.dumps(network=plan.candidate.network)
     filled(plan, changed(runs, "output/logits", 1e-4))
     fill(plan.float64_task, [runs[0] | changed(runs, "output/logits", definition)])
     fill(plan.long_sums_task, [runs[0] | {key: runs[0][key] * (1 + sums) for key in runs[0]}])
+    fill_small(plan, 0, small)
     return replace(plan, candidate=replace(plan.candidate, has_float64=True))
+
+
+def fill_small(plan: CertificationPlan, number: int, error: float) -> None:
+    """Fill a pair of the small batch, whose tensors are other ones, with this error of the candidate."""
+    runs = synthetic.dumps(seed=1, network=plan.candidate.network)
+    reference, own = plan.small_tasks[number]
+    fill(reference, runs[: len(reference.job.certify.perturbations)])
+    fill(own, [runs[0] | changed(runs, "output/logits", error)])
+
+
+def test_the_small_batch_has_few_random_samples_one_step_and_the_settings_of_the_candidate(tmp_path: Path) -> None:
+    large = replace(subjects.candidate("mxnet", "lstm-imdb", "tiny", tmp_path, batch=64), has_float64=True)
+    plan = plan_certification(large, REFERENCES, tmp_path / "references")
+    for number, (reference, own) in enumerate(plan.small_tasks):
+        for task, settings in ((reference, plan.reference_tasks[0]), (own, plan.candidate_task)):
+            assert task.job.case == replace(settings.job.case, sizes=settings.job.case.sizes | {"batch": 4})
+            assert task.job.data == protocol.Data(synthetic=large.job.data.synthetic)
+            assert task.job.certify.steps == 1
+            assert Path(task.job.folder).is_relative_to(Path(settings.job.folder) / "small")
+        draw = (RANDOM_DRAWS[number - 1],)
+        assert reference.job.certify.perturbations == (draw if number else (0, 1, 2))
+        assert own.job.certify.perturbations == (draw if number else (0,))
+
+
+def test_an_error_on_the_small_batch_is_not_excused_by_long_sums(plan: CertificationPlan) -> None:
+    over = inaccurate(plan, 1e-12, 1e-3, small=1e-4)
+    for number, _ in enumerate(RANDOM_DRAWS, 1):
+        assert next_tasks(over) == plan.small_tasks[number]
+        fill_small(plan, number, 1e-4)
+    assert next_tasks(over) == ()
+    found = conclude(over)
+    assert not found.passed
+    assert found.first == "the output logits"
+    assert found.sentence.startswith(
+        "Same computation in float64, but not in float32, as a small batch without long sums shows, first seen in the output logits"
+    )
+    assert found.sentence.endswith("Likely cause: a part of the network that computes in a lower precision.")
+    assert found.losses == ()
+
+
+def test_a_near_tie_on_the_small_batch_is_excused_by_another_draw(plan: CertificationPlan) -> None:
+    over = inaccurate(plan, 1e-12, 1e-3, small=1e-4)
+    fill_small(plan, 1, 0.0)
+    assert next_tasks(over) == ()
+    assert conclude(over).passed
+
+
+def test_no_further_draw_of_the_small_batch_runs_where_float64_or_long_sums_have_decided(
+    plan: CertificationPlan,
+) -> None:
+    assert next_tasks(inaccurate(plan, 1e-4, 1e-3, small=1e-4)) == ()
+    assert next_tasks(inaccurate(plan, 1e-12, 1e-5, small=1e-4)) == ()
+
+
+def test_tasks_of_the_reference_that_another_candidate_has_run_do_not_count_as_started(plan: CertificationPlan) -> None:
+    runs = synthetic.dumps(network=plan.candidate.network)
+    filled(plan, changed(runs, "output/logits", 1e-4))
+    over = replace(plan, candidate=replace(plan.candidate, has_float64=True))
+    fill(plan.long_sums_task, runs[:1])
+    Path(plan.small_tasks[0][0].job.folder).mkdir(parents=True)
+    assert next_tasks(over) == (plan.float64_task, *plan.small_tasks[0])
 
 
 def test_a_candidate_with_inaccurate_sums_is_certified_by_its_float64_run(plan: CertificationPlan) -> None:
@@ -372,7 +470,10 @@ def test_a_candidate_with_inaccurate_sums_is_certified_by_its_float64_run(plan: 
         "match the double-precision reference, to 1.0e-12 when computed in float64. In float32 the largest"
         in found.sentence
     )
-    assert found.sentence.endswith("deviation (the output logits) is normal rounding in long sums (up to 160 terms).")
+    assert (
+        "deviation (the output logits) is normal rounding in long sums (up to 160 terms). On a small " in found.sentence
+    )
+    assert found.sentence.endswith(") is at less than 1 % of the limit.")
 
 
 def test_a_candidate_whose_float64_run_differs_is_rejected_whatever_its_sums(plan: CertificationPlan) -> None:

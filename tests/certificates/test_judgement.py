@@ -14,13 +14,20 @@ from synthetic import FLOAT32, NETWORK, dumps, error_of
 
 from steelyard.certificates import judge
 from steelyard.certificates.judgement import Judgement
-from steelyard.certificates.method import AGREEMENT, LIMIT, correction_roundings, longest_sum, method_for
+from steelyard.certificates.method import (
+    AGREEMENT,
+    LIMIT,
+    correction_roundings,
+    longest_sum,
+    method_for,
+    small_batch,
+)
 from steelyard.certificates.scales import measure_changes, measure_scales
-from steelyard.certificates.sentences import CAUSES
+from steelyard.certificates.sentences import CAUSES, references_disagree
 from steelyard.certificates.tensors import places
 from steelyard.errors import UserError
 from steelyard_worker.case import Optimizer
-from steelyard_worker.network import Network, Parameter
+from steelyard_worker.network import Input, Network, Parameter
 
 KEYS = list(places(dumps()[0], NETWORK))
 seeds = st.integers(0, 2**32)
@@ -35,7 +42,7 @@ def judged(
 
 def compared(runs: list[synthetic.Dump], second: synthetic.Dump) -> Judgement:
     scales = measure_scales(NETWORK, runs, FLOAT32.noise)
-    return judge.compare_references(NETWORK, runs[0], scales, second, ("JAX 1", "PyTorch 2"))
+    return judge.compare_references(NETWORK, runs[0], scales, second)
 
 
 def test_the_reference_itself_passes() -> None:
@@ -195,12 +202,24 @@ def test_references_that_disagree_are_named_with_the_first_difference() -> None:
     runs = dumps()
     found = compared(runs, runs[0] | {"loss": runs[0]["loss"] * (1 + 3 * AGREEMENT)})
     assert not found.passed
-    assert found.sentence.startswith(
-        "Nothing can be certified, because JAX 1 and PyTorch 2 disagree in float64, first seen in the loss: relative error 3.0e-09"
-    )
+    assert found.sentence.startswith("The first difference is in the loss: relative error 3.0e-09, ")
+    assert found.sentence.endswith(CAUSES["loss"])
     incomplete = compared(runs, {key: array for key, array in runs[0].items() if key != "loss"})
-    assert found.sentence.endswith(" One of the two implementations is wrong. " + CAUSES["loss"])
-    assert "disagree in float64. The loss is missing." in incomplete.sentence
+    assert incomplete.sentence.startswith("The loss is missing.")
+    assert references_disagree(incomplete.sentence, ("JAX 1", "PyTorch 2")).startswith(
+        "Nothing can be certified, because JAX 1 and PyTorch 2 disagree in float64, so one of them is wrong. The loss is missing."
+    )
+
+
+@pytest.mark.parametrize(("error", "single"), [(2.0**-29, False), (2.0**-25, True), (1e-3, False)])
+def test_references_that_differ_by_float32_rounding_look_as_if_one_computes_in_float32(
+    error: float, single: bool
+) -> None:
+    runs = dumps()
+    found = compared(runs, runs[0] | {"output/logits": runs[0]["output/logits"] * (1 + error)})
+    assert not found.passed
+    assert ("it looks as if one of them computes a part in float32" in found.sentence) is single
+    assert found.sentence.endswith(CAUSES["output"]) is not single
 
 
 def test_references_may_differ_by_a_small_share_of_a_rounding_level() -> None:
@@ -324,6 +343,14 @@ def test_an_element_without_an_update_changes_no_sign() -> None:
 def _poisson_tail(count: int, mean: float) -> float:
     """Return the probability of more than `count` events."""
     return 1 - sum(mean**n * math.exp(-mean) / math.factorial(n) for n in range(count + 1))
+
+
+@pytest.mark.parametrize(
+    ("image", "batch", "samples"), [(32, 64, 4), (64, 64, 4), (80, 64, 2), (224, 64, 2), (32, 3, 3), (224, 1, 1)]
+)
+def test_the_small_batch_has_four_samples_or_two_of_large_images(image: int, batch: int, samples: int) -> None:
+    network = replace(NETWORK, inputs=(Input("image", (3, image, image), "float32"), NETWORK.inputs[1]))
+    assert small_batch(network, batch) == samples
 
 
 def test_the_longest_sum_runs_over_samples_and_positions() -> None:

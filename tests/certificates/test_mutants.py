@@ -17,6 +17,7 @@ import tomllib
 
 from steelyard.catalog import frameworks
 from steelyard.certificates.conclusion import conclude, next_tasks
+from steelyard.certificates.dumps import is_done
 from steelyard.certificates.plan import plan_certification
 from steelyard.environments import clean_environ
 from steelyard_worker import protocol
@@ -50,11 +51,12 @@ class Mutant:
     knobs: dict[str, Any] = field(hash=False)
     seed: int = subjects.SEED
     escalated: bool = False
+    batch: int = 0
 
     @property
     def group(self) -> str:
         """Return the key of mutants with the same reference."""
-        return f"{self.workload}-{self.preset}-{self.optimizer and self.optimizer['name']}"
+        return f"{self.workload}-{self.preset}-{self.batch}-{self.optimizer and self.optimizer['name']}"
 
 
 def read_mutants() -> list[Mutant]:
@@ -62,7 +64,7 @@ def read_mutants() -> list[Mutant]:
         Mutant(
             raw["name"], table["workload"], raw.get("preset", table["preset"]), raw["framework"],
             tuple(tuple(edit) for edit in raw["edits"]), raw["names"], raw.get("optimizer"), raw.get("knobs", {}),
-            table.get("seed", subjects.SEED), raw.get("escalated", False),
+            table.get("seed", subjects.SEED), raw.get("escalated", False), raw.get("batch", 0),
         )
         for table in (tomllib.loads(path.read_text(encoding="utf-8")) for path in TABLES)
         for raw in table["mutant"]
@@ -117,7 +119,7 @@ class Server:
 
     def run(self, job: Job, worker: Path = frameworks.WORKER) -> None:
         """Run one job and wait for it; its results are in its folder, as after `launch.launch`."""
-        Path(job.folder).mkdir(parents=True)
+        Path(job.folder).mkdir(parents=True, exist_ok=True)
         request = json.dumps([str(worker), protocol.to_line(job)])
         with self._lock, self._cores:
             assert self._process.stdin
@@ -145,8 +147,9 @@ class Bench:
     def submit(self, mutant: Mutant) -> None:
         folder = self._folder / str(len(self.certificates))
         found = subjects.candidate(
-            mutant.framework, mutant.workload, mutant.preset, folder, mutant.optimizer, seed=mutant.seed
-        )
+            mutant.framework, mutant.workload, mutant.preset, folder, mutant.optimizer, seed=mutant.seed,
+            batch=mutant.batch,
+        )  # fmt: skip
         settings = replace(found.job.case.settings, knobs=found.job.case.settings.knobs | mutant.knobs)
         job = replace(found.job, case=replace(found.job.case, settings=settings))
         found = replace(found, job=job, has_float64="float64" in frameworks.framework(mutant.framework).precisions)
@@ -193,7 +196,7 @@ class Bench:
             for task in further:
                 if Path(task.job.folder).is_relative_to(folder):
                     run_mutated(task)
-                else:
+                elif not is_done(task):  # mutants share it
                     self._servers[REFERENCE].run(task.job)
         return conclude(plan)
 

@@ -2,17 +2,27 @@
 
 import json
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
+from itertools import chain
 from pathlib import Path
 from threading import Lock, Semaphore
 from typing import Any
 
 from steelyard.catalog import frameworks, workloads
 from steelyard.certificates import record as cache
+from steelyard.certificates import references
 from steelyard.certificates.conclusion import conclude, next_tasks
 from steelyard.certificates.method import Scope
-from steelyard.certificates.plan import SHARED, Candidate, CertificationPlan, Installation, Task, plan_certification
+from steelyard.certificates.plan import (
+    SHARED,
+    Candidate,
+    CertificationPlan,
+    Installation,
+    Task,
+    plan_certification,
+    with_arbiter,
+)
 from steelyard.certificates.record import Certificate
 from steelyard.certificates.references import has_reference
 from steelyard.environments import EnvironmentName, setup
@@ -40,13 +50,13 @@ def certify(session: Session, fresh: bool = False, scope: Scope | None = None) -
     scope = scope or Scope()
     # At full size one process may need the whole memory.
     gate = Semaphore(1 if scope.sample else min(PROCESSES_AT_ONCE, usable_cores()))
-    references = {group.name: _references(session, group) for group in session.plan.groups}
+    installed = {group.name: _references(session, group) for group in session.plan.groups}
     certificates: dict[str, dict[str, Any]] = {}
     lock = Lock()
 
     def work(group: Group) -> None:
         for part in _in_order_of_arrival(session, group):
-            found = _certify_group(session, part, references[group.name], fresh, scope, gate)
+            found = _certify_group(session, part, installed[group.name], fresh, scope, gate)
             with lock:
                 certificates.update(found)
                 atomic.write_text(session.folder / record.CERTIFICATES, json.dumps(certificates, indent=1))
@@ -77,17 +87,24 @@ def _in_order_of_arrival(session: Session, group: Group) -> Iterator[Group]:
 
 
 def _certify_group(
-    session: Session, group: Group, references: list[Installation], fresh: bool, scope: Scope, gate: Semaphore
+    session: Session, group: Group, installed: list[Installation], fresh: bool, scope: Scope, gate: Semaphore
 ) -> dict[str, dict[str, Any]]:
     """Certify the cases of one group and delete its dumps; an aborted run gets no certificates."""
     if reason := _nothing_to_compare(group):
         return {case.id: {"passed": False, "sentence": reason} for case in group.cases}
-    plans = {each.case.id: _plan(session, group, each, references, scope) for each in group.variants if references}
+    plans = {each.case.id: _plan(session, group, each, installed, scope) for each in group.variants if installed}
     found: dict[str, Certificate | str] = {}
-    if not fresh:
+    if fresh:
+        for plan in plans.values():
+            references.forget(plan)
+    else:
+        known = {key: plan for key, plan in plans.items() if has_reference(plan)}
+        plans |= _arbitrated(session, group, known)
         found = {key: cached for key, plan in plans.items() if (cached := cache.find(plan.key))}
     missing = {key: plan for key, plan in plans.items() if key not in found}
     _run(session, group.name, [task for plan in missing.values() for task in _first_tasks(plan)], gate)
+    if not session.stop.is_set():
+        missing = _decided(session, group, missing, fresh, gate)
     while not session.stop.is_set() and (further := [task for plan in missing.values() for task in _next_tasks(plan)]):
         _run(session, group.name, further, gate)
     if session.stop.is_set():
@@ -106,7 +123,7 @@ def _nothing_to_compare(group: Group) -> str:
 
 
 def _plan(
-    session: Session, group: Group, variant: Variant, references: list[Installation], scope: Scope
+    session: Session, group: Group, variant: Variant, installed: list[Installation], scope: Scope
 ) -> CertificationPlan:
     case, inputs = variant.case, session.inputs_of(variant.case)
     known = frameworks.framework(case.framework)
@@ -123,10 +140,10 @@ def _plan(
     )
     form = "-".join([case.optimizer.name, *map(str, declared.values())])
     reference_folder = folder / f"reference-{case.workload}.{case.preset}-{recipe(case)[:8]}-{form}"
-    return plan_certification(candidate, references, reference_folder)
+    return plan_certification(candidate, installed, reference_folder)
 
 
-def _references(session: Session, group: Group) -> list[Installation]:
+def _references(session: Session, group: Group, most: int = REFERENCES) -> list[Installation]:
     """Return the frameworks whose float64 results are the reference, preferably of this run; others get an environment."""
     scripted = any(frameworks.framework(case.framework).scripted for case in group.cases)
     able = [
@@ -138,7 +155,7 @@ def _references(session: Session, group: Group) -> list[Installation]:
     able.sort(key=lambda name: (name not in session.environments, frameworks.framework(name).reference))
     chosen: list[Installation] = []
     for name in able:
-        if len(chosen) < REFERENCES and _has_environment(session, name):
+        if len(chosen) < most and _has_environment(session, name):
             chosen.append(_installation(session, name, frameworks.framework(name).default_mode))
     return chosen
 
@@ -158,9 +175,30 @@ def _installation(session: Session, environment: str, mode: str) -> Installation
     return Installation(found.framework, environment, mode, found.version, found.packages, found.contents)
 
 
+def _arbitrated(session: Session, group: Group, plans: Mapping[str, CertificationPlan]) -> dict[str, CertificationPlan]:
+    """Return the plans; those whose two references disagree get a third framework as a reference, if there is one."""
+    two = {key: references.find(plan) for key, plan in plans.items() if len(plan.references) == REFERENCES}
+    disputed = {key for key, found in two.items() if found and not found.agreed}
+    third = _references(session, group, REFERENCES + 1)[REFERENCES:] if disputed else []
+    return {key: with_arbiter(plan, *third) if third and key in disputed else plan for key, plan in plans.items()}
+
+
+def _decided(
+    session: Session, group: Group, plans: Mapping[str, CertificationPlan], fresh: bool, gate: Semaphore
+) -> dict[str, CertificationPlan]:
+    """Let a third framework compute where two references disagree; if it fails, the plan stays as it is."""
+    arbitrated = _arbitrated(session, group, plans)
+    changed = {key: plan for key, plan in arbitrated.items() if plan is not plans[key]}
+    for plan in changed.values() if fresh else ():
+        references.forget(plan)
+    _run(session, group.name, [plan.reference_tasks[0] for plan in changed.values() if not has_reference(plan)], gate)
+    failed = {key for key, plan in changed.items() if not references.find(plan)}
+    return {key: plans[key] if key in failed else plan for key, plan in arbitrated.items()}
+
+
 def _first_tasks(plan: CertificationPlan) -> list[Task]:
-    references = [] if has_reference(plan) else list(plan.reference_tasks)
-    return [*references, plan.candidate_task]
+    missing = [] if has_reference(plan) else list(plan.reference_tasks)
+    return [*missing, plan.candidate_task]
 
 
 def _next_tasks(plan: CertificationPlan) -> tuple[Task, ...]:
@@ -203,7 +241,7 @@ def _conclude(plan: CertificationPlan) -> Certificate | str:
 def _delete_dumps(plans: Iterable[CertificationPlan]) -> None:
     """Delete the saved tensors, which are large; the results are in the certificates, the references in the cache."""
     for plan in plans:
-        for task in (*plan.reference_tasks, plan.candidate_task, *plan.further_tasks):
+        for task in (*plan.reference_tasks, plan.candidate_task, *chain.from_iterable(plan.further_tasks)):
             for dump in Path(task.job.folder).glob("perturbation*"):
                 shutil.rmtree(dump, ignore_errors=True)
 

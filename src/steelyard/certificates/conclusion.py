@@ -61,11 +61,12 @@ def _certificate(
     plan: CertificationPlan, judgement: Judgement, found: References, float64_error: float | None = None
 ) -> Certificate:
     candidate, job = plan.candidate, plan.candidate_task.job
+    odd = f" {found.sentence}" if found.agreed and found.sentence else ""
     case = job.case
     rule = plan.reference_tasks[0].job.case.optimizer
     worst, first = judgement.worst, judgement.first
     return Certificate(
-        key=plan.key, passed=judgement.passed, sentence=judgement.sentence, framework=case.framework,
+        key=plan.key, passed=judgement.passed, sentence=judgement.sentence + odd, framework=case.framework,
         version=candidate.installation.version, workload=case.workload, preset=case.preset, settings=asdict(case.settings),
         optimizer=asdict(case.optimizer) | {"decay": list(case.optimizer.decay)}, declared=sentences.optimizer_form(rule),
         references=found.titles, agreement=found.agreement, float64_error=float64_error,

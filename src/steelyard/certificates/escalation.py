@@ -20,14 +20,15 @@ def next_tasks(evidence: Evidence, by_rounding: Judgement) -> tuple[Task, ...]:
 
     Nothing runs once the result is clear or a further run failed.
 
-    If the framework can compute in float64, that run decides: sums lose almost nothing there and near-ties are rare, so the
-    same limits apply. If it cannot, it is allowed the error of its precision in a likelihood of whole sequences, where the
-    loss is one. Then it is compared with the reference on other random draws of weights and batches: a near-tie depends on the
-    random draw, a real bug shows up on every draw.
+    If the framework can compute in float64, that run shows its definition: sums lose almost nothing there and near-ties
+    are rare, so the same limits apply. Its own precision is judged by what long sums may lose, and on a small batch
+    without long sums, where a lower precision in any layer shows. If it cannot, it is allowed the error of its precision in
+    a likelihood of whole sequences, where the loss is one. Then it is compared with the reference on other random draws of
+    weights and batches: a near-tie depends on the random draw, a real bug shows up on every draw.
     """
     plan = evidence.plan
     if plan.candidate.has_float64:
-        return () if _started(plan) else (plan.float64_task, plan.long_sums_task)
+        return _with_float64_next(evidence, by_rounding)
     if failure(plan) or settle(evidence, by_rounding)[0].passed:
         return ()
     if evidence.network.recursion and not is_done(plan.likelihood_task):
@@ -46,7 +47,7 @@ def settle(evidence: Evidence, by_rounding: Judgement) -> tuple[Judgement, float
     if by_rounding.passed:
         return by_rounding, None
     if plan.candidate.has_float64:
-        return _by_float64(evidence, by_rounding) if all(map(is_done, plan.further_tasks)) else (by_rounding, None)
+        return _with_float64(evidence, by_rounding) if _started(plan) else (by_rounding, None)
     if evidence.network.recursion and is_done(plan.likelihood_task):
         found = evidence.compare(evidence.candidate, allowances=evidence.changes(plan.likelihood_task))
         if found.passed:
@@ -55,7 +56,38 @@ def settle(evidence: Evidence, by_rounding: Judgement) -> tuple[Judgement, float
 
 
 def _started(plan: CertificationPlan) -> list[Task]:
-    return [task for task in plan.further_tasks if Path(task.job.folder).is_dir()]
+    """Return the further tasks that have started for this candidate, its own first. The reference's may have run for another."""
+    return [task for tasks in plan.further_tasks if Path(tasks[-1].job.folder).is_dir() for task in reversed(tasks)]
+
+
+def _with_float64_next(evidence: Evidence, by_rounding: Judgement) -> tuple[Task, ...]:
+    plan = evidence.plan
+    if not _started(plan):
+        first = (plan.long_sums_task, plan.float64_task, *plan.small_tasks[0])
+        return tuple(task for task in first if not is_done(task))
+    if failure(plan) or not _by_float64(evidence, by_rounding)[0].passed or _on_small_batches(evidence).passed:
+        return ()
+    return next((pair for pair in plan.small_tasks if not all(map(is_done, pair))), ())
+
+
+def _with_float64(evidence: Evidence, by_rounding: Judgement) -> tuple[Judgement, float]:
+    found, float64_error = _by_float64(evidence, by_rounding)
+    if not found.passed:
+        return found, float64_error
+    small, precision = _on_small_batches(evidence), evidence.limits.precision
+    if not small.passed:
+        return replace(small, sentence=sentences.different_on_few_samples(small, precision)), float64_error
+    return replace(found, sentence=f"{found.sentence} {sentences.same_on_few_samples(small)}"), float64_error
+
+
+def _on_small_batches(evidence: Evidence) -> Judgement:
+    """Compare on the small batch and the draws close to it that have run; the first match decides, otherwise the batch itself.
+
+    A near-tie depends on the draw, but a lower precision shows on every draw.
+    """
+    done = (pair for pair in evidence.plan.small_tasks if all(map(is_done, pair)))
+    found = [evidence.compare_small(pair) for pair in done]
+    return next((each for each in found if each.passed), found[0])
 
 
 def _by_float64(evidence: Evidence, by_rounding: Judgement) -> tuple[Judgement, float]:

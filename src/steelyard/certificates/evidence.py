@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from steelyard.certificates import judge
 from steelyard.certificates.dumps import read
 from steelyard.certificates.judgement import Judgement
-from steelyard.certificates.method import Method, method_for
+from steelyard.certificates.method import PERTURBATIONS, Method, method_for
 from steelyard.certificates.plan import CertificationPlan, Task
 from steelyard.certificates.references import References, reference_folder
-from steelyard.certificates.scales import measure_changes
+from steelyard.certificates.scales import measure_changes, measure_scales
 from steelyard.certificates.tensors import Tensors
 from steelyard_worker import tensors
 from steelyard_worker.network import Network
@@ -55,6 +55,14 @@ class Evidence:
     def changes(self, task: Task) -> dict[str, float]:
         """Return the relative change of every tensor in a noisy run of the reference."""
         return measure_changes(self.network, self.reference, self.references.scales, read(task))
+
+    def compare_small(self, pair: tuple[Task, Task]) -> Judgement:
+        """Compare one pair of the small batch by rounding levels alone, which are measured on that batch."""
+        first = self.plan.small_tasks[0][0]
+        runs = [read(first, perturbation) for perturbation in PERTURBATIONS]
+        scales = measure_scales(self.network, runs, first.job.certify.noise, first.job.case.optimizer)
+        against = runs[0] if pair[0] is first else read(pair[0])
+        return judge.compare(self.network, against, scales, read(pair[1]), self.limits, self.references.agreement)
 
     def losses(self, by_rounding: Judgement) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """Return the candidate's loss at each step, and how far the loss of a trial may be from it: by rounding alone.

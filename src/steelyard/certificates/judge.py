@@ -5,12 +5,13 @@ The relative L2 error of every tensor is compared with that tensor's own roundin
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
 from steelyard.certificates import sentences
 from steelyard.certificates.judgement import Finding, Judgement
-from steelyard.certificates.method import AGREEMENT_SHARE, UNIT_ROUNDOFFS, Method, method_for
+from steelyard.certificates.method import AGREEMENT_SHARE, LEAST_FLOAT32_ERROR, UNIT_ROUNDOFFS, Method, method_for
 from steelyard.certificates.scales import Scale
 from steelyard.certificates.tensors import Place, Tensors, expected_shapes, l2_distance, places
 from steelyard_worker.network import Network
@@ -36,19 +37,22 @@ def compare(
     return Judgement(passed, sentences.same(findings) if passed else sentences.different(findings), findings, agreement)
 
 
-def compare_references(
-    network: Network, reference: Tensors, scales: Mapping[str, Scale], second: Tensors, titles: tuple[str, str]
-) -> Judgement:
+def compare_references(network: Network, reference: Tensors, scales: Mapping[str, Scale], second: Tensors) -> Judgement:
     """Compare two float64 references: AGREEMENT, or the limit in float64 roundings where training amplifies those.
 
-    They may also differ by a small share of a candidate's rounding level. `titles` are their names for the sentence.
+    They may also differ by a small share of a candidate's rounding level. The sentence of a second one that differs by no more
+    than float32 rounding says so.
     """
     negligible = {
         key: AGREEMENT_SHARE * UNIT_ROUNDOFFS["float32"] * scale.amplification for key, scale in scales.items()
     }
     found = compare(network, reference, scales, second, method_for("float64"), allowances=negligible)
-    sentence = "" if found.passed else sentences.references_disagree(found, titles)
-    return Judgement(found.passed, sentence, found.findings, found.largest)
+    rounded = compare(network, reference, scales, second, method_for("float32"))
+    found = replace(found, agreement=found.largest)
+    if found.passed or not found.findings:
+        return found
+    single = rounded.passed and found.largest >= LEAST_FLOAT32_ERROR
+    return replace(found, sentence=sentences.reference_difference(found.findings, single))
 
 
 def _finding(key: str, place: Place, scale: Scale, distance: float, limits: Method, allowance: float) -> Finding:

@@ -25,7 +25,9 @@ from steelyard_worker.network import Network
 #      precision. Where more than rounding is allowed, sign changes of updates are counted over all tensors
 #   6  references may be compiled without optimisation; the losses of the implementation are recorded, to compare
 #      those of trials with
-VERSION = 6
+#   7  a candidate whose errors long sums may explain must also be within rounding on a small batch without long sums; a third
+#      reference decides between two that disagree
+VERSION = 7
 
 # Half a unit in the last place, relative: the size of one rounding (IEEE 754-2019, table 3.6; bfloat16 has 8 bits of precision).
 UNIT_ROUNDOFFS = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
@@ -67,6 +69,16 @@ AGREEMENT = 1e-9
 # element is zero except for rounding (the shift of a batch norm whose channel no ReLU clips), the step of that element differs
 # between any two libraries, and the rounding level shows it.
 AGREEMENT_SHARE = 1e-3
+
+# The batch on which the precision of a candidate is judged, where it is beyond LIMIT and its float64 run is not: four samples,
+# two of large images, and one step. Sums over few random numbers lose little, so nothing is allowed beyond LIMIT.
+SMALL_BATCH = (2, 4)
+SMALL_BATCH_TERMS = 2**14
+SMALL_STEPS = 1
+
+# A tensor that was rounded to float32 once differs by about this much or more: an eighth of a unit roundoff. Two references
+# that differ by more than this and by no more than float32 rounding look as if one of them computes in float32.
+LEAST_FLOAT32_ERROR = UNIT_ROUNDOFFS["float32"] / 8
 
 # One tensor in this many may have more sign changes of updates than are allowed, by chance.
 SIGN_CHANGE_ODDS = 1e5
@@ -125,12 +137,22 @@ def longest_sum(network: Network, batch: int) -> int:
     sums. There it must be within the same limits; in its own precision it must be within the effect of n roundings of noise on
     the reference.
     """
-    positions = (each.shape[1:] if len(each.shape) == 3 else each.shape for each in network.inputs)
     summed = (
         each.shape for each in network.parameters if each.kind != "embedding"
     )  # its rows are looked up, not summed
     extents = (max(shape[0], math.prod(shape[1:])) for shape in summed)
-    return max(batch * max(math.prod(shape) for shape in positions), *extents)
+    return max(batch * _positions(network), *extents)
+
+
+def small_batch(network: Network, batch: int) -> int:
+    """Return the number of samples of the small batch of a case with `batch` samples."""
+    fewest, most = SMALL_BATCH
+    return min(batch, max(fewest, min(most, SMALL_BATCH_TERMS // _positions(network))))
+
+
+def _positions(network: Network) -> int:
+    """Return the positions of the largest input: pixels of an image, elements of anything else."""
+    return max(math.prod(each.shape[1:] if len(each.shape) == 3 else each.shape) for each in network.inputs)
 
 
 def likelihood_roundings(network: Network, loss: float) -> float:

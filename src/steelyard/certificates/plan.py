@@ -9,17 +9,19 @@ from steelyard.certificates.method import (
     PERTURBATIONS,
     RANDOM_DRAW_NOISE,
     RANDOM_DRAWS,
+    SMALL_STEPS,
     UNIT_ROUNDOFFS,
     VERSION,
     Scope,
     likelihood_roundings,
     longest_sum,
     method_for,
+    small_batch,
 )
 from steelyard.certificates.sources import digest, implementation_hash, specification_hash
 from steelyard_worker.case import Optimizer, Settings
 from steelyard_worker.network import Network
-from steelyard_worker.protocol import Certify, Job
+from steelyard_worker.protocol import Certify, Data, Job
 
 # Numbers of the perturbations of further runs; the number seeds the noise.
 LONG_SUMS_PERTURBATION = 3
@@ -78,12 +80,14 @@ class Task:
 class CertificationPlan:
     """All processes of one certificate, and the keys under which its results are cached.
 
-    `references`: one or two frameworks that compute in float64. The first of `reference_tasks` runs unperturbed and with noise,
-    the second unperturbed.
+    `references`: one or two frameworks that compute in float64, three where two disagreed. The first of `reference_tasks` runs
+    unperturbed and with noise, the others unperturbed.
 
     The other tasks only run where rounding alone does not explain a deviation (see `escalation`). `float64_task` is the candidate
-    in float64, `long_sums_task` the first reference with noise as large as the error of the longest sum. A candidate without
-    float64 has two others. `likelihood_task` is for networks with a recursion over log-probabilities: the first reference
+    in float64, `long_sums_task` the first reference with noise as large as the error of the longest sum. `small_tasks` are the
+    first reference and the candidate, in its own precision, on a small random batch, where sums are short; they run one pair
+    after the other until one matches, first on the batch itself, then on draws close to it. A candidate without float64 has
+    two others. `likelihood_task` is for networks with a recursion over log-probabilities: the first reference
     with noise as large as the error of that recursion, which depends on the loss and is set later. `draw_tasks` are the first
     reference and the candidate on other random draws of weights and batches; they run one pair after the other until one matches.
     """
@@ -94,22 +98,26 @@ class CertificationPlan:
     candidate_task: Task
     float64_task: Task
     long_sums_task: Task
+    small_tasks: tuple[tuple[Task, Task], ...]
     likelihood_task: Task
     draw_tasks: tuple[tuple[Task, Task], ...]
     reference_key: str
     key: str
 
     @property
-    def further_tasks(self) -> tuple[Task, ...]:
-        """All tasks that this candidate may need where rounding alone does not explain a deviation."""
+    def further_tasks(self) -> tuple[tuple[Task, ...], ...]:
+        """All tasks that this candidate may need where rounding alone does not explain a deviation.
+
+        Those that are judged together are together; the last is the candidate's, if one of them is.
+        """
         if self.candidate.has_float64:
-            return self.float64_task, self.long_sums_task
-        draws = tuple(task for pair in self.draw_tasks for task in pair)
-        return (self.likelihood_task, *draws) if self.candidate.network.recursion else draws
+            return (self.long_sums_task, self.float64_task), *self.small_tasks
+        likelihood = ((self.likelihood_task,),) if self.candidate.network.recursion else ()
+        return *likelihood, *self.draw_tasks
 
 
 def plan_certification(candidate: Candidate, references: Sequence[Installation], folder: Path) -> CertificationPlan:
-    """Return the processes of a certificate; the `references`, one or two, write below `folder`."""
+    """Return the processes of a certificate; the `references`, one to three, write below `folder`."""
     limits = method_for(candidate.job.case.settings.precision)
     rule = reference_optimizer(candidate.job.case.optimizer, candidate.declared)
     reference_tasks = tuple(
@@ -133,6 +141,7 @@ def plan_certification(candidate: Candidate, references: Sequence[Installation],
         candidate_task=task,
         float64_task=_float64_task(task),
         long_sums_task=_long_sums_task(candidate, first),
+        small_tasks=_small_tasks(candidate, first, task),
         likelihood_task=_in_subfolder(first, "likelihood", _certify(candidate, (), 0.0)),
         draw_tasks=tuple(
             (_draw_task(candidate, first, each), _draw_task(candidate, task, each)) for each in RANDOM_DRAWS
@@ -140,6 +149,15 @@ def plan_certification(candidate: Candidate, references: Sequence[Installation],
         reference_key=reference_key,
         key=key,
     )
+
+
+def with_arbiter(plan: CertificationPlan, third: Installation) -> CertificationPlan:
+    """Return the plan of the same certificate with a third reference, which decides between two that disagree.
+
+    It comes first, because whichever of the two is right agrees with it. What the two have saved is used again.
+    """
+    folder = Path(plan.reference_tasks[0].job.folder).parent
+    return plan_certification(plan.candidate, (third, *plan.references), folder)
 
 
 def reference_optimizer(optimizer: Optimizer, declared: Mapping[str, str]) -> Optimizer:
@@ -208,6 +226,26 @@ def _long_sums_task(candidate: Candidate, task: Task) -> Task:
     roundings = longest_sum(candidate.network, task.job.case.batch)
     noise = roundings * UNIT_ROUNDOFFS[candidate.job.case.settings.precision]
     return _in_subfolder(task, "sums", _certify(candidate, (LONG_SUMS_PERTURBATION,), noise))
+
+
+def _small_tasks(candidate: Candidate, first: Task, task: Task) -> tuple[tuple[Task, Task], ...]:
+    """Return the first reference and the candidate on a few samples of the synthetic batch, and on draws close to them."""
+    few = replace(candidate, scope=replace(candidate.scope, steps=SMALL_STEPS))
+    samples = small_batch(candidate.network, candidate.job.case.batch)
+    reference, own = (
+        _in_subfolder(_on_few_samples(each, samples), "small", each.job.certify) for each in (first, task)
+    )
+    noise = own.job.certify.noise
+    measured = replace(reference, job=replace(reference.job, certify=_certify(few, PERTURBATIONS, noise)))
+    plain = replace(own, job=replace(own.job, certify=_certify(few, (0,), noise)))
+    draws = ((_draw_task(few, reference, each), _draw_task(few, own, each)) for each in RANDOM_DRAWS)
+    return (measured, plain), *draws
+
+
+def _on_few_samples(task: Task, samples: int) -> Task:
+    job = task.job
+    case = replace(job.case, sizes=job.case.sizes | {"batch": samples})
+    return replace(task, job=replace(job, case=case, data=Data(synthetic=job.data.synthetic)))
 
 
 def _draw_task(candidate: Candidate, task: Task, draw: int) -> Task:

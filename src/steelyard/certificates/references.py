@@ -3,15 +3,18 @@
 All candidates with the same specification, inputs and form of the update rule share them.
 """
 
+import shutil
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from steelyard.certificates import judge, record
-from steelyard.certificates.dumps import read
+from steelyard.certificates import dumps, judge, record, sentences
+from steelyard.certificates.judgement import Judgement
 from steelyard.certificates.method import PERTURBATIONS
 from steelyard.certificates.plan import CertificationPlan
 from steelyard.certificates.scales import Scale, measure_scales
+from steelyard.errors import UserError
 from steelyard.files import atomic
 from steelyard_worker import tensors
 
@@ -20,8 +23,9 @@ from steelyard_worker import tensors
 class References:
     """What all candidates need of the references.
 
-    `agreed`: whether the two references match, else `sentence` gives the difference; `agreement`: their largest relative
-    difference, None with one reference; `titles`: their names; `scales`: how the error of each tensor is measured.
+    `agreed`: whether two references match; `sentence`: which reference differs from the others, and how; empty where none does.
+    `agreement`: the largest relative difference of those that match, None with one reference; `titles`: their names; `scales`:
+    how the error of each tensor is measured.
     """
 
     agreed: bool
@@ -41,6 +45,19 @@ def has_reference(plan: CertificationPlan) -> bool:
     return atomic.is_intact(reference_folder(plan))
 
 
+def forget(plan: CertificationPlan) -> None:
+    """Delete the references from the cache, so that they are computed again."""
+    shutil.rmtree(reference_folder(plan), ignore_errors=True)
+
+
+def find(plan: CertificationPlan) -> References | None:
+    """Return the references as `load` does; None when one of them saved no tensors."""
+    try:
+        return load(plan)
+    except UserError:
+        return None
+
+
 def load(plan: CertificationPlan) -> References:
     """Return the references from the cache, or from their tasks' dumps; UserError when one of these saved no tensors."""
     folder = atomic.place(reference_folder(plan), lambda partial: _summarise(plan, partial))
@@ -52,13 +69,31 @@ def load(plan: CertificationPlan) -> References:
 def _summarise(plan: CertificationPlan, folder: Path) -> None:
     """Write the first reference's tensors, with rounding levels and agreement as metadata."""
     first, *others = plan.reference_tasks
-    runs = [read(first, perturbation) for perturbation in PERTURBATIONS]
+    runs = [dumps.read(first, perturbation) for perturbation in PERTURBATIONS]
     network = plan.candidate.network
     scales = measure_scales(network, runs, first.job.certify.noise, first.job.case.optimizer)
-    found = References(True, "", None, tuple(each.title for each in plan.references), scales)
-    meta: dict[str, Any] = asdict(found)
-    for second in others:
-        titles = plan.references[0].title, plan.references[1].title
-        compared = judge.compare_references(network, runs[0], scales, read(second, 0), titles)
-        meta |= {"agreed": compared.passed, "sentence": compared.sentence, "agreement": compared.agreement}
+    title, *titles = [each.title for each in plan.references]
+    compared = {
+        name: judge.compare_references(network, runs[0], scales, dumps.read(task, 0))
+        for name, task in zip(titles, others, strict=True)
+    }
+    meta: dict[str, Any] = asdict(_agreement(title, compared, scales))
     tensors.write(folder, runs[0], meta)
+
+
+def _agreement(title: str, compared: Mapping[str, Judgement], scales: dict[str, Scale]) -> References:
+    """Return which references match the first one, `title`, by the comparisons of the others with it.
+
+    Two that disagree leave open which one is wrong. Of three, one that differs from two others that match is wrong.
+    """
+    matching = {name: found for name, found in compared.items() if found.passed}
+    different = {name: found for name, found in compared.items() if not found.passed}
+    agreement = max((found.largest for found in (matching or compared).values()), default=None)
+    titles = (title, *(matching or compared))
+    if not different:
+        return References(True, "", agreement, titles, scales)
+    if matching:
+        ((odd, found),) = different.items()
+        return References(True, sentences.odd_reference(found.sentence, odd, titles), agreement, titles, scales)
+    first = next(iter(different.values()))
+    return References(False, sentences.references_disagree(first.sentence, titles), agreement, titles, scales)

@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 
 from steelyard.certificates.judgement import Finding, Judgement
+from steelyard.statistics.sentences import listed
 from steelyard_worker.case import Optimizer
 
 # The usual causes of a deviation, by the kind of the first tensor that differs (`tensors.Place`).
@@ -41,6 +42,11 @@ FORMS = {
     "canonical": "",
     "epsilon-hat": "epsilon is added to the root of the uncorrected second moment",
 }
+
+LOWER_PRECISION = "Likely cause: a part of the network that computes in a lower precision."
+COMPUTED_IN_FLOAT32 = (
+    "The difference is as small as rounding to float32: it looks as if one of them computes a part in float32."
+)
 
 # A larger factor is shown as a power of ten.
 MANY = 1e7
@@ -102,17 +108,37 @@ def different_in_float64(findings: Sequence[Finding]) -> str:
 def different_in_own_precision(findings: Sequence[Finding], precision: str) -> str:
     """Return the sentence for a candidate whose float64 run matches, with errors that long sums do not explain."""
     opening = f"Same computation in float64, but not in {precision}"
-    cause = "Likely cause: a part of the network that computes in a lower precision."
-    return f"{opening}, {_first_difference(findings, cause)}"
+    return f"{opening}, {_first_difference(findings, LOWER_PRECISION)}"
 
 
-def references_disagree(found: Judgement, titles: tuple[str, str]) -> str:
-    """Return the sentence for two references that do not match; `titles` are their names."""
-    opening = f"Nothing can be certified, because {titles[0]} and {titles[1]} disagree in float64"
-    if not found.first:
-        return f"{opening}. {found.sentence}"
-    cause = f"One of the two implementations is wrong. {CAUSES[found.first.kind]}"
-    return f"{opening}, {_first_difference(found.findings, cause)}"
+def different_on_few_samples(found: Judgement, precision: str) -> str:
+    """Return the sentence for a candidate that long sums may explain, but that also differs on a small batch without them."""
+    if not found.findings:
+        return found.sentence
+    opening = f"Same computation in float64, but not in {precision}, as a small batch without long sums shows"
+    return f"{opening}, {_first_difference(found.findings, LOWER_PRECISION)}"
+
+
+def same_on_few_samples(found: Judgement) -> str:
+    """Return the sentence for a candidate that long sums explain, and that matches on a small batch without them."""
+    worst = max(found.findings, key=lambda finding: finding.share)
+    share = _percent(worst.share)
+    return f"On a small batch without long sums, the largest deviation ({worst.label}) is at {share} of the limit."
+
+
+def reference_difference(findings: Sequence[Finding], single: bool) -> str:
+    """Return how two references differ; `single`: by no more than rounding to float32."""
+    return f"The first difference is in {_described(findings, COMPUTED_IN_FLOAT32 if single else '')}"
+
+
+def references_disagree(difference: str, titles: Sequence[str]) -> str:
+    """Return the sentence for references of which no two match; `titles` are their names."""
+    return f"Nothing can be certified, because {listed(list(titles))} disagree in float64, so one of them is wrong. {difference}"
+
+
+def odd_reference(difference: str, odd: str, titles: Sequence[str]) -> str:
+    """Return the sentence for a reference that differs from two others that match; `odd` and `titles` are their names."""
+    return f"{odd} disagrees in float64 with {listed(list(titles))}, which agree, so it is not used as a reference. {difference}"
 
 
 def further_run_failed(by_rounding: Judgement, message: str) -> str:
@@ -144,10 +170,14 @@ def optimizer_form(rule: Optimizer) -> str:
 
 
 def _first_difference(findings: Sequence[Finding], cause: str = "") -> str:
+    return f"first seen in {_described(findings, cause)}"
+
+
+def _described(findings: Sequence[Finding], cause: str = "") -> str:
     beyond = [finding for finding in findings if not finding.passed]
     first, later = beyond[0], len(beyond) - 1
     more = f" {later:,} later tensor{' differs' if later == 1 else 's differ'} too." if later else ""
-    return f"first seen in {first.label}: {_size(first)}.{more} {cause or CAUSES[first.kind]}"
+    return f"{first.label}: {_size(first)}.{more} {cause or CAUSES[first.kind]}"
 
 
 def _size(finding: Finding) -> str:
