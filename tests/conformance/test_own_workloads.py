@@ -49,6 +49,6 @@ def test_the_documented_error_message_is_the_reported_one(tmp_path: Path) -> Non
     found = certify(tmp_path / "runs", folder.parent, "-w", "vit:tiny", "-f", "jax")
     (certificate,) = found.values()
     assert not certificate["passed"]
-    sentence = "disagree in float64, first seen in the output logits: relative error 1.8e-04, "
+    sentence = "The first difference is in the output logits: relative error 1.8e-04, "
     assert sentence in certificate["sentence"]
     assert sentence in DOCUMENTATION.read_text(encoding="utf-8")

@@ -144,7 +144,7 @@ DETAILS: dict[str, tuple[str, dict[str, list[Argument]]]] = {
         _flag("--all", "certify the small presets of every workload"),
         _flag("--full", "certify the published presets: one step of a small synthetic batch, 131,072 elements of each large "
               "tensor; slow"),
-        _flag("--fresh", "ignore stored certificates"),
+        _flag("--fresh", "ignore stored certificates and references"),
         RUNS,
         _value("--silence", "SECONDS", "stop a worker that writes no event for this long (default 600, with --full 3600)",
                type=values.silence, dest="silence_s"),
