@@ -439,6 +439,28 @@ def test_an_error_on_the_small_batch_is_not_excused_by_long_sums(plan: Certifica
     assert found.losses == ()
 
 
+@pytest.mark.parametrize(("key", "passed"), [("grad/head.bias", True), ("output/logits", False)])
+def test_on_the_small_batch_the_error_of_a_likelihood_is_allowed_only_from_the_loss_on(
+    candidate: Candidate, tmp_path: Path, key: str, passed: bool
+) -> None:
+    over = replace(candidate, has_float64=True, network=replace(candidate.network, recursion=900))
+    plan = inaccurate(plan_certification(over, REFERENCES, tmp_path / "references"), 1e-12, 1e-3)
+    runs = synthetic.dumps(seed=1, network=over.network)
+    fill(plan.small_tasks[0][1], [runs[0] | changed(runs, key, 1e-4)])
+    fill(plan.small_likelihood_task, [{name: array * (1 + 2e-4) for name, array in runs[0].items()}])
+    assert conclude(plan).passed is passed
+
+
+def test_the_noise_of_a_likelihood_on_the_small_batch_is_that_of_the_loss(candidate: Candidate, tmp_path: Path) -> None:
+    over = replace(candidate, has_float64=True, network=replace(candidate.network, recursion=900))
+    plan = plan_certification(over, REFERENCES, tmp_path / "references")
+    filled(plan, changed(synthetic.dumps(network=over.network), "grad/head.bias", 1e-4))
+    task = next_tasks(plan)[-1]
+    assert Path(task.job.folder) == Path(plan.small_tasks[0][0].job.folder) / "likelihood"
+    assert task.job.certify.noise == pytest.approx(0.7 * 30 / 3 * 2.0**-24)
+    assert task.job.certify.steps == 1
+
+
 def test_a_near_tie_on_the_small_batch_is_excused_by_another_draw(plan: CertificationPlan) -> None:
     over = inaccurate(plan, 1e-12, 1e-3, small=1e-4)
     fill_small(plan, 1, 0.0)

@@ -12,7 +12,7 @@ from steelyard.certificates.dumps import is_done, read
 from steelyard.certificates.evidence import Evidence
 from steelyard.certificates.judgement import Judgement
 from steelyard.certificates.method import likelihood_roundings, longest_sum
-from steelyard.certificates.plan import CertificationPlan, Task, likelihood_task
+from steelyard.certificates.plan import CertificationPlan, Task, with_likelihood
 
 
 def next_tasks(evidence: Evidence, by_rounding: Judgement) -> tuple[Task, ...]:
@@ -32,7 +32,7 @@ def next_tasks(evidence: Evidence, by_rounding: Judgement) -> tuple[Task, ...]:
     if failure(plan) or settle(evidence, by_rounding)[0].passed:
         return ()
     if evidence.network.recursion and not is_done(plan.likelihood_task):
-        return (likelihood_task(plan, _loss(evidence)),)
+        return (with_likelihood(plan, plan.likelihood_task, _loss(evidence)),)
     return next((pair for pair in plan.draw_tasks if not all(map(is_done, pair))), ())
 
 
@@ -63,7 +63,9 @@ def _started(plan: CertificationPlan) -> list[Task]:
 def _with_float64_next(evidence: Evidence, by_rounding: Judgement) -> tuple[Task, ...]:
     plan = evidence.plan
     if not _started(plan):
-        first = (plan.long_sums_task, plan.float64_task, *plan.small_tasks[0])
+        small = with_likelihood(plan, plan.small_likelihood_task, _loss(evidence))
+        likelihood = (small,) if evidence.network.recursion else ()
+        first = (plan.long_sums_task, plan.float64_task, *plan.small_tasks[0], *likelihood)
         return tuple(task for task in first if not is_done(task))
     if failure(plan) or not _by_float64(evidence, by_rounding)[0].passed or _on_small_batches(evidence).passed:
         return ()

@@ -11,7 +11,7 @@ from steelyard.certificates.method import PERTURBATIONS, Method, method_for
 from steelyard.certificates.plan import CertificationPlan, Task
 from steelyard.certificates.references import References, reference_folder
 from steelyard.certificates.scales import measure_changes, measure_scales
-from steelyard.certificates.tensors import Tensors
+from steelyard.certificates.tensors import BEFORE_THE_LOSS, Tensors, places
 from steelyard_worker import tensors
 from steelyard_worker.network import Network
 
@@ -57,12 +57,22 @@ class Evidence:
         return measure_changes(self.network, self.reference, self.references.scales, read(task))
 
     def compare_small(self, pair: tuple[Task, Task]) -> Judgement:
-        """Compare one pair of the small batch by rounding levels alone, which are measured on that batch."""
+        """Compare one pair of the small batch by rounding levels alone, which are measured on that batch.
+
+        A loss that is a likelihood of whole sequences, and what follows from it, is also allowed that likelihood's error.
+        """
         first = self.plan.small_tasks[0][0]
         runs = [read(first, perturbation) for perturbation in PERTURBATIONS]
         scales = measure_scales(self.network, runs, first.job.certify.noise, first.job.case.optimizer)
+        allowances = {}
+        if self.network.recursion:
+            changes = measure_changes(self.network, runs[0], scales, read(self.plan.small_likelihood_task))
+            found = places(changes, self.network)
+            allowances = {key: each for key, each in changes.items() if found[key].kind not in BEFORE_THE_LOSS}
         against = runs[0] if pair[0] is first else read(pair[0])
-        return judge.compare(self.network, against, scales, read(pair[1]), self.limits, self.references.agreement)
+        return judge.compare(
+            self.network, against, scales, read(pair[1]), self.limits, self.references.agreement, allowances
+        )
 
     def losses(self, by_rounding: Judgement) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """Return the candidate's loss at each step, and how far the loss of a trial may be from it: by rounding alone.

@@ -86,10 +86,11 @@ class CertificationPlan:
     The other tasks only run where rounding alone does not explain a deviation (see `escalation`). `float64_task` is the candidate
     in float64, `long_sums_task` the first reference with noise as large as the error of the longest sum. `small_tasks` are the
     first reference and the candidate, in its own precision, on a small random batch, where sums are short; they run one pair
-    after the other until one matches, first on the batch itself, then on draws close to it. A candidate without float64 has
-    two others. `likelihood_task` is for networks with a recursion over log-probabilities: the first reference
-    with noise as large as the error of that recursion, which depends on the loss and is set later. `draw_tasks` are the first
-    reference and the candidate on other random draws of weights and batches; they run one pair after the other until one matches.
+    after the other until one matches, first on the batch itself, then on draws close to it; `small_likelihood_task` is as
+    `likelihood_task`, on the small batch. A candidate without float64 has two others. `likelihood_task` is for networks with a
+    recursion over log-probabilities: the first reference with noise as large as the error of that recursion, which depends on the
+    loss and is set later. `draw_tasks` are the first reference and the candidate on other random draws of weights and batches;
+    they run one pair after the other until one matches.
     """
 
     candidate: Candidate
@@ -99,6 +100,7 @@ class CertificationPlan:
     float64_task: Task
     long_sums_task: Task
     small_tasks: tuple[tuple[Task, Task], ...]
+    small_likelihood_task: Task
     likelihood_task: Task
     draw_tasks: tuple[tuple[Task, Task], ...]
     reference_key: str
@@ -110,10 +112,11 @@ class CertificationPlan:
 
         Those that are judged together are together; the last is the candidate's, if one of them is.
         """
+        recursion = self.candidate.network.recursion
         if self.candidate.has_float64:
-            return (self.long_sums_task, self.float64_task), *self.small_tasks
-        likelihood = ((self.likelihood_task,),) if self.candidate.network.recursion else ()
-        return *likelihood, *self.draw_tasks
+            likelihood = (self.small_likelihood_task,) if recursion else ()
+            return (self.long_sums_task, *likelihood, self.float64_task), *self.small_tasks
+        return *(((self.likelihood_task,),) if recursion else ()), *self.draw_tasks
 
 
 def plan_certification(candidate: Candidate, references: Sequence[Installation], folder: Path) -> CertificationPlan:
@@ -134,6 +137,7 @@ def plan_certification(candidate: Candidate, references: Sequence[Installation],
         candidate.installation.version, dict(candidate.installation.packages),
         candidate.installation.contents,
     )  # fmt: skip
+    small_tasks = _small_tasks(candidate, first, task)
     return CertificationPlan(
         candidate=candidate,
         references=tuple(references),
@@ -141,8 +145,9 @@ def plan_certification(candidate: Candidate, references: Sequence[Installation],
         candidate_task=task,
         float64_task=_float64_task(task),
         long_sums_task=_long_sums_task(candidate, first),
-        small_tasks=_small_tasks(candidate, first, task),
-        likelihood_task=_in_subfolder(first, "likelihood", _certify(candidate, (), 0.0)),
+        small_tasks=small_tasks,
+        small_likelihood_task=_likelihood_task(small_tasks[0][0]),
+        likelihood_task=_likelihood_task(first),
         draw_tasks=tuple(
             (_draw_task(candidate, first, each), _draw_task(candidate, task, each)) for each in RANDOM_DRAWS
         ),
@@ -171,11 +176,11 @@ def reference_optimizer(optimizer: Optimizer, declared: Mapping[str, str]) -> Op
     )
 
 
-def likelihood_task(plan: CertificationPlan, loss: float) -> Task:
-    """Return the reference's run with noise as large as the error of a recursion over log-probabilities that ends in `loss`."""
-    candidate, task = plan.candidate, plan.likelihood_task
+def with_likelihood(plan: CertificationPlan, task: Task, loss: float) -> Task:
+    """Return a likelihood task with noise as large as the error of a recursion over log-probabilities that ends in `loss`."""
+    candidate = plan.candidate
     noise = likelihood_roundings(candidate.network, loss) * UNIT_ROUNDOFFS[candidate.job.case.settings.precision]
-    return replace(task, job=replace(task.job, certify=_certify(candidate, (LIKELIHOOD_PERTURBATION,), noise)))
+    return replace(task, job=replace(task.job, certify=replace(task.job.certify, noise=noise)))
 
 
 def _reference_key(
@@ -226,6 +231,11 @@ def _long_sums_task(candidate: Candidate, task: Task) -> Task:
     roundings = longest_sum(candidate.network, task.job.case.batch)
     noise = roundings * UNIT_ROUNDOFFS[candidate.job.case.settings.precision]
     return _in_subfolder(task, "sums", _certify(candidate, (LONG_SUMS_PERTURBATION,), noise))
+
+
+def _likelihood_task(task: Task) -> Task:
+    certify = replace(task.job.certify, perturbations=(LIKELIHOOD_PERTURBATION,), noise=0.0)
+    return _in_subfolder(task, "likelihood", certify)
 
 
 def _small_tasks(candidate: Candidate, first: Task, task: Task) -> tuple[tuple[Task, Task], ...]:

@@ -14,6 +14,8 @@ Array = np.ndarray[Any, Any]
 Tensors = Mapping[str, Array]
 
 STATISTICS = ("running_mean", "running_var")
+# Kinds of tensors (`Place.kind`) on which the first loss has no effect.
+BEFORE_THE_LOSS = ("initial state", "first statistics", "output")
 
 _PATTERN = re.compile(r"(output|inference|grad)/(?P<part>.+)|loss(?P<loss>\d*)|after(?P<step>\d+)/(?P<state>.+)")
 _LAST = 10**9
