@@ -461,6 +461,25 @@ def test_the_noise_of_a_likelihood_on_the_small_batch_is_that_of_the_loss(candid
     assert task.job.certify.steps == 1
 
 
+@pytest.mark.parametrize(
+    ("key", "passed"),
+    [
+        ("grad/head.bias", False),
+        ("loss", False),
+        ("after1/head.bias", True),
+        ("loss2", True),
+        ("inference/logits", True),
+    ],
+)
+def test_on_the_small_batch_the_forward_pass_and_the_gradients_are_judged_and_the_updates_are_not(
+    plan: CertificationPlan, key: str, passed: bool
+) -> None:
+    over = inaccurate(plan, 1e-12, 1e-3)
+    runs = synthetic.dumps(seed=1, network=plan.candidate.network)
+    fill(plan.small_tasks[0][1], [runs[0] | changed(runs, key, 1e-2)])
+    assert conclude(over).passed is passed
+
+
 def test_a_near_tie_on_the_small_batch_is_excused_by_another_draw(plan: CertificationPlan) -> None:
     over = inaccurate(plan, 1e-12, 1e-3, small=1e-4)
     fill_small(plan, 1, 0.0)

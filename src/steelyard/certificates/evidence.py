@@ -1,5 +1,6 @@
 """Comparisons between the tensors that the processes of one certificate have saved so far."""
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -57,18 +58,21 @@ class Evidence:
         return measure_changes(self.network, self.reference, self.references.scales, read(task))
 
     def compare_small(self, pair: tuple[Task, Task]) -> Judgement:
-        """Compare one pair of the small batch by rounding levels alone, which are measured on that batch.
+        """Compare the forward pass and the gradients of one pair of the small batch by rounding levels, measured on that batch.
 
-        A loss that is a likelihood of whole sequences, and what follows from it, is also allowed that likelihood's error.
+        Updates are not judged: a rule that divides a gradient by its own size turns rounding into full steps. A loss that is a
+        likelihood of whole sequences, and its gradients, are also allowed that likelihood's error.
         """
         first = self.plan.small_tasks[0][0]
         runs = [read(first, perturbation) for perturbation in PERTURBATIONS]
         scales = measure_scales(self.network, runs, first.job.certify.noise, first.job.case.optimizer)
-        allowances = {}
+        kinds = {key: place.kind for key, place in places(runs[0], self.network).items()}
+        allowances = {
+            key: math.inf for key, kind in kinds.items() if kind not in (*BEFORE_THE_LOSS, "loss", "gradient")
+        }
         if self.network.recursion:
             changes = measure_changes(self.network, runs[0], scales, read(self.plan.small_likelihood_task))
-            found = places(changes, self.network)
-            allowances = {key: each for key, each in changes.items() if found[key].kind not in BEFORE_THE_LOSS}
+            allowances |= {key: changes[key] for key, kind in kinds.items() if kind in ("loss", "gradient")}
         against = runs[0] if pair[0] is first else read(pair[0])
         return judge.compare(
             self.network, against, scales, read(pair[1]), self.limits, self.references.agreement, allowances
