@@ -377,7 +377,7 @@ def disputed(folder: Path, monkeypatch: pytest.MonkeyPatch, third_fails: bool = 
     known = frameworks.all_frameworks()
     third = replace(known["fake"], name="third", title="Third", reference=3)
     monkeypatch.setattr(frameworks, "all_frameworks", lambda: {"third": third, **known})
-    monkeypatch.setattr(certification.setup, "make", lambda *_: {"third": environment("third")})
+    monkeypatch.setattr(certification.setup, "make", lambda *_: already({"third": environment("third")}))
 
     def errors(job: Job) -> Any:
         if third_fails and job.case.framework == "third":

@@ -52,11 +52,12 @@ def certify(session: Session, fresh: bool = False, scope: Scope | None = None) -
     gate = Semaphore(1 if scope.sample else min(PROCESSES_AT_ONCE, usable_cores()))
     installed = {group.name: _references(session, group) for group in session.plan.groups}
     certificates: dict[str, dict[str, Any]] = {}
+    renewed: set[str] | None = set() if fresh else None
     lock = Lock()
 
     def work(group: Group) -> None:
         for part in _in_order_of_arrival(session, group):
-            found = _certify_group(session, part, installed[group.name], fresh, scope, gate)
+            found = _certify_group(session, part, installed[group.name], renewed, scope, gate)
             with lock:
                 certificates.update(found)
                 atomic.write_text(session.folder / record.CERTIFICATES, json.dumps(certificates, indent=1))
@@ -87,24 +88,26 @@ def _in_order_of_arrival(session: Session, group: Group) -> Iterator[Group]:
 
 
 def _certify_group(
-    session: Session, group: Group, installed: list[Installation], fresh: bool, scope: Scope, gate: Semaphore
-) -> dict[str, dict[str, Any]]:
-    """Certify the cases of one group and delete its dumps; an aborted run gets no certificates."""
+    session: Session, group: Group, installed: list[Installation], renewed: set[str] | None, scope: Scope,
+    gate: Semaphore,
+) -> dict[str, dict[str, Any]]:  # fmt: skip
+    """Certify the cases of one group and delete its dumps; an aborted run gets no certificates.
+
+    `renewed`: keys of the references that this command has computed; None where cached results are used.
+    """
     if reason := _nothing_to_compare(group):
         return {case.id: {"passed": False, "sentence": reason} for case in group.cases}
     plans = {each.case.id: _plan(session, group, each, installed, scope) for each in group.variants if installed}
     found: dict[str, Certificate | str] = {}
-    if fresh:
-        for plan in plans.values():
-            references.forget(plan)
-    else:
+    _forget(plans.values(), renewed)
+    if renewed is None:
         known = {key: plan for key, plan in plans.items() if has_reference(plan)}
         plans |= _arbitrated(session, group, known)
         found = {key: cached for key, plan in plans.items() if (cached := cache.find(plan.key))}
     missing = {key: plan for key, plan in plans.items() if key not in found}
     _run(session, group.name, [task for plan in missing.values() for task in _first_tasks(plan)], gate)
     if not session.stop.is_set():
-        missing = _decided(session, group, missing, fresh, gate)
+        missing = _decided(session, group, missing, renewed, gate)
     while not session.stop.is_set() and (further := [task for plan in missing.values() for task in _next_tasks(plan)]):
         _run(session, group.name, further, gate)
     if session.stop.is_set():
@@ -184,16 +187,25 @@ def _arbitrated(session: Session, group: Group, plans: Mapping[str, Certificatio
 
 
 def _decided(
-    session: Session, group: Group, plans: Mapping[str, CertificationPlan], fresh: bool, gate: Semaphore
+    session: Session, group: Group, plans: Mapping[str, CertificationPlan], renewed: set[str] | None, gate: Semaphore
 ) -> dict[str, CertificationPlan]:
     """Let a third framework compute where two references disagree; if it fails, the plan stays as it is."""
     arbitrated = _arbitrated(session, group, plans)
     changed = {key: plan for key, plan in arbitrated.items() if plan is not plans[key]}
-    for plan in changed.values() if fresh else ():
-        references.forget(plan)
+    _forget(changed.values(), renewed)
     _run(session, group.name, [plan.reference_tasks[0] for plan in changed.values() if not has_reference(plan)], gate)
     failed = {key for key, plan in changed.items() if not references.find(plan)}
     return {key: plans[key] if key in failed else plan for key, plan in arbitrated.items()}
+
+
+def _forget(plans: Iterable[CertificationPlan], renewed: set[str] | None) -> None:
+    """Delete cached references, each once: a later part of the group uses what an earlier one has computed."""
+    if renewed is None:
+        return
+    for plan in plans:
+        if plan.reference_key not in renewed:
+            references.forget(plan)
+            renewed.add(plan.reference_key)
 
 
 def _first_tasks(plan: CertificationPlan) -> list[Task]:
