@@ -38,7 +38,7 @@ def test_a_folder_that_is_not_empty_is_not_changed(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["notes"]
 
 
-@pytest.mark.parametrize("name", ["My Net", "../net", "", "9net"])
+@pytest.mark.parametrize("name", ["My Net", "../net", "", "-net"])
 def test_an_invalid_name_is_rejected(name: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="not a valid name of a workload"):
         scaffold.write(name, tmp_path, ["pytorch"])

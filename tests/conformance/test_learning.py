@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import zipfile
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
@@ -56,11 +55,10 @@ def planned(name: str, folder: Path) -> RunPlan:
     """Return a plan of the workload's tiny preset on real data, in every framework."""
     wanted = TABLE[name]
     data = "" if wanted.get("embedded") else str(real_data(wanted, folder))
-    shutil.copytree(workloads.find()[name].folder, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     found = resolve.plan(
         Options(
             workloads=(f"{name}:{wanted.get('preset', 'tiny')}",), frameworks=("*",), protocol=f"fixed:{wanted['steps']}+1",
-            workload_folders=(str(folder),), threads=1,
+            threads=1,
             optimizer=wanted.get("optimizer", ""),
         )
     )  # fmt: skip
@@ -71,7 +69,7 @@ def planned(name: str, folder: Path) -> RunPlan:
         rate = wanted.get("learning_rate", case.optimizer.learning_rate)
         case = replace(
             case, sizes=sizes, data=wanted["data"], optimizer=replace(case.optimizer, learning_rate=rate),
-            specification=workloads.specification(folder / name, sizes),
+            specification=workloads.specification(workloads.find()[name].folder, sizes),
         )  # fmt: skip
         return replace(variant, case=case)
 

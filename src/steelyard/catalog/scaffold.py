@@ -1,13 +1,13 @@
 """Create the folder of a new workload from templates: a small working network for the user to replace step by step."""
 
-import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from steelyard.catalog import frameworks
+from steelyard.catalog import frameworks, workloads
 from steelyard.catalog.frameworks import WORKER
 from steelyard.errors import UserError
+from steelyard.files import names
 
 TEMPLATE = WORKER / "template"
 
@@ -21,12 +21,10 @@ def default_frameworks() -> tuple[str, ...]:
 def write(name: str, parent: Path, implementations: Sequence[str]) -> Path:
     """Create `parent/name` with spec.toml, network.py and one file per framework; returns the folder.
 
-    UserError: an invalid name, a framework without a template, or a folder that is not empty.
+    UserError: an invalid name or one of steelyard's own workloads, a framework without a template, or a folder that is not empty.
     """
-    if not re.fullmatch(r"[a-z][a-z0-9-]*", name):
-        raise UserError(
-            f"'{name}' is not a valid name of a workload. Use lower-case letters, digits and '-', starting with a letter."
-        )
+    if wrong := names.flaw(name, "workload", taken=name in workloads.find()):
+        raise UserError(wrong)
     for each in implementations:
         if not _template(each).is_file():
             raise UserError(f"There is no template for '{each}'; write {name}/{each}.py after those that are there.")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from steelyard.catalog import frameworks
 from steelyard.catalog.frameworks import WORKER
 from steelyard.errors import UserError, named, nearest
-from steelyard.files import settings_files
+from steelyard.files import names, settings_files
 from steelyard.statistics import metrics
 from steelyard_worker import network as networks
 from steelyard_worker.case import Optimizer
@@ -122,7 +122,7 @@ def specification(folder: Path, sizes: dict[str, Any]) -> str:
 
 
 def find(folders: Iterable[str | Path] = ()) -> dict[str, Workload]:
-    """Return all workloads by name: those of steelyard, and those in the given folders, which take precedence."""
+    """Return all workloads by name: those of steelyard, and those in the given folders. UserError: two have one name."""
     found: dict[str, Workload] = {}
     for root in (WORKER / "workloads", *map(Path, folders)):
         if not root.is_dir():
@@ -130,13 +130,19 @@ def find(folders: Iterable[str | Path] = ()) -> dict[str, Workload]:
         specs = sorted(root.glob("*/spec.toml")) + ([root / "spec.toml"] if (root / "spec.toml").is_file() else [])
         if not specs:
             raise UserError(f"--workloads {root}: no spec.toml was found in this folder or one level below.")
-        found |= {workload.name: workload for workload in map(parse, specs)}
+        for workload in map(parse, specs):
+            other = found.setdefault(workload.name, workload)
+            if other.folder.resolve() != workload.folder.resolve():
+                sentence = names.flaw(workload.name, "workload", taken=True)
+                raise settings_files.wrong(workload.folder / "spec.toml", "name", "", sentence)
     return found
 
 
 def parse(path: Path) -> Workload:
     """Read one spec.toml."""
     found: Workload = settings_files.build(path, settings_files.read(path), "", Workload, folder=path.parent)
+    if wrong := names.flaw(found.name, "workload"):
+        raise settings_files.wrong(path, "name", "", wrong)
     if found.metric not in metrics.METRICS:
         known = nearest(found.metric, list(metrics.METRICS))
         raise settings_files.wrong(path, "metric", "", f"there is no metric '{found.metric}'.{known}")
@@ -159,6 +165,8 @@ def _optimizer(path: Path, where: str, table: Any) -> Optimizer:
 
 def _preset(path: Path, name: str, table: Any, optimizers: list[str]) -> Preset:
     where = f"presets.{name}"
+    if wrong := names.flaw(name, "preset"):
+        raise settings_files.wrong(path, "", where, wrong)
     preset: Preset = settings_files.build(path, table, where, Preset, name=name)
     if preset.optimizer not in optimizers:
         sentence = f"[{where}] names an unknown optimizer '{preset.optimizer}'.{nearest(preset.optimizer, optimizers)}"

@@ -58,7 +58,7 @@ def main(argv: list[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except UserError as error:
-        print(f"steelyard: {error}", file=sys.stderr)
+        print(f"steelyard: {_one_line(error)}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         print("steelyard: stopped.", file=sys.stderr)
@@ -82,6 +82,11 @@ def overview() -> str:
         "options:\n  -h, --help  print this message and exit; `steelyard COMMAND --help` explains one command\n"
         "  --version   print the version and exit"
     )
+
+
+def _one_line(error: Exception) -> str:
+    """Return the text of an error with control characters escaped: a name or a file may hold any, even those of terminals."""
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in str(error))
 
 
 def _treat_signals_as_interrupt() -> None:

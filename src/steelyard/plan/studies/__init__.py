@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from steelyard.errors import named
-from steelyard.files import settings_files
+from steelyard.files import names, settings_files
 
 if TYPE_CHECKING:
     from steelyard.catalog.workloads import Workload
 
 FOLDER = Path(__file__).parent
-LONGEST_NAME = 40
 
 
 @dataclass(frozen=True)
@@ -40,15 +39,20 @@ def all_studies() -> dict[str, Study]:
 def study(name: str) -> Study:
     """Return a study by its name, or read it from the user's .toml file."""
     if name.endswith(".toml"):
-        return read(Path(name).expanduser())
+        path = Path(name).expanduser()
+        found = read(path)
+        if wrong := names.flaw(found.name, "study", taken=found.name in all_studies()):
+            raise settings_files.wrong(path, "name", "", wrong)
+        return found
     return named(all_studies(), name, f"There is no study '{name}'.")
 
 
 def chosen(study: Study, workloads: list[Workload]) -> Study:
     """Return a study for workloads that the user chose: its name, title and question are adapted to them."""
     titles = list(dict.fromkeys(each.title for each in workloads))
-    names = list(dict.fromkeys(each.name for each in workloads))
-    name = "-".join(names) if len("-".join(names)) <= LONGEST_NAME else f"{len(names)}-workloads"
+    different = list(dict.fromkeys(each.name for each in workloads))
+    joined = "-".join(different)
+    name = joined if len(joined) <= names.LONGEST else f"{len(different)}-workloads"
     title = " and ".join([", ".join(titles[:-1]), titles[-1]] if titles[1:] else titles)
     which = "each of them" if titles[1:] else "it"
     return replace(study, name=name, title=title, question=f"Which framework trains {which} fastest on this machine?")
