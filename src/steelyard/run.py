@@ -18,7 +18,7 @@ from steelyard.measure import peak, rounds
 from steelyard.measure.session import Session
 from steelyard.plan import memory
 from steelyard.plan.run_plan import RunPlan
-from steelyard.results import record, round_results
+from steelyard.results import record, round_results, trials
 from steelyard.results.durations import CERTIFICATES, ENVIRONMENTS, INPUTS, PEAK, ROUNDS, TOTAL, Durations
 from steelyard.results.store import Store
 
@@ -41,7 +41,7 @@ def run(plan: RunPlan, folder: Path, screen: Screen) -> Path:
     If the folder holds results of an interrupted run, only the missing processes are run.
     """
     with record.claim(folder):
-        with _working(folder) as durations:
+        with _working(folder, measuring=True) as durations:
             session = _measure(plan, folder, screen, durations)
         screen.stage("Report")
         return report.write(report.view(folder, session.store))
@@ -57,8 +57,8 @@ def certify(
 
 
 @contextmanager
-def _working(folder: Path) -> Iterator[Durations]:
-    """Update state and times in run.json: running, then complete or interrupted."""
+def _working(folder: Path, measuring: bool = False) -> Iterator[Durations]:
+    """Update state and times in run.json: running, then complete or interrupted; failed if no process that measures finished."""
     durations, earlier = Durations(), record.update(folder, state="running").seconds
     try:
         with durations.of(TOTAL):
@@ -67,7 +67,8 @@ def _working(folder: Path) -> Iterator[Durations]:
         with suppress(UserError):  # on a full disk this write fails too, and the original error must reach the user
             record.update(folder, state="interrupted", seconds=durations.added_to(earlier))
         raise
-    record.update(folder, state="complete", seconds=durations.added_to(earlier))
+    state = "failed" if measuring and not trials.has_finished(folder) else "complete"
+    record.update(folder, state=state, seconds=durations.added_to(earlier))
 
 
 def _measure(plan: RunPlan, folder: Path, screen: Screen, durations: Durations) -> Session:

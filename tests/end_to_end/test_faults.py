@@ -80,6 +80,17 @@ def test_blocks_that_were_finished_before_a_fault_can_be_read(faulty: Finished, 
     assert np.isfinite(trial.losses("cached")[:16]).all()
 
 
+def test_a_run_in_which_every_process_died_has_failed(steelyard: Steelyard, data_folder: Path) -> None:
+    done = steelyard("run", *LINE, "-f", "fake", "--knob", "fake.fault=die", "--rounds", "2", "--no-certify")
+    assert done.returncode == 1
+    assert "The worker was killed (signal 9)" in done.stdout
+    assert "steelyard: Every process of this run failed, so there is no result." in done.stderr
+    assert Path(done.stdout.splitlines()[-1]).is_file()
+    (run,) = data_folder.glob("runs/*/run.json")
+    assert json.loads(run.read_text())["state"] == "failed"
+    assert [row["state"] for row in json.loads(steelyard("list", "runs", "--json").stdout)] == ["failed"]
+
+
 def test_a_fault_does_not_stop_other_frameworks(faulty: Finished) -> None:
     assert contender(faulty.result, "dummy/scripted")["speeds"]["cached"]["processes"] == 2
 

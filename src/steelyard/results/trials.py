@@ -131,6 +131,11 @@ class Trial:
         return values
 
 
+def has_finished(run: Path) -> bool:
+    """Report whether a process of a run's folder has finished. Its files are not checked."""
+    return any(b'"event": "done"' in path.read_bytes() for path in run.glob(f"trials/*/{protocol.EVENTS}"))
+
+
 def read(folder: Path) -> Trial:
     """Read a trial's job and events; UserError names a damaged file."""
     try:

@@ -11,7 +11,7 @@ from steelyard.catalog import frameworks
 from steelyard.cli.arguments import typed
 from steelyard.cli.commands import selection
 from steelyard.cli.main import EXIT_INTERRUPTED
-from steelyard.errors import UserError
+from steelyard.errors import UserError, notice
 from steelyard.plan import resolve
 from steelyard.plan.options import Options
 from steelyard.plan.run_plan import RunPlan
@@ -20,7 +20,7 @@ from steelyard.results.record import RunRecord
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Measure, then print the verdicts; the path of the page is the last line."""
+    """Measure, then print the verdicts; the path of the page is the last line. The exit code is 1 if no process finished."""
     from steelyard import report
     from steelyard import run as runs
     from steelyard.report import terminal
@@ -55,6 +55,9 @@ def execute(arguments: argparse.Namespace) -> int:
     if not arguments.json:
         print(durations.sentence(record.read(folder).seconds))
         print(page)
+    if record.read(folder).state == "failed":
+        notice("Every process of this run failed, so there is no result. The reasons are in the table and on the page.")
+        return 1
     return 0
 
 
