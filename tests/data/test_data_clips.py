@@ -15,6 +15,7 @@ from steelyard.inputs.data.catalogue import find
 from steelyard.inputs.data.options import parse_options
 from steelyard_worker.tensors import read
 
+HINT = "To see which files are read: steelyard list data ljspeech"
 SMALL = {"characters": 12, "frames": 40, "mels": 16}
 
 
@@ -148,10 +149,10 @@ def test_samples_longer_than_the_arrays_are_left_out_counted_and_reported(root: 
     assert prepared(root, characters=13, frames=41).meta["dropped"] == 0
 
 
-def test_part_of_the_data_is_described_as_a_subset(root: Path):
+def test_data_without_a_checksum_is_described_as_the_users_own(root: Path):
     assert case_inputs._origin(prepared(root).meta) == (
-        "LJSpeech 1.1: 13,100 clips of one English reader with their text (Ito & Johnson 2017): a subset, 8 training and 2 "
-        "test samples; only its layout could be checked."
+        "your data in the layout of LJSpeech 1.1 (unpacked folder): 8 training and 2 test samples; no checksum shows that it is "
+        "the official data."
     )
 
 
@@ -199,7 +200,10 @@ def test_a_clip_with_empty_text_is_reported(root: Path):
 def test_a_clip_without_a_recording_is_reported(root: Path):
     (root / "wavs" / "LJ001-0004.wav").unlink()
     path = root / "wavs" / "LJ001-0004.wav"
-    assert error_of(root) == f"{root / 'metadata.csv'} lists 'LJ001-0004', but {path} is missing; download it again."
+    assert (
+        error_of(root)
+        == f"{root / 'metadata.csv'} lists 'LJ001-0004', but {path} is missing; download it again. {HINT}"
+    )
 
 
 def test_a_damaged_recording_is_reported(root: Path):
@@ -246,7 +250,10 @@ def test_metadata_that_is_not_utf8_is_reported(root: Path):
 
 def test_a_folder_without_recordings_is_reported(root: Path):
     shutil.rmtree(root / "wavs")
-    assert error_of(root) == f"{root} has metadata.csv, but no folder 'wavs' with the recordings; put it there."
+    assert error_of(root) == (
+        f"{root} does not hold 'wavs/<id>.wav or flac/<id>.flac', which is part of the layout 'unpacked folder' of 'ljspeech'; "
+        f"put it there. {HINT}"
+    )
 
 
 def test_a_split_without_any_fitting_clip_is_reported(root: Path):

@@ -156,8 +156,9 @@ def test_chinese_characters_are_words_without_continuation_pieces(tmp_path: Path
 
 
 def articles(name: str, folder: Path, **options: object) -> dict[str, list[list[str]]]:
-    source = find_in_folder(find(name), folder)
-    return {split: list(each.read()) for split, each in split_articles(source, LanguageOptions(**options)).items()}
+    wanted = LanguageOptions(**options)
+    source = find_in_folder(find(name).with_splits(wanted.train_split, wanted.test_split), folder)
+    return {split: list(each.read()) for split, each in split_articles(source, wanted).items()}
 
 
 def test_wikitext_escapes_are_undone_and_headings_left_out(tmp_path: Path):
@@ -190,7 +191,10 @@ def test_wikipedia_is_read_from_lines_or_from_extracted_folders(tmp_path: Path):
 @pytest.mark.parametrize(
     ("break_it", "sentence"),
     [
-        (lambda f: (f / "wiki.train.raw").unlink(), "wiki.train.raw is missing; it holds the split 'train'"),
+        (
+            lambda f: (f / "wiki.train.raw").unlink(),
+            "does not hold 'wiki.train.raw', which is part of the layout 'raw characters'",
+        ),
         (
             lambda f: (f / "wiki.train.raw").write_bytes(b""),
             "wiki.train.raw holds no text; at least two articles are needed",
@@ -221,7 +225,8 @@ def test_a_missing_empty_or_invalid_file_is_reported_and_no_files_remain(
 
 
 def test_a_folder_without_text_is_reported(tmp_path: Path):
-    with pytest.raises(UserError, match="holds no text"):
+    (tmp_path / "vocab.txt").write_text("[PAD]\n")
+    with pytest.raises(UserError, match=r"holds no text; .* steelyard list data cn-wiki"):
         prepare(DataRequest("cn-wiki", tmp_path, {"vocabulary": 100, "length": 16, "masked": 2}))
 
 
@@ -246,7 +251,6 @@ def test_real_text_gives_samples_with_few_unknown_words(
     sizes = {"vocabulary": 4000, "length": 64, "masked": 10, "train_limit": 400, "test_limit": 100}
     found = prepare(DataRequest(name, real_data / place, sizes | options))
     arrays = read(found.folder)
-    assert found.meta["subset"]
     assert (found.meta["train_count"], found.meta["test_count"]) == (400, 100)
     inside = arrays["train/input_mask"] == 1
     assert inside.mean() > 0.85

@@ -78,7 +78,9 @@ def test_an_invalid_request_gives_one_clear_sentence(request_: DataRequest, sent
 
 
 def test_the_error_for_an_unknown_layout_says_which_files_to_add(tmp_path: Path):
-    with pytest.raises(UserError, match=r"does not hold 'aclimdb' .*'aclImdb' or 'aclImdb_v1.tar.gz' there"):
+    with pytest.raises(
+        UserError, match=r"does not hold 'aclimdb' .*put 'aclImdb/train/neg/.*\.txt' or 'aclImdb_v1\.tar\.gz' there"
+    ):
         prepare(DataRequest("aclimdb", tmp_path))
 
 

@@ -51,7 +51,11 @@ examples:
   steelyard compare pytorch/eager pytorch/compiled  two modes in the latest run
   steelyard compare 20260101-1200 20260301-0900     two runs: before and after"""
 
-LIST_ABOUT = "List frameworks with their modes and knobs, workloads, presets, studies, data sets, or runs."
+LIST_ABOUT = """\
+List frameworks with their modes and knobs, workloads, presets, studies, data sets, or runs.
+
+example:
+  steelyard list data wmt16-en-de    the files that are read, their formats, and where the official data comes from"""
 
 ENV_ABOUT = """\
 Manage the isolated environments, one per framework and version. A run creates the environments it needs; use this
@@ -111,7 +115,7 @@ SELECTION = [
     _flag("--deterministic", "use only deterministic algorithms"),
     _value("--batch", "N", "samples per step (default: the preset's)", type=values.batch),
     _flag("--synthetic", "use random batches even if the preset has a data set"),
-    _value("--data", "DIR", "folder that holds data sets in their official layouts", type=values.folder),
+    _value("--data", "DIR", "folder with data sets in their official layouts; see steelyard list data", type=values.folder),
     *FOLDERS,
     _value("--seed", "N", "seed for weights, data order and round order (default 1)", type=values.seed),
 ]  # fmt: skip
@@ -170,13 +174,15 @@ DETAILS: dict[str, tuple[str, dict[str, list[Argument]]]] = {
     ]}),
     "list": (LIST_ABOUT, {"": [
         _value("what", None, "what to list", choices=("frameworks", "workloads", "presets", "studies", "data", "runs")),
+        _value("name", "NAME", "with data: a data set, to show which files are read from a folder named with --data",
+               nargs="?", default=""),
         *FOLDERS,
         RUNS,
         _flag("--json", "print the list as JSON"),
     ]}),
     "new": (NEW_ABOUT, {"": [
         _value("what", None, "what to create", choices=("workload",)),
-        _value("name", "NAME", "name of the workload: lower-case letters, digits and '-'"),
+        _value("name", "NAME", "name of the workload: letters, digits, '.', '_' and '-'"),
         FRAMEWORKS,
         _value("--into", "DIR", "parent folder (default: the current folder)", default="."),
         _several("-f --framework", "NAME", "framework to write an implementation for; may be repeated (default: the two that are "

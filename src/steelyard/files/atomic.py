@@ -116,6 +116,16 @@ def place_tensors(folder: Path, make: Callable[[], Mapping[str, Any]], meta: Map
     return place(folder, lambda partial: tensors.write(partial, make(), meta))
 
 
+def check_space(folder: Path, what: str, needed_bytes: int) -> None:
+    """Fail now if the arrays would fill the disk later. UserError: the disk of a folder has less than `needed_bytes` left."""
+    free_bytes = shutil.disk_usage(folder).free
+    if needed_bytes > free_bytes:
+        needed, free = (f"{count / 1e9:,.1f} GB" for count in (needed_bytes, free_bytes))
+        raise UserError(
+            f"{what} needs {needed}, but {folder.parent} has only {free} free; set STEELYARD_CACHE to a folder on a larger disk."
+        )
+
+
 def _fill(folder: Path, fill: Callable[[Path], object]) -> None:
     partial = folder.with_name(folder.name + ".partial")
     for stale in (partial, folder):

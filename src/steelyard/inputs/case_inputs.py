@@ -12,10 +12,11 @@ from steelyard.files import atomic
 from steelyard.files.paths import cache_folder
 from steelyard.inputs import data, weights
 from steelyard.inputs.data.order import write_order
-from steelyard.inputs.data.synthetic import synthesise
+from steelyard.inputs.data.synthetic import check_inputs, synthesise
 from steelyard.plan.run_plan import RunPlan
 from steelyard_worker import tensors
 from steelyard_worker.case import Case
+from steelyard_worker.network import Network
 from steelyard_worker.protocol import Data
 
 SYNTHETIC_SEED = 20
@@ -35,10 +36,16 @@ class CaseInputs:
 
 
 def check(plan: RunPlan) -> None:
-    """Check that the data of every case can be found, before anything is created. UserError: a folder does not hold it."""
-    for variant in plan.variants:
-        if variant.case.data:
-            data.check(_request(plan, variant.case))
+    """Check, before anything is created, that the inputs of every case can be made.
+
+    UserError: parameters or inputs of a network are declared wrongly, or its data is neither in the folder nor downloaded.
+    """
+    for case in {recipe(variant.case): variant.case for variant in plan.variants}.values():
+        network = _network(plan, case)
+        weights.check(network.parameters)
+        check_inputs(network, case.batch, SYNTHETIC_SEED)
+        if case.data:
+            data.check(_request(plan, case))
 
 
 def prepare(plan: RunPlan, report: Callable[[data.Progress], None]) -> dict[str, CaseInputs]:
@@ -65,18 +72,36 @@ def recipe(case: Case) -> str:
 
 
 def _prepare(plan: RunPlan, case: Case, report: Callable[[data.Progress], None]) -> CaseInputs:
-    network = workloads.described(Path(plan.workload_folders[case.workload]), case.sizes)
+    network = _network(plan, case)
     initial = weights.initialise(network.parameters, case.seed)
     synthetic = synthesise(network, case.batch, SYNTHETIC_SEED, case.specification)
     if not case.data:
         found = Data(synthetic=str(synthetic))
         return CaseInputs(initial, found, "synthetic batches", {}, _identity(initial, found))
     prepared = data.prepare(_request(plan, case), report)
+    _check_fit(network, prepared, f"{case.workload}:{case.preset}")
     initial = _with_embedding(initial, prepared.folder)
     count = len(tensors.read(prepared.folder)["position/train"])
     order = write_order(count, case.batch, _steps(plan), case.seed)
     found = Data(str(synthetic), str(prepared.folder), str(order), plan.study.evaluation_limit)
     return CaseInputs(initial, found, _origin(prepared.meta), prepared.meta, _identity(initial, found))
+
+
+def _network(plan: RunPlan, case: Case) -> Network:
+    return workloads.described(Path(plan.workload_folders[case.workload]), case.sizes)
+
+
+def _check_fit(network: Network, prepared: data.Prepared, preset: str) -> None:
+    """Check that the prepared samples have the shapes that the network declares. UserError names the first input that differs."""
+    arrays = tensors.read(prepared.folder)
+    for declared in network.inputs:
+        held = [arrays[name].shape[1:] for name in (f"train/{declared.name}",) if name in arrays]
+        if held != [tuple(declared.shape)]:
+            found = f"has the shape {held[0]} per sample" if held else "is missing"
+            raise UserError(
+                f"{preset}: the input '{declared.name}' {found} in the data '{prepared.meta['data']}', but the network declares "
+                f"{tuple(declared.shape)}; change the sizes or the [data] table of the preset."
+            )
 
 
 def _request(plan: RunPlan, case: Case) -> data.DataRequest:
@@ -96,12 +121,12 @@ def _with_embedding(initial: Path, prepared: Path) -> Path:
 
 
 def _origin(meta: dict[str, Any]) -> str:
-    """Describe the data: which, how much of it, and how it was checked."""
-    part = "a subset, " if meta.get("subset") else ""
-    verified = CHECKED.get(meta["verified"], "only its layout could be checked")
-    return (
-        f"{meta['title']}: {part}{meta['train_count']:,} training and {meta['test_count']:,} test samples; {verified}."
-    )
+    """Describe the data: which, how much of it, and how it was checked. Only checksums make data the official data."""
+    count = f"{meta['train_count']:,} training and {meta['test_count']:,} test samples"
+    if meta["verified"] in CHECKED:
+        return f"{meta['title']}: {count}; {CHECKED[meta['verified']]}."
+    name = meta["title"].partition(":")[0]
+    return f"your data in the layout of {name} ({meta['layout']}): {count}; no checksum shows that it is the official data."
 
 
 def _steps(plan: RunPlan) -> int:

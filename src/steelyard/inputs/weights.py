@@ -30,13 +30,11 @@ def initialise(parameters: Sequence[Parameter], seed: int) -> Path:
     UserError names a parameter that is declared twice, or whose distribution is unknown or does not fit its shape.
     """
     declared = [(parameter.name, tuple(parameter.shape), parameter.initial) for parameter in parameters]
-    repeated = [name for name, count in Counter(name for name, _, _ in declared).items() if count > 1]
-    if repeated:
-        raise UserError(f"The parameter '{min(repeated)}' is declared twice; give every parameter a unique name.")
-    fills = [(name, shape, _find_fill(name, shape, initial)) for name, shape, initial in declared]
+    fills = check(parameters)
     folder = cache_folder() / "weights" / atomic.key("weights", METHOD, seed, declared)
 
     def write(unfinished: Path) -> None:
+        atomic.check_space(unfinished, "The file of initial weights", sum(4 * each.count for each in parameters))
         meta = {"seed": seed, "method": METHOD, "numpy": np.__version__}
         with atomic.tensors_writer(unfinished, meta) as writer:
             for name, shape, fill in fills:
@@ -45,6 +43,15 @@ def initialise(parameters: Sequence[Parameter], seed: int) -> Path:
                     writer.extend(block)
 
     return atomic.place(folder, write)
+
+
+def check(parameters: Sequence[Parameter]) -> list[tuple[str, tuple[int, ...], Fill | None]]:
+    """Return name, shape and the function that fills each parameter, without making a value. UserError as in `initialise`."""
+    repeated = [name for name, count in Counter(parameter.name for parameter in parameters).items() if count > 1]
+    if repeated:
+        raise UserError(f"The parameter '{min(repeated)}' is declared twice; give every parameter a unique name.")
+    shapes = [(parameter, tuple(parameter.shape)) for parameter in parameters]
+    return [(each.name, shape, _find_fill(each.name, shape, each.initial)) for each, shape in shapes]
 
 
 def child_generator(seed: int, name: str) -> np.random.Generator:

@@ -1,5 +1,7 @@
 """Check, before anything is created, whether the cases fit this machine's memory; estimated from the networks' descriptions."""
 
+import math
+from dataclasses import replace
 from pathlib import Path
 
 from steelyard.catalog import workloads
@@ -18,26 +20,32 @@ MOMENTS = {"sgd": 1, "adam": 2, "adamw": 2, "lamb": 2}
 
 
 def needed_bytes(network: Network, rule: Optimizer, batch: int) -> int:
-    """Return the estimated peak memory of one process: framework, weights, gradients, moments and activations."""
+    """Return the estimated peak memory of one process: framework, weights, gradients, moments, inputs and activations.
+
+    A network whose description does not count activations needs more than this.
+    """
     total = sum(parameter.count for parameter in network.parameters)
     weights = FLOAT * (total + network.trainable_count * (1 + MOMENTS.get(rule.name, 2)))
-    return PROCESS_BYTES + weights + round(FLOAT * WORKING * network.activations * batch)
+    inputs = sum(math.prod(each.shape) for each in network.inputs)
+    return PROCESS_BYTES + weights + round(FLOAT * (WORKING * network.activations + inputs)) * batch
 
 
 def check(plan: RunPlan, free_bytes: int | None = None) -> None:
     """Reject a case that does not fit the free memory; the message gives the largest batch that fits.
 
-    Not checked are networks whose description does not count activations, and devices with their own memory.
+    On devices with their own memory only the batch is counted, which is made in this machine's memory.
     """
     free = available_memory_bytes() if free_bytes is None else free_bytes
     for variant in plan.variants:
         case = variant.case
         network = workloads.described(Path(plan.workload_folders[case.workload]), case.sizes)
+        if case.settings.device != "cpu":
+            network = replace(network, parameters=(), activations=0)
         needed = needed_bytes(network, case.optimizer, case.batch)
-        if not network.activations or case.settings.device != "cpu" or needed <= free:
+        if needed <= free:
             continue
         fixed = needed_bytes(network, case.optimizer, 0)
-        most = max(0, int((free - fixed) / ((needed - fixed) / case.batch)))
+        most = max(0, (free - fixed) * case.batch // max(1, needed - fixed))
         advice = f"Use --batch {most} or less" if most else "No batch fits; choose another preset"
         raise UserError(
             f"{variant.group} needs about {needed / 2**30:.1f} GiB of memory with a batch of {case.batch}, but only "

@@ -5,15 +5,17 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.catalog import frameworks, workloads
-from steelyard.cli.commands import selection
+from steelyard.cli.commands import data_sets, selection
+from steelyard.errors import UserError
 from steelyard.plan import studies
 from steelyard.plan.options import Options
 from steelyard.results import record
 
-CAPTION = (
-    "Number of presets certified on this machine with the current files. To certify the small presets of every "
-    "workload: steelyard certify --all. To certify the published presets: steelyard certify --full."
-)
+CAPTIONS = {
+    "workloads": "Number of presets certified on this machine with the current files. To certify the small presets of every "
+    "workload: steelyard certify --all. To certify the published presets: steelyard certify --full.",
+    "data": "To see which files are read from a folder: steelyard list data NAME",
+}
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -22,20 +24,24 @@ def execute(arguments: argparse.Namespace) -> int:
     frameworks.use(options.framework_folders)
     lists: dict[str, Any] = {
         "frameworks": _frameworks, "workloads": lambda: _workloads(options, arguments.json),
-        "presets": lambda: _presets(options), "studies": _studies, "data": _data,
+        "presets": lambda: _presets(options), "studies": _studies, "data": lambda: data_sets.rows(options, arguments.name),
         "runs": lambda: _runs(selection.runs_of(arguments)),
     }  # fmt: skip
+    if arguments.name and arguments.what != "data":
+        raise UserError(f"'steelyard list {arguments.what}' takes no name; only 'steelyard list data NAME' does.")
     rows = lists[arguments.what]()
     if arguments.json:
         selection.print_json(rows)
+    elif arguments.name:
+        data_sets.show(rows[0])
     elif not rows:
         print("There are no runs yet. Start with: steelyard run")
     else:
         from rich.console import Console
 
         selection.print_table((map(_text, row.values()) for row in rows), *rows[0])
-        if arguments.what == "workloads":
-            Console().print(CAPTION)
+        if arguments.what in CAPTIONS:
+            Console().print(CAPTIONS[arguments.what])
     return 0
 
 
@@ -88,12 +94,6 @@ def _studies() -> list[dict[str, Any]]:
         {"study": s.name, "question": s.question, "workloads": list(s.workloads), "protocol": s.protocol}
         for s in studies.all_studies().values()
     ]
-
-
-def _data() -> list[dict[str, Any]]:
-    from steelyard.inputs.data import list_data
-
-    return [{"data": d.name, "title": d.title, "terms": d.terms} for d in list_data()]
 
 
 def _runs(root: Path) -> list[dict[str, Any]]:

@@ -1,12 +1,12 @@
 """Data sets: read an official layout once and write memory-mapped arrays that every framework reads.
 
-`prepare(DataRequest(...))` is the entry point; `list_data()` returns the known data sets.
+`prepare(DataRequest(...))` is the entry point; `list_data()` and `find(name)` return the known data sets.
 """
 
-from steelyard.inputs.data.catalogue import DataSet, list_data
+from steelyard.inputs.data.catalogue import DataSet, find, list_data
 from steelyard.inputs.data.request import DataRequest, Prepared, Progress, Report, silent
 
-__all__ = ["DataRequest", "DataSet", "Prepared", "Progress", "check", "list_data", "prepare", "silent"]
+__all__ = ["DataRequest", "DataSet", "Prepared", "Progress", "check", "find", "list_data", "prepare", "silent"]
 
 
 def check(request: DataRequest) -> None:

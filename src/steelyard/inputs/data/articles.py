@@ -13,6 +13,7 @@ from pathlib import Path
 
 from steelyard.errors import UserError
 from steelyard.inputs.data.archives import list_files
+from steelyard.inputs.data.damage import MissingData
 from steelyard.inputs.data.options import LanguageOptions
 from steelyard.inputs.data.source import Source
 
@@ -36,11 +37,13 @@ class ArticleSplit:
 
 
 def split_articles(source: Source, options: LanguageOptions) -> dict[str, ArticleSplit]:
-    """Return the articles of `train` and `test`; UserError names a missing file, or the file and byte that is not UTF-8."""
+    """Return the articles of `train` and `test`; UserError names the file and byte that is not UTF-8."""
     if source.data.reader == "wikitext":
-        names = {"train": options.train_split, "test": options.test_split}
-        files = {split: _wikitext_file(source, name) for split, name in names.items()}
-        return {split: ArticleSplit(str(path), partial(_wikitext, path)) for split, path in files.items()}
+        files = (source.path / part.path for part in source.layout.parts)
+        return {
+            split: ArticleSplit(str(path), partial(_wikitext, path))
+            for split, path in zip(("train", "test"), files, strict=True)
+        }
     if options.train_split != "train" or options.test_split != "test":
         raise UserError(f"'{source.data.name}' has no official splits; remove the options train_split and test_split.")
     paths = _wikipedia_files(source)
@@ -57,20 +60,12 @@ def split_articles(source: Source, options: LanguageOptions) -> dict[str, Articl
     }
 
 
-def _wikitext_file(source: Source, split: str) -> Path:
-    suffix = source.layout.contains.rpartition(".")[2]
-    path = source.path / f"wiki.{split}.{suffix}"
-    if not path.is_file():
-        raise UserError(f"{path} is missing; it holds the split '{split}' of '{source.data.name}'.")
-    return path
-
-
 def _wikipedia_files(source: Source) -> list[Path]:
     if source.path.is_file():
         return [source.path]
     paths = [source.path / name for name in list_files(source.path, re.compile(source.data.files))]
     if not paths:
-        raise UserError(f"{source.path} holds no text; put *.txt files there, or the wiki_00, ... of WikiExtractor.")
+        raise MissingData(f"{source.path} holds no text; put *.txt files there, or the wiki_00, ... of WikiExtractor.")
     return paths
 
 

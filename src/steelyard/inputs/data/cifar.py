@@ -14,7 +14,7 @@ import numpy as np
 
 from steelyard.errors import UserError
 from steelyard.inputs.data.archives import read_members
-from steelyard.inputs.data.damage import refusing
+from steelyard.inputs.data.damage import MissingData, refusing
 from steelyard.inputs.data.pickles import load_pickle
 from steelyard.inputs.data.raw_samples import ImageSplit, RawSamples, Spool
 from steelyard.inputs.data.source import Source
@@ -31,7 +31,7 @@ RECORD_BYTES = 1 + IMAGE_BYTES
 
 
 def read_cifar(work: Work[Any]) -> RawSamples[ImageSplit]:
-    """Return the training batches in order and the test batch. Batches with fewer records are accepted as a subset.
+    """Return the training batches in order and the test batch. Batches with fewer records are accepted.
 
     UserError names a file whose size, labels or (at full size) SHA-1 is not the official one.
     """
@@ -51,7 +51,7 @@ def read_cifar(work: Work[Any]) -> RawSamples[ImageSplit]:
     splits = {"training": np.concatenate(training), "test": tests}
     for name, split in splits.items():
         if not split.size:
-            raise UserError(
+            raise MissingData(
                 f"{source.path} holds no {name} images; it needs at least one 'data_batch' and the 'test_batch'."
             )
     complete = official == set(source.data.batches)
@@ -69,7 +69,7 @@ def read_cifar(work: Work[Any]) -> RawSamples[ImageSplit]:
 def _batches(source: Source) -> Iterator[tuple[str, str, Records]]:
     """Yield (batch name, file for messages, records)."""
     labels = _sheet_labels(source) if source.layout.name == "sheets" else {}
-    for name, content in read_members(source.path, re.compile(source.data.files)):
+    for name, content in read_members(source, re.compile(source.data.files)):
         batch, where = PurePosixPath(name).stem, f"{source.path}: {name}"
         if name.endswith(".bin"):
             yield batch, where, _from_binary(content, where)
@@ -135,7 +135,7 @@ def _join(labels: np.ndarray[Any, Any], pixels: Records) -> Records:
 
 def _sheet_labels(source: Source) -> dict[str, list[int]]:
     """Return the labels of each batch from the two label files of the mirror."""
-    lists = {PurePosixPath(name).stem: json.loads(content) for name, content in read_members(source.path, LABELS)}
+    lists = {PurePosixPath(name).stem: json.loads(content) for name, content in read_members(source, LABELS)}
     train, test = lists.get("train_lables", []), lists.get("test_lables", [])
     starts = range(0, len(train) - BATCH_RECORDS + 1, BATCH_RECORDS)
     batches = {f"data_batch_{n}": train[start : start + BATCH_RECORDS] for n, start in enumerate(starts, 1)}

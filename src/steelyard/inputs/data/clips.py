@@ -44,14 +44,13 @@ def write_clips(work: Work[ClipOptions]) -> None:
         work.say(f"Left out {dropped:,} of {len(found):,} clips: longer than {most}")
     chosen = _split(source.path, fitting, options)
     counts = {f"{name}_count": len(clips) for name, clips in chosen.items()}
-    subset = len(found) < source.data.train + source.data.test
 
     def transform(path: Path) -> Floats:
         return log_mel(read_samples(path, options.rate), options.rate, options.window, options.hop, options.mels)
 
     shape = (options.mels, options.frames)
     form = Form("mel", "mel_length", "text", "text_length", shape, options.characters, transform)
-    with work.writer({**counts, "held": len(found), "dropped": dropped, "subset": subset}) as writer:
+    with work.writer({**counts, "held": len(found), "dropped": dropped}) as writer:
         for name, clips in chosen.items():
             write_split(writer, work, name, clips, form)
 

@@ -1,6 +1,6 @@
 """A table of digits, 784 pixel values and the label per line -> records of one label byte and the pixels."""
 
-import gzip
+import io
 import zlib
 from itertools import islice
 from typing import Any, TextIO
@@ -8,6 +8,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from steelyard.errors import UserError
+from steelyard.inputs.data.archives import unpacked
 from steelyard.inputs.data.damage import refusing
 from steelyard.inputs.data.raw_samples import ImageSplit, RawSamples, Spool
 from steelyard.inputs.data.work import Work
@@ -24,7 +25,7 @@ def read_digits(work: Work[Any]) -> RawSamples[ImageSplit]:
         refusing(what, OSError, EOFError, ValueError, zlib.error),
         Spool(work.scratch / "records.u8", np.uint8) as spool,
     ):
-        with gzip.open(source.path, "rt", encoding="ascii") as file:
+        with unpacked(source) as stream, io.TextIOWrapper(stream, encoding="ascii") as file:
             while (block := _read_lines(file, columns)) is not None:
                 spool.append(np.roll(block, 1, axis=1))  # the label is the last column
         records = spool.finish().reshape(-1, columns)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from steelyard.errors import UserError
-from steelyard.inputs.data.catalogue import Layout
+from steelyard.inputs.data.layouts import Layout
 from steelyard.inputs.data.request import Progress, Report
 from steelyard.inputs.data.source import digest_file
 

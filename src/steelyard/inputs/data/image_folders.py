@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 
 from steelyard.errors import UserError
-from steelyard.inputs.data.archives import MAX_MEMBER_BYTES
-from steelyard.inputs.data.damage import refusing
-from steelyard.inputs.data.raw_samples import FileSplit, RawSamples, Spool
+from steelyard.inputs.data.damage import MissingData, refusing, too_large
+from steelyard.inputs.data.raw_samples import MAX_IMAGE_BYTES, FileSplit, RawSamples, Spool
 from steelyard.inputs.data.work import Work
 
 SPLITS = {"train": "training", "val": "validation"}
@@ -60,7 +59,7 @@ def _read_split(work: Work[Any], archive: zipfile.ZipFile | None, split: str, cl
             if ends.count % REPORT_IMAGES == 0:
                 work.say(f"Listing {SPLITS[split]} images, {ends.count:,} so far")
         if not ends.count:
-            raise UserError(_explain_missing(root, archive, split))
+            raise MissingData(_explain_missing(root, archive, split))
         return FileSplit(root, archive, names.finish(), ends.finish(), labels.finish())
 
 
@@ -91,10 +90,8 @@ def _open_archive(path: Path) -> zipfile.ZipFile:
     with refusing(f"{path} is damaged or truncated", zipfile.BadZipFile, EOFError):
         archive = zipfile.ZipFile(path)
     for member in archive.infolist():
-        if member.file_size > MAX_MEMBER_BYTES:
-            raise UserError(
-                f"{path} holds '{member.filename}' of {member.file_size:,} bytes, larger than any image; remove it."
-            )
+        if member.file_size > MAX_IMAGE_BYTES:
+            raise too_large(f"{path}: {member.filename}", member.file_size, MAX_IMAGE_BYTES)
     return archive
 
 

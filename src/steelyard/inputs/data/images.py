@@ -1,14 +1,12 @@
 """Images -> uint8 (N, C, H, W), and a table that maps pixels to normalised float32."""
 
 import math
-import shutil
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from steelyard.errors import UserError
+from steelyard.files import atomic
 from steelyard.inputs.data.cifar import read_cifar
 from steelyard.inputs.data.digits import read_digits
 from steelyard.inputs.data.image_folders import read_image_folders
@@ -38,25 +36,15 @@ def write_images(work: Work[ImageOptions]) -> None:
     transform = ImageTransform(channels, tuple(size), options)
     samples: RawSamples[Any] = READERS[data_set.reader](work)
     chosen = choose_samples(samples, options)
-    _check_space(work.folder, data_set.name, sum(len(rows) for _, rows in chosen.values()) * math.prod(transform.shape))
-    facts = describe_samples(work, samples, chosen)
+    needed_bytes = sum(len(rows) for _, rows in chosen.values()) * math.prod(transform.shape)
+    atomic.check_space(work.folder, f"The prepared data set '{data_set.name}'", needed_bytes)
+    facts = describe_samples(samples, chosen)
     facts["lookup"] = {"scale": 1 / 255, "mean": list(options.mean), "std": list(options.std)}
     with work.writer(facts) as writer:
         for name, (split, positions) in chosen.items():
             _write_split(writer, name, split, positions, transform, work)
         writer.add("lookup", lookup_table(options, channels))
         add_positions(writer, chosen)
-
-
-def _check_space(folder: Path, name: str, needed_bytes: int) -> None:
-    """Fail now if the arrays would fill the disk hours later."""
-    free_bytes = shutil.disk_usage(folder).free
-    if needed_bytes > free_bytes:
-        needed, free = (f"{count / 1e9:,.1f} GB" for count in (needed_bytes, free_bytes))
-        raise UserError(
-            f"'{name}' needs {needed} when prepared, but {folder.parent} has only {free} free; "
-            "set STEELYARD_CACHE to a folder on a larger disk."
-        )
 
 
 def lookup_table(options: ImageOptions, channels: int) -> np.ndarray[Any, np.dtype[np.float32]]:

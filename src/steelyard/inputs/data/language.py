@@ -41,14 +41,12 @@ def write_language(work: Work[LanguageOptions]) -> None:
     (work.folder / VOCABULARY).write_text("\n".join(pieces) + "\n", encoding="utf-8")
     facts: dict[str, Any] = {"pieces": len(pieces)}
     facts["vocabulary"] = "given" if source.companion else "learned from the training split"
-    article_count, spooled = 0, {}
+    spooled = {}
     for name, split in splits.items():
         (work.scratch / name).mkdir()
-        articles, facts[f"{name}_pieces"] = _spool_corpus(work, split, pieces, name)
-        article_count += articles
+        facts[f"{name}_pieces"] = _spool_corpus(work, split, pieces, name)
         spooled[name] = _spool_samples(work, pieces, name)
         facts[f"{name}_count"] = len(spooled[name]["next_sentence_label"])
-    facts["subset"] = article_count < source.data.train + source.data.test
     with work.writer(facts) as writer:
         for name, arrays in spooled.items():
             _write_split(writer, work, name, arrays)
@@ -63,8 +61,8 @@ def _vocabulary(train: ArticleSplit, work: Work[LanguageOptions]) -> list[str]:
     return learn_vocabulary(first, again, size)
 
 
-def _spool_corpus(work: Work[LanguageOptions], split: ArticleSplit, pieces: list[str], name: str) -> tuple[int, int]:
-    """Write the files of a `Corpus`: word pieces, starts of sentences and articles. Return the numbers of articles and pieces."""
+def _spool_corpus(work: Work[LanguageOptions], split: ArticleSplit, pieces: list[str], name: str) -> int:
+    """Write the files of a `Corpus`: word pieces, starts of sentences and articles. Return the number of pieces."""
     encoder, folder = tokenizer(pieces), work.scratch / name
     with (
         Spool(folder / "pieces", np.int32) as flat,
@@ -81,15 +79,15 @@ def _spool_corpus(work: Work[LanguageOptions], split: ArticleSplit, pieces: list
                     sentences.append(flat.count + np.cumsum([0, *map(len, found[:-1])]))
                     flat.append(np.concatenate([np.array(ids, np.int32) for ids in found]))
             work.say(f"Cutting {name} articles into word pieces", articles.count)
-        counts = articles.count, flat.count
+        article_count, piece_count = articles.count, flat.count
         articles.append(np.array([sentences.count]))
         sentences.append(np.array([flat.count]))
-    if counts[0] < 2:
+    if article_count < 2:
         raise UserError(
-            f"{split.where} holds {'no text' if not counts[0] else 'a single article'}; at least two articles are needed, "
+            f"{split.where} holds {'no text' if not article_count else 'a single article'}; at least two articles are needed, "
             "because a random next sentence comes from another article."
         )
-    return counts
+    return piece_count
 
 
 def _spool_samples(work: Work[LanguageOptions], pieces: list[str], split: str) -> Arrays:

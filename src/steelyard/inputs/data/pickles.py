@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from steelyard.errors import UserError
-from steelyard.inputs.data.damage import refusing
+from steelyard.inputs.data.damage import refusing, too_large
 
 
 class _SafeUnpickler(pickle.Unpickler):
@@ -34,13 +34,19 @@ def load_pickle(content: bytes, where: str) -> Any:
         return _SafeUnpickler(io.BytesIO(content), encoding="bytes").load()
 
 
-def load_arrays(path: Path, names: tuple[str, ...]) -> dict[str, np.ndarray[Any, Any]]:
-    """Return the named arrays of an .npz file, arrays of objects included; UserError names a missing one."""
+def load_arrays(path: Path, names: tuple[str, ...], most_bytes: int) -> dict[str, np.ndarray[Any, Any]]:
+    """Return the named arrays of an .npz file, arrays of objects included.
+
+    UserError names an array that is missing, or that unpacks to more than `most_bytes`.
+    """
     damage = refusing(f"{path} is damaged or truncated", zipfile.BadZipFile, EOFError, ValueError)
     with damage, zipfile.ZipFile(path) as archive:
         present = {name.removesuffix(".npy") for name in archive.namelist()}
         if missing := [name for name in names if name not in present]:
             raise UserError(f"{path} holds no array '{missing[0]}', so it is not the official file; download it again.")
+        for name in names:
+            if (found_bytes := archive.getinfo(name + ".npy").file_size) > most_bytes:
+                raise too_large(f"{path} ({name})", found_bytes, most_bytes)
         return {name: _load_array(archive.read(name + ".npy"), f"{path} ({name})") for name in names}
 
 

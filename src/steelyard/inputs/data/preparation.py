@@ -6,19 +6,21 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from steelyard.errors import UserError
 from steelyard.files import atomic
 from steelyard.files.paths import cache_folder
 from steelyard.inputs.data.catalogue import DataSet, find
 from steelyard.inputs.data.clips import write_clips
+from steelyard.inputs.data.damage import MissingData
 from steelyard.inputs.data.embedding import vectors_name
-from steelyard.inputs.data.fetch import fetch, possible_sources
+from steelyard.inputs.data.fetch import check_available, fetch, possible_sources
 from steelyard.inputs.data.images import write_images
 from steelyard.inputs.data.language import write_language
 from steelyard.inputs.data.options import LanguageOptions, Options, SpeechOptions, TextOptions, parse_options
 from steelyard.inputs.data.ranks import WORD_INDEX
 from steelyard.inputs.data.request import DataRequest, Prepared, Progress, Report, silent
 from steelyard.inputs.data.source import Source, digest_file, find_in_folder, locate
-from steelyard.inputs.data.speech import restrict_to_splits, write_speech
+from steelyard.inputs.data.speech import write_speech
 from steelyard.inputs.data.text import write_text
 from steelyard.inputs.data.translation import write_pairs
 from steelyard.inputs.data.wordpieces import VOCABULARY
@@ -36,9 +38,11 @@ WRITERS: dict[str, Callable[[Work[Any]], None]] = {
 
 
 def check(request: DataRequest) -> None:
-    """Check the options, and that the folder of the request holds the data. UserError: it does not."""
+    """Check the options, and that the data is in the folder of the request or can be fetched. UserError: it is not."""
     data_set, _ = _resolved(request)
-    if request.folder is not None:
+    if request.folder is None:
+        check_available(data_set)
+    else:
         locate(data_set, request.folder)
 
 
@@ -61,7 +65,9 @@ def prepare(request: DataRequest, report: Report = silent) -> Prepared:
 def _resolved(request: DataRequest) -> tuple[DataSet, Options]:
     data_set = find(request.name)
     options = parse_options(data_set, request.options)
-    return (restrict_to_splits(data_set, options) if isinstance(options, SpeechOptions) else data_set), options
+    if isinstance(options, SpeechOptions | LanguageOptions):  # other splits of the data do not matter
+        data_set = data_set.with_splits(options.train_split, options.test_split)
+    return data_set, options
 
 
 def _companion_name(options: Options) -> str:
@@ -81,5 +87,8 @@ def _prepared_folder(source: Source, options: Options) -> Path:
 def _write(folder: Path, source: Source, options: Options, report: Report) -> None:
     scratch = folder / "scratch"
     scratch.mkdir()
-    WRITERS[source.data.form](Work(source, options, folder, scratch, report))
+    try:
+        WRITERS[source.data.form](Work(source, options, folder, scratch, report))
+    except MissingData as error:
+        raise UserError(f"{error} {source.data.hint}") from None
     shutil.rmtree(scratch)

@@ -25,7 +25,7 @@ def read_ranks(work: Work[Any]) -> RawSamples[TextSplit]:
     splits = []
     for done, name in enumerate(("train", "test")):
         work.say(f"Reading {source.data.name}", done, 2)
-        arrays = load_arrays(source.path, (f"x_{name}", f"y_{name}"))
+        arrays = load_arrays(source.path, (f"x_{name}", f"y_{name}"), source.layout.unpacked)
         with Spool(work.scratch / f"{name}.i32", np.int32) as spool:
             splits.append(_split(source, name, arrays, spool))
     words = _read_words(source.path.parent)

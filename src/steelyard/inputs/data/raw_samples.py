@@ -12,12 +12,14 @@ from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 
-from steelyard.inputs.data.damage import refusing
+from steelyard.inputs.data.damage import check_regular, refusing
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Labels = np.ndarray[Any, np.dtype[np.int32]]
 Ids = np.ndarray[Any, np.dtype[np.int32]]
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+
+MAX_IMAGE_BYTES = 1 << 26  # of one encoded image; the largest of ImageNet has 16 MB
 
 
 @dataclass(frozen=True)
@@ -53,9 +55,10 @@ class FileSplit:
         return os.fsdecode(self.names[start : self.ends[position]].tobytes())
 
     def read(self, position: int) -> bytes:
-        """Return the content of one file; several threads may call this. UserError names a damaged archive member."""
+        """Return the content of one file; threads may call this. UserError: it is damaged, too large, or no regular file."""
         name = self.name(position)
         if not self.archive:
+            check_regular(self.path / name, MAX_IMAGE_BYTES)
             return (self.path / name).read_bytes()
         with refusing(f"{self.path}: {name} is damaged", BadZipFile, EOFError, zlib.error):
             return self.archive.read(name)

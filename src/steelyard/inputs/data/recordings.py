@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from steelyard.errors import UserError
-from steelyard.inputs.data.damage import refusing
+from steelyard.inputs.data.damage import MissingData, refusing
 from steelyard.inputs.data.parallel import threaded_map
 from steelyard.inputs.data.work import Work
 from steelyard_worker.tensors import Writer
@@ -99,7 +99,7 @@ def read_clips(root: Path) -> list[Recording]:
             )
         path = folder / f"{name}{suffix}"
         if not path.is_file():
-            raise UserError(f"{table} lists '{name}', but {path} is missing; download it again.")
+            raise MissingData(f"{table} lists '{name}', but {path} is missing; download it again.")
         clips[name] = Recording(path, texts[-1].strip() or texts[0], position)
     return list(clips.values())
 
@@ -109,7 +109,7 @@ def audio_folder(root: Path) -> tuple[Path, str]:
     for name, suffix in AUDIO_FOLDERS.items():
         if (root / name).is_dir():
             return root / name, suffix
-    raise UserError(f"{root} has {METADATA}, but no folder 'wavs' with the recordings; put it there.")
+    raise MissingData(f"{root} has {METADATA}, but no folder 'wavs' with the recordings; put it there.")
 
 
 def read_text(path: Path) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 
 from steelyard.errors import UserError
 from steelyard.inputs.data.archives import read_members
-from steelyard.inputs.data.damage import refusing
+from steelyard.inputs.data.damage import MissingData, refusing
 from steelyard.inputs.data.raw_samples import RawSamples, Spool, TextSplit
 from steelyard.inputs.data.source import Source
 from steelyard.inputs.data.work import Work
@@ -64,7 +64,7 @@ def _spool(work: Work[Any], reviews: Iterator[_Review]) -> RawSamples[TextSplit]
     splits = {}
     for name, split in rows.items():
         if not split:
-            raise UserError(f"{work.source.path} holds no reviews in '{name}'; a split must not be empty.")
+            raise MissingData(f"{work.source.path} holds no reviews in '{name}'; a split must not be empty.")
         labels, starts, lengths = np.array([(label, *place) for label, _, *place in sorted(split)], np.int64).T
         splits[name] = TextSplit(ids, starts, lengths, labels.astype(np.int32))
     return RawSamples(splits["train"], splits.get("test"), work.source.verified, is_sorted=True, words=tuple(id_of))
@@ -72,7 +72,7 @@ def _spool(work: Work[Any], reviews: Iterator[_Review]) -> RawSamples[TextSplit]
 
 def _file_reviews(source: Source) -> Iterator[_Review]:
     pattern = re.compile(source.data.files)
-    for name, content in read_members(source.path, pattern):
+    for name, content in read_members(source, pattern):
         if match := pattern.search(name):
             with refusing(f"{source.path}: {name} is not UTF-8 text", UnicodeDecodeError):
                 text = content.decode("utf-8")

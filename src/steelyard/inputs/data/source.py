@@ -8,7 +8,9 @@ from pathlib import Path
 
 from steelyard.errors import UserError
 from steelyard.inputs.data.archives import walk_files
-from steelyard.inputs.data.catalogue import DataSet, Layout
+from steelyard.inputs.data.catalogue import DataSet
+from steelyard.inputs.data.damage import check_regular
+from steelyard.inputs.data.layouts import Layout, Part, pattern_of
 
 
 @dataclass(frozen=True)
@@ -40,15 +42,31 @@ def find_in_folder(data_set: DataSet, folder: Path, companion: str = "") -> Sour
 
 
 def locate(data_set: DataSet, folder: Path) -> tuple[Layout, Path]:
-    """Return the first layout of a data set that a folder holds, and where. UserError: it holds none. No content is read."""
+    """Return the first layout of a data set that a folder holds completely, and where. No content is read.
+
+    UserError names the file that is missing from the layout that is most nearly complete, or is a pipe or a device.
+    """
     if not folder.exists():
-        raise UserError(f"The data folder {folder} does not exist; name the folder that holds {_names(data_set)}.")
+        raise UserError(f"The data folder {folder} does not exist; name the folder that holds {_wanted(data_set)}.")
+    lacking: list[tuple[float, Layout, Path, Part]] = []
     for layout in data_set.layouts:
-        if path := _locate(layout, folder):
-            return layout, path
+        for place in _places(layout, folder):
+            missing = [part for part in layout.parts if not _is_there(place, part)] if layout.is_folder else []
+            if not missing:
+                return layout, place
+            lacking.append((len(missing) / len(layout.parts), layout, place, missing[0]))
+    lacking = [
+        each for each in lacking if each[0] < 1 or each[2] != folder
+    ]  # a folder with other things lacks everything
+    if not lacking:
+        raise UserError(
+            f"{folder} does not hold '{data_set.name}' in a known layout; put {_wanted(data_set)} there (official source: "
+            f"{data_set.home}). {data_set.hint}"
+        )
+    _, layout, place, part = min(lacking, key=lambda each: each[0])
     raise UserError(
-        f"{folder} does not hold '{data_set.name}' in a known layout; put {_names(data_set)} there "
-        f"(official source: {data_set.home})."
+        f"{place} does not hold '{' or '.join(part.forms)}', which is part of the layout '{layout.name}' of "
+        f"'{data_set.name}'; put it there. {data_set.hint}"
     )
 
 
@@ -79,7 +97,7 @@ def _digest_content(data_set: DataSet, path: Path) -> str:
         return "sha256:" + digest_file(path, "sha256")
     whole = hashlib.sha256()
     for name in walk_files(path, re.compile(data_set.files)) if path.is_dir() else (".",):
-        status = (path / name).stat()
+        status = check_regular(path / name)
         found = digest_file(path / name, "sha256") if by_content else f"{status.st_size} {status.st_mtime_ns}"
         whole.update(f"{name}\0{found}\n".encode())
     return f"{'sha256' if by_content else data_set.fingerprint}:{whole.hexdigest()}"
@@ -89,15 +107,33 @@ def _find_companion(name: str, *folders: Path) -> Path | None:
     return next((folder / name for folder in folders if name and (folder / name).is_file()), None)
 
 
-def _locate(layout: Layout, folder: Path) -> Path | None:
-    """Return the path of a layout in a folder, or of the folder itself if it is the layout; None if it is not there."""
-    if folder.is_file():
-        return folder if fnmatch(folder.name, layout.path) else None
-    inside = next(iter(sorted(folder.glob(layout.path))), folder / layout.path)
-    if layout.contains:
-        return next((path for path in (inside, folder) if (path / layout.contains).exists()), None)
-    return inside if inside.is_file() else None
+def _places(layout: Layout, folder: Path) -> list[Path]:
+    """Return where a layout may be: below the folder, or the folder or file itself."""
+    if not folder.is_dir():
+        check_regular(folder)
+        return [folder] if not layout.is_folder and fnmatch(folder.name, pattern_of(layout.path)) else []
+    inside = sorted(folder.glob(pattern_of(layout.path)))
+    if layout.is_folder:
+        return [place for place in (*inside[:1], folder) if place.is_dir()]
+    for path in inside:
+        check_regular(path)
+    return inside[:1]
 
 
-def _names(data_set: DataSet) -> str:
-    return " or ".join(f"'{layout.path}'" for layout in data_set.layouts)
+def _is_there(place: Path, part: Part) -> bool:
+    """Report whether the first level of a part exists: a folder, or the file itself. What is in folders the reader checks."""
+    for path in part.path.split("|"):
+        first, _, below = path.partition("/")
+        if found := next(place.glob(pattern_of(first)), None):
+            if not below:
+                check_regular(found)
+            return True
+    return False
+
+
+def _wanted(data_set: DataSet) -> str:
+    """Return the first file of each layout, to be named in messages."""
+    first = [
+        f"{layout.path}/{layout.parts[0].path}" if layout.is_folder else layout.path for layout in data_set.readable
+    ]
+    return " or ".join(dict.fromkeys(f"'{pattern_of(path)}'" for path in first))

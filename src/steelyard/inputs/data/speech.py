@@ -5,9 +5,7 @@ windows that lie completely inside the recording. Each utterance is normalised t
 with zeros to `frames`.
 """
 
-import re
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,6 @@ import numpy as np
 
 from steelyard.errors import UserError
 from steelyard.inputs.data.audio import count_samples, read_samples
-from steelyard.inputs.data.catalogue import DataSet
 from steelyard.inputs.data.options import SpeechOptions
 from steelyard.inputs.data.parallel import threaded_map
 from steelyard.inputs.data.recordings import Floats, Form, Ids, Recording, Utterance, write_split
@@ -28,15 +25,6 @@ READERS: dict[str, Callable[[Path, SpeechOptions], dict[str, list[Recording]]]] 
     "chapters": read_chapters,
     "clips": read_clip_table,
 }
-
-
-def restrict_to_splits(data_set: DataSet, options: SpeechOptions) -> DataSet:
-    """Return a data set with official splits reduced to the two requested ones, so that other splits do not matter."""
-    if data_set.reader != "chapters":
-        return data_set
-    splits = "|".join(re.escape(name) for name in (options.train_split, options.test_split))
-    layouts = tuple(replace(layout, contains=options.train_split) for layout in data_set.layouts)
-    return replace(data_set, layouts=layouts, files=rf"^({splits})/{data_set.files}")
 
 
 def write_speech(work: Work[SpeechOptions]) -> None:
@@ -57,7 +45,6 @@ def write_speech(work: Work[SpeechOptions]) -> None:
         dropped = len(found) - len(fitting)
         facts |= {f"{name}_count": len(chosen[name]), f"{name}_held": len(found), f"{name}_dropped": dropped}
         _report_dropped(work, name, len(found), dropped)
-    facts["subset"] = facts["train_held"] + facts["test_held"] < source.data.train + source.data.test
 
     def transform(path: Path) -> Floats:
         return spectrogram(read_samples(path, RATE), options.window, options.hop)

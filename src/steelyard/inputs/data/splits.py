@@ -7,7 +7,6 @@ import numpy as np
 from steelyard.errors import UserError
 from steelyard.inputs.data.options import ImageOptions, TextOptions
 from steelyard.inputs.data.raw_samples import FileSplit, ImageSplit, Ints, Labels, RawSamples, TextSplit
-from steelyard.inputs.data.work import Work
 from steelyard_worker.tensors import Writer
 
 SAMPLES_PER_TEST_SAMPLE = 5  # where there is no official test split, one sample in five is for testing
@@ -42,12 +41,10 @@ def choose_samples(samples: RawSamples[S], options: ImageOptions | TextOptions) 
     return chosen
 
 
-def describe_samples(work: Work[Any], samples: RawSamples[S], chosen: dict[str, tuple[S, Ints]]) -> dict[str, Any]:
+def describe_samples(samples: RawSamples[S], chosen: dict[str, tuple[S, Ints]]) -> dict[str, Any]:
     """Return the metadata of the chosen samples."""
-    count = len(samples.train.labels) + (len(samples.test.labels) if samples.test else 0)
-    subset = count < work.source.data.train + work.source.data.test
     counts = {f"{name}_count": len(positions) for name, (_, positions) in chosen.items()}
-    return {"verified": samples.verified, "subset": subset, **counts}
+    return {"verified": samples.verified, **counts}
 
 
 def add_positions(writer: Writer, chosen: dict[str, tuple[S, Ints]]) -> None:

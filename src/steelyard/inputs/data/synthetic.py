@@ -33,6 +33,18 @@ def synthesise(network: Network, batch: int, seed: int, specification: str = "")
     return atomic.place_tensors(folder, lambda: _random_batch(network, batch, seed), meta)
 
 
+def check_inputs(network: Network, batch: int, seed: int) -> None:
+    """Check that the inputs of a network can be generated. UserError as in `synthesise`.
+
+    A network's own generator is called; other inputs are checked from their declarations.
+    """
+    if network.draw:
+        _random_batch(network, batch, seed)
+        return
+    for declared in network.inputs:
+        _check_input(declared)
+
+
 def _random_batch(network: Network, batch: int, seed: int) -> dict[str, np.ndarray[Any, Any]]:
     if network.draw is None:
         return {declared.name: random_input(declared, batch, seed) for declared in network.inputs}
@@ -50,13 +62,23 @@ def _random_batch(network: Network, batch: int, seed: int) -> dict[str, np.ndarr
 def random_input(declared: Input, batch: int, seed: int) -> np.ndarray[Any, Any]:
     """Return (batch, *shape) of one input. Each input has its own seed, so that it does not depend on the others."""
     generator = child_generator(seed, f"synthetic:{declared.name}")
-    shape, dtype = (batch, *declared.shape), np.dtype(declared.dtype)
+    dtype, lowest = _check_input(declared)
+    shape = (batch, *declared.shape)
     if dtype.kind == "f":
         return generator.standard_normal(shape, dtype=np.float32).astype(dtype, copy=False)
+    return generator.integers(lowest, declared.high, shape, dtype=np.int32).astype(dtype, copy=False)
+
+
+def _check_input(declared: Input) -> tuple[np.dtype[Any], int]:
+    """Return the type of an input and the lowest whole number in it. UserError: it cannot be generated."""
     lowest = 1 if declared.shape else 0
-    if dtype.kind != "i" or declared.high <= lowest:
+    try:
+        dtype = np.dtype(declared.dtype)
+    except TypeError:
+        dtype = np.dtype(object)
+    if dtype.kind not in "if" or (dtype.kind == "i" and declared.high <= lowest):
         raise UserError(
             f"The input '{declared.name}' of type {declared.dtype} and bound {declared.high} cannot be generated; "
             f"it must be a float, or a whole number with a bound above {lowest}."
         )
-    return generator.integers(lowest, declared.high, shape, dtype=np.int32).astype(dtype, copy=False)
+    return dtype, lowest

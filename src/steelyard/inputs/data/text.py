@@ -68,7 +68,7 @@ def write_text(work: Work[TextOptions]) -> None:
     samples = READERS[work.source.data.reader](work)
     chosen = choose_samples(samples, work.options)
     ranks = None if samples.ranked else rank_words(samples.words, *chosen["train"])
-    facts = describe_samples(work, samples, chosen)
+    facts = describe_samples(samples, chosen)
     for name, (split, positions) in chosen.items():
         facts[f"{name}_tokens"] = count_tokens(split, positions, work.options)
     embedding = None

@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from steelyard.errors import UserError
+from steelyard.inputs.data.damage import MissingData
 from steelyard.inputs.data.options import SpeechOptions
 from steelyard.inputs.data.recordings import METADATA, Recording, read_clips, read_text
 from steelyard.inputs.data.splits import SAMPLES_PER_TEST_SAMPLE
@@ -32,11 +33,11 @@ def read_clip_table(root: Path, _options: SpeechOptions) -> dict[str, list[Recor
 def _read_split(folder: Path) -> list[Recording]:
     files = sorted(folder.glob("*/*/*.flac"), key=_numbers_in_name) if folder.is_dir() else []
     if not files:
-        raise UserError(f"{folder} holds no utterances; put SPEAKER/CHAPTER/*.flac there, or name another split.")
+        raise MissingData(f"{folder} holds no utterances; put SPEAKER/CHAPTER/*.flac there, or name another split.")
     texts = {chapter: _read_transcripts(chapter) for chapter in {path.parent for path in files}}
     for path in files:
         if path.stem not in texts[path.parent]:
-            raise UserError(f"{path} has no transcript in {_transcript_file(path.parent)}; download that file again.")
+            raise MissingData(f"{path} has no transcript in {_transcript_file(path.parent)}; download that file again.")
     return [Recording(path, texts[path.parent][path.stem], position) for position, path in enumerate(files)]
 
 
@@ -53,6 +54,6 @@ def _read_transcripts(chapter: Path) -> dict[str, str]:
     """Return {utterance: text} from lines of the form `<utterance> <text>`."""
     path = _transcript_file(chapter)
     if not path.is_file():
-        raise UserError(f"{chapter} has recordings, but no transcripts ({path.name}); download that file again.")
+        raise MissingData(f"{chapter} has recordings, but no transcripts ({path.name}); download that file again.")
     lines = (line.partition(" ") for line in read_text(path).splitlines())
     return {name: text.strip() for name, _, text in lines if name}

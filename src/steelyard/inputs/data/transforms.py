@@ -27,6 +27,11 @@ Pixels = np.ndarray[Any, np.dtype[np.uint8]]
 AREAS, RATIOS, ATTEMPTS = (0.08, 1.0), (3 / 4, 4 / 3), 10
 # Random crop of small images (He et al. 2016, section 4.2): pixels of zero padding on every side.
 SHIFT = 4
+# Checked before an image is decoded or enlarged, so that a small file cannot fill the memory. The largest image of ImageNet has
+# 61 million pixels. Pillow's own limit would print a warning up to twice its value.
+MAX_PIXELS = 100_000_000
+Image.MAX_IMAGE_PIXELS = None
+FORMATS = ("JPEG", "PNG")
 
 
 @dataclass(frozen=True)
@@ -57,8 +62,9 @@ class ImageTransform:
 
     def _apply(self, split: ImageSplit | FileSplit, training: bool, position: int) -> Pixels:
         if isinstance(split, FileSplit):
-            mode = "L" if self.channels == 1 else "RGB"
-            image = decode_image(split.read(position), mode, f"{split.path}: {split.name(position)}")
+            mode, where = "L" if self.channels == 1 else "RGB", f"{split.path}: {split.name(position)}"
+            image = decode_image(split.read(position), mode, where)
+            _check_pixels(*scaled_size(image.height, image.width, self.options.resize), where)
         else:
             image = _to_image(split.take(np.array([position])).reshape(self.channels, *self.size))
         if training and self.options.augment:
@@ -89,14 +95,23 @@ class ImageTransform:
 def decode_image(content: bytes, mode: str, where: str) -> Image.Image:
     """Return an encoded image in a Pillow mode; UserError names `where` an image comes from that cannot be fully decoded."""
     try:
-        with Image.open(io.BytesIO(content)) as image:
+        with Image.open(io.BytesIO(content), formats=FORMATS) as image:
+            _check_pixels(image.height, image.width, where)
             return image.convert(mode)
     # Pillow has no exception of its own for damaged files: its decoders raise these.
-    except (OSError, ValueError, SyntaxError, EOFError, zlib.error, Image.DecompressionBombError) as error:
+    except (OSError, ValueError, SyntaxError, EOFError, zlib.error) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         why = "no image format is recognised" if isinstance(error, UnidentifiedImageError) else str(error)
         raise UserError(f"{where} is damaged or not an image ({why}); download it again, or remove it.") from error
+
+
+def _check_pixels(height: int, width: int, where: str) -> None:
+    if height * width > MAX_PIXELS:
+        raise UserError(
+            f"{where} has {width:,} x {height:,} pixels when decoded and resized; at most {MAX_PIXELS:,} are read. Make it "
+            "smaller, or remove it."
+        )
 
 
 def scaled_size(height: int, width: int, short: int) -> tuple[int, int]:

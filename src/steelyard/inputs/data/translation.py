@@ -26,13 +26,6 @@ Ints = np.ndarray[Any, np.dtype[np.signedinteger[Any]]]
 
 PAD, UNKNOWN, BEGIN, END = range(4)
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
-LANGUAGES = ("en", "de")
-# Layout -> possible file names of training and test files, without the language; the first that exists is used.
-STEMS = {
-    "tokens": (("train.tok.clean",), ("newstest2014.tok",)),
-    "word pieces": (("train.tok.clean.bpe.32000",), ("newstest2014.tok.bpe.32000",)),
-    "sentences": (("train",), ("test", "newstest2014")),
-}
 ALPHABET = 1000  # characters; rarer ones become unknown, because text from the web has thousands of them
 MIN_OCCURRENCES = 2  # of a pair of pieces, to be merged
 CHUNK_PAIRS = 4096
@@ -40,7 +33,7 @@ CHUNK_PAIRS = 4096
 
 @dataclass(frozen=True)
 class ParallelFiles:
-    """The two files of one split, in the order of `LANGUAGES`."""
+    """The English and the German file of one split."""
 
     paths: tuple[Path, Path]
     in_pieces: bool  # the text was cut by another encoding, with "@@ " between pieces; the pieces are joined again
@@ -79,16 +72,15 @@ def write_pairs(work: Work[PairOptions]) -> None:
     is too small.
     """
     source, options = work.source, work.options
-    train, test = (_find_files(source, stems) for stems in STEMS[source.layout.name])
+    train, test = (_files(source, split) for split in ("training", "test"))
     work.say(f"Learning {options.vocabulary:,} word pieces from {train.paths[0].name} and {train.paths[1].name}")
-    tokenizer = learn_pieces(train, options.vocabulary, source.layout.name == "sentences")
+    tokenizer = learn_pieces(train, options.vocabulary, source.layout.name.startswith("sentences"))
     tokenizer.save(str(work.folder / ENCODING))
     encoded = {
         "train": _encode(work, "train", train, tokenizer, options.train_limit),
         "test": _encode(work, "test", test, tokenizer, options.test_limit),
     }
     facts: dict[str, Any] = {"pieces": tokenizer.get_vocab_size()}
-    facts["subset"] = encoded["train"].held < source.data.train
     for name, split in encoded.items():
         count = len(split.lengths)
         facts |= {f"{name}_count": count, f"{name}_held": split.held, f"{name}_dropped": split.held - count}
@@ -117,16 +109,10 @@ def learn_pieces(files: ParallelFiles, vocabulary: int, raw: bool) -> Tokenizer:
     return tokenizer
 
 
-def _find_files(source: Source, stems: tuple[str, ...]) -> ParallelFiles:
-    folder = source.path
-    stem = next((stem for stem in stems if (folder / f"{stem}.{LANGUAGES[0]}").is_file()), stems[0])
-    paths = (folder / f"{stem}.{LANGUAGES[0]}", folder / f"{stem}.{LANGUAGES[1]}")
-    for path in paths:
-        if not path.is_file():
-            raise UserError(
-                f"{folder} does not hold '{path.name}', which is part of the layout '{source.layout.name}'; put it there."
-            )
-    return ParallelFiles(paths, source.layout.name == "word pieces")
+def _files(source: Source, split: str) -> ParallelFiles:
+    """Return the two files of a split, which the layout lists in the order English, German."""
+    english, german = (source.path / part.path for part in source.layout.parts if part.split == split)
+    return ParallelFiles((english, german), source.layout.name == "word pieces")
 
 
 class _Encoded(NamedTuple):
