@@ -45,3 +45,31 @@ def test_the_message_gives_the_largest_batch_that_fits(plan_of: Callable[[int], 
 def test_if_no_batch_fits_the_message_suggests_another_preset(plan_of: Callable[[int], RunPlan]) -> None:
     with pytest.raises(UserError, match="No batch fits; choose another preset"):
         memory.check(plan_of(16), 10**6)
+
+
+@pytest.fixture
+def large(monkeypatch: pytest.MonkeyPatch) -> Callable[..., RunPlan]:
+    """Return plans of a network with 3 * 10**12 weights, which does not count its activations."""
+    described = workloads.described
+    monkeypatch.setattr(workloads, "described", lambda folder, sizes: described(folder, {**sizes, "features": 10**12}))
+    return lambda: resolve.plan(Options(workloads=("line",), frameworks=("fake",), workload_folders=(LINE,)))
+
+
+def test_weights_that_fit_no_memory_are_refused_although_activations_are_not_counted(
+    large: Callable[[], RunPlan],
+) -> None:
+    with pytest.raises(UserError, match=r"line:small needs about [\d.]+ GiB of memory .* No batch fits"):
+        memory.check(large(), 10**12)
+
+
+def test_on_another_device_only_the_batch_is_counted(large: Callable[[], RunPlan]) -> None:
+    def on_device(plan: RunPlan) -> RunPlan:
+        (group,) = plan.groups
+        (variant,) = group.variants
+        case = replace(variant.case, settings=replace(variant.case.settings, device="cuda"))
+        return replace(plan, groups=(replace(group, variants=(replace(variant, case=case),)),))
+
+    plan = on_device(large())
+    memory.check(plan, memory.PROCESS_BYTES + 16 * 4 * (10**12 + 1))
+    with pytest.raises(UserError, match="Use --batch 8 or less"):
+        memory.check(plan, memory.PROCESS_BYTES + 8 * 4 * (10**12 + 1))

@@ -138,7 +138,7 @@ MEASURING = [
 # Command -> (description, {title of a group in the help text, or "": its arguments}).
 DETAILS: dict[str, tuple[str, dict[str, list[Argument]]]] = {
     "run": (RUN_ABOUT, {"what to compare": SELECTION, "how to measure": MEASURING, "what to do": [
-        _flag("--dry-run", "only print the plan and a time estimate"),
+        _flag("--dry-run", "only check what can be checked, and print the plan with a time estimate"),
         _value("--resume", "RUN", "continue an interrupted run: its name, or 'latest'"),
         RUNS,
         _flag("--json", "print the result as JSON"),

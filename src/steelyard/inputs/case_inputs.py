@@ -92,15 +92,21 @@ def _network(plan: RunPlan, case: Case) -> Network:
 
 
 def _check_fit(network: Network, prepared: data.Prepared, preset: str) -> None:
-    """Check that the prepared samples have the shapes that the network declares. UserError names the first input that differs."""
+    """Check that the prepared samples are those that the network declares. UserError names the first input that differs."""
     arrays = tensors.read(prepared.folder)
     for declared in network.inputs:
-        held = [arrays[name].shape[1:] for name in (f"train/{declared.name}",) if name in arrays]
-        if held != [tuple(declared.shape)]:
-            found = f"has the shape {held[0]} per sample" if held else "is missing"
+        held, shape, found = arrays.get(f"train/{declared.name}"), tuple(declared.shape), ""
+        if held is None:
+            found = "is missing"
+        elif held.shape[1:] != shape:
+            found = f"has the shape {held.shape[1:]} per sample"
+        elif not shape and declared.high and held.max() >= declared.high:
+            found = f"has values up to {held.max()}"
+        if found:
+            expected = f"values below {declared.high}" if "values" in found else f"the shape {shape}"
             raise UserError(
                 f"{preset}: the input '{declared.name}' {found} in the data '{prepared.meta['data']}', but the network declares "
-                f"{tuple(declared.shape)}; change the sizes or the [data] table of the preset."
+                f"{expected}; change the sizes or the [data] table of the preset."
             )
 
 

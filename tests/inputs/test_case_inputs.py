@@ -1,0 +1,137 @@
+"""What is checked of a plan's inputs before anything is created, and after its data was prepared."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steelyard.cli.main import main
+from steelyard.errors import UserError
+from steelyard.inputs import case_inputs, data
+from steelyard.plan import resolve
+from steelyard.plan.options import Options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from steelyard.plan.run_plan import RunPlan
+
+LINE = Path(__file__).parents[1] / "workloads" / "line"
+DATA = '\n[presets.small.data]\nname = "{}"\n'
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Callable[..., Path]:
+    """Return a copy of the workload `line` with replacements in its network.py and text added to its spec.toml."""
+
+    def copy(*replacements: tuple[str, str], spec: str = "") -> Path:
+        folder = shutil.copytree(LINE, tmp_path / "own" / "line", ignore=shutil.ignore_patterns("__pycache__"))
+        text = (folder / "network.py").read_text()
+        for old, new in replacements:
+            assert old in text
+            text = text.replace(old, new)
+        (folder / "network.py").write_text(text)
+        (folder / "spec.toml").write_text((folder / "spec.toml").read_text() + spec)
+        return tmp_path / "own"
+
+    return copy
+
+
+def planned(folder: Path, **options: Any) -> RunPlan:
+    return resolve.plan(Options(workloads=("line",), frameworks=("fake",), workload_folders=(str(folder),), **options))
+
+
+DRAWN = (
+    "return Network(parameters, inputs, features * classes)",
+    "return Network(parameters, inputs, features * classes, draw=lambda generator, batch: {})",
+)
+
+
+@pytest.mark.parametrize(("replacement", "spec", "sentence"), [
+    (('"float32"', '"bool"'), "", "The input 'point' of type bool and bound 0 cannot be generated"),
+    (('"float32"', '"float33"'), "", "The input 'point' of type float33 and bound 0 cannot be generated"),
+    (("high=classes", "high=0"), "", "The input 'label' of type int32 and bound 0 cannot be generated"),
+    (('"glorot_uniform"', '"glorot"'), "", "Parameter 'head.weight' has unknown initial value 'glorot'."),
+    (('"head.bias"', '"head.weight"'), "", "The parameter 'head.weight' is declared twice"),
+    (DRAWN, "", "The network generates 'point' as float64 (0,), but declares it as float32 (16, 8)"),
+    (("classes", "classes"), DATA.format("mnist"), "There is no data set 'mnist'. Did you mean 'mnist-5k'?"),
+    (("classes", "classes"), DATA.format("mnist-5k") + "size = 3\n", "The data set 'mnist-5k' has no option 'size'."),
+    (("classes", "classes"), DATA.format("wmt16-en-de"), "The data set 'wmt16-en-de' is not downloaded by steelyard: put"),
+])  # fmt: skip
+def test_wrong_inputs_of_an_own_preset_are_found_by_a_dry_run_which_creates_nothing(
+    replacement: tuple[str, str], spec: str, sentence: str, own: Callable[..., Path], tmp_path: Path,
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path / "cache"))
+    folder = own(replacement, spec=spec)
+    assert main(["run", "--workloads", str(folder), "-w", "line", "-f", "fake", "--dry-run"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert sentence in line
+    assert not (tmp_path / "cache").exists()
+
+
+def test_data_whose_samples_do_not_fit_the_network_is_refused_by_the_first_input(
+    own: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import numpy as np
+
+    monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path / "cache"))
+    rows = np.zeros((50, 785), np.uint8)
+    rows[:, -1] = np.arange(50) % 10
+    (tmp_path / "digits").mkdir()
+    np.savetxt(tmp_path / "digits" / "mnist_5k.csv.gz", rows, fmt="%d", delimiter=",")
+    options = {"data": str(tmp_path / "digits")}
+    plan = planned(own(spec=DATA.format("mnist-5k")), **options)
+    case_inputs.check(plan)
+    with pytest.raises(
+        UserError, match=r"line:small: the input 'point' is missing in the data 'mnist-5k', but the network"
+    ):
+        case_inputs.prepare(plan, data.silent)
+    shutil.rmtree(tmp_path / "own")
+    plan = planned(own(('"point", (features,)', '"image", (1, features)'), spec=DATA.format("mnist-5k")), **options)
+    with pytest.raises(
+        UserError, match=r"the input 'image' has the shape \(1, 28, 28\) per sample in the data 'mnist-5k'"
+    ):
+        case_inputs.prepare(plan, data.silent)
+    shutil.rmtree(tmp_path / "own")
+    plan = planned(own(('"point", (features,)', '"image", (1, 28, 28)'), spec=DATA.format("mnist-5k")), **options)
+    with pytest.raises(
+        UserError, match=r"the input 'label' has values up to 9 in the data 'mnist-5k', .* values below 3;"
+    ):
+        case_inputs.prepare(plan, data.silent)
+
+
+def test_weights_that_do_not_fit_the_disk_are_not_begun(
+    own: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(200, 100, 100))
+    with pytest.raises(UserError, match=r"The file of initial weights needs 0\.0 GB, but .* on a larger disk"):
+        case_inputs.prepare(planned(own()), data.silent)
+    assert not list((tmp_path / "cache" / "weights").glob("*/tensors.bin"))
+
+
+@given(st.sampled_from(["layout", "official", "pinned"]), st.integers(1, 10**7), st.sampled_from(data.list_data()))
+def test_only_checksums_make_data_the_official_data(verified: str, count: int, known: data.DataSet) -> None:
+    meta = {"title": known.title, "layout": "sentences", "verified": verified, "train_count": count, "test_count": 7}
+    origin = case_inputs._origin(meta)
+    assert "subset" not in origin
+    assert f"{count:,} training and 7 test samples" in origin
+    if verified == "layout":
+        assert origin.startswith(f"your data in the layout of {known.title.partition(':')[0]} (sentences): ")
+        assert origin.endswith("; no checksum shows that it is the official data.")
+    else:
+        assert origin.startswith(known.title)
+        assert "checksums agree" in origin
+
+
+def test_every_data_set_has_a_short_name_before_a_colon() -> None:
+    for known in data.list_data():
+        name, colon, _ = known.title.partition(":")
+        assert colon
+        assert 5 <= len(name) <= 40, known.title
