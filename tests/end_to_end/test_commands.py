@@ -172,6 +172,8 @@ def test_the_default_study_compares_the_frameworks_on_two_networks(cli: CommandL
         (("run", "-w", "resnet18:tiny", "--data", "/", "--dry-run"), "Presets that read data: resnet18:cifar10, resnet18:digits"),
         (("run", "-w", "resnet18:cifar10", "--data", "/missing"), "The data folder /missing does not exist; name the folder"),
         (("run", "-w", "resnet18:cifar10", "--data", "/", "--synthetic"), "--data and --synthetic contradict each other"),
+        (("run", "-w", "gnmt:wmt16", "--dry-run"), "The data set 'wmt16-en-de' is not downloaded by steelyard: put 'wmt16_de_en' (https"),
+        (("run", "-w", "gnmt:wmt16", "--data", "/", "--dry-run"), "or 'wmt16_de_en/train.en' there (official source: https://www.statmt"),
         (("certify", "-w", "resnet18:cifar10", "--data", "/missing"), "The data folder /missing does not exist; name the folder"),
         (("run", "-w", "resnet18:tiny", "-f", "mindspore", "--device", "ascend"), "--device ascend: no such device was found on this"),
         (("run", "--resume", ""), "There is no run in"),
@@ -186,6 +188,34 @@ def test_wrong_input_gives_one_line_with_a_hint_and_creates_nothing(
     found = cli.error(*argv)
     assert message in found
     assert found.startswith("steelyard: ")
+    assert not data_folder.exists()
+
+
+def test_a_study_whose_name_leaves_the_folder_of_runs_writes_nothing(
+    cli: CommandLine, data_folder: Path, tmp_path: Path
+) -> None:
+    study = tmp_path / "mine.toml"
+    study.write_text(
+        'name = "../../x"\ntitle = "Mine"\nquestion = "?"\nversion = 1\nprotocol = "fixed:1+1"\nworkloads = ["line:small"]\n'
+        'frameworks = ["fake"]\n'
+    )
+    argv = ("run", "--study", str(study), "--workloads", LINE[1], "--no-certify", "--plain")
+    assert f"{study}, line 1: '../../x' is not a valid name of a study." in cli.error(*argv)
+    assert not data_folder.exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.toml"]
+
+
+def test_a_workload_of_more_weights_than_fit_the_memory_is_refused_before_any_is_made(
+    cli: CommandLine, data_folder: Path, cache: Path, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(f"{LINE[1]}/line", tmp_path / "own" / "line")
+    spec = folder / "spec.toml"
+    spec.write_text(spec.read_text().replace("features = 8", "features = 1_000_000_000_000"))
+    before = sorted((cache / "weights").glob("*"))
+    message = cli.error("run", "--workloads", str(tmp_path / "own"), *LINE[2:], "-f", "fake")
+    assert "line:small needs about" in message
+    assert "GiB are free. No batch fits; choose another preset." in message
+    assert sorted((cache / "weights").glob("*")) == before
     assert not data_folder.exists()
 
 
