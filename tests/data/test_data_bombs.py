@@ -96,6 +96,13 @@ def test_an_array_or_a_member_that_unpacks_to_too_much_is_refused(tmp_path: Path
         prepare(DataRequest("imdb-keras", tmp_path))
 
 
+def test_a_pickle_of_very_many_small_objects_is_refused(tmp_path: Path, environment: dict[str, str]) -> None:
+    folder = layouts.write_cifar_python(tmp_path / "cifar-10-batches-py")
+    (folder / "data_batch_1").write_bytes(b"(" + b"]" * 60_000_000 + b"l.")
+    found = message(environment, "cifar10", tmp_path)
+    assert "data_batch_1 has 60,000,003 bytes; no official file of this kind has more than 40,000,000." in found
+
+
 def black(width: int, height: int) -> bytes:
     """Return a PNG of one bit per pixel."""
     lines = zlib.compress(bytes((1 + (width + 7) // 8) * height), 1)

@@ -95,19 +95,19 @@ def _check_fit(network: Network, prepared: data.Prepared, preset: str) -> None:
     """Check that the prepared samples are those that the network declares. UserError names the first input that differs."""
     arrays = tensors.read(prepared.folder)
     for declared in network.inputs:
-        held, shape, found = arrays.get(f"train/{declared.name}"), tuple(declared.shape), ""
+        held, shape = arrays.get(f"train/{declared.name}"), tuple(declared.shape)
         if held is None:
-            found = "is missing"
+            found, expected = "is missing", f"it with the shape {shape}"
         elif held.shape[1:] != shape:
-            found = f"has the shape {held.shape[1:]} per sample"
+            found, expected = f"has the shape {held.shape[1:]} per sample", f"{shape}"
         elif not shape and declared.high and held.max() >= declared.high:
-            found = f"has values up to {held.max()}"
-        if found:
-            expected = f"values below {declared.high}" if "values" in found else f"the shape {shape}"
-            raise UserError(
-                f"{preset}: the input '{declared.name}' {found} in the data '{prepared.meta['data']}', but the network declares "
-                f"{expected}; change the sizes or the [data] table of the preset."
-            )
+            found, expected = f"has values up to {held.max()}", f"values below {declared.high}"
+        else:
+            continue
+        raise UserError(
+            f"{preset}: the input '{declared.name}' {found} in the data '{prepared.meta['data']}', but the network declares "
+            f"{expected}; change the sizes or the [data] table of the preset."
+        )
 
 
 def _request(plan: RunPlan, case: Case) -> data.DataRequest:

@@ -14,6 +14,9 @@ import numpy as np
 from steelyard.errors import UserError
 from steelyard.inputs.data.damage import refusing, too_large
 
+# The official pickles have up to 31 MB. One byte can make a list, which takes 64 bytes of memory.
+MAX_BYTES = 40_000_000
+
 
 class _SafeUnpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
@@ -28,7 +31,9 @@ class _SafeUnpickler(pickle.Unpickler):
 
 
 def load_pickle(content: bytes, where: str) -> Any:
-    """Return the value, with byte strings of Python 2 as bytes; UserError names `where` the pickle comes from."""
+    """Return the value, with byte strings of Python 2 as bytes; UserError names `where` a bad or too large pickle comes from."""
+    if len(content) > MAX_BYTES:
+        raise too_large(where, len(content), MAX_BYTES)
     # A damaged pickle can raise anything.
     with refusing(f"{where} is not a data file that can be read safely", Exception):
         return _SafeUnpickler(io.BytesIO(content), encoding="bytes").load()

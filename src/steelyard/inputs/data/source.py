@@ -55,9 +55,8 @@ def locate(data_set: DataSet, folder: Path) -> tuple[Layout, Path]:
             if not missing:
                 return layout, place
             lacking.append((len(missing) / len(layout.parts), layout, place, missing[0]))
-    lacking = [
-        each for each in lacking if each[0] < 1 or each[2] != folder
-    ]  # a folder with other things lacks everything
+    # A folder that holds other things lacks every part.
+    lacking = [each for each in lacking if each[0] < 1 or each[2] != folder]
     if not lacking:
         raise UserError(
             f"{folder} does not hold '{data_set.name}' in a known layout; put {_wanted(data_set)} there (official source: "
