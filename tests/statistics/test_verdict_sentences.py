@@ -28,19 +28,28 @@ def test_equality_names_the_margin() -> None:
     assert verdict_sentence(equal, TITLES) == "JAX and PyTorch are practically the same (within 2.8 %)"
 
 
-@pytest.mark.parametrize(("more", "words"), [(1, "about 1 more round"), (4, "about 4 more rounds")])
-def test_undecided_names_the_better_one_and_the_rounds_still_needed(more: int, words: str) -> None:
-    undecided = replace(BETTER, kind="undecided", rounds_still_needed=more)
-    sentence = f"JAX and PyTorch: too close to call (JAX was faster on average), {words} needed"
+def test_undecided_names_the_better_one_and_how_close_they_are() -> None:
+    undecided = replace(BETTER, kind="undecided", joint_low=1 / 1.6001, joint_high=1.1)
+    sentence = "JAX and PyTorch: too close to call (JAX was faster on average), within 1.61x of each other"
     assert verdict_sentence(undecided, TITLES) == sentence
     assert verdict_sentence(undecided.flipped(), TITLES) == sentence
 
 
 @pytest.mark.parametrize("ratio", [1.0, 1.0004, 1 / 1.0004])
 def test_of_two_that_are_tied_none_is_called_ahead(ratio: float) -> None:
-    tied = replace(BETTER, kind="undecided", ratio=ratio, low=ratio / 1.1, high=ratio * 1.1, rounds_still_needed=2)
+    tied = replace(BETTER, kind="undecided", ratio=ratio, joint_low=ratio / 1.1, joint_high=ratio * 1.1)
     names = "PyTorch and JAX" if ratio > 1 else "JAX and PyTorch"
-    assert verdict_sentence(tied, TITLES) == f"{names}: too close to call, about 2 more rounds needed"
+    within = "1.10x" if ratio == 1 else "1.11x"
+    assert verdict_sentence(tied, TITLES) == f"{names}: too close to call, within {within} of each other"
+
+
+def test_an_interval_wider_than_a_factor_of_three_is_not_shown() -> None:
+    undecided = replace(BETTER, kind="undecided", low=0.45, high=1.36)
+    sentence = "JAX and PyTorch: too close to call (JAX was faster on average), not enough rounds"
+    assert verdict_sentence(undecided, TITLES) == sentence
+    wide = replace(BETTER, low=1 / 16.2, high=1 / 5.239)
+    sentence = "JAX is more than 5.23x faster than PyTorch (not enough rounds to say how much)"
+    assert verdict_sentence(wide, TITLES) == sentence
 
 
 @pytest.mark.parametrize(
@@ -68,7 +77,9 @@ def test_a_ranking_goes_from_the_fastest_to_the_undecided() -> None:
     assert first.startswith("JAX is 1.65x [1.6")
     assert first.endswith("faster than PyTorch")
     assert same == "PyTorch and TensorFlow are practically the same (within 2 %)"
-    assert re.fullmatch(r"JAX and MXNet: undecided, about (1 more round|\d+ more rounds) needed", still)
+    assert re.fullmatch(
+        r"JAX and MXNet: too close to call \(JAX was faster on average\), within 1\.\d\dx of each other", still
+    )
 
 
 def test_undecided_neighbours_are_compared_with_the_leader() -> None:
@@ -79,10 +90,11 @@ def test_undecided_neighbours_are_compared_with_the_leader() -> None:
     assert second.endswith("faster than MXNet")
 
 
-def test_two_undecided_frameworks_are_both_named_and_the_last_round_is_mentioned() -> None:
+def test_two_undecided_frameworks_are_both_named() -> None:
     wild = {number: 1e6 * exp(0.2 * (number % 2)) for number in range(1, 13)}
     ranking = decide({"jax": dict.fromkeys(wild, 1e6), "mxnet": wild})
-    assert ranking_sentence(ranking, TITLES) == "JAX and MXNet: undecided after 12 rounds"
+    sentence = "JAX and MXNet: too close to call (JAX was faster on average), within 1.24x of each other"
+    assert ranking_sentence(ranking, TITLES) == sentence
 
 
 def test_a_framework_without_a_finished_round_is_not_measured_yet() -> None:
@@ -97,22 +109,56 @@ def test_a_framework_without_a_finished_round_is_not_measured_yet() -> None:
         ({"jax": times(0, 0, 0), "mxnet": times(0, 0, 0)}, "JAX and MXNet are the fastest, practically the same."),
         (
             {"jax": times(0, 0, 0), "mxnet": times(0.004, 0.012, 0.02)},
-            "Too close to call: JAX and MXNet. JAX was faster on average.",
+            "The fastest is JAX or MXNet: they are within 1.06x of each other.",
         ),
         (
             {"jax": times(0, 0, 0), "mxnet": times(0.004, 0.012, 0.02), "pytorch": times(0.003, 0.0, 0.003)},
-            "Too close to call: JAX, PyTorch and MXNet. JAX was fastest on average.",
+            "The fastest is JAX, PyTorch or MXNet: they are within 1.04x of each other.",
         ),
         (
             {"jax": times(0, 0, 0), "mxnet": times(0.004, 0.012, 0.02), "pytorch": times(0.5, 0.5, 0.5)},
-            "Too close to call: JAX and MXNet. JAX was faster on average.",
+            "The fastest is JAX or MXNet: they are within 1.04x of each other. PyTorch is at least 1.61x slower.",
         ),
-        ({"jax": times(0, 0, 0), "mxnet": times(-0.03, 0, 0.03)}, "Too close to call: JAX and MXNet."),
+        (
+            {"jax": times(0, 0, 0), "mxnet": times(-0.03, 0, 0.03)},
+            "The fastest is JAX or MXNet: they are within 1.19x of each other.",
+        ),
         ({"jax": times(0, 0, 0), "mxnet": times(0.5, 0.5, 0.5), "pytorch": {}}, "So far: JAX is the fastest."),
     ],
 )
 def test_the_headline_names_all_that_may_be_the_fastest(rounds: dict[str, dict[int, float]], sentence: str) -> None:
     assert headline(decide(rounds), TITLES) == sentence
+
+
+def test_what_is_not_measured_well_enough_is_said_in_the_headline() -> None:
+    wild = {"jax": times(0, 0, 0), "mxnet": times(-0.5, 0.1, 0.6)}
+    sentence = "The fastest is JAX or MXNet: not enough rounds to say how much they differ."
+    assert headline(decide(wild), TITLES) == sentence
+    three = wild | {"pytorch": times(0.003, 0.0, 0.03, 0.01, 0.02, 0.0)}
+    three["jax"] = times(0, 0, 0, 0, 0, 0)
+    assert re.fullmatch(
+        r"The fastest is JAX, PyTorch or MXNet: JAX and PyTorch are within 1\.\d\dx of each other, not enough rounds for MXNet\.",
+        headline(decide(three), TITLES),
+    )
+
+
+def test_if_the_best_is_retired_the_best_maintained_one_is_named_too() -> None:
+    rounds = {"mxnet": times(0, 0, 0), "jax": times(0.5, 0.5, 0.5), "pytorch": times(0.7, 0.7, 0.7)}
+    maintained = {"jax", "pytorch"}
+    sentence = "MXNet is the fastest. Of the maintained ones, JAX is the fastest."
+    assert headline(decide(rounds), TITLES, maintained=maintained) == sentence
+    assert headline(decide(rounds), TITLES, maintained=rounds) == "MXNet is the fastest."
+    assert headline(decide(rounds), TITLES, maintained=()) == "MXNet is the fastest."
+    close = rounds | {"pytorch": times(0.504, 0.512, 0.52)}
+    assert headline(decide(close), TITLES, maintained=maintained).startswith(
+        "MXNet is the fastest. Of the maintained ones, the fastest is JAX or PyTorch: they are within 1.0"
+    )
+
+
+def test_a_maintained_candidate_is_not_named_twice() -> None:
+    rounds = {"mxnet": times(0, 0, 0), "jax": times(0.004, 0.012, 0.02)}
+    sentence = "The fastest is MXNet or JAX: they are within 1.06x of each other."
+    assert headline(decide(rounds), TITLES, maintained={"jax"}) == sentence
 
 
 def test_a_headline_needs_a_comparison() -> None:
@@ -124,7 +170,6 @@ def test_another_quantity_brings_its_own_words() -> None:
     memory = Wording(
         better="{a} uses {factor} less memory than {b}",
         ahead="{who} used less memory on average",
-        ahead_of_all="{who} used the least memory on average",
         best="{who} uses the least memory",
         best_together="{who} use the least memory, practically the same",
     )

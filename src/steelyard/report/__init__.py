@@ -20,12 +20,13 @@ def view(folder: Path, store: Store, quantity: Quantity = STEP_TIME) -> View:
     known = record.read(folder)
     plan = known.available
     certificates = read_certificates(folder)
+    disturbances = tuple(json_lines.read(folder / record.ROUNDS))
     source = model.Source(
-        plan=plan, record=known, results=round_results.collect(store.trials(folder.name), certificates),
+        name=folder.name, plan=plan, record=known, results=round_results.collect(store.trials(folder.name), certificates),
         certificates=certificates, decision=plan.protocol.decision(plan.options.delta), quantity=quantity,
+        disturbances=disturbances,
     )  # fmt: skip
     comparisons = tuple(model.compare(source, group) for group in plan.groups)
-    disturbances = tuple(json_lines.read(folder / record.ROUNDS))
     found = warnings.find(comparisons, disturbances, source)
     return model.View(folder.name, folder, known, quantity, comparisons, disturbances, found)
 

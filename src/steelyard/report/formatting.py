@@ -6,9 +6,10 @@ from datetime import datetime
 from typing import Any
 
 from steelyard.report.model import Comparison, Contender
-from steelyard.report.notation import UNBOUNDED, duration, interval, quantity_text, scaled_unit
+from steelyard.report.notation import duration, interval, quantity_text, scaled_unit
 from steelyard.results.quantities import Quantity
 from steelyard.statistics import metrics, sentences
+from steelyard.statistics.answer import is_wide
 from steelyard.statistics.sentences import factor_digits, percent
 
 INPUTS = {
@@ -51,15 +52,16 @@ def headline(comparison: Comparison, source: str) -> str:
     """Return who is the best on one input, or why there is no verdict."""
     ranking = comparison.rankings[source]
     ranked = [contender for contender in comparison.contenders if contender.case.id in ranking.order]
-    measured = [contender.title for contender in ranked if source in contender.standings]
+    measured = [contender.name for contender in ranked if source in contender.standings]
     if len(measured) < 2:
         return f"No verdict: {f'only {measured[0]}' if measured else 'no contender'} has a valid, certified result."
     if ranking.rounds_run < 2:
         return "No verdict: only one process of each contender was measured."
     if ranking.leader is None or all(ranking.between(ranking.leader, key) is None for key in ranking.order):
         return "No verdict: the contenders have no round in common."
-    titles = {contender.case.id: contender.title for contender in ranked}
-    return sentences.headline(ranking, titles, comparison.quantity.wording)
+    titles = {contender.case.id: contender.name for contender in ranked}
+    maintained = {contender.case.id for contender in ranked if contender.maintained}
+    return sentences.headline(ranking, titles, comparison.quantity.wording, maintained)
 
 
 def verdict(comparison: Comparison, source: str) -> str:
@@ -117,6 +119,8 @@ def _mean(unit: str, span: tuple[float, float, float], processes: int, alone: st
     """Return a mean with its interval; `span` is the value with its ends, `alone` stands for the interval of one process."""
     if processes < 2:
         return Formatted(quantity_text(unit, span[0]), alone)
+    if is_wide(*span[1:]):
+        return Formatted(quantity_text(unit, span[0]), sentences.NOT_ENOUGH)
     scale, shown = scaled_unit(unit, span[0])
     value, brackets = interval(*(each / scale for each in span))
     return Formatted(f"{value} {shown}", brackets)
@@ -136,8 +140,9 @@ def ratio(comparison: Comparison, contender: Contender, source: str) -> Formatte
     digits = factor_digits(found.low) if found.low > 1 else 2
     if found.high < 1:  # neither 1.00 for a little less, nor 0.00 for a small share
         digits = max(factor_digits(1 / found.high), 1 - math.floor(math.log10(found.value)), 2)
-    span = "[0, ∞]" if found.high > UNBOUNDED * found.value else f"[{found.low:.{digits}f}, {found.high:.{digits}f}]"
-    return Formatted(f"{found.value:.{digits}f}x", span)
+    if is_wide(found.low, found.high):
+        return Formatted(f"{found.value:.{digits}f}x", sentences.NOT_ENOUGH)
+    return Formatted(f"{found.value:.{digits}f}x", f"[{found.low:.{digits}f}, {found.high:.{digits}f}]")
 
 
 def duration_or_dash(nanoseconds: float | None) -> Formatted:

@@ -7,6 +7,7 @@ import statistics as plain
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from steelyard.report.advice import advice, seconds_per_round
 from steelyard.results.quantities import PROCESS, STEP_TIME
 from steelyard.statistics import summaries
 from steelyard.statistics.decision import decide
@@ -77,7 +78,7 @@ class Contender:
 
     `variant` is its name in the group, `title` what tables show, `settings` its knobs that are not at their defaults.
     `standings` is by ranked input, `speeds` by measured input.
-    `above_peak` says why its speed is an error; empty where it is none.
+    `maintained` is false for a retired framework. `above_peak` says why its speed is an error; empty where it is none.
     """
 
     case: Case
@@ -101,6 +102,12 @@ class Contender:
     trials: tuple[Trial, ...]
     failure: str
     above_peak: str = ""
+    maintained: bool = True
+
+    @property
+    def name(self) -> str:
+        """The title, with a mark if the framework is retired."""
+        return self.title if self.maintained else f"{self.title} (retired)"
 
 
 @dataclass(frozen=True)
@@ -108,7 +115,7 @@ class Comparison:
     """One group: contenders best first on the primary input, with verdicts for each input.
 
     `quantity` is what they are ranked by; one with a single value per process has PROCESS as its only input.
-    `remarks` are (framework, note) pairs, such as that a framework is retired.
+    `sentences` and `advice` are by input. `remarks` are (framework, note) pairs, such as that a framework is retired.
     """
 
     group: str
@@ -123,6 +130,7 @@ class Comparison:
     contenders: tuple[Contender, ...]
     rankings: dict[str, Ranking]
     sentences: dict[str, str]
+    advice: dict[str, str]
     skipped: tuple[Skipped, ...]
     remarks: tuple[tuple[str, str], ...]
 
@@ -144,12 +152,14 @@ class View:
 class Source:
     """What a view is made from: all of it was read from the run folder. `certificates` are by case id."""
 
+    name: str
     plan: RunPlan
     record: RunRecord
     results: RoundResults
     certificates: dict[str, dict[str, Any]]
     decision: DecisionPlan
     quantity: Quantity
+    disturbances: tuple[dict[str, Any], ...]
 
 
 def compare(source: Source, group: Group) -> Comparison:
@@ -171,15 +181,23 @@ def compare(source: Source, group: Group) -> Comparison:
 
     contenders.sort(key=place)
     facts = {case.framework: source.plan.frameworks[case.framework] for case in group.cases}
-    sentences = {name: ranking_sentence(each, group.titles, source.quantity.wording) for name, each in rankings.items()}
+    titles = {contender.case.id: contender.title for contender in contenders}
+    sentences = {name: ranking_sentence(each, titles, source.quantity.wording) for name, each in rankings.items()}
     return Comparison(
         group=group.name, title=group.title, unit=group.unit, preset=group.summary,
         origin=source.record.inputs.get(group.name, {}).get("origin", ""), batch=group.cases[0].batch,
         parameters=group.parameters, primary=primary, quantity=source.quantity, contenders=tuple(contenders),
         rankings=rankings, sentences=sentences,
+        advice={name: _advice(source, group, titles, name == primary, each) for name, each in rankings.items()},
         skipped=tuple(each for each in source.plan.skipped if each.group == group.name),
         remarks=tuple((each.title, each.note) for each in facts.values() if each.note),
     )  # fmt: skip
+
+
+def _advice(source: Source, group: Group, titles: dict[str, str], is_primary: bool, ranking: Ranking) -> str:
+    extends = is_primary and source.quantity is STEP_TIME
+    round_s = seconds_per_round(source.disturbances, group.name)
+    return advice(ranking, titles, source.plan.protocol, source.name, round_s, extends)
 
 
 def _inputs(source: Source, group: Group) -> list[str]:
@@ -215,7 +233,7 @@ def _contender(
         losses=_losses(evaluated or first), proof=_proof(source, case),
         applied=first.applied if first else {}, libraries=first.libraries if first else {}, trials=trials,
         failure=f"{failed.error[1]} ({failed.error[0]}; see {failed.folder / 'output.log'})" if failed and failed.error else "",
-        above_peak=source.record.above_peak.get(case.id, ""),
+        above_peak=source.record.above_peak.get(case.id, ""), maintained=source.plan.frameworks[case.framework].maintained,
     )  # fmt: skip
 
 

@@ -2,9 +2,6 @@
 
 import math
 
-UNBOUNDED = 100.0
-"""An end of an interval farther from the value than this factor is shown as 0 or ∞."""
-
 
 def duration(nanoseconds: float) -> str:
     """Return a duration with three significant digits: `8.21 ms`, `1.40 s`."""
@@ -24,9 +21,7 @@ def interval(value: float, low: float, high: float) -> tuple[str, str]:
     half = (high - low) / 2
     justified = -math.floor(math.log10(half)) if half > 0 and math.isfinite(half) else 0
     decimals = max(_decimals(value, 3), min(justified, _decimals(value, 5)))
-    lower = "0" if low * UNBOUNDED < value else f"{low:,.{decimals}f}"
-    upper = "∞" if high > UNBOUNDED * value else f"{high:,.{decimals}f}"
-    return f"{value:,.{decimals}f}", f"[{lower}, {upper}]"
+    return f"{value:,.{decimals}f}", f"[{low:,.{decimals}f}, {high:,.{decimals}f}]"
 
 
 def time_unit(nanoseconds: float) -> tuple[float, str]:

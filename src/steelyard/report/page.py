@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
 
 from steelyard.report import details, formatting, sections, stability, warnings
 from steelyard.report.model import View
 from steelyard.report.styles import styles
+from steelyard.report.terms import Glossary, anchor, glossary
 from steelyard.results.quantities import STEP_TIME
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -27,15 +27,15 @@ def render(view: View) -> str:
     workloads = [sections.workload(comparison, style) for comparison in view.comparisons]
     machine = stability.machine(view)
     figures = [figure for workload in workloads for figure in workload.all_figures] + ([machine] if machine else [])
-    by_time = view.quantity is STEP_TIME
-    return _environment().get_template(PAGE).render(
+    by_time, terms = view.quantity is STEP_TIME, glossary(view.quantity)
+    return _environment(terms).get_template(PAGE).render(
         view=view, record=known, workloads=workloads, machine=machine, notices=warnings.gather(view.warnings),
         question=known.plan.study.question if by_time else formatting.basis(view.quantity),
         rule="" if by_time else formatting.RULE, intervals=formatting.INTERVALS,
         options=details.without_tables(asdict(known.plan.options)), when=formatting.moment(known.created),
         machine_line=formatting.machine(known.host), host=details.host_facts(known.host),
         figures=embedded([figure.as_dict() for figure in figures]), library=library() if figures else "",
-        style=_read("style.css"), drawing=_read("draw.js"),
+        terms=terms.texts, style=_read("style.css"), drawing=_read("draw.js"),
     )  # fmt: skip
 
 
@@ -53,12 +53,12 @@ def library() -> str:
     return base64.b64encode(packed).decode("ascii")
 
 
-def _environment() -> Environment:
+def _environment(terms: Glossary) -> Environment:
     loader = FileSystemLoader(TEMPLATES)
     found = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    found.filters.update(explained=terms.marked, term=terms.button, anchor=anchor)
     found.filters.update(build=formatting.build, describe=formatting.describe, facts=details.facts)
     found.filters.update(tables=details.tables, without_tables=details.without_tables, remaining=_remaining)
-    found.filters["brackets"] = lambda sentence: Markup(sections.brackets(sentence))
     return found
 
 

@@ -1,6 +1,5 @@
 """A comparison -> the contents of its section of the page."""
 
-import html
 import re
 from dataclasses import dataclass
 
@@ -21,6 +20,7 @@ class Input:
     heading: str
     headline: str
     clauses: list[str]
+    advice: str
     rows: list[Row]
     forest: Figure | None
 
@@ -52,7 +52,7 @@ class Workload:
 def workload(comparison: Comparison, styles: dict[str, Style]) -> Workload:
     """Return the section of a comparison."""
     inputs = {source: _input(comparison, source, styles) for source in comparison.rankings}
-    nothing = Input("", "Nothing was measured.", [], [], None)
+    nothing = Input("", "Nothing was measured.", [], "", [], None)
     per_input = (series.step_times, stability.rounds)
     figures = [make(comparison, source, styles) for make in per_input for source in comparison.rankings]
     figures += [losses.figure(comparison, styles), costs.start(comparison), costs.memory(comparison, styles)]
@@ -81,9 +81,5 @@ def _input(comparison: Comparison, source: str, styles: dict[str, Style]) -> Inp
     ]
     clauses = [clause.rstrip(".") for clause in formatting.verdict(comparison, source).split("; ")]
     plot = forest.figure(comparison, source, styles)
-    return Input(formatting.INPUTS[source], formatting.headline(comparison, source), clauses, rows, plot)
-
-
-def brackets(sentence: str) -> str:
-    """Return a sentence as HTML, with everything escaped and its intervals in their own style."""
-    return re.sub(r"\[[^\[\]]*\]", r'<span class="span">\g<0></span>', html.escape(sentence))
+    headline, advice = formatting.headline(comparison, source), comparison.advice[source]
+    return Input(formatting.INPUTS[source], headline, clauses, advice, rows, plot)

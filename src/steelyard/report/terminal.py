@@ -47,6 +47,8 @@ def _print_comparison(console: Console, comparison: Comparison) -> None:
         console.print(_table(comparison, source, columns.shown(comparison.quantity, console.width)))
         headline, verdict = formatting.headline(comparison, source), formatting.verdict(comparison, source)
         console.print(Text.assemble((headline, "bold"), " ", verdict))
+        if comparison.advice[source]:
+            console.print(Text(comparison.advice[source]))
     remarks = [
         f"{title}: {'' if reason.startswith('Failed') else 'Not measured. '}{reason}"
         for title, reason in sections.missing(comparison)
@@ -69,7 +71,7 @@ def _table(comparison: Comparison, source: str, shown: list[Column]) -> Table:
         if source in contender.standings:
             build = ", ".join(filter(None, (contender.version, contender.mode)))
             cells = (_cell(column, comparison, contender, source) for column in shown)
-            table.add_row(Text.assemble((contender.title, "bold"), "\n", (build, "dim")), *cells)
+            table.add_row(Text.assemble((contender.name, "bold"), "\n", (build, "dim")), *cells)
     return table
 
 
@@ -130,6 +132,7 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
         **_picked(comparison, "group", "unit", "primary"),
         "headlines": {source: formatting.headline(comparison, source) for source in rankings},
         "sentences": {source: formatting.verdict(comparison, source) for source in rankings},
+        "advice": comparison.advice,
         "verdicts": {
             source: [_verdict(comparison, verdict) for verdict in ranking.verdicts]
             for source, ranking in rankings.items()
@@ -150,7 +153,7 @@ def _contender(comparison: Comparison, contender: Contender) -> dict[str, Any]:
     found = {
         "case": f"{comparison.group}/{contender.variant}",
         "id": contender.case.id,
-        **_picked(contender, "title", "version", "mode"),
+        **_picked(contender, "title", "version", "mode", "maintained"),
         "certificate": contender.proof.state,
         "certificate_sentence": contender.proof.sentence,
         "speeds": {source: asdict(speed) for source, speed in contender.speeds.items()},

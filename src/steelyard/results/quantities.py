@@ -57,39 +57,41 @@ def _throughput(trial: Trial, source: str) -> float | None:
     return trial.job.case.batch * 1e9 / location if location else None
 
 
-def _having(thing: str, more: str, most: str) -> Wording:
+def _having(thing: str, more: str, most: str, less: str) -> Wording:
     """Return the words for contenders that have something, such as a higher throughput than another."""
     return Wording(
         better=f"{{a}} has a {{factor}} {more} {thing} than {{b}}",
         ahead=f"{{who}} had the {more} {thing} on average",
-        ahead_of_all=f"{{who}} had the {most} {thing} on average",
         best=f"{{who}} has the {most} {thing}",
         best_together=f"{{who}} have the {most} {thing}, practically the same",
+        best_of=f"The {most} {thing} is that of {{who}}",
+        worse=f"has {{factors}} {less} {thing}",
     )
 
 
 LESS_MEMORY = Wording(
     better="{a} uses {factor} less memory than {b}",
     ahead="{who} used less memory on average",
-    ahead_of_all="{who} used the least memory on average",
     best="{who} uses the least memory",
     best_together="{who} use the least memory, practically the same",
+    best_of="The least memory is used by {who}",
+    worse="uses {factors} more memory",
 )
 
 STEP_TIME = Quantity(
     "step time", "ns", lambda trial, source: trial.location_ns(source), TIME_PER_STEP, "time per step", per_process=False,
 )  # fmt: skip
 THROUGHPUT = Quantity(
-    "throughput", "samples/s", _throughput, _having("throughput", "higher", "highest"), "throughput", per_process=False,
+    "throughput", "samples/s", _throughput, _having("throughput", "higher", "highest", "lower"), "throughput", per_process=False,
     more_is_better=True, best="highest", improved="higher", worsened="lower",
 )  # fmt: skip
 FIRST_STEP = Quantity(
-    "first step", "ns", lambda trial, _: trial.phases_ns.get("first-step"), _having("first step", "faster", "fastest"),
+    "first step", "ns", lambda trial, _: trial.phases_ns.get("first-step"), _having("first step", "faster", "fastest", "slower"),
     "first-step time",
 )  # fmt: skip
 TIME_TO_FIRST_STEP = Quantity(
     "time to first step", "ns", lambda trial, _: trial.first_step_since_spawn_ns,
-    _having("time to first step", "shorter", "shortest"), "time to first step", best="shortest",
+    _having("time to first step", "shorter", "shortest", "longer"), "time to first step", best="shortest",
 )  # fmt: skip
 PEAK_MEMORY = Quantity(
     "peak memory", "bytes", lambda trial, _: trial.peak_device_bytes or trial.peak_resident_bytes, LESS_MEMORY, "peak memory",

@@ -1,13 +1,20 @@
 """Verdicts and rankings as sentences."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from math import ceil, floor, inf
 
+from steelyard.statistics.answer import Answer, answer, is_wide, largest_factor
 from steelyard.statistics.decision import Ranking, Verdict
 
 Titles = Mapping[str, str]
 """Contender key -> title."""
+NOT_ENOUGH = "not enough rounds"
+"""What is said instead of an interval whose ends differ by more than a factor of 3."""
+
+LEAST_FACTOR = 1.005
+"""A contender that is worse than the best, but possibly by less than this factor, is ruled out without a factor."""
 
 
 @dataclass(frozen=True)
@@ -21,10 +28,12 @@ class Wording:
     better: str = "{a} is {factor} faster than {b}"
     ahead: str = "{who} was faster on average"
     """The better one of two, if the difference is undecided."""
-    ahead_of_all: str = "{who} was fastest on average"
-    """The best one of several, if that is undecided."""
     best: str = "{who} is the fastest"
     best_together: str = "{who} are the fastest, practically the same"
+    best_of: str = "The fastest is {who}"
+    """Those that may be the best, as a list with "or"."""
+    worse: str = "is {factors} slower"
+    """What follows the first name in "A is at least 1.6x and B at least 2.5x slower"."""
 
 
 TIME_PER_STEP = Wording()
@@ -39,9 +48,13 @@ def verdict_sentence(verdict: Verdict, titles: Titles, wording: Wording = TIME_P
         return f"{a} and {b} are practically the same (within {percent(verdict.delta_used)})"
     if verdict.kind == "undecided":
         ahead = "" if _is_tie(verdict) else f" ({wording.ahead.format(who=a)})"
-        return f"{a} and {b}: too close to call{ahead}, {_more_rounds(verdict.rounds_still_needed)}"
+        each_other = "" if is_wide(verdict.low, verdict.high) else " of each other"
+        return f"{a} and {b}: too close to call{ahead}, {_how_close(verdict)}{each_other}"
     best, low, high = 1 / verdict.ratio, 1 / verdict.high, 1 / verdict.low
     digits = factor_digits(low)
+    if is_wide(low, high):
+        factor = f"more than {_at_least(low)}"
+        return f"{wording.better.format(a=a, b=b, factor=factor)} ({NOT_ENOUGH} to say how much)"
     factor = f"{best:.{digits}f}x [{low:.{digits}f}, {high:.{digits}f}]"
     return wording.better.format(a=a, b=b, factor=factor)
 
@@ -52,26 +65,81 @@ def ranking_sentence(ranking: Ranking, titles: Titles, wording: Wording = TIME_P
     Each decided contender is compared with the one before it, or with the leader if that comparison is undecided.
     """
     clauses = [verdict_sentence(verdict, titles, wording) for verdict in _chain(ranking)]
-    clauses += [_undecided(ranking, key, titles) for key in ranking.order if key in ranking.still_undecided]
-    return "; ".join(clauses)
+    pairs = {key: ranking.leader and ranking.between(ranking.leader, key) for key in ranking.order}
+    still = {key: pair for key, pair in pairs.items() if key in ranking.still_undecided}
+    missing = [f"{titles[key]}: not measured yet" for key, pair in still.items() if not pair]
+    return "; ".join([*clauses, *_undecided([pair for pair in still.values() if pair], titles, wording), *missing])
 
 
-def headline(ranking: Ranking, titles: Titles, wording: Wording = TIME_PER_STEP) -> str:
-    """Return the best contender, or those that may be the best, as one or two sentences.
+def headline(
+    ranking: Ranking, titles: Titles, wording: Wording = TIME_PER_STEP, maintained: Collection[str] | None = None
+) -> str:
+    """Return the best contender, or those that may be the best and what is ruled out, as one to four sentences.
 
-    Raises ValueError if no contender was compared with the leader.
+    `maintained`: the contenders that are still maintained; None: all of them. If the best is none of them, they have a
+    sentence of their own. Raises ValueError if no contender was compared with the leader.
     """
-    against = {key: ranking.between(ranking.leader, key) for key in ranking.order} if ranking.leader else {}
-    verdicts = [verdict for verdict in against.values() if verdict]
-    if not ranking.leader or not verdicts:
+    if not ranking.leader or all(ranking.between(ranking.leader, key) is None for key in ranking.order):
         raise ValueError("A headline needs a contender that was compared with the leader.")
-    rivals = [verdict for verdict in verdicts if verdict.kind in ("equal", "undecided")]
-    who = listed([titles[ranking.leader], *(titles[verdict.b] for verdict in rivals)])
-    if any(verdict.kind == "undecided" for verdict in rivals):
-        ahead = (wording.ahead if len(rivals) == 1 else wording.ahead_of_all).format(who=titles[ranking.leader])
-        return f"Too close to call: {who}." + ("" if any(map(_is_tie, rivals)) else f" {ahead}.")
-    best = (wording.best_together if rivals else wording.best).format(who=who)
-    return f"{best}." if len(verdicts) == len(ranking.order) - 1 else f"So far: {best}."
+    found = answer(ranking)
+    text = _best(ranking, found, titles, wording)
+    measured = {key for verdict in ranking.verdicts for key in (verdict.a, verdict.b)}
+    if len(measured) < len(ranking.order):
+        text = f"So far: {text}"
+    if maintained is not None and not set(found.candidates) & set(maintained) and measured & set(maintained):
+        best = _best(ranking, answer(ranking, maintained), titles, wording)
+        text += f" Of the maintained ones, {best[:1].lower() + best[1:] if best.startswith('The ') else best}"
+    return text
+
+
+def _best(ranking: Ranking, found: Answer, titles: Titles, wording: Wording) -> str:
+    """Return an answer as sentences. Where all is decided, the verdicts say how much worse the others are."""
+    first, *others = (titles[key] for key in found.candidates)
+    rivals = [ranking.between(found.candidates[0], key) for key in found.candidates[1:]]
+    if all(verdict and verdict.kind == "equal" for verdict in rivals):
+        margin = (
+            f" (within {percent(ranking.delta_used)})" if others and ranking.delta_used > ranking.plan.delta else ""
+        )
+        return (wording.best_together if others else wording.best).format(who=listed([first, *others])) + f"{margin}."
+    who = wording.best_of.format(who=listed([first, *others], "or"))
+    return " ".join(filter(None, [f"{who}: {_spread(found, titles)}.", _ruled_out(found, titles, wording)]))
+
+
+def _spread(found: Answer, titles: Titles) -> str:
+    """Return how close the candidates are, as far as there were enough rounds."""
+    rest = listed([titles[key] for key in found.candidates if key not in found.compared])
+    if found.within == inf:
+        return f"{NOT_ENOUGH} to say how much they differ"
+    within = f"within {at_most(found.within)} of each other"
+    if not rest:
+        return f"they are {within}"
+    return f"{listed([titles[key] for key in found.compared])} are {within}, {NOT_ENOUGH} for {rest}"
+
+
+def _ruled_out(found: Answer, titles: Titles, wording: Wording) -> str:
+    """Return by how much the others are at least worse than the best; empty if there are none."""
+    known = [(titles[key], f"at least {_at_least(factor)}") for key, factor in found.worse if factor >= LEAST_FACTOR]
+    unknown = [titles[key] for key, factor in found.worse if factor < LEAST_FACTOR]
+    sentences = []
+    if known:
+        (first, factor), *others = known
+        factors = listed([factor, *(" ".join(other) for other in others)])
+        sentences = [f"{first} {wording.worse.format(factors=factors)}."]
+    if unknown:
+        sentences.append(f"{listed(unknown)} {'is' if len(unknown) == 1 else 'are'} ruled out.")
+    return " ".join(sentences)
+
+
+def at_most(factor: float) -> str:
+    """Return `1.27x`, rounded up."""
+    digits = factor_digits(factor)
+    return f"{ceil(round(factor * 10**digits, 6)) / 10**digits:.{digits}f}x"
+
+
+def _at_least(factor: float) -> str:
+    """Return `1.27x`, rounded down."""
+    digits = factor_digits(factor)
+    return f"{floor(round(factor * 10**digits, 6)) / 10**digits:.{digits}f}x"
 
 
 def percent(fraction: float) -> str:
@@ -79,9 +147,9 @@ def percent(fraction: float) -> str:
     return f"{fraction:.0%}".replace("%", " %") if abs(fraction) >= 0.995 else f"{fraction * 100:.2g} %"
 
 
-def listed(names: list[str]) -> str:
-    """Return `a, b and c`."""
-    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
+def listed(names: list[str], last: str = "and") -> str:
+    """Return `a, b and c`; `last`: the word before the last one."""
+    return f" {last} ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
 
 
 def factor_digits(low: float) -> int:
@@ -115,15 +183,17 @@ def _chain(ranking: Ranking) -> list[Verdict]:
     return chain
 
 
-def _undecided(ranking: Ranking, key: str, titles: Titles) -> str:
-    verdict = ranking.between(ranking.leader, key) if ranking.leader else None
-    if verdict is None:
-        return f"{titles[key]}: not measured yet"
-    pair = f"{titles[verdict.a]} and {titles[key]}"
-    if ranking.rounds_run >= ranking.plan.most_rounds:
-        return f"{pair}: undecided after {ranking.rounds_run} rounds"
-    return f"{pair}: undecided, {_more_rounds(verdict.rounds_still_needed)}"
+def _undecided(pairs: list[Verdict], titles: Titles, wording: Wording) -> list[str]:
+    """Return clauses on the undecided comparisons with the leader."""
+    if len(pairs) <= 1:
+        return [verdict_sentence(pair, titles, wording) for pair in pairs]
+    leader, wide = titles[pairs[0].a], [titles[pair.b] for pair in pairs if is_wide(pair.low, pair.high)]
+    close = [f"{titles[pair.b]} ({_how_close(pair)})" for pair in pairs if not is_wide(pair.low, pair.high)]
+    clauses = [f"{leader} is too close to call with {listed(close)}"] if close else []
+    return clauses + ([f"{leader} cannot be compared with {listed(wide)} yet ({NOT_ENOUGH})"] if wide else [])
 
 
-def _more_rounds(count: int) -> str:
-    return f"about {count} more {'round' if count == 1 else 'rounds'} needed"
+def _how_close(verdict: Verdict) -> str:
+    if is_wide(verdict.low, verdict.high):
+        return NOT_ENOUGH
+    return f"within {at_most(largest_factor(verdict))}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import ceil, exp, log1p, sqrt
+from math import ceil, exp, inf, log1p, sqrt
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -73,6 +73,9 @@ class Verdict:
     b: str
     error: float
     """Error of the interval: the level of this pair's step in Holm's procedure; twice that for an equality."""
+    joint_low: float = 0.0
+    joint_high: float = inf
+    """Ends of the wider interval that holds for all pairs and looks together, at the plan's error."""
 
     def flipped(self) -> Verdict:
         """Return the same verdict with A and B exchanged."""
@@ -84,6 +87,8 @@ class Verdict:
             high=1 / self.low,
             a=self.b,
             b=self.a,
+            joint_low=1 / self.joint_high,
+            joint_high=1 / self.joint_low if self.joint_low else inf,
         )
 
 
@@ -94,7 +99,7 @@ def verdicts(look: Look, names: tuple[str, ...], plan: DecisionPlan) -> list[Ver
     """
     is_equal, is_different = np.isfinite(look.equal), np.isfinite(look.different)
     errors = np.where(is_equal, 2 * look.equal, np.where(is_different, look.different, look.open_error))
-    halves = look.evidence.half_width(errors)
+    halves, joint_halves = look.evidence.half_width(errors), joint_half_width(look, plan)
     found = []
     for pair, (first, second) in enumerate(_pairs(names)):
         rounds, mean = int(look.evidence.rounds[pair]), float(look.evidence.mean[pair])
@@ -105,7 +110,7 @@ def verdicts(look: Look, names: tuple[str, ...], plan: DecisionPlan) -> list[Ver
             kind = "equal"
         elif is_different[pair]:
             kind = "better" if mean < 0 else "worse"
-        half = float(halves[pair])
+        half, joint = float(halves[pair]), float(joint_halves[pair])
         found.append(
             Verdict(
                 kind=kind,
@@ -118,9 +123,21 @@ def verdicts(look: Look, names: tuple[str, ...], plan: DecisionPlan) -> list[Ver
                 a=first,
                 b=second,
                 error=float(errors[pair]),
+                joint_low=exp(mean - joint),
+                joint_high=exp(mean + joint),
             )
         )
     return found
+
+
+def joint_half_width(look: Look, plan: DecisionPlan) -> Floats:
+    """Return half the width of the log intervals of which none misses the truth, at any look, but for the plan's error.
+
+    Holm's procedure tests its last pairs with more of the error than its first ones, so the intervals of its steps are
+    right one by one, but not all at once. These share the error equally over the pairs (Bonferroni).
+    """
+    pairs = max(1, look.evidence.mean.shape[-1])
+    return look.evidence.half_width(plan.error_at(look.evidence.rounds) / pairs)
 
 
 def _pairs(names: tuple[str, ...]) -> list[tuple[str, str]]:

@@ -1,10 +1,8 @@
-// Decompresses plotly.js and draws the figures one by one while the browser is idle; before printing it draws all of them at
-// the width of the paper.
+// Decompresses plotly.js and draws the figures one by one while the browser is idle. They are not printed.
 (async () => {
   const holders = new Map([...document.querySelectorAll(".plot")].map((holder) => [holder.dataset.figure, holder]));
   const figures = JSON.parse(document.getElementById("figures").textContent);
   const packed = document.getElementById("library").textContent.trim();
-  const paperWidth = 660;
 
   const fail = (reason) => {
     for (const holder of holders.values()) holder.textContent = reason;
@@ -40,15 +38,4 @@
     later(drawOne);
   };
   later(drawOne);
-
-  const closed = [...document.querySelectorAll("details")].filter((part) => !part.open);
-  window.addEventListener("beforeprint", () => {
-    while (waiting.length) draw();
-    for (const part of closed) part.open = true;
-    for (const holder of holders.values()) window.Plotly.relayout(holder, { width: paperWidth });
-  });
-  window.addEventListener("afterprint", () => {
-    for (const part of closed) part.open = false;
-    for (const holder of holders.values()) window.Plotly.relayout(holder, { width: null, autosize: true });
-  });
 })();

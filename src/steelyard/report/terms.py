@@ -1,0 +1,78 @@
+"""The terms of a page: one text for each, shown where the term stands and in the glossary at the end."""
+
+import html
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from markupsafe import Markup
+
+from steelyard.report.columns import ranked_by
+from steelyard.results.quantities import Quantity
+
+TERMS = {
+    "cached batch": "One batch of random data that stays on the device and is used again in every step: the framework alone, "
+    "without reading input.",
+    "certificate": "The record that a contender computes the same function as the reference. Parameters, outputs, loss, every "
+    "gradient and the following training steps were compared.",
+    "contender": "A framework in one version, mode and set of settings: one row of a table.",
+    "disturbed": "While the round ran, other programs used the processor, the hypervisor took time away, or the clock rate "
+    "changed.",
+    "input pipeline": "The way in which a framework reads, shuffles and batches its training data.",
+    "interval": "The range in brackets. The procedure that computes it misses the true value in at most 5 of 100 measurements.",
+    "not enough rounds": "The ends of the interval differ by more than a factor of 3, so it says nothing of use yet.",
+    "practically the same": "The difference is shown to be too small to matter: less than 2 %, or than the larger limit that is "
+    "stated beside it if the machine is noisy.",
+    "protocol": "How many rounds are run, and how many steps of each process warm up and count.",
+    "retired": "The project has no new releases and gets no corrections. Old networks may still need it.",
+    "round": "One trial of every contender that is not decided yet, one after the other in random order.",
+    "steady state": "The part of a process in which nothing compiles any more and the step times no longer change.",
+    "too close to call": "Neither of the two is shown to be better, and they are not shown to be practically the same.",
+    "trial": "One new process that runs one contender once. Trials, not steps, are what the intervals are computed from.",
+    "warm-up": "The steps before counting begins. It lasts until the process is in a steady state.",
+}
+
+
+@dataclass(frozen=True)
+class Glossary:
+    """Terms with their texts, in alphabetical order."""
+
+    texts: Mapping[str, str]
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        longest_first = sorted(self.texts, key=len, reverse=True)
+        return re.compile(rf"(?<![-\w])({'|'.join(map(re.escape, longest_first))})(s?)\b", re.IGNORECASE)
+
+    def marked(self, text: str) -> Markup:
+        """Return a text as HTML, all of it escaped: terms are buttons where they first appear, intervals have a style."""
+        seen = set[str]()
+
+        def mark(found: re.Match[str]) -> str:
+            name = found[1].lower()
+            if name in seen:
+                return found[0]
+            seen.add(name)
+            return self.button(name, found[0])
+
+        plain = re.sub(r"\[[^\[\]]*\]", r'<span class="span">\g<0></span>', html.escape(text))
+        return Markup(self._pattern.sub(mark, plain))
+
+    def button(self, name: str, shown: str = "") -> Markup:
+        """Return a button that opens the text of a term; a pointer that rests on it shows the text as well."""
+        attributes = f'type="button" class="term" popovertarget="{anchor(name)}"'
+        return Markup(
+            f'<button {attributes} title="{html.escape(self.texts[name])}">{shown or html.escape(name)}</button>'
+        )
+
+
+def glossary(quantity: Quantity) -> Glossary:
+    """Return the terms of a page that is ranked by a quantity: the general ones and the headings of its columns."""
+    columns = {column.heading: column.help for column in ranked_by(quantity)}
+    return Glossary(dict(sorted({**TERMS, **columns}.items())))
+
+
+def anchor(name: str) -> str:
+    """Return the id of the element that holds the text of a term."""
+    return "term-" + re.sub(r"\W+", "-", name)
