@@ -13,7 +13,7 @@ EQUAL_IN_PRACTICE = 1.10
 MOST_FIXED_ROUNDS = 30
 """More rounds than this are never advised for a protocol without a limit: their number is a rough estimate."""
 
-QUIETER = "measure on a quieter machine (steelyard doctor shows what disturbs this one)"
+QUIETER = "measure on a quieter machine (`steelyard doctor` shows what disturbs this one)"
 
 
 def advice(
@@ -43,10 +43,10 @@ def advice(
         total = ranking.rounds_run + more
         if resumed:
             rounds = "1 more round" if more == 1 else f"{more} more rounds"
-            command = f"steelyard run --resume {run} --minutes 0"
+            command = f"`steelyard run --resume {run} --minutes 0`"
             found.append(f"About {rounds} would {what}{_time(more, round_s)}: {command}")
         else:
-            found.append(f"A new run with --rounds {total} would {what}{_time(total, round_s)}.")
+            found.append(f"A new run with `--rounds {total}` would {what}{_time(total, round_s)}.")
     return " ".join(filter(None, found))
 
 

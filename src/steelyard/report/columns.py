@@ -16,7 +16,7 @@ NARROW = 80
 
 @dataclass(frozen=True)
 class Column:
-    """`width`: the smallest terminal width in characters that shows the column; 0: only the page shows it.
+    """`width`: the smallest terminal width in characters that shows the column; 0: only the page shows it, and not on paper.
 
     `quantity`: the name of the quantity in the column, if it can be ranked by. `per_input`: whether it depends on the input.
     """

@@ -70,7 +70,7 @@ def verdict(comparison: Comparison, source: str) -> str:
     if len(ranking.order) < 2:
         return "A verdict needs two such results. Other results are shown but not used."
     if ranking.rounds_run < 2:
-        return "One process gives no interval and no verdict. Run again with --rounds 5."
+        return "One process gives no interval and no verdict. Run again with `--rounds 5`."
     return sentence + "."
 
 

@@ -42,22 +42,29 @@ class Glossary:
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
-        longest_first = sorted(self.texts, key=len, reverse=True)
-        return re.compile(rf"(?<![-\w])({'|'.join(map(re.escape, longest_first))})(s?)\b", re.IGNORECASE)
+        names = "|".join(map(re.escape, sorted(self.texts, key=len, reverse=True)))
+        return re.compile(
+            rf"`(?P<code>[^`]+)`|(?P<span>\[[^\[\]]*\])|(?P<open>\(?)\b(?<!-)(?P<term>{names})(?P<s>s?)\b", re.I
+        )
 
     def marked(self, text: str) -> Markup:
-        """Return a text as HTML, all of it escaped: terms are buttons where they first appear, intervals have a style."""
+        """Return a text as HTML, all of it escaped: terms are buttons where they first appear, intervals and `code` marked."""
         seen = set[str]()
 
         def mark(found: re.Match[str]) -> str:
-            name = found[1].lower()
+            if found["code"]:
+                return f"<code>{found['code']}</code>"
+            if found["span"]:
+                return f'<span class="span">{found["span"]}</span>'
+            name = found["term"].lower()
             if name in seen:
                 return found[0]
             seen.add(name)
-            return self.button(name, found[0])
+            button = self.button(name, found["term"] + found["s"])
+            # A browser would break the line between the bracket and the button.
+            return f'<span class="joined">({button}</span>' if found["open"] else button
 
-        plain = re.sub(r"\[[^\[\]]*\]", r'<span class="span">\g<0></span>', html.escape(text))
-        return Markup(self._pattern.sub(mark, plain))
+        return Markup(self._pattern.sub(mark, html.escape(text)))
 
     def button(self, name: str, shown: str = "") -> Markup:
         """Return a button that opens the text of a term; a pointer that rests on it shows the text as well."""
