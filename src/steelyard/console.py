@@ -1,11 +1,16 @@
 """Progress output of a run: what receives the events, here with one line per event."""
 
 import sys
+import time
+from threading import Event, Thread
 from typing import Any
 
 from steelyard.plan.run_plan import Variant
 from steelyard.results.trials import Trial
 from steelyard.statistics.decision import Ranking
+
+SILENCE_S = 60.0
+"""After so many seconds without a line, a line says that the run goes on."""
 
 
 class Screen:
@@ -13,15 +18,22 @@ class Screen:
 
     def __init__(self) -> None:
         self._last: dict[str, str] = {}
+        self._said_s = time.monotonic()
+        self._closed = Event()
+        self._watch: Thread | None = None
 
     def say(self, sentence: str) -> None:
         """Show a message."""
+        self._said_s = time.monotonic()
         sys.stderr.write(f"{sentence}\n")  # one write, so that lines of two threads do not mix
         sys.stderr.flush()
 
     def stage(self, title: str) -> None:
         """Start a stage: environments, data, certificates, rounds, report."""
         self.say(f"== {title}")
+        if not self._watch:
+            self._watch = Thread(target=self._end_silences, daemon=True)
+            self._watch.start()
 
     def progress(self, label: str, done: float, total: float, note: str = "") -> None:
         """Show the progress of one task of the stage; total 0: unknown. `note`: its present step. Called from any thread.
@@ -53,4 +65,12 @@ class Screen:
         self.say(f"   {group} after {rounds}: {ranking_sentence(ranking, titles)}")
 
     def close(self) -> None:
-        """Restore the terminal, if it was changed."""
+        """End the output, and restore the terminal if it was changed."""
+        self._closed.set()
+
+    def _end_silences(self) -> None:
+        """Print a line whenever there was none for long, until the screen is closed. It sleeps in between."""
+        began_s = self._said_s
+        while not self._closed.wait(max(0.0, self._said_s + SILENCE_S - time.monotonic())):
+            if time.monotonic() >= self._said_s + SILENCE_S:
+                self.say(f"   ... still running, {(time.monotonic() - began_s) / 60:.0f} min since the start")

@@ -248,3 +248,20 @@ def test_an_impossibly_fast_result_is_invalid(tmp_path):
     assert "9 times the arithmetic peak" in found.all("p", class_="alarm")[0].words
     assert found.all("p", class_="headline")[0].words == "No verdict: only Dummy has a valid, certified result."
     assert "invalid" in found.text()
+
+
+def test_paper_has_question_answer_table_and_what_was_measured(rendered):
+    """Everything else has the class `screen`, which the style sheet hides in print."""
+    (style,) = rendered.all("style")
+    assert ".screen, .explanation { display: none !important; }" in style.text.partition("@media print")[2]
+    sections = {each.attributes["id"]: "screen" in each.attributes.get("class", "") for each in rendered.all("section")
+                if "id" in each.attributes}  # fmt: skip
+    assert sections == {
+        "line-small": False, "certificates": True, "warnings": True, "setting": True, "repeat": True, "glossary": True,
+    }  # fmt: skip
+    inputs = rendered.all("div", class_="input")
+    assert ["screen" in each.attributes["class"] for each in inputs] == [False, True]
+    plots = rendered.all("div", class_="plots")
+    assert [each.attributes["class"] for each in plots].count("plots screen") == len(plots) - 1, "all but the machine's"
+    (paper,) = rendered.all("p", class_="paper")
+    assert "Protocol sequential" in paper.words and "steelyard run -f fake -f dummy" in paper.words

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from reading import Page
@@ -104,3 +105,23 @@ def test_square_brackets_from_the_record_are_not_interpreted(tmp_path, printed):
 
 def test_the_certificate_is_shown_on_the_narrowest_terminal():
     assert "certified" in [column.heading for column in columns.shown(STEP_TIME, 40)]
+
+
+def test_no_name_is_cut_however_long_its_words(recorded_view, printed):
+    (comparison,) = recorded_view.comparisons
+    title = "MindSpore 2.10.0, convolution_algorithm_of_another_library_or_none, pynative"
+    named = tuple(replace(each, title=title, maintained=False) for each in comparison.contenders)
+    view = replace(recorded_view, comparisons=(replace(comparison, contenders=named),))
+    for width in (60, 80):
+        text = printed(view, width)
+        assert "…" not in text
+        assert text.count("pynative") >= 4
+
+
+def test_an_interval_wider_than_a_factor_of_three_is_not_shown(tmp_path, printed):
+    scripts = {
+        "fake": Script(10.0, process_scatter=0.4, rounds=3),
+        "dummy": Script(10.1, process_scatter=0.4, rounds=3),
+    }
+    text = printed(view_of(write_run(tmp_path, scripts)), 80)
+    assert "not enough rounds" in text and "[0" not in text

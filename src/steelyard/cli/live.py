@@ -7,31 +7,36 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
+from steelyard.cli.time_left import TimeLeft
 from steelyard.console import Screen
-from steelyard.plan.run_plan import Variant
+from steelyard.plan.run_plan import RunPlan, Variant
 from steelyard.results.trials import Trial
+from steelyard.statistics.answer import is_wide
 from steelyard.statistics.decision import Ranking
+from steelyard.statistics.sentences import NOT_ENOUGH
 
-# A low rate, so that the view does not disturb the measurement.
-REDRAWS_PER_SECOND = 2
+# A low rate, so that the view does not disturb the measurement; the time that passes shows that it is alive.
+REDRAWS_PER_SECOND = 1
 
 
 class LiveScreen(Screen):
-    """Updates the last lines of the terminal; messages scroll above them."""
+    """Updates the last lines of the terminal; messages scroll above them. `plan`: that of a run with rounds."""
 
-    def __init__(self) -> None:
+    def __init__(self, plan: RunPlan | None = None, console: Console | None = None) -> None:
         super().__init__()
-        self._console = Console(stderr=True, highlight=False)
+        self._console = console or Console(stderr=True, highlight=False)
+        self._plan = plan
+        self._time_left = TimeLeft(plan) if plan else None
         self._live: Live | None = None
         self._stage_progress: Progress | None = None
         self._tasks: dict[str, TaskID] = {}
-        self._trial_label = ""
+        self._trial_label = Text("")
         self._running = Text("")
         self._standings: dict[str, Table] = {}
-        self._started_s = time.monotonic()
+        self._started_s = self._stage_started_s = time.monotonic()
 
     def say(self, sentence: str) -> None:
         self._console.print(escape(sentence))
@@ -39,14 +44,17 @@ class LiveScreen(Screen):
     def stage(self, title: str) -> None:
         """Remove the output of the previous stage and start a new one."""
         self.close()
-        elapsed = time.monotonic() - self._started_s
+        self._stage_started_s = time.monotonic()
+        elapsed = self._stage_started_s - self._started_s
         self._console.print(f"[bold]{escape(title)}[/] [dim]{elapsed:.0f} s[/]")
         self._running, self._tasks = Text(""), {}
         self._stage_progress = Progress(
-            TextColumn("  {task.description}"), BarColumn(bar_width=24), TextColumn("{task.fields[count]}"), TimeElapsedColumn(),
-            console=self._console,
+            TextColumn("  {task.description}", table_column=_whole()), BarColumn(bar_width=24),
+            TextColumn("{task.fields[count]}", table_column=_whole()), TimeElapsedColumn(), console=self._console,
         )  # fmt: skip
-        self._live = Live(self._body(), console=self._console, refresh_per_second=REDRAWS_PER_SECOND, transient=True)
+        self._live = Live(
+            get_renderable=self._body, console=self._console, refresh_per_second=REDRAWS_PER_SECOND, transient=True
+        )
         self._live.start()
 
     def progress(self, label: str, done: float, total: float, note: str = "") -> None:
@@ -57,10 +65,12 @@ class LiveScreen(Screen):
             self._tasks[label] = self._stage_progress.add_task(escape(label), total=total or None, count="")
         count = escape(note) if note else f"{done:,.0f} of {total:,.0f}" if total else ""
         self._stage_progress.update(self._tasks[label], completed=done, total=total or None, count=count)
-        self._redraw()
 
     def trial(self, number: int, variant: Variant) -> None:
-        self._trial_label = f"  round {number}, {variant.group}: [bold]{escape(variant.title)}[/]"
+        if self._time_left:
+            self._time_left.started(variant)
+        label = Text(f"  round {number}{self._of_rounds()}, {variant.group}: ")
+        self._trial_label = label.append(variant.title, "bold")
         self._show("starting")
 
     def event(self, event: dict[str, Any]) -> None:
@@ -71,37 +81,57 @@ class LiveScreen(Screen):
             self._show(f"{event['name']} {event['elapsed_ns'] / 1e9:.1f} s")
 
     def finished(self, trial: Trial) -> None:
+        if self._time_left:
+            self._time_left.ended()
         if trial.error:
             self.say(f"{trial.job.case.framework} on {trial.job.case.workload}: {trial.error[1]}")
 
     def ranking(self, group: str, ranking: Ranking, titles: dict[str, str]) -> None:
-        title = f"{group}, {ranking.rounds_run} {'round' if ranking.rounds_run == 1 else 'rounds'}"
+        if self._time_left:
+            self._time_left.ranked(group, ranking)
+        title = Text(f"{group}, {ranking.rounds_run} {'round' if ranking.rounds_run == 1 else 'rounds'}")
         table = Table(box=None, pad_edge=False, show_header=False, title=title, title_justify="left")
+        table.add_column(overflow="fold")
         for key in ranking.order:
-            undecided = "[yellow]undecided[/]" if key in ranking.still_undecided else ""
-            table.add_row("  " + titles[key], _standing(ranking, key), undecided)
+            undecided = "undecided" if key in ranking.still_undecided else ""
+            table.add_row(Text(f"  {titles[key]}"), Text(_standing(ranking, key)), Text(undecided, "yellow"))
         self._standings[group] = table
-        self._redraw()
 
     def close(self) -> None:
         if self._live:
             self._live.stop()
             self._live = None
 
+    def _of_rounds(self) -> str:
+        """Return how many rounds there are: ` of 5`, or ` of at most 12` if they end as soon as all is decided."""
+        if not self._plan:
+            return ""
+        protocol = self._plan.protocol
+        return f" of {'at most ' if protocol.sequential else ''}{protocol.rounds_max}"
+
     def _show(self, phase: str) -> None:
         """Show the running process and its phase."""
-        self._running = Text.from_markup(f"{self._trial_label} [dim]{phase}[/]")
-        self._redraw()
+        self._running = self._trial_label.copy().append(f" {phase}", "dim")
 
     def _body(self) -> Group:
+        """Return what is shown now; called for every redrawing, so that the time goes on even if nothing is reported."""
         parts: list[Any] = [self._stage_progress] if self._stage_progress and self._tasks else []
+        left_s = None
         if self._running.plain:
-            parts += [self._running, *self._standings.values()]
-        return Group(*parts)
+            parts += [self._running, *list(self._standings.values())]
+            left_s = self._time_left.seconds() if self._time_left else None
+        clock = f"  {in_words(time.monotonic() - self._stage_started_s)}"
+        return Group(*parts, Text(clock + (f", about {in_words(left_s)} left" if left_s is not None else ""), "dim"))
 
-    def _redraw(self) -> None:
-        if self._live:
-            self._live.update(self._body())
+
+def in_words(seconds: float) -> str:
+    """Return `40 s`, or `2 min 05 s`."""
+    return f"{seconds:.0f} s" if seconds < 59.5 else f"{round(seconds) // 60} min {round(seconds) % 60:02} s"
+
+
+def _whole() -> Column:
+    """Return a column whose texts are continued on the next line where there is no room; none is cut."""
+    return Column(overflow="fold")
 
 
 def _standing(ranking: Ranking, key: str) -> str:
@@ -112,4 +142,5 @@ def _standing(ranking: Ranking, key: str) -> str:
         return "not measured yet"
     if verdict.rounds < 2:
         return f"{verdict.ratio:.2f}x"
-    return f"{verdict.ratio:.2f}x [{verdict.low:.2f}, {verdict.high:.2f}]"
+    span = NOT_ENOUGH if is_wide(verdict.low, verdict.high) else f"[{verdict.low:.2f}, {verdict.high:.2f}]"
+    return f"{verdict.ratio:.2f}x {span}"

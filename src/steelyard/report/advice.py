@@ -1,6 +1,7 @@
 """What to do where a ranking is not decided: treat the candidates as equal, or what would settle it and how long that takes."""
 
 from collections.abc import Iterable, Mapping
+from math import ceil
 from typing import Any
 
 from steelyard.results.record import Protocol
@@ -70,7 +71,8 @@ def _equal(ranking: Ranking, titles: Mapping[str, str]) -> str:
     if found.compared != found.candidates or found.within > EQUAL_IN_PRACTICE:
         return ""
     who = listed([titles[key] for key in found.candidates])
-    return f"Treat {who} as equal in practice: they differ by less than {percent(found.within - 1)}."
+    most = ceil((found.within - 1) * 1000) / 1000
+    return f"Treat {who} as equal in practice: they differ by at most {percent(most)}."
 
 
 def _time(rounds: int, round_s: float | None) -> str:

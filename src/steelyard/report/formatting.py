@@ -14,13 +14,13 @@ from steelyard.statistics.sentences import factor_digits, percent
 
 INPUTS = {
     "pipeline": "Training with the framework's own input pipeline",
-    "cached": "Training on one cached synthetic batch, without an input pipeline",
+    "cached": "Training on one cached batch of synthetic data, without an input pipeline",
     "process": "One value per process",
 }
 SHORT_INPUTS = {"pipeline": "own input pipeline", "cached": "cached batch", "process": "whole process"}
 CERTIFICATES = {"certified": "yes", "rejected": "REJECTED", "none": "none"}
 INTERVALS = (
-    "Ranges in brackets are 95 % confidence intervals, based on how much separate processes differed. With several "
+    "Ranges in brackets are 95 % confidence intervals, based on how much separate trials differed. With several "
     "frameworks in a table the ranges of ratios are widened, so that the chance of even one wrong verdict stays below 5 %."
 )
 RULE = (

@@ -64,7 +64,7 @@ def _print_comparison(console: Console, comparison: Comparison) -> None:
 def _table(comparison: Comparison, source: str, shown: list[Column]) -> Table:
     """Return a table with two lines per row: the value, and below it the interval."""
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    table.add_column("framework\nversion, mode", min_width=17)
+    table.add_column("framework\nversion, mode", min_width=17, overflow="fold")
     for column in shown:
         table.add_column(column.heading.replace(" ", "\n", 1), no_wrap="throughput" not in column.heading)
     for contender in comparison.contenders:

@@ -1,6 +1,7 @@
 """`steelyard doctor`: check this machine, or the adapter of a framework."""
 
 import argparse
+from contextlib import closing
 from dataclasses import asdict, replace
 
 from steelyard.cli.commands import selection
@@ -31,7 +32,8 @@ def _machine(arguments: argparse.Namespace) -> list[Finding]:
 def _adapter(arguments: argparse.Namespace) -> list[Finding]:
     asked = selection.options_of(arguments)
     options = replace(asked, frameworks=(arguments.adapter,), synthetic=True, threads=1, protocol="fixed:1+1")
-    return adapter_checks.examine(options, Screen())
+    with closing(Screen()) as screen:
+        return adapter_checks.examine(options, screen)
 
 
 def _print(findings: list[Finding]) -> None:

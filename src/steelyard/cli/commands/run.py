@@ -40,7 +40,7 @@ def execute(arguments: argparse.Namespace) -> int:
     with selection.store_of(folder.parent):
         pass  # if the index is damaged, rebuild and report it before anything is measured
     try:
-        with closing(selection.screen_of(arguments)) as screen:
+        with closing(selection.screen_of(arguments, plan)) as screen:
             page = runs.run(plan, folder, screen)
     except KeyboardInterrupt:
         where = f" --runs {shlex.quote(arguments.runs)}" if arguments.runs else ""

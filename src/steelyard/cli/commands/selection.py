@@ -72,15 +72,15 @@ def check_cache() -> None:
         ) from None
 
 
-def screen_of(arguments: argparse.Namespace) -> Screen:
-    """Return the live view for a terminal, plain lines for anything else."""
+def screen_of(arguments: argparse.Namespace, plan: RunPlan | None = None) -> Screen:
+    """Return the live view for a terminal, plain lines for anything else. `plan`: that of a run with rounds."""
     from steelyard.console import Screen
 
     if arguments.plain or not sys.stderr.isatty():
         return Screen()
     from steelyard.cli.live import LiveScreen
 
-    return LiveScreen()
+    return LiveScreen(plan)
 
 
 def print_json(value: Any) -> None:

@@ -1,0 +1,166 @@
+"""What a run shows while it measures: complete names at 80 columns, round of rounds, the time left, and a sign of life."""
+
+from __future__ import annotations
+
+import io
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from steelyard import console as plain_lines
+from steelyard.cli import live
+from steelyard.cli.live import LiveScreen, in_words
+from steelyard.cli.time_left import TimeLeft
+from steelyard.plan import resolve
+from steelyard.plan.options import Options
+from steelyard.statistics.decision import decide
+
+WORKLOADS = Path(__file__).parents[1] / "workloads"
+LONG = "TensorFlow 2.21.0rc1, graph, convolution_algorithm_of_the_framework_itself_or_of_another_library matmul"
+
+
+def planned(**options):
+    """Return the plan of two scripted contenders on the smallest workload."""
+    given = {"workloads": ("line",), "frameworks": ("fake", "dummy"), "workload_folders": (str(WORKLOADS),)}
+    return resolve.plan(Options(**{**given, **options}))
+
+
+def drawn(screen, width=80):
+    """Return what a screen shows now."""
+    file = io.StringIO()
+    Console(file=file, width=width, highlight=False).print(screen._body())
+    return file.getvalue()
+
+
+def a_ranking(plan, rounds=3, apart=0.5):
+    """Return a ranking of the plan's contenders; `apart`: by how much the second one is slower (log ratio)."""
+    first, second = (variant.case.id for variant in plan.variants)
+    numbers = range(1, rounds + 1)
+    return decide({first: dict.fromkeys(numbers, 1000000.0), second: {n: 1e6 * (1 + apart * n) for n in numbers}})
+
+
+@pytest.fixture
+def screen():
+    """A live view of two scripted contenders, drawn into nothing, in its rounds."""
+    shown = LiveScreen(planned(), Console(file=io.StringIO(), width=80))
+    shown.stage("Rounds")
+    yield shown
+    shown.close()
+
+
+def test_the_round_is_shown_with_the_largest_number_of_rounds(screen):
+    screen.trial(2, screen._plan.variants[0])
+    assert "round 2 of at most 12, line:small: Fake starting" in drawn(screen)
+    fixed = LiveScreen(planned(protocol="fixed:10+20", rounds=(5, 5)), Console(file=io.StringIO()))
+    fixed.trial(2, screen._plan.variants[0])
+    assert "round 2 of 5, line:small: Fake starting" in drawn(fixed)
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_no_name_is_cut(screen, width):
+    variant = replace(screen._plan.variants[0], title=LONG)
+    screen.progress(LONG, 1, 3)
+    screen.trial(1, variant)
+    ranking = a_ranking(screen._plan)
+    screen.ranking("line:small", ranking, dict.fromkeys(ranking.order, LONG))
+    text = drawn(screen, width)
+    assert "…" not in text
+    assert "".join(text.split()).count("matmul") == 4
+    assert max(map(len, text.splitlines())) <= width
+
+
+def test_square_brackets_in_a_name_are_not_interpreted(screen):
+    screen.trial(1, replace(screen._plan.variants[0], title="[bold]odd[/]"))
+    assert "[bold]odd[/]" in drawn(screen)
+
+
+def test_the_view_changes_while_nothing_is_reported(screen, monkeypatch):
+    """It is drawn again every second, and what is drawn has the time that has passed."""
+    screen.trial(1, screen._plan.variants[0])
+    now = time.monotonic()
+    monkeypatch.setattr(live.time, "monotonic", lambda: now + 5)
+    before = drawn(screen)
+    monkeypatch.setattr(live.time, "monotonic", lambda: now + 8)
+    assert drawn(screen) != before
+    assert live.REDRAWS_PER_SECOND >= 1
+
+
+def test_an_interval_that_says_nothing_is_not_shown(screen):
+    ranking = a_ranking(screen._plan, apart=0.9)
+    screen.ranking("line:small", ranking, {variant.case.id: variant.title for variant in screen._plan.variants})
+    screen.trial(4, screen._plan.variants[0])
+    assert "x not enough rounds undecided" in " ".join(drawn(screen).split())
+
+
+def test_the_time_left_is_that_of_the_rounds_still_needed():
+    now, plan = [0.0], planned(minutes=0)
+    left = TimeLeft(plan, lambda: now[0])
+    fake, dummy = plan.variants
+    assert left.seconds() is None
+
+    def run(variant, seconds):
+        left.started(variant)
+        now[0] += seconds
+        left.ended()
+
+    run(fake, 10)
+    assert left.seconds() == 50, "the first rounds are three of two processes each, all as long as the only one known"
+    run(dummy, 20)
+    assert left.seconds() == 60
+    left.started(fake)
+    now[0] += 4
+    left.ranked("line:small", a_ranking(plan, rounds=1))
+    assert left.seconds() == 60 - 4
+    open_ranking = a_ranking(plan, rounds=3, apart=0.1)
+    (pair,) = open_ranking.verdicts
+    needed = min(pair.rounds_still_needed, 9)
+    assert needed > 0
+    left.ended()
+    left.ranked("line:small", open_ranking)
+    assert left.seconds() == pytest.approx(needed * (7 + 20)), "7 s is the mean of 10 and 4"
+
+
+def test_a_decided_group_takes_no_more_time():
+    now, plan = [0.0], planned()
+    left = TimeLeft(plan, lambda: now[0])
+    left.started(plan.variants[0])
+    now[0] += 10
+    left.ended()
+    first, second = (variant.case.id for variant in plan.variants)
+    left.ranked("line:small", decide({first: dict.fromkeys((1, 2, 3), 1e6), second: dict.fromkeys((1, 2, 3), 2e6)}))
+    assert left.seconds() == 0
+
+
+def test_the_time_limit_ends_the_rounds_after_the_first_three():
+    now, plan = [0.0], planned(minutes=1.0)
+    left = TimeLeft(plan, lambda: now[0])
+    left.started(plan.variants[0])
+    now[0] += 10
+    left.ended()
+    left.ranked("line:small", a_ranking(plan, rounds=2, apart=0.1))
+    assert left.seconds() == 50, "the limit of a minute"
+    now[0] = 300
+    assert left.seconds() == 20, "the third round has to be finished whatever the time"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(0.2, "0 s"), (59.4, "59 s"), (59.6, "1 min 00 s"), (125, "2 min 05 s")]
+)
+def test_times_are_in_minutes_and_seconds(seconds, words):
+    assert in_words(seconds) == words
+
+
+def test_plain_lines_end_a_long_silence(monkeypatch, capsys):
+    monkeypatch.setattr(plain_lines, "SILENCE_S", 0.05)
+    screen = plain_lines.Screen()
+    screen.stage("Certificates")
+    deadline = time.monotonic() + 20
+    while "still running" not in (said := capsys.readouterr().err) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    screen.close()
+    assert "still running" in said
+    screen._watch.join(20)
+    assert not screen._watch.is_alive(), "a closed screen is silent"
