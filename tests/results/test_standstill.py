@@ -98,4 +98,5 @@ def test_a_process_that_is_really_stopped_inside_a_block_is_noticed() -> None:
     ]
     found = standstill(trial(blocks))
     seconds = float(found.removeprefix("a worker stood still for ").split()[0])
-    assert 1.4 <= seconds <= sum(each.elapsed_ns for each in blocks) / 1e9
+    # On a busy machine, the other blocks wait as well, and only what exceeds them is counted.
+    assert 1.0 <= seconds <= sum(each.elapsed_ns for each in blocks) / 1e9
