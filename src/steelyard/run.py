@@ -12,6 +12,7 @@ from steelyard.certificates.method import Scope
 from steelyard.console import Screen
 from steelyard.environments import setup
 from steelyard.errors import UserError
+from steelyard.host import turns
 from steelyard.inputs import case_inputs
 from steelyard.inputs.case_inputs import CaseInputs
 from steelyard.measure import peak, rounds
@@ -41,17 +42,19 @@ def run(plan: RunPlan, folder: Path, screen: Screen) -> Path:
     If the folder holds results of an interrupted run, only the missing processes are run.
     """
     with record.claim(folder):
-        with _working(folder, measuring=True) as durations:
-            session = _measure(plan, folder, screen, durations)
+        with _working(folder, measuring=True) as durations, turns.turn(screen.say, wait=plan.options.guard) as alone:
+            if not alone:
+                record.update(folder, shared_machine=True)
+            _measure(plan, folder, screen, durations)
         screen.stage("Report")
-        return report.write(report.view(folder, session.store))
+        return report.write(report.view(folder))
 
 
 def certify(
     plan: RunPlan, folder: Path, screen: Screen, fresh: bool = False, scope: Scope | None = None
 ) -> dict[str, dict[str, Any]]:
     """Certify without measuring; returns the certificates by case id."""
-    with record.claim(folder), _working(folder) as durations:
+    with record.claim(folder), _working(folder) as durations, turns.turn(screen.say):
         session = _prepare(plan, folder, screen, durations)
         return _certified(session, fresh, scope)[1]
 
@@ -71,20 +74,23 @@ def _working(folder: Path, measuring: bool = False) -> Iterator[Durations]:
     record.update(folder, state=state, seconds=durations.added_to(earlier))
 
 
-def _measure(plan: RunPlan, folder: Path, screen: Screen, durations: Durations) -> Session:
+def _measure(plan: RunPlan, folder: Path, screen: Screen, durations: Durations) -> None:
     session, certificates = _certified(_prepare(plan, folder, screen, durations))
     screen.stage("Rounds")
-    results = round_results.collect(session.store.trials(folder.name), certificates)
+    found, damaged = trials.read_all(folder)
+    for sentence in damaged:
+        screen.say(sentence)
+    session.store.add_trials(folder.name, found)
+    results = round_results.collect(found, certificates)
     with durations.of(ROUNDS):
         rounds.measure(session, results)
     with durations.of(PEAK):
         peak.check(session, results)
-    return session
 
 
 def _prepare(plan: RunPlan, folder: Path, screen: Screen, durations: Durations) -> Session:
     """Prepare the inputs, while the environments are being made."""
-    store = Store(folder.parent)
+    store = Store(folder.parent, screen.say)
     environments = setup.begin(plan, screen)
     screen.stage("Data and weights")
     with durations.of(INPUTS):

@@ -145,7 +145,7 @@ def to_line(job: Job) -> str:
 
 def from_line(line: str) -> Job:
     """Read a job; unknown keys are ignored. ValueError: another protocol version or a malformed job."""
-    raw = json.loads(line)
+    raw = records.parse(line)
     version = raw.get("version") if isinstance(raw, dict) else None
     if version != VERSION:
         message = f"the job has protocol version {version!r}; this version of steelyard reads {VERSION}"
@@ -175,16 +175,18 @@ def read_events(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the events of a file except an incomplete last line; ValueError: a damaged line or another protocol version."""
     if not path.exists():
         return
-    with path.open(encoding="utf-8", errors="replace") as file:
-        for number, line in enumerate(file, 1):
-            try:
-                event = json.loads(line)
-            except ValueError:
-                if line.endswith("\n"):
-                    message = f"{path}, line {number}: not an event: {line[:80]!r}."
-                    raise ValueError(message) from None
+    lines = records.read_text(path, errors="replace").split("\n")
+    for number, line in enumerate(lines, 1):
+        try:
+            event = records.parse(line)
+        except ValueError:
+            if number == len(lines):
                 return
-            if event.get("v") != VERSION:
-                message = f"{path}, line {number}: unknown protocol version {event.get('v')!r} (expected {VERSION})."
-                raise ValueError(message)
-            yield event
+            event = None
+        if not isinstance(event, dict) or not isinstance(event.get("event"), str):
+            message = f"{path}, line {number}: not an event: {line[:80]!r}."
+            raise ValueError(message)
+        if event.get("v") != VERSION:
+            message = f"{path}, line {number}: unknown protocol version {event.get('v')!r} (expected {VERSION})."
+            raise ValueError(message)
+        yield event

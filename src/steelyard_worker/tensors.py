@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
+
+from steelyard_worker import records
+from steelyard_worker.records import Count  # noqa: TC001 - read when an index is checked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -24,6 +28,24 @@ ALIGNMENT = 64
 TILE = (64, 256)
 INDEX = "index.json"
 BYTES = "tensors.bin"
+
+
+class Entry(TypedDict):
+    """One array: its dtype as NumPy writes it, its shape, and where it begins in the data file, in bytes."""
+
+    dtype: str
+    shape: list[Count]
+    offset: Count
+
+
+class Index(TypedDict):
+    """The contents of index.json."""
+
+    format: int
+    sha256: str
+    meta_sha256: str
+    meta: dict[str, Any]
+    tensors: dict[str, Entry]
 
 
 def transposed(matrix: np.ndarray[Any, Any], dtype: str = "") -> np.ndarray[Any, Any]:
@@ -56,7 +78,7 @@ class Writer:
         (self._folder / INDEX).unlink(missing_ok=True)
         self._file = (self._folder / BYTES).open("wb")
         self._meta = dict(meta or {})
-        self._entries: dict[str, dict[str, Any]] = {}
+        self._entries: dict[str, Entry] = {}
         self._hash = hashlib.sha256()
 
     def add(self, name: str, array: np.ndarray[Any, Any]) -> None:
@@ -107,7 +129,7 @@ def write(folder: Path, tensors: Mapping[str, np.ndarray[Any, Any]], meta: Mappi
 
 
 def read(folder: Path) -> dict[str, np.ndarray[Any, Any]]:
-    """Map every array of a folder read-only, in the order in which they were written."""
+    """Map every array of a folder read-only, in the order in which they were written; ValueError: the folder is damaged."""
     index = read_index(folder)
     path = Path(folder) / BYTES
     whole = np.memmap(path, dtype=np.uint8, mode="r") if path.stat().st_size else np.zeros(0, np.uint8)
@@ -116,8 +138,7 @@ def read(folder: Path) -> dict[str, np.ndarray[Any, Any]]:
 
 def identity(folder: Path) -> str:
     """Return the SHA-256 of the arrays, their names, types and shapes, as the index has it."""
-    found: str = read_index(folder)["sha256"]
-    return found
+    return read_index(folder)["sha256"]
 
 
 def is_unchanged(folder: Path) -> bool:
@@ -141,25 +162,30 @@ def _json_hash(value: Any) -> str:
 
 def read_meta(folder: Path) -> dict[str, Any]:
     """Return the writer's `meta` of the arrays."""
-    meta: dict[str, Any] = read_index(folder)["meta"]
-    return meta
+    return read_index(folder)["meta"]
 
 
-def read_index(folder: Path) -> dict[str, Any]:
+def read_index(folder: Path) -> Index:
     """Return the index; ValueError with the folder's name if it is missing, damaged or of an unknown format."""
     try:
-        index: dict[str, Any] = json.loads((Path(folder) / INDEX).read_text(encoding="utf-8"))
+        raw = records.parse(records.read_text(Path(folder) / INDEX))
+        if isinstance(raw, dict) and raw.get("format") == FORMAT:
+            index: Index = records.convert(Index, raw, INDEX)
+            return index
     except (OSError, ValueError) as error:
         message = f"{folder} has no readable tensor index ({error})."
         raise ValueError(message) from error
-    if index.get("format") != FORMAT:
-        message = f"{folder} has tensor format {index.get('format')!r}; this version reads format {FORMAT}."
-        raise ValueError(message)
-    return index
+    found = raw.get("format") if isinstance(raw, dict) else None
+    message = f"{folder} has tensor format {found!r}; this version reads format {FORMAT}."
+    raise ValueError(message)
 
 
-def _view(whole: np.ndarray[Any, Any], entry: dict[str, Any]) -> np.ndarray[Any, Any]:
-    dtype, shape = np.dtype(entry["dtype"]), tuple(entry["shape"])
-    count = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-    found: np.ndarray[Any, Any] = whole[entry["offset"] : entry["offset"] + count].view(dtype).reshape(shape)
-    return found
+def _view(whole: np.ndarray[Any, Any], entry: Entry) -> np.ndarray[Any, Any]:
+    try:
+        dtype = np.dtype(entry["dtype"])
+        count = math.prod(entry["shape"]) * dtype.itemsize
+        found: np.ndarray[Any, Any] = whole[entry["offset"] : entry["offset"] + count].view(dtype)
+        return found.reshape(entry["shape"])
+    except (TypeError, ValueError) as error:
+        message = f"{BYTES} does not hold what {INDEX} says of it ({error})."
+        raise ValueError(message) from None

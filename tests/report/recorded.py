@@ -111,9 +111,7 @@ def write_run(root, scripts, wanted=None, sources=("pipeline", "cached"), **head
 
 def view_of(folder, quantity=STEP_TIME):
     """Return the view of a run folder, ranked by a quantity."""
-    store = Store(folder.parent)
-    with closing(store):
-        return report.view(folder, store, quantity)
+    return report.view(folder, quantity)
 
 
 def _process(planned, folder, variant, number, script, sources, place):

@@ -61,6 +61,14 @@ ENV_ABOUT = """\
 Manage the isolated environments, one per framework and version. A run creates the environments it needs; use this
 command to create them in advance, to list them, or to remove them and free their disk space."""
 
+RUNS_ABOUT = """\
+List the runs of this machine, or remove some. A removed run is gone: its raw data cannot be made again."""
+
+CACHE_ABOUT = """\
+Show the disk space of the cache: environments, downloads, prepared data, initial weights and certificates. `prune`
+removes what nothing uses: environments without a lock file in this version, certificates that this version does not
+accept, and data, weights and references that no run names. All of it is made again when it is needed."""
+
 DOCTOR_ABOUT = """\
 Check this machine: can environments be created, is the machine quiet enough for measurements, and what is missing for
 which mode? With --adapter NAME: check that a framework's adapter keeps its contract, on the smallest workload that it
@@ -194,6 +202,17 @@ DETAILS: dict[str, tuple[str, dict[str, list[Argument]]]] = {
         _value("--device", "NAME", "cpu (default), cuda or ascend", default="cpu"),
         _flag("--json", "print the list as JSON"),
         _flag("--plain", "print plain lines instead of progress bars"),
+    ]}),
+    "runs": (RUNS_ABOUT, {"": [
+        _value("action", None, "what to do", choices=("list", "remove")),
+        _value("names", "RUN", "names of the runs to remove, in full", nargs="*"),
+        RUNS,
+        _flag("--json", "print the list as JSON"),
+    ]}),
+    "cache": (CACHE_ABOUT, {"": [
+        _value("action", None, "what to do: list (default) or prune", nargs="?", choices=("list", "prune"), default="list"),
+        RUNS,
+        _flag("--json", "print the list as JSON"),
     ]}),
     "doctor": (DOCTOR_ABOUT, {"": [
         _value("--adapter", "NAME", "check the adapter of this framework instead of the machine"),

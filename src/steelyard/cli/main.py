@@ -12,7 +12,7 @@ FIXABLE = {
 }  # fmt: skip
 DISK_ADVICE = (
     "Finished results are stored. Free some disk space, or set STEELYARD_CACHE and STEELYARD_RUNS to writable folders. "
-    "To continue an interrupted run: steelyard run --resume latest"
+    "To continue an interrupted run: steelyard run --resume RUN (its name: steelyard runs list)"
 )
 
 ABOUT = """\
@@ -34,7 +34,9 @@ COMMANDS = {
     "compare": "compare two results of a run, or two runs",
     "list": "list frameworks, workloads, presets, studies, data sets or runs",
     "new": "create a workload of your own",
+    "runs": "list or remove runs",
     "env": "create, list or remove environments",
+    "cache": "show what the cache holds, or remove what nothing uses",
     "doctor": "check whether this machine is suitable for measurements",
 }
 

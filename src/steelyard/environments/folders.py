@@ -1,8 +1,7 @@
-"""The cache of environments: where each one is, its lock between processes, its size, its removal."""
+"""The cache of environments: where each one is, its lock between processes."""
 
 import hashlib
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,15 +39,6 @@ def locked(folder: Path, report_waiting: Callable[[], None] = lambda: None) -> I
         lock.release()
 
 
-def remove_folder(folder: Path) -> None:
-    """Delete a folder, under another name first: if the process is killed, no half of it looks complete."""
-    deleted = folder.with_name(f".{folder.name}.deleted")
-    shutil.rmtree(deleted, ignore_errors=True)
-    if folder.exists():
-        folder.rename(deleted)
-        shutil.rmtree(deleted)
-
-
 def python_in(folder: Path) -> Path:
     """Return the interpreter of a virtual environment."""
     return folder / "Scripts" / "python.exe" if os.name == "nt" else folder / "bin" / "python"
@@ -60,16 +50,3 @@ def site_folders(folder: Path) -> list[Path]:
         return [folder / "Lib" / "site-packages"]
     # lib64 is usually a link to lib.
     return sorted({found.resolve() for found in folder.glob("lib*/python*/site-packages")})
-
-
-def size_bytes(folder: Path) -> int:
-    """Return the disk space of a folder; a file with several hard links inside it counts once."""
-    seen: set[tuple[int, int]] = set()
-    total = 0
-    for parent, _, names in os.walk(folder):
-        for name in names:
-            status = Path(parent, name).lstat()
-            if (status.st_dev, status.st_ino) not in seen:
-                seen.add((status.st_dev, status.st_ino))
-                total += status.st_size
-    return total

@@ -4,13 +4,13 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from steelyard.environments.folders import remove_folder
 from steelyard.environments.install_errors import InstallError
 from steelyard.environments.lock import Lock, large_build
 from steelyard.environments.progress import Downloads, Progress, Report
 from steelyard.environments.spec import EnvironmentSpec
 from steelyard.environments.uv import Uv, open_log
 from steelyard.errors import UserError
+from steelyard.files.folders import remove_folder
 
 
 def install(spec: EnvironmentSpec, folder: Path, report: Report, use_cache: bool = True) -> None:

@@ -3,10 +3,11 @@
 import re
 from pathlib import Path
 
-from steelyard.environments.folders import locked, remove_folder
+from steelyard.environments.folders import locked
 from steelyard.environments.install_errors import InstallError
 from steelyard.environments.uv import Uv, open_log
 from steelyard.errors import UserError, notice
+from steelyard.files.folders import remove_folder
 
 
 def fetch_package(requirement: str, destination: Path) -> Path:

@@ -63,7 +63,7 @@ def is_whole(folder: Path) -> bool:
     """Report whether a tensors folder can be read and its data file is as long as its index requires."""
     try:
         tensors.read(folder)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError):
         return False
     return True
 
@@ -76,7 +76,7 @@ def is_intact(folder: Path) -> bool:
     if not is_whole(folder):
         return False
     stamp, path = _stamp(folder), folder / VERIFIED
-    if path.is_file() and path.read_text(encoding="utf-8") == stamp:
+    if path.is_file() and path.read_bytes() == stamp.encode():
         return True
     if not tensors.is_unchanged(folder):
         notice(f"{folder} was changed or damaged after it was written, so it is not used.")

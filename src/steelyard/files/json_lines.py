@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from steelyard.errors import UserError
+from steelyard_worker import records
 
 
 def append(path: Path, **values: Any) -> None:
@@ -15,22 +15,22 @@ def append(path: Path, **values: Any) -> None:
         file.write(json.dumps(values).encode() + b"\n")
 
 
-def read(path: Path) -> list[dict[str, Any]]:
-    """Return every object except an incomplete last line; an empty list if there is no file.
+def read(path: Path, kind: Any) -> tuple[list[Any], list[str]]:
+    """Return every object of a type, and a sentence for each line that holds none; an incomplete last line is left out.
 
-    UserError names a line that is not a JSON object.
+    `kind` is a dataclass or a typed dictionary. Without the file both lists are empty.
     """
     if not path.exists():
-        return []
-    complete = path.read_text(encoding="utf-8", errors="replace").rpartition("\n")[0]
-    return [_parsed(path, number, line) for number, line in enumerate(complete.splitlines(), 1)]
-
-
-def _parsed(path: Path, number: int, line: str) -> dict[str, Any]:
+        return [], []
     try:
-        found = json.loads(line)
-    except ValueError:
-        found = None
-    if not isinstance(found, dict):
-        raise UserError(f"{path}, line {number}: this is not a JSON object: {line[:80]!r}. Remove the line.")
-    return found
+        *complete, _ = records.read_text(path, errors="replace").split("\n")
+    except (OSError, ValueError) as error:
+        return [], [f"{path} cannot be read ({error})."]
+    found: list[Any] = []
+    wrong: list[str] = []
+    for number, line in enumerate(complete, 1):
+        try:
+            found.append(records.convert(kind, records.parse(line), "the line"))
+        except ValueError as error:
+            wrong.append(f"{path}, line {number}, is damaged and was left out: {error}.")
+    return found, wrong

@@ -16,6 +16,7 @@ from steelyard.environments.interpreter import clean_environ
 from steelyard.errors import UserError
 from steelyard.files import atomic
 from steelyard.files.paths import cache_folder
+from steelyard_worker import records
 
 SIZES = (512, 1024, 2048)
 SECONDS = 1.5
@@ -129,10 +130,11 @@ def _path(machine: str) -> Path:
 
 def _read(machine: str) -> dict[str, dict[str, float]]:
     try:
-        stored = json.loads(_path(machine).read_text("utf-8"))
+        stored = records.parse(records.read_text(_path(machine)))
+        found: dict[str, dict[str, float]] = records.convert(dict[str, dict[str, float]], stored, "peaks")
     except (OSError, ValueError):
         return {}
-    return stored if isinstance(stored, dict) else {}
+    return found
 
 
 if __name__ == "__main__":

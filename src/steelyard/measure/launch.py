@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 from steelyard.catalog import frameworks
 from steelyard.catalog.frameworks import WORKER
 from steelyard.environments.interpreter import clean_environ, command
+from steelyard.errors import UserError
 from steelyard.files import json_lines
 from steelyard.results import trials
 from steelyard.results.trials import Trial
@@ -49,7 +50,10 @@ def launch(job: Job, python: Path, watch: Watch, guard: Guard, worker: Path = WO
     job = replace(job, spawned_ns=time.perf_counter_ns(), worker_hash=code, adapter_folder=adapter)
     (folder / trials.JOB).write_text(json.dumps(asdict(job), indent=1), encoding="utf-8")
     verdict = _run(job, python, worker, watch, guard)
-    trial = trials.read(folder)
+    try:
+        trial = trials.read(folder)
+    except UserError as error:  # what the process wrote is damaged; the others can still be measured
+        return Trial(folder, job, error=("crash", str(error)))
     return trial if trial.done or trial.error else _record(trial, *verdict)
 
 

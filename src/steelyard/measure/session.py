@@ -16,7 +16,7 @@ from steelyard.inputs.case_inputs import CaseInputs, recipe
 from steelyard.measure import launch
 from steelyard.plan.run_plan import RunPlan
 from steelyard.results.durations import PROCESSES, Durations
-from steelyard.results.record import ROUNDS
+from steelyard.results.record import ROUNDS, read_rounds
 from steelyard.results.store import Store
 from steelyard.results.trials import Trial
 from steelyard_worker.case import Case
@@ -87,5 +87,8 @@ class Session:
         json_lines.append(self.folder / ROUNDS, **values)
 
     def noted_rounds(self) -> list[dict[str, Any]]:
-        """Return the entries that `note_round` has written."""
-        return json_lines.read(self.folder / ROUNDS)
+        """Return the entries that `note_round` has written; damaged ones are named and left out."""
+        found, damaged = read_rounds(self.folder)
+        for sentence in damaged:
+            self.screen.say(sentence)
+        return found

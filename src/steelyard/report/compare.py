@@ -179,7 +179,7 @@ def _ratio(old: Contender, new: Contender, before: list[float], after: list[floa
 def _what_changed(before: View, after: View, old: Contender, new: Contender) -> str:
     """Return the version, and in what else the software of two comparable results differs."""
     found = [new.version if new.version == old.version else f"{old.version} -> {new.version}"]
-    packages = [each.record.environments.get(old.case.environment, {}).get("packages", {}) for each in (before, after)]
+    packages = [_packages(each, old.case.environment) for each in (before, after)]
     names = sorted(
         name for name in packages[0].keys() | packages[1].keys() if packages[0].get(name) != packages[1].get(name)
     )
@@ -190,6 +190,11 @@ def _what_changed(before: View, after: View, old: Contender, new: Contender) -> 
     if old.proof.details.get("implementation") != new.proof.details.get("implementation"):
         found.append("other implementation files")
     return ", ".join(found)
+
+
+def _packages(view: View, environment: str) -> dict[str, str]:
+    found = view.record.environments.get(environment)
+    return found["packages"] if found else {}
 
 
 def _change(comparison: Comparison, new: Contender, ratio: Ratio | None, what: str) -> str:

@@ -36,7 +36,7 @@ def host_facts(host: dict[str, Any]) -> list[tuple[str, str]]:
     """Return the known facts about a machine, with sizes in KiB, MiB or GiB."""
     found = []
     for name, value in facts({name: value for name, value in host.items() if name != "unknown"}):
-        size = value.isdigit() and ("bytes" in name or "caches" in name)
+        size = value.isdigit() and len(value) < 20 and ("bytes" in name or "caches" in name)
         shown = name.replace("_bytes", "").replace("_", " ").replace(".", " ")
         found.append((shown, _size(int(value)) if size else value))
     return [(name, value) for name, value in found if value != "unknown"]

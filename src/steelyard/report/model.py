@@ -185,7 +185,7 @@ def compare(source: Source, group: Group) -> Comparison:
     sentences = {name: ranking_sentence(each, titles, source.quantity.wording) for name, each in rankings.items()}
     return Comparison(
         group=group.name, title=group.title, unit=group.unit, preset=group.summary,
-        origin=source.record.inputs.get(group.name, {}).get("origin", ""), batch=group.cases[0].batch,
+        origin=data["origin"] if (data := source.record.inputs.get(group.name)) else "", batch=group.cases[0].batch,
         parameters=group.parameters, primary=primary, quantity=source.quantity, contenders=tuple(contenders),
         rankings=rankings, sentences=sentences,
         advice={name: _advice(source, group, titles, name == primary, each) for name, each in rankings.items()},
@@ -214,7 +214,7 @@ def _contender(
     trials = tuple(trial for _, trial in sorted(source.results.finished.get(case.id, {}).items()))
     failed = source.results.failed.get(case.id)
     first = trials[0] if trials else failed
-    environment = source.record.environments.get(case.environment, {})
+    environment = source.record.environments.get(case.environment)
     evaluated = next((trial for trial in trials if trial.evaluation), None)
     standings = {
         name: found for name, each in rankings.items() if (found := _standing(source, case, trials, name, each))
@@ -222,8 +222,8 @@ def _contender(
     ratios = {name: standing.ratio for name, standing in standings.items() if source.quantity is STEP_TIME}
     speeds = {name: speed for name in inputs if (speed := _speed(source, group, case, trials, name, ratios.get(name)))}
     return Contender(
-        case=case, variant=variant.name, title=variant.title, settings=variant.settings, version=environment.get("version", ""),
-        mode=case.settings.mode, standings=standings, speeds=speeds,
+        case=case, variant=variant.name, title=variant.title, settings=variant.settings,
+        version=environment["version"] if environment else "", mode=case.settings.mode, standings=standings, speeds=speeds,
         first_step_ns=_median(t.phases_ns.get("first-step") for t in trials),
         to_first_step_ns=_median(t.first_step_since_spawn_ns for t in trials),
         phases_ns={name: _median(t.phases_ns.get(name) for t in trials) or 0.0 for name in ("import", "build", "first-step")},

@@ -23,7 +23,7 @@ COMPRESSION = 6
 
 def render(view: View) -> str:
     """Return the page of a run."""
-    style, known = styles(view.comparisons), view.record
+    style, known, host = styles(view.comparisons), view.record, dict(view.record.host)
     workloads = [sections.workload(comparison, style) for comparison in view.comparisons]
     machine = stability.machine(view)
     figures = [figure for workload in workloads for figure in workload.all_figures] + ([machine] if machine else [])
@@ -33,7 +33,7 @@ def render(view: View) -> str:
         question=known.plan.study.question if by_time else formatting.basis(view.quantity),
         rule="" if by_time else formatting.RULE, intervals=formatting.INTERVALS,
         options=details.without_tables(asdict(known.plan.options)), when=formatting.moment(known.created),
-        machine_line=formatting.machine(known.host), host=details.host_facts(known.host),
+        machine_line=formatting.machine(host), host=details.host_facts(host),
         figures=embedded([figure.as_dict() for figure in figures]), library=library() if figures else "",
         terms=terms.texts, style=_read("style.css"), drawing=_read("draw.js"),
     )  # fmt: skip

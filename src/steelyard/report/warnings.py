@@ -12,6 +12,7 @@ INPUT_BOUND = 0.95
 """Below this ratio of the time with a cached batch to the time with the pipeline, the input limits the speed."""
 SLOW_FIRST_STEPS = 20
 MACHINE = "this machine"
+RUN = "this run"
 CHANGES = {
     "warm-up": "Steps got faster during the measurement",
     "slowdown": "Steps got slower during the measurement",
@@ -25,6 +26,12 @@ KINDS = {
     ),
     "RepeatedRounds": (
         "note", "No action needed. A round is repeated for all contenders, and never because of its times.",
+    ),
+    "DamagedFile": (
+        "warning", "The rest of the run was used. To measure again what is missing: steelyard run --resume RUN.",
+    ),
+    "SharedMachine": (
+        "warning", "Measure again without --no-guard: the run then waits until the machine is free.",
     ),
     "NoisyMachine": ("warning", "Measure on a quieter machine to resolve smaller differences."),
     "FasterThanPossible": (
@@ -86,10 +93,14 @@ def gather(warnings: Iterable[ResultWarning]) -> list[Notice]:
 
 
 def find(
-    comparisons: tuple[Comparison, ...], disturbances: tuple[dict[str, Any], ...], source: Source
-) -> tuple[ResultWarning, ...]:
-    """Return all warnings about a run, the most severe first."""
-    found = [*_disturbed(disturbances)]
+    comparisons: tuple[Comparison, ...], disturbances: tuple[dict[str, Any], ...], source: Source,
+    damaged: Iterable[str] = (),
+) -> tuple[ResultWarning, ...]:  # fmt: skip
+    """Return all warnings about a run, the most severe first; `damaged` has a sentence for each part that is left out."""
+    found = [_warning("DamagedFile", RUN, sentence) for sentence in damaged]
+    found += _disturbed(disturbances)
+    if source.record.shared_machine:
+        found.append(_warning("SharedMachine", MACHINE, "Another run of steelyard used the machine at the same time."))
     for comparison in comparisons:
         found += _scatter(comparison, source)
         for contender in comparison.contenders:

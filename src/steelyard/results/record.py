@@ -1,20 +1,23 @@
 """run.json: the plan of a run, its machine, environments, inputs and state. The file is rewritten at every change."""
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from steelyard.errors import UserError, nearest
-from steelyard.files import atomic
+from steelyard.files import atomic, json_lines, paths
 from steelyard.plan.protocols import Protocol
 from steelyard.plan.run_plan import Group, RunPlan, Skipped, Variant
+from steelyard.results import trials
 from steelyard_worker import records
 from steelyard_worker.protocol import METHOD
+from steelyard_worker.records import Count
 
 __all__ = ["Group", "Protocol", "RunPlan", "RunRecord", "Skipped", "Variant"]
 
@@ -26,6 +29,78 @@ FILE = "run.json"
 CERTIFICATES = "certificates.json"
 ROUNDS = "rounds.jsonl"
 PAGE = "report.html"
+
+
+# No run has more rounds; a record that claims so is damaged.
+MOST_ROUNDS = 10_000
+
+
+class EnvironmentFacts(TypedDict):
+    """What run.json holds of an environment."""
+
+    version: str
+    python: str
+    python_version: str
+    packages: dict[str, str]
+    external: bool
+
+
+class InputFacts(TypedDict):
+    """What run.json holds of the inputs of a group."""
+
+    origin: str
+    identity: str
+
+
+class HostFacts(TypedDict, total=False):
+    """The facts about a machine that reports compute with or list; `host.Machine` has all of them."""
+
+    cpu_model: str
+    cores_usable: Count
+    cores_logical: Count
+    memory_bytes: Count
+    system: str
+    virtualised: str
+    gpus: list[str]
+    npus: list[str]
+    unknown: dict[str, str]
+
+
+class NoiseFacts(TypedDict, total=False):
+    """The figures of `host.HostNoise` that reports draw."""
+
+    seconds: float
+    own_cores: float
+    foreign_cores: float
+    steal_share: float
+
+
+class RoundNote(TypedDict):
+    """One line of rounds.jsonl: an attempt at a round, whether it counts, and what disturbed the machine."""
+
+    group: str
+    round: Count
+    attempt: Count
+    kept: bool
+    reasons: list[str]
+    host_noise: NoiseFacts
+
+
+class CertificateFacts(TypedDict):
+    """What every value in certificates.json holds; a certificate that was judged has the fields of `Judged` as well."""
+
+    passed: bool
+    sentence: str
+
+
+class Judged(CertificateFacts, total=False):
+    """The fields of a certificate that reports read by name."""
+
+    key: str
+    declared: str
+    implementation: str
+    losses: list[float]
+    loss_limits: list[float]
 
 
 class UnreadableRun(UserError):
@@ -43,6 +118,7 @@ class RunRecord:
     `plan` holds every requested case. `unavailable`: environment -> why it could not be created.
     `inputs`: group -> description of its data. `above_peak`: case id -> why its speed is an error.
     `seconds`: stage -> elapsed time, over all parts of a continued run.
+    `shared_machine`: another run used the machine at the same time, and this one did not wait for its end.
     """
 
     plan: RunPlan
@@ -50,13 +126,14 @@ class RunRecord:
     state: str
     command: str
     machine: str = ""
-    host: dict[str, Any] = field(default_factory=dict)
-    environments: dict[str, Any] = field(default_factory=dict)
+    host: HostFacts = field(default_factory=HostFacts)
+    environments: dict[str, EnvironmentFacts] = field(default_factory=dict)
     unavailable: dict[str, str] = field(default_factory=dict)
-    inputs: dict[str, Any] = field(default_factory=dict)
-    peak: dict[str, Any] = field(default_factory=dict)
+    inputs: dict[str, InputFacts] = field(default_factory=dict)
+    peak: dict[str, dict[str, float]] = field(default_factory=dict)
     above_peak: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
+    shared_machine: bool = False
     worker_hash: str = ""
     method: int = METHOD
     steelyard: str = ""
@@ -102,7 +179,7 @@ def read(folder: Path) -> RunRecord:
     """Read run.json. UnreadableRun names a file that cannot be read, is damaged or has another format."""
     path = folder / FILE
     try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
+        raw = records.parse(records.read_text(path))
     except OSError as error:
         raise UnreadableRun(f"{path} cannot be read ({error.strerror}). Check its permissions.", "unreadable") from None
     except ValueError as error:
@@ -117,9 +194,47 @@ def read(folder: Path) -> RunRecord:
         raise UnreadableRun(f"{path} has the {age} {written}; {mine}. {advice}", age)
     try:
         found: RunRecord = records.build(RunRecord, raw, "run")
+        _check(found)
     except ValueError as error:
         raise _damaged(path, error) from None
     return found
+
+
+def _check(record: RunRecord) -> None:
+    """Raise ValueError for values of the right type that make no sense, or that do not fit together."""
+    plan = record.plan
+    datetime.fromisoformat(record.created)
+    plan.protocol.decision(plan.options.delta)
+    if not 1 <= plan.protocol.rounds_min <= plan.protocol.rounds_max <= MOST_ROUNDS:
+        message = f"run.plan.protocol allows from {plan.protocol.rounds_min} to {plan.protocol.rounds_max} rounds"
+        raise ValueError(message)
+    for variant in plan.variants:
+        case = variant.case
+        records.convert(records.Positive, case.sizes.get("batch"), f"the batch of {variant.key}")
+        if case.framework not in plan.frameworks or case.workload not in plan.workload_folders:
+            message = f"the plan does not describe {case.framework} or {case.workload}, which {variant.key} needs"
+            raise ValueError(message)
+
+
+def read_certificates(folder: Path) -> dict[str, Any]:
+    """Return the certificates of a run by case id; none where certification was left out."""
+    path = folder / CERTIFICATES
+    if not path.exists():
+        return {}
+    try:
+        found: dict[str, Any] = records.convert(dict[str, Judged], records.parse(records.read_text(path)), CERTIFICATES)
+        for case_id, each in found.items():
+            if len(each.get("losses", ())) != len(each.get("loss_limits", ())):
+                message = f"{CERTIFICATES}.{case_id} has losses without limits"
+                raise ValueError(message)
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path} is damaged ({error}). Restore it with: steelyard run --resume {folder.name}") from None
+    return found
+
+
+def read_rounds(folder: Path) -> tuple[list[Any], list[str]]:
+    """Return the notes about the rounds of a run as `RoundNote`, and a sentence for each line that is damaged."""
+    return json_lines.read(folder / ROUNDS, RoundNote)
 
 
 def _damaged(path: Path, reason: object) -> UnreadableRun:
@@ -132,7 +247,8 @@ def new_folder(runs: Path, study: str) -> Path:
     for suffix in ("", *(f"-{number}" for number in range(2, 100))):
         folder = runs / f"{stamp}-{study}{suffix}"
         try:
-            folder.mkdir(parents=True)
+            paths.make_private(runs)
+            folder.mkdir(mode=paths.PRIVATE)
             return folder
         except FileExistsError:
             continue
@@ -143,14 +259,14 @@ def new_folder(runs: Path, study: str) -> Path:
 
 
 def find(runs: Path, name: str) -> Path:
-    """Return a run's folder by its name, a unique prefix of it, its path, or `latest`."""
-    if (Path(name) / FILE).is_file():
+    """Return a run's folder by its name, a unique prefix of it, its path, or `latest`: the last with a finished process."""
+    if os.path.isfile(Path(name) / FILE):  # noqa: PTH113 - the method of a path raises an error for a name that is too long
         return Path(name).absolute()
-    known = sorted(path.parent.name for path in runs.glob(f"*/{FILE}"))
+    known = names(runs)
     if not known:
         raise UserError(f"There is no run in {runs} yet. Start one with: steelyard run")
     if name == "latest":
-        return runs / known[-1]
+        return next((runs / run for run in reversed(known) if trials.has_finished(runs / run)), runs / known[-1])
     matching = [run for run in known if name and run.startswith(name)]
     if name in known or len(matching) == 1:
         return runs / matching[0]  # a complete name sorts before the longer ones that begin with it
@@ -159,15 +275,25 @@ def find(runs: Path, name: str) -> Path:
     raise UserError(f"There is no run '{name}' in {runs}.{nearest(name, known)}")
 
 
+def names(runs: Path) -> list[str]:
+    """Return the names of all runs in a folder, the oldest first."""
+    return sorted(path.parent.name for path in runs.glob(f"*/{FILE}"))
+
+
 def state(folder: Path, known: RunRecord) -> str:
     """Return a run's actual state. A killed process leaves "running" in run.json; without a lock it was interrupted."""
     if known.state != "running":
         return known.state
+    return "running" if in_use(folder) else "interrupted"
+
+
+def in_use(folder: Path) -> bool:
+    """Return whether a process has locked a run folder, or whether that cannot be told."""
     try:
         with claim(folder):
-            return "interrupted"
+            return False
     except (UserError, OSError):
-        return "running"
+        return True
 
 
 @contextmanager

@@ -1,5 +1,5 @@
 -- An index of run folders. The event files are the primary record; the index can be rebuilt from them at any time.
-CREATE TABLE runs (
+CREATE TABLE IF NOT EXISTS runs (
     id       TEXT PRIMARY KEY,
     folder   TEXT NOT NULL,
     study    TEXT NOT NULL,
@@ -9,7 +9,7 @@ CREATE TABLE runs (
     method   INTEGER NOT NULL,
     plan     TEXT NOT NULL           -- JSON
 );
-CREATE TABLE trials (
+CREATE TABLE IF NOT EXISTS trials (
     run            TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
     id             TEXT NOT NULL,
     kind           TEXT NOT NULL,    -- measure
@@ -37,7 +37,7 @@ CREATE TABLE trials (
     folder         TEXT NOT NULL,
     PRIMARY KEY (run, id)
 );
-CREATE TABLE blocks (
+CREATE TABLE IF NOT EXISTS blocks (
     run        TEXT NOT NULL,
     trial      TEXT NOT NULL,
     input      TEXT NOT NULL,        -- pipeline, cached
@@ -49,4 +49,4 @@ CREATE TABLE blocks (
     cpu_ns     INTEGER NOT NULL,     -- CPU time of all threads
     FOREIGN KEY (run, trial) REFERENCES trials (run, id) ON DELETE CASCADE
 );
-CREATE INDEX blocks_of_trial ON blocks (run, trial);
+CREATE INDEX IF NOT EXISTS blocks_of_trial ON blocks (run, trial);

@@ -1,17 +1,19 @@
-"""Read a trial folder as one Trial; used by the launcher and the index."""
+"""Read a trial folder as one Trial. Its files may have been damaged or altered, so everything in them is checked."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
 from steelyard.errors import UserError
 from steelyard.statistics import metrics
-from steelyard_worker import protocol, tensors
+from steelyard_worker import protocol, records, tensors
 from steelyard_worker.protocol import Job
+from steelyard_worker.records import Count, Positive
 
+FOLDER = "trials"
 JOB = "job.json"
 
 # If the last call of a block returned after this share of the block's time, its calls returned when their work was done.
@@ -28,11 +30,64 @@ class Block:
 
     input: str
     phase: str
-    steps: int
-    start_ns: int
-    elapsed_ns: int
-    first_step: int
-    cpu_ns: int = 0
+    steps: Positive
+    start_ns: Count
+    elapsed_ns: Positive
+    first_step: Count
+    cpu_ns: Count = 0
+
+
+@dataclass(frozen=True)
+class _Hello:
+    method: int
+
+
+@dataclass(frozen=True)
+class _Applied:
+    applied: dict[str, Any]
+    libraries: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class _Phase:
+    name: str
+    elapsed_ns: Count
+    since_spawn_ns: Count | None = None
+
+
+@dataclass(frozen=True)
+class _Evaluated:
+    steps: Count
+    samples: Count
+    elapsed_ns: Count
+
+
+@dataclass(frozen=True)
+class _Memory:
+    peak_resident_bytes: Count | None
+    peak_device_bytes: Count | None
+
+
+class _Warning(TypedDict):
+    name: str
+
+
+@dataclass(frozen=True)
+class _Error:
+    kind: str
+    message: str
+
+
+@dataclass(frozen=True)
+class _Done:
+    pass
+
+
+# Event -> what a trial needs of it. Other events are for others.
+EVENTS: dict[str, Any] = {
+    "hello": _Hello, "applied": _Applied, "phase": _Phase, "samples": Block, "evaluated": _Evaluated, "memory": _Memory,
+    "warning": _Warning, "error": _Error, "done": _Done,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -118,17 +173,55 @@ class Trial:
     def _stamps(self, block: Block) -> np.ndarray[Any, np.dtype[np.float64]]:
         return (self._recorded(protocol.SAMPLES, "<i8", block) - block.start_ns).astype(np.float64)
 
+    def check_files(self) -> None:
+        """Check that the binary files hold what the blocks say of them; UserError names one that does not."""
+        for block in self.blocks:
+            stamps = self._stamps(block)
+            if stamps[0] < 0 or (np.diff(stamps) < 0).any() or stamps[-1] > block.elapsed_ns:
+                what = f"the times of the block from step {block.first_step} on do not lie in that block"
+                raise self._damaged(self.folder / protocol.SAMPLES, f"is damaged: {what}")
+            losses = self._recorded(protocol.LOSSES, "<f4", block)
+            if self.done and not np.isfinite(losses).all():
+                what = f"a loss from step {block.first_step} on is not a finite number"
+                raise self._damaged(self.folder / protocol.LOSSES, f"is damaged: {what}")
+
     def _recorded(self, name: str, dtype: str, block: Block) -> np.ndarray[Any, Any]:
-        path, wrong = self.folder / name, ""
+        path, size = self.folder / name, np.dtype(dtype).itemsize
         try:
-            values = np.fromfile(path, dtype, block.steps, offset=block.first_step * np.dtype(dtype).itemsize)
-            if len(values) != block.steps:
+            if path.stat().st_size < (block.first_step + block.steps) * size:
                 wrong = f"is too short: {block.steps} values are expected from step {block.first_step} on"
+                raise self._damaged(path, wrong)
+            return np.fromfile(path, dtype, block.steps, offset=block.first_step * size)
         except OSError as error:
-            wrong = f"cannot be read ({error.strerror})"
-        if wrong:
-            raise UserError(f"{path} {wrong}. To leave this trial out, delete {self.folder}.")
-        return values
+            raise self._damaged(path, f"cannot be read ({error.strerror})") from None
+
+    def _damaged(self, path: Path, wrong: str) -> UserError:
+        return UserError(f"{path} {wrong}. To leave this trial out, delete {self.folder}.")
+
+
+def read_all(run: Path) -> tuple[list[Trial], list[str]]:
+    """Return the ended trials of a run's folder, sorted by round and attempt, and a sentence for each that cannot be read."""
+    found: list[Trial] = []
+    damaged: list[str] = []
+    for folder in sorted((run / FOLDER).glob("*/")):
+        if (folder / JOB).exists():  # otherwise the process was killed before it got its job
+            try:
+                found.append(read(folder))
+            except UserError as error:
+                damaged.append(str(error))
+    return [trial for trial in found if trial.done or trial.error], damaged
+
+
+def has_finished(run: Path) -> bool:
+    """Report whether a process of a run's folder has finished. Its files are not checked."""
+    return any(_is_finished(path) for path in (run / FOLDER).glob(f"*/{protocol.EVENTS}"))
+
+
+def _is_finished(path: Path) -> bool:
+    try:
+        return any(event["event"] == "done" for event in protocol.read_events(path))
+    except (OSError, ValueError):
+        return False
 
 
 def has_finished(run: Path) -> bool:
@@ -137,41 +230,67 @@ def has_finished(run: Path) -> bool:
 
 
 def read(folder: Path) -> Trial:
-    """Read a trial's job and events; UserError names a damaged file."""
+    """Read a trial; UserError names the damaged file, and the line if it has lines."""
     try:
-        job = protocol.from_line((folder / JOB).read_text(encoding="utf-8"))
-        return replay(folder, job, protocol.read_events(folder / protocol.EVENTS))
-    except (ValueError, OSError, KeyError, TypeError, AttributeError) as error:
-        raise UserError(f"Trial {folder.name} cannot be read: {error}. To leave it out, delete {folder}.") from None
+        try:
+            job = protocol.from_line(records.read_text(folder / JOB))
+        except ValueError as error:
+            message = f"{JOB} is damaged ({error})"
+            raise ValueError(message) from None
+        trial = replay(folder, job, protocol.read_events(folder / protocol.EVENTS))
+    except (ValueError, OSError) as error:
+        reason = str(error).rstrip(".")
+        raise UserError(f"Trial {folder.name} cannot be read: {reason}. To leave it out, delete {folder}.") from None
+    trial.check_files()
+    return trial
 
 
 def replay(folder: Path, job: Job, events: Iterable[dict[str, Any]]) -> Trial:
-    """Build a Trial from its job and its events."""
+    """Build a Trial from its job and its events; ValueError names the line of an event that is not as it must be."""
     found: dict[str, Any] = {"folder": folder, "job": job, "phases_ns": {}}
     blocks: list[Block] = []
     warnings: list[dict[str, Any]] = []
-    for event in events:
-        match event["event"]:
-            case "hello":
-                found["method"] = event["method"]
-            case "applied":
-                found |= {"applied": event["applied"], "libraries": event["libraries"]}
-            case "phase":
-                found["phases_ns"][event["name"]] = event["elapsed_ns"]
-                if event["name"] == "first-step":
-                    found["first_step_since_spawn_ns"] = event["since_spawn_ns"]
-            case "samples":
-                blocks.append(Block(**{key: event[key] for key in Block.__dataclass_fields__ if key in event}))
-            case "evaluated":
-                predictions = tensors.read(folder / protocol.PREDICTIONS)
-                scores = metrics.score(job.metric, predictions) if event["samples"] else {}
-                found["evaluation"] = Evaluation(event["steps"], scores, event["elapsed_ns"])
-            case "memory":
-                found |= {key: event[key] for key in ("peak_resident_bytes", "peak_device_bytes")}
-            case "warning":
-                warnings.append({key: event[key] for key in event.keys() - {"v", "event", "t_ns"}})
-            case "error":
-                found["error"] = (event["kind"], event["message"])
-            case "done":
+    for number, event in enumerate(events, 1):
+        match _checked(event, number):
+            case _Hello(method):
+                found["method"] = method
+            case _Applied(applied, libraries):
+                found |= {"applied": applied, "libraries": libraries}
+            case _Phase(name, elapsed_ns, since_spawn_ns):
+                found["phases_ns"][name] = elapsed_ns
+                if name == "first-step":
+                    found["first_step_since_spawn_ns"] = since_spawn_ns
+            case Block() as block:
+                blocks.append(block)
+            case _Evaluated(steps, samples, elapsed_ns):
+                scores = _scores(job.metric, folder / protocol.PREDICTIONS) if samples else {}
+                found["evaluation"] = Evaluation(steps, scores, elapsed_ns)
+            case _Memory(resident, device):
+                found |= {"peak_resident_bytes": resident, "peak_device_bytes": device}
+            case {"name": str()} as warning:
+                warnings.append({key: warning[key] for key in warning.keys() - {"v", "event", "t_ns"}})
+            case _Error(kind, message):
+                found["error"] = (kind, message)
+            case _Done():
                 found["done"] = True
     return Trial(**found, blocks=tuple(blocks), warnings=tuple(warnings))
+
+
+def _checked(event: dict[str, Any], line: int) -> Any:
+    """Return an event in the type that `EVENTS` has for it; None for an event that no trial needs."""
+    name = event["event"]
+    try:
+        return records.convert(EVENTS[name], event, name) if name in EVENTS else None
+    except ValueError as error:
+        message = f"{protocol.EVENTS}, line {line}: {error}"
+        raise ValueError(message) from None
+
+
+def _scores(metric: str, folder: Path) -> dict[str, float]:
+    """Score the predictions in a folder; ValueError: they cannot be scored."""
+    predictions = tensors.read(folder)
+    try:
+        return metrics.score(metric, predictions)
+    except Exception as error:  # the libraries of the metrics raise anything when arrays do not fit together
+        message = f"{folder.name} cannot be scored ({error})"
+        raise ValueError(message) from None

@@ -8,9 +8,8 @@ from steelyard import report
 from steelyard.cli.commands import selection
 from steelyard.errors import UserError
 from steelyard.report import compare
-from steelyard.report.model import View
 from steelyard.results import record
-from steelyard.results.quantities import Quantity, quantity
+from steelyard.results.quantities import quantity
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -32,13 +31,8 @@ def _findings(root: Path, arguments: argparse.Namespace) -> list[compare.Finding
     ranked_by = quantity(arguments.quantity)
     before, after = _as_run(root, arguments.a), _as_run(root, arguments.b)
     if before and after:
-        return compare.runs(_view(before, ranked_by), _view(after, ranked_by), arguments.anyway)
-    return compare.contenders(_view(record.find(root, arguments.run), ranked_by), arguments.a, arguments.b)
-
-
-def _view(folder: Path, ranked_by: Quantity) -> View:
-    with selection.store_of(folder.parent) as store:
-        return report.view(folder, store, ranked_by)
+        return compare.runs(report.view(before, ranked_by), report.view(after, ranked_by), arguments.anyway)
+    return compare.contenders(report.view(record.find(root, arguments.run), ranked_by), arguments.a, arguments.b)
 
 
 def _as_run(root: Path, name: str) -> Path | None:

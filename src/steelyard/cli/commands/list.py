@@ -1,15 +1,13 @@
 """`steelyard list`: frameworks, workloads, presets, studies, data sets and runs."""
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 from steelyard.catalog import frameworks, workloads
-from steelyard.cli.commands import data_sets, selection
+from steelyard.cli.commands import data_sets, runs, selection
 from steelyard.errors import UserError
 from steelyard.plan import studies
 from steelyard.plan.options import Options
-from steelyard.results import record
 
 CAPTIONS = {
     "workloads": "Number of presets certified on this machine with the current files. To certify the small presets of every "
@@ -25,7 +23,7 @@ def execute(arguments: argparse.Namespace) -> int:
     lists: dict[str, Any] = {
         "frameworks": _frameworks, "workloads": lambda: _workloads(options, arguments.json),
         "presets": lambda: _presets(options), "studies": _studies, "data": lambda: data_sets.rows(options, arguments.name),
-        "runs": lambda: _runs(selection.runs_of(arguments)),
+        "runs": lambda: runs.rows(selection.runs_of(arguments)),
     }  # fmt: skip
     if arguments.name and arguments.what != "data":
         raise UserError(f"'steelyard list {arguments.what}' takes no name; only 'steelyard list data NAME' does.")
@@ -35,18 +33,14 @@ def execute(arguments: argparse.Namespace) -> int:
     elif arguments.name:
         data_sets.show(rows[0])
     elif not rows:
-        print("There are no runs yet. Start with: steelyard run")
+        print(runs.NONE)
     else:
         from rich.console import Console
 
-        selection.print_table((map(_text, row.values()) for row in rows), *rows[0])
+        selection.print_rows(rows)
         if arguments.what in CAPTIONS:
             Console().print(CAPTIONS[arguments.what])
     return 0
-
-
-def _text(value: object) -> str:
-    return "\n".join(value) if isinstance(value, list) else str(value)
 
 
 def _frameworks() -> list[dict[str, Any]]:
@@ -96,17 +90,3 @@ def _studies() -> list[dict[str, Any]]:
     ]
 
 
-def _runs(root: Path) -> list[dict[str, Any]]:
-    return [_run_row(path.parent) for path in sorted(root.glob(f"*/{record.FILE}"), reverse=True)]
-
-
-def _run_row(folder: Path) -> dict[str, Any]:
-    try:
-        known = record.read(folder)
-    except record.UnreadableRun as error:
-        return {"run": folder.name, "study": "", "state": error.state, "processes": 0, "page": ""}
-    page = folder / record.PAGE
-    return {
-        "run": folder.name, "study": known.study, "state": record.state(folder, known),
-        "processes": sum(1 for _ in folder.glob("trials/*/")), "page": page if page.exists() else "",
-    }  # fmt: skip

@@ -16,8 +16,7 @@ def execute(arguments: argparse.Namespace) -> int:
     ranked_by = quantity(arguments.quantity)
     folder = record.find(selection.runs_of(arguments), arguments.run)
     output = Path(arguments.output).expanduser().absolute() if arguments.output else None
-    with selection.store_of(folder.parent) as store:
-        found = report.view(folder, store, ranked_by)
+    found = report.view(folder, ranked_by)
     page = report.write(found, output)
     terminal.show(found, as_json=arguments.json)
     if not arguments.json:

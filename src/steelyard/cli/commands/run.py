@@ -37,8 +37,6 @@ def execute(arguments: argparse.Namespace) -> int:
         return 0
     selection.check_cache()
     folder = folder or selection.begin(plan, root, plan.study.name)
-    with selection.store_of(folder.parent):
-        pass  # if the index is damaged, rebuild and report it before anything is measured
     try:
         with closing(selection.screen_of(arguments, plan)) as screen:
             page = runs.run(plan, folder, screen)
@@ -50,8 +48,7 @@ def execute(arguments: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         return EXIT_INTERRUPTED
-    with selection.store_of(folder.parent) as store:
-        terminal.show(report.view(folder, store), as_json=arguments.json)
+    terminal.show(report.view(folder), as_json=arguments.json)
     if not arguments.json:
         print(durations.sentence(record.read(folder).seconds))
         print(page)

@@ -1,4 +1,4 @@
-"""What several commands do: build Options, find folders, open the index, start a run, choose the view, print a table."""
+"""What several commands do: build Options, find folders, start a run, choose the view, print a table."""
 
 import argparse
 import errno
@@ -6,8 +6,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ from steelyard.files import paths
 from steelyard.plan.options import Options
 from steelyard.plan.run_plan import RunPlan
 from steelyard.results import record
-from steelyard.results.store import Store
 
 
 def options_of(arguments: argparse.Namespace) -> Options:
@@ -36,20 +34,6 @@ def runs_of(arguments: argparse.Namespace) -> Path:
     return Path(arguments.runs).expanduser().absolute() if arguments.runs else paths.runs_folder()
 
 
-@contextmanager
-def store_of(root: Path) -> Iterator[Store]:
-    """Open the index of a folder of runs; when it is closed, print its notice, if any, to standard error."""
-    from steelyard.results.store import Store
-
-    store = Store(root)
-    try:
-        yield store
-    finally:
-        store.close()
-        if store.notice:
-            print(f"steelyard: {store.notice}", file=sys.stderr)
-
-
 def begin(plan: RunPlan, root: Path, name: str) -> Path:
     """Create a run folder with the record of a run that is about to start."""
     from steelyard.measure.launch import worker_hash
@@ -63,7 +47,7 @@ def check_cache() -> None:
     """Reject a cache folder that cannot be written, before anything is created."""
     folder = paths.cache_folder()
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        paths.make_private(folder)
         if not os.access(folder, os.W_OK | os.X_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
@@ -99,3 +83,13 @@ def print_table(rows: Iterable[Iterable[str]], *columns: str) -> None:
     for row in rows:
         table.add_row(*row)
     Console(highlight=False).print(table)
+
+
+def print_rows(rows: list[dict[str, Any]]) -> None:
+    """Print dictionaries with the same keys as a table; a list takes a line for each of its values."""
+    texts = ([_text(value) for value in row.values()] for row in rows)
+    print_table(texts, *rows[0])
+
+
+def _text(value: object) -> str:
+    return "\n".join(value) if isinstance(value, list) else str(value)

@@ -1,0 +1,37 @@
+"""Remove runs: their folders, and their rows in the index."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+from steelyard.errors import UserError, nearest
+from steelyard.files.folders import remove_folder, size_bytes
+from steelyard.results import record
+from steelyard.results.store import Store
+
+
+def remove(runs: Path, names: list[str]) -> Iterator[tuple[str, int]]:
+    """Remove runs by their complete names, one after the other; yields the name and the size in bytes of each.
+
+    UserError: a name is not that of a run, or a run is in progress. Every name is checked before anything is removed.
+    """
+    known = record.names(runs)
+    for name in names:
+        if name not in known:
+            raise UserError(f"There is no run '{name}' in {runs}, so nothing was removed.{nearest(name, known)}")
+        if record.in_use(runs / name):
+            raise UserError(f"Run {name} is in progress, so nothing was removed. Stop it first.")
+    with closing(Store(runs)) as index:
+        for name in names:
+            yield name, _remove(runs / name)
+            index.remove_run(name)
+
+
+def _remove(folder: Path) -> int:
+    size = size_bytes(folder)
+    try:
+        remove_folder(folder)
+    except OSError as error:
+        where = error.filename or folder
+        raise UserError(f"{where} cannot be removed ({error.strerror}). Check its permissions.") from None
+    return size
