@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
@@ -14,6 +14,7 @@ import pytest
 import recorded_trials
 
 from measure import scripted_session
+from steelyard.console import Screen
 from steelyard.environments import Environment
 from steelyard.environments.arriving import already
 from steelyard.errors import UserError
@@ -64,20 +65,35 @@ def test_an_interrupt_stops_running_work_and_starts_no_more(session: Session) ->
     assert sorted(started) in ([0, 1], [0, 1, 2])
 
 
+def note(number: int, kept: Any = True) -> dict[str, Any]:
+    return {"group": "line:small", "round": number, "attempt": 0, "kept": kept, "reasons": [], "host_noise": {}}
+
+
 def test_entries_about_rounds_are_read_in_order(session: Session) -> None:
     assert session.noted_rounds() == []
-    session.note_round(round=1, kept=False)
-    session.note_round(round=1, kept=True)
-    assert session.noted_rounds() == [{"round": 1, "kept": False}, {"round": 1, "kept": True}]
+    session.note_round(**note(1, kept=False))
+    session.note_round(**note(1))
+    assert session.noted_rounds() == [note(1, kept=False), note(1)]
 
 
 def test_an_incomplete_entry_is_ignored_and_does_not_damage_the_next(session: Session) -> None:
-    session.note_round(round=1)
+    session.note_round(**note(1))
     with (session.folder / "rounds.jsonl").open("a") as file:
         file.write('{"round": 2, "quiet": {"steal": 0.0}')
-    assert session.noted_rounds() == [{"round": 1}]
-    session.note_round(round=2)
-    assert session.noted_rounds() == [{"round": 1}, {"round": 2}]
+    assert session.noted_rounds() == [note(1)]
+    session.note_round(**note(2))
+    assert session.noted_rounds() == [note(1), note(2)]
+
+
+def test_a_damaged_entry_is_named_and_the_others_are_read(session: Session, capsys: pytest.CaptureFixture[str]) -> None:
+    session = replace(session, screen=Screen())
+    for number in (1, 2, 3):
+        session.note_round(**note(number, kept="yes" if number == 2 else True))
+    assert [each["round"] for each in session.noted_rounds()] == [1, 3]
+    assert (
+        "rounds.jsonl, line 2, is damaged and was left out: the line.kept must be true or false"
+        in capsys.readouterr().err
+    )
 
 
 @dataclass

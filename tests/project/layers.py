@@ -24,6 +24,7 @@ ORDER = (
     "inputs",
     "measure",
     "certificates",
+    "cache",
     "run",
     "cli",
     "__main__",

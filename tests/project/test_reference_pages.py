@@ -100,7 +100,7 @@ def test_the_predictions_of_every_metric_are_documented() -> None:
 
 
 def test_every_file_of_a_run_is_documented() -> None:
-    files = {record.FILE, record.CERTIFICATES, record.PAGE, record.ROUNDS, f"{store.TRIALS}/"}
+    files = {record.FILE, record.CERTIFICATES, record.PAGE, record.ROUNDS, f"{trials.FOLDER}/"}
     assert files <= set(pages.keys("run-folder.md", "Run folder"))
     page = (pages.PAGES / "run-folder.md").read_text(encoding="utf-8")
     assert f"`{store.FILE}`" in page

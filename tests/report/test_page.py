@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 from dataclasses import replace
 from itertools import pairwise
@@ -12,6 +14,8 @@ from recorded import Script, options, view_of, write_run
 
 from steelyard.report import page
 from steelyard.report.columns import ranked_by
+from steelyard.report.privacy import without_names
+from steelyard.results import record
 from steelyard.results.quantities import STEP_TIME
 
 HOSTILE = '<script>alert("&")</script><img src=x onerror=alert(1)>'
@@ -45,6 +49,43 @@ def test_the_page_needs_no_network(rendered):
     assert "@import" not in style.text
     assert not rendered.all("link") and not rendered.all("iframe")
     assert "plotly.js" in rendered.library()[:200]
+
+
+def test_the_page_allows_only_its_own_scripts_and_styles(rendered):
+    (meta,) = rendered.all("meta", **{"http-equiv": "Content-Security-Policy"})
+    rules = dict(rule.split(" ", 1) for rule in meta.attributes["content"].split("; "))
+    assert rules["default-src"] == rules["base-uri"] == rules["form-action"] == "'none'"
+    drawn, styled = (re.findall(rf"<{tag}>(.*?)</{tag}>", rendered.html, re.DOTALL) for tag in ("script", "style"))
+    assert len(drawn) == len(styled) == 1, "the other scripts hold data"
+    assert rules["script-src"].split() == [digest(drawn[0]), digest(rendered.library())]
+    assert rules["style-src-elem"].split() == [digest(styled[0]), digest("")]
+    before = rendered.html.partition("<meta http-equiv")[0]
+    assert "<script" not in before and "<style" not in before
+    assert not [element for element in rendered.elements if any(name.startswith("on") for name in element.attributes)]
+
+
+def digest(text):
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def test_the_page_has_no_home_folder_and_no_user_name(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", "/srv/people/alice")
+    monkeypatch.setenv("LOGNAME", "alice")
+    folder = write_run(
+        tmp_path / "alice", {"fake": Script(), "dummy": Script(failure=("crash", "No file /srv/people/alice/x.bin."))},
+        options(external={"fake": "/opt/of-alice/bin/python"}),
+        command="steelyard run --data /home/bob/pictures --env fake=/Users/carol/env/bin/python",
+        inputs={"line:small": {"origin": "your data in /srv/people/alice/data", "identity": "0123", "meta": {}}},
+    )  # fmt: skip
+    path = folder / record.CERTIFICATES
+    path.write_text(path.read_text().replace("Every tensor agrees", "In /srv/people/alice/cache every tensor agrees"))
+    (folder / record.ROUNDS).open("a").write("garbage\n")
+    text = page.render(view_of(folder))
+    shown = Page(text).text()
+    for name in ("alice", "bob", "carol"):
+        assert name not in text, name
+    for wanted in ("~/pictures", "~/x.bin", "your data in ~/data", "/opt/of-user/bin/python", "fake=~/env/bin/python"):
+        assert wanted in shown, wanted
 
 
 def test_the_page_is_small_enough_for_a_phone(rendered):
@@ -81,7 +122,7 @@ def test_the_page_has_what_is_needed_to_reproduce_the_run(rendered, recorded_vie
     for wanted in (
         recorded_view.record.worker_hash,
         recorded_view.name,
-        str(recorded_view.folder),
+        without_names(str(recorded_view.folder)),
         "feed0123",
         "Test Processor",
     ):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from contextlib import closing
 
 import pytest
 from recorded import WORKLOADS, Script, options, write_run
@@ -15,7 +14,6 @@ from steelyard.errors import UserError
 from steelyard.files import settings_files
 from steelyard.plan import resolve
 from steelyard.report import page, terminal
-from steelyard.results.store import Store
 
 
 @pytest.fixture
@@ -33,8 +31,7 @@ def folders(tmp_path):
 
 def shown(run):
     """Return the page and the JSON of a run."""
-    with closing(Store(run.parent)) as store:
-        view = report.view(run, store)
+    view = report.view(run)
     return page.render(view), json.dumps(terminal.as_dict(view))
 
 

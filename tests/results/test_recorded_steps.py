@@ -99,7 +99,7 @@ def test_a_trial_has_everything_that_its_events_say(tmp_path: Path) -> None:
         {"event": "phase", "name": "import", "elapsed_ns": 5},
         {"event": "applied", "applied": {"mode": "scripted", "threads": 2}, "libraries": {"numpy": "2"}},
         {"event": "phase", "name": "first-step", "elapsed_ns": 8, "since_spawn_ns": 30},
-        {"event": "warning", "kind": "spill", "message": "Slow."},
+        {"event": "warning", "name": "spill", "message": "Slow."},
         {"event": "memory", "peak_resident_bytes": 10, "peak_device_bytes": 20},
         {"event": "done"},
     ]
@@ -108,7 +108,7 @@ def test_a_trial_has_everything_that_its_events_say(tmp_path: Path) -> None:
     assert (trial.method, trial.done, trial.error) == (2, True, None)
     assert (trial.applied, trial.libraries) == ({"mode": "scripted", "threads": 2}, {"numpy": "2"})
     assert (trial.phases_ns, trial.first_step_since_spawn_ns) == ({"import": 5, "first-step": 8}, 30)
-    assert trial.warnings == ({"kind": "spill", "message": "Slow."},)
+    assert trial.warnings == ({"name": "spill", "message": "Slow."},)
     assert (trial.peak_resident_bytes, trial.peak_device_bytes) == (10, 20)
     assert (trial.blocks, trial.evaluation) == ((), None)
 

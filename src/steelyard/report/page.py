@@ -2,14 +2,16 @@
 
 import base64
 import gzip
+import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from steelyard.report import details, formatting, sections, stability, warnings
+from steelyard.report import details, formatting, privacy, sections, stability, warnings
 from steelyard.report.model import View
 from steelyard.report.styles import styles
 from steelyard.report.terms import Glossary, anchor, glossary
@@ -28,38 +30,66 @@ def render(view: View) -> str:
     machine = stability.machine(view)
     figures = [figure for workload in workloads for figure in workload.all_figures] + ([machine] if machine else [])
     by_time, terms = view.quantity is STEP_TIME, glossary(view.quantity)
+    style_text, drawing = _read("style.css"), _read("draw.js")
+    packed, source = library() if figures else ("", "")
     return _environment(terms).get_template(PAGE).render(
         view=view, record=known, workloads=workloads, machine=machine, notices=warnings.gather(view.warnings),
         question=known.plan.study.question if by_time else formatting.basis(view.quantity),
         rule="" if by_time else formatting.RULE, intervals=formatting.INTERVALS,
         options=details.without_tables(asdict(known.plan.options)), when=formatting.moment(known.created),
         machine_line=formatting.machine(host), host=details.host_facts(host),
-        figures=embedded([figure.as_dict() for figure in figures]), library=library() if figures else "",
-        terms=terms.texts, style=_read("style.css"), drawing=_read("draw.js"),
+        figures=embedded([figure.as_dict() for figure in figures]), library=packed, terms=terms.texts,
+        style=style_text, drawing=drawing, policy=policy([drawing, source], [style_text, ""]),
     )  # fmt: skip
 
 
 def embedded(values: Any) -> str:
     """Return JSON for a script element, escaped so that it cannot close the element or open another."""
-    text = json.dumps(values, allow_nan=False, separators=(",", ":"))
+    text = privacy.without_names(json.dumps(values, allow_nan=False, separators=(",", ":")))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def library() -> str:
-    """Return plotly.js (MIT licence) as base64 of its gzip: 1.9 MB instead of 4.8."""
+def library() -> tuple[str, str]:
+    """Return plotly.js (MIT licence) as base64 of its gzip, 1.9 MB instead of 4.8, and as it is."""
     from plotly.offline import get_plotlyjs
 
-    packed = gzip.compress(get_plotlyjs().encode(), COMPRESSION, mtime=0)
-    return base64.b64encode(packed).decode("ascii")
+    source: str = get_plotlyjs()
+    packed = gzip.compress(source.encode(), COMPRESSION, mtime=0)
+    return base64.b64encode(packed).decode("ascii"), source
+
+
+def policy(scripts: Iterable[str], styles: Iterable[str]) -> str:
+    """Return the Content-Security-Policy of a page: these scripts and style sheets, and nothing from anywhere else.
+
+    plotly.js adds an empty style sheet, which it fills later, and sets the style of single elements. Browsers refuse the style
+    sheet that it adds for maps, which no plot needs.
+    """
+    rules = {
+        "default-src": "'none'", "script-src": _hashes(scripts), "style-src-elem": _hashes(styles),
+        "style-src-attr": "'unsafe-inline'", "img-src": "data:", "base-uri": "'none'", "form-action": "'none'",
+    }  # fmt: skip
+    return "; ".join(f"{name} {sources}" for name, sources in rules.items())
+
+
+def _hashes(texts: Iterable[str]) -> str:
+    digests = (hashlib.sha256(text.encode()).digest() for text in texts)
+    return " ".join(f"'sha256-{base64.b64encode(digest).decode('ascii')}'" for digest in digests)
 
 
 def _environment(terms: Glossary) -> Environment:
     loader = FileSystemLoader(TEMPLATES)
-    found = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    found.filters.update(explained=terms.marked, term=terms.button, anchor=anchor)
-    found.filters.update(build=formatting.build, describe=formatting.describe, facts=details.facts)
+    found = Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_shared,
+    )  # fmt: skip
+    found.filters.update(explained=lambda sentence: terms.marked(privacy.without_names(sentence)), term=terms.button)
+    found.filters.update(anchor=anchor, build=formatting.build, describe=formatting.describe, facts=details.facts)
     found.filters.update(tables=details.tables, without_tables=details.without_tables, remaining=_remaining)
     return found
+
+
+def _shared(value: Any) -> Any:
+    """Return a value as the page shows it: texts of the record without names; what is HTML already as it is."""
+    return value if isinstance(value, Markup) else privacy.without_names(str(value))
 
 
 def _remaining(proof: dict[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
@@ -242,19 +242,21 @@ def _damaged(path: Path, reason: object) -> UnreadableRun:
 
 
 def new_folder(runs: Path, study: str) -> Path:
-    """Create a run folder named after the time and the study."""
+    """Create a run folder named after the time and the study, which only its user can read."""
     stamp = datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
-    for suffix in ("", *(f"-{number}" for number in range(2, 100))):
-        folder = runs / f"{stamp}-{study}{suffix}"
-        try:
-            paths.make_private(runs)
-            folder.mkdir(mode=paths.PRIVATE)
-            return folder
-        except FileExistsError:
-            continue
-        except OSError as error:
-            advice = "Choose another folder with --runs."
-            raise UserError(f"The run folder {folder} cannot be created ({error.strerror}). {advice}") from None
+    folder = runs
+    try:
+        paths.make_private(runs)
+        for suffix in ("", *(f"-{number}" for number in range(2, 100))):
+            folder = runs / f"{stamp}-{study}{suffix}"
+            with suppress(FileExistsError):
+                folder.mkdir(paths.PRIVATE)
+                return folder
+    except OSError as error:
+        reason = "Not a directory" if isinstance(error, FileExistsError) else error.strerror
+        raise UserError(
+            f"The run folder {folder} cannot be created ({reason}). Choose another folder with --runs."
+        ) from None
     raise UserError(f"{runs} already holds 99 runs that were started in this second. Try again.")
 
 

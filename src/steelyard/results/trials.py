@@ -206,7 +206,9 @@ def read_all(run: Path) -> tuple[list[Trial], list[str]]:
     for folder in sorted((run / FOLDER).glob("*/")):
         if (folder / JOB).exists():  # otherwise the process was killed before it got its job
             try:
-                found.append(read(folder))
+                trial = read(folder)
+                trial.check_files()
+                found.append(trial)
             except UserError as error:
                 damaged.append(str(error))
     return [trial for trial in found if trial.done or trial.error], damaged
@@ -230,19 +232,17 @@ def has_finished(run: Path) -> bool:
 
 
 def read(folder: Path) -> Trial:
-    """Read a trial; UserError names the damaged file, and the line if it has lines."""
+    """Read a trial from its job and events; UserError names the damaged file, and the line if it has lines."""
     try:
         try:
             job = protocol.from_line(records.read_text(folder / JOB))
         except ValueError as error:
             message = f"{JOB} is damaged ({error})"
             raise ValueError(message) from None
-        trial = replay(folder, job, protocol.read_events(folder / protocol.EVENTS))
+        return replay(folder, job, protocol.read_events(folder / protocol.EVENTS))
     except (ValueError, OSError) as error:
         reason = str(error).rstrip(".")
         raise UserError(f"Trial {folder.name} cannot be read: {reason}. To leave it out, delete {folder}.") from None
-    trial.check_files()
-    return trial
 
 
 def replay(folder: Path, job: Job, events: Iterable[dict[str, Any]]) -> Trial:
