@@ -79,8 +79,9 @@ def test_the_page_has_no_home_folder_and_no_user_name(tmp_path, monkeypatch):
     )  # fmt: skip
     path = folder / record.CERTIFICATES
     path.write_text(path.read_text().replace("Every tensor agrees", "In /srv/people/alice/cache every tensor agrees"))
-    (folder / record.ROUNDS).open("a").write("garbage\n")
-    text = page.render(view_of(folder))
+    with (folder / record.ROUNDS).open("a") as rounds:
+        rounds.write("garbage\n")
+    text = re.sub('id="library">[^<]*', "", page.render(view_of(folder)))
     shown = Page(text).text()
     for name in ("alice", "bob", "carol"):
         assert name not in text, name
