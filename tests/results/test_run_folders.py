@@ -6,11 +6,14 @@ import json
 import re
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
+import recorded_trials
 
 import steelyard
 from steelyard.errors import UserError
+from steelyard.files import paths
 from steelyard.plan import resolve
 from steelyard.plan.options import Options
 from steelyard.results import record
@@ -105,6 +108,93 @@ def test_a_run_is_found_by_a_relative_path(tmp_path: Path, monkeypatch: pytest.M
     run = new_run(tmp_path / "here" / "20260101-000000-cpu")
     monkeypatch.chdir(tmp_path)
     assert record.find(tmp_path / "elsewhere", f"here/{run.name}") == run
+
+
+def finish(run: Path, ending: str = "done") -> Path:
+    """Give a run a process that ended so."""
+    folder = run / "trials" / "r01.0-fake"
+    recorded_trials.write(folder, recorded_trials.job(folder), recorded_trials.events(ending=ending))
+    return run
+
+
+def test_the_latest_run_is_the_last_one_with_a_finished_process(tmp_path: Path) -> None:
+    runs = [new_run(tmp_path / f"2026010{day}-000000-cpu") for day in (1, 2, 3, 4)]
+    assert record.find(tmp_path, "latest") == runs[3], "without any such run it is the last one"
+    finish(runs[0])
+    finish(runs[1])
+    finish(runs[2], "error")
+    (runs[3] / "trials" / "r01.0-fake").mkdir(parents=True)
+    (runs[3] / "trials" / "r01.0-fake" / "events.jsonl").write_bytes(b"\xff garbage\n")
+    assert record.find(tmp_path, "latest") == runs[1]
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "x/" * 3000, "\0", "../" * 9])
+def test_a_name_that_no_file_can_have_is_not_found(name: str, tmp_path: Path) -> None:
+    new_run(tmp_path / "20260101-000000-cpu")
+    with pytest.raises(UserError, match="There is no run '"):
+        record.find(tmp_path, name)
+
+
+def test_a_run_and_a_new_folder_of_runs_are_the_users_alone(tmp_path: Path) -> None:
+    run = record.new_folder(tmp_path / "runs", "cpu")
+    assert run.stat().st_mode & 0o777 == run.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_folder_of_runs_that_the_user_has_chosen_keeps_its_permissions(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir(mode=0o755)
+    run = record.new_folder(tmp_path / "runs", "cpu")
+    assert (run.stat().st_mode & 0o777, run.parent.stat().st_mode & 0o777) == (0o700, 0o755)
+
+
+def test_the_default_folders_are_made_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("STEELYARD_RUNS", raising=False)
+    monkeypatch.delenv("STEELYARD_CACHE", raising=False)
+    for folder in (paths.runs_folder(), paths.cache_folder()):
+        folder.mkdir(0o755, parents=True)
+        paths.make_private(folder)
+        assert folder.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"created": "yesterday"}, "Invalid isoformat string"),
+        ({"host": {"memory_bytes": "much"}}, r"run\.host\.memory_bytes must be a whole number"),
+        ({"host": {"gpus": [3]}}, r"run\.host\.gpus\[0\] must be a string"),
+        ({"environments": {"fake": {"version": "1"}}}, r"run\.environments\.fake lacks the field 'external'"),
+        ({"environments": {"fake": []}}, r"run\.environments\.fake must be an object"),
+        ({"inputs": {"line:small": {"origin": "x"}}}, r"run\.inputs\.line:small lacks the field 'identity'"),
+        ({"peak": {"float32": {"numpy": float("nan")}}}, r"run\.peak\.float32\.numpy must be a finite number"),
+        ({"method": 10**30}, r"run\.method must be at most"),
+        ({"plan": {"protocol": {"rounds_max": 10**12}}}, r"run\.plan\.protocol allows from 3 to 1000000000000 rounds"),
+        ({"plan": {"options": {"delta": -0.02}}}, "This plan cannot decide anything"),
+        ({"plan": {"frameworks": {}}}, "the plan does not describe fake or line, which line:small/fake/scripted needs"),
+        ({"plan": {"workload_folders": {}}}, "the plan does not describe fake or line"),
+    ],
+)  # fmt: skip
+def test_a_value_that_makes_no_sense_is_named(change: dict[str, Any], named: str, tmp_path: Path) -> None:
+    run = new_run(tmp_path / "run")
+    raw = json.loads((run / "run.json").read_text())
+    for key, value in change.items():
+        inner = (
+            {} if key != "plan" else {name: {**raw[key][name], **each} if each else {} for name, each in value.items()}
+        )
+        raw[key] = {**raw[key], **inner} if key == "plan" else value
+    (run / "run.json").write_text(json.dumps(raw))
+    with pytest.raises(record.UnreadableRun, match=rf"run\.json is damaged \(.*{named}"):
+        record.read(run)
+
+
+@pytest.mark.parametrize("batch", [0, -1, "many", None, 1.5, 10**30])
+def test_a_case_without_a_possible_batch_is_damaged(batch: Any, tmp_path: Path) -> None:
+    run = new_run(tmp_path / "run")
+    raw = json.loads((run / "run.json").read_text())
+    raw["plan"]["groups"][0]["variants"][0]["case"]["sizes"]["batch"] = batch
+    (run / "run.json").write_text(json.dumps(raw))
+    with pytest.raises(record.UnreadableRun, match="the batch of line:small/fake/scripted must be"):
+        record.read(run)
 
 
 def test_a_run_that_is_not_found_is_explained(tmp_path: Path) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import tempfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import recorded_trials
 from hypothesis import given
@@ -14,7 +17,7 @@ from hypothesis import strategies as st
 
 from steelyard.errors import UserError
 from steelyard.results import trials
-from steelyard_worker import protocol
+from steelyard_worker import protocol, tensors
 
 BLOCKS = st.lists(st.integers(1, 40), max_size=8).map(tuple)
 ENDINGS = st.sampled_from(["done", "error", "nothing"])
@@ -107,3 +110,87 @@ def test_a_binary_file_that_is_missing_or_short_is_named(name: str, tmp_path: Pa
     (folder / name).unlink()
     with pytest.raises(UserError, match=rf"{name} cannot be read \(No such file or directory\)\."):
         read()
+
+
+def _edited(name: str, old: str, new: str) -> Any:
+    def edit(folder: Path) -> None:
+        path = folder / name
+        assert old in path.read_text()
+        path.write_text(path.read_text().replace(old, new, 1))
+
+    return edit
+
+
+def _overwritten(name: str, place: int, content: bytes) -> Any:
+    def overwrite(folder: Path) -> None:
+        with (folder / name).open("r+b") as file:
+            file.seek(place)
+            file.write(content)
+
+    return overwrite
+
+
+@pytest.mark.parametrize(
+    ("damage", "named"),
+    [
+        (_edited("events.jsonl", '"elapsed_ns": 50000000', '"elapsed_ns": -5'), r"events\.jsonl, line 5: samples\.elapsed_ns must be at"),
+        (_edited("events.jsonl", '"steps": 5', '"steps": 0'), r"events\.jsonl, line 5: samples\.steps must be at least 1"),
+        (_edited("events.jsonl", '"steps": 5', '"steps": 1e9'), r"line 5: samples\.steps must be a whole number"),
+        (_edited("events.jsonl", '"steps": 5', f'"steps": {10**30}'), r"line 5: samples\.steps must be at most"),
+        (_edited("events.jsonl", '"steps": 5', f'"steps": {10**15}'), r"samples\.i64 is too short"),
+        (_edited("events.jsonl", '"input": "cached", ', ""), r"line 4: samples lacks the field 'input'"),
+        (_edited("events.jsonl", ": 1000,", ": NaN,"), r"line 7: memory\.peak_resident_bytes must be a finite number"),
+        (_edited("events.jsonl", '{"v": 2, "t_ns": 1', "garbage"), r"events\.jsonl, line 2: not an event"),
+        (_edited("events.jsonl", '"event": "phase"', '"event": 7'), r"events\.jsonl, line 2: not an event"),
+        (_edited("job.json", '"round": 1', '"round": "one"'), r"job\.json is damaged \(Job\.round must be a whole number"),
+        (_overwritten("samples.i64", 64, b"\xff" * 8), r"samples\.i64 is damaged: the times of the block from step 6 on"),
+        (_overwritten("losses.f32", 32, b"\x00\x00\xc0\x7f"), r"losses\.f32 is damaged: a loss from step 6 on is not a finite"),
+        (lambda folder: (folder / "losses.f32").unlink(), r"losses\.f32 cannot be read \(No such file"),
+        (lambda folder: (folder / "events.jsonl").write_bytes(b"\x00\xff" * 99 + b"\n"), r"events\.jsonl, line 1: not an event"),
+    ],
+)  # fmt: skip
+def test_a_damaged_trial_is_named_with_file_and_line_and_the_others_are_read(
+    damage: Any, named: str, tmp_path: Path
+) -> None:
+    folders = [tmp_path / "trials" / f"r0{number}.0-fake" for number in (1, 2)]
+    for number, folder in enumerate(folders, 1):
+        recorded_trials.write(folder, recorded_trials.job(folder, number), recorded_trials.events())
+    damage(folders[0])
+    found, (sentence,) = trials.read_all(tmp_path)
+    assert [trial.folder for trial in found] == folders[1:]
+    assert re.search(named, sentence), sentence
+    assert f", delete {folders[0]}." in sentence
+
+
+def test_only_ended_trials_are_returned_sorted_by_round_and_attempt(tmp_path: Path) -> None:
+    for number, attempt, ending in ((10, 0, "done"), (2, 1, "error"), (2, 0, "done"), (3, 0, "nothing")):
+        folder = tmp_path / "trials" / f"r{number:02d}.{attempt}-fake"
+        recorded_trials.write(
+            folder, recorded_trials.job(folder, number, attempt), recorded_trials.events(ending=ending)
+        )
+    (tmp_path / "trials" / "r04.0-fake").mkdir()  # a process that was killed before it got its job
+    found, damaged = trials.read_all(tmp_path)
+    assert [(trial.job.round, trial.job.attempt) for trial in found] == [(2, 0), (2, 1), (10, 0)]
+    assert damaged == []
+
+
+@pytest.mark.parametrize("name", ["job.json", "events.jsonl", "samples.i64"])
+def test_a_pipe_in_place_of_a_file_is_not_waited_for(name: str, tmp_path: Path) -> None:
+    folder = tmp_path / "trials" / "r01.0-fake"
+    recorded_trials.write(folder, recorded_trials.job(folder), recorded_trials.events())
+    (folder / name).unlink()
+    os.mkfifo(folder / name)
+    assert len(trials.read_all(tmp_path)[1]) == 1
+
+
+def test_predictions_that_cannot_be_scored_damage_their_trial(tmp_path: Path) -> None:
+    folder = tmp_path / "trials" / "r01.0-fake"
+    events = recorded_trials.events()
+    events.insert(-1, {**events[-1], "event": "evaluated", "steps": 40, "samples": 4, "elapsed_ns": 9})
+    recorded_trials.write(folder, recorded_trials.job(folder), events)
+    tensors.write(folder / protocol.PREDICTIONS, {"truth": np.zeros(3)})
+    assert "predictions cannot be scored" in trials.read_all(tmp_path)[1][0]
+    (folder / protocol.PREDICTIONS / tensors.BYTES).write_bytes(b"1")
+    assert "does not hold what index.json says of it" in trials.read_all(tmp_path)[1][0]
+    (folder / protocol.PREDICTIONS / tensors.INDEX).write_text("[]")
+    assert "has tensor format None" in trials.read_all(tmp_path)[1][0]
