@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.end_to_end
 
-COMMANDS = ("run", "certify", "report", "compare", "list", "new", "env", "doctor")
+COMMANDS = ("run", "certify", "report", "compare", "list", "new", "runs", "env", "cache", "doctor")
 DRY_RUN = ("run", *LINE, "-f", "fake", "--dry-run")
 
 

@@ -272,3 +272,21 @@ def test_resume_suggests_the_nearest_run(copied: Finished, cli: CommandLine) -> 
 def _change(run: Path, **values: object) -> None:
     path = run / "run.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
+
+
+def test_a_second_run_waits_for_the_first_or_says_that_it_does_not(
+    start: Start, steelyard: Steelyard, data_folder: Path, tmp_path: Path
+) -> None:
+    cache = {"STEELYARD_CACHE": str(tmp_path / "own-cache")}
+    first = start("run", *TWO, "--knob", "fake.fault=hang", **cache)
+    first.wait_for("round 1:")
+    guarded = [word for word in TWO if word != "--no-guard"]
+    second = start("run", *guarded, "--knob", "fake.step_us=1000", **cache)
+    second.wait_for("Another steelyard run is using this machine, so this one waits until it has ended.")
+    third = steelyard("run", *TWO, "--json", **cache)
+    assert third.returncode == 0
+    assert "this one does not wait (--no-guard)." in third.stderr
+    assert "SharedMachine" in {warning["name"] for warning in json.loads(third.stdout)["warnings"]}
+    assert second.process.poll() is None
+    first.process.kill()
+    second.wait_for("round 1:")

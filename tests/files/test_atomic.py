@@ -43,6 +43,33 @@ def test_a_damaged_folder_is_rebuilt(tmp_path: Path, damage: str):
     np.testing.assert_array_equal(tensors.read(folder)["x"], np.arange(3))
 
 
+@pytest.mark.parametrize(
+    "index",
+    [
+        "", "[]", "null", "[" * 100_000, '{"format": 2, "sha256": "", "meta_sha256": "", "meta": {}, "tensors": []}',
+        '{"format": 2, "sha256": "", "meta_sha256": "", "meta": {}, "tensors": {"x": []}}',
+        '{"format": 2, "sha256": "", "meta_sha256": "", "meta": {}, "tensors": {"x": {"dtype": "O", "shape": [3], "offset": 0}}}',
+        '{"format": 2, "sha256": "", "meta_sha256": "", "meta": {}, "tensors": {"x": {"dtype": "x", "shape": [3], "offset": 0}}}',
+        '{"format": 2, "sha256": "", "meta_sha256": "", "meta": {}, "tensors": {"x": {"dtype": "<i8", "shape": [-1], "offset": 0}}}',
+        '{"format": 2, "sha256": "", "meta_sha256": "", "meta": {}, "tensors": {"x": {"dtype": "<i8", "shape": ["3"], "offset": 0}}}',
+        '{"format": 2, "sha256": "", "meta_sha256": "", "meta": {}, "tensors": {"x": {"dtype": "<i8", "shape": [3], "offset": 99}}}',
+    ],
+)  # fmt: skip
+def test_an_index_that_is_none_makes_the_folder_damaged(tmp_path: Path, index: str):
+    folder = atomic.place(tmp_path / "thing", _fill)
+    (folder / tensors.INDEX).write_text(index)
+    assert not atomic.is_intact(folder)
+    atomic.place(folder, _fill)
+    np.testing.assert_array_equal(tensors.read(folder)["x"], np.arange(3))
+
+
+def test_a_damaged_note_of_the_last_check_is_replaced(tmp_path: Path):
+    folder = atomic.place(tmp_path / "thing", _fill)
+    (folder / atomic.VERIFIED).write_bytes(b"\xff\xfe")
+    assert atomic.is_intact(folder)
+    assert atomic.is_intact(folder)
+
+
 def _flip(path: Path, place: int) -> None:
     content = bytearray(path.read_bytes())
     content[place] ^= 1

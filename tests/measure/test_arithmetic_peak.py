@@ -33,9 +33,12 @@ def test_peaks_are_stored_separately_by_machine_threads_and_precision() -> None:
     assert plausible_limit({}) is None
 
 
-def test_a_damaged_record_is_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"float32, 2 threads": []}', '{"float32, 2 threads": {"numpy": "x"}}', '{"float32, 2 threads": {"numpy": NaN}}']
+)  # fmt: skip
+def test_a_damaged_record_is_measured_again(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     add_peak("m", 2, "float32", "numpy", 100.0)
-    next(tmp_path.glob("machines/*.json")).write_text("{")
+    next(tmp_path.glob("machines/*.json")).write_text(text)
     monkeypatch.setattr(gemm, "measure_peak", lambda *_: 80.0)
     assert ensure_peak("m", 2) == {"numpy": 80.0}
 

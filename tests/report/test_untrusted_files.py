@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import os
 import shutil
 import tempfile
 from array import array
@@ -151,7 +150,14 @@ def alterations(path: Path) -> list[Any]:
     return found
 
 
-@settings(max_examples=int(os.environ.get("STEELYARD_TEST_EXAMPLES", "150")))
+def test_every_command_succeeds_on_a_run_without_damage(original: Path) -> None:
+    for command in COMMANDS:
+        out, err = run_command(original, command)
+        assert out
+        assert err == ""
+
+
+@settings(max_examples=40)
 @given(data=st.data())
 def test_no_damaged_file_causes_anything_but_a_sentence(data: st.DataObject, original: Path) -> None:
     with tempfile.TemporaryDirectory() as name:

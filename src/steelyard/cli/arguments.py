@@ -147,7 +147,7 @@ MEASURING = [
 DETAILS: dict[str, tuple[str, dict[str, list[Argument]]]] = {
     "run": (RUN_ABOUT, {"what to compare": SELECTION, "how to measure": MEASURING, "what to do": [
         _flag("--dry-run", "only check what can be checked, and print the plan with a time estimate"),
-        _value("--resume", "RUN", "continue an interrupted run: its name, or 'latest'"),
+        _value("--resume", "RUN", "continue an interrupted run: its name, or 'latest', the last one with a finished process"),
         RUNS,
         _flag("--json", "print the result as JSON"),
         PLAIN,
