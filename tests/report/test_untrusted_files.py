@@ -56,7 +56,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _small_pages() -> Any:
     """Leave the plotting library out of the pages: packing it takes most of the time of a report."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(page, "library", lambda: ("", ""))
+        patch.setattr(page, "library", lambda: "")
         yield
 
 

@@ -226,11 +226,6 @@ def _is_finished(path: Path) -> bool:
         return False
 
 
-def has_finished(run: Path) -> bool:
-    """Report whether a process of a run's folder has finished. Its files are not checked."""
-    return any(b'"event": "done"' in path.read_bytes() for path in run.glob(f"trials/*/{protocol.EVENTS}"))
-
-
 def read(folder: Path) -> Trial:
     """Read a trial from its job and events; UserError names the damaged file, and the line if it has lines."""
     try:

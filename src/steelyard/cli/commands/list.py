@@ -88,5 +88,3 @@ def _studies() -> list[dict[str, Any]]:
         {"study": s.name, "question": s.question, "workloads": list(s.workloads), "protocol": s.protocol}
         for s in studies.all_studies().values()
     ]
-
-
