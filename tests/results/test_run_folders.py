@@ -168,7 +168,7 @@ def test_the_default_folders_are_made_private(tmp_path: Path, monkeypatch: pytes
         ({"inputs": {"line:small": {"origin": "x"}}}, r"run\.inputs\.line:small lacks the field 'identity'"),
         ({"peak": {"float32": {"numpy": float("nan")}}}, r"run\.peak\.float32\.numpy must be a finite number"),
         ({"method": 10**30}, r"run\.method must be at most"),
-        ({"plan": {"protocol": {"rounds_max": 10**12}}}, r"run\.plan\.protocol allows from 3 to 1000000000000 rounds"),
+        ({"plan": {"protocol": {"rounds_max": 10**12}}}, r"run\.plan\.protocol allows from \d to 1000000000000 rounds"),
         ({"plan": {"options": {"delta": -0.02}}}, "This plan cannot decide anything"),
         ({"plan": {"frameworks": {}}}, "the plan does not describe fake or line, which line:small/fake/scripted needs"),
         ({"plan": {"workload_folders": {}}}, "the plan does not describe fake or line"),
