@@ -16,20 +16,29 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from steelyard_worker.frameworks.base import Trainer
+    from steelyard_worker.network import Adversarial, Network
     from steelyard_worker.protocol import EventWriter, Job
 
     Array = np.ndarray[Any, Any]
-    Build = Callable[[Mapping[str, Array]], Trainer]
+    Build = Callable[..., Trainer]  # (weights), (weights, optimizer)
 
 
-def dump(job: Job, weights: Mapping[str, Array], build: Build, events: EventWriter) -> None:
-    """Write one tensors folder per perturbation: output/*, loss, grad/*, loss1..k, after0|1|2|<k>/*, inference/*."""
+def dump(job: Job, network: Network, weights: Mapping[str, Array], build: Build, events: EventWriter) -> None:
+    """Write one tensors folder per perturbation.
+
+    It has output/*, loss, grad/*, loss1..k, after0|1|2|<k>/*, inference/*; adversarial/loss1 and adversarial/after0|1/* of one
+    step with the network's adversarial weights, batch and update rule.
+    """
     for number in job.certify.perturbations:
         change = _perturbation(number, job.certify.noise)
         changed = {name: change("weights/" + name, array) for name, array in weights.items()}
         folder = Path(job.folder) / f"perturbation{number}"
         meta = {"perturbation": number, "steps": job.certify.steps}
-        tensors.write(folder, _tensors(job, changed, build, change), meta)
+        found = _tensors(job, changed, build, change)
+        gc.collect()
+        if job.data.adversarial:
+            found |= _adversarial(job, network.adversarial, changed, build, change)
+        tensors.write(folder, found, meta)
         events.write("tensors", perturbation=number, folder=folder.name)
         gc.collect()
 
@@ -68,6 +77,27 @@ def _tensors(job: Job, weights: Mapping[str, Array], build: Build, change: Any) 
             found |= _state(trainer, number, most)
     outputs = trainer.outputs(trainer.put(feed[0]))
     return found | {f"inference/{name}": sampled(array, most) for name, array in outputs.items()}
+
+
+def _adversarial(
+    job: Job, adversarial: Adversarial, weights: Mapping[str, Array], build: Build, change: Any
+) -> dict[str, Array]:
+    most = job.certify.sample
+    factors = {name: adversarial.factor(name) for name in weights}
+    scaled = {
+        name: array if factors[name] == 1 else array * array.dtype.type(factors[name])
+        for name, array in weights.items()
+    }
+    batch = tensors.read(Path(job.data.adversarial))
+    trainer = build(scaled, adversarial.rule(job.case.optimizer))
+    found = _state(trainer, 0, most)
+    handle = trainer.step(
+        trainer.put({name: change(f"adversarial/{name}", np.array(array)) for name, array in batch.items()})
+    )
+    trainer.synchronise()
+    found["loss1"] = np.array(trainer.losses([handle])[0], np.float64)
+    found |= _state(trainer, 1, most)
+    return {f"adversarial/{name}": array for name, array in found.items()}
 
 
 def _state(trainer: Trainer, step: int, most: int) -> dict[str, Array]:

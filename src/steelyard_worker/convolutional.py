@@ -9,12 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from steelyard_worker.network import Parameter, batch_norm
+from steelyard_worker.network import Adversarial, Parameter, batch_norm
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 Pair = tuple[int, int]
+# Where batch norms normalise, their scale decides how large activations are: a standard deviation of 8 before most ReLUs.
+LARGE_ACTIVATIONS = Adversarial(factors={"*.gamma": 8.0})
 # Activations stored for the backward pass of a block: the outputs of convolution, batch norm and ReLU.
 STORED = 3
 

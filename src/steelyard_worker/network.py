@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from types import ModuleType
 
     import numpy as np
 
     from steelyard_worker.batches import Batch
+    from steelyard_worker.case import Optimizer
 
 # Canonical layouts: conv OIHW, dense (out, in), embedding (vocabulary, width), lstm_w_ih (4H, in), lstm_w_hh (4H, H),
 # lstm_b (4H) with gate blocks i, f, g, o; conv1d OIW; everything else is a vector (or, as attention's g, a scalar in one).
@@ -63,6 +65,40 @@ class Input:
 
 
 @dataclass(frozen=True)
+class Adversarial:
+    """Weights, a batch and an update rule that reach the branches which usual training misses; a certificate compares one step.
+
+    `draw(generator, batch)` makes the batch; without it, floats are N(0, 1) times `scale`, and whole numbers are the lowest and
+    the highest that are allowed. `factors` multiply the initial weights, by patterns of their names, of which the first that
+    matches counts; powers of two, so that the products are exact. `clip` replaces the update rule's limit where it clips
+    gradients, so that one of the two steps clips and the other does not.
+    """
+
+    draw: Callable[[np.random.Generator, int], Batch] | None = None
+    scale: float = 8.0
+    factors: Mapping[str, float] = field(default_factory=dict)
+    clip: float = 1e6
+
+    def factor(self, name: str) -> float:
+        """Return what the initial weights of a parameter are multiplied by."""
+        return next((factor for pattern, factor in self.factors.items() if fnmatchcase(name, pattern)), 1.0)
+
+    def rule(self, optimizer: Optimizer) -> Optimizer:
+        """Return the update rule with constants at which every term of it shows after one step.
+
+        With a learning rate and an epsilon of 1, rules that divide a gradient by its own size return about the gradient itself,
+        and updates are not lost in the rounding of the weights. A usual weight decay changes a weight by less than that.
+        """
+        return replace(
+            optimizer,
+            learning_rate=1.0,
+            epsilon=1.0,
+            weight_decay=2.0**-7 if optimizer.weight_decay else 0.0,
+            clip=self.clip if optimizer.clip else 0.0,
+        )
+
+
+@dataclass(frozen=True)
 class Network:
     """Tensors in network order, inputs, and the multiply-accumulates of one sample's forward pass.
 
@@ -74,7 +110,7 @@ class Network:
     input is random by itself. `predictions(outputs, batch)` returns what the metric needs of an evaluated batch, small
     arrays (N, ...) by name; without it these are `label` and the class with the largest of `logits`.
     `write(forward, batch)` adds the text that the network generates, word by word from its own previous words;
-    `forward(batch)` is the network's pass in inference.
+    `forward(batch)` is the network's pass in inference. `adversarial` reaches the branches that usual batches miss.
     """
 
     parameters: tuple[Parameter, ...]
@@ -85,6 +121,7 @@ class Network:
     draw: Callable[[np.random.Generator, int], Batch] | None = None
     predictions: Callable[[Batch, Batch], Batch] | None = None
     write: Callable[[Callable[[Batch], Batch], Batch], Batch] | None = None
+    adversarial: Adversarial = field(default_factory=Adversarial)
 
     @property
     def trainable_count(self) -> int:

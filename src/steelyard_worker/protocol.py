@@ -67,6 +67,7 @@ class Data:
     prepared: str = ""  # tensors folder: train/<input>, test/<input>, optionally lookup; empty: synthetic only
     order: str = ""  # tensors folder: `order`, indices of samples, int32 (steps, batch)
     evaluation_limit: int = 0  # test samples used; 0: all
+    adversarial: str = ""  # tensors folder: the batch of a certificate's second part; empty: none
 
 
 @dataclass(frozen=True)

@@ -104,7 +104,7 @@ def _run(job: Job, events: EventWriter) -> None:
         contract.check(job, described, adapter, initial, lambda optimizer: build(initial, optimizer), events)
         return
     if job.kind == "certify":
-        certify.dump(job, tensors.read(Path(job.weights)), build, events)
+        certify.dump(job, described, tensors.read(Path(job.weights)), build, events)
         return
     with _Phase(events, "build"):
         trainer = build(tensors.read(Path(job.weights)))  # not stored in a variable: mapped files count as memory used

@@ -10,6 +10,7 @@ import numpy as np
 from steelyard.catalog import frameworks, workloads
 from steelyard.certificates.plan import Candidate, Installation
 from steelyard.inputs import weights
+from steelyard.inputs.data.synthetic import synthesise_adversarial
 from steelyard_worker import tensors
 from steelyard_worker.case import Case, Optimizer, Settings
 from steelyard_worker.protocol import Data, Job
@@ -43,7 +44,10 @@ def candidate(
     )  # fmt: skip
     job = Job(
         kind="certify", case=case, workload_folder=str(known.folder), weights=str(initial),
-        data=_data(network, case.batch, initial.with_name(f"{initial.name}-data{batch or ''}"), seed),
+        data=replace(
+            _data(network, case.batch, initial.with_name(f"{initial.name}-data{batch or ''}"), seed),
+            adversarial=str(synthesise_adversarial(network, case.batch, seed, case.specification)),
+        ),
         folder=str(folder / "candidate"),
     )  # fmt: skip
     return Candidate(

@@ -13,6 +13,7 @@ from steelyard.certificates.evidence import Evidence
 from steelyard.certificates.judgement import Judgement
 from steelyard.certificates.method import likelihood_roundings, longest_sum
 from steelyard.certificates.plan import CertificationPlan, Task, with_likelihood
+from steelyard.certificates.tensors import ADVERSARIAL
 
 
 def next_tasks(evidence: Evidence, by_rounding: Judgement) -> tuple[Task, ...]:
@@ -128,4 +129,6 @@ def _likelihood_sentence(evidence: Evidence, by_rounding: Judgement, found: Judg
 
 
 def _loss(evidence: Evidence) -> float:
-    return float(evidence.reference["loss"])
+    """Return the larger loss, of the usual and of the adversarial batch."""
+    losses = (evidence.reference.get(key, 0.0) for key in ("loss", f"{ADVERSARIAL}loss1"))
+    return max(float(loss) for loss in losses)

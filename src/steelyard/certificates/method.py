@@ -27,7 +27,8 @@ from steelyard_worker.network import Network
 #      those of trials with
 #   7  a candidate whose errors long sums may explain must also be within rounding on a small batch without long sums; a third
 #      reference decides between two that disagree
-VERSION = 7
+#   8  one step with the network's adversarial weights, batch and update rule is compared, too
+VERSION = 8
 
 # Half a unit in the last place, relative: the size of one rounding (IEEE 754-2019, table 3.6; bfloat16 has 8 bits of precision).
 UNIT_ROUNDOFFS = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}

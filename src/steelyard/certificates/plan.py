@@ -19,6 +19,7 @@ from steelyard.certificates.method import (
     small_batch,
 )
 from steelyard.certificates.sources import digest, implementation_hash, specification_hash
+from steelyard_worker import tensors
 from steelyard_worker.case import Optimizer, Settings
 from steelyard_worker.network import Network
 from steelyard_worker.protocol import Certify, Data, Job
@@ -199,7 +200,8 @@ def _reference_key(
         for reference, task in zip(references, tasks, strict=True)
     ]
     specification = specification_hash(job)
-    return digest(VERSION, noise, asdict(candidate.scope), PERTURBATIONS, candidate.inputs, specification, computing)
+    inputs = candidate.inputs, tensors.identity(Path(job.data.adversarial)) if job.data.adversarial else ""
+    return digest(VERSION, noise, asdict(candidate.scope), PERTURBATIONS, inputs, specification, computing)
 
 
 def _reference_task(

@@ -14,6 +14,7 @@ from steelyard.certificates.tensors import (
     l2_distance,
     l2_norm,
     places,
+    start_of,
     state_step,
     trained_steps,
 )
@@ -82,7 +83,7 @@ def _change(run: Tensors, key: str) -> Array:
     """Return the tensor; for a state, its change since the start."""
     if not state_step(key):
         return run[key]
-    return np.subtract(run[key], run["after0/" + key.partition("/")[2]], dtype=np.float64)
+    return np.subtract(run[key], run[start_of(key)], dtype=np.float64)
 
 
 def _raised(ordered: Mapping[str, Place], measured: Mapping[str, float]) -> dict[str, float]:

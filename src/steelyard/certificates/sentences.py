@@ -36,6 +36,10 @@ CAUSES = {
     "inference": (
         "Training matches. Likely cause: a layer that behaves differently in inference, such as batch norm or dropout."
     ),
+    "adversarial": (
+        "Usual batches match. Likely cause: what only large activations, extreme lengths or repeated words show, such as a clip, "
+        "a mask or a missing case of the loss; or weight decay or the clipping of gradients."
+    ),
 }
 
 FORMS = {

@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,8 @@ BEFORE_THE_LOSS = ("initial state", "first statistics", "output")
 
 _PATTERN = re.compile(r"(output|inference|grad)/(?P<part>.+)|loss(?P<loss>\d*)|after(?P<step>\d+)/(?P<state>.+)")
 _LAST = 10**9
+# Prefix of the tensors of the step with the network's adversarial weights and batch.
+ADVERSARIAL = "adversarial/"
 
 
 @dataclass(frozen=True, order=True)
@@ -41,27 +43,33 @@ def places(keys: Iterable[str], network: Network) -> dict[str, Place]:
     """Return the places of all keys, in the order in which they are compared.
 
     The order is: initial state; batch statistics after step 1, because they show the first forward pass layer by layer; outputs;
-    loss; gradients; for every step its loss and then the state after it; inference. Zero-gradient parameters are left out once
-    they have been trained. KeyError names a key that no certify task writes, or a tensor that the network does not have.
+    loss; gradients; for every step its loss and then the state after it; inference; then the adversarial step in the same order.
+    Zero-gradient parameters are left out once they have been trained. KeyError names a key that no certify task writes, or a
+    tensor that the network does not have.
     """
     ranks = {parameter.name: rank for rank, parameter in enumerate(network.parameters)}
     statistics = {parameter.name for parameter in network.parameters if parameter.kind in STATISTICS}
     # No output depends on these parameters, and optimizers that divide by the gradient's size move them at random.
     zero_gradient = {parameter.name for parameter in network.parameters if parameter.zero_gradient}
-    compared = [key for key in keys if not (state_step(key) and key.partition("/")[2] in zero_gradient)]
+    compared = [key for key in keys if not (state_step(key) and key.rpartition("/")[2] in zero_gradient)]
     found = {key: _place(key, ranks, statistics) for key in compared}
     return dict(sorted(found.items(), key=lambda item: item[1]))
 
 
 def state_step(key: str) -> int:
     """Return the number of optimizer steps before a state was saved; 0 for the initial state and for other tensors."""
-    match = _PATTERN.fullmatch(key)
+    match = _PATTERN.fullmatch(key.removeprefix(ADVERSARIAL))
     return int(match["step"] or 0) if match else 0
+
+
+def start_of(key: str) -> str:
+    """Return the key of a state's tensor before the first step."""
+    return re.sub(r"after\d+/", "after0/", key, count=1)
 
 
 def trained_steps(key: str, reference: Tensors) -> int:
     """Return the number of updates that affect a tensor: all steps for inference, k for a state, k - 1 for the loss of step k."""
-    match = _PATTERN.fullmatch(key)
+    match = _PATTERN.fullmatch(key.removeprefix(ADVERSARIAL))
     if match is None:
         return 0
     if match[1] == "inference":
@@ -70,6 +78,8 @@ def trained_steps(key: str, reference: Tensors) -> int:
 
 
 def _place(key: str, ranks: Mapping[str, int], statistics: set[str]) -> Place:
+    if key.startswith(ADVERSARIAL):
+        return _adversarial(_place(key.removeprefix(ADVERSARIAL), ranks, statistics))
     match = _PATTERN.fullmatch(key)
     if match is None:
         raise KeyError(key)
@@ -86,6 +96,17 @@ def _place(key: str, ranks: Mapping[str, int], statistics: set[str]) -> Place:
     if match[1] == "output":
         return Place(2, 0, "outputs", "outputs", f"the output {name}", "output")
     return Place(_LAST, 0, "inference", "inference", f"the output {name} in inference after training", "inference")
+
+
+def _adversarial(place: Place) -> Place:
+    """Return the place of the same tensor in the adversarial step: its loss and its updates, as gradients do, share a pool."""
+    loaded = place.kind == "initial state"
+    pool = "" if loaded else "adversarial " + (place.pool if place.pool.startswith("statistics") else "update")
+    label = "the loss" if place.kind == "later loss" else place.label
+    return replace(
+        place, stage=place.stage + 2 * _LAST, pool=pool, heading="adversarial batch",
+        label=f"{label} on the adversarial batch", kind=place.kind if loaded else "adversarial",
+    )  # fmt: skip
 
 
 def _state(step: int, name: str, ranks: Mapping[str, int], statistics: set[str]) -> Place:
@@ -108,8 +129,9 @@ def expected_shapes(network: Network, reference: Tensors) -> dict[str, tuple[int
     shapes |= {
         p.name: starts[p.name] for p in network.parameters if len(starts[p.name]) == 1 < p.count > starts[p.name][0]
     }
-    steps = {key.partition("/")[0] for key in reference if key.startswith("after")}
-    others = {key: np.shape(array) for key, array in reference.items() if not key.startswith(("after", "grad/"))}
+    states = ("after", ADVERSARIAL + "after")
+    steps = {key[: key.index("/", key.index("after"))] for key in reference if key.startswith(states)}
+    others = {key: np.shape(array) for key, array in reference.items() if not key.startswith((*states, "grad/"))}
     trained = {f"grad/{p.name}": shapes[p.name] for p in network.parameters if p.trainable}
     return others | trained | {f"{step}/{name}": shape for step in steps for name, shape in shapes.items()}
 

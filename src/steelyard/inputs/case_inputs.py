@@ -12,7 +12,7 @@ from steelyard.files import atomic
 from steelyard.files.paths import cache_folder
 from steelyard.inputs import data, weights
 from steelyard.inputs.data.order import write_order
-from steelyard.inputs.data.synthetic import check_inputs, synthesise
+from steelyard.inputs.data.synthetic import check_inputs, synthesise, synthesise_adversarial
 from steelyard.plan.run_plan import RunPlan
 from steelyard_worker import tensors
 from steelyard_worker.case import Case
@@ -75,15 +75,16 @@ def _prepare(plan: RunPlan, case: Case, report: Callable[[data.Progress], None])
     network = _network(plan, case)
     initial = weights.initialise(network.parameters, case.seed)
     synthetic = synthesise(network, case.batch, SYNTHETIC_SEED, case.specification)
+    adversarial = str(synthesise_adversarial(network, case.batch, SYNTHETIC_SEED, case.specification))
     if not case.data:
-        found = Data(synthetic=str(synthetic))
+        found = Data(str(synthetic), adversarial=adversarial)
         return CaseInputs(initial, found, "synthetic batches", {}, _identity(initial, found))
     prepared = data.prepare(_request(plan, case), report)
     _check_fit(network, prepared, f"{case.workload}:{case.preset}")
     initial = _with_embedding(initial, prepared.folder)
     count = len(tensors.read(prepared.folder)["position/train"])
     order = write_order(count, case.batch, _steps(plan), case.seed)
-    found = Data(str(synthetic), str(prepared.folder), str(order), plan.study.evaluation_limit)
+    found = Data(str(synthetic), str(prepared.folder), str(order), plan.study.evaluation_limit, adversarial)
     return CaseInputs(initial, found, _origin(prepared.meta), prepared.meta, _identity(initial, found))
 
 

@@ -1,5 +1,6 @@
-"""One seeded batch of random inputs for pure speed measurements: the same values in every framework."""
+"""Seeded batches of random inputs, the same values in every framework: for pure speed measurements, and for certificates."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ from steelyard.files import atomic
 from steelyard.files.paths import cache_folder
 from steelyard.inputs.weights import child_generator
 from steelyard_worker.network import Input, Network
+
+Arrays = dict[str, np.ndarray[Any, Any]]
 
 METHOD = 1  # part of the cache key; increase it when a change alters a value
 
@@ -45,10 +48,41 @@ def check_inputs(network: Network, batch: int, seed: int) -> None:
         _check_input(declared)
 
 
-def _random_batch(network: Network, batch: int, seed: int) -> dict[str, np.ndarray[Any, Any]]:
+def synthesise_adversarial(network: Network, batch: int, seed: int, specification: str) -> Path:
+    """Return the tensors folder of the network's adversarial batch (`Adversarial`); the first call writes it.
+
+    `specification`, the hash of the workload's specification, is part of the cache key. UserError as for `synthesise`.
+    """
+    folder = cache_folder() / "data" / "synthetic" / atomic.key("adversarial", METHOD, specification, batch, seed)
+    meta = {"batch": batch, "seed": seed, "method": METHOD}
+    return atomic.place_tensors(folder, lambda: _adversarial_batch(network, batch, seed), meta)
+
+
+def _adversarial_batch(network: Network, batch: int, seed: int) -> Arrays:
+    if network.adversarial.draw:
+        return _drawn(network, network.adversarial.draw, batch, seed, "adversarial")
+    return {
+        declared.name: _extreme_input(declared, batch, seed, network.adversarial.scale) for declared in network.inputs
+    }
+
+
+def _extreme_input(declared: Input, batch: int, seed: int, scale: float) -> np.ndarray[Any, Any]:
+    array = random_input(declared, batch, seed + 1)
+    if array.dtype.kind == "f":
+        return array * array.dtype.type(scale)
+    return np.where(array % 2, declared.high - 1, 1 if declared.shape else 0).astype(array.dtype)
+
+
+def _random_batch(network: Network, batch: int, seed: int) -> Arrays:
     if network.draw is None:
         return {declared.name: random_input(declared, batch, seed) for declared in network.inputs}
-    arrays = network.draw(child_generator(seed, "synthetic"), batch)
+    return _drawn(network, network.draw, batch, seed, "synthetic")
+
+
+def _drawn(
+    network: Network, draw: Callable[[np.random.Generator, int], Arrays], batch: int, seed: int, name: str
+) -> Arrays:
+    arrays = draw(child_generator(seed, name), batch)
     for declared in network.inputs:
         array = arrays.get(declared.name, np.empty(0))
         if array.shape != (batch, *declared.shape) or array.dtype != np.dtype(declared.dtype):

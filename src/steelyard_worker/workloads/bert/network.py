@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steelyard_worker.network import Input, Network, Parameter
+from steelyard_worker.network import Adversarial, Input, Network, Parameter
 
 if TYPE_CHECKING:
     from steelyard_worker.batches import Batch
@@ -47,7 +47,13 @@ def describe(sizes: dict[str, Any]) -> Network:
     def draw(generator: np.random.Generator, batch: int) -> Batch:
         return draw_batch(generator, batch, sizes)
 
-    return Network(tuple(parameters), _inputs(sizes), macs, stored, draw=draw, predictions=predictions)
+    def draw_adversarial(generator: np.random.Generator, batch: int) -> Batch:
+        return draw_adversarial_batch(generator, batch, sizes)
+
+    return Network(
+        tuple(parameters), _inputs(sizes), macs, stored, draw=draw, predictions=predictions,
+        adversarial=Adversarial(draw_adversarial, factors={"*.gamma": 4.0}),
+    )  # fmt: skip
 
 
 def layer_norm(name: str, width: int) -> tuple[Parameter, Parameter]:
@@ -126,6 +132,26 @@ def draw_batch(generator: np.random.Generator, batch: int, sizes: dict[str, Any]
         "masked_lm_weights": used.astype(np.float32),
         "next_sentence_label": generator.integers(0, 2, batch, dtype=np.int32),
     }
+
+
+def draw_adversarial_batch(generator: np.random.Generator, batch: int, sizes: dict[str, Any]) -> Batch:
+    """Make, in turn, a full sample of the last word; one of two tokens that masks one place again and again; one without masked
+    words; and a usual one.
+    """  # fmt: skip
+    found = draw_batch(generator, batch, sizes)
+    full, short, unmasked = (slice(number, None, 4) for number in range(3))
+    found["input_ids"][full], found["input_mask"][full] = sizes["vocabulary"] - 1, 1
+    for name in ("input_ids", "input_mask", "segment_ids"):
+        found[name][short, 2:] = 0
+    found["input_ids"][short, :2], found["masked_lm_positions"][short], found["masked_lm_ids"][short] = (
+        SPECIAL,
+        1,
+        SPECIAL,
+    )
+    found["masked_lm_weights"][short] = 1
+    for name in ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights"):
+        found[name][unmasked] = 0
+    return found
 
 
 def _places(generator: np.random.Generator, end: int, count: int) -> np.ndarray[Any, Any]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steelyard_worker.network import Input, Network, Parameter, batch_norm
+from steelyard_worker.network import Adversarial, Input, Network, Parameter, batch_norm
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,7 +48,14 @@ def describe(sizes: dict[str, Any]) -> Network:
     parameters += batch_norm("head.bn", hidden)
     parameters.append(Parameter("head.dense.weight", (sizes["classes"], hidden), "dense", "lecun_uniform_in"))
     macs += frames * sizes["classes"] * hidden
-    return Network(tuple(parameters), _inputs(sizes), macs, stored, frames, draw=_draw(sizes), predictions=predictions)
+    # Activations beyond the clip, saturated gates, gradients beyond the limit of their norm. The second convolution gets smaller
+    # weights, so that the variance of its output is as small as usual: over padding, a sum of equal squares loses precision.
+    factors = {"conv*.gamma": 8.0, "rnn*.gamma": 4.0, "conv2.conv.weight": 0.125}
+    adversarial = Adversarial(_draw_adversarial(sizes), factors=factors, clip=1.0)
+    return Network(
+        tuple(parameters), _inputs(sizes), macs, stored, frames, draw=_draw(sizes), predictions=predictions,
+        adversarial=adversarial,
+    )  # fmt: skip
 
 
 def output_length(frames: Any) -> Any:
@@ -97,6 +104,33 @@ def _draw(sizes: dict[str, Any]) -> Callable[[np.random.Generator, int], Batch]:
         transcript *= np.arange(most) < letters[:, None]
         return {
             "spectrogram": spectrogram, "frames": frames, "transcript": transcript, "transcript_length": letters,
+        }  # fmt: skip
+
+    return draw
+
+
+def _draw_adversarial(sizes: dict[str, Any]) -> Callable[[np.random.Generator, int], Batch]:
+    """Return a function that makes batches of four kinds of utterances in turn.
+
+    All of them say one letter again and again, so that every two need a blank between them. The first is of full length and has
+    the longest transcript that can be aligned. In the second the letters fit, but not the blanks between them; in the third not
+    even the letters. The fourth has one frame and one letter. Spectrograms are not zero after the end: sums over a constant
+    lose more precision than the rest of the network.
+    """
+
+    def draw(generator: np.random.Generator, batch: int) -> Batch:
+        longest, most, kind = sizes["frames"], sizes["transcript"], np.arange(batch) % 4
+        whole = min(most, (output_length(longest) + 1) // 2)
+        letters = np.array([whole, whole, whole, 1])[kind].astype(np.int32)
+        # For n output frames, 2 n - 1 input frames: one too few for letters and blanks, or for the letters.
+        frames = np.array([longest, 4 * whole - 5, max(1, 2 * whole - 3), 1])[kind].astype(np.int32)
+        spectrogram = generator.standard_normal((batch, 1, sizes["bins"], longest), np.float32)
+        transcript = np.where(
+            np.arange(most) < letters[:, None], generator.integers(1, sizes["classes"], (batch, 1)), 0
+        )
+        return {
+            "spectrogram": spectrogram, "frames": frames, "transcript": transcript.astype(np.int32),
+            "transcript_length": letters,
         }  # fmt: skip
 
     return draw

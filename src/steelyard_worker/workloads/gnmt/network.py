@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steelyard_worker.beam import Beam
-from steelyard_worker.network import Input, Network, Parameter
+from steelyard_worker.network import Adversarial, Input, Network, Parameter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,7 +56,21 @@ def describe(sizes: dict[str, Any]) -> Network:
     def write(forward: Callable[[Batch], Batch], batch: Batch) -> Batch:
         return translations(forward, batch, beam)
 
-    return Network(tuple(parameters), inputs, macs, stored, draw=draw, predictions=predictions, write=write)
+    def draw_adversarial(generator: np.random.Generator, batch: int) -> Batch:
+        return _adversarial_batch(generator, batch, sizes)
+
+    # Saturated gates, and an attention that looks at few words.
+    adversarial = Adversarial(draw_adversarial, factors={"*.w_ih": 4.0, "attention.g": 32.0})
+    return Network(
+        tuple(parameters),
+        inputs,
+        macs,
+        stored,
+        draw=draw,
+        predictions=predictions,
+        write=write,
+        adversarial=adversarial,
+    )
 
 
 def _encoder(sizes: dict[str, Any]) -> list[Parameter]:
@@ -131,6 +145,24 @@ def _sentences(
     words[np.arange(batch), lengths - 1] = END
     words[np.arange(longest) >= lengths[:, None]] = PAD
     return words, lengths
+
+
+def _adversarial_batch(generator: np.random.Generator, batch: int, sizes: dict[str, Any]) -> Batch:
+    """Make a batch of the shortest sentences (begin, end) with the shortest and the longest of the other language, of the longest
+    with one word again and again, and of the last and the unknown word.
+    """  # fmt: skip
+    source = generator.integers(RESERVED, sizes["vocabulary"], (batch, sizes["source"]), dtype=np.int32)
+    target = generator.integers(RESERVED, sizes["vocabulary"], (batch, sizes["target"]), dtype=np.int32)
+    lengths = np.full(batch, sizes["source"], np.int32)
+    for words, short in ((source, (0, 3)), (target, (0, 2))):
+        words[1::4] = words[1::4, :1]
+        words[2::4] = sizes["vocabulary"] - 1
+        words[2::4, ::2] = UNKNOWN
+        words[:, 0], words[:, -1] = BEGIN, END
+        for first in short:
+            words[first::4, 1], words[first::4, 2:] = END, PAD
+    lengths[0::4] = lengths[3::4] = 2
+    return {"source": source, "source_length": lengths, "target": target}
 
 
 def predictions(outputs: Batch, batch: Batch) -> Batch:

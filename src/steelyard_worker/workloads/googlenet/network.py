@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from steelyard_worker import classification
-from steelyard_worker.convolutional import Extent, Layers, Step, concatenated, window
+from steelyard_worker.convolutional import LARGE_ACTIVATIONS, Extent, Layers, Step, concatenated, window
 from steelyard_worker.network import Input, Network
 
 INITIAL = "trunc_normal:0.01"
@@ -50,7 +50,10 @@ def describe(sizes: dict[str, Any]) -> Network:
     image = Input("image", (sizes["channels"], sizes["image"], sizes["image"]), "float32")
     label = Input("label", (), "int32", high=sizes["classes"])
     predictions = classification.predictions(sizes["classes"])
-    return Network(tuple(layers.parameters), (image, label), layers.macs, layers.activations, predictions=predictions)
+    return Network(
+        tuple(layers.parameters), (image, label), layers.macs, layers.activations, predictions=predictions,
+        adversarial=LARGE_ACTIVATIONS,
+    )  # fmt: skip
 
 
 def _inception(layers: Layers, name: str, x: Extent, counts: list[int], five_by_five: bool) -> Extent:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from steelyard_worker import classification
-from steelyard_worker.convolutional import Extent, Layers, Step, concatenated, window
+from steelyard_worker.convolutional import LARGE_ACTIVATIONS, Extent, Layers, Step, concatenated, window
 from steelyard_worker.network import Input, Network
 
 # The published initialisation, a truncated normal of 0.1 for every kernel, makes the first losses on synthetic data large. The
@@ -39,7 +39,10 @@ def describe(sizes: dict[str, Any]) -> Network:
     x = blocks.e("e2", blocks.e("e1", blocks.d("d", x)))
     blocks.layers.dense("head", x.channels, sizes["classes"], DENSE)
     found, predictions = blocks.layers, classification.predictions(sizes["classes"])
-    return Network(tuple(found.parameters), (image, label), found.macs, found.activations, predictions=predictions)
+    return Network(
+        tuple(found.parameters), (image, label), found.macs, found.activations, predictions=predictions,
+        adversarial=LARGE_ACTIVATIONS,
+    )  # fmt: skip
 
 
 class _Blocks:

@@ -6,9 +6,14 @@ Padding at the front is processed like any token; there is no mask.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from steelyard_worker.network import Input, Network, Parameter
+import numpy as np
+
+from steelyard_worker.network import Adversarial, Input, Network, Parameter
+
+if TYPE_CHECKING:
+    from steelyard_worker.batches import Batch
 
 
 def describe(sizes: dict[str, Any]) -> Network:
@@ -34,7 +39,24 @@ def describe(sizes: dict[str, Any]) -> Network:
     ]
     tokens = Input("tokens", (sizes["length"],), "int32", high=sizes["vocabulary"])
     label = Input("label", (), "int32", high=sizes["classes"])
-    return Network(tuple(parameters), (tokens, label), macs + sizes["classes"] * features, stored)
+    return Network(
+        tuple(parameters), (tokens, label), macs + sizes["classes"] * features, stored, adversarial=_adversarial(sizes)
+    )
+
+
+def _adversarial(sizes: dict[str, Any]) -> Adversarial:
+    """Saturated gates; reviews without a word, of one word again and again, and of the last word of the vocabulary."""
+
+    def draw(generator: np.random.Generator, batch: int) -> Batch:
+        tokens = generator.integers(1, sizes["vocabulary"], (batch, sizes["length"]), dtype=np.int32)
+        tokens[0::4] = 0
+        tokens[1::4] = tokens[1::4, :1]
+        tokens[2::4, ::2] = sizes["vocabulary"] - 1
+        return {"tokens": tokens, "label": generator.integers(0, sizes["classes"], batch, dtype=np.int32)}
+
+    # Frozen word vectors come with the data and are larger.
+    words = {"embedding.weight": 64.0, "*.w_ih": 4.0}
+    return Adversarial(draw, factors=words if sizes["train_embedding"] else {"*.w_ih": 32.0})
 
 
 def direction_names(sizes: dict[str, Any]) -> tuple[str, ...]:

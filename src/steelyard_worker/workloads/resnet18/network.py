@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from steelyard_worker.convolutional import Extent
+from steelyard_worker.convolutional import LARGE_ACTIVATIONS, Extent
 from steelyard_worker.network import Input, Network
 from steelyard_worker.residual import Layers, blocks
 
@@ -20,7 +20,9 @@ def describe(sizes: dict[str, Any]) -> Network:
         x = _block(layers, name, x, out, stride)
     layers.head(x.channels, sizes["classes"])
     label = Input("label", (), "int32", high=sizes["classes"])
-    return Network(tuple(layers.parameters), (image, label), layers.macs, layers.activations)
+    return Network(
+        tuple(layers.parameters), (image, label), layers.macs, layers.activations, adversarial=LARGE_ACTIVATIONS
+    )
 
 
 def _block(layers: Layers, name: str, x: Extent, out: int, stride: int) -> Extent:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from steelyard_worker import classification
-from steelyard_worker.convolutional import Extent
-from steelyard_worker.network import Input, Network
+from steelyard_worker.convolutional import LARGE_ACTIVATIONS, Extent
+from steelyard_worker.network import Adversarial, Input, Network
 from steelyard_worker.residual import Layers, blocks
 
 EXPANSION = 4
@@ -30,7 +30,12 @@ def describe(sizes: dict[str, Any]) -> Network:
     layers.head(x.channels, sizes["classes"])
     label = Input("label", (), "int32", high=sizes["classes"])
     predictions = classification.predictions(sizes["classes"])
-    return Network(tuple(layers.parameters), (image, label), layers.macs, layers.activations, predictions=predictions)
+    # Without batch statistics, larger scales would multiply from layer to layer.
+    adversarial = Adversarial() if sizes["freeze_backbone"] else LARGE_ACTIVATIONS
+    return Network(
+        tuple(layers.parameters), (image, label), layers.macs, layers.activations, predictions=predictions,
+        adversarial=adversarial,
+    )  # fmt: skip
 
 
 def strides(variant: str, stride: int) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steelyard_worker.network import Input, Network, Parameter, batch_norm
+from steelyard_worker.network import Adversarial, Input, Network, Parameter, batch_norm
 
 if TYPE_CHECKING:
     from steelyard_worker.batches import Batch
@@ -47,9 +47,13 @@ def describe(sizes: dict[str, Any]) -> Network:
     def draw(generator: np.random.Generator, batch: int) -> Batch:
         return _draw(generator, batch, sizes)
 
+    def draw_adversarial(generator: np.random.Generator, batch: int) -> Batch:
+        return _draw_adversarial(generator, batch, sizes)
+
     return Network(
-        tuple(layers.parameters), inputs, layers.macs, layers.activations, draw=draw, predictions=predictions
-    )
+        tuple(layers.parameters), inputs, layers.macs, layers.activations, draw=draw, predictions=predictions,
+        adversarial=Adversarial(draw_adversarial, factors={"*.gamma": 4.0, "*.w_ih": 4.0}),
+    )  # fmt: skip
 
 
 def predictions(outputs: Batch, batch: Batch) -> Batch:
@@ -73,6 +77,19 @@ def _draw(generator: np.random.Generator, batch: int, sizes: dict[str, Any]) -> 
     text[np.arange(characters) >= text_length[:, None]] = 0
     mel *= (np.arange(frames) < mel_length[:, None])[:, None, :]
     return {"text": text, "text_length": text_length, "mel": mel, "mel_length": mel_length}
+
+
+def _draw_adversarial(generator: np.random.Generator, batch: int, sizes: dict[str, Any]) -> Batch:
+    """Make a batch of loud utterances: the shortest and the longest of either axis, each of one symbol, often the last one."""
+    found = _draw(generator, batch, sizes)
+    short_text, short_mel = np.isin(np.arange(batch) % 4, (0, 1)), np.isin(np.arange(batch) % 4, (0, 2))
+    found["text_length"][:] = np.where(short_text, 1, sizes["characters"])
+    found["mel_length"][:] = np.where(short_mel, 1, sizes["frames"])
+    text = np.where(np.arange(batch)[:, None] % 4 == 2, 1, sizes["symbols"] - 1)
+    found["text"][:] = np.where(np.arange(sizes["characters"]) < found["text_length"][:, None], text, 0)
+    inside = np.arange(sizes["frames"]) < found["mel_length"][:, None, None]
+    found["mel"][:] = 8 * generator.standard_normal(found["mel"].shape, dtype=np.float32) * inside
+    return found
 
 
 def _lengths(generator: np.random.Generator, batch: int, longest: int) -> np.ndarray[Any, Any]:

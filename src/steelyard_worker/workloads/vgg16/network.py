@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard_worker import classification
 from steelyard_worker.convolutional import Extent, window
-from steelyard_worker.network import Input, Network, Parameter, batch_norm
+from steelyard_worker.network import Adversarial, Input, Network, Parameter, batch_norm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,9 +43,14 @@ def describe(sizes: dict[str, Any]) -> Network:
         macs += out * features
     label = Input("label", (), "int32", high=sizes["classes"])
     stored = 0 if sizes["freeze_backbone"] else activations
+    # Where no batch statistics normalise, activations are as large as the image.
+    normalised = sizes["batch_norm"] and not sizes["freeze_backbone"]
     return Network(
-        tuple(parameters), (image, label), macs, stored, predictions=classification.predictions(sizes["classes"])
-    )
+        tuple(parameters), (image, label), macs, stored, predictions=classification.predictions(sizes["classes"]),
+        adversarial=Adversarial(
+            scale=8.0 if normalised else 64.0, factors={"*.gamma": 8.0 if normalised else 1.0, "dense*.weight": 16.0}
+        ),
+    )  # fmt: skip
 
 
 def convolutions(sizes: dict[str, Any]) -> Iterator[tuple[str, int, int, int, bool]]:
