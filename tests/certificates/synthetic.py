@@ -8,6 +8,7 @@ import numpy as np
 
 from steelyard.certificates.method import method_for
 from steelyard.certificates.scales import measure_scales
+from steelyard.certificates.tensors import start_of, state_step
 from steelyard_worker.network import Input, Network, Parameter, batch_norm
 
 Dump = dict[str, np.ndarray[Any, Any]]
@@ -37,6 +38,11 @@ def dumps(seed: int = 0, amplified: float = 3.0, network: Network = NETWORK) -> 
         reference |= {f"after{step}/{p.name}": _trained(p, reference, generator) for p in network.parameters}
     reference |= {f"loss{step}": np.float64(0.7 - 0.01 * step) for step in range(1, 6)}
     reference["inference/logits"] = generator.standard_normal((4, 2))
+    reference["adversarial/loss1"] = np.float64(0.6)
+    for parameter in network.parameters:
+        start = reference[f"adversarial/after0/{parameter.name}"] = generator.standard_normal(parameter.shape)
+        moved = parameter.trainable or parameter.name in NOISY
+        reference[f"adversarial/after1/{parameter.name}"] = start + moved * generator.standard_normal(parameter.shape)
     return [reference, *(_noisy(reference, amplified, generator) for _ in range(2))]
 
 
@@ -49,11 +55,11 @@ def _trained(parameter: Parameter, reference: Dump, generator: np.random.Generat
 
 def _noisy(reference: Dump, amplified: float, generator: np.random.Generator) -> Dump:
     def change(key: str, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        trained = array - reference["after0/" + key.partition("/")[2]] if key.startswith("after") else array
+        trained = array - reference[start_of(key)] if state_step(key) else array
         return array + shift(trained if np.any(trained) else array, amplified * FLOAT32.noise, generator)
 
-    runs = {key: change(key, array) for key, array in reference.items() if not key.startswith("after0")}
-    return {key: array for key, array in reference.items() if key.startswith("after0")} | runs
+    runs = {key: change(key, array) for key, array in reference.items() if "after0" not in key}
+    return {key: array for key, array in reference.items() if "after0" in key} | runs
 
 
 def shift(array: np.ndarray[Any, Any], relative: float, generator: np.random.Generator) -> np.ndarray[Any, Any]:

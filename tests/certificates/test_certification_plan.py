@@ -157,6 +157,17 @@ def test_the_key_depends_on_everything_that_decides_and_on_nothing_else(candidat
     assert len({key(each) for each in [candidate, *other]}) == len(other) + 1
 
 
+def test_the_key_depends_on_the_content_of_the_adversarial_batch(candidate: Candidate, tmp_path: Path) -> None:
+    before = plan_certification(candidate, REFERENCES, tmp_path)
+    folder = Path(candidate.job.data.adversarial)
+    batch = {name: np.array(array) for name, array in tensors.read(folder).items()}
+    batch["tokens"][0, 0] += 1
+    tensors.write(folder, batch)
+    after = plan_certification(candidate, REFERENCES, tmp_path)
+    assert after.key != before.key
+    assert after.reference_key != before.reference_key
+
+
 @pytest.mark.parametrize(
     "part",
     [
@@ -377,7 +388,7 @@ def test_without_float64_only_the_rounding_error_of_a_likelihood_is_allowed(
         else "first seen in the gradient of head.bias: relative error 1.0e-03"
     )
     assert expected in found.sentence
-    assert found.sentence.startswith("Same computation as far as float32 can show: all 38 tensors match") is passed
+    assert found.sentence.startswith("Same computation as far as float32 can show: all 51 tensors match") is passed
     assert found.float64_error is None
 
 
@@ -560,7 +571,7 @@ def test_a_certificate_states_what_was_certified_with_what_and_how(plan: Certifi
     assert (found.first, found.stage, found.float64_error) == ("", "", None)
     assert found.worst == "the gradient of head.bias"
     assert 0 < found.worst_units < LIMIT
-    assert found.tensors == len(runs[0]) == 38
+    assert found.tensors == len(runs[0]) == 51
     assert found.resolution.keys() >= {"outputs", "loss", "gradients"}
     assert found.implementation == implementation_hash(plan.candidate_task.job)
     assert found.specification == specification_hash(plan.candidate_task.job)

@@ -99,6 +99,9 @@ def test_the_first_of_several_errors_is_named_in_causal_and_network_order() -> N
         (("after2/stem.conv.weight", "loss2"), "loss2"),
         (("inference/logits", "after5/head.bias"), "after5/head.bias"),
         (("after0/head.bias", "after1/stem.bn.running_mean"), "after0/head.bias"),
+        (("adversarial/loss1", "inference/logits"), "inference/logits"),
+        (("adversarial/after1/stem.conv.weight", "adversarial/loss1"), "adversarial/loss1"),
+        (("adversarial/loss1", "adversarial/after1/stem.bn.running_var"), "adversarial/after1/stem.bn.running_var"),
     ):
         errors = {key: runs[0][key] + error_of(key, runs, 1e4, generator) for key in keys}
         found = judged(runs, runs[0] | errors)
@@ -116,6 +119,9 @@ def test_the_first_of_several_errors_is_named_in_causal_and_network_order() -> N
     ("after2/stem.bn.running_var", "stem.bn.running_var after 2 steps", "the optimizer differs"),
     ("after5/head.bias", "head.bias after 5 steps", "the optimizer differs"),
     ("inference/logits", "the output logits in inference after training", "behaves differently in inference"),
+    ("adversarial/after0/head.bias", "head.bias before the first step on the adversarial batch", "weights are loaded differently"),
+    ("adversarial/loss1", "the loss on the adversarial batch", "Usual batches match"),
+    ("adversarial/after1/head.bias", "head.bias after 1 step on the adversarial batch", "Usual batches match"),
 ])  # fmt: skip
 def test_a_rejection_names_the_tensor_in_words_its_error_and_a_likely_cause(key: str, label: str, cause: str) -> None:
     runs, generator = dumps(), np.random.default_rng(0)
@@ -196,6 +202,17 @@ def test_a_loss_whose_noise_cancelled_by_chance_gets_the_level_of_the_outputs() 
     ]
     candidate = runs[0] | {"loss": runs[0]["loss"] * (1 + 2 * LIMIT * FLOAT32.unit_roundoff)}
     assert judged(quiet, candidate).passed
+
+
+def test_the_levels_of_the_adversarial_step_are_its_own() -> None:
+    runs = dumps()
+    key = "adversarial/after1/head.bias"
+    loud = [run | {key: runs[0][key] + 1e3 * (run[key] - runs[0][key])} for run in runs]
+    usual, louder = (measure_scales(NETWORK, each, FLOAT32.noise) for each in (runs, loud))
+    assert louder[key].amplification > 100 * usual[key].amplification
+    assert all(louder[each] == scale for each, scale in usual.items() if not each.startswith("adversarial/"))
+    quiet = [run | {"adversarial/loss1": runs[0]["adversarial/loss1"]} for run in runs]
+    assert measure_scales(NETWORK, quiet, FLOAT32.noise)["adversarial/loss1"].amplification > 2
 
 
 def test_references_that_disagree_are_named_with_the_first_difference() -> None:

@@ -69,7 +69,7 @@ def _adversarial_batch(network: Network, batch: int, seed: int) -> Arrays:
 def _extreme_input(declared: Input, batch: int, seed: int, scale: float) -> np.ndarray[Any, Any]:
     array = random_input(declared, batch, seed + 1)
     if array.dtype.kind == "f":
-        return array * array.dtype.type(scale)
+        return np.asarray(array * array.dtype.type(scale))
     return np.where(array % 2, declared.high - 1, 1 if declared.shape else 0).astype(array.dtype)
 
 

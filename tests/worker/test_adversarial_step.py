@@ -1,0 +1,111 @@
+"""The second part of a certificate: one step with scaled weights, a batch of its own and an update rule that shows every term."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from steelyard_worker import certify, network, protocol, tensors
+from steelyard_worker.case import Case, Optimizer, Settings
+from steelyard_worker.network import Adversarial
+from steelyard_worker.protocol import Certify, Data, Job
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from steelyard_worker.batches import Batch
+
+LINE = Path(__file__).parents[1] / "workloads" / "line"
+SIZES = {"features": 8, "classes": 3, "batch": 4}
+WEIGHTS = {"head.weight": np.full((3, 8), 0.5, np.float32), "head.bias": np.zeros(3, np.float32)}
+BATCH = {"point": np.ones((4, 8), np.float32), "label": np.zeros(4, np.int32)}
+EXTREME = {"point": np.full((4, 8), 8, np.float32), "label": np.array([0, 2, 0, 2], np.int32)}
+
+
+class Trainer:
+    """Records what it is built with and given; a step adds the learning rate to every weight."""
+
+    def __init__(self, weights: Mapping[str, np.ndarray[Any, Any]], rule: Optimizer) -> None:
+        self.weights, self.rule = {name: np.array(array) for name, array in weights.items()}, rule
+        self.given: list[Batch] = []
+
+    def put(self, batch: Batch) -> Batch:
+        return batch
+
+    def gradients(self, batch: Batch) -> tuple[Batch, float, Batch]:
+        return {"logits": np.zeros((4, 3))}, 0.5, self.weights
+
+    def step(self, batch: Batch) -> float:
+        self.given.append(batch)
+        self.weights = {name: array + self.rule.learning_rate for name, array in self.weights.items()}
+        return float(batch["point"].mean())
+
+    def synchronise(self) -> None: ...
+
+    def losses(self, handles: list[float]) -> list[float]:
+        return handles
+
+    def state(self) -> Batch:
+        return dict(self.weights)
+
+    def outputs(self, batch: Batch) -> Batch:
+        return {"logits": np.zeros((4, 3))}
+
+
+def dumped(folder: Path, adversarial: bool) -> tuple[Batch, list[Trainer]]:
+    """Return the tensors of a certificate without noise, and the trainers that were built for it."""
+    rule = Optimizer("adam", 1e-3, weight_decay=1e-5, decay=("head.weight",), clip=5.0)
+    case = Case("line", "small", SIZES, "", {}, rule, "fake", Settings("scripted"))
+    tensors.write(folder / "usual", BATCH)
+    tensors.write(folder / "extreme", EXTREME)
+    data = Data(str(folder / "usual"), adversarial=str(folder / "extreme") if adversarial else "")
+    job = Job("certify", case, str(LINE), "", data, str(folder), certify=Certify(steps=2))
+    described = replace(
+        network.describe(LINE, SIZES), adversarial=Adversarial(factors={"*.weight": 4.0, "head.*": 2.0}, clip=1.0)
+    )
+    built: list[Trainer] = []
+
+    def build(weights: Mapping[str, np.ndarray[Any, Any]], optimizer: Optimizer = rule) -> Trainer:
+        built.append(Trainer(weights, optimizer))
+        return built[-1]
+
+    events: Any = SimpleNamespace(write=lambda *_, **__: None)
+    certify.dump(job, described, WEIGHTS, build, events)
+    return tensors.read(folder / "perturbation0"), built
+
+
+def test_one_step_starts_from_scaled_weights_with_a_batch_and_a_rule_of_its_own(tmp_path: Path) -> None:
+    found, built = dumped(tmp_path, adversarial=True)
+    extreme = built[-1]
+    np.testing.assert_array_equal(extreme.given[0]["point"], EXTREME["point"])
+    assert len(extreme.given) == 1
+    assert found["adversarial/loss1"] == 8
+    assert found["adversarial/after0/head.weight"][0, 0] == 2
+    assert found["adversarial/after1/head.weight"][0, 0] == 3
+    assert found["adversarial/after0/head.weight"].dtype == np.float32
+    rule = extreme.rule
+    assert (rule.learning_rate, rule.epsilon, rule.weight_decay, rule.clip) == (1, 1, 2**-7, 1)
+    assert built[0].rule.learning_rate == 1e-3
+    assert found["after0/head.weight"][0, 0] == 0.5
+
+
+def test_a_job_without_an_adversarial_batch_saves_the_usual_tensors_only(tmp_path: Path) -> None:
+    found, built = dumped(tmp_path, adversarial=False)
+    assert len(built) == 2
+    assert not [name for name in found if name.startswith("adversarial/")]
+
+
+def test_a_batch_names_its_folder_in_the_job() -> None:
+    job = Job(
+        "certify",
+        Case("", "", {}, "", {}, Optimizer("sgd", 1), "", Settings("")),
+        "",
+        "",
+        Data("a", adversarial="b"),
+        "",
+    )
+    assert protocol.from_line(protocol.to_line(job)).data.adversarial == "b"
