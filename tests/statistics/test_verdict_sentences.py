@@ -109,7 +109,7 @@ def test_a_framework_without_a_finished_round_is_not_measured_yet() -> None:
         ({"jax": times(0, 0, 0), "mxnet": times(0, 0, 0)}, "JAX and MXNet are the fastest, practically the same."),
         (
             {"jax": times(0, 0, 0), "mxnet": times(0.004, 0.012, 0.02)},
-            "The fastest is JAX or MXNet: they are within 1.06x of each other.",
+            "The fastest is JAX or MXNet: they are within 1.07x of each other.",
         ),
         (
             {"jax": times(0, 0, 0), "mxnet": times(0.004, 0.012, 0.02), "pytorch": times(0.003, 0.0, 0.003)},
@@ -117,11 +117,11 @@ def test_a_framework_without_a_finished_round_is_not_measured_yet() -> None:
         ),
         (
             {"jax": times(0, 0, 0), "mxnet": times(0.004, 0.012, 0.02), "pytorch": times(0.5, 0.5, 0.5)},
-            "The fastest is JAX or MXNet: they are within 1.04x of each other. PyTorch is at least 1.61x slower.",
+            "The fastest is JAX or MXNet: they are within 1.04x of each other. PyTorch is at least 1.60x slower.",
         ),
         (
             {"jax": times(0, 0, 0), "mxnet": times(-0.03, 0, 0.03)},
-            "The fastest is JAX or MXNet: they are within 1.19x of each other.",
+            "The fastest is JAX or MXNet: they are within 1.20x of each other.",
         ),
         ({"jax": times(0, 0, 0), "mxnet": times(0.5, 0.5, 0.5), "pytorch": {}}, "So far: JAX is the fastest."),
     ],
@@ -157,7 +157,7 @@ def test_if_the_best_is_retired_the_best_maintained_one_is_named_too() -> None:
 
 def test_a_maintained_candidate_is_not_named_twice() -> None:
     rounds = {"mxnet": times(0, 0, 0), "jax": times(0.004, 0.012, 0.02)}
-    sentence = "The fastest is MXNet or JAX: they are within 1.06x of each other."
+    sentence = "The fastest is MXNet or JAX: they are within 1.07x of each other."
     assert headline(decide(rounds), TITLES, maintained={"jax"}) == sentence
 
 
