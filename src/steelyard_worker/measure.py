@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import time
 from array import array
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -107,30 +107,30 @@ class Recorder:
 def measure(
     job: Job, network: Network, adapter: Adapter, trainer: Trainer, events: EventWriter, recorder: Recorder
 ) -> None:  # fmt: skip
-    """Follow the schedule of one process: first step, training and evaluation, then warm-up and counted blocks per input."""
+    """Follow the schedule of one process: first step, then warm-up and counted blocks per input.
+
+    It is evaluated after `train_steps`: after the counted blocks and some training, or earlier if they would go beyond.
+    """
     session = _Session(job.schedule, network, adapter, trainer, events, recorder)
     for source in job.schedule.inputs:
         if source == "pipeline":
             opened = batches.open_source(job.data)
             feed = adapter.pipeline(trainer, opened, job.case.loader_workers)
             session.first_step(feed, source, job.spawned_ns)
-            # An adaptive process takes as many steps as it needs, so it is evaluated first, after a fixed number.
-            adaptive = job.schedule.warmup.unit == "adaptive"
-            if adaptive and job.schedule.evaluate:
-                session.train(feed)
-                session.evaluate(job)
+            # An adaptive process takes as many steps as it needs, but every framework is evaluated after the same number.
+            session.to_evaluate = job if job.schedule.evaluate else None
             session.measure_input(feed, source, job.schedule.warmup, opened.steps_per_epoch)
-            if job.schedule.evaluate and not adaptive:
-                session.evaluate(job)
+            session.evaluate(feed)
         else:
             feed = _forever(trainer.put(batches.synthetic_batch(job.data)))
             alone = recorder.steps == 0
             if alone:
                 session.first_step(feed, source, job.spawned_ns)
             settled = job.schedule.warmup.unit == "adaptive" and not alone
-            session.measure_input(
-                feed, source, Length("steps", CACHED_WARMUP_STEPS) if settled else job.schedule.warmup, 0
-            )
+            if settled:
+                session.measure_input(feed, source, Length("steps", CACHED_WARMUP_STEPS), 0, job.schedule.counted_min)
+            else:
+                session.measure_input(feed, source, job.schedule.warmup, 0)
 
 
 @dataclass
@@ -144,9 +144,7 @@ class _Session:
     events: EventWriter
     recorder: Recorder
     start_s: float = 0.0
-    trained_ns: list[int] = field(
-        default_factory=list
-    )  # time per step of each block of the training before the evaluation
+    to_evaluate: Job | None = None  # the job, until it has been evaluated
 
     def __post_init__(self) -> None:
         self.clock = clock_of(self.adapter)
@@ -160,14 +158,16 @@ class _Session:
         )
         self.recorder.keep(self.trainer, block, source, "first")
 
-    def measure_input(self, feed: Iterator[Any], source: str, warmup: Length, epoch: int) -> None:
-        """Warm up, then take the counted blocks of one input."""
-        began = self.clock()
+    def measure_input(self, feed: Iterator[Any], source: str, warmup: Length, epoch: int, most: int = 0) -> None:
+        """Warm up, then take the counted blocks of one input: at least one, and `most` steps; 0: no limit."""
         blocks = self._warm_up(feed, source, warmup, epoch)
-        self.start_s += (self.clock() - began) / 1e9
+        self.start_s += sum(blocks) * WARMUP_BLOCK_STEPS / 1e9
         step_s = max(1e-9, _typical(blocks) / 1e9)
+        sizes = self._block_sizes(step_s, epoch, most)
+        if self._evaluate_before(feed, sum(sizes)):
+            self._run(feed, source, "warm-up", WARMUP_BLOCK_STEPS)
         before = self.adapter.compilations()
-        for size in self._block_sizes(step_s, epoch):
+        for size in sizes:
             block = time_block(self.trainer, feed, size, self.clock)
             self.recorder.keep(self.trainer, block, source, "counted")
         recompiled = self.adapter.compilations() - before
@@ -191,9 +191,11 @@ class _Session:
         return [block.elapsed_ns // steps]
 
     def _warm_up_until_steady(self, feed: Iterator[Any], source: str) -> list[int]:
-        schedule, blocks = self.schedule, list(self.trained_ns)
+        schedule, blocks = self.schedule, list[int]()
         began = self.clock()
         while True:
+            if self._evaluate_before(feed, WARMUP_BLOCK_STEPS):
+                began = self.clock()
             compiled = self.adapter.compilations()
             blocks += self._run(feed, source, "warm-up", WARMUP_BLOCK_STEPS)
             elapsed_s, steps = (self.clock() - began) / 1e9, len(blocks) * WARMUP_BLOCK_STEPS
@@ -204,25 +206,36 @@ class _Session:
                 self.events.write("warning", name="no-steady-state", steps=steps, input=source)
                 return blocks
 
-    def _block_sizes(self, step_s: float, epoch: int) -> list[int]:
+    def _block_sizes(self, step_s: float, epoch: int, most: int) -> list[int]:
         schedule = self.schedule
         if schedule.counted.unit == "steps":
             return [schedule.counted.count]
         if schedule.counted.unit == "epochs":
             return [epoch] * schedule.counted.count
         total = steady.counted_steps(
-            self.start_s, step_s, schedule.noise_ratio, schedule.counted_min, schedule.counted_max
+            self.start_s, step_s, schedule.noise_ratio, schedule.counted_min, most or schedule.counted_max
         )
         size = steady.block_steps(step_s, schedule.block_min_s, schedule.block_min_steps)
         return [size] * max(1, math.ceil(total / size))
 
-    def train(self, feed: Iterator[Any]) -> None:
-        """Train to the step count at which every framework is evaluated; no result, but it warms the process up."""
-        while (missing := self.schedule.train_steps - self.recorder.steps) > 0:
-            self.trained_ns += self._run(feed, "pipeline", "training", min(missing, WARMUP_BLOCK_STEPS))
+    def _evaluate_before(self, feed: Iterator[Any], steps: int) -> bool:
+        """Evaluate now if these steps would go beyond the step count of the evaluation; returns whether it did."""
+        beyond = self.schedule.warmup.unit == "adaptive" and self.recorder.steps + steps > self.schedule.train_steps
+        if not self.to_evaluate or not beyond:
+            return False
+        self.evaluate(feed)
+        return True
 
-    def evaluate(self, job: Job) -> None:
-        """Store the predictions on the test split for the metric, with the number of steps trained so far."""
+    def evaluate(self, feed: Iterator[Any]) -> None:
+        """Train to the step count of the evaluation, then store the predictions on the test split, unless that is done.
+
+        Predictions come with the number of steps trained so far; the metric scores them later.
+        """
+        job, self.to_evaluate = self.to_evaluate, None
+        if job is None:
+            return
+        if self.schedule.warmup.unit == "adaptive":
+            self._run(feed, "pipeline", "training", self.schedule.train_steps - self.recorder.steps)
         began = self.clock()
         parts = [self._predict(batch) for batch in batches.evaluation_batches(job.data, job.case.batch)]
         predictions = {name: np.concatenate([part[name] for part in parts]) for name in (parts[0] if parts else ())}

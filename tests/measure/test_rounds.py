@@ -110,7 +110,7 @@ def _undecidable(framework: str, number: int, attempt: int, source: str) -> floa
 def test_the_time_limit_ends_the_rounds_after_the_first_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = session(tmp_path / "run", _undecidable, minutes=1e-9)
     measure(run, monkeypatch)
-    assert run.runs_of("fake") == [(1, 0), (2, 0)]
+    assert run.runs_of("fake") == [(1, 0), (2, 0), (3, 0)]
     assert "The time limit of 1e-09 minutes is reached." in run.messages[-1]
 
 

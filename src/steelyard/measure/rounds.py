@@ -83,7 +83,7 @@ def _variants_to_run(
     able = [variant for variant in group.variants if variant.case.id not in failed]
     protocol = session.plan.protocol
     alone = len(able) == 1
-    if not protocol.sequential or number <= (protocol.rounds_alone if alone else protocol.rounds_min):
+    if not protocol.sequential or number < protocol.drops_from or (alone and number <= protocol.rounds_min):
         return able
     ids = frozenset() if alone else rounds_wanted(ranking)
     return [variant for variant in able if variant.case.id in ids]

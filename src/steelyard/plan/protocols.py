@@ -12,8 +12,8 @@ from steelyard_worker.protocol import Length, Schedule
 class Protocol:
     """How a run measures: `rounds_min` to `rounds_max` processes per framework, each following `schedule`.
 
-    A sequential protocol stops when every pair of frameworks is decided, and after `rounds_alone` where there is only one.
-    `aggregate` describes the reported time.
+    A sequential protocol stops when every pair of frameworks is decided; from round `drops_from` on, decided frameworks do not
+    run any more. `aggregate` describes the reported time.
     """
 
     name: str
@@ -23,13 +23,13 @@ class Protocol:
     rounds_max: int
     sequential: bool
     aggregate: str = "mean step time of the counted blocks"
-    rounds_alone: int = 3
+    drops_from: int = 0
 
     def decision(self, delta: float) -> DecisionPlan:
         """Return the decision rule: one look after a fixed number of rounds (at least two), or a look after every round."""
         if not self.sequential:
             return DecisionPlan.single_look(max(2, self.rounds_max), delta)
-        least = max(2, self.rounds_min)
+        least = max(2, self.drops_from - 1)
         return DecisionPlan(delta=delta, least_rounds=least, most_rounds=max(least, self.rounds_max))
 
 
@@ -55,12 +55,12 @@ def protocol(name: str, rounds: tuple[int, int] | None = None) -> Protocol:
             f"--rounds: the sequential protocol allows at most {MOST_ROUNDS} rounds, not {high}, because its error is "
             "divided over the rounds up to there."
         )
-    return replace(found, rounds_min=low, rounds_max=high, rounds_alone=low if rounds else found.rounds_alone)
+    return replace(found, rounds_min=low, rounds_max=high, drops_from=low + 1 if rounds else found.drops_from)
 
 
 def _by_name(name: str) -> Protocol:
     if name == "sequential":
-        return Protocol(name, KNOWN[name], Schedule(), 2, 12, sequential=True)
+        return Protocol(name, KNOWN[name], Schedule(), 3, 12, sequential=True, drops_from=3)
     if (match := re.fullmatch(r"fixed:(\d{1,9})\+(\d{1,9})", name)) and int(match[2]):
         warmup, counted = map(int, match.groups())
         schedule = Schedule(("cached",), Length("steps", warmup), Length("steps", counted))
