@@ -58,6 +58,7 @@ def _conditions(rounds: Floats) -> list[tuple[str, Noise, tuple[int, ...]]]:
     return [
         ("one contender 3 times as noisy", partial(noises.one_noisier, times=3.0), CONTENDERS),
         ("heavy tails", noises.heavy_tails, CONTENDERS),
+        ("processes of two states", noises.two_states, CONTENDERS),
         ("drift: wave", noises.wave, CONTENDERS),
         ("drift: wandering", noises.wandering, CONTENDERS),
         ("drift: slower during each round", noises.slower_in_each_round, CONTENDERS),

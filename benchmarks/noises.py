@@ -40,6 +40,11 @@ def one_noisier(random: np.random.Generator, shape: tuple[int, int], times: floa
     return values
 
 
+def two_states(random: np.random.Generator, shape: tuple[int, int]) -> Floats:
+    """Return noise of processes of which every other one, by chance, is slower by 10 % for its whole life."""
+    return 0.1 * random.integers(0, 2, size=(*shape, ROUNDS)) + normal(random, shape, 0.008)
+
+
 def heavy_tails(random: np.random.Generator, shape: tuple[int, int]) -> Floats:
     """Return noise of Student's t with 3 degrees of freedom."""
     return 0.05 * random.standard_t(3, size=(*shape, ROUNDS))

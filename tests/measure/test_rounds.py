@@ -97,7 +97,7 @@ def test_a_decided_contender_drops_out_and_the_others_continue(tmp_path: Path, m
 def test_no_further_round_starts_when_every_pair_is_decided(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = session(tmp_path / "run", steady)
     measure(run, monkeypatch)
-    assert run.runs_of("fake") == [(1, 0), (2, 0)]
+    assert run.runs_of("fake") == [(1, 0), (2, 0), (3, 0)]
     (verdict,) = run.rankings[-1].verdicts
     assert verdict.kind == "better"
 

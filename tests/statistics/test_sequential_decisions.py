@@ -49,14 +49,27 @@ def test_one_round_is_never_enough() -> None:
 
 
 def test_two_rounds_are_enough_for_a_contender_that_is_far_behind() -> None:
-    # Three contenders that scatter by a few percent, and one three times as slow.
-    rounds = {"a": times(0, 0.02), "b": times(0.03, 0), "c": times(0.05, 0.06), "slow": times(1.1, 1.13)}
-    ranking = decide(rounds)
-    assert ranking.still_undecided == {"b", "c"}
+    # Four contenders that scatter by a few percent, and one three times as slow.
+    near = {"a": times(0, 0.02), "b": times(0.03, 0), "c": times(0.05, 0.06), "d": times(0.04, 0.02)}
+    slow = {"slow": times(1.1, 1.13)}
+    ranking = decide(near | slow)
+    assert ranking.still_undecided == {"b", "c", "d"}
     against = ranking.between("a", "slow")
     assert against is not None
     assert (against.kind, against.rounds) == ("better", 2)
-    assert rounds_wanted(ranking) == {"a", "b", "c"}
+    assert rounds_wanted(ranking) == near.keys()
+
+
+def test_two_rounds_of_fewer_contenders_decide_nothing() -> None:
+    # Processes that are in one of two states agree by chance in two rounds. The others of five contenders would show the states.
+    ranking = decide({"a": times(0, 0), "b": times(0.1, 0.1), "c": times(0.5, 0.5), "d": times(1, 1)})
+    assert {verdict.kind for verdict in ranking.verdicts} == {"undecided"}
+    assert rounds_wanted(ranking) == {"a", "b", "c", "d"}
+
+
+def test_a_fixed_protocol_of_two_rounds_decides_after_them() -> None:
+    ranking = decide({"a": times(0, 0), "b": times(1, 1.001)}, DecisionPlan.single_look(2))
+    assert kinds(ranking) == {("a", "b"): "better"}
 
 
 def test_two_rounds_are_not_enough_for_a_difference_like_the_noise() -> None:

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 MARGIN_OVER_SCATTER = 1.4
 """Claiming equality needs a margin of at least 1.4 times the scatter; with less, twelve rounds are rarely enough."""
 
+OTHERS_AT_TWO_ROUNDS = 3
+"""After two rounds, a pair is judged only if the others give at least this many degrees of freedom, as in five contenders. Two
+rounds of one pair agree by chance too often where processes are in one of a few states.
+"""
+
 
 @dataclass(frozen=True)
 class Look:
@@ -62,7 +67,8 @@ def look(logs: Floats, plan: DecisionPlan) -> Look:
     scatter = np.sqrt(_median(evidence.variance))
     margin = np.maximum(plan.delta, MARGIN_OVER_SCATTER * scatter)
     error = plan.error_at(evidence.rounds)
-    testable = evidence.rounds >= plan.least_rounds
+    enough = np.where(evidence.others_freedom >= OTHERS_AT_TWO_ROUNDS, 2, min(3, plan.most_rounds))
+    testable = evidence.rounds >= np.maximum(enough, plan.least_rounds)
     distance = np.abs(evidence.mean)
     to_margin = np.log1p(margin)[..., None] - distance
     different = holm_errors(np.where(testable, evidence.p_value(distance), np.inf), error)
