@@ -83,12 +83,22 @@ def test_only_references_get_the_variables_of_their_framework_and_share_one_fold
     assert (first.variables, plan.candidate_task.job.variables, plan.float64_task.job.variables) == ({}, {}, {})
     shared = Path(second.folder).parent.parent / "shared"
     assert second.variables["JAX_COMPILATION_CACHE_DIR"] == str(shared / "jax")
-    assert second.variables["XLA_FLAGS"] == "--xla_llvm_disable_expensive_passes=true"
+    assert second.variables["XLA_FLAGS"] == "--xla_backend_optimization_level=0"
     known = frameworks.all_frameworks()
     changed_jax = replace(known["jax"], reference_variables={"XLA_FLAGS": ""})
     monkeypatch.setattr(frameworks, "all_frameworks", lambda: {**known, "jax": changed_jax})
     again = plan_certification(candidate, plan.references, tmp_path / "again")
     assert again.reference_key != plan.reference_key
+
+
+def test_a_large_reference_is_compiled_for_speed(candidate: Candidate, plan: CertificationPlan, tmp_path: Path) -> None:
+    sizes = candidate.job.case.sizes | {"batch": 10**9}
+    job = replace(candidate.job, case=replace(candidate.job.case, sizes=sizes))
+    large = plan_certification(replace(candidate, job=job), plan.references, tmp_path / "large")
+    known = frameworks.framework("jax")
+    flags = [each.reference_tasks[1].job.variables["XLA_FLAGS"] for each in (plan, large)]
+    assert flags == [known.reference_variables["XLA_FLAGS"], known.large_reference_variables["XLA_FLAGS"]]
+    assert large.reference_tasks[1].job.variables.keys() == plan.reference_tasks[1].job.variables.keys()
 
 
 def test_the_candidate_runs_as_it_will_be_measured(candidate: Candidate, plan: CertificationPlan) -> None:

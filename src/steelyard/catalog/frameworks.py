@@ -44,7 +44,7 @@ class Framework:
 
     The texts in `devices` and `precisions` say what is untested; `unsupported` says why something cannot be done.
     `reference_variables`: environment variables of a process that computes a reference; "{folder}" stands for a folder that all
-    references of a run share.
+    references of a run share. `large_reference_variables` replace those of the same name where one step is large.
     """
 
     name: str
@@ -61,6 +61,7 @@ class Framework:
     unsupported: dict[str, str] = field(default_factory=dict)
     reference: int = 0  # rank as a float64 reference, 1 is preferred; 0: never a reference
     reference_variables: dict[str, str] = field(default_factory=dict)
+    large_reference_variables: dict[str, str] = field(default_factory=dict)
     variables: tuple[str, ...] = ()
     maintained: bool = True
     scripted: bool = False

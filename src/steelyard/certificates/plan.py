@@ -27,6 +27,8 @@ from steelyard_worker.protocol import Certify, Data, Job
 # Numbers of the perturbations of further runs; the number seeds the noise.
 LONG_SUMS_PERTURBATION = 3
 LIKELIHOOD_PERTURBATION = 7
+# Above this, a reference's steps take longer than their compilation.
+LARGE_STEP_FLOPS = 2e9
 # Folder beside the references for what their processes may share, such as compiled programs.
 SHARED = "shared"
 
@@ -195,7 +197,7 @@ def _reference_key(
             dict(reference.packages),
             reference.contents,
             implementation_hash(task.job),
-            frameworks.framework(reference.framework).reference_variables,
+            _reference_variables(candidate, reference.framework),
         )
         for reference, task in zip(references, tasks, strict=True)
     ]
@@ -213,14 +215,21 @@ def _reference_task(
     threads = candidate.job.case.settings.threads if candidate.scope.sample else 1
     settings = known.complete(Settings(reference.mode, threads=threads, precision="float64"))
     shared = str(folder.parent / SHARED)
-    own = {name: value.replace("{folder}", shared) for name, value in known.reference_variables.items()}
-    variables = candidate.job.variables | own
+    own = _reference_variables(candidate, reference.framework)
+    variables = candidate.job.variables | {name: value.replace("{folder}", shared) for name, value in own.items()}
     case = replace(candidate.job.case, framework=reference.framework, version="", settings=settings, optimizer=rule)
     job = replace(
         candidate.job, kind="certify", case=case, folder=str(folder / reference.framework), variables=variables,
         certify=_certify(candidate, perturbations, noise),
     )  # fmt: skip
     return Task(reference.environment, job)
+
+
+def _reference_variables(candidate: Candidate, framework: str) -> dict[str, str]:
+    """Return the variables of a reference's process: those for a large step are about computing, the others about compiling."""
+    known = frameworks.framework(framework)
+    large = candidate.network.training_flops * candidate.job.case.batch > LARGE_STEP_FLOPS
+    return known.reference_variables | (known.large_reference_variables if large else {})
 
 
 def _float64_task(task: Task) -> Task:
