@@ -65,7 +65,11 @@ def row(title: str, found: dict[str, Any], limit: float, sense: str) -> Row:
 
 def plan_for(name: str, group: str, batch: int = 0, protocol: str = "fixed:1+1") -> RunPlan:
     """Return the plan of one workload and preset in one framework, with synthetic batches."""
-    return resolve.plan(Options(workloads=(group,), frameworks=(name,), protocol=protocol, batch=batch, synthetic=True))
+    return resolve.plan(
+        Options(
+            workloads=(group,), frameworks=(name,), protocol=protocol, batches=(batch,) if batch else (), synthetic=True
+        )
+    )
 
 
 def run_inside(

@@ -17,23 +17,10 @@ from steelyard.inputs import case_inputs
 from steelyard.inputs.case_inputs import CaseInputs
 from steelyard.measure import peak, rounds
 from steelyard.measure.session import Session
-from steelyard.plan import memory
 from steelyard.plan.run_plan import RunPlan
 from steelyard.results import record, round_results, trials
 from steelyard.results.durations import CERTIFICATES, ENVIRONMENTS, INPUTS, PEAK, ROUNDS, TOTAL, Durations
 from steelyard.results.store import Store
-
-
-def check(plan: RunPlan) -> None:
-    """Reject a plan that cannot run here, before anything is created: device, memory, and data that the user named."""
-    device, external = plan.options.device, plan.options.external
-    # An interpreter of the user's own may reach accelerators that are not listed here.
-    if device != "cpu" and set(plan.environments) - external.keys() and not host.accelerators(device):
-        raise UserError(
-            f"--device {device}: no such device was found on this machine. Check its driver, or use --device cpu."
-        )
-    memory.check(plan)
-    case_inputs.check(plan)
 
 
 def run(plan: RunPlan, folder: Path, screen: Screen) -> Path:

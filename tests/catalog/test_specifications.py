@@ -47,10 +47,15 @@ name = "mine"
 title = "Mine"
 question = "Which?"
 version = 1
-protocol = "sequential"
+
+[[cells]]
 workloads = ["line:small"]
 frameworks = ["fake"]
 train_steps = 10
+
+[[cells]]
+workloads = ["line"]
+batches = [8, 16]
 """
 
 
@@ -173,12 +178,15 @@ def test_a_folder_without_workloads_is_rejected(tmp_path: Path) -> None:
     [
         ("version = 1", "version = '1'", 4, "'version' must be a whole number, but it is '1'."),
         ("version = 1", "version = true", 4, "'version' must be a whole number, but it is True."),
-        ('workloads = ["line:small"]', "workloads = 'line'", 6, "'workloads' must be a list of strings, but it is 'line'."),
-        ('workloads = ["line:small"]', "workloads = [1]", 6, "'workloads' must be a list of strings, but it is 1."),
-        ('workloads = ["line:small"]', "workloads = []", 6, "'workloads' is empty"),
-        ('frameworks = ["fake"]', "", 1, "the file lacks the key 'frameworks'. Add it."),
-        ("train_steps = 10", "train_stesp = 10", 8, "the file has an unknown key 'train_stesp'. Did you mean 'train_steps'?"),
-        ("train_steps = 10", "train_steps = 1.5", 8, "'train_steps' must be a whole number, but it is 1.5."),
+        ('workloads = ["line:small"]', "workloads = 'line'", 7, "'workloads' must be a list of strings, but it is 'line'."),
+        ('workloads = ["line:small"]', "workloads = [1]", 7, "'workloads' must be a list of strings, but it is 1."),
+        ('workloads = ["line:small"]', "workloads = []", 7, "'workloads' is empty"),
+        ('workloads = ["line:small"]', "", 6, "table 1 of [[cells]] lacks the key 'workloads'. Add it."),
+        ("train_steps = 10", "train_stesp = 10", 9,
+         "table 1 of [[cells]] has an unknown key 'train_stesp'. Did you mean 'train_steps'?"),
+        ("train_steps = 10", "train_steps = 1.5", 9, "'train_steps' must be a whole number, but it is 1.5."),
+        ("batches = [8, 16]", "batches = [8, 16.5]", 13, "'batches' must be a list of whole numbers, but it is 16.5."),
+        ("batches = [8, 16]", "sizes = ['Q']", 13, "'sizes' names 'Q', which is no size of this study."),
     ],
 )  # fmt: skip
 def test_an_error_in_a_study_is_reported_with_file_line_and_key(

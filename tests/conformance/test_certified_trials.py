@@ -46,7 +46,7 @@ def test_labels_that_the_input_pipeline_shifts_are_noticed(tmp_path: Path) -> No
     assert source.count(PLACED) == 1
     adapter.write_text(source.replace(PLACED, SHIFTED), encoding="utf-8")
 
-    plan = resolve.plan(Options(workloads=(WORKLOAD,), frameworks=("pytorch",), threads=1))
+    plan = resolve.plan(Options(workloads=(WORKLOAD,), frameworks=("pytorch",), threads=(1,)))
     (variant,) = plan.variants
     (inputs,) = case_inputs.prepare(plan, lambda progress: None).values()
     names = [environments.EnvironmentName(variant.case.framework)]

@@ -58,7 +58,7 @@ def planned(name: str, folder: Path) -> RunPlan:
     found = resolve.plan(
         Options(
             workloads=(f"{name}:{wanted.get('preset', 'tiny')}",), frameworks=("*",), protocol=f"fixed:{wanted['steps']}+1",
-            threads=1,
+            threads=(1,),
             optimizer=wanted.get("optimizer", ""),
         )
     )  # fmt: skip

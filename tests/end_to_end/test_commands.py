@@ -129,8 +129,8 @@ def test_the_default_study_compares_the_frameworks_on_two_networks(cli: CommandL
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (("run", "--study", "frist-look", "--dry-run"), "There is no study 'frist-look'. Did you mean 'first-look'?"),
-        (("run", "--study", "missing.toml", "--dry-run"), "missing.toml cannot be read"),
+        (("run", "frist-look", "--dry-run"), "There is no study 'frist-look'. Did you mean 'first-look'?"),
+        (("run", "missing.toml", "--dry-run"), "missing.toml cannot be read"),
         (("run", "-w", "resnet81", "--dry-run"), "There is no workload 'resnet81'. Did you mean 'resnet18'?"),
         (("run", "-w", "resnet18:cifar01", "--dry-run"), "Workload resnet18 has no preset 'cifar01'. Did you mean 'cifar10'?"),
         (("run", "-f", "pytroch", "--dry-run"), "There is no framework 'pytroch'. Did you mean 'pytorch'?"),
@@ -196,10 +196,10 @@ def test_a_study_whose_name_leaves_the_folder_of_runs_writes_nothing(
 ) -> None:
     study = tmp_path / "mine.toml"
     study.write_text(
-        'name = "../../x"\ntitle = "Mine"\nquestion = "?"\nversion = 1\nprotocol = "fixed:1+1"\nworkloads = ["line:small"]\n'
-        'frameworks = ["fake"]\n'
+        'name = "../../x"\ntitle = "Mine"\nquestion = "?"\nversion = 1\n[[cells]]\nprotocol = "fixed:1+1"\n'
+        'workloads = ["line:small"]\nframeworks = ["fake"]\n'
     )
-    argv = ("run", "--study", str(study), "--workloads", LINE[1], "--no-certify", "--plain")
+    argv = ("run", str(study), "--workloads", LINE[1], "--no-certify", "--plain")
     assert f"{study}, line 1: '../../x' is not a valid name of a study." in cli.error(*argv)
     assert not data_folder.exists()
     assert [path.name for path in tmp_path.iterdir()] == ["mine.toml"]
@@ -253,10 +253,10 @@ def test_without_arguments_the_help_is_printed(cli: CommandLine) -> None:
 def test_a_study_file_of_the_user_is_run(steelyard: Steelyard, tmp_path: Path) -> None:
     study = tmp_path / "mine.toml"
     study.write_text(
-        'name = "mine"\ntitle = "Mine"\nquestion = "Is Dummy as fast as Fake?"\nversion = 1\nprotocol = "fixed:2+5"\n'
+        'name = "mine"\ntitle = "Mine"\nquestion = "Is Dummy as fast as Fake?"\nversion = 1\n[[cells]]\nprotocol = "fixed:2+5"\n'
         'workloads = ["line:small"]\nframeworks = ["fake", "dummy"]\n'
     )
-    done = steelyard("run", "--study", str(study), "--workloads", LINE[1], "--no-certify", "--plain", "--json")
+    done = steelyard("run", str(study), "--workloads", LINE[1], "--no-certify", "--plain", "--json")
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     assert result["study"] == "mine"

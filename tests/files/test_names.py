@@ -18,7 +18,7 @@ from steelyard.plan import studies
 
 LINE = Path(__file__).parents[1] / "workloads" / "line"
 STUDY = (
-    'name = {}\ntitle = "Mine"\nquestion = "Which?"\nversion = 1\nprotocol = "sequential"\nworkloads = ["line:small"]\n'
+    'name = {}\ntitle = "Mine"\nquestion = "Which?"\nversion = 1\n[[cells]]\nworkloads = ["line:small"]\n'
     'frameworks = ["fake"]\n'
 )
 WRONG = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,9 @@ def test_a_job_has_everything_that_its_process_needs(tmp_path: Path) -> None:
     job = measuring(run, 3, 1)
     assert (job.kind, job.case, job.round, job.attempt) == ("measure", variant.case, 3, 1)
     assert job.workload_folder == run.plan.workload_folders["line"]
-    assert (job.weights, job.data) == ("/weights", run.inputs_of(variant.case).data)
+    data = replace(run.inputs_of(variant.case).data, evaluation_limit=group.evaluation_limit)
+    assert group.evaluation_limit > 0
+    assert (job.weights, job.data) == ("/weights", data)
     assert job.folder == str(run.folder / "trials" / f"r03.1-{variant.file_name}")
     assert job.metric == group.metric == "accuracy"
     certifying = jobs.certifying(run.plan, variant, run.inputs_of(variant.case), tmp_path / "c")
@@ -44,8 +47,8 @@ def test_with_an_adaptive_warm_up_only_the_first_round_trains_and_evaluates(
     schedule = measuring(run, number).schedule
     assert schedule.inputs == ("pipeline", "cached")
     assert schedule.evaluate is evaluated
-    assert run.plan.study.train_steps > 0
-    assert schedule.train_steps == (run.plan.study.train_steps if evaluated else 0)
+    assert run.plan.groups[0].train_steps > 0
+    assert schedule.train_steps == (run.plan.groups[0].train_steps if evaluated else 0)
 
 
 def test_with_an_adaptive_warm_up_the_cached_batch_is_measured_in_the_first_rounds_only(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def undecidable(framework: str, number: int, attempt: int, source: str) -> float
 def test_a_fixed_protocol_runs_every_variant_in_every_round_whatever_is_decided(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = session(tmp_path / "run", steady, protocol="fixed:5+20", rounds=(5, 5))
+    run = session(tmp_path / "run", steady, protocol="fixed:5+20", rounds="5-5")
     measure(run, monkeypatch)
     assert run.runs_of("fake") == run.runs_of("dummy") == [(number, 0) for number in range(1, 6)]
 
@@ -65,7 +65,7 @@ def test_one_contender_alone_runs_the_first_rounds(
 def test_one_contender_alone_runs_no_round_beyond_the_first_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = session(tmp_path / "run", steady, frameworks=("fake",), rounds=(1, 5))
+    run = session(tmp_path / "run", steady, frameworks=("fake",), rounds="1-5")
     measure(run, monkeypatch)
     assert run.runs_of("fake") == [(1, 0)]
 
@@ -76,7 +76,7 @@ def test_the_ranking_is_shown_after_each_round_and_returned(tmp_path: Path, monk
     monkeypatch.setattr(Screen, "ranking", lambda _, group, ranking, titles: shown.append((group, titles)))
     monkeypatch.setattr(Screen, "trial", lambda _, number, variant: started.append((number, variant.case.framework)))
     monkeypatch.setattr(rounds, "Sampler", Sampler())
-    run = session(tmp_path / "run", steady, rounds=(3, 3))
+    run = session(tmp_path / "run", steady, rounds="3-3")
     rankings = rounds.measure(run, round_results.RoundResults())
     (group,) = run.plan.groups
     assert shown == [(group.name, group.titles)] * 3
@@ -90,7 +90,7 @@ def test_the_ranking_is_shown_after_each_round_and_returned(tmp_path: Path, monk
 def test_the_delta_of_the_options_decides(
     delta: float, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = session(tmp_path / "run", steady, rounds=(3, 3), delta=delta)
+    run = session(tmp_path / "run", steady, rounds="3-3", delta=delta)
     measure(run, monkeypatch)
     assert run.rankings[-1].verdicts[0].kind == kind
 
@@ -126,7 +126,7 @@ def test_a_repeated_round_is_announced_with_its_reasons_and_noted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     noisy = replace(NOISY, steal_share=0.2)
-    run = session(tmp_path / "run", steady, rounds=(1, 1))
+    run = session(tmp_path / "run", steady, rounds="1-1")
     measure(run, monkeypatch, noisy)
     first, second = run.noted_rounds()
     assert len(first["reasons"]) == 2
@@ -150,7 +150,7 @@ def test_a_round_whose_trials_ran_at_different_frequencies_is_repeated(
             return replace(QUIET, frequency_mhz=3000.0 if len(spans) == 1 else 2000.0)
 
     spans: list[tuple[int, int]] = []
-    run = session(tmp_path / "run", steady, rounds=(1, 1))
+    run = session(tmp_path / "run", steady, rounds="1-1")
     monkeypatch.setattr(rounds, "Sampler", Changing())
     rounds.measure(run, round_results.RoundResults())
     assert [note["kept"] for note in run.noted_rounds()] == [False, True]
@@ -159,7 +159,7 @@ def test_a_round_whose_trials_ran_at_different_frequencies_is_repeated(
 
 
 def test_an_earlier_attempt_is_never_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = session(tmp_path / "run", steady, rounds=(1, 1))
+    run = session(tmp_path / "run", steady, rounds="1-1")
     for attempt, variant in ((0, run.plan.variants[0]), (1, run.plan.variants[1])):
         jobs.trial_folder(run.folder, 1, attempt, variant).mkdir(parents=True)
     measure(run, monkeypatch)
@@ -174,7 +174,7 @@ def test_a_resumed_run_repeats_what_failed_and_keeps_what_is_done(
     def times(framework: str, number: int, attempt: int, source: str) -> float | None:
         return None if broken and (framework, number) == ("dummy", 2) else steady(framework, number, attempt, source)
 
-    run = session(tmp_path / "run", times, rounds=(2, 2))
+    run = session(tmp_path / "run", times, rounds="2-2")
     results = measure(run, monkeypatch)
     assert len(results.failed) == 1
     broken = False
@@ -186,7 +186,7 @@ def test_a_resumed_run_repeats_what_failed_and_keeps_what_is_done(
 def test_the_order_of_a_round_depends_on_the_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     orders = set()
     for seed in range(8):
-        run = session(tmp_path / f"run{seed}", steady, rounds=(4, 4), protocol="fixed:5+20", seed=seed)
+        run = session(tmp_path / f"run{seed}", steady, rounds="4-4", protocol="fixed:5+20", seeds=(seed,))
         measure(run, monkeypatch)
         orders.add(tuple(job.case.framework for job in run.started))
     assert len(orders) > 1
@@ -215,7 +215,7 @@ def one_round(run: ScriptedSession, milliseconds: float) -> RoundResults:
 def test_the_message_about_an_impossible_speed_is_a_sentence(
     threads: int, precision: str, expected: int, tmp_path: Path, own_peak: list[tuple[Any, ...]]
 ) -> None:
-    run = session(tmp_path / "run", steady, frameworks=("fake",), threads=threads, precision=precision)
+    run = session(tmp_path / "run", steady, frameworks=("fake",), threads=(threads,), precisions=(precision,))
     (group,) = run.plan.groups
     groups = (replace(group, training_flops=10**9),)
     run = replace(run, plan=replace(run.plan, groups=groups))
@@ -265,6 +265,6 @@ def test_without_a_finished_round_no_peak_is_measured(tmp_path: Path, own_peak: 
 
 @pytest.mark.parametrize(("threads", "expected"), [(3, 3), (0, 2), (None, None)])
 def test_a_case_uses_its_threads_or_every_core(threads: int | None, expected: int | None, tmp_path: Path) -> None:
-    run = session(tmp_path / "run", steady, threads=threads)
+    run = session(tmp_path / "run", steady, threads=() if threads is None else (threads,))
     variant = run.plan.variants[0]
     assert peak.threads_of(run, variant) == (expected or variant.case.settings.threads)

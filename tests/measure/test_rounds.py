@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def test_a_disturbed_round_is_repeated_as_a_whole_and_its_first_attempt_does_not_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = session(tmp_path / "run", steady, rounds=(3, 3))
+    run = session(tmp_path / "run", steady, rounds="3-3")
     results = measure(run, monkeypatch, QUIET, NOISY)
     for framework in ("fake", "dummy"):
         assert run.runs_of(framework) == [(1, 0), (2, 0), (2, 1), (3, 0)]
@@ -33,7 +33,7 @@ def test_a_disturbed_round_is_repeated_as_a_whole_and_its_first_attempt_does_not
 def test_a_round_is_attempted_at_most_three_times_and_the_last_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = session(tmp_path / "run", steady, rounds=(2, 2))
+    run = session(tmp_path / "run", steady, rounds="2-2")
     results = measure(run, monkeypatch, *[NOISY] * 9)
     assert run.runs_of("fake") == [(1, 0), (1, 1), (1, 2), (2, 0), (2, 1), (2, 2)]
     assert [note["kept"] for note in run.noted_rounds()] == [False, False, True] * 2
@@ -42,7 +42,7 @@ def test_a_round_is_attempted_at_most_three_times_and_the_last_counts(
 
 
 def test_without_the_guard_a_disturbed_round_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = session(tmp_path / "run", steady, rounds=(2, 2), guard=False)
+    run = session(tmp_path / "run", steady, rounds="2-2", guard=False)
     measure(run, monkeypatch, NOISY, NOISY)
     assert run.runs_of("fake") == [(1, 0), (2, 0)]
 
@@ -53,14 +53,14 @@ def test_a_disturbed_round_with_a_failed_process_is_not_repeated(
     def failing(framework: str, number: int, attempt: int, source: str) -> float | None:
         return None if framework == "dummy" else 10.0
 
-    run = session(tmp_path / "run", failing, rounds=(2, 2))
+    run = session(tmp_path / "run", failing, rounds="2-2")
     results = measure(run, monkeypatch, NOISY)
     assert run.runs_of("dummy") == [(1, 0)]
     assert len(results.failed) == 1
 
 
 def test_a_resumed_run_repeats_a_round_that_was_to_be_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = session(tmp_path / "run", steady, rounds=(2, 2))
+    run = session(tmp_path / "run", steady, rounds="2-2")
     results = measure(run, monkeypatch)
     run.note_round(group="line:small", round=2, attempt=0, kept=False, reasons=["x"], host_noise={})
     run.started.clear()
@@ -132,7 +132,7 @@ def test_the_pipeline_decides_if_there_is_data_and_otherwise_the_cached_batch(
         ahead = (framework == "fake") == (source == "pipeline")
         return (10.0 if ahead else 12.0) * (1 + 0.0005 * (number % 3))
 
-    run = session(tmp_path / "run", times, prepared=prepared, rounds=(3, 3))
+    run = session(tmp_path / "run", times, prepared=prepared, rounds="3-3")
     measure(run, monkeypatch)
     found = run.rankings[-1]
     assert run.plan.by_id[found.leader or ""].case.framework == leader
@@ -142,7 +142,7 @@ def test_the_pipeline_decides_if_there_is_data_and_otherwise_the_cached_batch(
 def test_a_group_can_be_ranked_by_a_quantity_where_more_is_better(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = session(tmp_path / "run", steady, rounds=(3, 3))
+    run = session(tmp_path / "run", steady, rounds="3-3")
     results = measure(run, monkeypatch)
     (group,) = run.plan.groups
     by_time = rounds.rank(run, group, results)
@@ -174,7 +174,7 @@ def test_a_speed_above_the_measured_peak_is_recorded_as_an_error(
 
     measured = []
     monkeypatch.setattr(gemm, "measure_peak", lambda *_: measured.append(1) or gflops)
-    run = session(tmp_path / "run", lambda *_: None, rounds=(1, 1))
+    run = session(tmp_path / "run", lambda *_: None, rounds="1-1")
     fast = max(1e-6, _at_gflops(run, "fake"))
     results = round_results.RoundResults()
     from measure.scripted_session import write_trial

@@ -27,7 +27,7 @@ def plan_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], RunPlan]:
     described = workloads.described
     monkeypatch.setattr(workloads, "described", lambda *them: replace(described(*them), activations=10**6))
     return lambda batch: resolve.plan(
-        Options(workloads=("line",), frameworks=("fake",), workload_folders=(LINE,), batch=batch)
+        Options(workloads=("line",), frameworks=("fake",), workload_folders=(LINE,), batches=(batch,))
     )
 
 

@@ -193,7 +193,7 @@ def test_a_framework_that_lacks_a_precision_for_one_workload_is_skipped_with_the
         workloads=("deepspeech2:tiny",), frameworks=("pytorch", "mxnet"), protocol="fixed:1+1", synthetic=True
     )
     assert resolve.plan(options).skipped == ()
-    exact = resolve.plan(replace(options, precision="float64"))
+    exact = resolve.plan(replace(options, precisions=("float64",)))
     assert [each.case.framework for each in exact.variants] == ["pytorch"]
     assert [each.environment for each in exact.skipped] == ["mxnet"]
     assert exact.skipped[0].reason.startswith("MXNet cannot run deepspeech2 in float64: CTCLoss of MXNet")

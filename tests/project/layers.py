@@ -25,6 +25,7 @@ ORDER = (
     "measure",
     "certificates",
     "cache",
+    "fitting",
     "run",
     "cli",
     "__main__",

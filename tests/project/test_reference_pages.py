@@ -15,7 +15,7 @@ from steelyard.catalog import frameworks
 from steelyard.certificates.record import Certificate
 from steelyard.environments.lock import LOCKS, parse_lock
 from steelyard.host.noise import HostNoise
-from steelyard.plan import studies
+from steelyard.plan import cells, studies
 from steelyard.results import record, store, trials
 from steelyard.results.record import Group, RunPlan, RunRecord
 from steelyard_worker import protocol, tensors
@@ -139,10 +139,13 @@ def test_the_tensor_format_is_documented() -> None:
 # study-files.md
 
 
-def test_every_key_of_a_study_is_documented() -> None:
-    rows = {row[0]: row[2] for row in pages.sections("study-files.md")["Study files"]}
-    required = {f.name for f in fields(studies.Study) if f.default is MISSING and f.default_factory is MISSING}
-    assert set(rows) == names_of(studies.Study)
+@pytest.mark.parametrize(
+    ("section", "kind"), [("Study files", studies.Study), ("Cells", cells.Cells), ("Sizes", studies.Size)]
+)
+def test_every_key_of_a_study_is_documented(section: str, kind: type) -> None:
+    rows = {row[0]: row[2] for row in pages.sections("study-files.md")[section]}
+    required = {f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING}
+    assert set(rows) == names_of(kind)
     assert {name for name, answer in rows.items() if answer == "yes"} == required
 
 

@@ -82,13 +82,13 @@ def test_a_ranking_that_does_not_decide_about_the_rounds_needs_a_new_run():
 
 
 def test_a_fixed_protocol_has_no_limit_but_reason():
-    fixed = protocol("fixed:10+20", (5, 5))
+    fixed = protocol("fixed:10+20", "5")
     assert "`--rounds 25`" in advice(ranking(most=5, b=20), TITLES, fixed, "x", 1.0, extends=True)
     assert "quieter machine" in advice(ranking(most=5, b=200), TITLES, fixed, "x", 1.0, extends=True)
 
 
 def test_fewer_rounds_than_possible_were_asked_for():
-    few = protocol("sequential", (3, 5))
+    few = protocol("sequential", "3-5")
     assert "`--rounds 9`" in advice(ranking(most=5, b=4), TITLES, few, "x", 60.0, extends=False)
 
 

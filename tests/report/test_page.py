@@ -242,9 +242,12 @@ def test_values_from_the_record_are_escaped(recorded_view):
     warnings = tuple(replace(w, subject=HOSTILE, sentence=HOSTILE, advice=HOSTILE) for w in recorded_view.warnings)
     plan = recorded_view.record.plan
     study = replace(plan.study, name=HOSTILE, title=HOSTILE, question=HOSTILE)
+    groups = tuple(
+        replace(group, protocol=replace(group.protocol, name=HOSTILE, summary=HOSTILE)) for group in plan.groups
+    )
     known = replace(
         recorded_view.record,
-        plan=replace(plan, study=study, protocol=replace(plan.protocol, name=HOSTILE, summary=HOSTILE)),
+        plan=replace(plan, study=study, groups=groups),
         command=HOSTILE,
         steelyard=HOSTILE,
         host={"cpu_model": HOSTILE, "unknown": {HOSTILE: HOSTILE}},

@@ -168,7 +168,6 @@ def test_the_default_folders_are_made_private(tmp_path: Path, monkeypatch: pytes
         ({"inputs": {"line:small": {"origin": "x"}}}, r"run\.inputs\.line:small lacks the field 'identity'"),
         ({"peak": {"float32": {"numpy": float("nan")}}}, r"run\.peak\.float32\.numpy must be a finite number"),
         ({"method": 10**30}, r"run\.method must be at most"),
-        ({"plan": {"protocol": {"rounds_max": 10**12}}}, r"run\.plan\.protocol allows from \d to 1000000000000 rounds"),
         ({"plan": {"options": {"delta": -0.02}}}, "This plan cannot decide anything"),
         ({"plan": {"frameworks": {}}}, "the plan does not describe fake or line, which line:small/fake/scripted needs"),
         ({"plan": {"workload_folders": {}}}, "the plan does not describe fake or line"),
@@ -184,6 +183,17 @@ def test_a_value_that_makes_no_sense_is_named(change: dict[str, Any], named: str
         raw[key] = {**raw[key], **inner} if key == "plan" else value
     (run / "run.json").write_text(json.dumps(raw))
     with pytest.raises(record.UnreadableRun, match=rf"run\.json is damaged \(.*{named}"):
+        record.read(run)
+
+
+def test_a_protocol_of_impossibly_many_rounds_is_damaged(tmp_path: Path) -> None:
+    run = new_run(tmp_path / "run")
+    raw = json.loads((run / "run.json").read_text())
+    raw["plan"]["groups"][0]["protocol"]["rounds_max"] = 10**12
+    (run / "run.json").write_text(json.dumps(raw))
+    with pytest.raises(
+        record.UnreadableRun, match=r"the protocol of line:small allows from \d to 1000000000000 rounds"
+    ):
         record.read(run)
 
 

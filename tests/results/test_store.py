@@ -268,7 +268,7 @@ def test_the_message_about_an_older_format_tells_what_to_do(tmp_path: Path) -> N
     ("path", "value", "named"),
     [
         (("plan", "groups"), None, r"plan\.groups must be a list"),
-        (("plan", "options", "seed"), "x", r"plan\.options\.seed must be a whole number"),
+        (("plan", "options", "silence_s"), "x", r"plan\.options\.silence_s must be a number"),
         (("plan", "groups", 0, "variants", 0, "case", "sizes"), [], r"variants\[0\]\.case\.sizes must be an object"),
         (("plan", "groups", 0, "variants", 0, "case", "settings", "mode"), 3, r"settings\.mode must be a string"),
         (("created",), 5, r"run\.created must be a string"),

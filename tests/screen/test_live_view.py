@@ -54,7 +54,7 @@ def screen():
 def test_the_round_is_shown_with_the_largest_number_of_rounds(screen):
     screen.trial(2, screen._plan.variants[0])
     assert "round 2 of at most 12, line:small: Fake starting" in drawn(screen)
-    fixed = LiveScreen(planned(protocol="fixed:10+20", rounds=(5, 5)), Console(file=io.StringIO()))
+    fixed = LiveScreen(planned(protocol="fixed:10+20", rounds="5-5"), Console(file=io.StringIO()))
     fixed.trial(2, screen._plan.variants[0])
     assert "round 2 of 5, line:small: Fake starting" in drawn(fixed)
 

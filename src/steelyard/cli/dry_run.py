@@ -18,7 +18,9 @@ def show(plan: RunPlan, as_json: bool = False) -> None:
     console = Console(highlight=False)
     threads = plan.variants[0].case.settings.threads or "the framework's own default"
     console.print(f"[bold]{plan.study.title}[/]: {plan.study.question}")
-    console.print(f"Protocol {plan.protocol.name}: {plan.protocol.summary}. Threads per framework: {threads}.")
+    for protocol in plan.protocols:
+        console.print(f"Protocol {protocol.name}: {protocol.summary}.")
+    console.print(f"Threads per framework: {threads}.")
     rows = [
         (
             each.group, each.title, each.case.settings.mode, each.settings or "defaults",

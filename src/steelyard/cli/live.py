@@ -69,7 +69,7 @@ class LiveScreen(Screen):
     def trial(self, number: int, variant: Variant) -> None:
         if self._time_left:
             self._time_left.started(variant)
-        label = Text(f"  round {number}{self._of_rounds()}, {variant.group}: ")
+        label = Text(f"  round {number}{self._of_rounds(variant)}, {variant.group}: ")
         self._trial_label = label.append(variant.title, "bold")
         self._show("starting")
 
@@ -102,11 +102,11 @@ class LiveScreen(Screen):
             self._live.stop()
             self._live = None
 
-    def _of_rounds(self) -> str:
+    def _of_rounds(self, variant: Variant) -> str:
         """Return how many rounds there are: ` of 5`, or ` of at most 12` if they end as soon as all is decided."""
         if not self._plan:
             return ""
-        protocol = self._plan.protocol
+        protocol = self._plan.group(variant.group).protocol
         return f" of {'at most ' if protocol.sequential else ''}{protocol.rounds_max}"
 
     def _show(self, phase: str) -> None:

@@ -46,10 +46,9 @@ class TimeLeft:
         """Return the seconds left; None before the first process has ended."""
         if not self._spans_s:
             return None
-        protocol, options = self._plan.protocol, self._plan.options
-        minutes = (self._plan.study.minutes if options.minutes is None else options.minutes) or math.inf
+        minutes = self._plan.minutes or math.inf
         limit_s = self._began_s + 60 * minutes - self._clock()
-        least = self._of_rounds(lambda group: protocol.rounds_min - self._rounds_run(group))
+        least = self._of_rounds(lambda group: group.protocol.rounds_min - self._rounds_run(group))
         return min(self._of_rounds(self._rounds_left), max(least, limit_s))
 
     def _of_rounds(self, count: Callable[[Group], int]) -> float:
@@ -71,7 +70,7 @@ class TimeLeft:
 
     def _rounds_left(self, group: Group) -> int:
         """Return the rounds that the comparisons with the leader still need, as far as the protocol allows them."""
-        protocol, ranking, run = self._plan.protocol, self._rankings.get(group.name), self._rounds_run(group)
+        protocol, ranking, run = group.protocol, self._rankings.get(group.name), self._rounds_run(group)
         if not protocol.sequential:
             return protocol.rounds_max - run
         open_pairs = [pair for pair in ranking.verdicts if ranking.leader in (pair.a, pair.b)] if ranking else []
@@ -80,7 +79,7 @@ class TimeLeft:
 
     def _wanted(self, group: Group) -> list[Variant]:
         ranking = self._rankings.get(group.name)
-        if not ranking or not self._plan.protocol.sequential:
+        if not ranking or not group.protocol.sequential:
             return list(group.variants)
         wanted = rounds_wanted(ranking)
         return [variant for variant in group.variants if variant.case.id in wanted]

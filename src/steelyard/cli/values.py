@@ -46,41 +46,43 @@ def _number(text: str, option: str, least: float, meaning: str) -> float:
     return found
 
 
-def loader_workers(text: str) -> int:
-    """Read a number of processes."""
-    return _count(text, 0, MOST_WORKERS, f"--loader-workers must be a number from 0 to {MOST_WORKERS}, not '{text}'.")
+def texts(text: str) -> tuple[str, ...]:
+    """Read names that are separated by commas."""
+    return tuple(text.split(","))
 
 
-def seed(text: str) -> int:
-    """Read a seed."""
-    return _count(text, 0, MOST_SEED, f"--seed must be a whole number from 0 to {MOST_SEED:,}, not '{text}'.")
+def loader_workers(text: str) -> tuple[int, ...]:
+    """Read numbers of processes."""
+    wrong = f"--loader-workers must be a number from 0 to {MOST_WORKERS}, not '{{}}'."
+    return _counts(text, 0, MOST_WORKERS, wrong)
 
 
-def threads(text: str) -> int:
-    """Read a number of threads, or `default`, which is 0."""
-    wrong = f"--threads must be a number from 1 to {MOST_THREADS}, or 'default', not '{text}'."
-    return 0 if text == "default" else _count(text, 1, MOST_THREADS, wrong)
+def seeds(text: str) -> tuple[int, ...]:
+    """Read seeds."""
+    return _counts(text, 0, MOST_SEED, f"--seed must be a whole number from 0 to {MOST_SEED:,}, not '{{}}'.")
 
 
-def batch(text: str) -> int:
-    """Read a number of samples."""
-    return _count(
-        text, 1, MOST_SAMPLES, f"--batch must be a number of samples from 1 to {MOST_SAMPLES:,}, not '{text}'."
+def threads(text: str) -> tuple[int, ...]:
+    """Read numbers of threads, or `default`, which is 0."""
+    wrong = f"--threads must be a number from 1 to {MOST_THREADS}, or 'default', not '{{}}'."
+    return tuple(0 if each == "default" else _count(each, 1, MOST_THREADS, wrong) for each in text.split(","))
+
+
+def batches(text: str) -> tuple[int, ...]:
+    """Read numbers of samples."""
+    return _counts(
+        text, 1, MOST_SAMPLES, f"--batch must be a number of samples from 1 to {MOST_SAMPLES:,}, not '{{}}'."
     )
+
+
+def _counts(text: str, least: int, most: int, wrong: str) -> tuple[int, ...]:
+    return tuple(_count(each, least, most, wrong) for each in text.split(","))
 
 
 def _count(text: str, least: int, most: int, wrong: str) -> int:
     if not re.fullmatch(r"[0-9]{1,20}", text) or not least <= int(text) <= most:
-        raise UserError(wrong)
+        raise UserError(wrong.format(text))
     return int(text)
-
-
-def rounds(text: str) -> tuple[int, int]:
-    """Read `5` or `3-8`."""
-    match = re.fullmatch(r"(\d+)(?:-(\d+))?", text)
-    if not match:
-        raise UserError(f"--rounds must be a number or a range such as 3-8, not '{text}'.")
-    return int(match[1]), int(match[2] or match[1])
 
 
 def delta(text: str) -> float:

@@ -1,6 +1,7 @@
 """Read TOML files strictly: error messages give the file, the line and the key, and suggest the nearest known key."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import MISSING, fields
 from pathlib import Path
@@ -10,7 +11,7 @@ import tomllib
 
 from steelyard.errors import UserError, nearest
 
-HEADER = re.compile(r"\s*\[+([^\]]+)\]")
+HEADER = re.compile(r"\s*(\[+)([^\]]+)\]")
 # Annotation of a field -> (types accepted from a file, their description in error messages).
 MEANINGS: dict[str, tuple[tuple[type, ...], str]] = {
     "str": ((str,), "a string"),
@@ -20,11 +21,15 @@ MEANINGS: dict[str, tuple[tuple[type, ...], str]] = {
     "float | None": ((int, float), "a number"),
     "Any": ((bool, int, float, str), "true or false, a number or a string"),
     "tuple[str, ...]": ((list,), "a list of strings"),
+    "tuple[int, ...]": ((list,), "a list of whole numbers"),
     "tuple[Any, ...]": ((list,), "a list"),
     "dict[str, str]": ((dict,), "a table of strings"),
     "dict[str, Any]": ((dict,), "a table"),
 }
-OF_TABLES = ((dict,), "a table of tables")  # every other annotation
+ITEMS = {"tuple[str, ...]": str, "tuple[int, ...]": int}
+# Every other annotation.
+LIST_OF_TABLES = ((list,), "a list of tables")
+OF_TABLES = ((dict,), "a table of tables")
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -39,7 +44,7 @@ def read(path: Path) -> dict[str, Any]:
 
 def check_keys(path: Path, table: dict[str, Any], where: str, required: set[str], allowed: set[str]) -> None:
     """Reject unknown and missing keys of one table."""
-    subject = f"[{where}]" if where else "the file"
+    subject = _title(where)
     for key in sorted(table.keys() - allowed):
         raise wrong(path, key, where, f"{subject} has an unknown key '{key}'.{nearest(key, list(allowed))}")
     for key in sorted(required - table.keys()):
@@ -79,11 +84,17 @@ def wrong(path: Path, key: str, where: str, sentence: str) -> UserError:
 
 
 def line_of(path: Path, key: str, where: str = "") -> int:
-    """Return the line of a key in the table [where]; otherwise that of the table's header; 1 if the file has neither."""
-    table, header_line = "", 1
+    """Return the line of a key in the table [where]; otherwise that of the table's header; 1 if the file has neither.
+
+    The tables of a list [[name]] are `name[0]`, `name[1]` and so on.
+    """
+    table, header_line, count = "", 1, Counter[str]()
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         if header := HEADER.match(line):
-            table = re.sub(r"[\s\"']", "", header[1])
+            table = re.sub(r"[\s\"']", "", header[2])
+            if header[1] == "[[":
+                count[table] += 1
+                table = f"{table}[{count[table] - 1}]"
             if table == ".".join(filter(None, (where, key))):
                 return number
             header_line = number if table == where else header_line
@@ -92,12 +103,19 @@ def line_of(path: Path, key: str, where: str = "") -> int:
     return header_line
 
 
+def _title(where: str) -> str:
+    """Return `the file`, `[table]`, or `table 2 of [[list]]`."""
+    if listed := re.fullmatch(r"(.+)\[(\d+)\]", where):
+        return f"table {int(listed[2]) + 1} of [[{listed[1]}]]"
+    return f"[{where}]" if where else "the file"
+
+
 def _fit(path: Path, where: str, key: str, annotation: str, value: Any) -> Any:
-    kinds, meaning = MEANINGS.get(annotation, OF_TABLES)
+    kinds, meaning = MEANINGS.get(annotation, LIST_OF_TABLES if annotation.startswith("tuple[") else OF_TABLES)
     check_type(path, key, value, kinds, meaning, where)
-    if annotation == "tuple[str, ...]":
+    if annotation in ITEMS:
         for each in value:
-            check_type(path, key, each, (str,), meaning, where)
+            check_type(path, key, each, (ITEMS[annotation],), meaning, where)
     if annotation == "dict[str, str]":
         for name, each in value.items():
             check_type(path, name, each, (str,), "a string", ".".join(filter(None, (where, key))))

@@ -84,7 +84,7 @@ def _prepare(plan: RunPlan, case: Case, report: Callable[[data.Progress], None])
     initial = _with_embedding(initial, prepared.folder)
     count = len(tensors.read(prepared.folder)["position/train"])
     order = write_order(count, case.batch, _steps(plan), case.seed)
-    found = Data(str(synthetic), str(prepared.folder), str(order), plan.study.evaluation_limit, adversarial)
+    found = Data(str(synthetic), str(prepared.folder), str(order), adversarial=adversarial)
     return CaseInputs(initial, found, _origin(prepared.meta), prepared.meta, _identity(initial, found))
 
 
@@ -138,8 +138,8 @@ def _origin(meta: dict[str, Any]) -> str:
 
 def _steps(plan: RunPlan) -> int:
     """Return the steps that the order covers; after them it repeats, so this only limits how soon batches recur."""
-    schedule = plan.protocol.schedule
-    return max(plan.study.train_steps + schedule.warmup_cap_steps + schedule.counted_max, FEWEST_ORDERED_STEPS)
+    schedules = [(group.train_steps, group.protocol.schedule) for group in plan.groups]
+    return max(FEWEST_ORDERED_STEPS, *(steps + each.warmup_cap_steps + each.counted_max for steps, each in schedules))
 
 
 def _identity(initial: Path, found: Data) -> str:

@@ -65,7 +65,7 @@ def _smallest(known: Framework, options: Options) -> str:
     counts = {
         f"{name}:{preset.name}": workload.network(preset).trainable_count
         for name, workload in found.items()
-        if workload.implemented_by(known.name) and not workload.obstacle(known.name, options.precision)
+        if workload.implemented_by(known.name) and not workload.obstacle(known.name, "float32")
         for preset in workload.presets.values()
     }
     if not counts:

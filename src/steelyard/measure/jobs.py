@@ -27,7 +27,8 @@ def measuring(
     With an adaptive warm-up only round 1 trains and evaluates, and later rounds measure the first input alone: verdicts
     rest on it, and a process that needs half the time can run twice as often.
     """
-    schedule = plan.protocol.schedule
+    group = plan.group(variant.group)
+    schedule = group.protocol.schedule
     sources = tuple(name for name in schedule.inputs if inputs.data.prepared or name == "cached")
     fixed = schedule.warmup.unit != "adaptive"
     if not fixed and number > ROUNDS_OF_ALL_INPUTS:
@@ -35,7 +36,7 @@ def measuring(
     evaluate = bool(inputs.data.prepared) and "pipeline" in sources and (number == 1 or fixed)
     schedule = replace(
         schedule, inputs=sources, evaluate=evaluate, noise_ratio=noise_ratio,
-        train_steps=plan.study.train_steps if evaluate else 0,
+        train_steps=group.train_steps if evaluate else 0,
     )  # fmt: skip
     job = _job("measure", plan, variant, inputs, folder)
     return replace(job, schedule=schedule, round=number, attempt=attempt)
@@ -47,7 +48,9 @@ def certifying(plan: RunPlan, variant: Variant, inputs: CaseInputs, folder: Path
 
 
 def _job(kind: str, plan: RunPlan, variant: Variant, inputs: CaseInputs, folder: Path) -> Job:
+    group = plan.group(variant.group)
     return Job(
         kind=kind, case=variant.case, workload_folder=plan.workload_folders[variant.case.workload],
-        weights=str(inputs.weights), data=inputs.data, folder=str(folder), metric=plan.group(variant.group).metric,
+        weights=str(inputs.weights), data=replace(inputs.data, evaluation_limit=group.evaluation_limit), folder=str(folder),
+        metric=group.metric,
     )  # fmt: skip

@@ -23,7 +23,7 @@ MOST_ATTEMPTS = 3
 def primary_input(session: Session, group: Group) -> str:
     """Return the input that verdicts are based on: the framework's own pipeline if there is data, as in real training."""
     prepared = session.inputs_of(group.cases[0]).data.prepared
-    return "pipeline" if prepared and "pipeline" in session.plan.protocol.schedule.inputs else "cached"
+    return "pipeline" if prepared and "pipeline" in group.protocol.schedule.inputs else "cached"
 
 
 def measure(session: Session, results: RoundResults) -> dict[str, Ranking]:
@@ -35,11 +35,13 @@ def measure(session: Session, results: RoundResults) -> dict[str, Ranking]:
     deadline_s = time.monotonic() + 60 * minutes_of(session)
     _discard_incomplete(session, results)
     rankings = {group.name: rank(session, group, results) for group in session.plan.groups}
-    for number in range(1, session.plan.protocol.rounds_max + 1):
+    for number in range(1, session.plan.rounds_max + 1):
         for group in session.plan.groups:
-            variants = _variants_to_run(session, rankings[group.name], group, number, results)
+            if number > group.protocol.rounds_max:
+                continue
+            variants = _variants_to_run(rankings[group.name], group, number, results)
             missing = [variant for variant in variants if not results.has(variant.case.id, number)]
-            if missing and number > session.plan.protocol.rounds_min and time.monotonic() > deadline_s:
+            if missing and number > group.protocol.rounds_min and time.monotonic() > deadline_s:
                 session.screen.say(
                     f"The time limit of {minutes_of(session):g} minutes is reached. For more rounds, use "
                     f"steelyard run --resume {session.folder.name}; --minutes 0 removes the limit."
@@ -54,14 +56,13 @@ def measure(session: Session, results: RoundResults) -> dict[str, Ranking]:
 
 def minutes_of(session: Session) -> float:
     """Return the minutes after which no further round starts; infinite without a limit."""
-    requested = session.plan.options.minutes
-    return (session.plan.study.minutes if requested is None else requested) or math.inf
+    return session.plan.minutes or math.inf
 
 
 def rank(session: Session, group: Group, results: RoundResults, quantity: Quantity = STEP_TIME) -> Ranking:
     """Rank a group by a quantity on its primary input."""
     costs = results.costs(group.cases, quantity, primary_input(session, group))
-    return decide(costs, session.plan.protocol.decision(session.plan.options.delta))
+    return decide(costs, group.protocol.decision(session.plan.options.delta))
 
 
 def _discard_incomplete(session: Session, results: RoundResults) -> None:
@@ -75,13 +76,11 @@ def _discard_incomplete(session: Session, results: RoundResults) -> None:
     results.discard(is_incomplete)
 
 
-def _variants_to_run(
-    session: Session, ranking: Ranking, group: Group, number: int, results: RoundResults
-) -> list[Variant]:
+def _variants_to_run(ranking: Ranking, group: Group, number: int, results: RoundResults) -> list[Variant]:
     """Return the variants of a round: all of them in the first rounds, later those that are not decided yet."""
     failed = results.failed
     able = [variant for variant in group.variants if variant.case.id not in failed]
-    protocol = session.plan.protocol
+    protocol = group.protocol
     alone = len(able) == 1
     if not protocol.sequential or number < protocol.drops_from or (alone and number <= protocol.rounds_min):
         return able
@@ -150,7 +149,7 @@ def _run_once(
 ) -> list[Trial]:
     by_key = {variant.key: variant for variant in variants}
     trials = []
-    for key in round_order(by_key, number, session.plan.options.seed):
+    for key in round_order(by_key, number, session.plan.seed):
         variant = by_key[key]
         session.screen.trial(number, variant)
         folder = jobs.trial_folder(session.folder, number, attempt, variant)

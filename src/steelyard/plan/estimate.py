@@ -1,7 +1,9 @@
 """A rough estimate of the time that a plan takes."""
 
+from collections.abc import Callable
 from typing import Any
 
+from steelyard.plan.protocols import Protocol
 from steelyard.plan.run_plan import RunPlan, Variant
 
 # Rough figures for planning only, from runs on two cores: seconds, and the share of one core's 75 GFLOP/s that is reached.
@@ -19,11 +21,11 @@ def estimate(plan: RunPlan) -> dict[str, float]:
 
     `environments`: if all must be created; `rounds`: for the fewest rounds, `most_rounds`: for the most.
     """
-    per_round = sum(_process_s(plan, variant) for variant in plan.variants)
     certificates = CERTIFY_S * (len(plan.variants) + 2 * len(plan.groups)) / 2 if plan.options.certify else 0.0
     return {
         "environments": ENVIRONMENT_S * len(plan.environments), "certificates": certificates,
-        "rounds": per_round * plan.protocol.rounds_min, "most_rounds": per_round * plan.protocol.rounds_max,
+        "rounds": _rounds_s(plan, lambda protocol: protocol.rounds_min),
+        "most_rounds": _rounds_s(plan, lambda protocol: protocol.rounds_max),
     }  # fmt: skip
 
 
@@ -34,9 +36,14 @@ def step_s(plan: RunPlan, variant: Variant) -> float:
     return max(SMALLEST_STEP_S, flops / (CORE_FLOPS * max(1, case.settings.threads or 1) * SHARE_OF_PEAK))
 
 
+def _rounds_s(plan: RunPlan, rounds: Callable[[Protocol], int]) -> float:
+    return sum(_process_s(plan, each) * rounds(plan.group(each.group).protocol) for each in plan.variants)
+
+
 def _process_s(plan: RunPlan, variant: Variant) -> float:
-    schedule = plan.protocol.schedule
-    steps = plan.study.train_steps / max(1, plan.protocol.rounds_min)
+    group = plan.group(variant.group)
+    schedule = group.protocol.schedule
+    steps = group.train_steps / max(1, group.protocol.rounds_min)
     for length in (schedule.warmup, schedule.counted):
         steps += length.count if length.unit == "steps" else ADAPTIVE_STEPS
     return START_S + steps * step_s(plan, variant) * len(schedule.inputs)
@@ -50,6 +57,6 @@ def as_dict(plan: RunPlan) -> dict[str, Any]:
     ]
     skipped = [{"group": each.group, "environment": each.environment, "reason": each.reason} for each in plan.skipped]
     return {
-        "study": plan.study.name, "protocol": plan.protocol.name, "cases": cases, "skipped": skipped,
+        "study": plan.study.name, "protocols": [each.name for each in plan.protocols], "cases": cases, "skipped": skipped,
         "estimate_s": estimate(plan),
     }  # fmt: skip

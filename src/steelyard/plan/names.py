@@ -7,6 +7,27 @@ from steelyard.plan.run_plan import FrameworkFacts, Variant
 from steelyard_worker.case import Case
 
 
+def groups(bases: Sequence[str], fields: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """Name groups after their base, such as `resnet18:digits`, and after every field in which groups of one base differ.
+
+    Returns (name, suffix of the title): `resnet18:digits,batch=8` and `, batch 8`.
+    """
+    found = []
+    for base, own in zip(bases, fields, strict=True):
+        relatives = [each for other, each in zip(bases, fields, strict=True) if other == base]
+        differing = [name for name in own if any(each.get(name) != own[name] for each in relatives)]
+        name = ",".join([base, *(f"{field}={own[field]}" for field in differing)])
+        found.append((name, "".join(f", {_words(field, own[field])}" for field in differing)))
+    return found
+
+
+def _words(field: str, value: Any) -> str:
+    plain = field.replace("_", " ")
+    if isinstance(value, bool):
+        return plain if value else f"not {plain}"
+    return str(value) if field in ("optimizer", "task", "precision", "data") else f"{plain} {value}"
+
+
 def variants(group: str, cases: Sequence[Case], frameworks: Mapping[str, FrameworkFacts]) -> tuple[Variant, ...]:
     """Name every case of a group.
 

@@ -5,29 +5,35 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Options:
-    """The options of `steelyard run`. Empty texts and tuples mean: as the study or the preset has it."""
+    """The options of `steelyard run`. Empty texts and tuples mean: as the study or the preset has it.
 
-    study: str = "first-look"
+    A field with the name of a field of `Cells` replaces that axis in every table of the study.
+    """
+
+    study: str = ""  # name or .toml file; empty: first-look
+    size: str = ""  # one of the study's sizes; empty: the largest that fits
     workloads: tuple[str, ...] = ()  # "name" or "name:preset"
     frameworks: tuple[str, ...] = ()  # "name" or "name@version"
     modes: tuple[str, ...] = ()  # "framework=mode[,mode]"
     knobs: tuple[str, ...] = ()  # "framework.knob=value[,value]" or "knob=value"
+    set: tuple[str, ...] = ()  # "size=value[,value][,size=value]"
+    batches: tuple[int, ...] = ()  # samples per step
+    optimizers: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()
+    precisions: tuple[str, ...] = ()
+    threads: tuple[int, ...] = ()  # 0: each framework's own default; empty: one per core in every framework
+    seeds: tuple[int, ...] = ()
+    loader_workers: tuple[int, ...] = ()
     protocol: str = ""
-    rounds: tuple[int, int] | None = None
-    optimizer: str = ""
-    batch: int = 0  # samples per step; 0: the preset's
+    rounds: str = ""  # "5" or "3-8"
     synthetic: bool = False  # random batches even if the preset has a data set
-    optimizer_implementation: str = "native"
-    device: str = "cpu"
-    precision: str = "float32"
-    threads: int | None = None  # None: one per core in every framework; 0: each framework's own default
+    optimizer_implementation: str = ""
+    device: str = ""
     deterministic: bool = False
-    loader_workers: int = 0
     data: str = ""  # folder with data sets in their official layouts
     workload_folders: tuple[str, ...] = ()
     framework_folders: tuple[str, ...] = ()
     external: dict[str, str] = field(default_factory=dict)  # environment name -> interpreter of the user's own
-    seed: int = 1
     delta: float = 0.02
     minutes: float | None = None  # None: the study's limit; 0: no limit
     certify: bool = True

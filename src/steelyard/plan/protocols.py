@@ -44,10 +44,13 @@ KNOWN = {
 }
 
 
-def protocol(name: str, rounds: tuple[int, int] | None = None) -> Protocol:
-    """Return a protocol by name; `rounds` replaces its (minimum, maximum). UserError: unknown name, impossible rounds."""
+def protocol(name: str, rounds: str = "") -> Protocol:
+    """Return a protocol by name; `rounds`, such as `5` or `3-8`, replaces its own. UserError: unknown name, impossible rounds."""
     found = _by_name(name)
-    low, high = rounds or (found.rounds_min, found.rounds_max)
+    match = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", rounds)
+    if rounds and not match:
+        raise UserError(f"--rounds must be a number or a range such as 3-8, not '{rounds}'.")
+    low, high = (int(match[1]), int(match[2] or match[1])) if match else (found.rounds_min, found.rounds_max)
     if low < 1 or high < low:
         raise UserError(f"--rounds {low}-{high}: the first number must be at least 1 and no larger than the second.")
     if found.sequential and high > MOST_ROUNDS:

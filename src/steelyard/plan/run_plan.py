@@ -45,6 +45,8 @@ class Group:
 
     `metric` names the test metric; `summary` describes the preset; `training_flops` are per sample. `implemented_by` and
     `float64` list the frameworks that implement the workload, and those of them that can compute it in float64.
+    `train_steps`: training steps before the evaluation; `evaluation_limit`: test samples used at most, 0 for all.
+    `stands_for`: the published workload:preset that this group stands for at another size; empty: its own.
     """
 
     name: str
@@ -56,6 +58,10 @@ class Group:
     training_flops: int
     implemented_by: tuple[str, ...]
     float64: tuple[str, ...]
+    protocol: Protocol
+    train_steps: int
+    evaluation_limit: int
+    stands_for: str
     variants: tuple[Variant, ...]
 
     @property
@@ -92,11 +98,10 @@ class FrameworkFacts:
 
 @dataclass(frozen=True)
 class RunPlan:
-    """The groups of a run with their cases, the protocol, the study, and the options as requested."""
+    """The groups of a run with their cases and protocols, the study, and the options as requested."""
 
     options: Options
     study: Study
-    protocol: Protocol
     groups: tuple[Group, ...]
     skipped: tuple[Skipped, ...]
     frameworks: dict[str, FrameworkFacts]
@@ -113,6 +118,26 @@ class RunPlan:
     def by_id(self) -> dict[str, Variant]:
         """Case id -> variant."""
         return {variant.case.id: variant for variant in self.variants}
+
+    @property
+    def protocols(self) -> list[Protocol]:
+        """The different protocols of the groups."""
+        return list({group.protocol.name: group.protocol for group in self.groups}.values())
+
+    @property
+    def minutes(self) -> float:
+        """The minutes after which no further round starts; 0: no limit."""
+        return self.study.minutes if self.options.minutes is None else self.options.minutes
+
+    @property
+    def rounds_max(self) -> int:
+        """The most rounds of any group."""
+        return max(group.protocol.rounds_max for group in self.groups)
+
+    @property
+    def seed(self) -> int:
+        """The seed of the order in which the cases of a round run."""
+        return self.groups[0].cases[0].seed
 
     def group(self, name: str) -> Group:
         """Return a group by name; KeyError if there is none."""

@@ -24,7 +24,7 @@ def view(folder: Path, quantity: Quantity = STEP_TIME) -> View:
     disturbances, wrong = record.read_rounds(folder)
     source = model.Source(
         name=folder.name, plan=plan, record=known, results=round_results.collect(found, certificates),
-        certificates=certificates, decision=plan.protocol.decision(plan.options.delta), quantity=quantity,
+        certificates=certificates, quantity=quantity,
         disturbances=tuple(disturbances),
     )  # fmt: skip
     comparisons = tuple(model.compare(source, group) for group in plan.groups)

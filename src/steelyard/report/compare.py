@@ -8,6 +8,7 @@ from steelyard.errors import UserError, nearest
 from steelyard.report.model import Comparison, Contender, View
 from steelyard.report.notation import quantity_text
 from steelyard.results.quantities import Quantity
+from steelyard.results.record import Group
 from steelyard.statistics.intervals import Ratio
 from steelyard.statistics.sentences import percent, verdict_sentence
 from steelyard.statistics.unpaired import welch
@@ -92,18 +93,24 @@ def runs(before: View, after: View, anyway: bool = False) -> list[Finding]:
 
 
 def _differing_terms(before: View, after: View) -> list[str]:
-    """Return in what two runs differ as a whole: machine, way of measuring, schedule."""
+    """Return in what two runs differ as a whole: machine, way of measuring, schedules of the groups that both have."""
     old, new = before.record, after.record
-    terms = [
-        (f"schedule {name.replace('_', ' ')}", value) for name, value in asdict(old.plan.protocol.schedule).items()
-    ]
-    terms.append(("training steps before the warm-up", old.plan.study.train_steps))
-    values = [*asdict(new.plan.protocol.schedule).values(), new.plan.study.train_steps]
     found = ["the machine"] if old.machine != new.machine else []
     if old.method != new.method:
         where = "see the changelog's section Measurement"
         found.append(f"the method of measuring ({old.method} before, {new.method} after; {where})")
-    return found + [_difference(name, a, b) for (name, a), b in zip(terms, values, strict=True) if a != b]
+    earlier = {group.name: _terms(group) for group in old.plan.groups}
+    for group in new.plan.groups:
+        terms = earlier.get(group.name, {})
+        now = _terms(group)
+        found += [_difference(name, terms[name], now[name]) for name in terms if terms[name] != now[name]]
+    return list(dict.fromkeys(found))
+
+
+def _terms(group: Group) -> dict[str, Any]:
+    """Return how a group is measured: {shown name: value}."""
+    schedule = {f"schedule {name.replace('_', ' ')}": each for name, each in asdict(group.protocol.schedule).items()}
+    return {**schedule, "training steps before the warm-up": group.train_steps}
 
 
 def _difference(name: str, before: Any, after: Any) -> str:

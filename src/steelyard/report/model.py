@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from steelyard.results.record import Group, RunPlan, RunRecord, Skipped, Variant
     from steelyard.results.round_results import RoundResults
     from steelyard.results.trials import Evaluation, Trial
-    from steelyard.statistics.decision import DecisionPlan, Ranking
+    from steelyard.statistics.decision import Ranking
     from steelyard_worker.case import Case
 
 UNPROVED = {"passed": False, "sentence": "No certificate: this number is not proved to be the same computation."}
@@ -157,7 +157,6 @@ class Source:
     record: RunRecord
     results: RoundResults
     certificates: dict[str, dict[str, Any]]
-    decision: DecisionPlan
     quantity: Quantity
     disturbances: tuple[dict[str, Any], ...]
 
@@ -171,7 +170,7 @@ def compare(source: Source, group: Group) -> Comparison:
     passed = {key for key, found in source.certificates.items() if found["passed"]} - source.record.above_peak.keys()
     able = [case for case in group.cases if case.id in passed]
     costs = {name: source.results.costs(able, source.quantity, name) for name in ranked}
-    rankings = {name: decide(each, source.decision) for name, each in costs.items()}
+    rankings = {name: decide(each, group.protocol.decision(source.plan.options.delta)) for name, each in costs.items()}
     contenders = [_contender(source, group, variant, inputs, rankings) for variant in group.variants]
     order = rankings[primary].order if primary in rankings else ()
 
@@ -197,7 +196,7 @@ def compare(source: Source, group: Group) -> Comparison:
 def _advice(source: Source, group: Group, titles: dict[str, str], is_primary: bool, ranking: Ranking) -> str:
     extends = is_primary and source.quantity is STEP_TIME
     round_s = seconds_per_round(source.disturbances, group.name)
-    return advice(ranking, titles, source.plan.protocol, source.name, round_s, extends)
+    return advice(ranking, titles, group.protocol, source.name, round_s, extends)
 
 
 def _inputs(source: Source, group: Group) -> list[str]:

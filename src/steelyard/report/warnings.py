@@ -130,10 +130,10 @@ def _disturbed(disturbances: tuple[dict[str, Any], ...]) -> Iterator[ResultWarni
 
 def _scatter(comparison: Comparison, source: Source) -> Iterator[ResultWarning]:
     ranking = comparison.rankings.get(comparison.primary)
-    if ranking and ranking.delta_used > source.decision.delta:
+    if ranking and ranking.delta_used > source.plan.options.delta:
         sentence = (
             f"Ratios scatter by {percent(ranking.scatter)} from round to round, so 'practically the same' means within "
-            f"{percent(ranking.delta_used)}, not {percent(source.decision.delta)}."
+            f"{percent(ranking.delta_used)}, not {percent(source.plan.options.delta)}."
         )
         yield _warning("NoisyMachine", comparison.group, sentence)
 

@@ -204,10 +204,15 @@ def _check(record: RunRecord) -> None:
     """Raise ValueError for values of the right type that make no sense, or that do not fit together."""
     plan = record.plan
     datetime.fromisoformat(record.created)
-    plan.protocol.decision(plan.options.delta)
-    if not 1 <= plan.protocol.rounds_min <= plan.protocol.rounds_max <= MOST_ROUNDS:
-        message = f"run.plan.protocol allows from {plan.protocol.rounds_min} to {plan.protocol.rounds_max} rounds"
-        raise ValueError(message)
+    for group in plan.groups:
+        group.protocol.decision(plan.options.delta)
+        if not 1 <= group.protocol.rounds_min <= group.protocol.rounds_max <= MOST_ROUNDS:
+            limits = f"from {group.protocol.rounds_min} to {group.protocol.rounds_max} rounds"
+            message = f"the protocol of {group.name} allows {limits}"
+            raise ValueError(message)
+        if not group.variants or any(each.group != group.name for each in group.variants):
+            message = f"the group {group.name} has no variants, or those of another group"
+            raise ValueError(message)
     for variant in plan.variants:
         case = variant.case
         records.convert(records.Positive, case.sizes.get("batch"), f"the batch of {variant.key}")

@@ -9,7 +9,6 @@ from steelyard.catalog import workloads
 from steelyard.certificates.method import FULL_BATCH, FULL_SIZE, Scope
 from steelyard.cli.commands import selection
 from steelyard.errors import UserError
-from steelyard.plan import resolve
 from steelyard.plan.options import Options
 from steelyard.results import record
 
@@ -22,12 +21,12 @@ FULL_SILENCE_S = 3600.0
 
 def execute(arguments: argparse.Namespace) -> int:
     """Certify every selected case; the exit code is 1 if one is rejected or could not be run."""
+    from steelyard import fitting
     from steelyard import run as runs
 
     options, scope = _request(arguments)
     root = selection.runs_of(arguments)
-    plan = resolve.plan(options)
-    runs.check(plan)
+    plan, _ = fitting.planned(options)
     selection.check_cache()
     folder = selection.begin(plan, root, f"{plan.study.name}-certificates")
     with closing(selection.screen_of(arguments)) as screen:
@@ -56,7 +55,7 @@ def _request(arguments: argparse.Namespace) -> tuple[Options, Scope]:
         raise UserError("--all certifies every workload, so --workload cannot be combined with it. Remove one of them.")
     if not arguments.full:
         return options, Scope()
-    return replace(options, synthetic=True, batch=options.batch or FULL_BATCH), FULL_SIZE
+    return replace(options, synthetic=True, batches=options.batches or (FULL_BATCH,)), FULL_SIZE
 
 
 def _print(found: dict[str, dict[str, Any]]) -> None:

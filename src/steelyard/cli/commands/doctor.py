@@ -31,7 +31,7 @@ def _machine(arguments: argparse.Namespace) -> list[Finding]:
 
 def _adapter(arguments: argparse.Namespace) -> list[Finding]:
     asked = selection.options_of(arguments)
-    options = replace(asked, frameworks=(arguments.adapter,), synthetic=True, threads=1, protocol="fixed:1+1")
+    options = replace(asked, frameworks=(arguments.adapter,), synthetic=True, threads=(1,), protocol="fixed:1+1")
     with closing(Screen()) as screen:
         return adapter_checks.examine(options, screen)
 

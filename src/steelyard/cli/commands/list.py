@@ -85,6 +85,11 @@ def _presets(options: Options) -> list[dict[str, Any]]:
 
 def _studies() -> list[dict[str, Any]]:
     return [
-        {"study": s.name, "question": s.question, "workloads": list(s.workloads), "protocol": s.protocol}
-        for s in studies.all_studies().values()
+        {
+            "study": each.name,
+            "question": each.question,
+            "sizes": list(each.sizes),
+            "workloads": list(dict.fromkeys(name for cells in each.cells for name in cells.workloads)),
+        }
+        for each in studies.all_studies().values()
     ]

@@ -21,15 +21,20 @@ from steelyard.results.record import RunRecord
 
 def execute(arguments: argparse.Namespace) -> int:
     """Measure, then print the verdicts; the path of the page is the last line. The exit code is 1 if no process finished."""
-    from steelyard import report
+    from steelyard import fitting, report
     from steelyard import run as runs
     from steelyard.report import terminal
 
     root = selection.runs_of(arguments)
     options = selection.options_of(arguments)
-    resumed = arguments.resume is not None
-    folder, plan = _resumed(options, root, arguments.resume) if resumed else (None, resolve.plan(options))
-    runs.check(plan)
+    if arguments.resume is None:
+        folder, (plan, which) = None, fitting.planned(options)
+    else:
+        folder, plan = _resumed(options, root, arguments.resume)
+        which = ""
+        fitting.check(plan)
+    if which and not arguments.json:
+        print(which)
     if arguments.dry_run:
         from steelyard.cli import dry_run
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from steelyard.errors import named
+from steelyard.errors import named, nearest
 from steelyard.files import names, settings_files
+from steelyard.plan.cells import Cells
 
 if TYPE_CHECKING:
     from steelyard.catalog.workloads import Workload
@@ -16,19 +17,35 @@ FOLDER = Path(__file__).parent
 
 
 @dataclass(frozen=True)
+class Size:
+    """One size of a study. `minutes`: no round starts later than this after the first; 0: no limit."""
+
+    summary: str
+    minutes: float = 0.0
+
+
+@dataclass(frozen=True)
 class Study:
-    """A predefined comparison. `workloads` are `name` or `name:preset`; `frameworks` are names, or `*` for all."""
+    """A predefined comparison: tables of cells, and the sizes that it is offered in, the largest first.
+
+    `minutes` is the limit of a study without sizes.
+    """
 
     name: str
     title: str
     question: str
     version: int
-    protocol: str
-    workloads: tuple[str, ...]
-    frameworks: tuple[str, ...]
-    train_steps: int = 0
-    evaluation_limit: int = 0
-    minutes: float = 0.0  # no round starts later than this after the first; 0: no limit
+    cells: tuple[Cells, ...]
+    sizes: dict[str, Size] = field(default_factory=dict)
+    minutes: float = 0.0
+
+    def of_size(self, size: str) -> Study:
+        """Return the study with only the cells and the time limit of one of its sizes. UserError: it has no such size."""
+        if not size and not self.sizes:
+            return self
+        chosen = named(self.sizes, size, f"Study {self.name} has no size '{size}'.")
+        cells = tuple(each for each in self.cells if not each.sizes or size in each.sizes)
+        return replace(self, cells=cells, sizes={size: chosen}, minutes=chosen.minutes)
 
 
 def all_studies() -> dict[str, Study]:
@@ -47,23 +64,54 @@ def study(name: str) -> Study:
     return named(all_studies(), name, f"There is no study '{name}'.")
 
 
-def chosen(study: Study, workloads: list[Workload]) -> Study:
-    """Return a study for workloads that the user chose: its name, title and question are adapted to them."""
-    titles = list(dict.fromkeys(each.title for each in workloads))
-    different = list(dict.fromkeys(each.name for each in workloads))
+def with_cells(study: Study, cells: tuple[Cells, ...]) -> Study:
+    """Return the study with other cells."""
+    return replace(study, cells=cells)
+
+
+def of_workloads(study: Study, requested: tuple[str, ...], found: list[Workload]) -> Study:
+    """Return a study for workloads that the user chose, measured as its first cells are.
+
+    Its name, title and question are adapted to the workloads.
+    """
+    first = study.cells[0]
+    cells = Cells(requested, first.frameworks, protocol=first.protocol, rounds=first.rounds, train_steps=first.train_steps,
+                  evaluation_limit=first.evaluation_limit)  # fmt: skip
+    titles = list(dict.fromkeys(each.title for each in found))
+    different = list(dict.fromkeys(each.name for each in found))
     joined = "-".join(different)
     name = joined if len(joined) <= names.LONGEST else f"{len(different)}-workloads"
     title = " and ".join([", ".join(titles[:-1]), titles[-1]] if titles[1:] else titles)
     which = "each of them" if titles[1:] else "it"
-    return replace(study, name=name, title=title, question=f"Which framework trains {which} fastest on this machine?")
+    question = f"Which framework trains {which} fastest on this machine?"
+    return replace(study, name=name, title=title, question=question, cells=(cells,))
 
 
 def read(path: Path) -> Study:
     """Read one study file."""
     raw = settings_files.read(path)
     found: Study = settings_files.build(path, raw, "", Study)
+    sizes = {name: settings_files.build(path, table, f"sizes.{name}", Size) for name, table in found.sizes.items()}
+    if not found.cells:
+        raise settings_files.wrong(
+            path, "cells", "", "there are no [[cells]], so there is nothing to measure. Add one."
+        )
+    cells = tuple(_cells(path, number, table, sizes) for number, table in enumerate(found.cells))
+    for size in sizes:
+        if not any(not each.sizes or size in each.sizes for each in cells):
+            raise settings_files.wrong(path, "", f"sizes.{size}", f"no [[cells]] belong to the size '{size}'.")
+    return replace(found, cells=cells, sizes=sizes)
+
+
+def _cells(path: Path, number: int, table: Any, sizes: dict[str, Size]) -> Cells:
+    where = f"cells[{number}]"
+    found: Cells = settings_files.build(path, table, where, Cells)
     for key in ("workloads", "frameworks"):
         if not getattr(found, key):
             sentence = f"'{key}' is empty, so there is nothing to measure. Add at least one entry."
-            raise settings_files.wrong(path, key, "", sentence)
+            raise settings_files.wrong(path, key, where, sentence)
+    for size in found.sizes:
+        if size not in sizes:
+            sentence = f"'sizes' names '{size}', which is no size of this study.{nearest(size, list(sizes))}"
+            raise settings_files.wrong(path, "sizes", where, sentence)
     return found

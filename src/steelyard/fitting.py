@@ -1,0 +1,93 @@
+"""Which cells of a study, and which of its sizes, this machine can measure; nothing is created."""
+
+from dataclasses import replace
+
+from steelyard import host
+from steelyard.errors import UserError
+from steelyard.inputs import case_inputs
+from steelyard.plan import estimate, memory, resolve, studies
+from steelyard.plan.options import Options
+from steelyard.plan.run_plan import Group, RunPlan, Skipped
+
+# A size of a study is chosen without being asked for only if it takes no longer than this.
+LONGEST_S = 3600.0
+
+
+def planned(options: Options) -> tuple[RunPlan, str]:
+    """Return the plan of a run, and why it has its size; empty if there was nothing to choose.
+
+    Without a requested size it is the largest that fits this machine and an hour. In a study with sizes, cells that
+    cannot be measured here are skipped. UserError: nothing can be measured.
+    """
+    study = studies.study(options.study or resolve.DEFAULT_STUDY)
+    if options.workloads or not study.sizes:
+        plan = resolve.plan(options)
+        check(plan)
+        return plan, ""
+    if options.size:
+        return feasible(resolve.plan(options)), ""
+    reasons: list[str] = []
+    *larger, smallest = study.sizes
+    for size in larger:
+        plan = resolve.plan(replace(options, size=size))
+        if reason := _obstacle(plan):
+            reasons.append(f"{size} {reason}")
+        else:
+            return plan, _sentence(size, reasons)
+    return feasible(resolve.plan(replace(options, size=smallest))), _sentence(smallest, reasons)
+
+
+def check(plan: RunPlan) -> None:
+    """Reject a plan that cannot run here: device, memory, and data that the user named."""
+    # An interpreter of the user's own may reach accelerators that are not listed here.
+    own = plan.options.external
+    for device in dict.fromkeys(
+        each.case.settings.device for each in plan.variants if each.case.environment not in own
+    ):
+        if device != "cpu" and not host.accelerators(device):
+            raise UserError(
+                f"--device {device}: no such device was found on this machine. Check its driver, or use --device cpu."
+            )
+    memory.check(plan)
+    case_inputs.check(plan)
+
+
+def feasible(plan: RunPlan) -> RunPlan:
+    """Return the plan without the groups that cannot run here; they are listed as skipped. UserError: none can."""
+    obstacles = {group.name: _obstacle_of(plan, group) for group in plan.groups}
+    kept = tuple(group for group in plan.groups if not obstacles[group.name])
+    if not kept:
+        raise UserError("There is nothing to measure: " + " ".join(dict.fromkeys(obstacles.values())))
+    skipped = [
+        Skipped(each.group, each.case.environment, plan.title(each.case), obstacles[each.group])
+        for each in plan.variants
+        if obstacles[each.group]
+    ]
+    return replace(plan, groups=kept, skipped=(*plan.skipped, *dict.fromkeys(skipped)))
+
+
+def _obstacle_of(plan: RunPlan, group: Group) -> str:
+    try:
+        check(replace(plan, groups=(group,)))
+    except UserError as error:
+        return str(error)
+    return ""
+
+
+def _obstacle(plan: RunPlan) -> str:
+    """Return why a whole size does not fit this machine and an hour; empty if it does."""
+    for group in plan.groups:
+        if reason := _obstacle_of(plan, group):
+            return f"does not fit this machine ({reason.rstrip('.')})"
+    seconds = sum(estimate.estimate(plan)[stage] for stage in ("certificates", "rounds"))
+    return f"would take about {_duration(seconds)}" if seconds > LONGEST_S else ""
+
+
+def _duration(seconds: float) -> str:
+    hours = seconds / 3600
+    return f"{hours:.0f} hours" if hours < 48 else f"{hours / 24:.0f} days"
+
+
+def _sentence(size: str, reasons: list[str]) -> str:
+    because = f", because {'; '.join(reasons)}" if reasons else ", the largest of this study"
+    return f"Size {size} is measured{because}. Another can be chosen with --size."

@@ -1,0 +1,93 @@
+"""The cells of a study: axes whose combinations are measured. The options of the command line replace axes."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
+
+from steelyard.errors import UserError, nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from steelyard.plan.options import Options
+
+
+@dataclass(frozen=True)
+class Cells:
+    """One table [[cells]] of a study. An axis that is empty has one value: that of the preset or of the framework.
+
+    Workloads, `set`, batches, optimizers, tasks, precisions, threads and seeds tell groups apart; what runs in a group are
+    its frameworks in their modes, with their knobs and loader workers. `sizes`: the sizes of the study that have this table;
+    empty: all. `stands_for`: the published workload:preset that these cells stand for at another size.
+    """
+
+    workloads: tuple[str, ...]
+    frameworks: tuple[str, ...] = ("*",)
+    modes: tuple[str, ...] = ()
+    knobs: tuple[str, ...] = ()
+    loader_workers: tuple[int, ...] = ()
+    set: tuple[str, ...] = ()
+    batches: tuple[int, ...] = ()
+    optimizers: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()
+    precisions: tuple[str, ...] = ()
+    threads: tuple[int, ...] = ()
+    seeds: tuple[int, ...] = ()
+    synthetic: bool = False
+    device: str = ""
+    deterministic: bool = False
+    optimizer_implementation: str = ""
+    protocol: str = "sequential"
+    rounds: str = ""
+    train_steps: int = 0
+    evaluation_limit: int = 0
+    sizes: tuple[str, ...] = ()
+    stands_for: str = ""
+
+    def with_options(self, options: Options) -> Cells:
+        """Return the cells with every axis that the command line names replaced."""
+        given = {each.name: getattr(options, each.name, None) for each in fields(self)}
+        return replace(self, **{name: value for name, value in given.items() if value})
+
+
+def overrides(texts: tuple[str, ...], known: dict[str, Any], preset: str) -> Iterator[dict[str, Any]]:
+    """Yield every combination of the sizes in texts such as `width=64,128` and `frames=64,hidden=128`.
+
+    UserError: the preset has no such size, or a value is not of its type.
+    """
+    values: dict[str, list[Any]] = {}
+    for text in texts:
+        name = ""
+        for part in text.split(","):
+            before, equals, after = part.rpartition("=")
+            name = before.strip() if equals else name
+            if not name or not after.strip():
+                raise UserError(f"--set {text}: write SIZE=VALUE, such as --set {next(iter(known))}=8.")
+            if name not in known:
+                raise UserError(f"{preset} has no size '{name}'.{nearest(name, list(known))}")
+            values.setdefault(name, []).append(_like(known[name], name, after.strip(), preset))
+    for combination in itertools.product(*values.values()):
+        yield dict(zip(values, combination, strict=True))
+
+
+def _like(present: Any, name: str, text: str, preset: str) -> Any:
+    """Return a value with the type of the preset's own."""
+    if isinstance(present, bool):
+        if text in ("true", "false"):
+            return text == "true"
+        wanted = "true or false"
+    elif isinstance(present, str):
+        return text
+    elif isinstance(present, (int, float)):
+        wanted = "a whole number from 1" if isinstance(present, int) else "a number"
+        try:
+            value = type(present)(text)
+        except ValueError:
+            value = 0
+        if value > 0:
+            return value
+    else:
+        raise UserError(f"The size '{name}' of {preset} is {present!r} and cannot be set on the command line.")
+    raise UserError(f"The size '{name}' of {preset} must be {wanted}, not '{text}'.")

@@ -1,0 +1,215 @@
+"""Combine the axes of cells into groups of cases. What cannot be measured is skipped with its reason."""
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from steelyard.catalog import frameworks
+from steelyard.catalog.frameworks import Framework
+from steelyard.catalog.workloads import Preset, Workload
+from steelyard.errors import UserError, named
+from steelyard.host import usable_cores
+from steelyard.plan import names, protocols
+from steelyard.plan.cells import Cells, overrides
+from steelyard.plan.protocols import Protocol
+from steelyard.plan.run_plan import FrameworkFacts, Group, Skipped
+from steelyard_worker.case import Case, Optimizer, Settings
+
+TASKS = ("training",)
+
+
+@dataclass(frozen=True)
+class Common:
+    """What all cases of a group have in common; groups with equal values are one group."""
+
+    workload: Workload
+    preset: Preset
+    optimizer: Optimizer
+    task: str
+    precision: str
+    threads: int
+    seed: int
+    device: str
+    deterministic: bool
+    protocol: Protocol
+    train_steps: int
+    evaluation_limit: int
+    stands_for: str
+
+    @property
+    def base(self) -> str:
+        """Workload and preset."""
+        return f"{self.workload.name}:{self.preset.name}"
+
+    def fields(self) -> dict[str, Any]:
+        """Return what may tell two groups of one workload and preset apart: {shown name: value}."""
+        return {
+            **self.preset.sizes, "data": "yes" if self.preset.data else "synthetic", "optimizer": self.optimizer.name,
+            "implementation": self.optimizer.implementation, "task": self.task, "precision": self.precision,
+            "threads": self.threads or "default", "seed": self.seed, "device": self.device,
+            "deterministic": self.deterministic, "protocol": self.protocol.name,
+            "rounds": f"{self.protocol.rounds_min}-{self.protocol.rounds_max}", "train_steps": self.train_steps,
+            "evaluation_limit": self.evaluation_limit,
+        }  # fmt: skip
+
+
+@dataclass
+class Members:
+    """The cases of a group, and the frameworks that it has to do without: (environment, title, reason)."""
+
+    common: Common
+    cases: dict[str, Case] = field(default_factory=dict)
+    skipped: list[tuple[str, str, str]] = field(default_factory=list)
+
+
+def groups(
+    tables: tuple[Cells, ...], known: dict[str, Workload], facts: dict[str, FrameworkFacts]
+) -> tuple[list[Group], list[Skipped]]:
+    """Return every group that has a case, and what is skipped. UserError: a name that does not exist."""
+    found: dict[str, Members] = {}
+    for cells in tables:
+        environments = chosen_environments(cells.frameworks)
+        for common in _commons(cells, known):
+            members = found.setdefault(repr(common), Members(common))
+            for framework, version in environments:
+                title = f"{facts[framework].title} {version}".strip()
+                if reason := _obstacle(common, frameworks.framework(framework)):
+                    members.skipped.append((joined((framework, version)), title, reason))
+                else:  # a case that is requested twice is measured once
+                    members.cases |= {case.id: case for case in _cases(cells, common, framework, version)}
+    titles = names.groups(
+        [each.common.base for each in found.values()], [each.common.fields() for each in found.values()]
+    )
+    kept: list[Group] = []
+    skipped: list[Skipped] = []
+    for (name, suffix), members in zip(titles, found.values(), strict=True):
+        skipped += [Skipped(name, *each) for each in members.skipped]
+        if members.cases:
+            kept.append(_group(name, suffix, members, facts))
+    return kept, skipped
+
+
+def chosen(known: dict[str, Workload], text: str) -> tuple[Workload, Preset]:
+    """Read `workload` or `workload:preset`; without a preset it is the first."""
+    name, _, requested = text.partition(":")
+    workload = named(known, name, f"There is no workload '{name}'.")
+    return workload, workload.preset(requested or next(iter(workload.presets)))
+
+
+def chosen_environments(requested: tuple[str, ...]) -> list[tuple[str, str]]:
+    """Read `framework`, `framework@version` or `*` for all; returns (framework, version) pairs."""
+    texts = [each for text in requested for each in (list(frameworks.contenders()) if text == "*" else [text])]
+    found = [(framework, version) for framework, _, version in (text.partition("@") for text in texts)]
+    for framework, _ in found:
+        frameworks.framework(framework)
+    return list(dict.fromkeys(found))
+
+
+def joined(environment: tuple[str, str]) -> str:
+    """Return `framework`, or `framework@version`."""
+    framework, version = environment
+    return f"{framework}@{version}" if version else framework
+
+
+def _commons(cells: Cells, known: dict[str, Workload]) -> Iterator[Common]:
+    protocol = protocols.protocol(cells.protocol, cells.rounds)
+    implementation = cells.optimizer_implementation or "native"
+    for text in cells.workloads:
+        workload, preset = chosen(known, text)
+        sized = [
+            _sized(preset, sizes) for sizes in overrides(cells.set, preset.sizes, f"{workload.name}:{preset.name}")
+        ]
+        for each, batch, optimizer, task, precision, threads, seed in itertools.product(
+            sized, cells.batches or (0,), cells.optimizers or ("",), cells.tasks or TASKS[:1],
+            cells.precisions or ("float32",), cells.threads or (usable_cores(),), cells.seeds or (1,),
+        ):  # fmt: skip
+            final = _sized(each, {"batch": batch} if batch else {})
+            if cells.synthetic:
+                final = replace(final, data={})
+            named(dict.fromkeys(TASKS), task, f"There is no task '{task}'.")
+            rule = replace(workload.optimizer(final, optimizer or None), implementation=implementation)
+            yield Common(
+                workload, final, rule, task, precision, threads, seed, cells.device or "cpu", cells.deterministic,
+                protocol, cells.train_steps, cells.evaluation_limit, cells.stands_for,
+            )  # fmt: skip
+
+
+def _sized(preset: Preset, sizes: dict[str, Any]) -> Preset:
+    """Return a preset with other sizes; those that its data is prepared with change there as well."""
+    data = {name: sizes.get(name, value) for name, value in preset.data.items()}
+    return replace(preset, sizes={**preset.sizes, **sizes}, data=data)
+
+
+def _group(name: str, suffix: str, members: Members, facts: dict[str, FrameworkFacts]) -> Group:
+    common = members.common
+    workload, network = common.workload, common.workload.network(common.preset)
+    able = [each for each in frameworks.all_frameworks() if workload.implemented_by(each)]
+    return Group(
+        name=name, title=f"{workload.title}{suffix}", unit=workload.unit, metric=workload.metric,
+        summary=common.preset.summary, parameters=network.trainable_count, training_flops=network.training_flops,
+        implemented_by=tuple(able), float64=tuple(each for each in able if not workload.obstacle(each, "float64")),
+        protocol=common.protocol, train_steps=common.train_steps, evaluation_limit=common.evaluation_limit,
+        stands_for=common.stands_for, variants=names.variants(name, list(members.cases.values()), facts),
+    )  # fmt: skip
+
+
+def _obstacle(common: Common, known: Framework) -> str:
+    """Return why a framework cannot run a group as requested; empty if it can."""
+    workload = common.workload
+    if obstacle := workload.obstacle(known.name, common.precision):
+        which = "" if known.name in workload.unsupported else f" in {common.precision}"
+        return f"{known.title} cannot run {workload.name}{which}: {obstacle}"
+    if not workload.implemented_by(known.name):
+        own = f", no workloads/{workload.name}.py in {known.user_folder}" if known.user_folder else ""
+        missing = f"there is no {known.name}.py in its folder{own}"
+        return f"{known.title} has no implementation of {workload.name} ({missing})."
+    for requested in (common.device, common.precision):
+        if requested in known.unsupported:
+            return f"{known.title} cannot run with {requested}: {known.unsupported[requested]}"
+    if common.device not in known.devices:
+        return f"{known.title} has no device '{common.device}' (it has {', '.join(known.devices)})."
+    if common.precision not in known.precisions:
+        return f"{known.title} has no precision '{common.precision}' (it has {', '.join(known.precisions)})."
+    if not common.preset.data and "cached" not in common.protocol.schedule.inputs:
+        return f"Preset {common.base} has no data set, and protocol {common.protocol.name} needs one."
+    return ""
+
+
+def _cases(cells: Cells, common: Common, framework: str, version: str) -> list[Case]:
+    known = frameworks.framework(framework)
+    settings = Settings(known.default_mode, common.device, common.threads, common.precision, common.deterministic)
+    first = Case(
+        workload=common.workload.name, preset=common.preset.name, sizes=common.preset.sizes, data=common.preset.data,
+        specification=common.workload.specification(common.preset), optimizer=common.optimizer, framework=framework,
+        version=version, settings=settings, task=common.task, seed=common.seed,
+    )  # fmt: skip
+    targets = {framework, joined((framework, version))}
+    return [
+        replace(first, loader_workers=workers, settings=known.complete(replace(settings, mode=mode, knobs=knobs)))
+        for mode, knobs, workers in itertools.product(
+            _modes(cells, known, targets), _knobs(cells, known, targets), cells.loader_workers or (0,)
+        )
+    ]
+
+
+def _modes(cells: Cells, known: Framework, targets: set[str]) -> list[str]:
+    requested: list[str] = []
+    for text in cells.modes:
+        name, _, listed = text.partition("=")
+        if name in targets:
+            requested += [known.mode(mode) for mode in listed.split(",")]
+    return requested or [known.default_mode]
+
+
+def _knobs(cells: Cells, known: Framework, targets: set[str]) -> list[dict[str, Any]]:
+    """Return every combination of the requested values; the other knobs stay at their defaults."""
+    values: dict[str, list[Any]] = {}
+    for text in cells.knobs:
+        path, equals, listed = text.partition("=")
+        if not equals:
+            raise UserError(f"--knob {text}: write FRAMEWORK.KNOB=VALUE or KNOB=VALUE.")
+        name, _, knob = path.rpartition(".")
+        if name in targets or (not name and knob in known.knobs):
+            values[knob] = [known.knob(knob, value) for value in listed.split(",")]
+    return [dict(zip(values, combination, strict=True)) for combination in itertools.product(*values.values())]

@@ -1,0 +1,148 @@
+"""Axes of cells become groups and variants; options replace axes."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from steelyard.errors import UserError
+from steelyard.plan import resolve
+from steelyard.plan.cells import Cells, overrides
+from steelyard.plan.options import Options
+
+if TYPE_CHECKING:
+    from steelyard.plan.run_plan import RunPlan
+
+WORKLOADS = str(Path(__file__).resolve().parent.parent / "workloads")
+HEADER = 'name = "mine"\ntitle = "Mine"\nquestion = "Which?"\nversion = 1\n'
+SIZES: dict[str, Any] = {"width": 8, "rate": 0.5, "stem": "seed", "deep": False, "batch": 4, "stages": [1, 2]}
+
+
+def planned(folder: Path, tables: str, **options: Any) -> RunPlan:
+    path = folder / "mine.toml"
+    path.write_text(HEADER + tables)
+    return resolve.plan(Options(study=str(path), workload_folders=(WORKLOADS,), **options))
+
+
+def names(plan: RunPlan) -> dict[str, list[str]]:
+    return {group.name: [variant.name for variant in group.variants] for group in plan.groups}
+
+
+def test_batches_optimizers_precisions_threads_and_seeds_make_groups(tmp_path: Path) -> None:
+    plan = planned(
+        tmp_path,
+        '[[cells]]\nworkloads = ["resnet18:tiny"]\nframeworks = ["pytorch", "jax"]\nbatches = [2, 4]\noptimizers = ["sgd", "adam"]\n',
+    )
+    assert names(plan) == {
+        f"resnet18:tiny,batch={batch},optimizer={rule}": ["pytorch/eager", "jax/jit"]
+        for batch in (2, 4)
+        for rule in ("sgd", "adam")
+    }
+    assert [group.title for group in plan.groups][:2] == ["ResNet-18, batch 2, sgd", "ResNet-18, batch 2, adam"]
+    assert {(case.batch, case.optimizer.name) for group in plan.groups for case in group.cases} == {
+        (2, "sgd"), (2, "adam"), (4, "sgd"), (4, "adam"),
+    }  # fmt: skip
+
+
+def test_modes_knobs_and_loader_workers_stay_in_one_group(tmp_path: Path) -> None:
+    plan = planned(
+        tmp_path,
+        '[[cells]]\nworkloads = ["line:small"]\nframeworks = ["fake"]\nknobs = ["step_us=1,2"]\nloader_workers = [0, 1]\n',
+    )
+    assert names(plan) == {
+        "line:small": [f"fake/scripted,step_us={step},workers={workers}" for step in (1, 2) for workers in (0, 1)]
+    }
+
+
+def test_equal_groups_of_two_tables_are_one_group_and_equal_cases_one_case(tmp_path: Path) -> None:
+    table = '[[cells]]\nworkloads = ["line:small"]\nframeworks = ["{}"]\nthreads = [1]\n'
+    plan = planned(tmp_path, table.format("fake") + table.format("dummy") + table.format("fake"))
+    assert names(plan) == {"line:small": ["fake/scripted", "dummy/scripted"]}
+
+
+def test_a_group_has_the_protocol_and_the_evaluation_of_its_table(tmp_path: Path) -> None:
+    table = '[[cells]]\nworkloads = ["line:small"]\nframeworks = ["fake"]\n'
+    plan = planned(
+        tmp_path,
+        table + 'protocol = "fixed:1+2"\nrounds = "4"\ntrain_steps = 7\nevaluation_limit = 9\nstands_for = "vgg16:imagenet"\n'
+        + table,
+    )  # fmt: skip
+    fixed, sequential = plan.groups
+    assert (fixed.protocol.name, fixed.protocol.rounds_min, fixed.protocol.rounds_max) == ("fixed:1+2", 4, 4)
+    assert (fixed.train_steps, fixed.evaluation_limit, fixed.stands_for) == (7, 9, "vgg16:imagenet")
+    assert (sequential.protocol.name, sequential.train_steps) == ("sequential", 0)
+    assert fixed.name.startswith("line:small,protocol=fixed:1+2")
+    assert [each.name for each in plan.protocols] == ["fixed:1+2", "sequential"]
+    assert plan.rounds_max == 12
+
+
+def test_an_option_replaces_an_axis_in_every_table(tmp_path: Path) -> None:
+    table = '[[cells]]\nworkloads = ["line:small"]\nframeworks = ["fake"]\nbatches = [2, 4]\nset = ["features={}"]\n'
+    tables = table.format(8) + table.format(9)
+    plan = planned(tmp_path, tables, batches=(8,), frameworks=("dummy",), protocol="fixed:1+1")
+    assert names(plan) == {f"line:small,features={count}": ["dummy/scripted"] for count in (8, 9)}
+    assert {case.batch for group in plan.groups for case in group.cases} == {8}
+    assert [each.name for each in plan.protocols] == ["fixed:1+1"]
+
+
+def test_every_option_with_the_name_of_an_axis_has_its_type_and_is_empty_by_default() -> None:
+    axes = {each.name: each.type for each in fields(Cells)}
+    shared = {each.name: each for each in fields(Options) if each.name in axes}
+    assert len(shared) >= 18
+    for name, each in shared.items():
+        assert str(each.type).replace("<class '", "").replace("'>", "") == axes[name]
+        assert not getattr(Options(), name)
+
+
+def test_the_size_of_a_study_selects_its_tables(tmp_path: Path) -> None:
+    tables = (
+        '[sizes.P]\nsummary = "as published"\n[sizes.Q]\nsummary = "quick"\nminutes = 2\n'
+        '[[cells]]\nworkloads = ["line:small"]\nframeworks = ["fake"]\nsizes = ["P"]\n'
+        '[[cells]]\nworkloads = ["line:small"]\nframeworks = ["fake"]\nsizes = ["Q"]\nset = ["features=9"]\n'
+        '[[cells]]\nworkloads = ["line:small"]\nframeworks = ["fake"]\nbatches = [3]\n'
+    )
+    quick = planned(tmp_path, tables, size="Q")
+    assert list(names(quick)) == ["line:small,features=9,batch=16", "line:small,features=8,batch=3"]
+    assert quick.minutes == 2
+    assert list(names(planned(tmp_path, tables, size="P"))) == ["line:small,batch=16", "line:small,batch=3"]
+    with pytest.raises(UserError, match=r"Study mine has no size 'C'\. Known: P, Q\."):
+        planned(tmp_path, tables, size="C")
+
+
+def test_sizes_are_overridden_with_their_own_type_in_every_combination() -> None:
+    found = list(overrides(("width=16,32", "deep=true,rate=0.25"), SIZES, "net:tiny"))
+    assert found == [{"width": width, "deep": True, "rate": 0.25} for width in (16, 32)]
+    assert list(overrides((), SIZES, "net:tiny")) == [{}]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("widht=3", r"net:tiny has no size 'widht'\. Did you mean 'width'\?"),
+        ("width=3.5", r"The size 'width' of net:tiny must be a whole number from 1, not '3\.5'\."),
+        ("width=0", r"must be a whole number from 1, not '0'\."),
+        ("width=-2", r"must be a whole number from 1, not '-2'\."),
+        ("rate=fast", r"must be a number, not 'fast'\."),
+        ("deep=yes", r"must be true or false, not 'yes'\."),
+        ("width", r"--set width: write SIZE=VALUE, such as --set width=8\."),
+        ("width=", r"write SIZE=VALUE"),
+        ("=4", r"write SIZE=VALUE"),
+        ("stages=3", r"The size 'stages' of net:tiny is \[1, 2\] and cannot be set"),
+    ],
+)
+def test_a_wrong_override_is_named_with_the_preset(text: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        list(overrides((text,), SIZES, "net:tiny"))
+
+
+def test_an_override_reaches_the_network_and_the_preparation_of_the_data() -> None:
+    options = Options(workloads=("lstm-imdb:reviews",), frameworks=("pytorch",), set=("length=40,hidden=32",))
+    (group,) = resolve.plan(options).groups
+    (case,) = group.cases
+    assert (case.sizes["length"], case.sizes["hidden"], case.data["length"]) == (40, 32, 40)
+    plain = resolve.plan(Options(workloads=("lstm-imdb:reviews",), frameworks=("pytorch",))).groups[0]
+    assert group.parameters < plain.parameters
+    assert case.specification != plain.cases[0].specification

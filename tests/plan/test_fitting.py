@@ -1,0 +1,73 @@
+"""The size of a study is the largest that this machine can measure in an hour; what it cannot measure is a row with a reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steelyard import fitting
+from steelyard.errors import UserError
+from steelyard.plan import estimate
+from steelyard.plan.options import Options
+
+WORKLOADS = str(Path(__file__).resolve().parent.parent / "workloads")
+HEADER = 'name = "mine"\ntitle = "Mine"\nquestion = "Which?"\nversion = 1\n'
+SIZES = '[sizes.P]\nsummary = "as published"\n[sizes.C]\nsummary = "two cores"\n[sizes.Q]\nsummary = "quick"\n'
+CELLS = '[[cells]]\nworkloads = ["{}"]\nframeworks = ["fake"]\nsizes = ["{}"]\nset = ["features={}"]\n'
+FITS, TOO_LARGE = 8, 10**13
+
+
+def options(folder: Path, tables: str, **more: Any) -> Options:
+    path = folder / "mine.toml"
+    path.write_text(HEADER + SIZES + tables)
+    return Options(study=str(path), workload_folders=(WORKLOADS,), **more)
+
+
+def tables(*features: int) -> str:
+    return "".join(CELLS.format("line:small", size, each) for size, each in zip("PCQ", features, strict=True))
+
+
+def features(plan: Any) -> list[int]:
+    return [case.sizes["features"] for group in plan.groups for case in group.cases]
+
+
+@pytest.mark.parametrize(
+    ("widths", "size", "expected"),
+    [((9, 8, 7), "P", 9), ((TOO_LARGE, 8, 7), "C", 8), ((TOO_LARGE, TOO_LARGE, 7), "Q", 7)],
+)
+def test_the_largest_size_that_fits_is_chosen_and_the_reason_is_given(
+    widths: tuple[int, int, int], size: str, expected: int, tmp_path: Path
+) -> None:
+    plan, sentence = fitting.planned(options(tmp_path, tables(*widths)))
+    assert features(plan) == [expected]
+    assert sentence.startswith(f"Size {size} is measured")
+    assert ("P does not fit this machine (line:small needs about" in sentence) is (size != "P")
+
+
+def test_a_size_of_more_than_an_hour_is_not_chosen_unasked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def seconds(plan: Any) -> dict[str, float]:
+        hours = {9: 30.0, 8: 0.5, 7: 0.1}[features(plan)[0]]
+        return {"environments": 0.0, "certificates": 0.0, "rounds": 3600 * hours, "most_rounds": 0.0}
+
+    monkeypatch.setattr(estimate, "estimate", seconds)
+    plan, sentence = fitting.planned(options(tmp_path, tables(9, 8, 7)))
+    assert features(plan) == [8]
+    assert sentence == ("Size C is measured, because P would take about 30 hours. Another can be chosen with --size.")
+    asked, nothing = fitting.planned(options(tmp_path, tables(9, 8, 7), size="P"))
+    assert (features(asked), nothing) == ([9], "")
+
+
+def test_a_cell_that_does_not_fit_is_skipped_with_its_reason_and_the_study_goes_on(tmp_path: Path) -> None:
+    cells = tables(9, 8, 7) + CELLS.format("line:small", "Q", TOO_LARGE)
+    plan, _ = fitting.planned(options(tmp_path, cells, size="Q"))
+    assert features(plan) == [7]
+    (skipped,) = plan.skipped
+    assert (skipped.group, skipped.environment) == (f"line:small,features={TOO_LARGE}", "fake")
+    assert "GiB of memory" in skipped.reason
+
+
+def test_a_study_of_which_nothing_fits_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="There is nothing to measure: line:small needs about"):
+        fitting.planned(options(tmp_path, tables(9, 8, TOO_LARGE), size="Q"))
