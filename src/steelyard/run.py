@@ -15,7 +15,7 @@ from steelyard.errors import UserError
 from steelyard.host import turns
 from steelyard.inputs import case_inputs
 from steelyard.inputs.case_inputs import CaseInputs
-from steelyard.measure import peak, rounds
+from steelyard.measure import peak, reuse, rounds
 from steelyard.measure.session import Session
 from steelyard.plan.run_plan import RunPlan
 from steelyard.results import record, round_results, trials
@@ -64,6 +64,7 @@ def _working(folder: Path, measuring: bool = False) -> Iterator[Durations]:
 def _measure(plan: RunPlan, folder: Path, screen: Screen, durations: Durations) -> None:
     session, certificates = _certified(_prepare(plan, folder, screen, durations))
     screen.stage("Rounds")
+    reuse.adopt(session)
     found, damaged = trials.read_all(folder)
     for sentence in damaged:
         screen.say(sentence)

@@ -239,7 +239,7 @@ def test_an_unknown_option_is_reported_with_the_usage(cli: CommandLine) -> None:
     code, _, err = cli("run", "--framwork", "fake")
     assert code == 2
     assert err.startswith("usage: steelyard")
-    assert "unrecognized arguments: --framwork fake" in err
+    assert "unrecognized arguments: --framwork" in err
 
 
 def test_the_name_of_a_framework_in_place_of_a_folder_suggests_the_other_option(cli: CommandLine) -> None:

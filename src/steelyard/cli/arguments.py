@@ -139,6 +139,7 @@ MEASURING = [
     _value("--delta", "SHARE", "treat smaller relative differences as equal (default 0.02, which is 2 %%)", type=values.delta),
     _value("--loader-workers", "N[,N]", "processes of each framework's own data loader (default 0)",
            type=values.loader_workers),
+    _flag("--fresh", "measure every cell of a study anew, even if an earlier run has measured it in the same way"),
     _flag("--no-certify", "measure without certificates; results are marked and get no verdict", "store_false", dest="certify"),
     _flag("--no-guard", "do not repeat rounds during which the machine was disturbed", "store_false", dest="guard"),
     _value("--silence", "SECONDS", "stop a worker that writes no event for this long (default 600)", type=values.silence,

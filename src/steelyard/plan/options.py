@@ -36,6 +36,7 @@ class Options:
     external: dict[str, str] = field(default_factory=dict)  # environment name -> interpreter of the user's own
     delta: float = 0.02
     minutes: float | None = None  # None: the study's limit; 0: no limit
+    fresh: bool = False  # measure every cell anew, even if an earlier run has measured it in the same way
     certify: bool = True
     guard: bool = True  # repeat rounds during which the machine was disturbed
     silence_s: float = 600.0  # a worker that writes no event for this long is stopped

@@ -29,7 +29,9 @@ def view(folder: Path, quantity: Quantity = STEP_TIME) -> View:
     )  # fmt: skip
     comparisons = tuple(model.compare(source, group) for group in plan.groups)
     reasons = warnings.find(comparisons, tuple(disturbances), source, [*damaged, *wrong])
-    return model.View(folder.name, folder, known, quantity, comparisons, tuple(disturbances), reasons)
+    groups = {group.name for group in plan.groups}
+    missing = tuple(each for each in plan.skipped if each.group not in groups)
+    return model.View(folder.name, folder, known, quantity, comparisons, missing, tuple(disturbances), reasons)
 
 
 def write(found: View, output: Path | None = None) -> Path:

@@ -43,9 +43,11 @@ class Formatted:
 
 
 def describe(comparison: Comparison) -> str:
-    """Return sizes and data of a comparison in one or two sentences."""
+    """Return sizes and data of a comparison, and the earlier run that its rounds are from, in a few sentences."""
     origin = f" Data: {comparison.origin.rstrip('.')}." if comparison.origin else ""
-    return f"{comparison.preset}; {comparison.parameters:,} parameters, batch {comparison.batch}.{origin}"
+    found = comparison.reused
+    earlier = f" Measured {moment(found['created'])} in run {found['run']}, and used again here." if found else ""
+    return f"{comparison.preset}; {comparison.parameters:,} parameters, batch {comparison.batch}.{origin}{earlier}"
 
 
 def headline(comparison: Comparison, source: str) -> str:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from steelyard.report.warnings import ResultWarning
     from steelyard.results.quantities import Quantity
-    from steelyard.results.record import Group, RunPlan, RunRecord, Skipped, Variant
+    from steelyard.results.record import Group, Reused, RunPlan, RunRecord, Skipped, Variant
     from steelyard.results.round_results import RoundResults
     from steelyard.results.trials import Evaluation, Trial
     from steelyard.statistics.decision import Ranking
@@ -115,7 +115,8 @@ class Comparison:
     """One group: contenders best first on the primary input, with verdicts for each input.
 
     `quantity` is what they are ranked by; one with a single value per process has PROCESS as its only input.
-    `sentences` and `advice` are by input. `remarks` are (framework, note) pairs, such as that a framework is retired.
+    `sentences` and `advice` are by input. `reused` says from which earlier run the rounds are, if they are. `remarks` are
+    (framework, note) pairs, such as that a framework is retired.
     """
 
     group: str
@@ -132,18 +133,20 @@ class Comparison:
     sentences: dict[str, str]
     advice: dict[str, str]
     skipped: tuple[Skipped, ...]
+    reused: Reused | None
     remarks: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
 class View:
-    """Everything a report shows."""
+    """Everything a report shows. `missing`: what is skipped of groups of which nothing could be measured."""
 
     name: str
     folder: Path
     record: RunRecord
     quantity: Quantity
     comparisons: tuple[Comparison, ...]
+    missing: tuple[Skipped, ...]
     disturbances: tuple[dict[str, Any], ...]
     warnings: tuple[ResultWarning, ...]
 
@@ -189,6 +192,7 @@ def compare(source: Source, group: Group) -> Comparison:
         rankings=rankings, sentences=sentences,
         advice={name: _advice(source, group, titles, name == primary, each) for name, each in rankings.items()},
         skipped=tuple(each for each in source.plan.skipped if each.group == group.name),
+        reused=source.record.reused.get(group.name),
         remarks=tuple((each.title, each.note) for each in facts.values() if each.note),
     )  # fmt: skip
 

@@ -33,6 +33,8 @@ def print_view(console: Console, view: View) -> None:
         console.print(f"\n{formatting.basis(view.quantity)} {formatting.RULE}", markup=False)
     for comparison in view.comparisons:
         _print_comparison(console, comparison)
+    for each in view.missing:
+        console.print(Text(f"{each.group}, {each.title}: Not measured. {each.reason}", style="dim"))
     _print_warnings(console, view)
 
 
@@ -105,6 +107,7 @@ def as_dict(view: View) -> dict[str, Any]:
     found = {
         "run": view.name, "study": known.study, "created": known.created, "state": known.state, "method": known.method,
         "machine": known.machine, "comparisons": [_comparison(each) for each in view.comparisons],
+        "missing": [asdict(each) for each in view.missing],
         "warnings": [asdict(warning) for warning in view.warnings], "folder": str(view.folder),
     }  # fmt: skip
     if quantity is not STEP_TIME:
@@ -129,7 +132,7 @@ def _picked(values: Any, *names: str) -> dict[str, Any]:
 def _comparison(comparison: Comparison) -> dict[str, Any]:
     rankings = comparison.rankings
     return {
-        **_picked(comparison, "group", "unit", "primary"),
+        **_picked(comparison, "group", "title", "batch", "unit", "primary", "reused"),
         "headlines": {source: formatting.headline(comparison, source) for source in rankings},
         "sentences": {source: formatting.verdict(comparison, source) for source in rankings},
         "advice": comparison.advice,

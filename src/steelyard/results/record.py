@@ -75,6 +75,13 @@ class NoiseFacts(TypedDict, total=False):
     steal_share: float
 
 
+class Reused(TypedDict):
+    """The run that measured the rounds of a group, and when it was started."""
+
+    run: str
+    created: str
+
+
 class RoundNote(TypedDict):
     """One line of rounds.jsonl: an attempt at a round, whether it counts, and what disturbed the machine."""
 
@@ -117,6 +124,7 @@ class RunRecord:
 
     `plan` holds every requested case. `unavailable`: environment -> why it could not be created.
     `inputs`: group -> description of its data. `above_peak`: case id -> why its speed is an error.
+    `reused`: group -> the earlier run whose rounds are used again.
     `seconds`: stage -> elapsed time, over all parts of a continued run.
     `shared_machine`: another run used the machine at the same time, and this one did not wait for its end.
     """
@@ -133,6 +141,7 @@ class RunRecord:
     peak: dict[str, dict[str, float]] = field(default_factory=dict)
     above_peak: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
+    reused: dict[str, Reused] = field(default_factory=dict)
     shared_machine: bool = False
     worker_hash: str = ""
     method: int = METHOD
@@ -203,7 +212,8 @@ def read(folder: Path) -> RunRecord:
 def _check(record: RunRecord) -> None:
     """Raise ValueError for values of the right type that make no sense, or that do not fit together."""
     plan = record.plan
-    datetime.fromisoformat(record.created)
+    for moment in (record.created, *(each["created"] for each in record.reused.values())):
+        datetime.fromisoformat(moment)
     for group in plan.groups:
         group.protocol.decision(plan.options.delta)
         if not 1 <= group.protocol.rounds_min <= group.protocol.rounds_max <= MOST_ROUNDS:
