@@ -5,6 +5,7 @@ from dataclasses import replace
 from steelyard import host
 from steelyard.errors import UserError
 from steelyard.inputs import case_inputs
+from steelyard.inputs.data import training_samples
 from steelyard.plan import estimate, memory, resolve, studies
 from steelyard.plan.options import Options
 from steelyard.plan.run_plan import Group, RunPlan, Skipped
@@ -79,13 +80,9 @@ def _obstacle(plan: RunPlan) -> str:
     for group in plan.groups:
         if reason := _obstacle_of(plan, group):
             return f"does not fit this machine ({reason.rstrip('.')})"
-    seconds = sum(estimate.estimate(plan)[stage] for stage in ("certificates", "rounds"))
-    return f"would take about {_duration(seconds)}" if seconds > LONGEST_S else ""
-
-
-def _duration(seconds: float) -> str:
-    hours = seconds / 3600
-    return f"{hours:.0f} hours" if hours < 48 else f"{hours / 24:.0f} days"
+    found = estimate.estimate(plan, training_samples())
+    seconds = found["certificates"] + found["rounds"]
+    return f"would take about {estimate.in_words(seconds)}" if seconds > LONGEST_S else ""
 
 
 def _sentence(size: str, reasons: list[str]) -> str:

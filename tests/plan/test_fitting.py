@@ -47,7 +47,8 @@ def test_the_largest_size_that_fits_is_chosen_and_the_reason_is_given(
 
 
 def test_a_size_of_more_than_an_hour_is_not_chosen_unasked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def seconds(plan: Any) -> dict[str, float]:
+    def seconds(plan: Any, samples: dict[str, int]) -> dict[str, float]:
+        assert samples["cifar10"] == 50_000
         hours = {9: 30.0, 8: 0.5, 7: 0.1}[features(plan)[0]]
         return {"environments": 0.0, "certificates": 0.0, "rounds": 3600 * hours, "most_rounds": 0.0}
 

@@ -1,6 +1,7 @@
 """`steelyard run --dry-run`: print the plan with a rough time estimate."""
 
 from steelyard.cli.commands import selection
+from steelyard.inputs.data import training_samples
 from steelyard.plan import estimate
 from steelyard.plan.run_plan import RunPlan
 
@@ -10,7 +11,7 @@ COLUMNS = ("workload", "framework", "mode", "settings", "parameters", "batch", "
 def show(plan: RunPlan, as_json: bool = False) -> None:
     """Print the plan as a table or as JSON."""
     if as_json:
-        selection.print_json(estimate.as_dict(plan))
+        selection.print_json(estimate.as_dict(plan, training_samples()))
         return
     from rich.console import Console
     from rich.markup import escape
@@ -31,10 +32,15 @@ def show(plan: RunPlan, as_json: bool = False) -> None:
     selection.print_table(rows, *COLUMNS)
     for each in plan.skipped:
         console.print(f"[dim]{each.group}, {each.environment}: skipped. {escape(each.reason)}[/]")
-    found = estimate.estimate(plan)
-    least_s = found["certificates"] + found["rounds"]
-    most_s = found["environments"] + found["certificates"] + found["most_rounds"]
-    console.print(
-        f"Estimated time: {least_s / 60:.0f} minutes if every pair is decided early and the environments exist, at most "
-        f"{most_s / 60:.0f} minutes."
-    )
+    found = estimate.estimate(plan, training_samples())
+    parts = [f"{estimate.in_words(found['rounds'])} for the rounds if every pair is decided early"]
+    if found["most_rounds"] > found["rounds"]:
+        parts.append(f"at most {estimate.in_words(found['most_rounds'])}")
+    extra = [
+        ("certificates", "for certificates that are not stored"),
+        ("environments", "for environments that do not exist"),
+    ]
+    parts += [f"{estimate.in_words(found[stage])} more {text}" for stage, text in extra if found[stage]]
+    if plan.minutes:
+        parts.append(f"after {plan.minutes:g} minutes no new round starts")
+    console.print(f"Estimated time: {'; '.join(parts)}.")

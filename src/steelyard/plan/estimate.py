@@ -1,31 +1,38 @@
 """A rough estimate of the time that a plan takes."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from steelyard.plan.protocols import Protocol
 from steelyard.plan.run_plan import RunPlan, Variant
+from steelyard_worker.protocol import Schedule
 
 # Rough figures for planning only, from runs on two cores: seconds, and the share of one core's 75 GFLOP/s that is reached.
 START_S = 4.0
-CERTIFY_S = 8.0
+CERTIFY_S = 16.0
 ENVIRONMENT_S = 15.0
 CORE_FLOPS = 75e9
 SHARE_OF_PEAK = 0.25
 SMALLEST_STEP_S = 0.003
-ADAPTIVE_STEPS = 30
+# After the pipeline a process is warm, and the cached batch needs a few steps only.
+CACHED_WARMUP_STEPS = 10
+# Samples of a data set whose size is not known.
+USUAL_SAMPLES = 20_000
 
 
-def estimate(plan: RunPlan) -> dict[str, float]:
-    """Estimate the seconds of each stage from FLOPs and fixed costs, to within a factor of about two.
+def estimate(plan: RunPlan, samples: Mapping[str, int] | None = None) -> dict[str, float]:
+    """Estimate the seconds of each stage from FLOPs and fixed costs.
 
-    `environments`: if all must be created; `rounds`: for the fewest rounds, `most_rounds`: for the most.
+    `environments`: if all must be created; `certificates`: if none is stored; `rounds`: for the fewest rounds, `most_rounds`:
+    for the most. `samples`: data set -> training samples, for protocols that count epochs.
     """
+    known = samples or {}
     certificates = CERTIFY_S * (len(plan.variants) + 2 * len(plan.groups)) / 2 if plan.options.certify else 0.0
     return {
         "environments": ENVIRONMENT_S * len(plan.environments), "certificates": certificates,
-        "rounds": _rounds_s(plan, lambda protocol: protocol.rounds_min),
-        "most_rounds": _rounds_s(plan, lambda protocol: protocol.rounds_max),
+        "rounds": _rounds_s(plan, known, lambda protocol: protocol.rounds_min),
+        "most_rounds": _rounds_s(plan, known, lambda protocol: protocol.rounds_max),
     }  # fmt: skip
 
 
@@ -36,20 +43,42 @@ def step_s(plan: RunPlan, variant: Variant) -> float:
     return max(SMALLEST_STEP_S, flops / (CORE_FLOPS * max(1, case.settings.threads or 1) * SHARE_OF_PEAK))
 
 
-def _rounds_s(plan: RunPlan, rounds: Callable[[Protocol], int]) -> float:
-    return sum(_process_s(plan, each) * rounds(plan.group(each.group).protocol) for each in plan.variants)
+def in_words(seconds: float) -> str:
+    """Return `40 seconds`, `7 minutes`, `5 hours` or `3 days`."""
+    for size, unit in ((86400, "days"), (3600, "hours"), (60, "minutes")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} seconds"
 
 
-def _process_s(plan: RunPlan, variant: Variant) -> float:
-    group = plan.group(variant.group)
-    schedule = group.protocol.schedule
-    steps = group.train_steps / max(1, group.protocol.rounds_min)
-    for length in (schedule.warmup, schedule.counted):
-        steps += length.count if length.unit == "steps" else ADAPTIVE_STEPS
-    return START_S + steps * step_s(plan, variant) * len(schedule.inputs)
+def _rounds_s(plan: RunPlan, samples: Mapping[str, int], rounds: Callable[[Protocol], int]) -> float:
+    found = 0.0
+    for variant in plan.variants:
+        group, seconds = plan.group(variant.group), step_s(plan, variant)
+        steps_per_epoch = max(1, samples.get(variant.case.data.get("name", ""), USUAL_SAMPLES) // variant.case.batch)
+        steps = _steps(group.protocol.schedule, seconds, steps_per_epoch, bool(variant.case.data))
+        found += (START_S + steps * seconds) * rounds(group.protocol) + group.train_steps * seconds
+    return found
 
 
-def as_dict(plan: RunPlan) -> dict[str, Any]:
+def _steps(schedule: Schedule, seconds: float, steps_per_epoch: int, has_data: bool) -> float:
+    """Return the steps of one process: its first step, its warm-up, its counted steps, and those on the cached batch."""
+    counted = schedule.counted_min
+    if schedule.warmup.unit == "adaptive":
+        counted = round(schedule.noise_ratio * math.sqrt(START_S / seconds))
+        counted = min(max(counted, schedule.counted_min), schedule.counted_max)
+        # A block is counted as a whole.
+        counted = max(counted, schedule.block_min_steps, round(schedule.block_min_s / seconds))
+        total = 1 + max(schedule.warmup_min_steps, schedule.warmup_min_s / seconds) + counted
+    else:
+        lengths = (schedule.warmup, schedule.counted)
+        total = 1 + sum(each.count * (steps_per_epoch if each.unit == "epochs" else 1) for each in lengths)
+    both = has_data and {"pipeline", "cached"} <= set(schedule.inputs)
+    block = max(schedule.counted_min, schedule.block_min_s / seconds)
+    return total + (CACHED_WARMUP_STEPS + block if both else 0)
+
+
+def as_dict(plan: RunPlan, samples: Mapping[str, int]) -> dict[str, Any]:
     """Return plan and estimate as plain values, for scripts."""
     cases = [
         {"case": each.key, "id": each.case.id, "framework": each.case.framework, "mode": each.case.settings.mode}
@@ -58,5 +87,5 @@ def as_dict(plan: RunPlan) -> dict[str, Any]:
     skipped = [{"group": each.group, "environment": each.environment, "reason": each.reason} for each in plan.skipped]
     return {
         "study": plan.study.name, "protocols": [each.name for each in plan.protocols], "cases": cases, "skipped": skipped,
-        "estimate_s": estimate(plan),
+        "estimate_s": estimate(plan, samples),
     }  # fmt: skip

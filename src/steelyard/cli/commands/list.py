@@ -4,9 +4,8 @@ import argparse
 from typing import Any
 
 from steelyard.catalog import frameworks, workloads
-from steelyard.cli.commands import data_sets, runs, selection
+from steelyard.cli.commands import data_sets, runs, selection, study_list
 from steelyard.errors import UserError
-from steelyard.plan import studies
 from steelyard.plan.options import Options
 
 CAPTIONS = {
@@ -22,7 +21,7 @@ def execute(arguments: argparse.Namespace) -> int:
     frameworks.use(options.framework_folders)
     lists: dict[str, Any] = {
         "frameworks": _frameworks, "workloads": lambda: _workloads(options, arguments.json),
-        "presets": lambda: _presets(options), "studies": _studies, "data": lambda: data_sets.rows(options, arguments.name),
+        "presets": lambda: _presets(options), "studies": study_list.rows, "data": lambda: data_sets.rows(options, arguments.name),
         "runs": lambda: runs.rows(selection.runs_of(arguments)),
     }  # fmt: skip
     if arguments.name and arguments.what != "data":
@@ -32,6 +31,8 @@ def execute(arguments: argparse.Namespace) -> int:
         selection.print_json(rows)
     elif arguments.name:
         data_sets.show(rows[0])
+    elif arguments.what == "studies":
+        study_list.show(rows)
     elif not rows:
         print(runs.NONE)
     else:
@@ -81,15 +82,3 @@ def _presets(options: Options) -> list[dict[str, Any]]:
         for name, workload in workloads.find(options.workload_folders).items()
         for preset in workload.presets.values()
     ]  # fmt: skip
-
-
-def _studies() -> list[dict[str, Any]]:
-    return [
-        {
-            "study": each.name,
-            "question": each.question,
-            "sizes": list(each.sizes),
-            "workloads": list(dict.fromkeys(name for cells in each.cells for name in cells.workloads)),
-        }
-        for each in studies.all_studies().values()
-    ]

@@ -3,10 +3,12 @@
 `prepare(DataRequest(...))` is the entry point; `list_data()` and `find(name)` return the known data sets.
 """
 
-from steelyard.inputs.data.catalogue import DataSet, find, list_data
+from steelyard.inputs.data.catalogue import DataSet, find, list_data, training_samples
 from steelyard.inputs.data.request import DataRequest, Prepared, Progress, Report, silent
 
-__all__ = ["DataRequest", "DataSet", "Prepared", "Progress", "check", "find", "list_data", "prepare", "silent"]
+__all__ = [
+    "DataRequest", "DataSet", "Prepared", "Progress", "check", "find", "list_data", "prepare", "silent", "training_samples",
+]  # fmt: skip
 
 
 def check(request: DataRequest) -> None:

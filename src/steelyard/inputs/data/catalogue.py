@@ -80,6 +80,11 @@ def list_data() -> tuple[DataSet, ...]:
     return tuple(_data_set(name, entry) for name, entry in tomllib.loads(text).items())
 
 
+def training_samples() -> dict[str, int]:
+    """Return data set -> official number of training samples."""
+    return {data_set.name: data_set.train for data_set in list_data()}
+
+
 def find(name: str) -> DataSet:
     """Return one data set; UserError suggests the nearest name."""
     data_sets = {data_set.name: data_set for data_set in list_data()}

@@ -1,0 +1,56 @@
+"""`steelyard list studies`: every study with its question, its sizes, and how long each takes."""
+
+from typing import Any
+
+from steelyard.errors import UserError
+from steelyard.inputs.data import training_samples
+from steelyard.plan import estimate, resolve, studies
+from steelyard.plan.options import Options
+from steelyard.plan.studies import Study
+
+
+def rows() -> list[dict[str, Any]]:
+    """Return every study with its sizes; `seconds` are those of the fewest rounds, None where the plan is impossible."""
+    samples = training_samples()
+    return [
+        {
+            "study": study.name, "title": study.title, "question": study.question,
+            "sizes": [
+                {"size": size, "summary": study.sizes[size].summary if size else "", "seconds": _seconds(study, size, samples)}
+                for size in study.sizes or ("",)
+            ],
+        }
+        for study in studies.all_studies().values()
+    ]  # fmt: skip
+
+
+def show(found: list[dict[str, Any]]) -> None:
+    """Print the studies, each with a line per size."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    for study in found:
+        console.print(f"[bold]{study['study']}[/]  {escape(study['question'])}")
+        table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
+        table.add_column(min_width=2)
+        table.add_column(min_width=1)
+        table.add_column(ratio=1)
+        table.add_column(justify="right", no_wrap=True, style="dim")
+        for size in study["sizes"]:
+            time = f"about {estimate.in_words(size['seconds'])}" if size["seconds"] else "unknown"
+            table.add_row("", size["size"], escape(size["summary"]), time)
+        console.print(table)
+    console.print(
+        "\nRun one with: steelyard run STUDY --size NAME. Times are rough estimates for this machine, for the fewest rounds, "
+        "without making environments and certificates."
+    )
+
+
+def _seconds(study: Study, size: str, samples: dict[str, int]) -> float | None:
+    try:
+        plan = resolve.plan(Options(study=study.name, size=size))
+    except UserError:
+        return None
+    return estimate.estimate(plan, samples)["rounds"]
