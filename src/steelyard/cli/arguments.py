@@ -132,7 +132,7 @@ SELECTION = [
 ]  # fmt: skip
 MEASURING = [
     _value("--protocol", "NAME",
-           "sequential, fixed:10+200, second-epoch or epochs:20-first (default: the study's, usually sequential)"),
+           "sequential, fixed:10+200, second-epoch or epochs:20-first, among others (default: the study's, usually sequential)"),
     _value("--rounds", "N or LOW-HIGH", "number of rounds: processes per framework (default: the protocol's)"),
     _value("--minutes", "N", "start no new round after this time; 0 means no limit (default: the study's limit)",
            type=values.minutes),

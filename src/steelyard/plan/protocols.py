@@ -38,6 +38,7 @@ MOST_ROUNDS = 12
 
 KNOWN = {
     "sequential": "Interleaved rounds of new processes until every pair is decided (2 to 12 rounds)",
+    "sequential:pipeline": "The same on the framework's own input pipeline alone, without the cached batch",
     "fixed:WARMUP+COUNTED": "A fixed number of steps on a cached synthetic batch, e.g. fixed:10+200 (Dai et al. 2022)",
     "second-epoch": "The second pass over the training data, for inputs of varying length (Dai et al. 2022)",
     "epochs:N-first": "N epochs without the first, e.g. epochs:20-first (Borealis AI 2018) or epochs:200-first (Tian)",
@@ -64,6 +65,9 @@ def protocol(name: str, rounds: str = "") -> Protocol:
 def _by_name(name: str) -> Protocol:
     if name == "sequential":
         return Protocol(name, KNOWN[name], Schedule(), 3, 12, sequential=True, drops_from=3)
+    if name == "sequential:pipeline":
+        summary = f"{KNOWN['sequential']}, on the framework's own input pipeline alone"
+        return Protocol(name, summary, Schedule(("pipeline",)), 3, 12, sequential=True, drops_from=3)
     if (match := re.fullmatch(r"fixed:(\d{1,9})\+(\d{1,9})", name)) and int(match[2]):
         warmup, counted = map(int, match.groups())
         schedule = Schedule(("cached",), Length("steps", warmup), Length("steps", counted))

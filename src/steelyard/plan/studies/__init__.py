@@ -69,14 +69,16 @@ def with_cells(study: Study, cells: tuple[Cells, ...]) -> Study:
     return replace(study, cells=cells)
 
 
-def of_workloads(study: Study, requested: tuple[str, ...], found: list[Workload]) -> Study:
-    """Return a study for workloads that the user chose, measured as its first cells are.
+def of_workloads(study: Study, requested: tuple[str, ...], found: list[Workload], protocol: str = "") -> Study:
+    """Return a study for workloads that the user chose, measured as its first cells are, or with another protocol.
 
     Its name, title and question are adapted to the workloads.
     """
     first = study.cells[0]
-    cells = Cells(requested, first.frameworks, protocol=first.protocol, rounds=first.rounds, train_steps=first.train_steps,
-                  evaluation_limit=first.evaluation_limit)  # fmt: skip
+    cells = Cells(
+        requested, first.frameworks, protocol=protocol or first.protocol, rounds=first.rounds,
+        train_steps=first.train_steps, evaluation_limit=first.evaluation_limit,
+    )  # fmt: skip
     titles = list(dict.fromkeys(each.title for each in found))
     different = list(dict.fromkeys(each.name for each in found))
     joined = "-".join(different)
