@@ -9,6 +9,7 @@ from steelyard.inputs.data import training_samples
 from steelyard.plan import estimate, memory, resolve, studies
 from steelyard.plan.options import Options
 from steelyard.plan.run_plan import Group, RunPlan, Skipped
+from steelyard.results import quantities
 
 # A size of a study is chosen without being asked for only if it takes no longer than this.
 LONGEST_S = 3600.0
@@ -18,9 +19,11 @@ def planned(options: Options) -> tuple[RunPlan, str]:
     """Return the plan of a run, and why it has its size; empty if there was nothing to choose.
 
     Without a requested size it is the largest that fits this machine and an hour. In a study with sizes, cells that
-    cannot be measured here are skipped. UserError: nothing can be measured.
+    cannot be measured here are skipped. UserError: nothing can be measured, or a quantity does not exist.
     """
     study = studies.study(options.study or resolve.DEFAULT_STUDY)
+    for held in study.published:
+        quantities.quantity(held.quantity)
     if options.workloads or not study.sizes:
         plan = resolve.plan(options)
         check(plan)

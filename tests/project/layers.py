@@ -15,6 +15,7 @@ ORDER = (
     "files",
     "host",
     "statistics",
+    "published",
     "catalog",
     "plan",
     "results",

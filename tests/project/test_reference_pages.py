@@ -16,6 +16,7 @@ from steelyard.certificates.record import Certificate
 from steelyard.environments.lock import LOCKS, parse_lock
 from steelyard.host.noise import HostNoise
 from steelyard.plan import cells, studies
+from steelyard.published import documents, gathering, held
 from steelyard.results import record, store, trials
 from steelyard.results.record import Group, RunPlan, RunRecord
 from steelyard_worker import protocol, tensors
@@ -117,7 +118,14 @@ def test_every_field_of_a_certificate_is_documented() -> None:
 
 
 @pytest.mark.parametrize(
-    ("heading", "kind"), [("run.json", RunRecord), ("Plan", RunPlan), ("Group", Group), ("Case", Case)]
+    ("heading", "kind"),
+    [
+        ("run.json", RunRecord),
+        ("Plan", RunPlan),
+        ("Published", gathering.Published),
+        ("Group", Group),
+        ("Case", Case),
+    ],
 )
 def test_every_field_of_the_record_of_a_run_is_documented(heading: str, kind: Any) -> None:
     assert set(pages.keys("run-folder.md", heading)) == names_of(kind)
@@ -149,11 +157,32 @@ def test_every_key_of_a_study_is_documented(section: str, kind: type) -> None:
     assert {name for name, answer in rows.items() if answer == "yes"} == required
 
 
+def test_every_key_of_a_published_table_of_a_study_is_documented() -> None:
+    assert set(pages.keys("study-files.md", "published")) == names_of(held.Held)
+
+
 def test_the_study_shown_as_an_example_is_the_one_that_is_used() -> None:
     page = (pages.PAGES / "study-files.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
     shown = tomllib.loads(example)
     assert shown == tomllib.loads((studies.FOLDER / "first-look.toml").read_text(encoding="utf-8"))
+
+
+# published-figures.md
+
+
+@pytest.mark.parametrize(
+    ("heading", "kind"),
+    [
+        ("document", documents.Document), ("setups", documents.Setup), ("entries", documents.Entry), ("values", documents.Value),
+        ("errors", documents.Flaw), ("left_out", documents.LeftOut), ("studies.toml", documents.StudyNotes),
+    ],
+)  # fmt: skip
+def test_every_key_of_the_published_figures_is_documented(heading: str, kind: Any) -> None:
+    keys = {each.metadata.get("key", each.name) for each in fields(kind)}
+    lists = {"setups", "entries", "errors", "left_out"} if kind is documents.Document else set()
+    documented = {key for row in pages.keys("published-figures.md", heading) for key in row.split(", ")}
+    assert documented == keys - lists
 
 
 # framework-toml.md

@@ -19,6 +19,7 @@ MEANINGS: dict[str, tuple[tuple[type, ...], str]] = {
     "float": ((int, float), "a number"),
     "bool": ((bool,), "true or false"),
     "float | None": ((int, float), "a number"),
+    "int | None": ((int,), "a whole number"),
     "Any": ((bool, int, float, str), "true or false, a number or a string"),
     "tuple[str, ...]": ((list,), "a list of strings"),
     "tuple[int, ...]": ((list,), "a list of whole numbers"),

@@ -11,6 +11,7 @@ from steelyard.plan.groups import chosen, chosen_environments, joined
 from steelyard.plan.options import Options
 from steelyard.plan.run_plan import FrameworkFacts, RunPlan
 from steelyard.plan.studies import Study
+from steelyard.published.gathering import gather
 
 DEFAULT_STUDY = "first-look"
 
@@ -38,8 +39,9 @@ def plan(options: Options) -> RunPlan:
     folders = {case.workload: str(known[case.workload].folder) for group in found for case in group.cases}
     hashes = {name: frameworks.files_hash(Path(folder)) for name, folder in folders.items()}
     return RunPlan(
-        options, study, tuple(found), tuple(dict.fromkeys(skipped)), facts, folders, hashes, _user_framework_hashes()
-    )
+        options, study, tuple(found), tuple(dict.fromkeys(skipped)), facts, folders, hashes, _user_framework_hashes(),
+        gather(study.name, study.published, next(iter(study.sizes), "")),
+    )  # fmt: skip
 
 
 def changed_files(plan: RunPlan) -> list[str]:

@@ -1,13 +1,14 @@
 """The complete plan of a run as plain data. It is stored in run.json; reports and resumed runs need nothing else."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
 
 from steelyard.plan.options import Options
 from steelyard.plan.protocols import Protocol
 from steelyard.plan.studies import Study
+from steelyard.published.gathering import Published
 from steelyard_worker.case import Case
 
 LONGEST_FILE_NAME = 120
@@ -98,7 +99,7 @@ class FrameworkFacts:
 
 @dataclass(frozen=True)
 class RunPlan:
-    """The groups of a run with their cases and protocols, the study, and the options as requested."""
+    """The groups of a run with their cases and protocols, the study, what was published of it, and the options as requested."""
 
     options: Options
     study: Study
@@ -108,6 +109,7 @@ class RunPlan:
     workload_folders: dict[str, str]  # workload -> folder with its network.py and implementations
     workload_hashes: dict[str, str]  # workload -> hash of the files in that folder
     framework_hashes: dict[str, str]  # framework of the user's own -> hash of the files in its folder
+    published: Published = field(default_factory=Published)
 
     @property
     def variants(self) -> list[Variant]:

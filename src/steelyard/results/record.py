@@ -14,12 +14,17 @@ from steelyard.errors import UserError, nearest
 from steelyard.files import atomic, json_lines, paths
 from steelyard.plan.protocols import Protocol
 from steelyard.plan.run_plan import Group, RunPlan, Skipped, Variant
+from steelyard.published.gathering import Published, PublishedTable
+from steelyard.published.held import Arm
+from steelyard.published.statements import Statement
 from steelyard.results import trials
 from steelyard_worker import records
 from steelyard_worker.protocol import METHOD
 from steelyard_worker.records import Count
 
-__all__ = ["Group", "Protocol", "RunPlan", "RunRecord", "Skipped", "Variant"]
+__all__ = [
+    "Arm", "Group", "Protocol", "Published", "PublishedTable", "RunPlan", "RunRecord", "Skipped", "Statement", "Variant",
+]  # fmt: skip
 
 # Format 1: only the options; a report had to plan again, from the workloads as they were by then.
 # Format 2: the complete plan with every case.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from steelyard.errors import named, nearest
 from steelyard.files import names, settings_files
 from steelyard.plan.cells import Cells
+from steelyard.published import gathering, held
 
 if TYPE_CHECKING:
     from steelyard.catalog.workloads import Workload
@@ -28,7 +29,7 @@ class Size:
 class Study:
     """A predefined comparison: tables of cells, and the sizes that it is offered in, the largest first.
 
-    `minutes` is the limit of a study without sizes.
+    `minutes` is the limit of a study without sizes. `published`: the entries of documents that it is held against.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Study:
     cells: tuple[Cells, ...]
     sizes: dict[str, Size] = field(default_factory=dict)
     minutes: float = 0.0
+    published: tuple[held.Held, ...] = ()
 
     def of_size(self, size: str) -> Study:
         """Return the study with only the cells and the time limit of one of its sizes. UserError: it has no such size."""
@@ -86,7 +88,7 @@ def of_workloads(study: Study, requested: tuple[str, ...], found: list[Workload]
     title = " and ".join([", ".join(titles[:-1]), titles[-1]] if titles[1:] else titles)
     which = "each of them" if titles[1:] else "it"
     question = f"Which framework trains {which} fastest on this machine?"
-    return replace(study, name=name, title=title, question=question, cells=(cells,))
+    return replace(study, name=name, title=title, question=question, cells=(cells,), published=())
 
 
 def read(path: Path) -> Study:
@@ -102,7 +104,7 @@ def read(path: Path) -> Study:
     for size in sizes:
         if not any(not each.sizes or size in each.sizes for each in cells):
             raise settings_files.wrong(path, "", f"sizes.{size}", f"no [[cells]] belong to the size '{size}'.")
-    return replace(found, cells=cells, sizes=sizes)
+    return replace(found, cells=cells, sizes=sizes, published=gathering.read(path, found.published))
 
 
 def _cells(path: Path, number: int, table: Any, sizes: dict[str, Size]) -> Cells:

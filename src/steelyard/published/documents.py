@@ -1,0 +1,262 @@
+"""The published comparisons as data: every table, figure and claim with its source, what is wrong in it, what none redoes.
+
+The keys are documented in docs/reference/published-figures.md. Files are read when something of them is asked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from steelyard.errors import UserError, named
+from steelyard.files import settings_files
+from steelyard.statistics.claims import RELATIONS
+
+DATA = Path(__file__).parent / "data"
+STUDIES = "studies.toml"
+KINDS = ("table", "figure", "claim", "settings", "derived")
+CHECKS = ("", "agrees", "differs", "cannot be checked")
+
+
+@dataclass(frozen=True)
+class Setup:
+    """A machine of the authors, with its software."""
+
+    id: str
+    lines: tuple[int, ...]
+    hardware: str
+    software: str
+    precision: str
+
+
+@dataclass(frozen=True)
+class Value:
+    """One published number, or the order of two things without a number, and what it belongs to.
+
+    `value` is as printed, in `unit`; `low` and `high` are the ends of a range. `recomputed` is what follows from the
+    document's own numbers where that differs, which `doubtful` says. `more` has what only this entry has.
+    """
+
+    network: str = ""
+    cell: str = ""
+    cells: tuple[str, ...] = ()
+    framework: str = ""
+    faster: str = ""
+    mode: str = ""
+    strategy: str = ""
+    against: str = ""
+    device: str = ""
+    devices: int = 0
+    setup: str = ""
+    batch: int = 0
+    workers: int | None = None
+    against_workers: int | None = None
+    optimizer: str = ""
+    epoch: int = 0
+    phase: str = ""
+    graph_pass: str = field(default="", metadata={"key": "pass"})
+    kind: str = ""
+    state: str = ""
+    statistic: str = ""
+    quantity: str = ""
+    relation: str = ""
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    unit: str = ""
+    printed: str = ""
+    recomputed: float | None = None
+    doubtful: bool = False
+    lines: tuple[int, ...] = ()
+    more: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def all_cells(self) -> tuple[str, ...]:
+        """The workloads and presets that the value holds for; empty if it names none."""
+        return self.cells or ((self.cell,) if self.cell else ())
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One table, figure, claim or set of settings. `lines`: first and last line in the text of the document.
+
+    An entry that is `derived` was computed by us from the entries `computed_from`. `quantity`, `unit` and `framework` hold
+    for all values that do not say otherwise. `check` and `checked`: whether a claim agrees with the document's own numbers.
+    """
+
+    id: str
+    kind: str
+    studies: tuple[str, ...]
+    title: str = ""
+    where: str = ""
+    lines: tuple[int, ...] = ()
+    computed_from: tuple[str, ...] = field(default=(), metadata={"key": "from"})
+    formula: str = ""
+    says: str = ""
+    measures: str = ""
+    setup: tuple[str, ...] = ()
+    not_redone: str = ""
+    quantity: str = ""
+    unit: str = ""
+    framework: str = ""
+    readable: bool = True
+    settings: dict[str, Any] = field(default_factory=dict)
+    note: str = ""
+    check: str = ""
+    checked: str = ""
+    values: tuple[Value, ...] = ()
+
+    @property
+    def complete_values(self) -> tuple[Value, ...]:
+        """The values with the entry's quantity, unit and framework where they have none of their own."""
+        return tuple(
+            replace(
+                each, quantity=each.quantity or self.quantity, unit=each.unit or self.unit,
+                framework=each.framework or self.framework, setup=each.setup or ", ".join(self.setup),
+            )
+            for each in self.values
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Flaw:
+    """What contradicts itself, is missing or cannot be right in a document, and the entries that it concerns."""
+
+    id: str
+    lines: tuple[int, ...]
+    entries: tuple[str, ...]
+    says: str
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Something that a document does or mentions and no study redoes."""
+
+    item: str
+    where: str
+    lines: tuple[int, ...]
+    reason: str
+
+
+@dataclass(frozen=True)
+class Document:
+    """A published comparison. `short` is its name in study files, `cite` in texts; `compares` are the frameworks."""
+
+    id: str
+    short: str
+    title: str
+    cite: str
+    authors: tuple[str, ...]
+    year: str
+    source: str
+    compares: tuple[str, ...]
+    today: tuple[str, ...] = ()
+    setups: tuple[Setup, ...] = ()
+    entries: tuple[Entry, ...] = ()
+    errors: tuple[Flaw, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+
+    def entry(self, name: str) -> Entry:
+        """Return an entry. UserError: there is none of this name."""
+        return named({each.id: each for each in self.entries}, name, f"'{self.short}' has no entry '{name}'.")
+
+    def machines(self, names: str) -> str:
+        """Return the hardware of setups by their names, which are separated by commas."""
+        known = {each.id: each.hardware for each in self.setups}
+        return "; ".join(known[name] for name in filter(None, names.split(", ")))
+
+
+@dataclass(frozen=True)
+class StudyNotes:
+    """What a study redoes differently today. `later` says why this version does not offer it; empty: it does, or will."""
+
+    question: str
+    today: tuple[str, ...] = ()
+    later: str = ""
+
+
+@cache
+def documents() -> dict[str, Document]:
+    """Return every document by its short name."""
+    found = [read(path) for path in sorted(DATA.glob("*.toml")) if path.name != STUDIES]
+    return {each.short: each for each in sorted(found, key=lambda document: document.short)}
+
+
+def find(name: str) -> tuple[Document, Entry]:
+    """Return the document and the entry of a name such as `S0:table-2`. UserError: there is none."""
+    short, _, entry = name.partition(":")
+    by_name = {key: each for each in documents().values() for key in (each.id, each.short)}
+    document = named(by_name, short, f"There is no document '{short}'.")
+    return document, document.entry(entry)
+
+
+@cache
+def study_notes() -> tuple[tuple[str, ...], dict[str, StudyNotes]]:
+    """Return what is different today in every study, and what each study has of its own."""
+    path = DATA / STUDIES
+    raw = settings_files.read(path)
+    settings_files.check_keys(path, raw, "", {"everywhere", "studies"}, {"everywhere", "studies"})
+    notes = {
+        name: settings_files.build(path, table, f"studies.{name}", StudyNotes) for name, table in raw["studies"].items()
+    }
+    return tuple(raw["everywhere"]), notes
+
+
+def read(path: Path) -> Document:
+    """Read one document. UserError: a key, a type or a name in it is wrong."""
+    raw = settings_files.read(path)
+    keys = {"document", "setups", "entries", "errors", "left_out"}
+    settings_files.check_keys(path, raw, "", {"document", "entries"}, keys)
+    lists = {
+        "setups": _tables(path, raw, "setups", Setup), "entries": _entries(path, raw["entries"]),
+        "errors": _tables(path, raw, "errors", Flaw), "left_out": _tables(path, raw, "left_out", LeftOut),
+    }  # fmt: skip
+    found: Document = settings_files.build(path, raw["document"], "document", Document, **lists)
+    _check_names(path, found)
+    return found
+
+
+def _tables(path: Path, raw: dict[str, Any], name: str, kind: Any) -> tuple[Any, ...]:
+    tables = enumerate(raw.get(name, ()))
+    return tuple(settings_files.build(path, table, f"{name}[{number}]", kind) for number, table in tables)
+
+
+def _entries(path: Path, tables: list[dict[str, Any]]) -> tuple[Entry, ...]:
+    found = []
+    for number, table in enumerate(tables):
+        where = f"entries[{number}]"
+        values = tuple(settings_files.build(path, each, where, Value) for each in table.get("values", ()))
+        rest = {key: each for key, each in table.items() if key != "values"}
+        entry: Entry = settings_files.build(path, rest, where, Entry, values=values)
+        settings_files.check_one_of(path, "kind", entry.kind, KINDS, where)
+        settings_files.check_one_of(path, "check", entry.check, CHECKS, where)
+        for value in values:
+            settings_files.check_one_of(path, "values", value.relation, RELATIONS, where)
+        if entry.kind == "derived" and not (entry.computed_from and entry.formula):
+            raise settings_files.wrong(
+                path, "id", where, f"'{entry.id}' is derived and lacks 'from' or 'formula'. Add both."
+            )
+        if entry.kind != "derived" and not (entry.where and len(entry.lines) == 2):
+            raise settings_files.wrong(path, "id", where, f"'{entry.id}' lacks its source. Add 'where' and 'lines'.")
+        if bool(entry.studies) == bool(entry.not_redone):
+            sentence = f"'{entry.id}' needs either 'studies' or 'not_redone'. Give one of the two."
+            raise settings_files.wrong(path, "id", where, sentence)
+        found.append(entry)
+    return tuple(found)
+
+
+def _check_names(path: Path, document: Document) -> None:
+    entries, setups = [each.id for each in document.entries], {each.id for each in document.setups}
+    if twice := sorted({name for name in entries if entries.count(name) > 1}):
+        raise UserError(f"{path}: two entries are called '{twice[0]}'. Rename one.")
+    for number, entry in enumerate(document.entries):
+        used = {*entry.setup, *(each.setup for each in entry.values if each.setup)}
+        if unknown := sorted(used - setups) or sorted(set(entry.computed_from) - set(entries)):
+            sentence = f"'{entry.id}' names '{unknown[0]}', which this document does not have."
+            raise settings_files.wrong(path, "id", f"entries[{number}]", sentence)
+    for number, flaw in enumerate(document.errors):
+        if unknown := sorted(set(flaw.entries) - set(entries)):
+            sentence = f"'{flaw.id}' names the entry '{unknown[0]}', which this document does not have."
+            raise settings_files.wrong(path, "entries", f"errors[{number}]", sentence)

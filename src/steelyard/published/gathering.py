@@ -1,0 +1,160 @@
+"""A study and its documents: reads the tables [[published]] of a study file, and gathers all that its page shows of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from steelyard.errors import UserError
+from steelyard.files import settings_files
+from steelyard.published import statements
+from steelyard.published.documents import Document, Entry, Flaw, Value, documents, find, study_notes
+from steelyard.published.held import Held, arm
+from steelyard.statistics.sentences import listed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NUMBERS = {"value", "low", "high", "recomputed", "printed", "more", "lines"}
+COORDINATES = sorted({each.metadata.get("key", each.name) for each in fields(Value)} - NUMBERS)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A published number that is shown and not judged: seconds of other machines, shares, accuracies."""
+
+    network: str
+    words: str
+    quantity: str
+    printed: str
+    machine: str
+
+
+@dataclass(frozen=True)
+class PublishedTable:
+    """One entry that a study is held against, with all that its section of the page needs.
+
+    `cite`, `where` and `lines` are its source; `derived`: computed by us from printed numbers, by `formula`.
+    """
+
+    entry: str
+    title: str
+    cite: str
+    where: str
+    lines: tuple[int, ...]
+    machine: str
+    quantity: str
+    task: str
+    says: str
+    note: str
+    checked: str
+    derived: bool
+    formula: str
+    statements: tuple[statements.Statement, ...]
+    figures: tuple[Figure, ...]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A document that a study is held against."""
+
+    short: str
+    cite: str
+    title: str
+    authors: tuple[str, ...]
+    year: str
+    source: str
+
+
+@dataclass(frozen=True)
+class DocumentError:
+    """What is wrong in a document, for a page. `where`: the lines of its text."""
+
+    cite: str
+    lines: tuple[int, ...]
+    says: str
+
+
+@dataclass(frozen=True)
+class Published:
+    """All that a page shows of the documents that a study redoes; stored with the run. `size`: the size of the study."""
+
+    size: str = ""
+    sources: tuple[Source, ...] = ()
+    tables: tuple[PublishedTable, ...] = ()
+    today: tuple[str, ...] = ()
+    errors: tuple[DocumentError, ...] = ()
+
+
+def read(path: Path, tables: Any) -> tuple[Held, ...]:
+    """Read the tables [[published]] of a study file. UserError: a key, an entry or a word in them is unknown."""
+    settings_files.check_type(path, "published", tables, (list, tuple), "a list of tables")
+    return tuple(_read(path, table, f"published[{number}]") for number, table in enumerate(tables))
+
+
+def _read(path: Path, table: Any, where: str) -> Held:
+    held: Held = settings_files.build(path, table, where, Held)
+    for key in held.where:
+        settings_files.check_one_of(path, key, key, COORDINATES, f"{where}.where")
+    if len(held.compare) not in (0, 2):
+        raise settings_files.wrong(path, "compare", where, "'compare' must name two words, the first over the second.")
+    try:
+        for word, text in held.arms.items():
+            arm(word, text)
+        document, entry = find(held.entry)
+        found = statements.statements(held, document, entry)
+    except UserError as error:
+        raise settings_files.wrong(path, "entry", where, str(error)) from None
+    if held.compare and not found:
+        sentence = f"no two values of {held.entry} differ in '{held.compare[0]}' and '{held.compare[1]}' alone."
+        raise settings_files.wrong(path, "compare", where, f"'compare': {sentence}")
+    return held
+
+
+def gather(study: str, held: tuple[Held, ...], size: str = "") -> Published:
+    """Return what a study is held against; empty for a study without published entries. UserError: an unknown entry."""
+    if not held:
+        return Published(size)
+    found = [(each, *find(each.entry)) for each in held]
+    used = {short: each for short, each in documents().items() if any(each is document for _, document, _ in found)}
+    everywhere, notes = study_notes()
+    own = notes[study].today if study in notes else ()
+    today = (*(sentence for each in used.values() for sentence in each.today), *own, *everywhere)
+    entries = {short: {entry.id for _, document, entry in found if document is each} for short, each in used.items()}
+    concerned = [
+        (each, flaw) for short, each in used.items() for flaw in each.errors if _concerns(flaw, entries[short])
+    ]
+    return Published(
+        size=size,
+        sources=tuple(Source(each.short, each.cite, each.title, each.authors, each.year, each.source) for each in used.values()),
+        tables=tuple(_table(*each) for each in found),
+        today=today,
+        errors=tuple(DocumentError(each.cite, flaw.lines, flaw.says) for each, flaw in concerned),
+    )  # fmt: skip
+
+
+def _concerns(flaw: Flaw, entries: set[str]) -> bool:
+    return bool(entries & set(flaw.entries))
+
+
+def _table(held: Held, document: Document, entry: Entry) -> PublishedTable:
+    of = next((document.entry(name) for name in entry.computed_from), entry)
+    figures = tuple(
+        _figure(document, each)
+        for each in statements.selected(held, entry)
+        if not held.compare and not statements.claim_of(each)
+    )
+    return PublishedTable(
+        entry=f"{document.short}:{entry.id}", title=entry.title or entry.says or of.title, cite=document.cite,
+        where=entry.where or f"computed from {listed(list(entry.computed_from))}", lines=entry.lines or of.lines,
+        machine=document.machines(", ".join(entry.setup or of.setup)), quantity=held.quantity, task=held.task,
+        says=entry.says if entry.title else "", note=entry.note, checked=entry.checked if entry.check == "differs" else "",
+        derived=entry.kind == "derived", formula=entry.formula, statements=statements.statements(held, document, entry),
+        figures=figures,
+    )  # fmt: skip
+
+
+def _figure(document: Document, value: Value) -> Figure:
+    words = " ".join(filter(None, (value.framework, value.mode, value.strategy, value.device, value.phase)))
+    printed = f"better than {value.against}" if value.relation == "order" else statements.printed(value) or "not given"
+    return Figure(value.network, words, value.quantity, printed, document.machines(value.setup))

@@ -1,0 +1,68 @@
+"""A table [[published]] of a study: an entry of a document that it is held against, and the variants that its words mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from steelyard.errors import UserError
+
+WORKERS = "workers"
+"""The name of the number of loader workers in the settings of an arm."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """One table [[published]] of a study file.
+
+    entry: `document:entry`, such as "S0:table-2-ratios".
+    quantity: what is measured and held against it, such as "step time".
+    task: the task of the groups that are held against it.
+    where: only values with these coordinates, such as { device = "V100" }.
+    arms: a word of the document for a framework, mode or strategy -> the variant that it means here, written as in tables:
+        "pytorch/eager", "lstm=fused", "/graph,workers=2". A framework's own name needs none.
+    compare: for a table of times or rates, the two words that are compared; the first is over the second.
+    """
+
+    entry: str
+    quantity: str = "step time"
+    task: str = "training"
+    where: dict[str, Any] = field(default_factory=dict)
+    arms: dict[str, str] = field(default_factory=dict)
+    compare: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One side of a published comparison: which variants it means. Empty fields hold for any.
+
+    `words` are the document's own. `settings`: knob -> value as text, and "workers" for the number of loader workers.
+    """
+
+    words: str
+    framework: str = ""
+    mode: str = ""
+    settings: dict[str, str] = field(default_factory=dict)
+
+    def joined(self, other: Arm) -> Arm:
+        """Return the arm with what another one adds or replaces."""
+        return Arm(
+            " ".join(filter(None, (self.words, other.words))), other.framework or self.framework,
+            other.mode or self.mode, {**self.settings, **other.settings},
+        )  # fmt: skip
+
+
+def arm(word: str, text: str) -> Arm:
+    """Read a variant such as `pytorch/eager,layout=channels-first`, `lstm=fused` or `/graph`. UserError: it is malformed."""
+    framework = mode = ""
+    settings: dict[str, str] = {}
+    for place, part in enumerate(text.split(",")):
+        name, equals, value = part.strip().partition("=")
+        if equals and name and value:
+            settings[name] = value
+        elif place == 0 and name and not equals:
+            framework, _, mode = name.partition("/")
+        else:
+            hint = "Write FRAMEWORK/MODE,NAME=VALUE, of which each part may be missing."
+            raise UserError(f"'{word}' stands for '{text}', which is not a variant. {hint}")
+    return Arm(word, framework, mode, settings)

@@ -1,0 +1,162 @@
+"""Entries of documents -> statements about two sides, each ready to be held against a measured ratio."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from steelyard.errors import UserError, nearest
+from steelyard.published.held import WORKERS, Arm, Held, arm
+from steelyard.statistics.claims import Claim, claim
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from steelyard.published.documents import Document, Entry, Value
+
+# Units of times, of which less is better, and of rates, of which more is better.
+TIMES, RATES = ("s", "min", "h", "s/step"), ("images/s", "samples/s", "steps/s")
+# Names that documents use for every framework that they compare.
+ANY_FRAMEWORK = ("both", "not given")
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What a document says of the ratio of two sides, in one cell (`workload:preset`; empty: in every one).
+
+    `batch` and `optimizer` are those of the document, 0 and "" where it gives none. `remark` says how the number was read
+    if it is not the printed one.
+    """
+
+    network: str
+    cell: str
+    batch: int
+    optimizer: str
+    first: Arm
+    second: Arm
+    said: Claim
+    printed: str
+    remark: str = ""
+
+
+def statements(held: Held, document: Document, entry: Entry) -> tuple[Statement, ...]:
+    """Return what an entry says of two sides. UserError: it speaks of something that is no framework and no arm."""
+    values = selected(held, entry)
+    return tuple(_compared(held, document, values) if held.compare else _stated(held, document, values))
+
+
+def selected(held: Held, entry: Entry) -> list[Value]:
+    """Return the values that have every coordinate of `where`."""
+    names = {"pass": "graph_pass"}
+    return [
+        value
+        for value in entry.complete_values
+        if all(getattr(value, names.get(key, key)) == wanted for key, wanted in held.where.items())
+    ]
+
+
+def claim_of(value: Value) -> Claim | None:
+    """Return what a value says of a ratio; a doubtful one by what follows from the document's own numbers.
+
+    A number that is of no single cell, such as a mean over networks, cannot be held against one.
+    """
+    number = value.recomputed if value.doubtful else value.value
+    said = claim(value.quantity, value.relation, _is_ordered(value), number, value.low, value.high)
+    return said if said and (value.all_cells or said.low is None) else None
+
+
+def _is_ordered(value: Value) -> bool:
+    """Return whether the first side is said to be better: a difference alone does not say so."""
+    return bool(value.faster) or value.quantity != "difference"
+
+
+def _stated(held: Held, document: Document, values: list[Value]) -> Iterator[Statement]:
+    """Yield the statements of values that each speak of two sides."""
+    for value in values:
+        said = claim_of(value)
+        if not said:
+            continue
+        for framework in document.compares if value.framework in ANY_FRAMEWORK else (value.framework,):
+            first, second = _sides(held, document, replace(value, framework=framework))
+            remark = "the framework is not given" if value.framework == "not given" else ""
+            remark = f"recomputed, printed {value.printed}" if value.doubtful else remark
+            for cell in value.all_cells or ("",):
+                yield Statement(
+                    value.network, cell, value.batch, value.optimizer, first, second, said, printed(value), remark,
+                )  # fmt: skip
+
+
+def printed(value: Value) -> str:
+    """Return a value as the document prints it, or as we computed it."""
+    return value.printed or (f"{value.value:g} {value.unit}".strip() if value.value is not None else "")
+
+
+def _sides(held: Held, document: Document, value: Value) -> tuple[Arm, Arm]:
+    """Return both sides of a value. What the second does not name, a framework or a mode, is that of the first.
+
+    A value that names no side is of the first two frameworks that the document compares.
+    """
+    if not (value.framework or value.faster or value.against):
+        value = replace(value, framework=document.compares[0], against=document.compares[1])
+    against, modes = value.against.split(), [value.mode, value.strategy]
+    first = _all(held, document, [value.framework, value.faster, *modes])
+    second = _all(held, document, [*(modes if set(against) <= set(document.compares) else ()), *against])
+    if value.workers is not None:
+        first = first.joined(Arm(f"{value.workers} workers", settings={WORKERS: str(value.workers)}))
+        other = value.against_workers if value.against_workers is not None else value.workers
+        second = second.joined(Arm(f"{other} workers", settings={WORKERS: str(other)}))
+    if not second.framework:
+        second = replace(second, framework=first.framework, words=f"{first.framework} {second.words}".strip())
+    return first, second
+
+
+def _all(held: Held, document: Document, words: list[str]) -> Arm:
+    found = Arm("")
+    for word in dict.fromkeys(filter(None, words)):
+        found = found.joined(_arm(held, document, word))
+    return found
+
+
+def _arm(held: Held, document: Document, word: str) -> Arm:
+    """Return what a word of the document means here. UserError: nothing says so."""
+    if word in held.arms:
+        return arm(word, held.arms[word])
+    if word in document.compares:
+        return Arm(word, framework=word)
+    known = nearest(word, [*held.arms, *document.compares])
+    raise UserError(f"{held.entry} speaks of '{word}', which 'arms' does not map to a variant.{known}")
+
+
+def _compared(held: Held, document: Document, values: list[Value]) -> Iterator[Statement]:
+    """Yield a statement for every two values that differ in the two words alone."""
+    for one, other in itertools.product(values, values):
+        ratio, rest = _ratio(one, other), _without_word(one, held.compare[0])
+        if ratio is None or rest is None or rest != _without_word(other, held.compare[1]):
+            continue
+        first, second = (
+            _all(held, document, [value.framework, value.mode, value.strategy if value.strategy in held.arms else ""])
+            for value in (one, other)
+        )
+        texts = [one.printed, other.printed]
+        if ratio < 1:
+            first, second, ratio, texts = second, first, 1 / ratio, texts[::-1]
+        for cell in one.all_cells or ("",):
+            said = Claim(ratio, ratio, ordered=True)
+            yield Statement(one.network, cell, one.batch, one.optimizer, first, second, said, " against ".join(texts))
+
+
+def _ratio(one: Value, other: Value) -> float | None:
+    """Return the ratio of two published speeds; None if the values are no times or rates."""
+    if one.unit != other.unit or one.value is None or other.value is None or not one.value or not other.value:
+        return None
+    if one.unit in TIMES:
+        return other.value / one.value
+    return one.value / other.value if one.unit in RATES else None
+
+
+def _without_word(value: Value, word: str) -> dict[str, Any] | None:
+    """Return everything that tells a value apart but the word; None if it does not have it."""
+    places = [name for name in ("framework", "mode", "strategy") if getattr(value, name) == word]
+    numbers = ("value", "printed", "recomputed", "lines", "more")
+    return {key: each for key, each in asdict(value).items() if key not in (*numbers, *places)} if places else None
