@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from array import array
 from contextlib import closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -57,9 +57,14 @@ def options(**more):
     return Options(**{**given, **more})
 
 
-def write_run(root, scripts, wanted=None, sources=("pipeline", "cached"), **head):
-    """Write a run of these scripts (environment name, or part of a variant's key -> Script); returns its folder."""
+def write_run(root, scripts, wanted=None, sources=("pipeline", "cached"), published=None, stands_for=None, **head):
+    """Write a run of these scripts (environment name, or part of a variant's key -> Script); returns its folder.
+
+    `published`: what its study is held against; `stands_for`: the published cell that each group stands for, by name.
+    """
     planned = resolve.plan(wanted or options(frameworks=tuple(scripts))).with_inputs(lambda case: "feed0123")
+    groups = [replace(group, stands_for=(stands_for or {}).get(group.name, "")) for group in planned.groups]
+    planned = replace(planned, groups=tuple(groups), published=published or planned.published)
     folder = root / "20260102-030405-test"
     folder.mkdir(parents=True)
     record.write(folder, record.new(planned, "steelyard run -f fake -f dummy", "00112233"))

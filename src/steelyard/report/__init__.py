@@ -15,7 +15,7 @@ def view(folder: Path, quantity: Quantity = STEP_TIME) -> View:
 
     Trials and notes on rounds that are damaged are left out, with a warning. UserError: run.json or certificates.json is damaged.
     """
-    from steelyard.report import warnings
+    from steelyard.report import published, warnings
 
     known = record.read(folder)
     plan = known.available
@@ -31,7 +31,8 @@ def view(folder: Path, quantity: Quantity = STEP_TIME) -> View:
     reasons = warnings.find(comparisons, tuple(disturbances), source, [*damaged, *wrong])
     groups = {group.name for group in plan.groups}
     missing = tuple(each for each in plan.skipped if each.group not in groups)
-    return model.View(folder.name, folder, known, quantity, comparisons, missing, tuple(disturbances), reasons)
+    redone = published.tables(source)
+    return model.View(folder.name, folder, known, quantity, comparisons, missing, tuple(disturbances), reasons, redone)
 
 
 def write(found: View, output: Path | None = None) -> Path:

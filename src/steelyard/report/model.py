@@ -18,6 +18,7 @@ from steelyard.statistics.steadiness import SeriesLabel, series_label
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from steelyard.report.published import Table
     from steelyard.report.warnings import ResultWarning
     from steelyard.results.quantities import Quantity
     from steelyard.results.record import Group, Reused, RunPlan, RunRecord, Skipped, Variant
@@ -139,7 +140,11 @@ class Comparison:
 
 @dataclass(frozen=True)
 class View:
-    """Everything a report shows. `missing`: what is skipped of groups of which nothing could be measured."""
+    """Everything a report shows.
+
+    `missing`: what is skipped of groups of which nothing could be measured. `published`: the entries of documents that the
+    study is held against.
+    """
 
     name: str
     folder: Path
@@ -149,6 +154,7 @@ class View:
     missing: tuple[Skipped, ...]
     disturbances: tuple[dict[str, Any], ...]
     warnings: tuple[ResultWarning, ...]
+    published: tuple[Table, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
-from steelyard.report import details, formatting, privacy, sections, stability, warnings
+from steelyard.report import details, formatting, privacy, published, sections, stability, warnings
 from steelyard.report.model import View
 from steelyard.report.styles import styles
 from steelyard.report.terms import Glossary, anchor, glossary
@@ -36,7 +36,7 @@ def render(view: View) -> str:
     return _environment(terms).get_template(PAGE).render(
         view=view, record=known, workloads=workloads, machine=machine, notices=warnings.gather(view.warnings),
         question=known.plan.study.question if by_time else formatting.basis(view.quantity),
-        rule="" if by_time else formatting.RULE, intervals=formatting.INTERVALS,
+        redone=published.section(view), rule="" if by_time else formatting.RULE, intervals=formatting.INTERVALS,
         options=details.without_tables(asdict(known.plan.options)), when=formatting.moment(known.created),
         machine_line=formatting.machine(host), host=details.host_facts(host),
         figures=embedded([figure.as_dict() for figure in figures]), library=library() if figures else "",
@@ -81,7 +81,9 @@ def _environment(terms: Glossary) -> Environment:
     )  # fmt: skip
     found.filters.update(explained=lambda sentence: terms.marked(privacy.without_names(sentence)), term=terms.button)
     found.filters.update(anchor=anchor, build=formatting.build, describe=formatting.describe, facts=details.facts)
-    found.filters.update(tables=details.tables, without_tables=details.without_tables, remaining=_remaining)
+    found.filters.update(
+        lines=published.lines, tables=details.tables, without_tables=details.without_tables, remaining=_remaining
+    )
     return found
 
 

@@ -9,13 +9,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from steelyard.report import columns, formatting, sections, warnings
+from steelyard.report import columns, formatting, published, sections, warnings
 from steelyard.report.columns import Column
 from steelyard.report.model import Comparison, Contender, View
 from steelyard.results.quantities import STEP_TIME
 from steelyard.statistics.verdicts import Verdict
 
 COLOURS = {"certified": "green", "rejected": "bold red", "none": "yellow"}
+JUDGEMENTS = {"confirmed": "green", "same order": "green", "reversed": "bold red"}
 SEVERITIES = {"error": "bold red", "warning": "yellow", "note": "dim"}
 
 
@@ -35,7 +36,27 @@ def print_view(console: Console, view: View) -> None:
         _print_comparison(console, comparison)
     for each in view.missing:
         console.print(Text(f"{each.group}, {each.title}: Not measured. {each.reason}", style="dim"))
+    if view.published:
+        _print_published(console, published.section(view))
     _print_warnings(console, view)
+
+
+def _print_published(console: Console, found: published.Section) -> None:
+    """Print what was published beside what was measured; the page has the sources."""
+    console.print()
+    console.rule(Text("Published and measured", style="bold"), align="left", characters="─", style="dim")
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    table.add_column(published.HEADINGS[0], min_width=17, overflow="fold")
+    for heading in published.HEADINGS[1:4]:
+        table.add_column(heading, overflow="fold")
+    for cells in (each for entry in found.tables for each in entry.cells):
+        ratio = Text.assemble(cells.ratio.value, "\n", (cells.ratio.interval, "dim"))
+        judgement = Text(cells.judgement or formatting.NO_VALUE, JUDGEMENTS.get(cells.judgement, "dim"))
+        table.add_row(Text.assemble((cells.sides, "bold"), "\n", (cells.network, "dim")), cells.said, ratio, judgement)
+    console.print(table)
+    console.print(Text(found.answer, "bold"))
+    if found.dispatch:
+        console.print(Text(found.dispatch, "yellow"))
 
 
 def _print_comparison(console: Console, comparison: Comparison) -> None:
@@ -110,11 +131,25 @@ def as_dict(view: View) -> dict[str, Any]:
         "missing": [asdict(each) for each in view.missing],
         "warnings": [asdict(warning) for warning in view.warnings], "folder": str(view.folder),
     }  # fmt: skip
+    if view.published:
+        found["published"] = [_published(each) for each in view.published]
     if quantity is not STEP_TIME:
         facts = _picked(quantity, "name", "unit", "more_is_better")
         found["quantity"] = {**facts, "decision": formatting.RULE}
     plain: dict[str, Any] = _finite(found)
     return plain
+
+
+def _published(table: published.Table) -> dict[str, Any]:
+    rows = [
+        {
+            "cell": row.statement.cell, "group": row.group, "sides": row.sides, "published": asdict(row.said),
+            "printed": row.statement.printed, "measured": asdict(row.measured) if row.measured else None,
+            "judgement": row.judgement, "reason": row.reason,
+        }
+        for row in table.rows
+    ]  # fmt: skip
+    return {"entry": table.published.entry, "source": table.source, "quantity": table.published.quantity, "rows": rows}
 
 
 def _finite(value: Any) -> Any:

@@ -1,0 +1,147 @@
+"""Published ratios beside measured ones: which measured pairs a statement means, and whether they agree. Pure."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from steelyard.statistics.claims import Claim, Judgement, judge
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from steelyard.results.record import Arm, PublishedTable, Statement
+    from steelyard.statistics.intervals import Ratio
+
+JUDGEMENTS: tuple[Judgement, ...] = ("confirmed", "same order", "reversed", "open")
+
+
+@dataclass(frozen=True)
+class MeasuredArm:
+    """One measured variant. `settings`: its knobs as text, and "workers". `value`: its mean as text; empty without any.
+
+    `reason` says why it is in no verdict; empty if it is in one.
+    """
+
+    key: str
+    title: str
+    framework: str
+    mode: str
+    settings: Mapping[str, str]
+    value: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class MeasuredGroup:
+    """What was measured of one group in one quantity. `cell`: the published workload:preset that it is or stands for.
+
+    `ratio` returns the ratio of two arms, above 1 where the first is better, None without a verdict. `missing`: framework ->
+    why it was not measured.
+    """
+
+    name: str
+    cell: str
+    task: str
+    batch: int
+    optimizer: str
+    arms: Sequence[MeasuredArm]
+    ratio: Callable[[str, str], Ratio | None]
+    missing: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One statement beside one measured pair. `measured` and `judgement` are empty where `reason` says why.
+
+    `sides`: the names of both; `values`: the measured means of both as text.
+    """
+
+    statement: Statement
+    sides: tuple[str, str]
+    group: str = ""
+    batch: int = 0
+    values: tuple[str, str] = ("", "")
+    measured: Ratio | None = None
+    judgement: Judgement | None = None
+    reason: str = ""
+
+    @property
+    def said(self) -> Claim:
+        """What the document says."""
+        return self.statement.said
+
+
+def beside(table: PublishedTable, groups: Iterable[MeasuredGroup]) -> tuple[Row, ...]:
+    """Return a row for every statement of an entry and every measured pair that it means; one with the reason if none is."""
+    measured = [group for group in groups if group.task == table.task]
+    return tuple(row for statement in table.statements for row in _rows(statement, measured))
+
+
+def count(rows: Iterable[Row]) -> dict[Judgement, int]:
+    """Return how often each judgement occurs, in their usual order."""
+    found = Counter(row.judgement for row in rows if row.judgement)
+    return {judgement: found[judgement] for judgement in JUDGEMENTS}
+
+
+def _rows(statement: Statement, groups: list[MeasuredGroup]) -> Iterator[Row]:
+    words = (statement.first.words, statement.second.words)
+    meant = [
+        group
+        for group in groups
+        if (not statement.cell or group.cell == statement.cell)
+        and (not statement.optimizer or group.optimizer == statement.optimizer)
+    ]
+    if not meant:
+        yield Row(statement, words, reason=f"{statement.cell or 'Such a group'} is not in this run.")
+        return
+    same_batch = [group for group in meant if statement.batch and group.batch == statement.batch]
+    found = [row for group in same_batch or meant for row in _pairs(statement, group)]
+    if found:
+        yield from found
+    elif reasons := [_missing(arm, group) for group in meant for arm in (statement.first, statement.second)]:
+        yield Row(statement, words, reason=next(filter(None, reasons), "The two are not in this run together."))
+
+
+def _pairs(statement: Statement, group: MeasuredGroup) -> Iterator[Row]:
+    firsts, seconds = ([arm for arm in group.arms if means(side, arm)] for side in (statement.first, statement.second))
+    for first, second in itertools.product(firsts, seconds):
+        if first is second or not _alike_otherwise(statement, first, second):
+            continue
+        sides, values = (first.title, second.title), (first.value, second.value)
+        measured = group.ratio(first.key, second.key)
+        reason = "" if measured else first.reason or second.reason or "They have fewer than two rounds in common."
+        judgement = judge(statement.said, measured) if measured else None
+        yield Row(statement, sides, group.name, group.batch, values, measured, judgement, reason)
+
+
+def means(side: Arm, arm: MeasuredArm) -> bool:
+    """Return whether a side of a published comparison means a measured variant."""
+    return (
+        side.framework in ("", arm.framework)
+        and side.mode in ("", arm.mode)
+        and all(arm.settings.get(name, "").lower() == text.lower() for name, text in side.settings.items())
+    )
+
+
+def _alike_otherwise(statement: Statement, first: MeasuredArm, second: MeasuredArm) -> bool:
+    """Return whether two variants of one framework are equal in all that the statement does not name.
+
+    Variants of two frameworks have other modes and knobs; they need as many loader workers.
+    """
+    named = statement.first.settings.keys() | statement.second.settings.keys()
+    if first.framework != second.framework:
+        return "workers" in named or first.settings.get("workers") == second.settings.get("workers")
+    if not (statement.first.mode or statement.second.mode) and first.mode != second.mode:
+        return False
+    names = (first.settings.keys() | second.settings.keys()) - named
+    return all(first.settings.get(name) == second.settings.get(name) for name in names)
+
+
+def _missing(side: Arm, group: MeasuredGroup) -> str:
+    """Return why a group has no variant that a side means; empty if it has one."""
+    if any(means(side, arm) for arm in group.arms):
+        return ""
+    return group.missing.get(side.framework) or f"'{side.words}' is not in this run."

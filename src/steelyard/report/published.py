@@ -1,0 +1,243 @@
+"""The documents that a study redoes, as page and terminal show them: published beside measured, with a judgement."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from steelyard.report import formatting, model
+from steelyard.report.beside import JUDGEMENTS, MeasuredArm, MeasuredGroup, beside, count
+from steelyard.report.formatting import Formatted
+from steelyard.results.quantities import QUANTITIES
+from steelyard.statistics.answer import is_wide
+from steelyard.statistics.intervals import Ratio
+from steelyard.statistics.sentences import factor_digits, listed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from steelyard.report.beside import Row
+    from steelyard.report.model import Comparison, Contender, Source, View
+    from steelyard.results.record import Group, Published, PublishedTable
+    from steelyard.statistics.claims import Claim
+
+QUICK = "Q"
+"""The size of a study for tests and demonstration."""
+MOST_NAMED = 6
+MEANINGS = {
+    "confirmed": "the published ratio lies inside the measured interval",
+    "same order": "the same one is better, by another factor",
+    "reversed": "the other one is better",
+    "open": "the measurement shows none of these",
+}
+DISPATCH = (
+    "This is the quick size of the study. In networks this small most of the time goes into dispatching operations, not into "
+    "their arithmetic, so the ratios say little about the published sizes."
+)
+
+
+HEADINGS = ("first over second", "published", "measured here", "judgement", "values here")
+READING = (
+    "A ratio above 1x means that the first of the two is faster, or better in the quantity of its table. Seconds of other "
+    "machines are not compared with those of this one; ratios and orders are."
+)
+
+
+@dataclass(frozen=True)
+class Table:
+    """One entry of a document with its rows. `quantity`: what was measured, in running text."""
+
+    published: PublishedTable
+    quantity: str
+    rows: tuple[Row, ...]
+
+    @property
+    def source(self) -> str:
+        """Where the entry stands."""
+        return f"{self.published.cite}, {self.published.where}, {lines(self.published.lines)}"
+
+    @property
+    def anchor(self) -> str:
+        """The name of the place on the page that describes the source."""
+        return "source-" + re.sub(r"\W+", "-", self.published.entry)
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader has to know of the entry."""
+        known = self.published
+        computed = f"The document does not print these ratios. They are computed from its values: {known.formula}."
+        checked = f"Checked against the document's own numbers: {known.checked}" if known.checked else ""
+        return [note for note in (known.says, computed if known.derived else "", known.note, checked) if note]
+
+    @property
+    def cells(self) -> list[Cells]:
+        """The rows as text."""
+        return [_cells(row, self.published.derived) for row in self.rows]
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The texts of one row."""
+
+    sides: str
+    network: str
+    said: str
+    printed: str
+    ratio: Formatted
+    judgement: str
+    values: str
+    setting: str
+
+
+@dataclass(frozen=True)
+class Section:
+    """All that the page of a study shows of documents; `answer` is empty where the study has none."""
+
+    answer: str
+    clauses: list[str]
+    dispatch: str
+    published: Published
+    tables: tuple[Table, ...]
+    reading: str = READING
+    headings: tuple[str, ...] = HEADINGS
+    meanings: tuple[tuple[str, str], ...] = tuple(MEANINGS.items())
+
+
+def section(view: View) -> Section:
+    """Return what the page of a run shows of documents."""
+    published = view.record.plan.published
+    dispatch = DISPATCH if published.size == QUICK else ""
+    return Section(answer(view.published), _clauses(view.published), dispatch, published, view.published)
+
+
+def tables(source: Source) -> tuple[Table, ...]:
+    """Return what a run's study is held against, beside what the run measured; empty for a study without documents."""
+    found = []
+    for each in source.plan.published.tables:
+        quantity = QUANTITIES.get(each.quantity)
+        groups: list[MeasuredGroup] = []
+        if quantity:
+            of_quantity = replace(source, quantity=quantity)
+            groups = [measured(model.compare(of_quantity, group), group) for group in source.plan.groups]
+        found.append(Table(each, quantity.label if quantity else each.quantity, beside(each, groups)))
+    return tuple(found)
+
+
+def measured(comparison: Comparison, group: Group) -> MeasuredGroup:
+    """Return what was measured of a group, for the statements of documents."""
+    ranking, first = comparison.rankings.get(comparison.primary), group.variants[0].case
+
+    def ratio(a: str, b: str) -> Ratio | None:
+        verdict = ranking.between(a, b) if ranking else None
+        if not verdict or verdict.rounds < 2:
+            return None
+        return Ratio(1 / verdict.ratio, 1 / verdict.high, 1 / verdict.low, verdict.rounds)
+
+    return MeasuredGroup(
+        name=group.name, cell=group.stands_for or f"{first.workload}:{first.preset}", task=first.task, batch=first.batch,
+        optimizer=first.optimizer.name, arms=[_arm(comparison, each) for each in comparison.contenders], ratio=ratio,
+        missing={each.environment.partition("@")[0]: each.reason for each in comparison.skipped},
+    )  # fmt: skip
+
+
+def answer(found: Sequence[Table]) -> str:
+    """Return how many published comparisons were redone, and with what result; empty for a study without documents."""
+    judged = count(row for table in found for row in table.rows)
+    total = sum(judged.values())
+    if not found or not total:
+        return "Nothing that was published could be held against this run." if found else ""
+    parts = [f"{number} {judgement}" for judgement, number in judged.items() if number]
+    return f"Of {total} published {'comparison' if total == 1 else 'comparisons'} measured here: {listed(parts)}."
+
+
+def _clauses(found: Sequence[Table]) -> list[str]:
+    """Return a sentence for each judgement that occurs, with what it is about."""
+    rows = [row for table in found for row in table.rows]
+    clauses = []
+    for judgement in JUDGEMENTS:
+        about = list(dict.fromkeys(_about(row) for row in rows if row.judgement == judgement))
+        if about:
+            more = f" and {len(about) - MOST_NAMED} more" if len(about) > MOST_NAMED else ""
+            clauses.append(f"{judgement.capitalize()}: {'; '.join(about[:MOST_NAMED])}{more}.")
+    return clauses
+
+
+def _about(row: Row) -> str:
+    return f"{row.sides[0]} over {row.sides[1]} on {row.group}"
+
+
+def lines(numbers: Sequence[int]) -> str:
+    """Return `line 5` or `lines 5-9`."""
+    ends = list(dict.fromkeys(numbers))
+    return f"line{'s' if len(ends) > 1 else ''} {'-'.join(map(str, ends))}"
+
+
+def said(claim: Claim) -> str:
+    """Return what a document says of a ratio, such as `1.198x`, `up to 1.08x` or `faster`."""
+    if claim.low is None:
+        return "better, no number"
+    if claim.high is None:
+        return f"over {_factor(claim.low)}"
+    if not claim.ordered:
+        return f"within {_factor(claim.high)} either way"
+    if claim.low == claim.high:
+        return _factor(claim.low)
+    return f"up to {_factor(claim.high)}" if claim.low == 1 else f"{_factor(claim.low)} to {_factor(claim.high)}"
+
+
+def ratio(row: Row) -> Formatted:
+    """Return the measured ratio with its interval, or why there is none."""
+    found = row.measured
+    if not found:
+        return Formatted(formatting.NO_VALUE, row.reason)
+    digits = max(factor_digits(found.low) if found.low > 1 else 2, 2)
+    if is_wide(found.low, found.high):
+        return Formatted(f"{found.value:.{digits}f}x", "not enough rounds")
+    return Formatted(f"{found.value:.{digits}f}x", f"[{found.low:.{digits}f}, {found.high:.{digits}f}]")
+
+
+def setting(row: Row) -> str:
+    """Return where a row was measured, with its batch and the document's where they differ."""
+    if not row.group:
+        return ""
+    there = row.statement.batch
+    batch = f"batch {row.batch}" + (f" (published: {there})" if there and there != row.batch else "")
+    return ", ".join([row.group, batch])
+
+
+def _cells(row: Row, derived: bool) -> Cells:
+    statement = row.statement
+    printed = "" if derived or not statement.printed else f"printed: {statement.printed}"
+    return Cells(
+        sides=f"{row.sides[0]} over {row.sides[1]}",
+        network=" ".join(filter(None, (statement.network, statement.cell or row.group))),
+        said=said(statement.said), printed="; ".join(filter(None, (printed, statement.remark))), ratio=ratio(row),
+        judgement=row.judgement or "", values=" against ".join(filter(None, row.values)) or formatting.NO_VALUE,
+        setting=setting(row),
+    )  # fmt: skip
+
+
+def _factor(value: float) -> str:
+    text = f"{value:.3f}"
+    return f"{text.removesuffix('0')}x"
+
+
+def _arm(comparison: Comparison, contender: Contender) -> MeasuredArm:
+    case = contender.case
+    settings = {name: str(value) for name, value in case.settings.knobs.items()} | {"workers": str(case.loader_workers)}
+    standing = contender.standings.get(comparison.primary)
+    value = formatting.standing(comparison, contender, comparison.primary).value if standing else ""
+    return MeasuredArm(
+        case.id, contender.title, case.framework, case.settings.mode, settings, value, _reason(contender, bool(standing)),
+    )  # fmt: skip
+
+
+def _reason(contender: Contender, has_value: bool) -> str:
+    if contender.proof.state != "certified":
+        return f"{contender.title} is not certified."
+    if contender.above_peak:
+        return f"{contender.title} is faster than possible."
+    if not has_value:
+        return f"{contender.title} was not measured in this quantity."
+    return ""

@@ -1,0 +1,233 @@
+"""Real published entries beside invented measurements: which pairs they mean, and the judgement on each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from steelyard.files import settings_files
+from steelyard.published import gathering
+from steelyard.report.beside import MeasuredArm, MeasuredGroup, beside, count
+from steelyard.statistics.intervals import Ratio
+
+FOLDER = Path(__file__).parents[1] / "published" / "held"
+
+
+def tables(study):
+    path = FOLDER / f"{study}.toml"
+    return gathering.gather(study, gathering.read(path, settings_files.read(path)["published"])).tables
+
+
+def arm(title, framework, mode, reason="", workers=0, **knobs):
+    settings = {name: str(value) for name, value in knobs.items()} | {"workers": str(workers)}
+    return MeasuredArm(title, title, framework, mode, settings, f"{title}'s", reason)
+
+
+def group(cell, speeds, width=0.02, task="training", batch=64, optimizer="adam", name="", missing=None):
+    """Return a group of arms with these speeds; intervals reach `width` to either side."""
+    known = {each.key: speed for each, speed in speeds}
+
+    def ratio(a, b):
+        if any(each.reason for each, _ in speeds if each.key in (a, b)):
+            return None
+        value = known[a] / known[b]
+        return Ratio(value, value * (1 - width), value * (1 + width), 5)
+
+    return MeasuredGroup(name or cell, cell, task, batch, optimizer, [each for each, _ in speeds], ratio, missing or {})
+
+
+def judged(rows):
+    return [(row.sides, row.judgement) for row in rows]
+
+
+MINDSPORE, PYTORCH = arm("MindSpore", "mindspore", "graph"), arm("PyTorch", "pytorch", "eager")
+
+
+def test_ratios_of_a_whole_training():
+    times, claim = tables("mindspore-training")
+    groups = [
+        group("googlenet:cifar10", [(MINDSPORE, 1.20), (PYTORCH, 1)], batch=16),
+        group("lstm-imdb:mindspore", [(MINDSPORE, 0.7), (PYTORCH, 1)]),
+        group("bert:cn-wiki", [(MINDSPORE, 1.3), (PYTORCH, 1)], name="bert:tiny"),
+    ]
+    rows = beside(times, groups)
+    assert [row.judgement for row in rows] == ["confirmed", "reversed", "same order"]
+    assert {row.sides for row in rows} == {("MindSpore", "PyTorch")}
+    assert [row.group for row in rows] == ["googlenet:cifar10", "lstm-imdb:mindspore", "bert:tiny"]
+    assert rows[0].values == ("MindSpore's", "PyTorch's")
+    assert [row.judgement for row in beside(claim, groups)] == ["same order", "reversed", "same order"]
+    assert count(rows) == {"confirmed": 1, "same order": 1, "reversed": 1, "open": 0}
+
+
+def test_a_mode_that_is_not_meant_is_left_out():
+    times, _ = tables("mindspore-training")
+    others = [
+        (arm("PyTorch, compiled", "pytorch", "compiled"), 9),
+        (arm("MindSpore, pynative", "mindspore", "pynative"), 9),
+    ]
+    rows = beside(times, [group("googlenet:cifar10", [(MINDSPORE, 1.2), (PYTORCH, 1), *others])])
+    assert judged(rows[:1]) == [(("MindSpore", "PyTorch"), "confirmed")]
+    assert sum(row.judgement is not None for row in rows) == 1
+
+
+def test_every_setting_of_the_same_mode_has_a_row():
+    """TensorFlow against PyTorch in both memory layouts: the document does not say which it means."""
+    (speed, *_) = tables("single-gpu-speed")
+    layouts = [
+        (arm(f"PyTorch, {each}", "pytorch", "eager", layout=each), 1 / (1 + place))
+        for place, each in enumerate(("last", "first"))
+    ]
+    rows = beside(
+        speed, [group("resnet50:imagenet", [(arm("TensorFlow", "tensorflow", "graph"), 1.05), *layouts], batch=8)]
+    )
+    assert judged(rows[:2]) == [
+        (("TensorFlow", "PyTorch, last"), "confirmed"),
+        (("TensorFlow", "PyTorch, first"), "same order"),
+    ]
+    assert rows[2].reason == "vgg16:imagenet is not in this run."
+
+
+def test_v100_and_p100_disagree_on_bert_so_one_of_them_is_reversed():
+    p100, v100, overall = tables("single-gpu-speed")
+    groups = [group("bert:wikitext", [(arm("TensorFlow", "tensorflow", "graph"), 1.04), (PYTORCH, 1)], width=0.015)]
+    assert [row.judgement for table in (p100, v100, overall) for row in beside(table, groups) if row.judgement] == [
+        "reversed", "confirmed", "confirmed",
+    ]  # fmt: skip
+
+
+def lstm_arms(framework, **speeds):
+    return [
+        (arm(f"{framework} {name}", framework, "eager", lstm=name, layout="x"), speed) for name, speed in speeds.items()
+    ]
+
+
+def test_kernels_are_compared_within_a_framework():
+    kernels, cited = tables("lstm-kernels")
+    arms = lstm_arms("tensorflow", loop=1, cell=1.05, fused=2.7) + lstm_arms("pytorch", loop=1, cell=1.34, fused=3)
+    rows = beside(kernels, [group("deepspeech2:librispeech", arms, name="deepspeech2:tiny")])
+    assert judged(row for row in rows if row.judgement) == [
+        (("tensorflow fused", "tensorflow loop"), "confirmed"),
+        (("pytorch fused", "pytorch loop"), "same order"),
+        (("tensorflow cell", "tensorflow loop"), "same order"),
+        (("pytorch cell", "pytorch loop"), "confirmed"),
+    ]
+    assert beside(cited, []) == ()
+
+
+def test_a_setting_that_is_not_named_must_be_equal_on_both_sides():
+    kernels, _ = tables("lstm-kernels")
+    arms = [
+        (arm("fused x", "pytorch", "eager", lstm="fused", layout="x"), 4.14), (arm("loop x", "pytorch", "eager", lstm="loop", layout="x"), 1),
+        (arm("fused y", "pytorch", "eager", lstm="fused", layout="y"), 9), (arm("fused compiled", "pytorch", "compiled", lstm="fused", layout="x"), 9),
+    ]  # fmt: skip
+    rows = beside(kernels, [group("deepspeech2:librispeech", arms)])
+    assert judged(row for row in rows if row.judgement) == [(("fused x", "loop x"), "confirmed")]
+
+
+def test_epoch_times_of_transfer_learning():
+    times, utilisation, ahead = tables("transfer-cifar10")
+    arms = [(arm("TensorFlow", "tensorflow", "graph"), 1), (PYTORCH, 1.2)]
+    groups = [
+        group("vgg16:cifar10-tl", arms),
+        group("resnet50:cifar10-tl", [(arms[0][0], 1.06), (PYTORCH, 1)], width=0.02),
+    ]
+    assert [row.judgement for row in beside(times, groups)] == ["reversed", "confirmed"]
+    assert [row.judgement for row in beside(ahead, groups)] == ["reversed", "same order"]
+    assert beside(utilisation, groups) == ()
+
+
+def sweep_arms(**speeds):
+    """Return arms named framework, sparse or dense, and workers, such as pytorch_dense_0."""
+    found = []
+    for name, speed in speeds.items():
+        framework, kind, workers = name.split("_")
+        mode = "imperative" if framework == "mxnet" else "eager"
+        found.append((arm(name, framework, mode, workers=int(workers), sparse=kind == "sparse"), speed))
+    return found
+
+
+def test_loader_workers_and_sparse_gradients():
+    speeds = {"pytorch_dense_0": 1.1, "mxnet_dense_0": 1.0, "mxnet_dense_1": 1.5, "mxnet_dense_2": 2.2, "pytorch_dense_2": 1.1,
+              "pytorch_sparse_2": 1.9, "pytorch_dense_1": 1.1}  # fmt: skip
+    groups = [
+        group("lstm-imdb:keras", sweep_arms(**speeds), batch=1024),
+        group("lstm-imdb:keras", sweep_arms(pytorch_dense_0=0.9, mxnet_dense_0=1.0), batch=64),
+    ]
+    no_workers, workers, sparse, optimum = tables("lstm-imdb-sweep")
+    assert [(row.batch, row.judgement) for row in beside(no_workers, groups)] == [(1024, "confirmed"), (64, "reversed")]
+    gains = {(row.statement.first.words, row.judgement or row.reason) for row in beside(workers, groups)}
+    assert gains == {
+        ("mxnet 4 workers", "'mxnet 4 workers' is not in this run."),
+        ("pytorch 4 workers", "'pytorch 4 workers' is not in this run."),
+        ("mxnet 2 workers", "same order"),  # 2.2 / 1.5 = 1.467 +- 2 % against 1.516
+        ("pytorch 2 workers", "confirmed"),
+    }
+    assert judged(beside(sparse, groups)) == [(("pytorch_sparse_2", "pytorch_dense_2"), "same order")]
+    assert judged(beside(optimum, groups)) == [
+        (("mxnet_dense_2", "pytorch_dense_2"), "confirmed"), (("mxnet_dense_2", "pytorch_sparse_2"), "same order"),
+    ]  # fmt: skip
+
+
+def test_the_published_batch_is_preferred_and_any_other_is_shown_with_both_numbers():
+    *_, optimum = tables("lstm-imdb-sweep")
+    speeds = {"mxnet_dense_2": 2.0, "pytorch_dense_2": 1.0}
+    small, large = (group("lstm-imdb:keras", sweep_arms(**speeds), batch=batch) for batch in (64, 1024))
+    assert [row.batch for row in beside(optimum, [small, large]) if row.judgement] == [1024]
+    (row,) = [row for row in beside(optimum, [small]) if row.judgement]
+    assert (row.batch, row.statement.batch) == (64, 1024)
+
+
+def test_static_graphs_are_compared_in_every_group_that_has_both():
+    static, declarative, scope = tables("static-dynamic")
+    pynative = arm("MindSpore, pynative", "mindspore", "pynative")
+    groups = [
+        group("resnet18:digits", [(MINDSPORE, 2), (pynative, 1)]),
+        group("tacotron2:ljspeech", [(MINDSPORE, 1), (pynative, 1.01)]),
+        group("bert:wikitext", [(PYTORCH, 1)]),
+    ]
+    assert [(row.group, row.judgement) for row in beside(static, groups)] == [
+        ("resnet18:digits", "same order"), ("tacotron2:ljspeech", "open"),
+    ]  # fmt: skip
+    (missing,) = beside(declarative, groups)
+    assert missing.reason == "'mxnet declarative' is not in this run."
+    assert beside(scope, groups) == ()
+
+
+def test_what_was_not_measured_has_its_reason():
+    times, _ = tables("mindspore-training")
+    uncertified = arm("MindSpore", "mindspore", "graph", "MindSpore is not certified.")
+    groups = [
+        group("googlenet:cifar10", [(uncertified, 1.2), (PYTORCH, 1)]),
+        group("lstm-imdb:mindspore", [(PYTORCH, 1)], missing={"mindspore": "MindSpore has no device 'cuda'."}),
+        group("bert:cn-wiki", [(MINDSPORE, 2), (PYTORCH, 1)], task="inference"),
+    ]
+    rows = beside(times, groups)
+    assert [row.reason for row in rows] == [
+        "MindSpore is not certified.", "MindSpore has no device 'cuda'.", "bert:cn-wiki is not in this run.",
+    ]  # fmt: skip
+    assert not any(row.judgement or row.measured for row in rows)
+
+
+def test_two_frameworks_are_compared_with_as_many_loader_workers():
+    times, _ = tables("mindspore-training")
+    more = arm("PyTorch, workers 2", "pytorch", "eager", workers=2)
+    rows = beside(times, [group("googlenet:cifar10", [(MINDSPORE, 1.2), (PYTORCH, 1), (more, 1)])])
+    assert judged(row for row in rows if row.judgement) == [(("MindSpore", "PyTorch"), "confirmed")]
+
+
+def test_one_round_gives_no_judgement():
+    times, _ = tables("mindspore-training")
+    single = group("googlenet:cifar10", [(MINDSPORE, 1.2), (PYTORCH, 1)])
+    (row, *_) = beside(times, [MeasuredGroup(**{**single.__dict__, "ratio": lambda a, b: None})])
+    assert (row.measured, row.judgement, row.reason) == (None, None, "They have fewer than two rounds in common.")
+
+
+@pytest.mark.parametrize("written", ["false", "False"])
+def test_values_of_knobs_are_compared_as_text(written):
+    from steelyard.published.held import Arm
+    from steelyard.report.beside import means
+
+    assert means(Arm("dense", "", "", {"sparse": written}), arm("PyTorch", "pytorch", "eager", sparse=False))
+    assert not means(Arm("dense", "", "", {"sparse": written}), arm("PyTorch", "pytorch", "eager", sparse=True))
+    assert not means(Arm("dense", "", "", {"sparse": written}), arm("JAX", "jax", "jit"))
