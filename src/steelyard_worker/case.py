@@ -65,13 +65,18 @@ def _single(value: float) -> float:
     return float(struct.unpack("f", struct.pack("f", value))[0])
 
 
+# The tasks of a case.
+TRAINING, INFERENCE = "training", "inference"
+NO_OPTIMIZER = Optimizer("none", 0.0)
+
+
 @dataclass(frozen=True)
 class Case:
     """One computation in one framework with all its settings. Two results are comparable if their cases are equal, except
     for what is being compared.
 
-    task: what the process does with the network: "training".
-    sizes: the preset's sizes after every override; "batch" is the number of samples per step.
+    task: what the process does with the network: "training" or "inference"; an inference has the optimizer NO_OPTIMIZER.
+    sizes: the preset's sizes after every override; "batch" is the number of samples per step, or per forward pass.
     specification: hash of the network's description and its sizes.
     data: the data set and how it is prepared; empty: synthetic batches only.
     version: the framework version that was requested; empty: the locked default.
@@ -89,7 +94,7 @@ class Case:
     framework: str
     settings: Settings
     version: str = ""
-    task: str = "training"
+    task: str = TRAINING
     strategy: str = "single"
     seed: int = 0
     loader_workers: int = 0

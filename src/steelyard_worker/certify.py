@@ -1,4 +1,8 @@
-"""Save the tensors that prove the computation: outputs, loss, gradients, and every tensor after k steps in the run's order."""
+"""Save the tensors that prove the computation.
+
+Of a training: outputs, loss, gradients, and every tensor after k steps in the run's order. Of an inference: the outputs of k
+batches.
+"""
 
 from __future__ import annotations
 
@@ -11,33 +15,45 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steelyard_worker import batches, tensors
+from steelyard_worker.case import INFERENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from steelyard_worker.frameworks.base import Trainer
+    from steelyard_worker.frameworks.base import Predictor, Trainer
     from steelyard_worker.network import Adversarial, Network
     from steelyard_worker.protocol import EventWriter, Job
 
     Array = np.ndarray[Any, Any]
-    Build = Callable[..., Trainer]  # (weights), (weights, optimizer)
+    Build = Callable[..., Any]  # (weights), (weights, optimizer) -> Trainer; for an inference (weights) -> Predictor
+
+# Elements of an output that decide its fingerprint.
+FINGERPRINT_ELEMENTS = 2**17
 
 
 def dump(job: Job, network: Network, weights: Mapping[str, Array], build: Build, events: EventWriter) -> None:
     """Write one tensors folder per perturbation.
 
-    It has output/*, loss, grad/*, loss1..k, after0|1|2|<k>/*, inference/*; adversarial/loss1 and adversarial/after0|1/* of one
-    step with the network's adversarial weights, batch and update rule.
+    Of a training it has output/*, loss, grad/*, loss1..k, after0|1|2|<k>/*, inference/*; adversarial/loss1 and
+    adversarial/after0|1/* of one step with the network's adversarial weights, batch and update rule. Of an inference it has
+    after0/*, inference1..k/*, and adversarial/inference1/* with the network's adversarial weights and batch.
     """
+    if job.case.task == INFERENCE:
+        compute, compute_adversarial = _outputs, _adversarial_outputs
+    else:
+        compute, compute_adversarial = _tensors, _adversarial
     for number in job.certify.perturbations:
         change = _perturbation(number, job.certify.noise)
         changed = {name: change("weights/" + name, array) for name, array in weights.items()}
         folder = Path(job.folder) / f"perturbation{number}"
-        meta = {"perturbation": number, "steps": job.certify.steps}
-        found = _tensors(job, changed, build, change)
+        found = compute(job, changed, build, change)
+        meta = {
+            "perturbation": number, "steps": job.certify.steps,
+            "fingerprints": {key: fingerprint(array) for key, array in found.items() if key.startswith("inference")},
+        }  # fmt: skip
         gc.collect()
         if job.data.adversarial:
-            found |= _adversarial(job, network.adversarial, changed, build, change)
+            found |= compute_adversarial(job, network, changed, build, change)
         tensors.write(folder, found, meta)
         events.write("tensors", perturbation=number, folder=folder.name)
         gc.collect()
@@ -54,6 +70,39 @@ def sampled(array: Array, most: int) -> Array:
     step = next(each for each in itertools.count(round(flat.size * 0.618)) if math.gcd(each, flat.size) == 1)
     places = np.arange(most, dtype=np.int64) * step % flat.size
     return np.array(flat[np.sort(places)])
+
+
+def fingerprint(output: Array) -> float:
+    """Return the product of an output with a fixed vector of length 1.
+
+    If the fingerprints of two outputs differ by d, the L2 distance of the outputs is at least d.
+    """
+    flat = sampled(output, FINGERPRINT_ELEMENTS).reshape(-1).astype(np.float64)
+    fixed = np.cos(np.arange(1, flat.size + 1, dtype=np.float64))
+    return float(fixed @ flat / np.linalg.norm(fixed))
+
+
+def _outputs(job: Job, weights: Mapping[str, Array], build: Build, change: Any) -> dict[str, Array]:
+    """Return the outputs of an inference, batch by batch; without data there is only one batch."""
+    predictor = build(weights)
+    found, feed = _state(predictor, 0, job.certify.sample), _batches(job, change)
+    for number, batch in enumerate(feed if job.data.prepared else feed[:1], 1):
+        outputs = predictor.outputs(predictor.put(batch))
+        found |= {f"inference{number}/{name}": sampled(array, job.certify.sample) for name, array in outputs.items()}
+    return found
+
+
+def _adversarial_outputs(
+    job: Job, network: Network, weights: Mapping[str, Array], build: Build, change: Any
+) -> dict[str, Array]:  # fmt: skip
+    """Return the outputs with the adversarial weights and batch, except for scales that only batch statistics undo."""
+    plain = {f"{p.name.rpartition('.')[0]}.gamma" for p in network.parameters if p.kind == "running_var"}
+    scaled = {
+        name: array if name in plain else _scaled(network.adversarial, name, array) for name, array in weights.items()
+    }
+    predictor = build(scaled)
+    outputs = predictor.outputs(predictor.put(_adversarial_batch(job, change)))
+    return {f"adversarial/inference1/{name}": sampled(array, job.certify.sample) for name, array in outputs.items()}
 
 
 def _tensors(job: Job, weights: Mapping[str, Array], build: Build, change: Any) -> dict[str, Array]:
@@ -80,27 +129,30 @@ def _tensors(job: Job, weights: Mapping[str, Array], build: Build, change: Any) 
 
 
 def _adversarial(
-    job: Job, adversarial: Adversarial, weights: Mapping[str, Array], build: Build, change: Any
-) -> dict[str, Array]:
-    most = job.certify.sample
-    factors = {name: adversarial.factor(name) for name in weights}
-    scaled = {
-        name: array if factors[name] == 1 else array * array.dtype.type(factors[name])
-        for name, array in weights.items()
-    }
-    batch = tensors.read(Path(job.data.adversarial))
+    job: Job, network: Network, weights: Mapping[str, Array], build: Build, change: Any
+) -> dict[str, Array]:  # fmt: skip
+    most, adversarial = job.certify.sample, network.adversarial
+    scaled = {name: _scaled(adversarial, name, array) for name, array in weights.items()}
     trainer = build(scaled, adversarial.rule(job.case.optimizer))
     found = _state(trainer, 0, most)
-    handle = trainer.step(
-        trainer.put({name: change(f"adversarial/{name}", np.array(array)) for name, array in batch.items()})
-    )
+    handle = trainer.step(trainer.put(_adversarial_batch(job, change)))
     trainer.synchronise()
     found["loss1"] = np.array(trainer.losses([handle])[0], np.float64)
     found |= _state(trainer, 1, most)
     return {f"adversarial/{name}": array for name, array in found.items()}
 
 
-def _state(trainer: Trainer, step: int, most: int) -> dict[str, Array]:
+def _scaled(adversarial: Adversarial, name: str, array: Array) -> Array:
+    factor = adversarial.factor(name)
+    return array if factor == 1 else array * array.dtype.type(factor)
+
+
+def _adversarial_batch(job: Job, change: Any) -> batches.Batch:
+    batch = tensors.read(Path(job.data.adversarial))
+    return {name: change(f"adversarial/{name}", np.array(array)) for name, array in batch.items()}
+
+
+def _state(trainer: Trainer | Predictor, step: int, most: int) -> dict[str, Array]:
     return {f"after{step}/{name}": sampled(array, most) for name, array in trainer.state().items()}
 
 

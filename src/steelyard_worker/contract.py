@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from steelyard_worker.batches import Batch
     from steelyard_worker.case import Optimizer
-    from steelyard_worker.frameworks.base import Adapter, Array, Trainer
+    from steelyard_worker.frameworks.base import Adapter, Array, Predictor, Trainer
     from steelyard_worker.network import Network
     from steelyard_worker.protocol import EventWriter, Job
 
@@ -30,6 +30,7 @@ STEPS = 4
 SYNCHRONISED_S, FEWEST, MOST = 0.3, 10, 200
 LONGEST_WAIT = 0.25  # share of the whole time that may pass in reading results after `synchronise`
 LOSS_TOLERANCE = 1e-3  # between losses of the same batches, where other batches differ by far more
+OUTPUT_TOLERANCE = 1e-4  # relative; by rounding, the outputs of two compiled programs differ by far less
 UNKNOWN_RULE = "no-such-rule"
 
 
@@ -39,12 +40,13 @@ class Failed(Exception):
 
 @dataclass
 class Subject:
-    """What the checks work on. `build` makes a new trainer with the initial weights."""
+    """What the checks work on. `build` makes a new trainer with the initial weights, `predict` a predictor."""
 
     job: Job
     network: Network
     adapter: Adapter
     build: Build
+    predict: Callable[[], Predictor]
     weights: Mapping[str, Array]
     batch: Batch
 
@@ -59,10 +61,11 @@ class Subject:
 
 
 def check(
-    job: Job, network: Network, adapter: Adapter, weights: Mapping[str, Array], build: Build, events: EventWriter
-) -> None:
+    job: Job, network: Network, adapter: Adapter, weights: Mapping[str, Array], build: Build,
+    predict: Callable[[], Predictor], events: EventWriter,
+) -> None:  # fmt: skip
     """Run every check; one that ends in an exception has failed, and the others still run."""
-    subject = Subject(job, network, adapter, build, weights, batches.synthetic_batch(job.data))
+    subject = Subject(job, network, adapter, build, predict, weights, batches.synthetic_batch(job.data))
     for name, run in _checks(subject).items():
         try:
             run(subject)
@@ -78,7 +81,8 @@ def _checks(subject: Subject) -> dict[str, Callable[[Subject], None]]:
     found: dict[str, Callable[[Subject], None]] = {
         "weights": weights_are_loaded_exactly, "outputs": outputs_have_the_precision, "gradients": gradients_are_complete,
         "update": a_step_updates, "put copies": put_copies, "synchronise waits": synchronise_waits,
-        "pipeline": pipeline_keeps_the_order, "refusals": refusals_are_known,
+        "pipeline": pipeline_keeps_the_order, "inference": a_predictor_has_the_outputs_of_a_trainer,
+        "inference waits": inference_waits, "refusals": refusals_are_known,
     }  # fmt: skip
     if subject.job.case.settings.deterministic:
         found["determinism"] = equal_runs_are_equal
@@ -199,6 +203,50 @@ def _source(subject: Subject) -> batches.Source:
     samples = len(next(iter(subject.batch.values())))
     order = np.random.Generator(np.random.PCG64(1)).integers(0, samples, (2 * STEPS, samples), np.int32)
     return batches.Source(batches.Split(subject.batch, None), order)
+
+
+def a_predictor_has_the_outputs_of_a_trainer(subject: Subject) -> None:
+    """A predictor with the same weights has the same outputs, and the weights that it was given."""
+    trainer, predictor = subject.trainer(), subject.predict()
+    expected = trainer.outputs(trainer.put(subject.batch))
+    found = predictor.outputs(predictor.put(subject.batch))
+    _same_names("outputs() of the predictor", found, expected)
+    for name, array in expected.items():
+        _check_array(f"output {name} of the predictor", found[name], np.shape(array), subject.dtype)
+        if np.linalg.norm(found[name] - array) > OUTPUT_TOLERANCE * np.linalg.norm(array):
+            raise Failed(f"The output {name} of the predictor is not that of the trainer.")
+    for name, array in predictor.state().items():
+        if not np.array_equal(array, np.asarray(subject.weights[name], subject.dtype)):
+            raise Failed(f"state() of the predictor returns other values for {name} than predictor() was given.")
+
+
+def inference_waits(subject: Subject) -> None:
+    """After `synchronise` of a predictor, the next pass with its outputs takes no longer than usual."""
+    predictor = subject.predict()
+    batch = predictor.put(subject.batch)
+    alone = [_one_pass(predictor, batch) for _ in range(FEWEST)]
+    usual = sorted(alone)[FEWEST // 2]
+    count = int(min(MOST, max(FEWEST, SYNCHRONISED_S / max(usual, 1e-6))))
+    for _ in range(3):  # the best of three: a busy machine may delay any of them
+        began = measure.monotonic()
+        for _ in range(count):
+            predictor.infer(batch)
+        predictor.synchronise()
+        issued = (measure.monotonic() - began) / 1e9
+        after = _one_pass(predictor, batch)
+        if after - usual <= LONGEST_WAIT * issued:
+            return
+    raise Failed(
+        f"After synchronise(), the outputs of one more forward pass took {after:.3f} s instead of {usual:.3f} s: synchronise() "
+        f"returns before {count} passes have finished."
+    )
+
+
+def _one_pass(predictor: Predictor, batch: Any) -> float:
+    """Return the seconds of a forward pass whose outputs are read."""
+    began = measure.monotonic()
+    predictor.outputs(batch)
+    return (measure.monotonic() - began) / 1e9
 
 
 def refusals_are_known(subject: Subject) -> None:

@@ -11,7 +11,7 @@ from array import array
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -41,6 +41,19 @@ def clock_of(adapter: Adapter) -> Clock:
     return getattr(adapter, "scripted_clock", monotonic)
 
 
+class Steps(Protocol):
+    """What is timed: a trainer, or the passes of a predictor."""
+
+    def step(self, batch: Any) -> Any:
+        """Do one step; it may return before the work is done."""
+
+    def synchronise(self) -> None:
+        """Wait until every step has finished."""
+
+    def losses(self, handles: list[Any]) -> Array:
+        """Return the losses of steps, float32: one for each handle, or none at all."""
+
+
 @dataclass(frozen=True)
 class Block:
     """Consecutive steps between two synchronisations.
@@ -56,16 +69,16 @@ class Block:
     handles: list[Any]
 
 
-def time_block(trainer: Trainer, feed: Iterator[Any], steps: int, clock: Clock) -> Block:
-    """Time `steps` optimizer steps; fetching batches from the feed is included, as it is part of real training."""
-    stamps, handles, step = array("q"), [], trainer.step
-    trainer.synchronise()
+def time_block(timed: Steps, feed: Iterator[Any], steps: int, clock: Clock) -> Block:
+    """Time `steps` steps; fetching batches from the feed is included, as it is part of real training."""
+    stamps, handles, step = array("q"), [], timed.step
+    timed.synchronise()
     cpu = time.process_time_ns()
     start = clock()
     for _ in range(steps):
         handles.append(step(next(feed)))
         stamps.append(clock())
-    trainer.synchronise()
+    timed.synchronise()
     end = clock()
     return Block(start, end - start, time.process_time_ns() - cpu, stamps, handles)
 
@@ -79,17 +92,17 @@ class Recorder:
         self._events = events
         self.steps = 0
 
-    def keep(self, trainer: Trainer, block: Block, source: str, phase: str) -> None:
+    def keep(self, timed: Steps, block: Block, source: str, phase: str) -> None:
         """Read back the losses of a block and store it, outside the timed region; a loss that is not finite ends the trial."""
-        losses = trainer.losses(block.handles)
+        losses, steps = timed.losses(block.handles), len(block.handles)
         for file, values in ((self._samples, block.stamps_ns), (self._losses, losses)):
             file.write(values.tobytes())
             file.flush()
         self._events.write(
-            "samples", input=source, phase=phase, steps=len(losses), start_ns=block.start_ns, elapsed_ns=block.elapsed_ns,
+            "samples", input=source, phase=phase, steps=steps, start_ns=block.start_ns, elapsed_ns=block.elapsed_ns,
             cpu_ns=block.cpu_ns, first_step=self.steps,
         )  # fmt: skip
-        self.steps += len(losses)
+        self.steps += steps
         if not math.isfinite(losses.sum(dtype="f8")):
             self._refuse(losses)
 
@@ -111,7 +124,7 @@ def measure(
 
     It is evaluated after `train_steps`: after the counted blocks and some training, or earlier if they would go beyond.
     """
-    session = _Session(job.schedule, network, adapter, trainer, events, recorder)
+    session = Session(job.schedule, network, adapter, trainer, events, recorder)
     for source in job.schedule.inputs:
         if source == "pipeline":
             opened = batches.open_source(job.data)
@@ -122,7 +135,7 @@ def measure(
             session.measure_input(feed, source, job.schedule.warmup, opened.steps_per_epoch)
             session.evaluate(feed)
         else:
-            feed = _forever(trainer.put(batches.synthetic_batch(job.data)))
+            feed = forever(trainer.put(batches.synthetic_batch(job.data)))
             alone = recorder.steps == 0
             if alone:
                 session.first_step(feed, source, job.spawned_ns)
@@ -134,13 +147,13 @@ def measure(
 
 
 @dataclass
-class _Session:
-    """State that the phases of one process share."""
+class Session:
+    """State that the phases of one process share. `trainer`: a Trainer, or the passes of a predictor, which is not evaluated."""
 
     schedule: Schedule
     network: Network
     adapter: Adapter
-    trainer: Trainer
+    trainer: Any
     events: EventWriter
     recorder: Recorder
     start_s: float = 0.0
@@ -253,7 +266,8 @@ class _Session:
         return found | self.network.write(self._forward, batch) if self.network.write else found
 
     def _forward(self, batch: Batch) -> Batch:
-        return self.trainer.outputs(self.trainer.put(batch))
+        found: Batch = self.trainer.outputs(self.trainer.put(batch))
+        return found
 
 
 def classified(outputs: Batch, batch: Batch) -> Batch:
@@ -266,6 +280,7 @@ def _typical(block_ns: list[int]) -> float:
     return median(block_ns[-steady.WINDOW :]) if block_ns else 0.0
 
 
-def _forever(batch: Any) -> Iterator[Any]:
+def forever(batch: Any) -> Iterator[Any]:
+    """Yield the same batch without end."""
     while True:
         yield batch

@@ -31,6 +31,8 @@ LOSSES = "losses.f32"
 LOG = "output.log"
 # Tensors folder: the predictions on the test split as small arrays (samples, ...); the metric scores them.
 PREDICTIONS = "predictions"
+# First batches of an inference whose outputs are compared with those of the certificate.
+CHECKED_BATCHES = 5
 # How prepared text was split into word pieces. Copied into the trial, so that predictions can be read without the data.
 ENCODING = "tokenizer.json"
 
@@ -51,6 +53,7 @@ ERROR_KINDS = (
     "setting",  # a setting did not take effect when read back
     "out-of-memory",
     "nan-loss",
+    "nan-output",  # an output of an inference is not finite
     "implementation",  # the implementation does not have the tensors that the network lists
     "crash",  # anything else, with the last line of the traceback
     "killed",  # written by the launcher: the process was ended by a signal or with the run
@@ -96,13 +99,18 @@ class Schedule:
     block_min_steps: int = 5
     train_steps: int = 0  # number of steps to train before an adaptive warm-up, so that test metrics are comparable
     evaluate: bool = False
+    # Batches of an inference that are timed one by one: as many as fit into `latency_s`, within these limits.
+    latency_fewest: int = 20
+    latency_most: int = 500
+    latency_s: float = 10.0
 
 
 @dataclass(frozen=True)
 class Certify:
     """What a certify task saves: one folder of tensors per perturbation. Perturbation 0 is none, others are seeds of the noise.
 
-    `sample`: number of elements saved of a larger tensor, at fixed places; 0: every element.
+    `steps`: of a training, or batches of an inference. `sample`: number of elements saved of a larger tensor, at fixed places; 0:
+    every element.
     """
 
     steps: int = 5

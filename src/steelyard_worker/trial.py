@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steelyard_worker import protocol, variables
+from steelyard_worker.case import INFERENCE
 from steelyard_worker.protocol import EVENTS, EventWriter, Job, Refusal
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def classify(error: Exception) -> tuple[str, str]:
 
 
 def _run(job: Job, events: EventWriter) -> None:
-    from steelyard_worker import certify, contract, measure, network, tensors
+    from steelyard_worker import certify, contract, inference, measure, network, tensors
     from steelyard_worker.frameworks import base
 
     events.write(
@@ -96,20 +97,33 @@ def _run(job: Job, events: EventWriter) -> None:
         job.workload_folder, job.case.workload, job.case.framework, job.adapter_folder
     )
 
-    def build(weights: Mapping[str, Any], optimizer: Optimizer = job.case.optimizer) -> Any:
+    def build_trainer(weights: Mapping[str, Any], optimizer: Optimizer = job.case.optimizer) -> Any:
         return adapter.trainer(implementation, job.case.sizes, described, weights, optimizer)
 
+    def build_predictor(weights: Mapping[str, Any]) -> Any:
+        if not hasattr(adapter, "predictor"):
+            raise Refusal(
+                "unsupported", f"The adapter of {job.case.framework} has no predictor(), which inference needs."
+            )
+        return adapter.predictor(implementation, job.case.sizes, described, weights)
+
+    infers = job.case.task == INFERENCE
+    build: Any = build_predictor if infers else build_trainer
     if job.kind == "contract":
         initial = tensors.read(Path(job.weights))
-        contract.check(job, described, adapter, initial, lambda optimizer: build(initial, optimizer), events)
+        contract.check(
+            job, described, adapter, initial, lambda optimizer: build_trainer(initial, optimizer),
+            lambda: build_predictor(initial), events,
+        )  # fmt: skip
         return
     if job.kind == "certify":
         certify.dump(job, described, tensors.read(Path(job.weights)), build, events)
         return
     with _Phase(events, "build"):
-        trainer = build(tensors.read(Path(job.weights)))  # not stored in a variable: mapped files count as memory used
+        built = build(tensors.read(Path(job.weights)))  # not stored in a variable: mapped files count as memory used
     recorder = measure.Recorder(Path(job.folder), events)
-    measure.measure(job, described, adapter, trainer, events, recorder)
+    run = inference.measure_inference if infers else measure.measure
+    run(job, described, adapter, built, events, recorder)
     recorder.close()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     events.write("memory", peak_resident_bytes=peak, peak_device_bytes=adapter.peak_bytes())

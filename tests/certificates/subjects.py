@@ -12,7 +12,7 @@ from steelyard.certificates.plan import Candidate, Installation
 from steelyard.inputs import weights
 from steelyard.inputs.data.synthetic import synthesise_adversarial
 from steelyard_worker import tensors
-from steelyard_worker.case import Case, Optimizer, Settings
+from steelyard_worker.case import INFERENCE, NO_OPTIMIZER, TRAINING, Case, Optimizer, Settings
 from steelyard_worker.protocol import Data, Job
 
 if TYPE_CHECKING:
@@ -26,9 +26,9 @@ STEPS = 5
 
 def candidate(
     framework: str, workload: str, preset: str, folder: Path, rule: dict[str, Any] | None = None, mode: str = "",
-    seed: int = SEED, batch: int = 0,
+    seed: int = SEED, batch: int = 0, task: str = TRAINING,
 ) -> Candidate:  # fmt: skip
-    """Return a candidate whose job writes below `folder`; weights and data depend only on workload, preset, batch and seed."""
+    """Return a candidate whose job writes below `folder`; weights and data depend only on workload, preset, batch, task and seed."""
     known, driver = workloads.find()[workload], frameworks.framework(framework)
     chosen = known.preset(preset)
     chosen = replace(chosen, sizes=chosen.sizes | ({"batch": batch} if batch else {}))
@@ -36,10 +36,13 @@ def candidate(
     optimizer = (
         known.optimizer(chosen) if rule is None else Optimizer(**{**rule, "decay": tuple(rule.get("decay", ()))})
     )
-    initial = weights.initialise(network.parameters, seed)
+    parameters = network.parameters
+    if task == INFERENCE:
+        optimizer, parameters = NO_OPTIMIZER, weights.as_if_trained(parameters)
+    initial = weights.initialise(parameters, seed)
     case = Case(
         workload=workload, preset=preset, sizes=chosen.sizes, specification=known.specification(chosen), data={},
-        optimizer=optimizer, framework=framework, seed=seed,
+        optimizer=optimizer, framework=framework, seed=seed, task=task,
         settings=driver.complete(Settings(mode or driver.default_mode, threads=1)),
     )  # fmt: skip
     job = Job(
@@ -54,7 +57,7 @@ def candidate(
         job,
         network,
         installation(framework),
-        f"{workload}:{preset}:{batch}:{seed}",
+        f"{workload}:{preset}:{batch}:{task}:{seed}",
         frameworks.declared_form(driver, optimizer),
     )
 

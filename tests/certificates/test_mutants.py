@@ -21,6 +21,7 @@ from steelyard.certificates.dumps import is_done
 from steelyard.certificates.plan import plan_certification
 from steelyard.environments import clean_environ
 from steelyard_worker import protocol
+from steelyard_worker.case import TRAINING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -52,11 +53,12 @@ class Mutant:
     seed: int = subjects.SEED
     escalated: bool = False
     batch: int = 0
+    task: str = TRAINING
 
     @property
     def group(self) -> str:
         """Return the key of mutants with the same reference."""
-        return f"{self.workload}-{self.preset}-{self.batch}-{self.optimizer and self.optimizer['name']}"
+        return f"{self.task}-{self.workload}-{self.preset}-{self.batch}-{self.optimizer and self.optimizer['name']}"
 
 
 def read_mutants() -> list[Mutant]:
@@ -65,6 +67,7 @@ def read_mutants() -> list[Mutant]:
             raw["name"], table["workload"], raw.get("preset", table["preset"]), raw["framework"],
             tuple(tuple(edit) for edit in raw["edits"]), raw["names"], raw.get("optimizer"), raw.get("knobs", {}),
             table.get("seed", subjects.SEED), raw.get("escalated", False), raw.get("batch", 0),
+            table.get("task", TRAINING),
         )
         for table in (tomllib.loads(path.read_text(encoding="utf-8")) for path in TABLES)
         for raw in table["mutant"]
@@ -79,8 +82,8 @@ def is_slow(mutant: Mutant) -> bool:
 MUTANTS = read_mutants()
 # The unmodified code of every mutant must be certified, so that a rejection is caused by the bug and not by a ReLU near zero.
 UNCHANGED = [
-    Mutant("unchanged", workload, preset, REFERENCE, (), "", None, {}, seed)
-    for workload, preset, seed in sorted({(mutant.workload, mutant.preset, mutant.seed) for mutant in MUTANTS})
+    Mutant("unchanged", workload, preset, REFERENCE, (), "", None, {}, seed, task=task)
+    for workload, preset, seed, task in sorted({(each.workload, each.preset, each.seed, each.task) for each in MUTANTS})
 ]
 
 
@@ -148,7 +151,7 @@ class Bench:
         folder = self._folder / str(len(self.certificates))
         found = subjects.candidate(
             mutant.framework, mutant.workload, mutant.preset, folder, mutant.optimizer, seed=mutant.seed,
-            batch=mutant.batch,
+            batch=mutant.batch, task=mutant.task,
         )  # fmt: skip
         settings = replace(found.job.case.settings, knobs=found.job.case.settings.knobs | mutant.knobs)
         job = replace(found.job, case=replace(found.job.case, settings=settings))

@@ -19,6 +19,7 @@ from steelyard.results import record, trials
 from steelyard.results.quantities import STEP_TIME
 from steelyard.results.store import Store
 from steelyard_worker import tensors
+from steelyard_worker.case import INFERENCE
 from steelyard_worker.measure import Block, Recorder
 from steelyard_worker.protocol import EVENTS, METHOD, PREDICTIONS, Data, EventWriter
 
@@ -127,6 +128,8 @@ def _process(planned, folder, variant, number, script, sources, place):
     recorder = Recorder(home, events)
     speed = script.step_ms * 1e6 * draw.normal(1, script.process_scatter)
     _begin(events, script)
+    infers = variant.case.task == INFERENCE
+    kept = _NoLosses() if infers else _Losses()
     for source in sources:
         for phase, blocks, steps in (("first", 1, 1), ("warm-up", 4, 5), ("counted", 4, 25)):
             for part in range(blocks):
@@ -135,11 +138,12 @@ def _process(planned, folder, variant, number, script, sources, place):
                     took[:] = script.first_step_ms * 1e6
                 if phase == "counted" and number == part + 1 == 1:
                     took[7] *= script.spike
-                recorder.keep(_Losses(), _block(now, took, recorder.steps, script, draw), source, phase)
-    truth = np.repeat(np.array([0, 1], np.int32), 10)
-    predicted = np.where(np.isin(np.arange(20), (3, 12, 15)), 1 - truth, truth)  # 17 of 20 are right
-    tensors.write(home / PREDICTIONS, {"truth": truth, "predicted": predicted})
-    events.write("evaluated", steps=20, elapsed_ns=10**8, samples=20)
+                recorder.keep(kept, _block(now, took, recorder.steps, script, draw), source, phase)
+    if infers:
+        alone = speed * np.linspace(1, 2, 201)
+        recorder.keep(kept, _block(now, alone, recorder.steps, script, draw), "cached", "latency")
+    else:
+        _evaluated(home, events)
     events.write("memory", peak_resident_bytes=(300 + 10 * place) * 2**20, peak_device_bytes=None)
     for name in script.warnings:
         events.write("warning", name=name)
@@ -147,6 +151,13 @@ def _process(planned, folder, variant, number, script, sources, place):
     recorder.close()
     events.close()
     return trials.read(home)
+
+
+def _evaluated(home, events):
+    truth = np.repeat(np.array([0, 1], np.int32), 10)
+    predicted = np.where(np.isin(np.arange(20), (3, 12, 15)), 1 - truth, truth)  # 17 of 20 are right
+    tensors.write(home / PREDICTIONS, {"truth": truth, "predicted": predicted})
+    events.write("evaluated", steps=20, elapsed_ns=10**8, samples=20)
 
 
 def _begin(events, script):
@@ -218,3 +229,8 @@ def _write_rounds(folder, planned, rounds):
 class _Losses:
     def losses(self, handles):
         return np.array(handles, np.float32)
+
+
+class _NoLosses:
+    def losses(self, handles):
+        return np.zeros(0, np.float32)

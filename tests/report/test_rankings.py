@@ -13,9 +13,13 @@ from recorded import Script, view_of, write_run
 
 from steelyard import report
 from steelyard.report import columns, compare, formatting, page, terminal, warnings
-from steelyard.results.quantities import QUANTITIES, STEP_TIME, THROUGHPUT
+from steelyard.report.words import said
+from steelyard.results.quantities import LATENCIES, STEP_TIME, THROUGHPUT
+from steelyard.results.quantities import QUANTITIES as EVERY
 
+QUANTITIES = {name: each for name, each in EVERY.items() if each not in LATENCIES}  # those that a training has
 OTHERS = [quantity for quantity in QUANTITIES.values() if quantity is not STEP_TIME]
+RULE = said(formatting.RULE, "training")
 PER_PROCESS = [quantity for quantity in OTHERS if quantity.per_process]
 
 
@@ -107,11 +111,11 @@ def test_page_terminal_and_json_say_what_is_ranked_and_by_which_rule(view, print
     basis = f"Ranked by {quantity.label}: {'more' if quantity.more_is_better else 'less'} is better."
     found = Page(page.render(view(quantity)))
     assert found.all("p", class_="question")[0].words == basis
-    assert formatting.RULE in found.text()
-    assert f"{basis} {formatting.RULE}" in " ".join(printed(view(quantity), 100).split())
+    assert RULE in found.text()
+    assert f"{basis} {RULE}" in " ".join(printed(view(quantity), 100).split())
     read = terminal.as_dict(view(quantity))
     assert read["quantity"] == {
-        "name": quantity.name, "unit": quantity.unit, "more_is_better": quantity.more_is_better, "decision": formatting.RULE,
+        "name": quantity.name, "unit": quantity.unit, "more_is_better": quantity.more_is_better, "decision": RULE,
     }  # fmt: skip
 
 
@@ -119,7 +123,7 @@ def test_the_default_ranking_says_nothing_of_quantities(view, printed):
     read = terminal.as_dict(view(STEP_TIME))
     assert "quantity" not in read
     assert "standings" not in read["comparisons"][0]["contenders"][0]
-    assert formatting.RULE not in Page(page.render(view(STEP_TIME))).text()
+    assert RULE not in Page(page.render(view(STEP_TIME))).text()
     assert "Ranked by" not in printed(view(STEP_TIME), 100)
 
 
@@ -131,7 +135,7 @@ def test_a_quantity_with_one_value_per_process_has_one_table_and_no_plot_of_step
     kinds = {name.partition("/")[0] for name in found.figures()}
     assert kinds == {"ratios", "rounds", "losses", "start", "memory", "machine"}
     assert not {"mean step", "median step", "throughput", "share of peak"} & {
-        c.heading for c in columns.ranked_by(quantity)
+        c.heading for c in columns.ranked_by(quantity, "training")
     }
 
 

@@ -39,7 +39,7 @@ def test_numbers_are_never_wrapped_or_truncated(recorded_view, printed, width):
     assert "…" not in text
     for contender in comparison.contenders:
         for source in contender.speeds:
-            for column in columns.shown(STEP_TIME, width):
+            for column in columns.shown(STEP_TIME, "training", width):
                 value = column.format(comparison, contender, source)
                 assert value.value in text and value.interval in text, column.heading
 
@@ -70,7 +70,7 @@ def test_page_and_terminal_show_the_same_values(recorded_view, printed):
     comparison = recorded_view.comparisons[0]
     for contender in comparison.contenders:
         for source in contender.speeds:
-            for column in columns.shown(STEP_TIME, 160):
+            for column in columns.shown(STEP_TIME, "training", 160):
                 value = column.format(comparison, contender, source)
                 assert str(value) in cells and value.value in text, column.heading
 
@@ -104,7 +104,7 @@ def test_square_brackets_from_the_record_are_not_interpreted(tmp_path, printed):
 
 
 def test_the_certificate_is_shown_on_the_narrowest_terminal():
-    assert "certified" in [column.heading for column in columns.shown(STEP_TIME, 40)]
+    assert "certified" in [column.heading for column in columns.shown(STEP_TIME, "training", 40)]
 
 
 def test_no_name_is_cut_however_long_its_words(recorded_view, printed):

@@ -57,6 +57,39 @@ class Background(Trainer):
 """
 
 
+# A predictor that computes in a background thread: `infer` returns at once.
+LATE = """
+
+import queue, threading, time
+
+
+class Late(Predictor):
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self._queue = queue.Queue()
+        threading.Thread(target=self._work, daemon=True).start()
+
+    def _work(self):
+        while True:
+            batch, found = self._queue.get()
+            time.sleep(0.002)
+            found.update(super().infer(batch))
+            self._queue.task_done()
+
+    def infer(self, batch):
+        self._queue.put((batch, found := {}))
+        return found
+
+    def synchronise(self):
+        WAIT
+
+    def outputs(self, batch):
+        found = self.infer(batch)
+        self._queue.join()
+        return found
+"""
+
+
 def module(text: str) -> ModuleType:
     """Return a module with the given source."""
     made = ModuleType("planted")
@@ -80,7 +113,10 @@ def subject(adapter: str, implementation: str, settings: Settings) -> contract.S
     def build(optimizer: Optimizer) -> Any:
         return driver.trainer(formulas, SIZES, described, weights, optimizer)
 
-    return contract.Subject(job, described, driver, build, weights, batch)
+    def predict() -> Any:
+        return driver.predictor(formulas, SIZES, described, weights)
+
+    return contract.Subject(job, described, driver, build, predict, weights, batch)
 
 
 def failure(name: str, adapter: str = CODE["adapter.py"], line: str = CODE["workloads/line.py"], **more: Any) -> str:
@@ -95,7 +131,8 @@ def failure(name: str, adapter: str = CODE["adapter.py"], line: str = CODE["work
 
 KNOBS = {"layout": "rows"}
 NAMES = (
-    "weights", "outputs", "gradients", "update", "put copies", "synchronise waits", "pipeline", "refusals",
+    "weights", "outputs", "gradients", "update", "put copies", "synchronise waits", "pipeline", "inference", "inference waits",
+    "refusals",
 )  # fmt: skip
 
 
@@ -109,7 +146,7 @@ def test_every_check_is_seen_to_fail_here() -> None:
     every = contract._checks(
         subject(CODE["adapter.py"], CODE["workloads/line.py"], Settings("eager", deterministic=True, knobs=KNOBS))
     )
-    assert {name for name, *_ in FAULTS} | {"synchronise waits", "determinism"} == every.keys()
+    assert {name for name, *_ in FAULTS} | {"synchronise waits", "inference waits", "determinism"} == every.keys()
     assert failure("determinism", deterministic=True) == ""
 
 
@@ -124,7 +161,7 @@ FAULTS = [
     ("weights", "in self._weights.items()}", "in self._weights.items() if name[-1] != 's'}", "lacks head.bias"),
     (
         "outputs",
-        "return self._implementation.forward(self._weights, batch)",
+        "return self.infer(batch)",
         "return {'logits': np.ones(3)}",
         "must be float32",
     ),
@@ -145,6 +182,13 @@ FAULTS = [
     ),
     ("pipeline", "source.batch(step)", "source.batch(step ^ 1)", "Batch 0 of the pipeline"),
     ("pipeline", "while True", "while step < 3", "ends after 3 batches"),
+    (
+        "inference",
+        "return Predictor(implementation, network, weights,",
+        "return Predictor(implementation, network, {name: 2 * array for name, array in weights.items()},",
+        "is not that of the trainer",
+    ),
+    ("inference", 'np.array(weight, order="C") for', "np.array(weight + 1) for", "other values for head.weight"),
     ("refusals", 'optimizer.name != "sgd" or', "", "trainer() accepts it"),
     ("refusals", 'raise Refusal("unsupported", "Plain', 'raise Refusal("cannot", "Plain', "unknown kind 'cannot'"),
     ("refusals", 'raise Refusal("unsupported", "Plain', 'raise KeyError("Plain', "not KeyError"),
@@ -158,7 +202,7 @@ def test_a_planted_fault_fails_its_check(name: str, old: str, new: str, words: s
 
 
 def test_float64_that_is_computed_in_float32_is_found() -> None:
-    old = "return self._implementation.forward(self._weights, batch)"
+    old = "return self.infer(batch)"
     new = "return {'logits': self._implementation.forward(self._weights, batch)['logits'].astype('f4').astype('f8')}"
     planted = CODE["adapter.py"].replace(old, new)
     assert failure("outputs", planted, precision="float64") == "Outputs in float64 have only the accuracy of float32."
@@ -181,6 +225,20 @@ def test_a_synchronise_that_does_not_wait_is_found(wait: str, words: str) -> Non
     assert bool(found) == bool(words)
 
 
+@pytest.mark.parametrize(
+    ("wait", "words"), [("pass", "returns before 150 passes have finished"), ("self._queue.join()", "")]
+)
+def test_a_synchronise_of_a_predictor_that_does_not_wait_is_found(
+    monkeypatch: pytest.MonkeyPatch, wait: str, words: str
+) -> None:
+    monkeypatch.setattr(contract, "MOST", 150)  # the same number of passes on any machine
+    monkeypatch.setattr(contract, "SYNCHRONISED_S", 60.0)
+    planted = CODE["adapter.py"].replace("return Predictor(", "return Late(") + LATE.replace("WAIT", wait)
+    found = failure("inference waits", planted)
+    assert words in found
+    assert bool(found) == bool(words)
+
+
 def test_an_exception_of_an_adapter_fails_its_check_and_the_others_run() -> None:
     class Events(list):  # type: ignore[type-arg]
         def write(self, event: str, **values: Any) -> None:
@@ -190,7 +248,7 @@ def test_an_exception_of_an_adapter_fails_its_check_and_the_others_run() -> None
     found, events = subject(planted, CODE["workloads/line.py"], Settings("eager", knobs=KNOBS)), Events()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(contract.batches, "synthetic_batch", lambda _: found.batch)
-        contract.check(found.job, found.network, found.adapter, found.weights, found.build, events)  # type: ignore[arg-type]
+        contract.check(found.job, found.network, found.adapter, found.weights, found.build, found.predict, events)  # type: ignore[arg-type]
     by_name = {each["name"]: each for each in events}
     assert by_name["weights"] == {"name": "weights", "passed": False, "message": "OSError: gone"}
     assert by_name["gradients"]["passed"]

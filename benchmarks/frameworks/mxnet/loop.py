@@ -13,7 +13,7 @@ EXCLUDABLE = {"bias": {"bias", "b"}, "gamma": {"gamma"}, "beta": {"beta"}}
 
 def bare_loop(trainer, batch, steps):
     """The training loop of Gluon's crash course, with the trainer's objects."""
-    objective, rule, statistics = trainer.objective, trainer.rule, trainer._statistics
+    objective, rule, statistics = trainer.forward, trainer.rule, trainer._statistics
     for _ in range(steps):
         with autograd.record():
             loss, _ = objective(*batch)

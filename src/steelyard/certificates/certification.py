@@ -34,6 +34,8 @@ from steelyard.measure import jobs
 from steelyard.measure.session import Session
 from steelyard.plan.run_plan import Group, Variant
 from steelyard.results import record
+from steelyard_worker.case import INFERENCE, Case
+from steelyard_worker.network import Network
 
 DUMPS = "certificates"  # folder of a run
 REFERENCES = 2
@@ -134,7 +136,7 @@ def _plan(
     declared = frameworks.declared_form(known, case.optimizer)
     candidate = Candidate(
         job=jobs.certifying(session.plan, variant, inputs, folder / variant.file_name),
-        network=workloads.described(Path(session.plan.workload_folders[case.workload]), case.sizes),
+        network=_network(session, case),
         installation=_installation(session, case.environment, case.settings.mode),
         inputs=inputs.identity,
         declared=declared,
@@ -144,6 +146,12 @@ def _plan(
     form = "-".join([case.optimizer.name, *map(str, declared.values())])
     reference_folder = folder / f"reference-{case.workload}.{case.preset}-{recipe(case)[:8]}-{form}"
     return plan_certification(candidate, installed, reference_folder)
+
+
+def _network(session: Session, case: Case) -> Network:
+    """Return the network that a case computes; without a loss, there is no recursion in it."""
+    found = workloads.described(Path(session.plan.workload_folders[case.workload]), case.sizes)
+    return replace(found, recursion=0) if case.task == INFERENCE else found
 
 
 def _references(session: Session, group: Group, most: int = REFERENCES) -> list[Installation]:

@@ -48,8 +48,11 @@ def conclude(plan: CertificationPlan) -> Certificate:
         return _certificate(plan, replace(by_rounding, sentence=sentence), found)
     settled, float64_error = escalation.settle(evidence, by_rounding)
     certificate = _certificate(plan, settled, found, float64_error)
-    losses, limits = evidence.losses(by_rounding) if settled.passed else ((), ())
-    return _saved(replace(certificate, losses=losses, loss_limits=limits))
+    if not settled.passed:
+        return _saved(certificate)
+    losses, limits = evidence.losses(by_rounding)
+    outputs, output_limits = evidence.outputs(by_rounding)
+    return _saved(replace(certificate, losses=losses, loss_limits=limits, outputs=outputs, output_limits=output_limits))
 
 
 def _saved(certificate: Certificate) -> Certificate:
@@ -67,14 +70,15 @@ def _certificate(
     worst, first = judgement.worst, judgement.first
     return Certificate(
         key=plan.key, passed=judgement.passed, sentence=judgement.sentence + odd, framework=case.framework,
-        version=candidate.installation.version, workload=case.workload, preset=case.preset, settings=asdict(case.settings),
+        version=candidate.installation.version, workload=case.workload, preset=case.preset, task=case.task,
+        settings=asdict(case.settings),
         optimizer=asdict(case.optimizer) | {"decay": list(case.optimizer.decay)}, declared=sentences.optimizer_form(rule),
         references=found.titles, agreement=found.agreement, float64_error=float64_error,
         worst=worst.label if worst else "", worst_units=worst.units if worst else 0.0,
         limit=method_for(case.settings.precision).limit, first=first.label if first else "",
         stage=first.stage if first else "", tensors=len(judgement.findings),
         trainable_scalars=candidate.network.trainable_count, resolution=judgement.resolution, losses=(), loss_limits=(),
-        steps=candidate.scope.steps,
+        outputs={}, output_limits={}, steps=candidate.scope.steps,
         method=VERSION, inputs=candidate.inputs, specification=specification_hash(job),
         implementation=implementation_hash(job), created=datetime.now(UTC).isoformat(timespec="seconds"),
     )  # fmt: skip

@@ -1,6 +1,7 @@
 """The tensors that the processes of a certificate have saved: one folder per task and perturbation."""
 
 from pathlib import Path
+from typing import Any
 
 from steelyard.certificates.plan import Task
 from steelyard.certificates.tensors import Tensors
@@ -22,6 +23,11 @@ def read(task: Task, perturbation: int | None = None) -> Tensors:
         reason = failed[1] if failed else f"{error}"
         message = f"Nothing can be certified, because the process for {folder} saved no tensors: {reason}"
         raise UserError(message) from None
+
+
+def read_meta(task: Task) -> dict[str, Any]:
+    """Return what a task with one perturbation has noted beside its tensors."""
+    return tensors.read_meta(next(Path(task.job.folder).glob("perturbation*")))
 
 
 def is_done(task: Task) -> bool:

@@ -11,8 +11,8 @@ from steelyard.certificates import dumps, sentences
 from steelyard.certificates.dumps import is_done, read
 from steelyard.certificates.evidence import Evidence
 from steelyard.certificates.judgement import Judgement
-from steelyard.certificates.method import likelihood_roundings, longest_sum
-from steelyard.certificates.plan import CertificationPlan, Task, with_likelihood
+from steelyard.certificates.method import likelihood_roundings
+from steelyard.certificates.plan import CertificationPlan, Task, longest_sum_of, with_likelihood
 from steelyard.certificates.tensors import ADVERSARIAL
 
 
@@ -102,7 +102,7 @@ def _by_float64(evidence: Evidence, by_rounding: Judgement) -> tuple[Judgement, 
         return replace(exact, sentence=sentence), exact.largest
     relaxed = evidence.compare(evidence.candidate, allowances=evidence.changes(plan.long_sums_task))
     if relaxed.passed:
-        terms = longest_sum(evidence.network, plan.candidate_task.job.case.batch)
+        terms = longest_sum_of(plan.candidate)
         sentence = sentences.same_in_float64(by_rounding, exact, precision, terms)
     else:
         sentence = sentences.different_in_own_precision(relaxed.findings, precision)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from steelyard.certificates import judge
-from steelyard.certificates.dumps import read
-from steelyard.certificates.judgement import Judgement
+from steelyard.certificates.dumps import read, read_meta
+from steelyard.certificates.judgement import Finding, Judgement
 from steelyard.certificates.method import PERTURBATIONS, Method, method_for
 from steelyard.certificates.plan import CertificationPlan, Task
 from steelyard.certificates.references import References, reference_folder
@@ -85,5 +85,14 @@ class Evidence:
         """
         steps = [finding for finding in by_rounding.findings if re.fullmatch(r"loss\d+", finding.key)]
         losses = tuple(float(self.candidate[step.key]) for step in steps)
-        limits = (self.references.scales[step.key].norm * (step.allowed + step.unavoidable) for step in steps)
-        return losses, tuple(limits)
+        return losses, tuple(map(self._limit, steps))
+
+    def outputs(self, by_rounding: Judgement) -> tuple[dict[str, float], dict[str, float]]:
+        """Return the fingerprints of an inference's outputs by key, and how far those of a trial may be from them."""
+        found: dict[str, float] = read_meta(self.plan.candidate_task).get("fingerprints", {})
+        limits = {each.key: self._limit(each) for each in by_rounding.findings if each.key in found}
+        return found, limits
+
+    def _limit(self, finding: Finding) -> float:
+        """Return the L2 distance from the reference that a tensor may have, in its own unit."""
+        return self.references.scales[finding.key].norm * (finding.allowed + finding.unavoidable)

@@ -20,7 +20,7 @@ from steelyard.certificates.method import (
 )
 from steelyard.certificates.sources import digest, implementation_hash, specification_hash
 from steelyard_worker import tensors
-from steelyard_worker.case import Optimizer, Settings
+from steelyard_worker.case import INFERENCE, Optimizer, Settings
 from steelyard_worker.network import Network
 from steelyard_worker.protocol import Certify, Data, Job
 
@@ -239,9 +239,15 @@ def _float64_task(task: Task) -> Task:
 
 
 def _long_sums_task(candidate: Candidate, task: Task) -> Task:
-    roundings = longest_sum(candidate.network, task.job.case.batch)
+    roundings = longest_sum_of(candidate)
     noise = roundings * UNIT_ROUNDOFFS[candidate.job.case.settings.precision]
     return _in_subfolder(task, "sums", _certify(candidate, (LONG_SUMS_PERTURBATION,), noise))
+
+
+def longest_sum_of(candidate: Candidate) -> int:
+    """Return the number of terms in the longest sum of a candidate: an inference adds up nothing over the batch."""
+    case = candidate.job.case
+    return longest_sum(candidate.network, 1 if case.task == INFERENCE else case.batch)
 
 
 def _likelihood_task(task: Task) -> Task:

@@ -9,9 +9,9 @@ from steelyard.certificates.sources import digest
 from steelyard.files import atomic
 from steelyard.files.paths import cache_folder
 
-# Format 3: the fields of Certificate as one JSON object, and their hash. Format 2 had no hash; in format 1, `float64_error` was
-# called `exact`.
-FORMAT = 3
+# Format 4: the fields of Certificate as one JSON object, and their hash. Format 3 had no outputs, format 2 no hash; in format 1,
+# `float64_error` was called `exact`.
+FORMAT = 4
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,9 @@ class Certificate:
     `agreement`: largest relative difference between the two float64 references (None: one reference only). `float64_error`: the
     same between the implementation's own float64 run and the reference (None where that run was not needed). `resolution`: for
     each stage, the relative error above which a deviation is detected. `losses`: of the implementation at each step, and
-    `loss_limits` how far a trial's may be from them; empty if it did not pass. `declared`: how the update rule differs from the
-    canonical formula. `key`: hash of everything that decides.
+    `loss_limits` how far a trial's may be from them; empty if it did not pass. `outputs` and `output_limits` are the same for the
+    fingerprints of an inference's outputs, by batch and output (`inference1/logits`). `task`: training or inference.
+    `declared`: how the update rule differs from the canonical formula. `key`: hash of everything that decides.
     """
 
     key: str
@@ -34,6 +35,7 @@ class Certificate:
     version: str
     workload: str
     preset: str
+    task: str
     settings: dict[str, Any]
     optimizer: dict[str, Any]
     declared: str
@@ -50,6 +52,8 @@ class Certificate:
     resolution: dict[str, float]
     losses: tuple[float, ...]
     loss_limits: tuple[float, ...]
+    outputs: dict[str, float]
+    output_limits: dict[str, float]
     steps: int
     method: int
     inputs: str

@@ -20,6 +20,10 @@ CAUSES = {
         "or momentum of a batch norm."
     ),
     "output": "Likely cause: the forward pass differs; compare every layer with the workload's network.py.",
+    "inference output": (
+        "Likely cause: the forward pass differs, or a layer does not behave as in inference, such as a batch norm that does not "
+        "use its running statistics."
+    ),
     "loss": (
         "The outputs match. Likely cause: the loss function differs, for example in its mean or sum, weights or smoothing."
     ),

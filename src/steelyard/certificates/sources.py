@@ -12,7 +12,7 @@ from steelyard_worker.network import implementation_file
 from steelyard_worker.protocol import Job
 
 # Files of the worker that do not affect any certified number: they measure time, check adapters, or start the process.
-NOT_COMPUTING = {"__init__.py", "__main__.py", "contract.py", "measure.py", "steady.py"}
+NOT_COMPUTING = {"__init__.py", "__main__.py", "contract.py", "inference.py", "measure.py", "steady.py"}
 # Not part of a workload's implementation: what a specification decides is in the key as resolved values.
 SPECIFICATION = "spec.toml"
 
@@ -47,9 +47,9 @@ def implementation_of(framework: str, workload: Path, name: str, worker: Path = 
 
 
 def specification_hash(job: Job) -> str:
-    """Return the hash of what a job should compute: the network's description, its sizes, the update rule."""
+    """Return the hash of what a job should compute: the task, the network's description, its sizes, the update rule."""
     network = _text_hash(Path(job.workload_folder) / "network.py")
-    return digest(network, job.case.workload, job.case.sizes, asdict(job.case.optimizer))
+    return digest(network, job.case.workload, job.case.task, job.case.sizes, asdict(job.case.optimizer))
 
 
 def _workload_files(workload: Path, framework: str) -> list[Path]:

@@ -15,9 +15,11 @@ Tensors = Mapping[str, Array]
 
 STATISTICS = ("running_mean", "running_var")
 # Kinds of tensors (`Place.kind`) on which the first loss has no effect.
-BEFORE_THE_LOSS = ("initial state", "first statistics", "output")
+BEFORE_THE_LOSS = ("initial state", "first statistics", "output", "inference output")
 
-_PATTERN = re.compile(r"(output|inference|grad)/(?P<part>.+)|loss(?P<loss>\d*)|after(?P<step>\d+)/(?P<state>.+)")
+_PATTERN = re.compile(
+    r"(output|inference|grad)/(?P<part>.+)|inference(?P<batch>\d+)/(?P<of_batch>.+)|loss(?P<loss>\d*)|after(?P<step>\d+)/(?P<state>.+)"
+)
 _LAST = 10**9
 # Prefix of the tensors of the step with the network's adversarial weights and batch.
 ADVERSARIAL = "adversarial/"
@@ -44,6 +46,7 @@ def places(keys: Iterable[str], network: Network) -> dict[str, Place]:
 
     The order is: initial state; batch statistics after step 1, because they show the first forward pass layer by layer; outputs;
     loss; gradients; for every step its loss and then the state after it; inference; then the adversarial step in the same order.
+    An inference has its initial state, the outputs batch by batch, and those of the adversarial batch.
     Zero-gradient parameters are left out once they have been trained. KeyError names a key that no certify task writes, or a
     tensor that the network does not have.
     """
@@ -90,6 +93,9 @@ def _place(key: str, ranks: Mapping[str, int], statistics: set[str]) -> Place:
         return Place(10 * step, 0, "loss", f"loss of step {step}", f"the loss of step {step}", "later loss")
     if match["loss"] is not None:
         return Place(3, 0, "loss", "loss", "the loss", "loss")
+    if match["batch"]:
+        number, name = int(match["batch"]), match["of_batch"]
+        return Place(2, number, "outputs", "outputs", f"the output {name} of batch {number}", "inference output")
     name = match["part"]
     if match[1] == "grad":
         return Place(4, ranks[name], "gradients", "gradients", f"the gradient of {name}", "gradient")
@@ -102,7 +108,7 @@ def _adversarial(place: Place) -> Place:
     """Return the place of the same tensor in the adversarial step: its loss and its updates, as gradients do, share a pool."""
     loaded = place.kind == "initial state"
     pool = "" if loaded else "adversarial " + (place.pool if place.pool.startswith("statistics") else "update")
-    label = "the loss" if place.kind == "later loss" else place.label
+    label = "the loss" if place.kind == "later loss" else place.label.removesuffix(" of batch 1")
     return replace(
         place, stage=place.stage + 2 * _LAST, pool=pool, heading="adversarial batch",
         label=f"{label} on the adversarial batch", kind=place.kind if loaded else "adversarial",

@@ -91,7 +91,7 @@ def _flag(name: str, text: str, action: str = "store_true", **more: Any) -> Argu
 
 
 # An argument whose name is that of a field of `Options` becomes that option; without a value, the option has its default.
-QUANTITIES = "step time (default), throughput, first step, time to first step or peak memory"
+QUANTITIES = "step time (default), throughput, first step, time to first step, peak memory; of an inference latency p50, p95, p99"
 RUNS = _value("--runs", "DIR", "folder that holds the runs")
 PLAIN = _flag("--plain", "print plain lines instead of the live view")
 FRAMEWORKS = _several(
@@ -114,6 +114,8 @@ SELECTION = [
     _several("--env", "NAME=PYTHON", "use your own Python interpreter, in which the framework is installed; may be repeated",
              type=values.interpreter, dest="external"),
     _several("--set", "SIZE=VALUE[,VALUE]", "another value of a size that the preset names; may be repeated", dest="set"),
+    _value("--task", "NAME[,NAME]", "train (training, default), or compute the forward pass only (inference)",
+           type=values.texts, dest="tasks"),
     _value("--optimizer", "NAME[,NAME]", "another optimizer of the workload (default: the preset's)", type=values.texts,
            dest="optimizers"),
     _value("--optimizer-implementation", None,
@@ -124,7 +126,7 @@ SELECTION = [
     _value("--threads", "N[,N]", "threads per framework, or 'default' for each framework's own default (default: one per core)",
            type=values.threads),
     _flag("--deterministic", "use only deterministic algorithms"),
-    _value("--batch", "N[,N]", "samples per step (default: the preset's)", type=values.batches, dest="batches"),
+    _value("--batch", "N[,N]", "samples per step or forward pass (default: the preset's)", type=values.batches, dest="batches"),
     _flag("--synthetic", "use random batches even if the preset has a data set"),
     _value("--data", "DIR", "folder with data sets in their official layouts; see steelyard list data", type=values.folder),
     *FOLDERS,

@@ -4,8 +4,9 @@ from steelyard.cli.commands import selection
 from steelyard.inputs.data import training_samples
 from steelyard.plan import estimate
 from steelyard.plan.run_plan import RunPlan
+from steelyard.report.words import said
 
-COLUMNS = ("workload", "framework", "mode", "settings", "parameters", "batch", "step (estimate)")
+COLUMNS = ("workload", "framework", "mode", "settings", "parameters", "batch", "{per_step} (estimate)")
 
 
 def show(plan: RunPlan, as_json: bool = False) -> None:
@@ -29,7 +30,7 @@ def show(plan: RunPlan, as_json: bool = False) -> None:
         )
         for each in plan.variants
     ]  # fmt: skip
-    selection.print_table(rows, *COLUMNS)
+    selection.print_table(rows, *(said(column, plan.variants[0].case.task) for column in COLUMNS))
     for each in plan.skipped:
         console.print(f"[dim]{each.group}, {each.environment}: skipped. {escape(each.reason)}[/]")
     found = estimate.estimate(plan, training_samples())

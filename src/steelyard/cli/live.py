@@ -13,10 +13,12 @@ from rich.text import Text
 from steelyard.cli.time_left import TimeLeft
 from steelyard.console import Screen
 from steelyard.plan.run_plan import RunPlan, Variant
+from steelyard.report.words import said
 from steelyard.results.trials import Trial
 from steelyard.statistics.answer import is_wide
 from steelyard.statistics.decision import Ranking
 from steelyard.statistics.sentences import NOT_ENOUGH
+from steelyard_worker.case import TRAINING
 
 # A low rate, so that the view does not disturb the measurement; the time that passes shows that it is alive.
 REDRAWS_PER_SECOND = 1
@@ -33,7 +35,7 @@ class LiveScreen(Screen):
         self._live: Live | None = None
         self._stage_progress: Progress | None = None
         self._tasks: dict[str, TaskID] = {}
-        self._trial_label = Text("")
+        self._trial_label, self._task = Text(""), TRAINING
         self._running = Text("")
         self._standings: dict[str, Table] = {}
         self._started_s = self._stage_started_s = time.monotonic()
@@ -71,12 +73,13 @@ class LiveScreen(Screen):
             self._time_left.started(variant)
         label = Text(f"  round {number}{self._of_rounds(variant)}, {variant.group}: ")
         self._trial_label = label.append(variant.title, "bold")
+        self._task = variant.case.task
         self._show("starting")
 
     def event(self, event: dict[str, Any]) -> None:
         if event["event"] == "samples":
             step_ms = event["elapsed_ns"] / event["steps"] / 1e6
-            self._show(f"{event['input']}, {event['phase']}, {step_ms:.2f} ms per step")
+            self._show(said(f"{event['input']}, {event['phase']}, {step_ms:.2f} ms per {{step}}", self._task))
         elif event["event"] == "phase":
             self._show(f"{event['name']} {event['elapsed_ns'] / 1e9:.1f} s")
 

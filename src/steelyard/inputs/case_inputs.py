@@ -15,8 +15,8 @@ from steelyard.inputs.data.order import write_order
 from steelyard.inputs.data.synthetic import check_inputs, synthesise, synthesise_adversarial
 from steelyard.plan.run_plan import RunPlan
 from steelyard_worker import tensors
-from steelyard_worker.case import Case
-from steelyard_worker.network import Network
+from steelyard_worker.case import INFERENCE, Case
+from steelyard_worker.network import Network, Parameter
 from steelyard_worker.protocol import Data
 
 SYNTHETIC_SEED = 20
@@ -68,12 +68,12 @@ def prepare(plan: RunPlan, report: Callable[[data.Progress], None]) -> dict[str,
 
 def recipe(case: Case) -> str:
     """Return a key of everything in a case that decides its inputs."""
-    return atomic.key("inputs", case.specification, sorted(case.sizes.items()), case.data, case.seed)
+    return atomic.key("inputs", case.specification, sorted(case.sizes.items()), case.data, case.seed, case.task)
 
 
 def _prepare(plan: RunPlan, case: Case, report: Callable[[data.Progress], None]) -> CaseInputs:
     network = _network(plan, case)
-    initial = weights.initialise(network.parameters, case.seed)
+    initial = weights.initialise(_parameters(network, case), case.seed)
     synthetic = synthesise(network, case.batch, SYNTHETIC_SEED, case.specification)
     adversarial = str(synthesise_adversarial(network, case.batch, SYNTHETIC_SEED, case.specification))
     if not case.data:
@@ -90,6 +90,11 @@ def _prepare(plan: RunPlan, case: Case, report: Callable[[data.Progress], None])
 
 def _network(plan: RunPlan, case: Case) -> Network:
     return workloads.described(Path(plan.workload_folders[case.workload]), case.sizes)
+
+
+def _parameters(network: Network, case: Case) -> tuple[Parameter, ...]:
+    """Return the parameters with their initial values; an inference has values as training might have left them."""
+    return weights.as_if_trained(network.parameters) if case.task == INFERENCE else network.parameters
 
 
 def _check_fit(network: Network, prepared: data.Prepared, preset: str) -> None:

@@ -4,6 +4,7 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ Values = float | np.ndarray[Any, np.dtype[np.float64]]
 Fill = Callable[[np.random.Generator, Block], None]
 
 METHOD = 1  # part of the cache key; increase it when a change alters a value
+SPREAD = 0.25  # of values around a constant: variances around 1 stay positive
 BLOCK_ELEMENTS = 1 << 21  # 8 MiB of float32; large tensors are generated in blocks to limit memory
 
 
@@ -43,6 +45,15 @@ def initialise(parameters: Sequence[Parameter], seed: int) -> Path:
                     writer.extend(block)
 
     return atomic.place(folder, write)
+
+
+def as_if_trained(parameters: Sequence[Parameter]) -> tuple[Parameter, ...]:
+    """Return the parameters with values around each constant instead of the constant itself.
+
+    In a new network running means and shifts are 0, running variances and scales are 1. An inference that swapped, ignored or did
+    not load them would give the same outputs.
+    """
+    return tuple(replace(each, initial=each.initial.replace("constant:", "around:")) for each in parameters)
 
 
 def check(parameters: Sequence[Parameter]) -> list[tuple[str, tuple[int, ...], Fill | None]]:
@@ -120,6 +131,11 @@ def _uniform(bound: float, generator: np.random.Generator, block: Block) -> None
     block *= np.float32(2 * bound)
 
 
+def _around(value: float, generator: np.random.Generator, block: Block) -> None:
+    _uniform(SPREAD, generator, block)
+    block += np.float32(value)
+
+
 def _trunc_normal(std: float, generator: np.random.Generator, block: Block) -> None:
     generator.standard_normal(out=block, dtype=np.float32)
     outside = np.flatnonzero(np.abs(block) > 2)
@@ -171,6 +187,7 @@ _DISTRIBUTIONS: dict[str, Callable[[tuple[int, ...], float | None], Fill | None]
     "normal": lambda _, std: partial(_normal, _required(std)),
     "trunc_normal": lambda _, std: partial(_trunc_normal, _required(std)),
     "constant": lambda _, value: partial(_values, _required(value)),
+    "around": lambda _, value: partial(_around, _required(value)),
     "forget_one": lambda shape, _: partial(_values, _forget_one(shape)),
     "ramp": lambda shape, top: partial(_values, _ramp(shape, _required(top))),
     "orthogonal": lambda shape, _: _orthogonal(shape),

@@ -6,6 +6,7 @@ from pathlib import Path
 from steelyard.inputs.case_inputs import CaseInputs
 from steelyard.plan.run_plan import RunPlan, Variant
 from steelyard.statistics.effort import FIRST_RATIO
+from steelyard_worker.case import TRAINING
 from steelyard_worker.protocol import Job
 
 ROUNDS_OF_ALL_INPUTS = 3
@@ -33,7 +34,8 @@ def measuring(
     fixed = schedule.warmup.unit != "adaptive"
     if not fixed and number > ROUNDS_OF_ALL_INPUTS:
         sources = sources[:1]
-    evaluate = bool(inputs.data.prepared) and "pipeline" in sources and (number == 1 or fixed)
+    trained = variant.case.task == TRAINING and bool(inputs.data.prepared) and "pipeline" in sources
+    evaluate = trained and (number == 1 or fixed)
     schedule = replace(
         schedule, inputs=sources, evaluate=evaluate, noise_ratio=noise_ratio,
         train_steps=group.train_steps if evaluate else 0,

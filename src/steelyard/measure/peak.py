@@ -36,5 +36,5 @@ def _fastest_gflops(session: Session, variant: Variant, results: RoundResults) -
     """Return the highest GFLOP/s of any trial and input; 0 without finished trials."""
     trials = results.finished.get(variant.case.id, {})
     times = [ns for source in ("pipeline", "cached") for ns in STEP_TIME.of_rounds(trials, source).values()]
-    flops = session.plan.group(variant.group).training_flops * variant.case.batch
+    flops = session.plan.group(variant.group).step_flops(variant.case)
     return flops / min(times) if times else 0.0

@@ -6,6 +6,7 @@ from typing import Any
 
 from steelyard.plan.protocols import Protocol
 from steelyard.plan.run_plan import RunPlan, Variant
+from steelyard_worker.case import INFERENCE
 from steelyard_worker.protocol import Schedule
 
 # Rough figures for planning only, from runs on two cores: seconds, and the share of one core's 75 GFLOP/s that is reached.
@@ -39,7 +40,7 @@ def estimate(plan: RunPlan, samples: Mapping[str, int] | None = None) -> dict[st
 def step_s(plan: RunPlan, variant: Variant) -> float:
     """Return the estimated time of one step in seconds."""
     case = variant.case
-    flops = float(plan.group(variant.group).training_flops * case.batch)
+    flops = float(plan.group(variant.group).step_flops(case))
     return max(SMALLEST_STEP_S, flops / (CORE_FLOPS * max(1, case.settings.threads or 1) * SHARE_OF_PEAK))
 
 
@@ -56,9 +57,17 @@ def _rounds_s(plan: RunPlan, samples: Mapping[str, int], rounds: Callable[[Proto
     for variant in plan.variants:
         group, seconds = plan.group(variant.group), step_s(plan, variant)
         steps_per_epoch = max(1, samples.get(variant.case.data.get("name", ""), USUAL_SAMPLES) // variant.case.batch)
-        steps = _steps(group.protocol.schedule, seconds, steps_per_epoch, bool(variant.case.data))
-        found += (START_S + steps * seconds) * rounds(group.protocol) + group.train_steps * seconds
+        schedule = group.protocol.schedule
+        process_s = START_S + _steps(schedule, seconds, steps_per_epoch, bool(variant.case.data)) * seconds
+        if variant.case.task == INFERENCE:
+            process_s += _latency_s(schedule, seconds)
+        found += process_s * rounds(group.protocol) + group.train_steps * seconds
     return found
+
+
+def _latency_s(schedule: Schedule, seconds: float) -> float:
+    """Return the time for batches that are timed one by one."""
+    return min(max(schedule.latency_s, schedule.latency_fewest * seconds), schedule.latency_most * seconds)
 
 
 def _steps(schedule: Schedule, seconds: float, steps_per_epoch: int, has_data: bool) -> float:

@@ -14,9 +14,9 @@ from steelyard.plan import names, protocols
 from steelyard.plan.cells import Cells, overrides
 from steelyard.plan.protocols import Protocol
 from steelyard.plan.run_plan import FrameworkFacts, Group, Skipped
-from steelyard_worker.case import Case, Optimizer, Settings
+from steelyard_worker.case import INFERENCE, NO_OPTIMIZER, TRAINING, Case, Optimizer, Settings
 
-TASKS = ("training",)
+TASKS = (TRAINING, INFERENCE)
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def joined(environment: tuple[str, str]) -> str:
 
 def _commons(cells: Cells, known: dict[str, Workload]) -> Iterator[Common]:
     protocol = protocols.protocol(cells.protocol, cells.rounds)
-    implementation = cells.optimizer_implementation or "native"
+    _check_optimizer(cells)
     for text in cells.workloads:
         workload, preset = chosen(known, text)
         sized = [
@@ -128,11 +128,24 @@ def _commons(cells: Cells, known: dict[str, Workload]) -> Iterator[Common]:
             if cells.synthetic:
                 final = replace(final, data={})
             named(dict.fromkeys(TASKS), task, f"There is no task '{task}'.")
-            rule = replace(workload.optimizer(final, optimizer or None), implementation=implementation)
+            trains = task == TRAINING
             yield Common(
-                workload, final, rule, task, precision, threads, seed, cells.device or "cpu", cells.deterministic,
-                protocol, cells.train_steps, cells.evaluation_limit, cells.stands_for,
+                workload, final, _optimizer(cells, workload, final, optimizer, task), task, precision, threads, seed,
+                cells.device or "cpu", cells.deterministic, protocol, cells.train_steps if trains else 0,
+                cells.evaluation_limit if trains else 0, cells.stands_for,
             )  # fmt: skip
+
+
+def _check_optimizer(cells: Cells) -> None:
+    """Reject an optimizer where nothing is trained."""
+    if set(cells.tasks) == {INFERENCE} and (cells.optimizers or cells.optimizer_implementation):
+        raise UserError("An optimizer has no effect on inference, which updates nothing. Remove the optimizer or the task.")
+
+
+def _optimizer(cells: Cells, workload: Workload, preset: Preset, name: str, task: str) -> Optimizer:
+    if task == INFERENCE:
+        return NO_OPTIMIZER
+    return replace(workload.optimizer(preset, name or None), implementation=cells.optimizer_implementation or "native")
 
 
 def _sized(preset: Preset, sizes: dict[str, Any]) -> Preset:

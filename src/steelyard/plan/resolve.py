@@ -12,6 +12,7 @@ from steelyard.plan.options import Options
 from steelyard.plan.run_plan import FrameworkFacts, RunPlan
 from steelyard.plan.studies import Study
 from steelyard.published.gathering import gather
+from steelyard_worker.case import INFERENCE
 
 DEFAULT_STUDY = "first-look"
 
@@ -66,6 +67,7 @@ def _study(options: Options, known: dict[str, Workload]) -> Study:
         study = studies.of_workloads(study, options.workloads, found, "" if options.study else "sequential")
     else:
         study = study.of_size(options.size)
+    study = studies.of_inference(study) if options.tasks == (INFERENCE,) else study
     return studies.with_cells(study, tuple(cells.with_options(options) for cells in study.cells))
 
 

@@ -9,7 +9,7 @@ from steelyard.plan.options import Options
 from steelyard.plan.protocols import Protocol
 from steelyard.plan.studies import Study
 from steelyard.published.gathering import Published
-from steelyard_worker.case import Case
+from steelyard_worker.case import INFERENCE, Case
 
 LONGEST_FILE_NAME = 120
 
@@ -69,6 +69,10 @@ class Group:
     def cases(self) -> list[Case]:
         """The variants' cases."""
         return [variant.case for variant in self.variants]
+
+    def step_flops(self, case: Case) -> int:
+        """Return the FLOPs of one step of a case: a training step counts as three forward passes."""
+        return self.training_flops * case.batch // (3 if case.task == INFERENCE else 1)
 
     @property
     def titles(self) -> dict[str, str]:

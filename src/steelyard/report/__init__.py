@@ -8,6 +8,7 @@ from steelyard.report import model
 from steelyard.report.model import View
 from steelyard.results import record, round_results, trials
 from steelyard.results.quantities import STEP_TIME, Quantity
+from steelyard_worker.case import INFERENCE
 
 
 def view(folder: Path, quantity: Quantity = STEP_TIME) -> View:
@@ -19,6 +20,8 @@ def view(folder: Path, quantity: Quantity = STEP_TIME) -> View:
 
     known = record.read(folder)
     plan = known.available
+    if quantity.tasks == (INFERENCE,) and all(case.task != INFERENCE for group in plan.groups for case in group.cases):
+        raise UserError(f"Run {folder.name} has no {quantity.name}: only runs with --task inference measure it.")
     certificates = record.read_certificates(folder)
     found, damaged = trials.read_all(folder)
     disturbances, wrong = record.read_rounds(folder)
@@ -27,7 +30,7 @@ def view(folder: Path, quantity: Quantity = STEP_TIME) -> View:
         certificates=certificates, quantity=quantity,
         disturbances=tuple(disturbances),
     )  # fmt: skip
-    comparisons = tuple(model.compare(source, group) for group in plan.groups)
+    comparisons = tuple(model.compare(source, each) for each in plan.groups if each.cases[0].task in quantity.tasks)
     reasons = warnings.find(comparisons, tuple(disturbances), source, [*damaged, *wrong])
     groups = {group.name for group in plan.groups}
     missing = tuple(each for each in plan.skipped if each.group not in groups)

@@ -1,4 +1,4 @@
-"""The columns of a verdict table, shared by page and terminal."""
+"""The columns of a verdict table, shared by page and terminal. Headings and helps have the words of the task."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -7,7 +7,9 @@ from steelyard.report import formatting
 from steelyard.report.formatting import Formatted
 from steelyard.report.model import Comparison, Contender
 from steelyard.report.notation import duration
-from steelyard.results.quantities import Quantity
+from steelyard.report.words import said
+from steelyard.results.quantities import LATENCIES, Quantity, in_task
+from steelyard_worker.case import INFERENCE, TRAINING
 
 Format = Callable[[Comparison, Contender, str], Formatted]
 
@@ -19,6 +21,7 @@ class Column:
     """`width`: the smallest terminal width in characters that shows the column; 0: only the page shows it, and not on paper.
 
     `quantity`: the name of the quantity in the column, if it can be ranked by. `per_input`: whether it depends on the input.
+    `tasks`: those that have the column.
     """
 
     heading: str
@@ -27,28 +30,38 @@ class Column:
     help: str
     quantity: str = ""
     per_input: bool = False
+    tasks: tuple[str, ...] = (TRAINING, INFERENCE)
+
+
+def _latency(quantity: Quantity, percentile: str, width: int) -> Column:
+    return Column(
+        quantity.name, lambda _, x, _s: formatting.latency(x, quantity), width,
+        f"The time of one batch that {percentile} of 100 batches do not exceed, each timed alone; averaged over processes.",
+        quantity.name, tasks=quantity.tasks,
+    )  # fmt: skip
 
 
 COLUMNS = (
     Column(
-        "mean step", lambda _, x, s: formatting.mean_step(x, s), NARROW,
-        "Counted time divided by counted steps, averaged over processes. Lower is better.", "step time", per_input=True,
+        "mean {per_step}", lambda _, x, s: formatting.mean_step(x, s), NARROW,
+        "Counted time divided by counted {steps}, averaged over processes. Lower is better.", "step time", per_input=True,
     ),
     Column(
-        "median step", lambda _, x, s: Formatted(duration(x.speeds[s].median_ns)), 120,
-        "Half of the counted steps took less time; the median over processes.", per_input=True,
+        "median {per_step}", lambda _, x, s: Formatted(duration(x.speeds[s].median_ns)), 120,
+        "Half of the counted {steps} took less time; the median over processes.", per_input=True,
     ),
     Column(
         "throughput", formatting.throughput, 108,
-        "Batch size divided by mean step. Higher is better.", "throughput", per_input=True,
+        "Batch size divided by the mean time of {a_step}. Higher is better.", "throughput", per_input=True,
     ),
+    *(_latency(*each) for each in zip(LATENCIES, ("50", "95", "99"), (100, 0, 112), strict=True)),
     Column(
-        "first step", lambda _, x, _s: formatting.duration_or_dash(x.first_step_ns), NARROW,
+        "first {step}", lambda _, x, _s: formatting.duration_or_dash(x.first_step_ns), NARROW,
         "Includes compilation, tracing and memory allocation.", "first step",
     ),
     Column(
-        "time to first step", lambda _, x, _s: formatting.duration_or_dash(x.to_first_step_ns), 0,
-        "From the start of the process to the end of its first step, including imports.", "time to first step",
+        "time to first {step}", lambda _, x, _s: formatting.duration_or_dash(x.to_first_step_ns), 0,
+        "From the start of the process to the end of its first {step}, including imports.", "time to first step",
     ),
     Column(
         "peak memory", lambda _, x, _s: formatting.memory(x), 94,
@@ -57,10 +70,11 @@ COLUMNS = (
     Column(
         "test metric", lambda _, x, _s: formatting.test_metric(x), 120,
         "The workload's metric on the test split, after the same number of training steps for every contender.",
+        tasks=(TRAINING,),
     ),
     Column(
         "share of peak", lambda _, x, s: formatting.share(x, s), 0,
-        "Arithmetic of a training step as a share of the fastest matrix product measured on this machine.", per_input=True,
+        "Arithmetic of {a_step} as a share of the fastest matrix product measured on this machine.", per_input=True,
     ),
     Column(
         "certified", lambda _, x, _s: Formatted(formatting.CERTIFICATES[x.proof.state]), NARROW,
@@ -69,31 +83,41 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def own(quantity: Quantity) -> Column:
+def of_task(task: str) -> list[Column]:
+    """Return the columns of a task, in its words."""
+    return [
+        replace(each, heading=said(each.heading, task), help=said(each.help, task))
+        for each in COLUMNS
+        if task in each.tasks
+    ]
+
+
+def own(quantity: Quantity, task: str) -> Column:
     """Return the column that shows a quantity where something else is ranked."""
-    return next(column for column in COLUMNS if column.quantity == quantity.name)
+    return next(column for column in of_task(task) if column.quantity == quantity.name)
 
 
-def mean_heading(quantity: Quantity) -> str:
+def mean_heading(quantity: Quantity, task: str) -> str:
     """Return the heading of a ranked quantity, such as `mean peak memory`."""
-    return f"mean {own(quantity).heading.removeprefix('mean ')}"
+    return f"mean {own(quantity, task).heading.removeprefix('mean ')}"
 
 
-def ranked_by(quantity: Quantity) -> list[Column]:
+def ranked_by(quantity: Quantity, task: str) -> list[Column]:
     """Return the columns of a ranking: the quantity's mean, its ratio to the best, and everything else."""
+    quantity = in_task(quantity, task)
     divisor = formatting.of_the_best(quantity, "certified contender")
     ratio = f"{formatting.capitalised(quantity.label)} divided by {divisor}, from the rounds that both finished."
-    shown_as = own(quantity)
+    shown_as = own(quantity, task)
     others = (
-        column for column in COLUMNS if column is not shown_as and not (column.per_input and quantity.per_process)
+        column for column in of_task(task) if column != shown_as and not (column.per_input and quantity.per_process)
     )
     return [
-        replace(shown_as, heading=mean_heading(quantity), format=formatting.standing, width=NARROW),
+        replace(shown_as, heading=mean_heading(quantity, task), format=formatting.standing, width=NARROW),
         Column(f"ratio to {quantity.best}", formatting.ratio, NARROW, ratio),
         *others,
     ]
 
 
-def shown(quantity: Quantity, width: int) -> list[Column]:
+def shown(quantity: Quantity, task: str, width: int) -> list[Column]:
     """Return the columns that fit a terminal of this width in characters; some, such as the certificate, always appear."""
-    return [each for each in ranked_by(quantity) if each.width and (width >= each.width or each.width == NARROW)]
+    return [each for each in ranked_by(quantity, task) if each.width and (width >= each.width or each.width == NARROW)]

@@ -210,7 +210,7 @@ def _change(comparison: Comparison, new: Contender, ratio: Ratio | None, what: s
         return f"{new.title}: too few certified processes to compare."
     low, high = ratio.low, ratio.high
     quantity = comparison.quantity
-    name = "the time" if quantity.name == "step time" else f"the {quantity.name}"
+    name = "the time" if quantity.name == "step time" else f"the {quantity.label}"
     span = f"[{low:.3f}, {high:.3f}] of {name} before"
     if low <= 1 <= high:
         bound = percent(max(high, 1 / low) - 1)

@@ -6,17 +6,18 @@ from steelyard.report import figures, formatting, notation
 from steelyard.report.figures import Figure
 from steelyard.report.model import Comparison, Contender
 from steelyard.report.styles import Style
+from steelyard.report.words import said
 
 BAR_PIXELS = 44
 BAR_WIDTH = 0.36
 PHASES = (
     ("import", "import", "#636784", ""),
     ("build", "build the network", "#a3907a", "/"),
-    ("first-step", "first step", "#c17013", ""),
+    ("first-step", "first {step}", "#c17013", ""),
 )
 START_CAPTION = (
-    "Time before the second step, the median over rounds: importing the framework, building the network and its "
-    "optimizer, and the first step with compilation or tracing."
+    "Time before the second {step}, the median over rounds: importing the framework, {building}, and the first {step} with "
+    "compilation or tracing."
 )
 MEMORY_CAPTION = (
     "The peak memory of a process: on the device if the framework reports it, otherwise of the whole process, including "
@@ -30,11 +31,11 @@ def start(comparison: Comparison) -> Figure | None:
     started = [contender for contender in comparison.contenders if any(contender.phases_ns.values())]
     if not started:
         return None
-    data = [_phase(started, *phase) for phase in PHASES]
+    data = [_phase(started, key, said(label, comparison.task), *style) for key, label, *style in PHASES]
     totals = [(each.title, notation.duration(sum(each.phases_ns.values()))) for each in started]
     layout = _bars(totals, figures.axis("seconds", nticks=6, rangemode="tozero"))
     layout |= {"barmode": "stack", "showlegend": True, "legend": {**figures.LEGEND, "y": 1.0}}
-    return Figure(f"start/{comparison.group}", "Start-up time", START_CAPTION, data, layout)
+    return Figure(f"start/{comparison.group}", "Start-up time", said(START_CAPTION, comparison.task), data, layout)
 
 
 def memory(comparison: Comparison, styles: dict[str, Style]) -> Figure | None:

@@ -40,7 +40,11 @@ def figure(comparison: Comparison, source: str, styles: dict[str, Style]) -> Fig
     if not measured:
         return None
     if ranking.leader is None:
-        unit, axis, title = formatting.unit_of(comparison), f"mean {quantity.label}", mean_heading(quantity)
+        unit, axis, title = (
+            formatting.unit_of(comparison),
+            f"mean {quantity.label}",
+            mean_heading(quantity, comparison.task),
+        )
         spans = [_mean(contender, source, SIZES.get(unit, 1.0)) for contender in measured]
         shown = formatting.standing
         best = "fastest" if quantity.best == "fastest" else quantity.best_value

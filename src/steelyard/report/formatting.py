@@ -7,16 +7,18 @@ from typing import Any
 
 from steelyard.report.model import Comparison, Contender
 from steelyard.report.notation import duration, interval, quantity_text, scaled_unit
+from steelyard.report.words import said
 from steelyard.results.quantities import Quantity
 from steelyard.statistics import metrics, sentences
 from steelyard.statistics.answer import is_wide
 from steelyard.statistics.sentences import factor_digits, percent
 
 INPUTS = {
-    "pipeline": "Training with the framework's own input pipeline",
-    "cached": "Training on one cached batch of synthetic data, without an input pipeline",
+    "pipeline": "{Task} with the framework's own input pipeline",
+    "cached": "{Task} on one cached batch of synthetic data, without an input pipeline",
     "process": "One value per process",
 }
+"""Input -> heading of its table, with the words of the task."""
 SHORT_INPUTS = {"pipeline": "own input pipeline", "cached": "cached batch", "process": "whole process"}
 CERTIFICATES = {"certified": "yes", "rejected": "REJECTED", "none": "none"}
 INTERVALS = (
@@ -24,8 +26,8 @@ INTERVALS = (
     "frameworks in a table the ranges of ratios are widened, so that the chance of even one wrong verdict stays below 5 %."
 )
 RULE = (
-    "The verdicts follow the same decision rule as those on the time per step, with the same error. A sequential run ends "
-    "its rounds by the time per step."
+    "The verdicts follow the same decision rule as those on the time per {step}, with the same error. A sequential run ends "
+    "its rounds by the time per {step}."
 )
 NO_VALUE = "-"
 
@@ -74,6 +76,11 @@ def verdict(comparison: Comparison, source: str) -> str:
     if ranking.rounds_run < 2:
         return "One process gives no interval and no verdict. Run again with `--rounds 5`."
     return sentence + "."
+
+
+def heading(comparison: Comparison, source: str) -> str:
+    """Return the heading of the table of one input."""
+    return said(INPUTS[source], comparison.task)
 
 
 def capitalised(text: str) -> str:
@@ -145,6 +152,14 @@ def ratio(comparison: Comparison, contender: Contender, source: str) -> Formatte
     if is_wide(found.low, found.high):
         return Formatted(f"{found.value:.{digits}f}x", sentences.NOT_ENOUGH)
     return Formatted(f"{found.value:.{digits}f}x", f"[{found.low:.{digits}f}, {found.high:.{digits}f}]")
+
+
+def latency(contender: Contender, quantity: Quantity) -> Formatted:
+    """Return a latency with its interval over processes; a dash where too few batches were timed one by one."""
+    found = contender.latencies.get(quantity.name)
+    if not found:
+        return Formatted(NO_VALUE)
+    return _mean("ns", (found.value_ns, found.low_ns, found.high_ns), found.processes, alone="")
 
 
 def duration_or_dash(nanoseconds: float | None) -> Formatted:

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from steelyard.report.advice import advice, seconds_per_round
-from steelyard.results.quantities import PROCESS, STEP_TIME
+from steelyard.results.quantities import LATENCIES, PROCESS, STEP_TIME, in_task
+from steelyard.results.trials import LATENCY
 from steelyard.statistics import summaries
 from steelyard.statistics.decision import decide
 from steelyard.statistics.intervals import Location, Ratio, location_interval, ratio_interval
 from steelyard.statistics.sentences import ranking_sentence
 from steelyard.statistics.steadiness import SeriesLabel, series_label
+from steelyard_worker.case import INFERENCE, TRAINING
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,7 +81,8 @@ class Contender:
 
     `variant` is its name in the group, `title` what tables show, `settings` its knobs that are not at their defaults.
     `standings` is by ranked input, `speeds` by measured input.
-    `maintained` is false for a retired framework. `above_peak` says why its speed is an error; empty where it is none.
+    `latencies` are by quantity. `maintained` is false for a retired framework. `above_peak` says why its speed is an error; empty
+    where it is none.
     """
 
     case: Case
@@ -93,6 +96,7 @@ class Contender:
     first_step_ns: float | None
     to_first_step_ns: float | None
     phases_ns: dict[str, float]
+    latencies: dict[str, Location]
     peak_resident_bytes: int | None
     peak_device_bytes: int | None
     evaluation: Evaluation | None
@@ -115,13 +119,14 @@ class Contender:
 class Comparison:
     """One group: contenders best first on the primary input, with verdicts for each input.
 
-    `quantity` is what they are ranked by; one with a single value per process has PROCESS as its only input.
-    `sentences` and `advice` are by input. `reused` says from which earlier run the rounds are, if they are. `remarks` are
-    (framework, note) pairs, such as that a framework is retired.
+    `task`: training or inference. `quantity` is what they are ranked by, in the task's words; one with a single value per process
+    has PROCESS as its only input. `sentences` and `advice` are by input. `reused` says from which earlier run the rounds are,
+    if they are. `remarks` are (framework, note) pairs, such as that a framework is retired.
     """
 
     group: str
     title: str
+    task: str
     unit: str
     preset: str
     origin: str
@@ -156,6 +161,11 @@ class View:
     warnings: tuple[ResultWarning, ...]
     published: tuple[Table, ...] = ()
 
+    @property
+    def task(self) -> str:
+        """The task whose words describe the run as a whole: inference where all of it is."""
+        return TRAINING if {each.task for each in self.comparisons} - {INFERENCE} else INFERENCE
+
 
 @dataclass(frozen=True)
 class Source:
@@ -172,6 +182,8 @@ class Source:
 
 def compare(source: Source, group: Group) -> Comparison:
     """Build one comparison."""
+    task = group.cases[0].task
+    quantity = in_task(source.quantity, task)
     inputs = _inputs(source, group)
     ranked = [PROCESS] if inputs and source.quantity.per_process else inputs
     primary = ranked[0] if ranked else "cached"
@@ -190,11 +202,11 @@ def compare(source: Source, group: Group) -> Comparison:
     contenders.sort(key=place)
     facts = {case.framework: source.plan.frameworks[case.framework] for case in group.cases}
     titles = {contender.case.id: contender.title for contender in contenders}
-    sentences = {name: ranking_sentence(each, titles, source.quantity.wording) for name, each in rankings.items()}
+    sentences = {name: ranking_sentence(each, titles, quantity.wording) for name, each in rankings.items()}
     return Comparison(
-        group=group.name, title=group.title, unit=group.unit, preset=group.summary,
+        group=group.name, title=group.title, task=task, unit=group.unit, preset=group.summary,
         origin=data["origin"] if (data := source.record.inputs.get(group.name)) else "", batch=group.cases[0].batch,
-        parameters=group.parameters, primary=primary, quantity=source.quantity, contenders=tuple(contenders),
+        parameters=group.parameters, primary=primary, quantity=quantity, contenders=tuple(contenders),
         rankings=rankings, sentences=sentences,
         advice={name: _advice(source, group, titles, name == primary, each) for name, each in rankings.items()},
         skipped=tuple(each for each in source.plan.skipped if each.group == group.name),
@@ -212,7 +224,7 @@ def _advice(source: Source, group: Group, titles: dict[str, str], is_primary: bo
 def _inputs(source: Source, group: Group) -> list[str]:
     finished = source.results.finished
     trials = [trial for case in group.cases for trial in finished.get(case.id, {}).values()]
-    found = {block.input for trial in trials for block in trial.blocks}
+    found = {block.input for trial in trials for block in trial.blocks if block.phase != LATENCY}
     return [name for name in ("pipeline", "cached") if name in found]
 
 
@@ -236,6 +248,7 @@ def _contender(
         first_step_ns=_median(t.phases_ns.get("first-step") for t in trials),
         to_first_step_ns=_median(t.first_step_since_spawn_ns for t in trials),
         phases_ns={name: _median(t.phases_ns.get(name) for t in trials) or 0.0 for name in ("import", "build", "first-step")},
+        latencies={each.name: where for each in LATENCIES if (where := _location(each, trials, PROCESS))},
         peak_resident_bytes=max((t.peak_resident_bytes or 0 for t in trials), default=0) or None,
         peak_device_bytes=max((t.peak_device_bytes or 0 for t in trials), default=0) or None,
         evaluation=evaluated.evaluation if evaluated else None,
@@ -267,7 +280,7 @@ def _speed(
         return None
     steps = [t.steps_ns(name) for t in trials]
     longest = max(steps, key=len)
-    peak, flops = _peak_flops(source.record, case), group.training_flops * case.batch
+    peak, flops = _peak_flops(source.record, case), group.step_flops(case)
     return Speed(
         median_ns=plain.median(summaries.summarise(s).median_ns for s in steps if len(s)), location=location,
         throughput=case.batch * 1e9 / location.value_ns, throughput_low=case.batch * 1e9 / location.high_ns,

@@ -17,7 +17,8 @@ from steelyard.report import details, formatting, privacy, published, sections, 
 from steelyard.report.model import View
 from steelyard.report.styles import styles
 from steelyard.report.terms import Glossary, anchor, glossary
-from steelyard.results.quantities import STEP_TIME
+from steelyard.report.words import said
+from steelyard.results.quantities import STEP_TIME, in_task
 
 TEMPLATES = Path(__file__).parent / "templates"
 PAGE = "page.html.jinja"
@@ -31,12 +32,12 @@ def render(view: View) -> str:
     workloads = [sections.workload(comparison, style) for comparison in view.comparisons]
     machine = stability.machine(view)
     figures = [figure for workload in workloads for figure in workload.all_figures] + ([machine] if machine else [])
-    by_time, terms = view.quantity is STEP_TIME, glossary(view.quantity)
+    by_time, terms = view.quantity is STEP_TIME, glossary(view.quantity, {each.task for each in view.comparisons})
     style_text, drawing = _read("style.css"), _read("draw.js")
     return _environment(terms).get_template(PAGE).render(
         view=view, record=known, workloads=workloads, machine=machine, notices=warnings.gather(view.warnings),
-        question=known.plan.study.question if by_time else formatting.basis(view.quantity),
-        redone=published.section(view), rule="" if by_time else formatting.RULE, intervals=formatting.INTERVALS,
+        question=known.plan.study.question if by_time else formatting.basis(in_task(view.quantity, view.task)),
+        redone=published.section(view), rule="" if by_time else said(formatting.RULE, view.task), intervals=formatting.INTERVALS,
         options=details.without_tables(asdict(known.plan.options)), when=formatting.moment(known.created),
         machine_line=formatting.machine(host), host=details.host_facts(host),
         figures=embedded([figure.as_dict() for figure in figures]), library=library() if figures else "",

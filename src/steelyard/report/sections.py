@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from steelyard.report import costs, forest, formatting, losses, series, stability
+from steelyard.report import costs, forest, formatting, latency, losses, series, stability
 from steelyard.report.columns import Column, ranked_by
 from steelyard.report.figures import Figure
 from steelyard.report.formatting import Formatted
@@ -55,7 +55,12 @@ def workload(comparison: Comparison, styles: dict[str, Style]) -> Workload:
     nothing = Input("", "Nothing was measured.", [], "", [], None)
     per_input = (series.step_times, stability.rounds)
     figures = [make(comparison, source, styles) for make in per_input for source in comparison.rankings]
-    figures += [losses.figure(comparison, styles), costs.start(comparison), costs.memory(comparison, styles)]
+    figures += [
+        losses.figure(comparison, styles),
+        latency.figure(comparison, styles),
+        costs.start(comparison),
+        costs.memory(comparison, styles),
+    ]
     verdict, shown = inputs.get(comparison.primary, nothing), [figure for figure in figures if figure]
     return Workload(comparison, verdict, list(inputs.values()), shown, missing(comparison))
 
@@ -74,7 +79,7 @@ def _failure(contender: Contender) -> str:
 
 def _input(comparison: Comparison, source: str, styles: dict[str, Style]) -> Input:
     measured = [each for each in comparison.contenders if source in each.standings]
-    shown = ranked_by(comparison.quantity)
+    shown = ranked_by(comparison.quantity, comparison.task)
     rows: list[Row] = [
         (each, styles[each.variant], [(column, column.format(comparison, each, source)) for column in shown])
         for each in measured
@@ -82,4 +87,4 @@ def _input(comparison: Comparison, source: str, styles: dict[str, Style]) -> Inp
     clauses = [clause.rstrip(".") for clause in formatting.verdict(comparison, source).split("; ")]
     plot = forest.figure(comparison, source, styles)
     headline, advice = formatting.headline(comparison, source), comparison.advice[source]
-    return Input(formatting.INPUTS[source], headline, clauses, advice, rows, plot)
+    return Input(formatting.heading(comparison, source), headline, clauses, advice, rows, plot)

@@ -9,6 +9,7 @@ from steelyard.report import figures, formatting, notation
 from steelyard.report.figures import Figure, Series, extremes
 from steelyard.report.model import Comparison, Contender
 from steelyard.report.styles import Style
+from steelyard.report.words import said
 
 POINTS = 2000
 """Approximate number of points plotted per contender and input: the smallest and the largest step of every bin."""
@@ -20,9 +21,9 @@ PREPARING = ("training", "warm-up")
 LEAST_SPAN = 0.08
 """Smallest height of a strip as a share of the median, so that the noise of a steady contender does not fill it."""
 STEPS = (
-    "The step times of each contender. Dotted lines separate the rounds, each a new process. Grey: training and warm-up, "
-    "not counted; coloured: counted. First steps are omitted, because they have their own column. In long series only "
-    "the shortest and the longest step of each interval are shown. Triangles mark steps beyond the scale. Flat segments "
+    "The {step} times of each contender. Dotted lines separate the rounds, each a new process. Grey: {uncounted}, "
+    "not counted; coloured: counted. First {steps} are omitted, because they have their own column. In long series only "
+    "the shortest and the longest {step} of each interval are shown. Triangles mark {steps} beyond the scale. Flat segments "
     "are blocks of which only the mean is known."
 )
 STEPS_CACHED = "The same with the cached batch, without the time for fetching input."
@@ -41,7 +42,7 @@ def step_times(comparison: Comparison, source: str, styles: dict[str, Style]) ->
     if not measured:
         return None
     names = ["y", *(f"y{row}" for row in range(2, len(measured) + 1))]
-    across = figures.axis("steps of all rounds in order", nticks=6, rangemode="tozero")
+    across = figures.axis(said("{steps} of all rounds in order", comparison.task), nticks=6, rangemode="tozero")
     layout: dict[str, Any] = {"xaxis": across | {"anchor": names[-1]}}
     data, titles, borders, height = [], [], [], 1 / len(measured)
     for row, (name, contender) in enumerate(zip(names, measured, strict=True)):
@@ -57,8 +58,8 @@ def step_times(comparison: Comparison, source: str, styles: dict[str, Style]) ->
         borders += [_border(name, start) for start in starts[1:]]
     layout |= {"annotations": titles, "shapes": borders, "margin": {"l": 8, "r": 12, "t": 24, "b": 40}}
     frame = figures.frame(STRIP_PIXELS * len(measured) + 70, hovermode="closest", **layout)
-    caption = STEPS if source == next(iter(comparison.rankings)) else STEPS_CACHED
-    title = f"Step times, {formatting.SHORT_INPUTS[source]}"
+    caption = said(STEPS, comparison.task) if source == next(iter(comparison.rankings)) else STEPS_CACHED
+    title = f"{said('{Step} times', comparison.task)}, {formatting.SHORT_INPUTS[source]}"
     return Figure(f"steps/{comparison.group}/{source}", title, caption, data, frame)
 
 

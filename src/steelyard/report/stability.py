@@ -9,6 +9,7 @@ from steelyard.report.figures import Figure, plain
 from steelyard.report.model import Comparison, Contender, View
 from steelyard.report.notation import quantity_text
 from steelyard.report.styles import Style
+from steelyard.report.words import said
 
 LOADS = (
     ("own_cores", "this run", "#6892d1", ""),
@@ -38,7 +39,7 @@ def rounds(comparison: Comparison, source: str, styles: dict[str, Style]) -> Fig
     down = figures.axis("", ticksuffix=" %", range=[-limit, limit], nticks=6)
     across = figures.axis("round", dtick=1)
     layout = figures.frame(320, figures.LEGEND, hovermode="closest", xaxis=across, yaxis=down)
-    caption = VARIATION.format(name=formatting.capitalised(own(comparison.quantity).heading))
+    caption = VARIATION.format(name=formatting.capitalised(own(comparison.quantity, comparison.task).heading))
     if source != next(iter(comparison.rankings)):
         caption = VARIATION_CACHED
     title = f"Round by round, {formatting.SHORT_INPUTS[source]}"
@@ -65,7 +66,10 @@ def machine(view: View) -> Figure | None:
 def _deviations(comparison: Comparison, contender: Contender, source: str, style: Style) -> dict[str, Any]:
     quantity, title, unit = comparison.quantity, plain(contender.title), formatting.unit_of(comparison)
     values = quantity.of_rounds({trial.job.round: trial for trial in contender.trials}, source)
-    mean, per = fmean(values.values() or [1.0]), " per step" if quantity.name == "step time" else ""
+    mean, per = (
+        fmean(values.values() or [1.0]),
+        said(" per {step}", comparison.task) if quantity.name == "step time" else "",
+    )
     return {
         "x": list(values), "y": figures.rounded(100 * (value / mean - 1) for value in values.values()), "name": title,
         "mode": "lines+markers", "line": {"color": style.colour, "width": 1.5, "dash": style.dash},

@@ -12,7 +12,8 @@ from rich.text import Text
 from steelyard.report import columns, formatting, published, sections, warnings
 from steelyard.report.columns import Column
 from steelyard.report.model import Comparison, Contender, View
-from steelyard.results.quantities import STEP_TIME
+from steelyard.report.words import said
+from steelyard.results.quantities import STEP_TIME, in_task
 from steelyard.statistics.verdicts import Verdict
 
 COLOURS = {"certified": "green", "rejected": "bold red", "none": "yellow"}
@@ -31,7 +32,9 @@ def show(found: View, as_json: bool = False) -> None:
 def print_view(console: Console, view: View) -> None:
     """Print tables, verdicts and warnings."""
     if view.quantity is not STEP_TIME:
-        console.print(f"\n{formatting.basis(view.quantity)} {formatting.RULE}", markup=False)
+        console.print(
+            f"\n{formatting.basis(in_task(view.quantity, view.task))} {said(formatting.RULE, view.task)}", markup=False
+        )
     for comparison in view.comparisons:
         _print_comparison(console, comparison)
     for each in view.missing:
@@ -66,8 +69,8 @@ def _print_comparison(console: Console, comparison: Comparison) -> None:
     console.print(Text(formatting.describe(comparison), style="dim"))
     for source in comparison.rankings:
         console.print()
-        console.print(Text(formatting.INPUTS[source], style="bold"))
-        console.print(_table(comparison, source, columns.shown(comparison.quantity, console.width)))
+        console.print(Text(formatting.heading(comparison, source), style="bold"))
+        console.print(_table(comparison, source, columns.shown(comparison.quantity, comparison.task, console.width)))
         headline, verdict = formatting.headline(comparison, source), formatting.verdict(comparison, source)
         console.print(Text.assemble((headline, "bold"), " ", verdict))
         if comparison.advice[source]:
@@ -135,7 +138,7 @@ def as_dict(view: View) -> dict[str, Any]:
         found["published"] = [_published(each) for each in view.published]
     if quantity is not STEP_TIME:
         facts = _picked(quantity, "name", "unit", "more_is_better")
-        found["quantity"] = {**facts, "decision": formatting.RULE}
+        found["quantity"] = {**facts, "decision": said(formatting.RULE, view.task)}
     plain: dict[str, Any] = _finite(found)
     return plain
 
@@ -167,7 +170,7 @@ def _picked(values: Any, *names: str) -> dict[str, Any]:
 def _comparison(comparison: Comparison) -> dict[str, Any]:
     rankings = comparison.rankings
     return {
-        **_picked(comparison, "group", "title", "batch", "unit", "primary", "reused"),
+        **_picked(comparison, "group", "title", "task", "batch", "unit", "primary", "reused"),
         "headlines": {source: formatting.headline(comparison, source) for source in rankings},
         "sentences": {source: formatting.verdict(comparison, source) for source in rankings},
         "advice": comparison.advice,
@@ -195,6 +198,7 @@ def _contender(comparison: Comparison, contender: Contender) -> dict[str, Any]:
         "certificate": contender.proof.state,
         "certificate_sentence": contender.proof.sentence,
         "speeds": {source: asdict(speed) for source, speed in contender.speeds.items()},
+        "latencies": {name: asdict(each) for name, each in contender.latencies.items()},
         **_picked(contender, "first_step_ns", "to_first_step_ns", "peak_resident_bytes", "peak_device_bytes"),
         "evaluation": asdict(contender.evaluation) if contender.evaluation else None,
         "failure": contender.failure,

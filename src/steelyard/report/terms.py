@@ -2,7 +2,7 @@
 
 import html
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,27 +10,29 @@ from markupsafe import Markup
 
 from steelyard.report.columns import ranked_by
 from steelyard.results.quantities import Quantity
+from steelyard_worker.case import TRAINING
 
 TERMS = {
-    "cached batch": "One batch of random data that stays on the device and is used again in every step: the framework alone, "
+    "cached batch": "One batch of random data that stays on the device and is used again and again: the framework alone, "
     "without reading input.",
-    "certificate": "The record that a contender computes the same function as the reference. Parameters, outputs, loss, every "
-    "gradient and the following training steps were compared.",
+    "certificate": "The record that a contender computes the same function as the reference. Of a training, parameters, "
+    "outputs, loss, every gradient and the following steps were compared; of an inference, parameters and outputs.",
     "contender": "A framework in one version, mode and set of settings: one row of a table.",
     "disturbed": "While the round ran, other programs used the processor, the hypervisor took time away, or the clock rate "
     "changed.",
-    "input pipeline": "The way in which a framework reads, shuffles and batches its training data.",
+    "input pipeline": "The way in which a framework reads, shuffles and batches its data.",
     "interval": "The range in brackets. The procedure that computes it misses the true value in at most 5 of 100 measurements.",
     "not enough rounds": "The ends of the interval differ by more than a factor of 3, so it says nothing of use yet.",
     "practically the same": "The difference is shown to be too small to matter: less than 2 %, or than the larger limit that is "
     "stated beside it if the machine is noisy.",
-    "protocol": "How many rounds are run, and how many steps of each process warm up and count.",
+    "protocol": "How many rounds are run, and how many steps or batches of each process warm up and count.",
     "retired": "The project has no new releases and gets no corrections. Old networks may still need it.",
     "round": "One trial of every contender that is not decided yet, one after the other in random order.",
-    "steady state": "The part of a process in which nothing compiles any more and the step times no longer change.",
+    "steady state": "The part of a process in which nothing compiles any more and the times no longer change.",
     "too close to call": "Neither of the two is shown to be better, and they are not shown to be practically the same.",
-    "trial": "One new process that runs one contender once. Trials, not steps, are what the intervals are computed from.",
-    "warm-up": "The steps before counting begins. It lasts until the process is in a steady state.",
+    "trial": "One new process that runs one contender once. The intervals are computed from trials, not from single "
+    "steps or batches.",
+    "warm-up": "What a process computes before counting begins. It lasts until the process is in a steady state.",
 }
 
 
@@ -74,9 +76,9 @@ class Glossary:
         )
 
 
-def glossary(quantity: Quantity) -> Glossary:
-    """Return the terms of a page that is ranked by a quantity: the general ones and the headings of its columns."""
-    columns = {column.heading: column.help for column in ranked_by(quantity)}
+def glossary(quantity: Quantity, tasks: Collection[str] = (TRAINING,)) -> Glossary:
+    """Return the terms of a page that is ranked by a quantity: the general ones and the headings of its tasks' columns."""
+    columns = {column.heading: column.help for task in sorted(tasks) for column in ranked_by(quantity, task)}
     return Glossary(dict(sorted({**TERMS, **columns}.items())))
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from steelyard.report.formatting import SHORT_INPUTS
 from steelyard.report.model import Comparison, Contender, Source, Speed
+from steelyard.report.words import said
 from steelyard.statistics.sentences import percent
 
 INPUT_BOUND = 0.95
@@ -14,9 +15,9 @@ SLOW_FIRST_STEPS = 20
 MACHINE = "this machine"
 RUN = "this run"
 CHANGES = {
-    "warm-up": "Steps got faster during the measurement",
-    "slowdown": "Steps got slower during the measurement",
-    "unstable": "Step times changed late in the measurement",
+    "warm-up": "{Steps} got faster during the measurement",
+    "slowdown": "{Steps} got slower during the measurement",
+    "unstable": "{Step} times changed late in the measurement",
 }
 SEVERITIES = ("error", "warning", "note")
 # Kind -> (severity, advice).
@@ -44,18 +45,18 @@ KINDS = {
     ),
     "SlowFirstStep": (
         "note",
-        "It includes compilation, tracing and memory allocation. This matters for short jobs; compare the first steps.",
+        "It includes compilation, tracing and memory allocation. This matters for short jobs; compare the start-up times.",
     ),
-    "NoSteadyState": ("warning", "Check its step times on the page. More rounds reduce the effect."),
-    "CompiledWhileCounted": ("warning", "The time includes compilation. Check the step times on the page."),
-    "Unsteady": ("warning", "Check the step times on the page. Measuring again on an idle machine may help."),
+    "NoSteadyState": ("warning", "Check its times on the page. More rounds reduce the effect."),
+    "CompiledWhileCounted": ("warning", "The time includes compilation. Check the times on the page."),
+    "Unsteady": ("warning", "Check the times on the page. Measuring again on an idle machine may help."),
     "InputBound": (
         "note", "See the table of the cached batch for the framework alone, or use more loader workers (--loader-workers).",
     ),
 }  # fmt: skip
 OF_WORKERS = {
     "no-steady-state": "The process did not reach a steady state within the limit of the warm-up.",
-    "compiled-while-counted": "The framework compiled or traced something while steps were counted.",
+    "compiled-while-counted": "The framework compiled or traced something in counted blocks.",
 }
 
 
@@ -151,19 +152,22 @@ def _of_contender(comparison: Comparison, contender: Contender, source: Source) 
         yield _warning(kind.title().replace("-", ""), subject, sentence)
     first, steady = contender.first_step_ns, next(iter(contender.speeds.values()), None)
     if first and steady and first > SLOW_FIRST_STEPS * steady.location.value_ns:
-        steps = f"{first / steady.location.value_ns:,.0f} later steps"
-        yield _warning("SlowFirstStep", subject, f"The first step took {first / 1e9:.1f} s, as long as {steps}.")
+        later = f"{first / steady.location.value_ns:,.0f}"
+        sentence = f"The first {{step}} took {first / 1e9:.1f} s, as long as {later} later {{steps}}."
+        yield _warning("SlowFirstStep", subject, said(sentence, comparison.task))
 
 
 def _of_speed(comparison: Comparison, contender: Contender, source: str, speed: Speed) -> Iterator[ResultWarning]:
     subject = f"{contender.title} on {comparison.group}, {SHORT_INPUTS[source]}"
     if speed.label and speed.label.moves_mean:
         bias = f"this may bias the mean by about {percent(abs(speed.label.shift))}"
-        yield _warning("Unsteady", subject, f"{CHANGES[speed.label.label]}; {bias}.")
+        change = said(CHANGES[speed.label.label], comparison.task)
+        yield _warning("Unsteady", subject, f"{change}; {bias}.")
     cached = contender.speeds.get("cached")
     if source == "pipeline" and cached and cached.location.value_ns / speed.location.value_ns < INPUT_BOUND:
-        less = f"a step takes {percent(1 - cached.location.value_ns / speed.location.value_ns)} less time with a cached batch"
-        yield _warning("InputBound", subject, f"The input pipeline limits the speed: {less}.")
+        less = percent(1 - cached.location.value_ns / speed.location.value_ns)
+        sentence = f"The input pipeline limits the speed: {{a_step}} takes {less} less time with a cached batch."
+        yield _warning("InputBound", subject, said(sentence, comparison.task))
 
 
 def _rounds(count: int) -> str:

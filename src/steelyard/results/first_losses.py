@@ -1,17 +1,25 @@
-"""Whether a trial computed what was certified: its first losses against those that its certificate recorded.
+"""Whether a trial computed what was certified: its first losses, or outputs, against those that its certificate recorded.
 
 A certificate feeds batches directly. A trial reads them through the framework's own input pipeline, in its own environment, so
 a mistake there, such as labels of the wrong samples, would pass unnoticed.
 """
 
+import math
 from typing import Any
 
 from steelyard.errors import UserError
 from steelyard.results.trials import Trial
+from steelyard_worker.case import INFERENCE
+
+DIFFERS = "The input pipeline or the environment of this process differs from what was certified."
 
 
 def deviation(trial: Trial, certificate: dict[str, Any]) -> str:
-    """Return a sentence about the first loss that is not the certified one; empty where all are, or none can be compared."""
+    """Return a sentence about the first loss or output that is not the certified one; empty where all are, or none can be
+    compared.
+    """
+    if trial.job.case.task == INFERENCE:
+        return _of_outputs(trial, certificate)
     expected: list[float] = certificate.get("losses", [])
     if not expected or not _starts_like_the_certificate(trial):
         return ""
@@ -23,7 +31,22 @@ def deviation(trial: Trial, certificate: dict[str, Any]) -> str:
         if not abs(loss - exact) <= limit:
             return (
                 f"The loss of training step {step} is {loss:.7g}, but the certified computation has {exact:.7g} there (within "
-                f"{limit:.1g}). The input pipeline or the environment of this process differs from what was certified."
+                f"{limit:.1g}). {DIFFERS}"
+            )
+    return ""
+
+
+def _of_outputs(trial: Trial, certificate: dict[str, Any]) -> str:
+    expected: dict[str, float] = certificate.get("outputs", {})
+    if not expected or not _starts_like_the_certificate(trial):
+        return ""
+    for key, exact in expected.items():
+        found, limit = trial.outputs.get(key, math.nan), certificate["output_limits"][key]
+        if not abs(found - exact) <= limit:
+            batch, _, name = key.removeprefix("inference").partition("/")
+            return (
+                f"The output {name} of batch {batch} is not the certified one: its fingerprint is {found:.7g} instead of "
+                f"{exact:.7g} (within {limit:.1g}). {DIFFERS}"
             )
     return ""
 

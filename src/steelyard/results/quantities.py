@@ -1,13 +1,16 @@
 """The quantities that can be ranked: unit, direction, words, and how each is read from a trial."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from steelyard.errors import UserError, nearest
 from steelyard.results.trials import Trial
 from steelyard.statistics.intervals import Ratio
 from steelyard.statistics.sentences import TIME_PER_STEP, Wording
 from steelyard.statistics.verdicts import Verdict
+from steelyard_worker.case import INFERENCE, TRAINING
 
 PROCESS = "process"
 """Stands for the input where a quantity has one value for the whole process."""
@@ -18,7 +21,8 @@ class Quantity:
     """A positive number per trial: one for each input, or one for the whole process (`per_process`).
 
     `read(trial, input)` returns None where the trial has no such value. `wording` has the words of a verdict, `improved` and
-    `worsened` those of a change, `best` the word for the best contender or value. `label` is the name in running text.
+    `worsened` those of a change, `best` the word for the best contender or value. `label` is the name in running text. `tasks`
+    are those that have the quantity.
     """
 
     name: str
@@ -31,6 +35,7 @@ class Quantity:
     best: str = "fastest"
     improved: str = "faster"
     worsened: str = "slower"
+    tasks: tuple[str, ...] = (TRAINING, INFERENCE)
 
     @property
     def best_value(self) -> str:
@@ -69,6 +74,22 @@ def _having(thing: str, more: str, most: str, less: str) -> Wording:
     )
 
 
+def _latency(percentile: int) -> "Quantity":
+    """Return the latency of one batch that `percentile` of 100 batches do not exceed, by process.
+
+    A process that timed too few batches one by one has no such value: of 99 batches, none is the slowest of a hundred.
+    """
+    share = percentile / 100
+
+    def read(trial: Trial, _: str) -> float | None:
+        latencies = trial.latencies_ns
+        return float(np.quantile(latencies, share)) if len(latencies) * (1 - share) >= 1 else None
+
+    name = f"latency p{percentile}"
+    return Quantity(name, "ns", read, _having(name, "lower", "lowest", "higher"), name, best="lowest", improved="lower",
+                    worsened="higher", tasks=(INFERENCE,))  # fmt: skip
+
+
 LESS_MEMORY = Wording(
     better="{a} uses {factor} less memory than {b}",
     ahead="{who} used less memory on average",
@@ -98,7 +119,29 @@ PEAK_MEMORY = Quantity(
     best="least", improved="less", worsened="more",
 )  # fmt: skip
 
-QUANTITIES = {each.name: each for each in (STEP_TIME, THROUGHPUT, FIRST_STEP, TIME_TO_FIRST_STEP, PEAK_MEMORY)}
+LATENCIES = tuple(map(_latency, (50, 95, 99)))
+
+# The words of an inference, where they differ: it has batches instead of steps.
+OF_INFERENCE = {
+    "step time": replace(STEP_TIME, label="time per batch"),
+    "first step": replace(
+        FIRST_STEP, label="first-batch time", wording=_having("first batch", "faster", "fastest", "slower")
+    ),
+    "time to first step": replace(
+        TIME_TO_FIRST_STEP,
+        label="time to first batch",
+        wording=_having("time to first batch", "shorter", "shortest", "longer"),
+    ),
+}
+
+QUANTITIES = {
+    each.name: each for each in (STEP_TIME, THROUGHPUT, FIRST_STEP, TIME_TO_FIRST_STEP, PEAK_MEMORY, *LATENCIES)
+}
+
+
+def in_task(found: Quantity, task: str) -> Quantity:
+    """Return a quantity in the words of a task."""
+    return OF_INFERENCE.get(found.name, found) if task == INFERENCE else found
 
 
 def quantity(name: str) -> Quantity:

@@ -113,6 +113,8 @@ class Judged(CertificateFacts, total=False):
     implementation: str
     losses: list[float]
     loss_limits: list[float]
+    outputs: dict[str, float]
+    output_limits: dict[str, float]
 
 
 class UnreadableRun(UserError):
@@ -246,6 +248,9 @@ def read_certificates(folder: Path) -> dict[str, Any]:
         for case_id, each in found.items():
             if len(each.get("losses", ())) != len(each.get("loss_limits", ())):
                 message = f"{CERTIFICATES}.{case_id} has losses without limits"
+                raise ValueError(message)
+            if each.get("outputs", {}).keys() != each.get("output_limits", {}).keys():
+                message = f"{CERTIFICATES}.{case_id} has outputs without limits"
                 raise ValueError(message)
     except (OSError, ValueError) as error:
         raise UserError(f"{path} is damaged ({error}). Restore it with: steelyard run --resume {folder.name}") from None

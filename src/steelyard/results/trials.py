@@ -10,11 +10,15 @@ import numpy as np
 from steelyard.errors import UserError
 from steelyard.statistics import metrics
 from steelyard_worker import protocol, records, tensors
+from steelyard_worker.case import INFERENCE
 from steelyard_worker.protocol import Job
 from steelyard_worker.records import Count, Positive
 
 FOLDER = "trials"
 JOB = "job.json"
+
+# The phase of batches that were timed one by one.
+LATENCY = "latency"
 
 # If the last call of a block returned after this share of the block's time, its calls returned when their work was done.
 SYNCHRONOUS = 0.97
@@ -63,6 +67,12 @@ class _Evaluated:
 
 
 @dataclass(frozen=True)
+class _Outputs:
+    batch: Positive
+    fingerprints: dict[str, float]
+
+
+@dataclass(frozen=True)
 class _Memory:
     peak_resident_bytes: Count | None
     peak_device_bytes: Count | None
@@ -85,8 +95,8 @@ class _Done:
 
 # Event -> what a trial needs of it. Other events are for others.
 EVENTS: dict[str, Any] = {
-    "hello": _Hello, "applied": _Applied, "phase": _Phase, "samples": Block, "evaluated": _Evaluated, "memory": _Memory,
-    "warning": _Warning, "error": _Error, "done": _Done,
+    "hello": _Hello, "applied": _Applied, "phase": _Phase, "samples": Block, "evaluated": _Evaluated, "outputs": _Outputs,
+    "memory": _Memory, "warning": _Warning, "error": _Error, "done": _Done,
 }  # fmt: skip
 
 
@@ -101,7 +111,7 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Trial:
-    """Everything that one worker process recorded."""
+    """Everything that one worker process recorded. `outputs`: fingerprints by batch and output, such as `inference1/logits`."""
 
     folder: Path
     job: Job
@@ -111,6 +121,7 @@ class Trial:
     phases_ns: dict[str, int] = field(default_factory=dict)
     first_step_since_spawn_ns: int | None = None
     blocks: tuple[Block, ...] = ()
+    outputs: dict[str, float] = field(default_factory=dict)
     evaluation: Evaluation | None = None
     peak_resident_bytes: int | None = None
     peak_device_bytes: int | None = None
@@ -121,6 +132,11 @@ class Trial:
     def counted(self, source: str) -> list[Block]:
         """Return the counted blocks of one input."""
         return [block for block in self.blocks if block.input == source and block.phase == "counted"]
+
+    @property
+    def latencies_ns(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """The time of each batch of an inference that was timed alone, float64 nanoseconds."""
+        return self.steps_ns("cached", (LATENCY,))
 
     @property
     def counted_span_ns(self) -> tuple[int, int]:
@@ -145,7 +161,7 @@ class Trial:
 
     def losses(self, source: str) -> np.ndarray[Any, np.dtype[np.float32]]:
         """Return the loss of each step on one input in order, float32."""
-        parts = [self._recorded(protocol.LOSSES, "<f4", block) for block in self.blocks if block.input == source]
+        parts = [self._losses(block) for block in self.blocks if block.input == source]
         return np.concatenate(parts) if parts else np.zeros(0, np.float32)
 
     def first_losses(self, count: int) -> list[float]:
@@ -153,7 +169,7 @@ class Trial:
         found: list[float] = []
         for block in self.blocks:
             if len(found) < count:
-                found += self._recorded(protocol.LOSSES, "<f4", block).tolist()
+                found += self._losses(block).tolist()
         return found[:count]
 
     def host_share(self, source: str) -> float | None:
@@ -180,10 +196,16 @@ class Trial:
             if stamps[0] < 0 or (np.diff(stamps) < 0).any() or stamps[-1] > block.elapsed_ns:
                 what = f"the times of the block from step {block.first_step} on do not lie in that block"
                 raise self._damaged(self.folder / protocol.SAMPLES, f"is damaged: {what}")
-            losses = self._recorded(protocol.LOSSES, "<f4", block)
+            losses = self._losses(block)
             if self.done and not np.isfinite(losses).all():
                 what = f"a loss from step {block.first_step} on is not a finite number"
                 raise self._damaged(self.folder / protocol.LOSSES, f"is damaged: {what}")
+
+    def _losses(self, block: Block) -> np.ndarray[Any, np.dtype[np.float32]]:
+        """Return the losses of a block; an inference has none."""
+        if self.job.case.task == INFERENCE:
+            return np.zeros(0, np.float32)
+        return self._recorded(protocol.LOSSES, "<f4", block)
 
     def _recorded(self, name: str, dtype: str, block: Block) -> np.ndarray[Any, Any]:
         path, size = self.folder / name, np.dtype(dtype).itemsize
@@ -245,6 +267,7 @@ def replay(folder: Path, job: Job, events: Iterable[dict[str, Any]]) -> Trial:
     found: dict[str, Any] = {"folder": folder, "job": job, "phases_ns": {}}
     blocks: list[Block] = []
     warnings: list[dict[str, Any]] = []
+    outputs: dict[str, float] = {}
     for number, event in enumerate(events, 1):
         match _checked(event, number):
             case _Hello(method):
@@ -260,6 +283,8 @@ def replay(folder: Path, job: Job, events: Iterable[dict[str, Any]]) -> Trial:
             case _Evaluated(steps, samples, elapsed_ns):
                 scores = _scores(job.metric, folder / protocol.PREDICTIONS) if samples else {}
                 found["evaluation"] = Evaluation(steps, scores, elapsed_ns)
+            case _Outputs(batch, fingerprints):
+                outputs |= {f"inference{batch}/{name}": value for name, value in fingerprints.items()}
             case _Memory(resident, device):
                 found |= {"peak_resident_bytes": resident, "peak_device_bytes": device}
             case {"name": str()} as warning:
@@ -268,7 +293,7 @@ def replay(folder: Path, job: Job, events: Iterable[dict[str, Any]]) -> Trial:
                 found["error"] = (kind, message)
             case _Done():
                 found["done"] = True
-    return Trial(**found, blocks=tuple(blocks), warnings=tuple(warnings))
+    return Trial(**found, blocks=tuple(blocks), outputs=outputs, warnings=tuple(warnings))
 
 
 def _checked(event: dict[str, Any], line: int) -> Any:

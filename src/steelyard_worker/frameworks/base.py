@@ -24,6 +24,28 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 
+class Predictor(Protocol):
+    """One network with its weights for inference, in the framework's own tensors; no gradients and no optimizer.
+
+    Inputs and results are canonical NumPy arrays, except that `infer` leaves the outputs where the framework computes them.
+    """
+
+    def put(self, batch: Batch) -> Any:
+        """Copy a canonical batch to the device, as a trainer does."""
+
+    def infer(self, batch: Any) -> Any:
+        """Start one forward pass in inference mode, as the framework's users do; return the outputs on the device."""
+
+    def synchronise(self) -> None:
+        """Wait until every forward pass started so far has finished."""
+
+    def outputs(self, batch: Any) -> dict[str, Array]:
+        """Run the very function of `infer`, and copy its outputs to the host."""
+
+    def state(self) -> dict[str, Array]:
+        """Return every tensor that the network names, statistics included, canonical."""
+
+
 class Trainer(Protocol):
     """One network with its weights and its optimizer, in the framework's own tensors.
 
@@ -82,8 +104,13 @@ class Adapter(Protocol):
     ) -> Trainer:  # fmt: skip
         """Build the network of `workloads/<workload>/<framework>.py` and load the canonical weights into it."""
 
-    def pipeline(self, trainer: Trainer, source: Source, workers: int) -> Iterator[Any]:
-        """Yield batches 0, 1, 2, ... of the source, placed on the device, from the framework's own input pipeline."""
+    def predictor(
+        self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array]
+    ) -> Predictor:  # fmt: skip
+        """Build the network for inference and load the canonical weights into it."""
+
+    def pipeline(self, trainer: Any, source: Source, workers: int) -> Iterator[Any]:
+        """Yield batches 0, 1, 2, ... of the source, as the trainer or predictor places them, from its own input pipeline."""
 
     def compilations(self) -> int:
         """Count compilations, traces and retraces so far; none may happen in a counted block."""

@@ -71,6 +71,14 @@ def with_cells(study: Study, cells: tuple[Cells, ...]) -> Study:
     return replace(study, cells=cells)
 
 
+def of_inference(study: Study) -> Study:
+    """Return a study of which the user wants the forward pass only: its name, title and question are adapted."""
+    return replace(
+        study, name=f"{study.name[: names.LONGEST - len('-inference')]}-inference", title=f"{study.title}: inference",
+        question="Which framework runs the forward pass fastest on this machine?",
+    )  # fmt: skip
+
+
 def of_workloads(study: Study, requested: tuple[str, ...], found: list[Workload], protocol: str = "") -> Study:
     """Return a study for workloads that the user chose, measured as its first cells are, or with another protocol.
 

@@ -65,7 +65,13 @@ class Adapter:
         """Return a trainer around `implementation.forward` and `implementation.backward`."""
         return Trainer(self, implementation, network, weights, optimizer, np.dtype(self._settings.precision))
 
-    def pipeline(self, trainer: Trainer, source: Source, workers: int) -> Iterator[Any]:
+    def predictor(
+        self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array]
+    ) -> Predictor:  # fmt: skip
+        """Return a predictor around `implementation.forward`."""
+        return Predictor(self, implementation, network, weights, np.dtype(self._settings.precision))
+
+    def pipeline(self, trainer: Predictor, source: Source, workers: int) -> Iterator[Any]:
         """Yield the batches in order."""
         step = 0
         while True:
@@ -81,16 +87,15 @@ class Adapter:
         return None
 
 
-class Trainer:
-    """Plain SGD with momentum, or Adam in its canonical form, in NumPy."""
+class Predictor:
+    """The forward pass in NumPy."""
 
     def __init__(
         self, adapter: Adapter, implementation: ModuleType, network: Network, weights: Mapping[str, Array],
-        optimizer: Optimizer, dtype: np.dtype[Any],
+        dtype: np.dtype[Any],
     ) -> None:  # fmt: skip
-        self._adapter, self._implementation, self._optimizer, self._dtype = adapter, implementation, optimizer, dtype
+        self._adapter, self._implementation, self._dtype = adapter, implementation, dtype
         self._parameters = {p.name: np.array(weights[p.name], dtype) for p in network.parameters}
-        self._moments = {name: (np.zeros_like(a), np.zeros_like(a)) for name, a in self._parameters.items()}
         self._steps = 0
 
     def put(self, batch: Batch) -> Batch:
@@ -98,16 +103,53 @@ class Trainer:
         floating = {name: np.issubdtype(array.dtype, np.floating) for name, array in batch.items()}
         return {name: array.astype(self._dtype) if floating[name] else array for name, array in batch.items()}
 
-    def step(self, batch: Batch) -> float:
-        """Do one update, advance the scripted time, and cause the scripted fault."""
+    def infer(self, batch: Batch) -> dict[str, Array]:
+        """Do one forward pass, advance the scripted time, and cause the scripted fault."""
+        factor = float("nan") if self._pass_step() else 1.0
+        return {name: array * self._dtype.type(factor) for name, array in self._forward(batch).items()}
+
+    def _pass_step(self) -> bool:
+        """Advance the scripted time and cause the scripted fault; returns whether numbers are to be undefined from here on."""
         self._steps += 1
         self._adapter.pass_step()
-        if self._steps == self._adapter.knobs["fault_step"]:
-            cause(self._adapter.knobs["fault"])
+        fault, step = self._adapter.knobs["fault"], self._adapter.knobs["fault_step"]
+        if self._steps == step:
+            cause(fault)
+        return bool(fault == "nan" and self._steps >= step)
+
+    def _forward(self, batch: Batch) -> dict[str, Array]:
+        outputs: dict[str, Array] = self._implementation.forward(self._parameters, batch)
+        return outputs
+
+    def synchronise(self) -> None:
+        """Return: NumPy has finished when a call returns."""
+
+    def outputs(self, batch: Batch) -> dict[str, Array]:
+        """Forward only."""
+        return self.infer(batch)
+
+    def state(self) -> dict[str, Array]:
+        """Return every tensor."""
+        return dict(self._parameters)
+
+
+class Trainer(Predictor):
+    """Plain SGD with momentum, or Adam in its canonical form, in NumPy."""
+
+    def __init__(
+        self, adapter: Adapter, implementation: ModuleType, network: Network, weights: Mapping[str, Array],
+        optimizer: Optimizer, dtype: np.dtype[Any],
+    ) -> None:  # fmt: skip
+        super().__init__(adapter, implementation, network, weights, dtype)
+        self._optimizer = optimizer
+        self._moments = {name: (np.zeros_like(a), np.zeros_like(a)) for name, a in self._parameters.items()}
+
+    def step(self, batch: Batch) -> float:
+        """Do one update, advance the scripted time, and cause the scripted fault."""
+        faulty = self._pass_step()
         _, loss, gradients = self.gradients(batch)
         for name, gradient in gradients.items():
             self._update(name, gradient)
-        faulty = self._adapter.knobs["fault"] == "nan" and self._steps >= self._adapter.knobs["fault_step"]
         return float("nan") if faulty else loss
 
     def _update(self, name: str, gradient: Array) -> None:
@@ -122,27 +164,19 @@ class Trainer:
         spread = np.sqrt(second / (1 - rule.beta2**self._steps)) + rule.epsilon
         self._parameters[name] -= rule.learning_rate * corrected / spread
 
-    def synchronise(self) -> None:
-        """Return: NumPy has finished when a call returns."""
-
     def losses(self, handles: list[float]) -> Array:
         """Return the losses, which are already numbers."""
         return np.array(handles, np.float32)
 
     def gradients(self, batch: Batch) -> tuple[dict[str, Array], float, dict[str, Array]]:
         """Forward and backward by the implementation's own formulas."""
-        outputs = self._implementation.forward(self._parameters, batch)
+        outputs = self._forward(batch)
         loss, gradients = self._implementation.backward(self._parameters, batch, outputs)
         return outputs, float(loss), gradients
 
     def outputs(self, batch: Batch) -> dict[str, Array]:
-        """Forward only."""
-        outputs: dict[str, Array] = self._implementation.forward(self._parameters, batch)
-        return outputs
-
-    def state(self) -> dict[str, Array]:
-        """Return every tensor."""
-        return dict(self._parameters)
+        """Forward only, without the scripted time."""
+        return self._forward(batch)
 
 
 def cause(fault: str) -> None:

@@ -17,6 +17,7 @@ import optax
 
 from steelyard_worker.frameworks.jax import traced
 from steelyard_worker.frameworks.jax.layers import Choices
+from steelyard_worker.frameworks.jax.predictor import Predictor
 from steelyard_worker.frameworks.jax.recurrence import Recurrence
 from steelyard_worker.frameworks.jax.trainer import Trainer
 from steelyard_worker.protocol import Refusal
@@ -102,7 +103,13 @@ class Adapter:
         """Load the canonical weights and jit the training step over them."""
         return Trainer(implementation, sizes, network, weights, optimizer, self._settings.precision, self._choices)
 
-    def pipeline(self, trainer: Trainer, source: Source, workers: int) -> Iterator[Any]:
+    def predictor(
+        self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array]
+    ) -> Predictor:  # fmt: skip
+        """Load the canonical weights and jit the forward pass over them."""
+        return Predictor(implementation, sizes, network, weights, self._settings.precision, self._choices)
+
+    def pipeline(self, trainer: Predictor, source: Source, workers: int) -> Iterator[Any]:
         """Yield NumPy batches, placed ahead of use by `workers` threads (0: one thread); JAX has no loader of its own."""
         ahead = max(1, workers)
         with ThreadPoolExecutor(ahead) as pool:
@@ -123,7 +130,7 @@ class Adapter:
         return statistics.get("peak_bytes_in_use")
 
 
-def _place(trainer: Trainer, source: Source, step: int) -> Any:
+def _place(trainer: Predictor, source: Source, step: int) -> Any:
     return trainer.put(source.batch(step))
 
 

@@ -7,50 +7,37 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
-from steelyard_worker.frameworks import named_tensors
-from steelyard_worker.frameworks.jax import layouts, optimizers
-from steelyard_worker.frameworks.jax.layers import Choices, Layers
+from steelyard_worker.frameworks.jax import optimizers
+from steelyard_worker.frameworks.jax.predictor import Predictor, to_numpy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import ModuleType
 
-    from steelyard_worker.batches import Batch
     from steelyard_worker.case import Optimizer
     from steelyard_worker.frameworks.base import Array
+    from steelyard_worker.frameworks.jax.layers import Choices
+    from steelyard_worker.frameworks.jax.predictor import Tensors
     from steelyard_worker.network import Network
 
-    Tensors = Mapping[str, jax.Array]
 
-
-class Trainer:
+class Trainer(Predictor):
     """`carry` is (trained tensors, statistics and frozen tensors, optimizer state); every step donates and replaces it."""
 
     def __init__(
         self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array],
         optimizer: Optimizer, precision: str, choices: Choices,
     ) -> None:  # fmt: skip
-        self._implementation, self._sizes, self._choices = implementation, sizes, choices
-        self._precision = precision
-        self._kinds = {p.name: p.kind for p in network.parameters}
-        named_tensors.check(network, {name: array.shape for name, array in weights.items()})
-        native = {p.name: self._load(p.kind, weights[p.name]) for p in network.parameters}
+        super().__init__(implementation, sizes, network, weights, precision, choices)
+        native = dict(self.tensors)
+        self.tensors = {}  # from now on they are in `carry`
         trained = {p.name: native.pop(p.name) for p in network.parameters if p.trainable}
         self._rule = optimizers.update_rule(optimizer, list(trained))
         # One program, because every zero tensor would otherwise be compiled separately.
         self.carry = (trained, native, jax.jit(self._rule.init)(trained))
         self.scalars = self._rule.scalars
         self.update = jax.jit(self._update, donate_argnums=0)
-        self._infer = jax.jit(self._outputs)
         self.loss: jax.Array | None = None
-
-    def _load(self, kind: str, array: Array) -> jax.Array:
-        # Copied because the buffer is donated. `jnp.array` would compile a program for every shape.
-        return jax.device_put(layouts.to_native(kind, array, self._precision), may_alias=False)
-
-    def _forward(self, tensors: Tensors, batch: Tensors, training: bool) -> tuple[dict[str, jax.Array], Tensors]:
-        layers = Layers(tensors, training, self._choices)
-        return self._implementation.forward(layers, self._sizes, batch), layers.statistics
 
     def _objective(self, trained: Tensors, fixed: Tensors, batch: Tensors) -> tuple[jax.Array, tuple[Any, Tensors]]:
         outputs, statistics = self._forward({**trained, **fixed}, batch, training=True)
@@ -61,14 +48,6 @@ class Trainer:
         (loss, (_, statistics)), gradients = jax.value_and_grad(self._objective, has_aux=True)(trained, fixed, batch)
         trained, memory = self._rule.update(trained, gradients, memory, scalars)
         return (trained, {**fixed, **statistics}, memory), loss
-
-    def _outputs(self, tensors: Tensors, batch: Tensors) -> dict[str, jax.Array]:
-        return self._forward(tensors, batch, training=False)[0]
-
-    def put(self, batch: Batch) -> dict[str, jax.Array]:
-        """Copy a canonical batch to the device, in JAX's layout; on CPU, JAX would otherwise use the caller's memory."""
-        native = {name: layouts.input_to_native(array, self._precision) for name, array in batch.items()}
-        return jax.device_put(native, may_alias=False)
 
     def step(self, batch: Tensors) -> jax.Array:
         """Forward, backward, update; the loss stays on the device."""
@@ -89,21 +68,17 @@ class Trainer:
         (loss, (outputs, _)), gradients = jax.jit(jax.value_and_grad(self._objective, has_aux=True))(
             trained, fixed, batch
         )
-        return _numpy(outputs), float(loss), self._canonical(gradients)
+        return to_numpy(outputs), float(loss), self._canonical(gradients)
 
     def outputs(self, batch: Tensors) -> dict[str, Array]:
         """Forward in inference mode."""
-        trained, fixed, _ = self.carry
-        return _numpy(self._infer({**trained, **fixed}, batch))
+        return to_numpy(self._infer(self._current, batch))
 
     def state(self) -> dict[str, Array]:
         """Return every tensor that the network names, canonical."""
+        return self._canonical(self._current)
+
+    @property
+    def _current(self) -> Tensors:
         trained, fixed, _ = self.carry
-        return self._canonical({**trained, **fixed})
-
-    def _canonical(self, tensors: Tensors) -> dict[str, Array]:
-        return {name: layouts.to_canonical(self._kinds[name], np.asarray(tensors[name])) for name in tensors}
-
-
-def _numpy(tensors: Tensors) -> dict[str, Array]:
-    return {name: np.asarray(tensor) for name, tensor in tensors.items()}
+        return {**trained, **fixed}

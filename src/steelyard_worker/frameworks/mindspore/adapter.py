@@ -10,6 +10,7 @@ import numpy as np
 
 from steelyard_worker.batches import Steps
 from steelyard_worker.frameworks.mindspore import onednn, runtime
+from steelyard_worker.frameworks.mindspore.predictor import Predictor
 from steelyard_worker.frameworks.mindspore.trainer import Trainer
 
 if TYPE_CHECKING:
@@ -50,7 +51,14 @@ class Adapter:
         self._instructions.decide(network)
         return Trainer(self._settings, implementation, sizes, network, weights, optimizer)
 
-    def pipeline(self, trainer: Trainer, source: Source, workers: int) -> Iterator[Tensors]:
+    def predictor(
+        self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array]
+    ) -> Predictor:  # fmt: skip
+        """Build the cell in inference mode and load the canonical weights into it."""
+        self._instructions.decide(network)
+        return Predictor(self._settings, implementation, sizes, network, weights)
+
+    def pipeline(self, trainer: Predictor, source: Source, workers: int) -> Iterator[Tensors]:
         """Yield batches from `GeneratorDataset`; workers are processes, 0 means its one thread in this process."""
         # An input of both network and loss is in two columns, whose names must differ.
         names = [f"{number} {name}" for number, name in enumerate(trainer.columns)]

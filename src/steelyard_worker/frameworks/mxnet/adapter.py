@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from steelyard_worker.batches import Source
     from steelyard_worker.case import Optimizer, Settings
     from steelyard_worker.frameworks.base import Array
+    from steelyard_worker.frameworks.mxnet.predictor import Predictor
     from steelyard_worker.frameworks.mxnet.trainer import Trainer
     from steelyard_worker.network import Network
 
@@ -29,7 +30,7 @@ class Adapter:
             raise Refusal("unsupported", "This build of MXNet has no CUDA (mxnet.runtime.Features).")
         self._settings = settings
         self._graphs = 0
-        self._trainer: Trainer | None = None
+        self._latest: Predictor | None = None
 
     def applied(self) -> dict[str, Any]:
         """Read the settings back from the loaded library."""
@@ -47,10 +48,20 @@ class Adapter:
         from steelyard_worker.frameworks.mxnet.trainer import Trainer
 
         self._graphs = self.compilations()
-        self._trainer = Trainer(self._settings, implementation, sizes, network, weights, optimizer)
-        return self._trainer
+        self._latest = trainer = Trainer(self._settings, implementation, sizes, network, weights, optimizer)
+        return trainer
 
-    def pipeline(self, trainer: Trainer, source: Source, workers: int) -> Iterator[Any]:
+    def predictor(
+        self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array]
+    ) -> Predictor:  # fmt: skip
+        """Build the block without gradients and load the canonical weights into it."""
+        from steelyard_worker.frameworks.mxnet.predictor import Predictor
+
+        self._graphs = self.compilations()
+        self._latest = Predictor(self._settings, implementation, sizes, network, weights)
+        return self._latest
+
+    def pipeline(self, trainer: Predictor, source: Source, workers: int) -> Iterator[Any]:
         """Yield batches from `mxnet.gluon.data.DataLoader`; its worker processes decode them when there are any."""
         from steelyard_worker.frameworks.mxnet import pipeline
 
@@ -58,7 +69,7 @@ class Adapter:
 
     def compilations(self) -> int:
         """Count the graphs that `hybridize` has built."""
-        return self._graphs + (self._trainer.graphs if self._trainer else 0)
+        return self._graphs + (self._latest.graphs if self._latest else 0)
 
     def peak_bytes(self) -> int | None:
         """Return None: MXNet does not record a peak."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from steelyard_worker.batches import Batch, Source
-    from steelyard_worker.frameworks.mxnet.trainer import Trainer
+    from steelyard_worker.frameworks.mxnet.predictor import Predictor
 
 # The engine accepts steps as fast as Python issues them, and every queued step holds its batch in memory.
 QUEUED_STEPS = 4
@@ -31,7 +31,7 @@ def only_shared(samples: list[Batch]) -> dict[str, Any]:
     return {name: nd.array(array, shared, array.dtype) for name, array in samples[0].items()}
 
 
-def feed(trainer: Trainer, source: Source, workers: int) -> Iterator[Any]:
+def feed(trainer: Predictor, source: Source, workers: int) -> Iterator[Any]:
     """Yield batches on the device without end, at most QUEUED_STEPS steps ahead of the engine."""
     steps = Steps(source)
     loader = DataLoader(

@@ -34,7 +34,7 @@ def read_back(settings: Settings) -> dict[str, Any]:
     """
     import mxnet as mx
 
-    from steelyard_worker.frameworks.mxnet.trainer import Probe, context_of, hybridized
+    from steelyard_worker.frameworks.mxnet.predictor import Probe, context_of, hybridized
 
     probe = hybridized(Probe(settings.precision), settings)
     probe.initialize(mx.init.One(), context_of(settings))

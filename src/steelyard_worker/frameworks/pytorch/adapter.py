@@ -10,6 +10,7 @@ from torch.utils.data import DataLoader
 
 from steelyard_worker.batches import Steps
 from steelyard_worker.frameworks.pytorch import settings as process
+from steelyard_worker.frameworks.pytorch.predictor import Predictor
 from steelyard_worker.frameworks.pytorch.trainer import Trainer
 
 if TYPE_CHECKING:
@@ -51,7 +52,13 @@ class Adapter:
         """Build the module and load the canonical weights into it."""
         return Trainer(self._settings, implementation, sizes, network, weights, optimizer)
 
-    def pipeline(self, trainer: Trainer, source: Source, workers: int) -> Iterator[Any]:
+    def predictor(
+        self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array]
+    ) -> Predictor:  # fmt: skip
+        """Build the module in evaluation mode and load the canonical weights into it."""
+        return Predictor(self._settings, implementation, sizes, network, weights)
+
+    def pipeline(self, trainer: Predictor, source: Source, workers: int) -> Iterator[Any]:
         """Yield batches from `torch.utils.data.DataLoader`; its worker processes decode them when there are any."""
         options: dict[str, Any] = {"prefetch_factor": 2, "persistent_workers": True} if workers else {}
         while True:

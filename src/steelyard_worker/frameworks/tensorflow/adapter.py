@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from steelyard_worker.case import Optimizer, Settings
     from steelyard_worker.frameworks.base import Array
     from steelyard_worker.frameworks.tensorflow.layers import Variables
+    from steelyard_worker.frameworks.tensorflow.predictor import Predictor
     from steelyard_worker.frameworks.tensorflow.trainer import Trainer
     from steelyard_worker.network import Network
 
@@ -129,6 +130,14 @@ class Adapter:
         kernel = self._settings.knobs["update"]
         return Trainer(self._wrap, self._variables(), implementation, sizes, network, weights, optimizer, kernel)
 
+    def predictor(
+        self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array]
+    ) -> Predictor:  # fmt: skip
+        """Build the network and load the canonical weights into it."""
+        from steelyard_worker.frameworks.tensorflow.predictor import Predictor
+
+        return Predictor(self._wrap, self._variables(), implementation, sizes, network, weights)
+
     def _variables(self) -> Variables:
         """Return an empty collection of variables, which also holds how layers are computed."""
         from steelyard_worker.frameworks.tensorflow.layers import Variables
@@ -141,7 +150,7 @@ class Adapter:
         dtype = self._tf.as_dtype(self._settings.precision)
         return Variables(dtype, convolution, fuse=mode != "xla", recurrence=recurrence)
 
-    def pipeline(self, trainer: Trainer, source: Source, workers: int) -> Iterator[Any]:
+    def pipeline(self, trainer: Predictor, source: Source, workers: int) -> Iterator[Any]:
         """Yield batches from `tf.data`, which decodes `workers` batches at a time (0: one) and chooses how many to prefetch."""
         from steelyard_worker.frameworks.tensorflow import feed
 

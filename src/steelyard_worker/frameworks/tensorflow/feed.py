@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     import numpy as np
 
     from steelyard_worker.batches import Source
-    from steelyard_worker.frameworks.tensorflow.trainer import Trainer
+    from steelyard_worker.frameworks.tensorflow.predictor import Predictor
 
 
-def dataset(trainer: Trainer, source: Source, workers: int) -> tf.data.Dataset:
-    """Return an endless data set of batches in order, as `Trainer.put` places them; `workers` are decoded at a time (0: one)."""
+def dataset(trainer: Predictor, source: Source, workers: int) -> tf.data.Dataset:
+    """Return an endless data set of batches in order, as `put` places them; `workers` are decoded at a time (0: one)."""
     example = trainer.native(source.batch(0))
 
     def take(step: np.int64) -> list[np.ndarray]:

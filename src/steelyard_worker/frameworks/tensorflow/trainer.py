@@ -7,59 +7,34 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tensorflow as tf
 
-from steelyard_worker.frameworks import named_tensors
-from steelyard_worker.frameworks.tensorflow import layouts, optimizers
-from steelyard_worker.tensors import ALIGNMENT
+from steelyard_worker.frameworks.tensorflow import optimizers
+from steelyard_worker.frameworks.tensorflow.predictor import Predictor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from types import ModuleType
 
-    from steelyard_worker.batches import Batch
     from steelyard_worker.case import Optimizer
     from steelyard_worker.frameworks.base import Array
     from steelyard_worker.frameworks.tensorflow.layers import Variables
+    from steelyard_worker.frameworks.tensorflow.predictor import Tensors, Wrap
     from steelyard_worker.network import Network
 
-    Wrap = Callable[[Callable[..., Any]], Callable[..., Any]]
 
-# Bytes from which on a second copy of a tensor would noticeably delay the start of a worker.
-LARGE = 2**20
-
-
-class Trainer:
-    """Variables, the three functions over them, and conversion to and from canonical arrays; `step` calls `train_step`."""
+class Trainer(Predictor):
+    """A predictor with an update rule; `step` calls `train_step`."""
 
     def __init__(
         self, wrap: Wrap, variables: Variables, implementation: ModuleType, sizes: dict[str, Any], network: Network,
         weights: Mapping[str, Array], optimizer: Optimizer, kernel: str,
     ) -> None:  # fmt: skip
-        self._forward, self._loss = implementation.build(sizes, variables), implementation.loss
-        self._inputs, self._dtype, self._named = implementation.INPUTS, variables.dtype, variables.named
-        self._kinds = {parameter.name: parameter.kind for parameter in network.parameters}
-        load(self._named, network, weights)
+        super().__init__(wrap, variables, implementation, sizes, network, weights)
+        self._loss = implementation.loss
         self._trained = {p.name: self._named[p.name] for p in network.parameters if p.trainable}
         self._update = optimizers.update_rule(optimizer, self._trained, kernel)
-        self.train_step, self._backward, self._infer = wrap(self._train), wrap(self._gradients), wrap(self._outputs)
+        self.train_step, self._backward = wrap(self._train), wrap(self._gradients)
 
-    def put(self, batch: Batch) -> dict[str, tf.Tensor]:
-        """Copy a canonical batch into tensors."""
-        return {name: tf.constant(array) for name, array in self.native(batch).items()}
-
-    def native(self, batch: Batch) -> Batch:
-        """Return the batch in TensorFlow's layout: images NHWC, floats in the precision of the run, integers int32."""
-        floating = self._dtype.as_numpy_dtype
-        return {
-            name: layouts.native("image" if array.ndim == 4 else name, array).astype(
-                floating if np.issubdtype(array.dtype, np.floating) else np.int32, copy=False
-            )
-            for name, array in batch.items()
-        }
-
-    def _outputs(self, batch: dict[str, tf.Tensor], training: bool = False) -> dict[str, tf.Tensor]:
-        return self._forward(*(batch[name] for name in self._inputs), training=training)
-
-    def _gradients(self, batch: dict[str, tf.Tensor]) -> tuple[dict[str, tf.Tensor], tf.Tensor, list[tf.Tensor]]:
+    def _gradients(self, batch: Tensors) -> tuple[Tensors, tf.Tensor, list[tf.Tensor]]:
         variables = list(self._trained.values())
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(variables)
@@ -68,53 +43,21 @@ class Trainer:
         # Gradients of embeddings are IndexedSlices; optimizers need the sum over repeated ids (P-29).
         return outputs, loss, [tf.convert_to_tensor(g) for g in tape.gradient(loss, variables)]
 
-    def _train(self, batch: dict[str, tf.Tensor]) -> tf.Tensor:
+    def _train(self, batch: Tensors) -> tf.Tensor:
         _, loss, gradients = self._gradients(batch)
         self._update(gradients)
         return loss
 
-    def step(self, batch: dict[str, tf.Tensor]) -> tf.Tensor:
+    def step(self, batch: Tensors) -> tf.Tensor:
         """Forward, backward, update; the loss stays a tensor."""
         return self.train_step(batch)
-
-    def synchronise(self) -> None:
-        """Wait for every device; on CPU the work has finished when a call returns."""
-        tf.test.experimental.sync_devices()
 
     def losses(self, handles: list[tf.Tensor]) -> Array:
         """Read the losses back."""
         return np.array([handle.numpy() for handle in handles], np.float32)
 
-    def gradients(self, batch: dict[str, tf.Tensor]) -> tuple[dict[str, Array], float, dict[str, Array]]:
+    def gradients(self, batch: Tensors) -> tuple[dict[str, Array], float, dict[str, Array]]:
         """Forward in training mode and backward."""
         outputs, loss, found = self._backward(batch)
         gradients = {name: self._canonical(name, g) for name, g in zip(self._trained, found, strict=True)}
         return {name: tensor.numpy() for name, tensor in outputs.items()}, float(loss), gradients
-
-    def outputs(self, batch: dict[str, tf.Tensor]) -> dict[str, Array]:
-        """Forward in inference mode."""
-        return {name: tensor.numpy() for name, tensor in self._infer(batch).items()}
-
-    def state(self) -> dict[str, Array]:
-        """Return parameters and batch-norm statistics, canonical."""
-        return {name: self._canonical(name, variable) for name, variable in self._named.items()}
-
-    def _canonical(self, name: str, tensor: tf.Tensor | tf.Variable) -> Array:
-        return layouts.canonical(self._kinds[name], tensor.numpy())
-
-
-def load(named: dict[str, tf.Variable], network: Network, weights: Mapping[str, Array]) -> None:
-    """Copy canonical weights into the variables, in TensorFlow's layouts."""
-    kinds = {parameter.name: parameter.kind for parameter in network.parameters}
-    shapes = {name: layouts.canonical_shape(kinds.get(name, ""), tuple(each.shape)) for name, each in named.items()}
-    named_tensors.check(network, shapes)
-    for name, kind in kinds.items():
-        named[name].assign(_copied(layouts.native(kind, np.asarray(weights[name])), named[name].dtype))
-
-
-def _copied(array: Array, dtype: tf.DType) -> tf.Tensor:
-    """Return a tensor with its own memory; a large array is copied once, whereas `tf.constant` copies twice."""
-    if array.nbytes < LARGE or array.ctypes.data % ALIGNMENT or not array.flags.writeable:
-        return tf.constant(array, dtype)
-    shared = tf.experimental.dlpack.from_dlpack(array.__dlpack__())
-    return tf.cast(shared, dtype) if shared.dtype != dtype else tf.raw_ops.DeepCopy(x=shared)

@@ -1,0 +1,21 @@
+"""Words that depend on the task: a training consists of steps, an inference of batches."""
+
+from steelyard_worker.case import INFERENCE, TRAINING
+
+WORDS = {
+    TRAINING: {
+        "task": "training", "step": "step", "steps": "steps", "per_step": "step", "a_step": "a step",
+        "uncounted": "training and warm-up", "building": "building the network and its optimizer",
+    },
+    INFERENCE: {
+        "task": "inference", "step": "batch", "steps": "batches", "per_step": "per batch", "a_step": "a batch",
+        "uncounted": "warm-up", "building": "building the network",
+    },
+}  # fmt: skip
+"""Task -> name of a placeholder -> its words."""
+
+
+def said(text: str, task: str) -> str:
+    """Return a text with the words of a task for its placeholders, such as {step}; {Step} begins a sentence."""
+    words = WORDS[task]
+    return text.format(**words, **{name.capitalize(): word[:1].upper() + word[1:] for name, word in words.items()})

@@ -1,0 +1,126 @@
+"""One Gluon network with its weights, and its forward pass in inference mode."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import mxnet as mx
+import numpy as np
+from mxnet import gluon, nd
+
+from steelyard_worker.frameworks.mxnet import layers
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from types import ModuleType
+
+    from mxnet.nd import NDArray
+
+    from steelyard_worker.batches import Batch
+    from steelyard_worker.case import Settings
+    from steelyard_worker.frameworks.base import Array
+    from steelyard_worker.network import Network
+
+
+class Forward(gluon.HybridBlock):
+    """A network as a block that counts the graphs which hybridizing makes of it."""
+
+    def __init__(self, network: gluon.HybridBlock) -> None:
+        super().__init__(prefix="")
+        self.network = network
+        self.graphs = 0
+
+    def hybrid_forward(self, F: Any, *inputs: Any) -> Any:
+        return self.network(*inputs)
+
+    def _build_cache(self, *arguments: Any) -> None:
+        self.graphs += 1
+        super()._build_cache(*arguments)
+
+
+class Probe(gluon.HybridBlock):
+    """One parameter, times 1 where MXNet builds a graph of this block and times 0 where it runs operator by operator."""
+
+    def __init__(self, precision: str) -> None:
+        super().__init__(prefix="")
+        self.weight = self.params.get("weight", shape=(1,))
+        self.cast(precision)
+
+    def hybrid_forward(self, F: Any, x: Any, weight: Any) -> Any:
+        return x * weight * float(F is mx.sym)
+
+
+class Predictor:
+    """One network without gradients; it is in inference mode, because nothing is recorded. Every pass is queued on the engine."""
+
+    def __init__(
+        self, settings: Settings, implementation: ModuleType, sizes: dict[str, Any], network: Network,
+        weights: Mapping[str, Array], trained: frozenset[str] = frozenset(),
+    ) -> None:  # fmt: skip
+        self._context = context_of(settings)
+        self._dtype = np.dtype(settings.precision)
+        self._columns, self._outputs = tuple(implementation.INPUTS), implementation.OUTPUTS
+        self._network: gluon.HybridBlock = implementation.build(sizes)
+        self._network.cast(settings.precision)
+        self._named: dict[str, gluon.Parameter] = implementation.variables(self._network)
+        # Before loading, because MXNet allocates the gradient of a parameter with its data.
+        for name in self._named.keys() - trained:
+            self._named[name].grad_req = "null"
+        layers.load(self._named, network, weights, self._context)
+        for parameter in set(self._network.collect_params().values()) - set(self._named.values()):
+            parameter.initialize(mx.init.Zero(), self._context)
+        self.forward = hybridized(self._block(implementation, settings), settings)
+        self.latest: NDArray | None = None
+
+    def _block(self, implementation: ModuleType, settings: Settings) -> Forward:
+        """Return the block that becomes one graph."""
+        del implementation, settings
+        return Forward(self._network)
+
+    @property
+    def graphs(self) -> int:
+        """Number of graphs built so far: one if hybridized, none if imperative."""
+        return int(self.forward.graphs)
+
+    def put(self, batch: Batch) -> tuple[NDArray, ...]:
+        """Copy a canonical batch to the device: floats in the precision of the run, integers as int32."""
+        return tuple(self._place(batch[name]) for name in self._columns)
+
+    def _place(self, array: Array | NDArray) -> NDArray:
+        dtype = self._dtype if np.issubdtype(array.dtype, np.floating) else np.dtype(np.int32)
+        return nd.array(array, self._context, dtype)
+
+    def infer(self, batch: tuple[NDArray, ...]) -> Sequence[NDArray]:
+        """Queue the forward pass."""
+        found = self.forward(*batch)
+        outputs = found if isinstance(found, (tuple, list)) else (found,)
+        self.latest = outputs[0]
+        return outputs
+
+    def synchronise(self) -> None:
+        """Wait for everything queued on the engine; errors of earlier operators are raised here."""
+        nd.waitall()
+
+    def outputs(self, batch: tuple[NDArray, ...]) -> dict[str, Array]:
+        """Forward in inference mode."""
+        return self._canonical(self.infer(batch))
+
+    def _canonical(self, outputs: Sequence[NDArray]) -> dict[str, Array]:
+        names = self._outputs[: len(outputs)]  # the last names may belong to heads that only some presets have
+        return dict(zip(names, (output.asnumpy() for output in outputs), strict=True))
+
+    def state(self) -> dict[str, Array]:
+        """Return parameters and batch-norm statistics; MXNet's layouts are the canonical ones."""
+        return {name: parameter.data().asnumpy() for name, parameter in self._named.items()}
+
+
+def context_of(settings: Settings) -> mx.Context:
+    """Return the device of the run."""
+    return mx.gpu() if settings.device == "cuda" else mx.cpu()
+
+
+def hybridized(block: gluon.HybridBlock, settings: Settings) -> gluon.HybridBlock:
+    """Return the block as the mode runs it."""
+    if settings.mode == "hybridized":
+        block.hybridize(static_alloc=True, static_shape=True)
+    return block

@@ -1,0 +1,93 @@
+"""One PyTorch module with its weights: batches on the device, the forward pass in inference mode, tensors by canonical name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from steelyard_worker.frameworks import named_tensors
+from steelyard_worker.frameworks.pytorch import layers
+from steelyard_worker.frameworks.pytorch import settings as process
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import ModuleType
+
+    from torch import nn
+
+    from steelyard_worker.batches import Batch
+    from steelyard_worker.case import Settings
+    from steelyard_worker.frameworks.base import Array
+    from steelyard_worker.network import Network
+
+    Tensors = dict[str, torch.Tensor]
+
+
+class Predictor:
+    """One module, in evaluation mode."""
+
+    def __init__(
+        self, settings: Settings, implementation: ModuleType, sizes: dict[str, Any], network: Network,
+        weights: Mapping[str, Array],
+    ) -> None:  # fmt: skip
+        self._device = torch.device(settings.device)
+        self._dtype, self._layout = process.DTYPES[settings.precision], process.LAYOUTS[settings.knobs["layout"]]
+        self._inputs = implementation.INPUTS
+        with layers.uninitialised():
+            self._module: nn.Module = process.placed(implementation.build(sizes), settings).eval()
+        self._named = implementation.variables(self._module)
+        load(self._named, network, weights)
+        self._infer = process.wrapped(self._outputs, settings)
+
+    def put(self, batch: Batch) -> Tensors:
+        """Copy a canonical batch to the device."""
+        return self.place({name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in batch.items()})
+
+    def place(self, batch: Tensors) -> Tensors:
+        """Move host tensors to the device: floats in the precision of the run, integers as int64, as labels must be."""
+        return {name: self._convert(tensor) for name, tensor in batch.items()}
+
+    def _convert(self, tensor: torch.Tensor) -> torch.Tensor:
+        dtype = self._dtype if tensor.is_floating_point() else torch.int64
+        if tensor.dim() == 4:
+            return tensor.to(self._device, dtype, memory_format=self._layout)
+        return tensor.to(self._device, dtype)
+
+    def _outputs(self, batch: Tensors) -> Tensors:
+        # A list: with a generator and a module that breaks its graph, the compiler tries and abandons this frame at every step.
+        outputs: Tensors = self._module(*[batch[name] for name in self._inputs])
+        return outputs
+
+    @torch.inference_mode()
+    def infer(self, batch: Tensors) -> Tensors:
+        """Forward without autograd; the outputs stay on the device."""
+        return self._infer(batch)
+
+    def synchronise(self) -> None:
+        """Wait for CUDA kernels; on CPU the work has finished when a call returns."""
+        if self._device.type == "cuda":
+            torch.cuda.synchronize()
+
+    def outputs(self, batch: Tensors) -> dict[str, Array]:
+        """Forward in inference mode."""
+        return {name: to_numpy(tensor) for name, tensor in self.infer(batch).items()}
+
+    def state(self) -> dict[str, Array]:
+        """Return parameters and batch-norm statistics; PyTorch's layouts are the canonical ones."""
+        return {name: to_numpy(tensor) for name, tensor in self._named.items()}
+
+
+@torch.no_grad()
+def load(named: Tensors, network: Network, weights: Mapping[str, Array]) -> None:
+    """Copy canonical weights into the tensors; PyTorch's layouts are the canonical ones."""
+    own = {name: tuple(tensor.shape) for name, tensor in named.items() if not name.endswith("num_batches_tracked")}
+    named_tensors.check(network, own)
+    for name in own:
+        named[name].copy_(torch.from_numpy(np.array(weights[name])))
+
+
+def to_numpy(tensor: torch.Tensor) -> Array:
+    """Return a tensor as an array in host memory."""
+    return tensor.detach().cpu().contiguous().numpy()
