@@ -223,7 +223,7 @@ def bench(
 @pytest.mark.parametrize(
     "mutant",
     [pytest.param(each, marks=pytest.mark.slow if is_slow(each) else ()) for each in MUTANTS],
-    ids=lambda m: f"{m.workload}: {m.name}",
+    ids=lambda m: f"{m.task}, {m.workload}: {m.name}",
 )
 def test_a_bug_is_rejected_and_its_place_is_named(
     bench: Bench, mutant: Mutant, record_property: Callable[[str, object], None]
@@ -237,7 +237,7 @@ def test_a_bug_is_rejected_and_its_place_is_named(
     assert mutant.names.lower() in found.sentence.lower()
 
 
-@pytest.mark.parametrize("mutant", UNCHANGED, ids=lambda m: f"{m.workload}: {m.preset}")
+@pytest.mark.parametrize("mutant", UNCHANGED, ids=lambda m: f"{m.task}, {m.workload}: {m.preset}")
 def test_an_unmodified_copy_is_certified(bench: Bench, mutant: Mutant) -> None:
     found = bench.certificates[mutant].result()
     assert found.passed, found.sentence

@@ -142,3 +142,16 @@ def test_a_ramp_rises_evenly_from_a_quarter_below_zero():
     np.testing.assert_allclose(one("ramp:2", (6,)), (-0.5, 0, 0.5, 1, 1.5, 2))
     with pytest.raises(UserError, match="the shape must be a vector"):
         initialise([Parameter("layer.weight", (2, 2), "dense", "ramp:2")], 0)
+
+
+def test_as_if_trained_constants_become_values_around_them_and_nothing_else_changes():
+    network = (
+        *(Parameter(f"bn.{kind}", (4000,), kind, f"constant:{value}") for kind, value in (("running_mean", 0), ("running_var", 1))),
+        Parameter("head.weight", (3, 4), "dense", "glorot_uniform"),
+    )  # fmt: skip
+    plain, trained = read(initialise(network, 1)), read(initialise(weights.as_if_trained(network), 1))
+    for name, centre in (("bn.running_mean", 0), ("bn.running_var", 1)):
+        assert np.abs(trained[name] - centre).max() <= weights.SPREAD
+        assert trained[name].std() == pytest.approx(weights.SPREAD / math.sqrt(3), rel=0.05)
+    assert trained["bn.running_var"].min() > 0
+    assert np.array_equal(trained["head.weight"], plain["head.weight"])

@@ -12,6 +12,7 @@ from steelyard.catalog import workloads
 from steelyard.errors import UserError
 from steelyard.plan import memory, resolve
 from steelyard.plan.options import Options
+from steelyard_worker.case import NO_OPTIMIZER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,6 +41,16 @@ def test_the_message_gives_the_largest_batch_that_fits(plan_of: Callable[[int], 
     memory.check(plan_of(8), free_bytes)
     with pytest.raises(UserError):
         memory.check(plan_of(9), free_bytes)
+
+
+def test_an_inference_needs_no_gradients_and_less_for_activations(plan_of: Callable[[int], RunPlan]) -> None:
+    (trained,) = plan_of(16).variants
+    network = workloads.described(Path(LINE) / "line", trained.case.sizes)
+    training = memory.needed_bytes(network, trained.case.optimizer, 16) - memory.PROCESS_BYTES
+    inference = memory.needed_bytes(network, NO_OPTIMIZER, 16) - memory.PROCESS_BYTES
+    parameters, inputs = 4 * 27, 4 * (8 + 1) * 16
+    assert inference == parameters + 16 * 10**6 + inputs
+    assert training == 3 * parameters + 6 * 16 * 10**6 + inputs
 
 
 def test_if_no_batch_fits_the_message_suggests_another_preset(plan_of: Callable[[int], RunPlan]) -> None:

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from steelyard.catalog import frameworks
 from steelyard.errors import UserError
-from steelyard.plan import names, resolve
+from steelyard.plan import estimate, names, resolve
 from steelyard.plan.options import Options
 from steelyard.plan.run_plan import FrameworkFacts, RunPlan, Variant
 from steelyard.statistics.orders import round_order
 from steelyard_worker import records
-from steelyard_worker.case import Optimizer
+from steelyard_worker.case import NO_OPTIMIZER, Optimizer
 
 WORKLOADS = Path(__file__).resolve().parent.parent / "workloads"
 FRAMEWORKS = ("fake", "dummy", "pytorch", "tensorflow", "jax")
@@ -215,3 +215,41 @@ def test_a_mode_that_is_not_the_default_is_part_of_the_title() -> None:
     other = replace(case, settings=replace(case.settings, mode="other"))
     found = names.variants("g", [case, other], {"fake": FrameworkFacts("Fake", "scripted", {})})
     assert [each.title for each in found] == ["Fake", "Fake, other"]
+
+
+def _inference(**more: object) -> RunPlan:
+    given = {"workloads": ("line",), "frameworks": ("fake", "dummy"), "workload_folders": (str(WORKLOADS),)}
+    return resolve.plan(Options(**{**given, "task": "inference", **more}))  # type: ignore[arg-type]
+
+
+def test_an_inference_has_cases_of_its_own_without_an_optimizer_and_a_third_of_the_arithmetic() -> None:
+    (group,), (trained,) = _inference().groups, _inference(task="training").groups
+    for case, other in zip(group.cases, trained.cases, strict=True):
+        assert (case.task, case.optimizer) == ("inference", NO_OPTIMIZER)
+        assert case.id != other.id
+        assert group.step_flops(case) * 3 == trained.step_flops(other)
+
+
+def test_the_study_of_an_inference_asks_about_running_and_not_about_training() -> None:
+    study = _inference().study
+    assert (study.name, study.title) == ("line-inference", "Inference with Line")
+    assert study.question == "Which framework runs it fastest on this machine?"
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("optimizer", "adam"), ("optimizer_implementation", "reference")]
+)  # fmt: skip
+def test_an_optimizer_is_refused_for_an_inference(option: str, value: str) -> None:
+    with pytest.raises(UserError) as caught:
+        _inference(**{option: value})
+    assert str(caught.value) == (
+        f"--{option.replace('_', '-')} has no effect with --task inference, which updates nothing. Remove one of them."
+    )
+
+
+def test_an_inference_is_estimated_without_training_steps_but_with_its_latency() -> None:
+    plan, trained = _inference(), _inference(task="training")
+    per_step = estimate.step_s(plan, plan.variants[0])
+    assert estimate.estimate(plan)["rounds"] < estimate.estimate(trained)["rounds"] + 3 * 2 * 500 * per_step
+    long = replace(plan, study=replace(plan.study, train_steps=10**6))
+    assert estimate.estimate(long) == estimate.estimate(plan)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import recorded_trials
 
@@ -12,10 +13,13 @@ from steelyard.errors import UserError
 from steelyard.results import trials
 from steelyard.results.quantities import (
     FIRST_STEP,
+    LATENCIES,
     PEAK_MEMORY,
+    QUANTITIES,
     STEP_TIME,
     THROUGHPUT,
     TIME_TO_FIRST_STEP,
+    in_task,
     quantity,
 )
 
@@ -60,3 +64,26 @@ def test_a_quantity_is_found_by_name_and_the_nearest_is_suggested() -> None:
         assert quantity(known.name) is known
     with pytest.raises(UserError, match=r"There is no quantity 'peak-memory'\. Did you mean 'peak memory'\?"):
         quantity("peak-memory")
+
+
+@pytest.mark.parametrize(("count", "known"), [(19, (50,)), (20, (50, 95)), (99, (50, 95)), (100, (50, 95, 99))])
+def test_a_latency_needs_enough_batches_that_were_timed_alone(
+    monkeypatch: pytest.MonkeyPatch, trial: trials.Trial, count: int, known: tuple[int, ...]
+) -> None:
+    monkeypatch.setattr(trials.Trial, "latencies_ns", np.linspace(1e6, 2e6, count))
+    found = {each.name: each.read(trial, "cached") for each in LATENCIES}
+    for percentile in (50, 95, 99):
+        expected = 1e6 * (1 + percentile / 100) if percentile in known else None
+        assert found[f"latency p{percentile}"] == (pytest.approx(expected) if expected else None)
+
+
+def test_only_an_inference_has_latencies(trial: trials.Trial) -> None:
+    assert [each.read(trial, "cached") for each in LATENCIES] == [None, None, None]
+    assert {each.tasks for each in LATENCIES} == {("inference",)}
+
+
+@pytest.mark.parametrize("name", QUANTITIES)
+def test_the_words_of_an_inference_have_no_steps(name: str) -> None:
+    found = in_task(QUANTITIES[name], "inference")
+    assert found.read is QUANTITIES[name].read
+    assert "step" not in " ".join([found.label, found.best_value, *asdict(found.wording).values()])

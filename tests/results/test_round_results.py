@@ -124,3 +124,43 @@ def test_a_better_value_has_a_lower_cost_for_every_quantity() -> None:
     for quantity in QUANTITIES.values():
         better, worse = (4.0, 2.0) if quantity.more_is_better else (2.0, 4.0)
         assert quantity.cost(better) < quantity.cost(worse)
+
+
+OUTPUTS = {"outputs": {"inference1/logits": 1.0, "inference2/logits": 2.0},
+           "output_limits": {"inference1/logits": 1e-6, "inference2/logits": 1e-6}}  # fmt: skip
+
+
+def _inferred(outputs: dict[str, float]) -> trials.Trial:
+    trial = _trial("fake", 1, 0, "done")
+    case = replace(trial.job.case, task="inference")
+    return replace(trial, job=replace(trial.job, case=case), outputs=outputs)
+
+
+@pytest.mark.parametrize(
+    ("outputs", "sentence"),
+    [
+        ({"inference1/logits": 1.0, "inference2/logits": 2.0000005}, ""),
+        (
+            {"inference1/logits": 1.0, "inference2/logits": 2.1},
+            "The output logits of batch 2 is not the certified one: its fingerprint is 2.1 instead of 2 (within 1e-06). ",
+        ),
+        ({"inference1/logits": 1.0}, "The output logits of batch 2 is not the certified one: its fingerprint is nan"),
+    ],
+)
+def test_an_inference_whose_outputs_are_not_the_certified_ones_counts_as_failed(
+    outputs: dict[str, float], sentence: str
+) -> None:
+    trial = _inferred(outputs)
+    results = round_results.collect([trial], {trial.job.case.id: OUTPUTS})
+    assert results.has(trial.job.case.id, 1) is not bool(sentence)
+    if sentence:
+        error = results.failed[trial.job.case.id].error
+        assert error
+        assert error[0] == "deviation"
+        assert error[1].startswith(sentence)
+
+
+def test_outputs_on_other_batches_than_the_certificate_are_not_compared() -> None:
+    trial = _inferred({"inference1/logits": 9.0})
+    trial = replace(trial, job=replace(trial.job, data=replace(trial.job.data, prepared="/prepared")))
+    assert round_results.collect([trial], {trial.job.case.id: OUTPUTS}).has(trial.job.case.id, 1)

@@ -8,13 +8,15 @@ from steelyard.catalog import workloads
 from steelyard.errors import UserError
 from steelyard.host import available_memory_bytes
 from steelyard.plan.run_plan import RunPlan
-from steelyard_worker.case import Optimizer
+from steelyard_worker.case import NO_OPTIMIZER, Optimizer
 from steelyard_worker.network import Network
 
 # A framework with its libraries and an input pipeline; measured values are 250 to 700 MiB.
 PROCESS_BYTES = 500 * 2**20
 # Stored activations, their gradients and the kernels' workspaces, relative to the stored activations; measured on ResNet-18.
 WORKING = 1.5
+# The same of an inference, which stores nothing for a backward pass.
+WORKING_INFERENCE = 0.25
 FLOAT = 4
 MOMENTS = {"sgd": 1, "adam": 2, "adamw": 2, "lamb": 2}
 
@@ -25,9 +27,11 @@ def needed_bytes(network: Network, rule: Optimizer, batch: int) -> int:
     A network whose description does not count activations needs more than this.
     """
     total = sum(parameter.count for parameter in network.parameters)
-    weights = FLOAT * (total + network.trainable_count * (1 + MOMENTS.get(rule.name, 2)))
+    infers = rule == NO_OPTIMIZER
+    trained = 0 if infers else network.trainable_count * (1 + MOMENTS.get(rule.name, 2))
+    weights, working = FLOAT * (total + trained), WORKING_INFERENCE if infers else WORKING
     inputs = sum(math.prod(each.shape) for each in network.inputs)
-    return PROCESS_BYTES + weights + round(FLOAT * (WORKING * network.activations + inputs)) * batch
+    return PROCESS_BYTES + weights + round(FLOAT * (working * network.activations + inputs)) * batch
 
 
 def check(plan: RunPlan, free_bytes: int | None = None) -> None:

@@ -49,6 +49,7 @@ COLUMNS = (
     Column(
         "median {per_step}", lambda _, x, s: Formatted(duration(x.speeds[s].median_ns)), 120,
         "Half of the counted {steps} took less time; the median over processes.", per_input=True,
+        tasks=(TRAINING,),  # an inference has the latency p50
     ),
     Column(
         "throughput", formatting.throughput, 108,

@@ -57,7 +57,7 @@ def figure(comparison: Comparison, source: str, styles: dict[str, Style]) -> Fig
         caption = RATIOS.format(label=label, best=best, delta=percent(ranking.delta_used))
     texts = [(contender.title, str(shown(comparison, contender, source))) for contender in measured]
     low, high = _range(spans)
-    layout = figures.rows(ROW_PIXELS * len(measured) + 64, _axis(low, high, axis, unit), texts, -0.85, 8)
+    layout = figures.rows(ROW_PIXELS * len(measured) + 64, axis_between(low, high, axis, unit), texts, -0.85, 8)
     if ranking.leader is not None:
         layout["shapes"] = _equality(ranking.delta_used)
     data = []
@@ -103,7 +103,8 @@ def _interval(
     return [bar, {**point, "hovertemplate": f"{hover}<extra></extra>"}]
 
 
-def _axis(low: float, high: float, title: str, unit: str) -> dict[str, Any]:
+def axis_between(low: float, high: float, title: str, unit: str) -> dict[str, Any]:
+    """Return an axis for values in a unit of `TICKS`: logarithmic where its ends differ by more than a factor of 3."""
     if high / low <= 3:
         more = TICKS.get(unit, {"ticksuffix": f" {plain(unit)}"})
         return figures.axis(title, range=[low, high], nticks=7, **more)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.report import figures
+from steelyard.report import figures, forest
 from steelyard.report.figures import Figure, Series
 from steelyard.report.model import Comparison, Contender
 from steelyard.report.notation import duration
@@ -30,9 +30,7 @@ def figure(comparison: Comparison, styles: dict[str, Style]) -> Figure | None:
         return None
     low = min(float(seconds.min()) for _, seconds in timed)
     high = max(float(np.quantile(seconds, SHOWN)) for _, seconds in timed)
-    across = figures.axis(
-        "latency of one batch", range=[0.95 * low, 1.05 * high], nticks=6, tickformat="~s", ticksuffix="s"
-    )
+    across = forest.axis_between(0.95 * low, 1.05 * high, "latency of one batch", "ns")
     down = figures.axis("batches complete", range=[0, 102], ticksuffix=" %", nticks=6)
     layout = figures.frame(340, figures.LEGEND, hovermode="closest", xaxis=across, yaxis=down)
     data = [trace for contender, seconds in timed for trace in _curve(contender, seconds, styles[contender.variant])]

@@ -8,7 +8,7 @@ WORDS = {
         "uncounted": "training and warm-up", "building": "building the network and its optimizer",
     },
     INFERENCE: {
-        "task": "inference", "step": "batch", "steps": "batches", "per_step": "per batch", "a_step": "a batch",
+        "task": "inference", "step": "batch", "steps": "batches", "per_step": "time per batch", "a_step": "a batch",
         "uncounted": "warm-up", "building": "building the network",
     },
 }  # fmt: skip
