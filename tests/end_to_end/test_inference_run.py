@@ -67,4 +67,4 @@ def test_a_forward_pass_that_differs_is_rejected_with_the_batch(steelyard: Steel
 def test_an_optimizer_is_refused_for_an_inference(cli: CommandLine) -> None:
     code, _, err = cli("run", *LINE, "--task", "inference", "--optimizer", "adam", "--dry-run")
     assert code == 2
-    assert "--optimizer has no effect with --task inference, which updates nothing." in err
+    assert "An optimizer has no effect on inference, which updates nothing." in err

@@ -219,37 +219,51 @@ def test_a_mode_that_is_not_the_default_is_part_of_the_title() -> None:
 
 def _inference(**more: object) -> RunPlan:
     given = {"workloads": ("line",), "frameworks": ("fake", "dummy"), "workload_folders": (str(WORKLOADS),)}
-    return resolve.plan(Options(**{**given, "task": "inference", **more}))  # type: ignore[arg-type]
+    return resolve.plan(Options(**{**given, "tasks": ("inference",), **more}))  # type: ignore[arg-type]
 
 
 def test_an_inference_has_cases_of_its_own_without_an_optimizer_and_a_third_of_the_arithmetic() -> None:
-    (group,), (trained,) = _inference().groups, _inference(task="training").groups
+    (group,), (trained,) = _inference().groups, _inference(tasks=()).groups
     for case, other in zip(group.cases, trained.cases, strict=True):
         assert (case.task, case.optimizer) == ("inference", NO_OPTIMIZER)
         assert case.id != other.id
         assert group.step_flops(case) * 3 == trained.step_flops(other)
 
 
-def test_the_study_of_an_inference_asks_about_running_and_not_about_training() -> None:
+def test_a_training_and_an_inference_are_two_groups_and_every_optimizer_is_for_the_training() -> None:
+    found = _inference(tasks=("training", "inference"), optimizers=("sgd", "adam")).groups
+    assert [(group.cases[0].task, group.cases[0].optimizer.name) for group in found] == [
+        ("training", "sgd"), ("inference", "none"), ("training", "adam"),
+    ]  # fmt: skip
+    assert len({group.name for group in found}) == 3
+
+
+def test_the_study_of_an_inference_asks_about_the_forward_pass() -> None:
     study = _inference().study
-    assert (study.name, study.title) == ("line-inference", "Inference with Line")
-    assert study.question == "Which framework runs it fastest on this machine?"
+    assert (study.name, study.title) == ("line-inference", "Line: inference")
+    assert study.question == "Which framework runs the forward pass fastest on this machine?"
+    assert "train" in _inference(tasks=("training", "inference")).study.question
 
 
-@pytest.mark.parametrize(
-    ("option", "value"), [("optimizer", "adam"), ("optimizer_implementation", "reference")]
-)  # fmt: skip
-def test_an_optimizer_is_refused_for_an_inference(option: str, value: str) -> None:
+@pytest.mark.parametrize(("axis", "value"), [("optimizers", ("adam",)), ("optimizer_implementation", "reference")])
+def test_an_optimizer_is_refused_for_an_inference(axis: str, value: object) -> None:
     with pytest.raises(UserError) as caught:
-        _inference(**{option: value})
+        _inference(**{axis: value})
     assert str(caught.value) == (
-        f"--{option.replace('_', '-')} has no effect with --task inference, which updates nothing. Remove one of them."
+        "An optimizer has no effect on inference, which updates nothing. Remove the optimizer or the task."
     )
 
 
-def test_an_inference_is_estimated_without_training_steps_but_with_its_latency() -> None:
-    plan, trained = _inference(), _inference(task="training")
-    per_step = estimate.step_s(plan, plan.variants[0])
-    assert estimate.estimate(plan)["rounds"] < estimate.estimate(trained)["rounds"] + 3 * 2 * 500 * per_step
-    long = replace(plan, study=replace(plan.study, train_steps=10**6))
-    assert estimate.estimate(long) == estimate.estimate(plan)
+def test_an_inference_trains_nothing_before_it_is_measured_and_times_its_batches_alone() -> None:
+    plan = _inference(workloads=(), frameworks=("pytorch",), study="first-look")
+    assert all(group.train_steps for group in _inference(workloads=(), frameworks=("pytorch",), tasks=()).groups)
+    assert {(group.train_steps, group.evaluation_limit) for group in plan.groups} == {(0, 0)}
+
+
+def test_the_latency_is_part_of_the_estimate() -> None:
+    plan = _inference()
+    schedule, step = plan.groups[0].protocol.schedule, estimate.step_s(plan, plan.variants[0])
+    none = replace(schedule, latency_fewest=0, latency_most=0)
+    groups = (replace(plan.groups[0], protocol=replace(plan.groups[0].protocol, schedule=none)),)
+    alone = estimate.estimate(plan)["rounds"] - estimate.estimate(replace(plan, groups=groups))["rounds"]
+    assert alone == pytest.approx(3 * 2 * 500 * step)

@@ -19,7 +19,7 @@ SCRIPTS = {"fake": Script(10.0, first_step_ms=900.0), "dummy": Script(12.0)}
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    return write_run(tmp_path_factory.mktemp("runs"), SCRIPTS, options(task="inference"))
+    return write_run(tmp_path_factory.mktemp("runs"), SCRIPTS, options(tasks=("inference",)))
 
 
 def test_page_and_terminal_speak_of_batches_and_never_of_training(folder, printed):
@@ -40,7 +40,7 @@ def test_page_and_terminal_speak_of_batches_and_never_of_training(folder, printe
         "latency p99",
     ):
         assert text.lower() in shown.lower()
-    assert "Which framework runs it fastest on this machine?" in shown
+    assert "Which framework runs the forward pass fastest on this machine?" in shown
 
 
 def test_the_columns_of_latencies_are_those_of_the_recorded_batches(folder):
@@ -83,7 +83,7 @@ def test_other_quantities_have_the_words_of_an_inference(folder, printed):
     assert "Dummy has the fastest first batch." in printed(view_of(folder, FIRST_STEP), 160)
     assert "as those on the time per batch" in " ".join(printed(view_of(folder, THROUGHPUT), 160).split())
     assert "Ranked by first-batch time: less is better." in printed(view_of(folder, FIRST_STEP), 160)
-    assert Page(page.render(view_of(folder, PEAK_MEMORY))).all("h1")[0].words == "Inference with Line"
+    assert Page(page.render(view_of(folder, PEAK_MEMORY))).all("h1")[0].words == "Line: inference"
 
 
 def test_a_warning_has_the_words_of_an_inference(folder):
@@ -110,6 +110,6 @@ def test_a_run_that_trained_cannot_be_ranked_by_a_latency(tmp_path):
 
 def test_an_inference_and_a_training_are_not_compared(tmp_path):
     trained = view_of(write_run(tmp_path / "a", {"fake": Script(), "dummy": Script()}))
-    inferred = view_of(write_run(tmp_path / "b", SCRIPTS, options(task="inference")))
+    inferred = view_of(write_run(tmp_path / "b", SCRIPTS, options(tasks=("inference",))))
     with pytest.raises(UserError, match=r"task \(training before, inference after\)"):
         compare.runs(trained, inferred)

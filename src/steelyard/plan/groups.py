@@ -139,7 +139,9 @@ def _commons(cells: Cells, known: dict[str, Workload]) -> Iterator[Common]:
 def _check_optimizer(cells: Cells) -> None:
     """Reject an optimizer where nothing is trained."""
     if set(cells.tasks) == {INFERENCE} and (cells.optimizers or cells.optimizer_implementation):
-        raise UserError("An optimizer has no effect on inference, which updates nothing. Remove the optimizer or the task.")
+        raise UserError(
+            "An optimizer has no effect on inference, which updates nothing. Remove the optimizer or the task."
+        )
 
 
 def _optimizer(cells: Cells, workload: Workload, preset: Preset, name: str, task: str) -> Optimizer:
