@@ -63,14 +63,21 @@ def measure_inference(
             opened = batches.open_source(job.data)
             feed, epoch = adapter.pipeline(predictor, opened, job.case.loader_workers), opened.steps_per_epoch
         if place == 0:
-            first = next(feed)
-            session.first_step(iter([first]), source, job.spawned_ns)
-            _check(predictor, [first, *_following(feed, source)], events)
+            seen: list[Any] = []
+            session.first_step(_noted(feed, seen), source, job.spawned_ns)
+            _check(predictor, [*seen, *_following(feed, source)], events)
         if place and schedule.warmup.unit == "adaptive":  # the process is already warm
             session.measure_input(feed, source, SETTLED, 0, schedule.counted_min)
         else:
             session.measure_input(feed, source, schedule.warmup, epoch)
     _measure_latency(job, session, Passes(predictor, alone=True), cached)
+
+
+def _noted(feed: Iterator[Any], seen: list[Any]) -> Iterator[Any]:
+    """Yield the batches of a feed, and keep them in `seen`."""
+    for batch in feed:
+        seen.append(batch)
+        yield batch
 
 
 def _following(feed: Iterator[Any], source: str) -> list[Any]:

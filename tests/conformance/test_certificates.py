@@ -118,6 +118,20 @@ def test_references_agree_without_the_preferred_one(tmp_path: Path) -> None:
     assert {cell: certificate["sentence"] for cell, certificate in found.items() if not certificate["passed"]} == {}
 
 
+def test_the_inference_of_a_network_with_batch_norms_is_certified_in_every_framework(tmp_path: Path) -> None:
+    found = certify(tmp_path, ("resnet50:tiny",), "--task", "inference", *ONE_THREAD)
+    assert found.keys() == set(expected(("resnet50:tiny",), every_mode=False))
+    assert {cell: certificate["sentence"] for cell, certificate in found.items() if not certificate["passed"]} == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("group", [f"{name}:tiny" for name in workloads.find()])
+def test_the_inference_of_every_network_is_certified_in_every_mode(tmp_path: Path, group: str) -> None:
+    found = certify(tmp_path, (group,), "--task", "inference", *every_mode(), *ONE_THREAD)
+    assert found.keys() == set(expected((group,), every_mode=True))
+    assert {cell: certificate["sentence"] for cell, certificate in found.items() if not certificate["passed"]} == {}
+
+
 def test_at_least_46_of_the_50_cells_are_supported() -> None:
     groups = tuple(f"{name}:tiny" for name in workloads.find())
     assert len(groups) == 10
