@@ -10,6 +10,7 @@ import pytest
 
 from steelyard.catalog import frameworks
 from steelyard.errors import UserError
+from steelyard_worker.case import Optimizer, Settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -125,3 +126,52 @@ def test_a_change_of_any_source_file_changes_the_hash_of_a_folder(tmp_path: Path
     (root / "mine" / "workloads").mkdir()
     (root / "mine" / "workloads" / "line.py").write_text("x = 1\n")
     assert frameworks.files_hash(root / "mine") != before
+
+
+CONDITIONS = """
+[knobs.lstm]
+default = "loop"
+values = ["loop", "fused"]
+help = "How an LSTM runs"
+[knobs.lstm.unsupported]
+cell = "there is none"
+"fused on cpu" = "there is no kernel"
+"loop in traced" = "nothing is traced"
+"fused with clip" = "it cannot clip"
+[knobs.lstm.another_algorithm]
+"loop with adam" = "only some rows are updated"
+"""
+
+
+@pytest.mark.parametrize(
+    ("settings", "rule", "expected"),
+    [
+        (Settings("plain", knobs={"lstm": "loop"}), Optimizer("sgd", 0.1), ""),
+        (Settings("plain", knobs={"lstm": "cell"}), Optimizer("sgd", 0.1), "there is none"),
+        (Settings("plain", knobs={"lstm": "fused"}), Optimizer("sgd", 0.1), "there is no kernel"),
+        (Settings("plain", "cuda", knobs={"lstm": "fused"}), Optimizer("sgd", 0.1), ""),
+        (Settings("plain", "cuda", knobs={"lstm": "fused"}), Optimizer("sgd", 0.1, clip=1.0), "it cannot clip"),
+        (Settings("traced"), Optimizer("sgd", 0.1), "nothing is traced"),
+    ],
+)
+def test_a_value_of_a_knob_is_refused_under_its_conditions(
+    tmp_path: Path, settings: Settings, rule: Optimizer, expected: str
+) -> None:
+    frameworks.use([written(tmp_path, RIGHT + CONDITIONS)])
+    value = settings.knobs.get("lstm", "loop")
+    sentence = f"Mine cannot run with lstm = {value}: {expected}." if expected else ""
+    assert frameworks.framework("mine").obstacle(settings, rule) == sentence
+
+
+def test_another_algorithm_is_named_for_its_optimizer_only(tmp_path: Path) -> None:
+    frameworks.use([written(tmp_path, RIGHT + CONDITIONS)])
+    known, settings = frameworks.framework("mine"), Settings("plain")
+    sentence = "Another algorithm: only some rows are updated."
+    assert known.another_algorithm(settings, Optimizer("adam", 0.1)) == sentence
+    assert known.another_algorithm(settings, Optimizer("sgd", 0.1)) == ""
+
+
+def test_a_condition_on_a_value_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    wrong = CONDITIONS.replace("fused on cpu", "fusd on cpu")
+    with pytest.raises(UserError, match=r"line \d+: 'fusd on cpu' must be one of 'loop', 'fused', but it is 'fusd'"):
+        frameworks.use([written(tmp_path, RIGHT + wrong)])

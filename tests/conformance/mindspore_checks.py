@@ -13,7 +13,7 @@ from mindspore import Parameter, Tensor, nn, ops
 import steelyard_worker
 from steelyard_worker import network
 from steelyard_worker.case import Optimizer, Settings
-from steelyard_worker.frameworks.mindspore import onednn, optimizers, pooling, runtime
+from steelyard_worker.frameworks.mindspore import onednn, optimizers, pooling, recurrent, runtime
 
 HERE = Path(__file__).parent
 WORKLOADS = Path(steelyard_worker.__file__).parent / "workloads"
@@ -89,6 +89,28 @@ def check_reading_a_result_waits_for_it():
     raise AssertionError(attempts)
 
 
+def check_the_implementations_of_an_lstm_agree_and_are_told_apart():
+    """Outputs and gradients of two layers in both directions, in float32, the only precision that MindSpore has."""
+    found = {}
+    for kind in ("fused", "cell", "loop"):
+        assert recurrent.implementation_of(kind) == kind
+        with recurrent.built_as(kind):
+            lstm = recurrent.Lstm(3, 4, layers=2, bidirectional=True)
+        named = lstm.named()
+        for number, (name, each) in enumerate(sorted(named.items())):
+            each.set_data(Tensor(np.random.default_rng(number).standard_normal(each.shape).astype("f4")))
+            each.name = name
+        trained = [named[name] for name in sorted(named)]
+        assert {each.name for each in lstm.trainable_params()} == set(named)
+        x = Tensor(np.linspace(-1, 1, 30).reshape(5, 2, 3).astype("f4"))
+        score = mindspore.value_and_grad(lambda x, lstm=lstm: ops.sin(lstm(x)).sum(), 0, tuple(trained))
+        value, (of_x, gradients) = score(x)
+        found[kind] = [each.asnumpy() for each in (value, of_x, *gradients)]
+    for way in found.values():
+        for each, expected in zip(way, found["fused"], strict=True):
+            np.testing.assert_allclose(each, expected, rtol=1e-4, atol=1e-5)
+
+
 def check_ctc_agrees_with_the_enumeration_of_all_paths():
     loss = network.load(WORKLOADS / "deepspeech2", "mindspore").loss()
     differentiate = mindspore.value_and_grad(loss, 0)
@@ -145,6 +167,8 @@ def check_settings_without_effect_are_reported():
         mock.patch.object(onednn, "_leave_avx512_alone"),
     ):
         assert onednn.Instructions("off").applied()["avx512"] == "on"
+    with mock.patch.object(recurrent, "Loop", recurrent.Cells):
+        assert recurrent.implementation_of("loop") == "cell"
 
 
 def check_native_nesterov_momentum_has_its_declared_form():

@@ -12,7 +12,7 @@ from mxnet import autograd, gluon, nd
 import steelyard_worker
 from steelyard_worker import network
 from steelyard_worker.case import Optimizer, Settings
-from steelyard_worker.frameworks.mxnet import optimizers
+from steelyard_worker.frameworks.mxnet import optimizers, recurrent
 from steelyard_worker.frameworks.mxnet import settings as process
 
 HERE = Path(__file__).parent
@@ -118,6 +118,33 @@ def check_a_call_returns_before_its_work_is_done_and_waitall_waits():
     raise AssertionError(attempts)
 
 
+def check_the_implementations_of_an_lstm_agree_and_are_told_apart():
+    """Outputs and gradients in float64 of two layers in both directions, as a graph and operator by operator."""
+    found, x = {}, nd.array(np.linspace(-2, 2, 30).reshape(5, 2, 3), dtype="float64")
+    x.attach_grad()
+    for kind in ("fused", "cell", "loop"):
+        assert recurrent.implementation_of(kind) == kind
+        for hybrid in (True, False):
+            with recurrent.built_as(kind):
+                lstm = recurrent.Lstm("l", 3, 4, 5, layers=2, bidirectional=True)
+            lstm.cast("float64")
+            lstm.initialize(mx.init.Zero())
+            trained = {name: p for name, p in lstm.collect_params().items() if p.grad_req != "null"}
+            assert len(trained) == 12, list(trained)
+            for number, (_, each) in enumerate(sorted(trained.items())):
+                each.set_data(nd.array(np.random.default_rng(number).standard_normal(each.shape), dtype="float64"))
+            lstm.hybridize(hybrid)
+            with autograd.record():
+                y = lstm(x)
+                score = nd.sin(y).sum()
+            score.backward()
+            gradients = [each.grad().asnumpy() for _, each in sorted(trained.items())]
+            found[kind, hybrid] = [y.asnumpy(), x.grad.asnumpy(), *gradients]
+    for way in found.values():
+        for each, expected in zip(way, found["fused", False], strict=True):
+            np.testing.assert_allclose(each, expected, rtol=1e-10, atol=1e-13)
+
+
 def check_ctc_agrees_with_the_enumeration_of_all_paths():
     loss = network.load(WORKLOADS / "deepspeech2", "mxnet").loss()
     loss.hybridize()
@@ -150,12 +177,14 @@ def check_ctc_has_no_float64():
 
 def check_settings_without_effect_are_reported():
     """A block that is not hybridized, one that is not cast, and an engine that was running before it was chosen."""
-    settings = Settings("hybridized", precision="float64")
+    settings = Settings("hybridized", precision="float64", knobs={"lstm": "fused"})
     found = process.read_back(settings)
     assert (found["mode"], found["precision"], found["engine"]) == ("hybridized", "float64", "threaded"), found
     with mock.patch.object(gluon.HybridBlock, "hybridize", lambda *_, **__: None):
         assert process.read_back(settings)["mode"] == "imperative"
     with mock.patch.object(gluon.Block, "cast", lambda *_: None):
         assert process.read_back(replace(settings, mode="imperative"))["precision"] == "float32"
+    with mock.patch.object(recurrent, "Loop", recurrent.Cells):
+        assert process.read_back(replace(settings, knobs={"lstm": "loop"}))["lstm"] == "cell"
     with mock.patch.dict("os.environ", {"MXNET_ENGINE_TYPE": "NaiveEngine"}):
         assert process.read_back(settings)["engine"] == "threaded"

@@ -1,6 +1,7 @@
 """What the PyTorch adapter relies on; run by the interpreter of its environment."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
@@ -10,12 +11,13 @@ import torch
 import steelyard_worker
 from steelyard_worker import network
 from steelyard_worker.case import Optimizer, Settings
-from steelyard_worker.frameworks.pytorch import optimizers
+from steelyard_worker.frameworks.pytorch import optimizers, recurrent
 from steelyard_worker.frameworks.pytorch import settings as process
 
 HERE = Path(__file__).parent
 WORKLOADS = Path(steelyard_worker.__file__).parent / "workloads"
 GRADIENTS = (0.5, -0.2, 0.3)
+KNOBS = {"layout": "channels-last", "lstm": "fused", "tf32": False}
 
 
 def trajectory(spec):
@@ -86,6 +88,33 @@ def check_repeated_and_absent_embedding_rows_are_updated_once():
     np.testing.assert_allclose(p.detach().numpy().ravel(), (1.0, 0.9, 1.0), rtol=1e-6)
 
 
+def check_the_implementations_of_an_lstm_agree_and_are_told_apart():
+    """Outputs and gradients in float64 of two layers in both directions, batch first, with and without the compiler."""
+    found, state = {}, None
+    for mode, kind in (
+        ("eager", "fused"),
+        ("eager", "cell"),
+        ("eager", "loop"),
+        ("compiled", "cell"),
+        ("compiled", "loop"),
+    ):
+        settings = Settings(mode, precision="float64", knobs=KNOBS | {"lstm": kind})
+        assert process.read_back(replace(settings, mode="eager"))["lstm"] == kind
+        lstm = recurrent.Lstm(3, 4, 2, batch_first=True, bidirectional=True)
+        state = state or lstm.double().state_dict()
+        lstm.load_state_dict(state)
+        lstm = process.placed(lstm, settings)
+        x = torch.linspace(-2, 2, 30, dtype=torch.float64).view(2, 5, 3).requires_grad_()
+        y = lstm(x)
+        y.sin().sum().backward()
+        trained = [p.grad for name, p in lstm.named_parameters() if "bias_hh" not in name]
+        assert len(trained) == 12 == sum(p.requires_grad for p in lstm.parameters())
+        found[mode, kind] = [y.detach(), x.grad, *trained]
+    for way in found.values():
+        for each, expected in zip(way, found["eager", "fused"], strict=True):
+            np.testing.assert_allclose(each, expected, rtol=1e-10, atol=1e-13)
+
+
 def check_ctc_agrees_with_the_enumeration_of_all_paths():
     loss = network.load(WORKLOADS / "deepspeech2", "pytorch").loss
 
@@ -100,11 +129,13 @@ def check_ctc_agrees_with_the_enumeration_of_all_paths():
 
 def check_settings_without_effect_are_reported():
     """A module that is not converted, and a compiler that is disabled by TORCHDYNAMO_DISABLE."""
-    settings = Settings("compiled", precision="float64", knobs={"layout": "channels-last", "tf32": False})
+    settings = Settings("compiled", precision="float64", knobs=KNOBS)
     found = process.read_back(settings)
     assert (found["mode"], found["precision"], found["layout"]) == ("compiled", "float64", "channels-last"), found
     with mock.patch.object(torch.nn.Module, "to", lambda self, *_, **__: self):
         found = process.read_back(settings)
     assert (found["precision"], found["layout"]) == ("float32", "channels-first"), found
+    with mock.patch.object(recurrent, "choose"):
+        assert process.read_back(replace(settings, knobs=KNOBS | {"lstm": "loop"}))["lstm"] == "fused"
     with mock.patch.dict("os.environ", {"TORCHDYNAMO_DISABLE": "1"}):
         assert process.read_back(settings)["mode"] == "eager"

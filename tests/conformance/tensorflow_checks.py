@@ -169,8 +169,11 @@ def check_the_formulations_of_recurrence_agree():
     generator, found = np.random.default_rng(0), {}
     x = tf.constant(generator.standard_normal((5, 3, 4)))
     values = [generator.standard_normal(shape) for shape in ((4, 24), (6, 24), (24,))]
-    for formulation in ("loop", "hoisted", "deferred"):
-        variables = layers.Variables(tf.float64, recurrence=Recurrence(formulation))
+    for formulation in ("loop", "hoisted", "deferred", "keras"):
+        kind = "cell" if formulation == "keras" else "loop"
+        variables = layers.Variables(tf.float64, recurrence=Recurrence(formulation), lstm=kind)
+        assert traced.lstm(variables) == kind
+        variables.named.clear()
         lstm = recurrent.Lstm(variables, "l", 4, 6)
         for variable, value in zip(variables.named.values(), values, strict=True):
             variable.assign(value)
@@ -178,7 +181,7 @@ def check_the_formulations_of_recurrence_agree():
             found[formulation, run] = [each.numpy() for each in run(_differentiated)(lstm, x)]
         np.testing.assert_allclose(lstm.every(x, backward=True)[::-1], lstm.every(x[::-1], backward=False), rtol=1e-12)
         np.testing.assert_allclose(lstm.every(x, backward=False)[-1], lstm.last(x), rtol=1e-12)
-    assert len(found) == 6
+    assert len(found) == 8
     for way in found.values():
         for each, expected in zip(way, found["loop", tf.function], strict=True):
             np.testing.assert_allclose(each, expected, rtol=1e-10, atol=1e-13)
@@ -305,7 +308,8 @@ def check_ctc_agrees_with_the_enumeration_of_all_paths():
 
 def check_settings_without_effect_are_reported():
     """Functions that run eagerly, formulations that are not used, and kernels of another rule."""
-    chosen = {"onednn": True, "convolution": "matmul", "recurrence": "deferred", "update": "keras", "tf32": False}
+    chosen = {"onednn": True, "convolution": "matmul", "lstm": "cell", "recurrence": "deferred", "update": "keras"}
+    chosen |= {"tf32": False}
     adapter = Adapter(Settings("graph", knobs=chosen))
     found = adapter.applied()
     assert {**found, **chosen, "mode": "graph"} == found, found
@@ -325,7 +329,8 @@ def check_settings_without_effect_are_reported():
 
 def check_automatic_and_fixed_formulations_are_distinguished():
     for mode, automatic in (("graph", "library"), ("xla", "auto")):
-        knobs = {"onednn": True, "convolution": "auto", "recurrence": "auto", "update": "fused", "tf32": False}
+        knobs = {"onednn": True, "convolution": "auto", "lstm": "loop", "recurrence": "auto", "update": "fused"}
+        knobs |= {"tf32": False}
         adapter = Adapter(Settings(mode, knobs=knobs))
         assert {**adapter.applied(), **knobs, "mode": mode} == adapter.applied()
         assert traced.convolution(adapter._variables, "matmul") == automatic

@@ -267,3 +267,15 @@ def test_the_latency_is_part_of_the_estimate() -> None:
     groups = (replace(plan.groups[0], protocol=replace(plan.groups[0].protocol, schedule=none)),)
     alone = estimate.estimate(plan)["rounds"] - estimate.estimate(replace(plan, groups=groups))["rounds"]
     assert alone == pytest.approx(3 * 2 * 500 * step)
+
+
+def test_a_knob_that_a_framework_cannot_set_is_skipped_with_the_reason_and_the_others_run() -> None:
+    plan = resolve.plan(
+        Options(workloads=("lstm-imdb:tiny",), frameworks=("jax", "tensorflow", "pytorch"), knobs=("lstm=fused,loop",))
+    )
+    ran = [(each.case.framework, each.case.settings.knobs["lstm"]) for each in plan.variants]
+    assert ran == [("jax", "loop"), ("tensorflow", "loop"), ("pytorch", "fused"), ("pytorch", "loop")]
+    assert [(each.environment, each.reason.partition(":")[0]) for each in plan.skipped] == [
+        ("jax", "JAX cannot run with lstm = fused"),
+        ("tensorflow", "TensorFlow cannot run with lstm = fused"),
+    ]

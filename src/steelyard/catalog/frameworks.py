@@ -17,7 +17,7 @@ from steelyard.errors import UserError, named, nearest
 from steelyard.files import settings_files
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from steelyard_worker.case import Optimizer, Settings
 
@@ -31,11 +31,25 @@ _user_folders: list[Path] = []
 
 @dataclass(frozen=True)
 class Knob:
-    """A setting that may change speed but not results. `values`: the values allowed; empty: any value of the default's type."""
+    """A setting that may change speed but not results. `values`: the values allowed; empty: any value of the default's type.
+
+    `unsupported`: why something cannot be done, and `another_algorithm`: what is computed instead; both by "VALUE",
+    "VALUE on DEVICE", "VALUE in MODE", or "VALUE with WORD", where the word is the optimizer or a part of it (`words`).
+    """
 
     default: Any
     values: tuple[Any, ...]
     help: str
+    unsupported: dict[str, str] = field(default_factory=dict)
+    another_algorithm: dict[str, str] = field(default_factory=dict)
+
+    def reason(self, table: Mapping[str, str], value: Any, settings: Settings, rule: Optimizer) -> str:
+        """Return the first text of a table that applies to a value; empty if none does."""
+        shown = _shown(value)
+        keys = [shown, f"{shown} on {settings.device}", f"{shown} in {settings.mode}"]
+        return next(
+            (table[key] for key in [*keys, *(f"{shown} with {word}" for word in words(rule))] if key in table), ""
+        )
 
 
 @dataclass(frozen=True)
@@ -81,15 +95,42 @@ class Framework:
         """Return a knob's value from its text, with the type of its default. UserError: unknown knob or value."""
         knob = named(self.knobs, name, f"{self.title} has no knob '{name}'.")
         value = _as_type_of(knob.default, name, text)
-        if knob.values and value not in knob.values:
+        if knob.values and value not in knob.values and text not in knob.unsupported:
             known = ", ".join(map(str, knob.values))
             raise UserError(f"{self.title}: knob {name} must be one of {known}, not '{text}'.")
         return value
+
+    def obstacle(self, settings: Settings, rule: Optimizer) -> str:
+        """Return why a knob cannot have its value with these settings and this optimizer; empty if all can."""
+        for name, knob in self.knobs.items():
+            value = settings.knobs.get(name, knob.default)
+            if reason := knob.reason(knob.unsupported, value, settings, rule):
+                return f"{self.title} cannot run with {name} = {_shown(value)}: {reason}."
+        return ""
+
+    def another_algorithm(self, settings: Settings, rule: Optimizer) -> str:
+        """Return what is computed instead of the network's training as described; empty if it is that."""
+        for name, knob in self.knobs.items():
+            value = settings.knobs.get(name, knob.default)
+            if reason := knob.reason(knob.another_algorithm, value, settings, rule):
+                return f"Another algorithm: {reason}."
+        return ""
 
     def complete(self, settings: Settings) -> Settings:
         """Return the settings with every knob of the framework: a knob that was not set has its default."""
         defaults = {name: knob.default for name, knob in self.knobs.items()}
         return replace(settings, knobs=defaults | settings.knobs)
+
+
+def words(rule: Optimizer) -> list[str]:
+    """Return the words by which knobs refer to an optimizer: its name, its implementation, and the parts that it has."""
+    parts = {"momentum": rule.momentum, "decay": rule.weight_decay and rule.decay, "clip": rule.clip}
+    return [rule.name, rule.implementation, *(name for name, value in parts.items() if value)]
+
+
+def _shown(value: Any) -> str:
+    """Return a knob's value as it is typed."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def declared_form(known: Framework, rule: Optimizer) -> dict[str, str]:
@@ -192,6 +233,12 @@ def _knob(path: Path, where: str, table: Any) -> Knob:
             raise settings_files.wrong(path, "values", where, sentence)
     if knob.values:
         settings_files.check_one_of(path, "default", knob.default, knob.values, where)
+    known = [_shown(value) for value in knob.values]
+    for table in ("unsupported", "another_algorithm"):
+        for key in getattr(knob, table):
+            value, condition, _ = key.partition(" ")
+            if knob.values and condition:
+                settings_files.check_one_of(path, key, value, known, f"{where}.{table}")
     return knob
 
 

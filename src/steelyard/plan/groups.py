@@ -73,11 +73,7 @@ def groups(
         for common in _commons(cells, known):
             members = found.setdefault(repr(common), Members(common))
             for framework, version in environments:
-                title = f"{facts[framework].title} {version}".strip()
-                if reason := _obstacle(common, frameworks.framework(framework)):
-                    members.skipped.append((joined((framework, version)), title, reason))
-                else:  # a case that is requested twice is measured once
-                    members.cases |= {case.id: case for case in _cases(cells, common, framework, version)}
+                _add(members, cells, framework, version, f"{facts[framework].title} {version}".strip())
     titles = names.groups(
         [each.common.base for each in found.values()], [each.common.fields() for each in found.values()]
     )
@@ -88,6 +84,19 @@ def groups(
         if members.cases:
             kept.append(_group(name, suffix, members, facts))
     return kept, skipped
+
+
+def _add(members: Members, cells: Cells, framework: str, version: str, title: str) -> None:
+    """Add the cases of one environment, and why there is none for the environment or for a value of a knob."""
+    known, environment = frameworks.framework(framework), joined((framework, version))
+    if reason := _obstacle(members.common, known):
+        members.skipped.append((environment, title, reason))
+        return
+    for case in _cases(cells, members.common, framework, version):
+        if reason := known.obstacle(case.settings, case.optimizer):
+            members.skipped.append((environment, title, reason))
+        else:
+            members.cases[case.id] = case  # a case that is requested twice is measured once
 
 
 def chosen(known: dict[str, Workload], text: str) -> tuple[Workload, Preset]:

@@ -44,7 +44,10 @@ def _recurrence(recurrence: Recurrence) -> dict[str, Any]:
 
 
 def _formulation(recurrence: Recurrence, units: int) -> dict[str, Any]:
-    """Return the formulation that a layer shows: by its products inside the scan, by checkpointing, by a gradient of its own."""
+    """Return the formulation that a layer shows: by its products inside the scan, by checkpointing, by a gradient of its own.
+
+    There is one scan, so the LSTM is a loop of ours.
+    """
 
     def layer(x: jax.Array, w: jax.Array, b: jax.Array) -> jax.Array:
         return recurrence.run(lambda z, c: (z, c), x, w, w, b, backward=False)
@@ -58,7 +61,7 @@ def _formulation(recurrence: Recurrence, units: int) -> dict[str, Any]:
         formulation = "deferred"
     else:
         formulation = {1: "hoisted", 2: "scan"}.get([name for name, _ in body].count("dot_general"), "unknown")
-    return {"recurrence": formulation, "unroll": scan["unroll"]}
+    return {"lstm": "loop", "recurrence": formulation, "unroll": scan["unroll"]}
 
 
 def _operations(function: Callable[..., Any], *shapes: tuple[int, ...]) -> Operations:

@@ -9,7 +9,7 @@ import mindspore.dataset
 import numpy as np
 
 from steelyard_worker.batches import Steps
-from steelyard_worker.frameworks.mindspore import onednn, runtime
+from steelyard_worker.frameworks.mindspore import onednn, recurrent, runtime
 from steelyard_worker.frameworks.mindspore.predictor import Predictor
 from steelyard_worker.frameworks.mindspore.trainer import Trainer
 
@@ -37,7 +37,8 @@ class Adapter:
 
     def applied(self) -> dict[str, Any]:
         """Read the settings back from MindSpore and oneDNN."""
-        return runtime.applied() | self._instructions.applied()
+        lstm = {"lstm": recurrent.implementation_of(self._settings.knobs["lstm"])}
+        return runtime.applied() | self._instructions.applied() | lstm
 
     def libraries(self) -> dict[str, Any]:
         """Return the versions and builds that do the arithmetic."""

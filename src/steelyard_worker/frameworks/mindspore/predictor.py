@@ -10,7 +10,7 @@ from mindspore import Parameter, Tensor, nn
 from mindspore.nn.utils import no_init_parameters
 
 from steelyard_worker.frameworks import named_tensors
-from steelyard_worker.frameworks.mindspore import cells
+from steelyard_worker.frameworks.mindspore import cells, recurrent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,7 +33,8 @@ class Predictor:
     ) -> None:  # fmt: skip
         self._implementation = implementation
         self.columns: tuple[str, ...] = tuple(implementation.INPUTS)
-        with no_init_parameters():  # all weights are loaded, and random initialisation takes seconds
+        # All weights are loaded, and random initialisation takes seconds.
+        with no_init_parameters(), recurrent.built_as(settings.knobs["lstm"]):
             self._cell: nn.Cell = implementation.build(sizes)
         self._named = implementation.variables(self._cell)
         load(self._named, network, weights)

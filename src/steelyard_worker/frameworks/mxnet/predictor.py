@@ -8,7 +8,7 @@ import mxnet as mx
 import numpy as np
 from mxnet import gluon, nd
 
-from steelyard_worker.frameworks.mxnet import layers
+from steelyard_worker.frameworks.mxnet import layers, recurrent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -60,7 +60,8 @@ class Predictor:
         self._context = context_of(settings)
         self._dtype = np.dtype(settings.precision)
         self._columns, self._outputs = tuple(implementation.INPUTS), implementation.OUTPUTS
-        self._network: gluon.HybridBlock = implementation.build(sizes)
+        with recurrent.built_as(settings.knobs["lstm"]):
+            self._network: gluon.HybridBlock = implementation.build(sizes)
         self._network.cast(settings.precision)
         self._named: dict[str, gluon.Parameter] = implementation.variables(self._network)
         # Before loading, because MXNet allocates the gradient of a parameter with its data.

@@ -30,10 +30,12 @@ def export(settings: Settings) -> None:
 def read_back(settings: Settings) -> dict[str, Any]:
     """Return the settings as the loaded library has them.
 
-    Mode, device and precision are those of a small block that is cast and hybridized as the network is.
+    Mode, device and precision are those of a small block that is cast and hybridized as the network is. An LSTM is known by the
+    operators of a small layer.
     """
     import mxnet as mx
 
+    from steelyard_worker.frameworks.mxnet import recurrent
     from steelyard_worker.frameworks.mxnet.predictor import Probe, context_of, hybridized
 
     probe = hybridized(Probe(settings.precision), settings)
@@ -46,6 +48,7 @@ def read_back(settings: Settings) -> dict[str, Any]:
         "precision": np.dtype(found.dtype).name,
         "deterministic": mx.util.getenv("MXNET_ENFORCE_DETERMINISM") == "1",
         "engine": _engine(),
+        "lstm": recurrent.implementation_of(settings.knobs["lstm"]),
     }
 
 

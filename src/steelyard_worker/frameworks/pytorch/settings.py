@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
+from torch.overrides import TorchFunctionMode
 
+from steelyard_worker.frameworks.pytorch import recurrent
 from steelyard_worker.protocol import Refusal
 
 if TYPE_CHECKING:
@@ -16,6 +19,8 @@ if TYPE_CHECKING:
 
 MODES = ("eager", "compiled")
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
+# Function that an LSTM calls -> value of the knob `lstm`.
+FUNCTIONS = {"lstm": "fused", "lstm_cell": "cell"}
 LAYOUTS = {"channels-last": torch.channels_last, "channels-first": torch.contiguous_format}
 
 
@@ -37,7 +42,8 @@ def apply(settings: Settings) -> None:
 
 
 def placed(module: nn.Module, settings: Settings) -> nn.Module:
-    """Move a module to the device, in the precision and the memory format of the run."""
+    """Move a module to the device, in the precision and the memory format of the run, and choose how its LSTMs run."""
+    recurrent.choose(module, settings.knobs["lstm"], settings.mode == "compiled")
     module = module.to(torch.device(settings.device), DTYPES[settings.precision])
     return module.to(memory_format=LAYOUTS[settings.knobs["layout"]])
 
@@ -51,7 +57,7 @@ def read_back(settings: Settings) -> dict[str, Any]:
     """Return the settings as PyTorch has them.
 
     Device, precision and memory format are those of a convolution's weight and the mode is that of a function, both made as
-    the network and its training step are.
+    the network and its training step are. An LSTM is known by the functions that a small layer calls.
     """
     weight = placed(nn.Conv2d(2, 2, 3, bias=False), settings).weight
     channels_last = weight.is_contiguous(memory_format=torch.channels_last)
@@ -64,9 +70,30 @@ def read_back(settings: Settings) -> dict[str, Any]:
         "deterministic": torch.are_deterministic_algorithms_enabled(),
         "tf32": torch.backends.cudnn.allow_tf32 or torch.backends.cuda.matmul.allow_tf32,
         "layout": "channels-last" if channels_last else "channels-first",
+        "lstm": _lstm(settings),
     }
 
 
 def _mode(settings: Settings) -> str:
     """Ask within a function whether it is being compiled; it holds no operation, so nothing is generated for it."""
     return "compiled" if wrapped(lambda: torch.compiler.is_compiling(), settings)() else "eager"
+
+
+class _Called(TorchFunctionMode):
+    """Collects the names of the functions of `torch` that are called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+
+    def __torch_function__(self, function: Any, types: Any, arguments: Any = (), options: Any = None) -> Any:
+        self.names.add(function.__name__)
+        return function(*arguments, **(options or {}))
+
+
+def _lstm(settings: Settings) -> str:
+    """Run a layer of one unit; its steps are not compiled, which would take seconds."""
+    layer = placed(recurrent.Lstm(1, 1), replace(settings, mode="eager"))
+    with torch.no_grad(), _Called() as called:
+        layer(layer.weight_ih_l0.new_zeros(1, 1, 1))
+    return next((value for name, value in FUNCTIONS.items() if name in called.names), "loop")

@@ -81,6 +81,7 @@ class Adapter:
             "tf32": config.experimental.tensor_float_32_execution_enabled(),
             "onednn": IsMklEnabled(),
             "convolution": traced.convolution(self._variables, knobs["convolution"]),
+            "lstm": traced.lstm(self._variables()),
             "recurrence": traced.recurrence(self._variables, knobs["recurrence"]),
             "update": traced.update(self._variables, knobs["update"]),
         }
@@ -148,7 +149,7 @@ class Adapter:
         automatic = "xla" if mode == "xla" else "library"
         convolution = automatic if knobs["convolution"] == "auto" else knobs["convolution"]
         dtype = self._tf.as_dtype(self._settings.precision)
-        return Variables(dtype, convolution, fuse=mode != "xla", recurrence=recurrence)
+        return Variables(dtype, convolution, fuse=mode != "xla", recurrence=recurrence, lstm=knobs["lstm"])
 
     def pipeline(self, trainer: Predictor, source: Source, workers: int) -> Iterator[Any]:
         """Yield batches from `tf.data`, which decodes `workers` batches at a time (0: one) and chooses how many to prefetch."""

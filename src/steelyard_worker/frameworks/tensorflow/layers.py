@@ -19,13 +19,14 @@ class Variables:
     """Variables by canonical name in the precision of the run, and how layers are computed.
 
     convolution: "library", "matmul", or "xla" (the library's unless XLA would be slow). fuse: use fused operators where they
-    exist. recurrence: how loops over time run.
+    exist. recurrence: how loops over time run. lstm: "loop", one of those loops, or a Keras layer, "cell" or "fused".
     """
 
     dtype: tf.DType
     convolution: str = "library"
     fuse: bool = True
     recurrence: Recurrence = field(default_factory=Recurrence)
+    lstm: str = "loop"
     named: dict[str, tf.Variable] = field(default_factory=dict)
 
     def new(self, name: str, *shape: int) -> tf.Variable:

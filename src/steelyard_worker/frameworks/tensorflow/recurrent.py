@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
@@ -19,9 +19,15 @@ def lstm_cell(gates: tf.Tensor, c: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 
 
 class Lstm:
-    """One direction of one layer with zero initial state: (T, N, width) -> (T, N, hidden)."""
+    """One direction of one layer with zero initial state: (T, N, width) -> (T, N, hidden).
+
+    It is a loop of our own, or a Keras layer if `variables.lstm` says so.
+    """
 
     def __init__(self, variables: Variables, name: str, width: int, hidden: int) -> None:
+        self._keras = None if variables.lstm == "loop" else _keras_layer(variables, name, width, hidden)
+        if self._keras:
+            return
         self._w_ih = variables.new(f"{name}.w_ih", width, 4 * hidden)
         self._w_hh = variables.new(f"{name}.w_hh", hidden, 4 * hidden)
         self._b = variables.new(f"{name}.b", 4 * hidden)
@@ -29,11 +35,17 @@ class Lstm:
 
     def last(self, x: tf.Tensor) -> tf.Tensor:
         """Return the hidden state after the last step, (N, hidden)."""
+        if self._keras:
+            return self.every(x, backward=False)[-1]
         (h, _), _ = self._run(x, backward=False, keep=False)
         return h
 
     def every(self, x: tf.Tensor, backward: bool) -> tf.Tensor:
         """Return the hidden states of all steps in the order of the input; `backward` starts at the end."""
+        if self._keras:
+            x = tf.reverse(x, (0,)) if backward else x
+            states = tf.transpose(self._keras(tf.transpose(x, (1, 0, 2))), (1, 0, 2))
+            return tf.reverse(states, (0,)) if backward else states
         _, (states,) = self._run(x, backward, keep=True)
         return states
 
@@ -54,6 +66,21 @@ class Lstm:
         zero = tf.zeros((samples, self._hidden), x.dtype)
         x, shared, widths = None if early else x, () if early else w_ih, (self._hidden,) if keep else ()
         return recurrence.loop(step, {"gates": w_hh}, {"gates": b}, x, shared, (zero, zero), widths, backward)
+
+
+def _keras_layer(variables: Variables, name: str, width: int, hidden: int) -> Any:
+    """Return `keras.layers.LSTM`, whose weights are loaded later: "cell" is its loop over `LSTMCell`, "fused" cuDNN's kernel."""
+    import keras  # takes two seconds
+
+    layer = keras.layers.LSTM(
+        hidden, return_sequences=True, use_cudnn=variables.lstm == "fused", kernel_initializer="zeros",
+        recurrent_initializer="zeros", unit_forget_bias=False, dtype=variables.dtype.name,
+    )  # fmt: skip
+    layer.build((None, None, width))
+    cell = layer.cell
+    for kind, variable in (("w_ih", cell.kernel), ("w_hh", cell.recurrent_kernel), ("b", cell.bias)):
+        variables.named[f"{name}.{kind}"] = variable.value
+    return layer
 
 
 class Bidirectional:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
@@ -35,12 +36,21 @@ def convolution(new: Callable[[], Variables], requested: str) -> str:
 def recurrence(new: Callable[[], Variables], requested: str) -> str:
     """Return the value of the knob `recurrence` that small graphs show.
 
-    Layers of two and of four units per sample: `auto` computes them in different ways.
+    Loops of two and of four units per sample: `auto` computes them in different ways.
     """
-    few, many = (_formulation(new(), units) for units in (2, 4))
+    few, many = (_formulation(replace(new(), lstm="loop"), units) for units in (2, 4))
     if requested == "auto" and (few, many) == (new().recurrence.small, "deferred"):
         return "auto"
     return few if few == many else "unknown"
+
+
+def lstm(variables: Variables) -> str:
+    """Return the value of the knob `lstm` that the graph of a small layer shows: Keras names the operations of its cells."""
+    layer = Lstm(variables, "l", 1, 1)
+    specification = tf.TensorSpec((2, 1, 1), variables.dtype)
+    graph = tf.function(lambda x: layer.every(x, backward=False), autograph=False).get_concrete_function(specification)
+    shown = str(graph.graph.as_graph_def())
+    return "fused" if "CudnnRNN" in shown else "cell" if "lstm_cell" in shown else "loop"
 
 
 def _formulation(variables: Variables, units: int) -> str:

@@ -52,10 +52,10 @@ class SequenceNorm(HybridBlock):
 class Recurrent(HybridBlock):
     """Batch norm over features, except in the first layer, then an LSTM whose two directions are summed."""
 
-    def __init__(self, name: str, width: int, hidden: int, normalise: bool) -> None:
+    def __init__(self, name: str, width: int, hidden: int, length: int, normalise: bool) -> None:
         super().__init__(prefix="")
         self.bn = SequenceNorm(width, f"{name}.bn.") if normalise else nn.HybridLambda("identity")
-        self.lstm = Bidirectional(name, width, hidden)
+        self.lstm = Bidirectional(name, width, hidden, length)
 
     def hybrid_forward(self, F: Any, x: Any, lengths: Any) -> Any:
         onward, backward = self.lstm(self.bn(x), lengths)
@@ -73,7 +73,7 @@ class Network(HybridBlock):
         self.layers = []
         width = channels * -(-sizes["bins"] // 4)
         for layer in range(1, sizes["layers"] + 1):
-            self.layers.append(Recurrent(f"rnn{layer}", width, hidden, normalise=layer > 1))
+            self.layers.append(Recurrent(f"rnn{layer}", width, hidden, self.steps, normalise=layer > 1))
             self.register_child(self.layers[-1])
             width = hidden
         self.bn = SequenceNorm(hidden, "head.bn.")

@@ -42,13 +42,17 @@ class Network(HybridBlock):
         super().__init__(prefix="")
         vocabulary, hidden, layers = sizes["vocabulary"], sizes["hidden"], sizes["layers"]
         self.embedding = nn.Embedding(vocabulary, hidden, sparse_grad=False, prefix="embedding.")
-        self.ends = Bidirectional("encoder.layer0", hidden, hidden)
+        source, target = sizes["source"], sizes["target"] - 1
+        self.ends = Bidirectional("encoder.layer0", hidden, hidden, source)
         self.encoder = _listed(
-            Lstm(f"encoder.layer{number}", 2 * hidden if number == 1 else hidden, hidden) for number in range(1, layers)
+            Lstm(f"encoder.layer{number}", 2 * hidden if number == 1 else hidden, hidden, source)
+            for number in range(1, layers)
         )
-        self.query = Lstm("decoder.layer0", hidden, hidden)
+        self.query = Lstm("decoder.layer0", hidden, hidden, target)
         self.attention = Attention(hidden)
-        self.decoder = _listed(Lstm(f"decoder.layer{number}", 2 * hidden, hidden) for number in range(1, layers))
+        self.decoder = _listed(
+            Lstm(f"decoder.layer{number}", 2 * hidden, hidden, target) for number in range(1, layers)
+        )
         self.classifier = nn.Dense(vocabulary, flatten=False, in_units=hidden, prefix="classifier.")
 
     def hybrid_forward(self, F: Any, source: Any, source_length: Any, target: Any) -> Any:

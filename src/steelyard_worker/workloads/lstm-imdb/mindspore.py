@@ -1,4 +1,4 @@
-"""LSTM sentiment in MindSpore: `nn.LSTM`, whose second bias is zero and never trained (P-21)."""
+"""LSTM sentiment in MindSpore: `nn.LSTM` over time-major sequences; gates are i, f, g, o in both (P-20)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from typing import Any
 from mindspore import Parameter, Tensor, nn, ops
 
 from steelyard_worker.frameworks.mindspore import layers
-
-# Attribute of `nn.LSTM` -> kind of canonical tensor; gates are i, f, g, o in both (P-20).
-LSTM_LISTS = {"w_ih_list": "w_ih", "w_hh_list": "w_hh", "b_ih_list": "b"}
+from steelyard_worker.frameworks.mindspore.recurrent import Lstm
 
 
 class Network(nn.Cell):
@@ -18,24 +16,15 @@ class Network(nn.Cell):
     def __init__(self, sizes: dict[str, Any]) -> None:
         super().__init__()
         self.embedding = nn.Embedding(sizes["vocabulary"], sizes["embedding"])
-        self.lstm = nn.LSTM(
-            sizes["embedding"],
-            sizes["hidden"],
-            sizes["layers"],
-            batch_first=False,
-            bidirectional=sizes["bidirectional"],
-        )
+        self.lstm = Lstm(sizes["embedding"], sizes["hidden"], sizes["layers"], sizes["bidirectional"])
         self.both_ends = sizes["readout"] == "first+last"
         features = sizes["hidden"] * (2 if sizes["bidirectional"] else 1) * (2 if self.both_ends else 1)
         self.head = nn.Dense(features, sizes["classes"])
         self.embedding.embedding_table.requires_grad = sizes["train_embedding"]
-        for bias in self.lstm.b_hh_list:
-            bias.set_data(ops.zeros_like(bias))
-            bias.requires_grad = False
 
     def construct(self, tokens: Tensor) -> tuple[Tensor]:
         # The LSTM kernel needs time first; transposing the indices is cheaper than transposing the embedded vectors.
-        steps, _ = self.lstm(self.embedding(ops.transpose(tokens, (1, 0))))
+        steps = self.lstm(self.embedding(ops.transpose(tokens, (1, 0))))
         read = ops.concat((steps[0], steps[-1]), 1) if self.both_ends else steps[-1]
         return (self.head(read),)
 
@@ -55,12 +44,7 @@ def variables(network: Network) -> dict[str, Parameter]:
         "head.weight": network.head.weight,
         "head.bias": network.head.bias,
     }
-    names = ("forward", "backward") if network.lstm.bidirectional else ("forward",)
-    for attribute, kind in LSTM_LISTS.items():
-        for number, parameter in enumerate(getattr(network.lstm, attribute)):
-            layer, direction = divmod(number, len(names))
-            found[f"lstm.layer{layer}.{names[direction]}.{kind}"] = parameter
-    return found
+    return found | {f"lstm.{name}": parameter for name, parameter in network.lstm.named().items()}
 
 
 def loss() -> nn.Cell:

@@ -1,13 +1,14 @@
-"""LSTM sentiment in MXNet: Gluon's fused LSTM, whose second bias is zero and never trained (P-21)."""
+"""LSTM sentiment in MXNet: Gluon's LSTM over time-major sequences."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from mxnet import gluon
-from mxnet.gluon import HybridBlock, nn, rnn
+from mxnet.gluon import HybridBlock, nn
 
 from steelyard_worker.frameworks.mxnet import layers
+from steelyard_worker.frameworks.mxnet.recurrent import Lstm
 
 KINDS = {"i2h_weight": "w_ih", "h2h_weight": "w_hh", "i2h_bias": "b"}
 
@@ -18,16 +19,12 @@ class Network(HybridBlock):
     def __init__(self, sizes: dict[str, Any]) -> None:
         super().__init__(prefix="")
         self.embedding = nn.Embedding(sizes["vocabulary"], sizes["embedding"], sparse_grad=False, prefix="embedding.")
-        self.lstm = rnn.LSTM(
-            sizes["hidden"], sizes["layers"], layout="TNC", bidirectional=sizes["bidirectional"],
-            input_size=sizes["embedding"], h2h_bias_initializer="zeros", prefix="lstm.",
-        )  # fmt: skip
+        self.lstm = Lstm(
+            "lstm", sizes["embedding"], sizes["hidden"], sizes["length"], sizes["layers"], sizes["bidirectional"]
+        )
         self.both_ends = sizes["readout"] == "first+last"
         features = sizes["hidden"] * (2 if sizes["bidirectional"] else 1) * (2 if self.both_ends else 1)
         self.head = nn.Dense(sizes["classes"], use_bias=True, in_units=features, prefix="head.")
-        for name, parameter in self.lstm.collect_params().items():
-            if name.endswith("h2h_bias"):
-                parameter.grad_req = "null"
 
     def hybrid_forward(self, F: Any, tokens: Any) -> Any:
         # The fused operator needs time first; transposing the indices is cheaper than transposing the vectors (P-26).

@@ -1,4 +1,4 @@
-"""LSTM sentiment in PyTorch: `nn.LSTM`, whose second bias is zero and never trained (P-21)."""
+"""LSTM sentiment in PyTorch: `nn.LSTM` over reviews, batch first."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from steelyard_worker.frameworks.pytorch.recurrent import Lstm
+
 
 class Network(nn.Module):
     """Word indices (N, T) -> logits (N, classes)."""
@@ -15,7 +17,7 @@ class Network(nn.Module):
     def __init__(self, sizes: dict[str, Any]) -> None:
         super().__init__()
         self.embedding = nn.Embedding(sizes["vocabulary"], sizes["embedding"])
-        self.lstm = nn.LSTM(
+        self.lstm = Lstm(
             sizes["embedding"],
             sizes["hidden"],
             sizes["layers"],
@@ -26,12 +28,9 @@ class Network(nn.Module):
         features = sizes["hidden"] * (2 if sizes["bidirectional"] else 1) * (2 if self.both_ends else 1)
         self.head = nn.Linear(features, sizes["classes"])
         self.embedding.weight.requires_grad_(sizes["train_embedding"])
-        for name, parameter in self.lstm.named_parameters():
-            if name.startswith("bias_hh"):
-                nn.init.zeros_(parameter).requires_grad_(False)
 
     def forward(self, tokens: Tensor) -> dict[str, Tensor]:
-        steps, _ = self.lstm(self.embedding(tokens))
+        steps = self.lstm(self.embedding(tokens))
         read = torch.cat((steps[:, 0], steps[:, -1]), dim=1) if self.both_ends else steps[:, -1]
         return {"logits": self.head(read)}
 

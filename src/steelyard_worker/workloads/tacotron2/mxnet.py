@@ -142,7 +142,7 @@ class Network(Precise):
         width, prenet, mels = sizes["embedding"], sizes["prenet"], sizes["mels"]
         self.embedding = nn.Embedding(sizes["symbols"], width, prefix="embedding.")
         self.encoder = convolutions("encoder", (width,) * 4, ("relu",) * 3)
-        self.lstm = Bidirectional("encoder.lstm", width, width // 2)
+        self.lstm = Bidirectional("encoder.lstm", width, width // 2, sizes["characters"])
         self.prenet = nn.HybridSequential(prefix="")
         for number, features in enumerate((mels, prenet)):
             name = f"prenet.dense{number}."
