@@ -90,7 +90,7 @@ def check_reading_a_result_waits_for_it():
 
 
 def check_the_implementations_of_an_lstm_agree_and_are_told_apart():
-    """Outputs and gradients of two layers in both directions, in float32, the only precision that MindSpore has."""
+    """Outputs and gradients of two layers in both directions, in float32, with weights for which tanh is exact (P-53)."""
     found = {}
     for kind in ("fused", "cell", "loop"):
         assert recurrent.implementation_of(kind) == kind
@@ -98,7 +98,8 @@ def check_the_implementations_of_an_lstm_agree_and_are_told_apart():
             lstm = recurrent.Lstm(3, 4, layers=2, bidirectional=True)
         named = lstm.named()
         for number, (name, each) in enumerate(sorted(named.items())):
-            each.set_data(Tensor(np.random.default_rng(number).standard_normal(each.shape).astype("f4")))
+            drawn = 0.3 * np.random.default_rng(number).standard_normal(each.shape)
+            each.set_data(Tensor(drawn.astype("f4")))
             each.name = name
         trained = [named[name] for name in sorted(named)]
         assert {each.name for each in lstm.trainable_params()} == set(named)
