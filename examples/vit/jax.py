@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from steelyard_worker.frameworks.jax.layers import Layers, cross_entropy
+from steelyard_worker.probes import probe
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,11 +16,11 @@ if TYPE_CHECKING:
 
 def forward(layers: Layers, sizes: dict[str, Any], batch: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
     """Images (N, H, W, C) -> logits (N, classes)."""
-    x = layers.dense("patch", patches(batch["image"], sizes["patch"]))
+    x = probe("patch", layers.dense("patch", patches(batch["image"], sizes["patch"])))
     token = jnp.broadcast_to(layers.weight("token"), (len(x), 1, sizes["width"]))
     x = jnp.concatenate((token, x), axis=1) + layers.weight("position")
     for number in range(sizes["blocks"]):
-        x = block(layers, f"block{number}", x, sizes["heads"])
+        x = probe(f"block{number}", block(layers, f"block{number}", x, sizes["heads"]))
     return {"logits": layers.dense("head", norm(layers, "norm", x[:, 0]))}
 
 

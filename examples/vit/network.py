@@ -29,7 +29,8 @@ def describe(sizes: dict[str, Any]) -> Network:
     steps = patches + 1
     per_block = steps * (4 * width * width + 2 * width * hidden) + 2 * steps * steps * width
     macs = patches * pixels * width + sizes["blocks"] * per_block + width * sizes["classes"]
-    return Network(tuple(parameters), (image, label), macs)
+    probes = "patch", *(f"block{number}" for number in range(sizes["blocks"]))
+    return Network(tuple(parameters), (image, label), macs, probes=probes)
 
 
 def block(name: str, width: int, hidden: int) -> list[Parameter]:

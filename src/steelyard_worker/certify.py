@@ -16,6 +16,7 @@ import numpy as np
 
 from steelyard_worker import batches, tensors
 from steelyard_worker.case import INFERENCE
+from steelyard_worker.protocol import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -32,7 +33,7 @@ FINGERPRINT_ELEMENTS = 2**17
 
 
 def dump(job: Job, network: Network, weights: Mapping[str, Array], build: Build, events: EventWriter) -> None:
-    """Write one tensors folder per perturbation.
+    """Write one tensors folder per perturbation; with `inner`, it only has inner/* and adversarial/inner/*.
 
     Of a training it has output/*, loss, grad/*, loss1..k, after0|1|2|<k>/*, inference/*; adversarial/loss1 and
     adversarial/after0|1/* of one step with the network's adversarial weights, batch and update rule. Of an inference it has
@@ -46,13 +47,15 @@ def dump(job: Job, network: Network, weights: Mapping[str, Array], build: Build,
         change = _perturbation(number, job.certify.noise)
         changed = {name: change("weights/" + name, array) for name, array in weights.items()}
         folder = Path(job.folder) / f"perturbation{number}"
-        found = compute(job, changed, build, change)
+        found = (
+            _inner(job, network, changed, build, change) if job.certify.inner else compute(job, changed, build, change)
+        )
         meta = {
             "perturbation": number, "steps": job.certify.steps,
             "fingerprints": {key: fingerprint(array) for key, array in found.items() if key.startswith("inference")},
         }  # fmt: skip
         gc.collect()
-        if job.data.adversarial:
+        if job.data.adversarial and not job.certify.inner:
             found |= compute_adversarial(job, network, changed, build, change)
         tensors.write(folder, found, meta)
         events.write("tensors", perturbation=number, folder=folder.name)
@@ -148,8 +151,30 @@ def _scaled(adversarial: Adversarial, name: str, array: Array) -> Array:
 
 
 def _adversarial_batch(job: Job, change: Any) -> batches.Batch:
+    # A case with a smaller batch than the adversarial one uses its first samples.
     batch = tensors.read(Path(job.data.adversarial))
-    return {name: change(f"adversarial/{name}", np.array(array)) for name, array in batch.items()}
+    return {name: change(f"adversarial/{name}", np.array(array[: job.case.batch])) for name, array in batch.items()}
+
+
+def _inner(job: Job, network: Network, weights: Mapping[str, Array], build: Build, change: Any) -> dict[str, Array]:
+    """Return the inner tensors of the forward pass of the first batch and of the adversarial one.
+
+    Their values are sorted, because frameworks keep images and sequences in different layouts.
+    """
+    parts = {"": (weights, _batches(job, change)[0])}
+    if job.data.adversarial:
+        scaled = {name: _scaled(network.adversarial, name, array) for name, array in weights.items()}
+        parts["adversarial/"] = scaled, _adversarial_batch(job, change)
+    found = {}
+    for part, (start, batch) in parts.items():
+        trainer = build(start)
+        if not hasattr(trainer, "inner"):
+            raise Refusal("unsupported", f"The adapter of {job.case.framework} does not collect inner tensors.")
+        for name, array in trainer.inner(trainer.put(batch), frozenset(network.probes)).items():
+            found[f"{part}inner/{name}"] = sampled(np.sort(array, axis=None), job.certify.sample)
+        del trainer
+        gc.collect()
+    return found
 
 
 def _state(trainer: Trainer | Predictor, step: int, most: int) -> dict[str, Array]:

@@ -43,17 +43,20 @@ class Step:
 class Layers:
     """Collects `parameters` in network order, `macs`, the multiply-accumulates of one sample's forward pass, and `activations`.
 
+    `probes`: the names of all blocks, whose outputs can be compared.
     `initial` is the distribution of kernels. Shifts of batch norms are initialised with zero, or with a ramp up to `beta` over
     the channels.
     """
 
     def __init__(self, initial: str, beta: float = 0.0) -> None:
         self.parameters: list[Parameter] = []
+        self.probes: list[str] = []
         self.macs = self.activations = 0
         self._initial, self._beta = initial, beta
 
     def block(self, name: str, x: Extent, step: Step, initial: str = "") -> Extent:
         """Add a block and return the extent after it; `initial` replaces the network's distribution."""
+        self.probes.append(name)
         rows, columns = pair(step.kernel)
         shape = (step.out, x.channels, rows, columns)
         self.parameters.append(Parameter(f"{name}.conv.weight", shape, "conv", initial or self._initial))

@@ -111,6 +111,8 @@ class Network:
     arrays (N, ...) by name; without it these are `label` and the class with the largest of `logits`.
     `write(forward, batch)` adds the text that the network generates, word by word from its own previous words;
     `forward(batch)` is the network's pass in inference. `adversarial` reaches the branches that usual batches miss.
+    `probes` names inner tensors in the order of the forward pass. After a certificate was rejected, they are compared, so that
+    the first one that differs can be named (see `steelyard_worker.probes`).
     """
 
     parameters: tuple[Parameter, ...]
@@ -122,6 +124,7 @@ class Network:
     predictions: Callable[[Batch, Batch], Batch] | None = None
     write: Callable[[Callable[[Batch], Batch], Batch], Batch] | None = None
     adversarial: Adversarial = field(default_factory=Adversarial)
+    probes: tuple[str, ...] = ()
 
     @property
     def trainable_count(self) -> int:

@@ -110,13 +110,14 @@ class Certify:
     """What a certify task saves: one folder of tensors per perturbation. Perturbation 0 is none, others are seeds of the noise.
 
     `steps`: of a training, or batches of an inference. `sample`: number of elements saved of a larger tensor, at fixed places; 0:
-    every element.
+    every element. `inner`: only the inner tensors that the network lists as probes are saved.
     """
 
     steps: int = 5
     sample: int = 0
     perturbations: tuple[int, ...] = (0,)
     noise: float = 2.0**-20  # relative standard deviation
+    inner: bool = False
 
 
 @dataclass(frozen=True)

@@ -56,6 +56,11 @@ class Layers:
         self.macs += classes * features
 
 
+def probes(counts: Iterable[int]) -> tuple[str, ...]:
+    """Return the inner tensors of the network that are compared: the outputs of the stem and of every block."""
+    return "stem", *(name for name, *_ in blocks(1, counts))
+
+
 def blocks(width: int, counts: Iterable[int], expansion: int = 1) -> Iterator[tuple[str, int, int, int]]:
     """Yield (name, input channels, inner channels, stride) of every block; its output has `expansion` times the inner channels.
 

@@ -16,6 +16,7 @@ import subjects
 import tomllib
 
 from steelyard.catalog import frameworks
+from steelyard.certificates import inner
 from steelyard.certificates.conclusion import conclude, next_tasks
 from steelyard.certificates.dumps import is_done
 from steelyard.certificates.plan import plan_certification
@@ -40,7 +41,10 @@ TABLES = sorted((Path(__file__).parent / "mutants").glob("*.toml"))
 
 @dataclass(frozen=True)
 class Mutant:
-    """One bug: `edits` are (file in the worker, text, replacement), `names` is text that the certificate must contain."""
+    """One bug: `edits` are (file in the worker, text, replacement), `names` is text that the certificate must contain.
+
+    `inner`: the inner tensor that must be named as the first that differs; empty: inner tensors are not compared.
+    """
 
     name: str
     workload: str
@@ -54,6 +58,7 @@ class Mutant:
     escalated: bool = False
     batch: int = 0
     task: str = TRAINING
+    inner: str = ""
 
     @property
     def group(self) -> str:
@@ -67,7 +72,7 @@ def read_mutants() -> list[Mutant]:
             raw["name"], table["workload"], raw.get("preset", table["preset"]), raw["framework"],
             tuple(tuple(edit) for edit in raw["edits"]), raw["names"], raw.get("optimizer"), raw.get("knobs", {}),
             table.get("seed", subjects.SEED), raw.get("escalated", False), raw.get("batch", 0),
-            table.get("task", TRAINING),
+            table.get("task", TRAINING), raw.get("inner", ""),
         )
         for table in (tomllib.loads(path.read_text(encoding="utf-8")) for path in TABLES)
         for raw in table["mutant"]
@@ -193,14 +198,19 @@ class Bench:
         def run_mutated(task: Task) -> None:
             server.run(replace(task.job, workload_folder=str(worker / "workloads" / mutant.workload)), worker)
 
-        run_mutated(plan.candidate_task)
-        ready.result()
-        while mutant.escalated and (further := next_tasks(plan)):
-            for task in further:
+        def run_all(tasks: tuple[Task, ...]) -> None:
+            for task in tasks:
                 if Path(task.job.folder).is_relative_to(folder):
                     run_mutated(task)
                 elif not is_done(task):  # mutants share it
                     self._servers[REFERENCE].run(task.job)
+
+        run_mutated(plan.candidate_task)
+        ready.result()
+        while mutant.escalated and (further := next_tasks(plan)):
+            run_all(further)
+        if mutant.inner and not mutant.escalated:
+            run_all(inner.tasks(plan, (plan.reference_tasks[0], plan.candidate_task)))
         return conclude(plan)
 
 
@@ -235,6 +245,8 @@ def test_a_bug_is_rejected_and_its_place_is_named(
     )
     assert not found.passed
     assert mutant.names.lower() in found.sentence.lower()
+    if mutant.inner:
+        assert f"The first inner tensor that differs is {mutant.inner}:" in found.sentence
 
 
 @pytest.mark.parametrize("mutant", UNCHANGED, ids=lambda m: f"{m.task}, {m.workload}: {m.preset}")

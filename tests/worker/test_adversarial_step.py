@@ -8,11 +8,12 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pytest
 
 from steelyard_worker import certify, network, protocol, tensors
 from steelyard_worker.case import Case, Optimizer, Settings
 from steelyard_worker.network import Adversarial
-from steelyard_worker.protocol import Certify, Data, Job
+from steelyard_worker.protocol import Certify, Data, Job, Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,21 +57,25 @@ class Trainer:
         return {"logits": np.zeros((4, 3))}
 
 
-def dumped(folder: Path, adversarial: bool) -> tuple[Batch, list[Trainer]]:
+def dumped(
+    folder: Path, adversarial: bool, batch: int = 4, inner: bool = False, trainer: type[Trainer] = Trainer
+) -> tuple[Batch, list[Trainer]]:  # fmt: skip
     """Return the tensors of a certificate without noise, and the trainers that were built for it."""
     rule = Optimizer("adam", 1e-3, weight_decay=1e-5, decay=("head.weight",), clip=5.0)
-    case = Case("line", "small", SIZES, "", {}, rule, "fake", Settings("scripted"))
+    case = Case("line", "small", SIZES | {"batch": batch}, "", {}, rule, "fake", Settings("scripted"))
     tensors.write(folder / "usual", BATCH)
     tensors.write(folder / "extreme", EXTREME)
     data = Data(str(folder / "usual"), adversarial=str(folder / "extreme") if adversarial else "")
-    job = Job("certify", case, str(LINE), "", data, str(folder), certify=Certify(steps=2))
+    job = Job("certify", case, str(LINE), "", data, str(folder), certify=Certify(steps=2, inner=inner))
     described = replace(
-        network.describe(LINE, SIZES), adversarial=Adversarial(factors={"*.weight": 4.0, "head.*": 2.0}, clip=1.0)
+        network.describe(LINE, SIZES),
+        adversarial=Adversarial(factors={"*.weight": 4.0, "head.*": 2.0}, clip=1.0),
+        probes=("scores",),
     )
     built: list[Trainer] = []
 
     def build(weights: Mapping[str, np.ndarray[Any, Any]], optimizer: Optimizer = rule) -> Trainer:
-        built.append(Trainer(weights, optimizer))
+        built.append(trainer(weights, optimizer))
         return built[-1]
 
     events: Any = SimpleNamespace(write=lambda *_, **__: None)
@@ -109,3 +114,29 @@ def test_a_batch_names_its_folder_in_the_job() -> None:
         "",
     )
     assert protocol.from_line(protocol.to_line(job)).data.adversarial == "b"
+
+
+def test_a_case_with_a_smaller_batch_takes_its_first_samples(tmp_path: Path) -> None:
+    _, built = dumped(tmp_path, adversarial=True, batch=2)
+    np.testing.assert_array_equal(built[-1].given[0]["label"], [0, 2])
+
+
+class Probed(Trainer):
+    """Gives the first weight times the input as an inner tensor, and one that the network does not list."""
+
+    def inner(self, batch: Batch, names: frozenset[str]) -> Batch:
+        assert names == {"scores"}
+        return {"scores": batch["point"] * self.weights["head.weight"][0, 0] * np.arange(8, 0, -1)}
+
+
+def test_inner_tensors_are_saved_with_sorted_values_for_both_batches(tmp_path: Path) -> None:
+    found, built = dumped(tmp_path, adversarial=True, inner=True, trainer=Probed)
+    assert set(found) == {"inner/scores", "adversarial/inner/scores"}
+    np.testing.assert_array_equal(found["inner/scores"], np.repeat(np.arange(1, 9) * 0.5, 4))
+    np.testing.assert_array_equal(found["adversarial/inner/scores"], np.repeat(np.arange(1, 9) * 16.0, 4))
+    assert not any(each.given for each in built)
+
+
+def test_an_adapter_that_collects_no_inner_tensors_is_refused_in_words(tmp_path: Path) -> None:
+    with pytest.raises(Refusal, match="The adapter of fake does not collect inner tensors"):
+        dumped(tmp_path, adversarial=True, inner=True)

@@ -262,7 +262,7 @@ def _delete_dumps(plans: Iterable[CertificationPlan]) -> None:
     """Delete the saved tensors, which are large; the results are in the certificates, the references in the cache."""
     for plan in plans:
         for task in (*plan.reference_tasks, plan.candidate_task, *chain.from_iterable(plan.further_tasks)):
-            for dump in Path(task.job.folder).glob("perturbation*"):
+            for dump in list(Path(task.job.folder).glob("**/perturbation*")):
                 shutil.rmtree(dump, ignore_errors=True)
 
 

@@ -7,7 +7,7 @@ none -> `conclude`.
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 
-from steelyard.certificates import dumps, escalation, record, references, sentences
+from steelyard.certificates import dumps, escalation, inner, record, references, sentences
 from steelyard.certificates.evidence import Evidence
 from steelyard.certificates.judgement import Judgement
 from steelyard.certificates.method import VERSION, method_for
@@ -22,10 +22,14 @@ def next_tasks(plan: CertificationPlan) -> tuple[Task, ...]:
     if plan.candidate_task.job.case.settings.precision == "float64":
         return ()
     evidence = Evidence(plan, references.load(plan))
-    if not evidence.references.agreed or dumps.failure(plan.candidate_task):
+    if not evidence.references.agreed:
+        return inner.next_tasks(plan, inner.of_references(plan))
+    if dumps.failure(plan.candidate_task):
         return ()
     by_rounding = evidence.compare(evidence.candidate)
-    return () if by_rounding.passed or not by_rounding.findings else escalation.next_tasks(evidence, by_rounding)
+    if not by_rounding.findings:
+        return ()
+    return escalation.next_tasks(evidence, by_rounding) or _inner_tasks(evidence, by_rounding)
 
 
 def conclude(plan: CertificationPlan) -> Certificate:
@@ -40,19 +44,34 @@ def conclude(plan: CertificationPlan) -> Certificate:
         certificate = _certificate(plan, Judgement(False, message), found)
         return _saved(certificate) if kind == "implementation" else certificate
     if not found.agreed:
-        return _certificate(plan, Judgement(False, found.sentence, (), found.agreement), found)
+        layer = inner.sentence(plan, inner.of_references(plan), method_for("float64"))
+        return _certificate(plan, Judgement(False, found.sentence + layer, (), found.agreement), found)
     evidence = Evidence(plan, found)
     by_rounding = evidence.compare(evidence.candidate)
-    if not by_rounding.passed and (message := escalation.failure(plan)):
+    if message := escalation.failure(plan):
         sentence = sentences.further_run_failed(by_rounding, message)
-        return _certificate(plan, replace(by_rounding, sentence=sentence), found)
+        return _certificate(plan, replace(by_rounding, passed=False, sentence=sentence), found)
     settled, float64_error = escalation.settle(evidence, by_rounding)
+    if not settled.passed and by_rounding.findings:
+        layer = inner.sentence(plan, escalation.rejected_on(evidence, by_rounding), evidence.limits)
+        settled = replace(settled, sentence=settled.sentence + layer)
     certificate = _certificate(plan, settled, found, float64_error)
     if not settled.passed:
         return _saved(certificate)
     losses, limits = evidence.losses(by_rounding)
     outputs, output_limits = evidence.outputs(by_rounding)
     return _saved(replace(certificate, losses=losses, loss_limits=limits, outputs=outputs, output_limits=output_limits))
+
+
+def _inner_tasks(evidence: Evidence, by_rounding: Judgement) -> tuple[Task, ...]:
+    """Return what must run to find the first layer that differs, where the forward pass of a rejected candidate does."""
+    if escalation.failure(evidence.plan):
+        return ()
+    settled, _ = escalation.settle(evidence, by_rounding)
+    first = settled.first
+    if settled.passed or not first or first.kind not in inner.IN_THE_FORWARD_PASS:
+        return ()
+    return inner.next_tasks(evidence.plan, escalation.rejected_on(evidence, by_rounding))
 
 
 def _saved(certificate: Certificate) -> Certificate:

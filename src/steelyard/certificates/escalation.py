@@ -1,7 +1,8 @@
-"""Further runs for a candidate whose deviation one rounding of every input does not explain.
+"""Further runs where the rounding levels of the candidate's own batch do not decide.
 
-Such a candidate may compute another function. Or its sums lose precision, or its log-likelihood does, or a ReLU or a maximum
-near a tie took the other side and changed gradients by a finite amount.
+One rounding of every input may not explain its deviation. It may then compute another function; or its sums lose precision, or
+its log-likelihood does, or a ReLU or a maximum near a tie took the other side and changed gradients by a finite amount. Or all is
+within rounding, but in a large batch so many ReLUs are near a tie that gradients of a lower precision would be, too.
 """
 
 from dataclasses import replace
@@ -17,17 +18,21 @@ from steelyard.certificates.tensors import ADVERSARIAL
 
 
 def next_tasks(evidence: Evidence, by_rounding: Judgement) -> tuple[Task, ...]:
-    """Return what must run next after the judgement by rounding levels alone failed.
+    """Return what must run next after the judgement by rounding levels alone.
 
     Nothing runs once the result is clear or a further run failed.
 
-    If the framework can compute in float64, that run shows its definition: sums lose almost nothing there and near-ties
-    are rare, so the same limits apply. Its own precision is judged by what long sums may lose, and on a small batch
+    A candidate within rounding whose gradients are coarse is also compared on a small batch.
+
+    For the others: if the framework can compute in float64, that run shows its definition: sums lose almost nothing there and
+    near-ties are rare, so the same limits apply. Its own precision is judged by what long sums may lose, and on a small batch
     without long sums, where a lower precision in any layer shows. If it cannot, it is allowed the error of its precision in
     a likelihood of whole sequences, where the loss is one. Then it is compared with the reference on other random draws of
     weights and batches: a near-tie depends on the random draw, a real bug shows up on every draw.
     """
     plan = evidence.plan
+    if by_rounding.passed:
+        return _small_next(evidence) if evidence.is_coarse(by_rounding) else ()
     if plan.candidate.has_float64:
         return _with_float64_next(evidence, by_rounding)
     if failure(plan) or settle(evidence, by_rounding)[0].passed:
@@ -42,11 +47,24 @@ def failure(plan: CertificationPlan) -> str:
     return next((failed[1] for task in _started(plan) if (failed := dumps.failure(task))), "")
 
 
+def rejected_on(evidence: Evidence, by_rounding: Judgement) -> tuple[Task, Task]:
+    """Return the runs whose comparison decided a rejection: the reference's and the candidate's."""
+    plan = evidence.plan
+    first = plan.reference_tasks[0]
+    if by_rounding.passed:
+        return plan.small_tasks[0]
+    if not plan.candidate.has_float64 or not _started(plan):
+        return first, plan.candidate_task
+    if not evidence.compare(read(plan.float64_task)).passed:
+        return first, plan.float64_task
+    return (first, plan.candidate_task) if _on_small_batches(evidence).passed else plan.small_tasks[0]
+
+
 def settle(evidence: Evidence, by_rounding: Judgement) -> tuple[Judgement, float | None]:
     """Return the judgement from all runs so far, and the largest relative error in float64, None without such a run."""
     plan = evidence.plan
     if by_rounding.passed:
-        return by_rounding, None
+        return (_within_rounding(evidence, by_rounding) if _started(plan) else by_rounding), None
     if plan.candidate.has_float64:
         return _with_float64(evidence, by_rounding) if _started(plan) else (by_rounding, None)
     if evidence.network.recursion and is_done(plan.likelihood_task):
@@ -64,13 +82,35 @@ def _started(plan: CertificationPlan) -> list[Task]:
 def _with_float64_next(evidence: Evidence, by_rounding: Judgement) -> tuple[Task, ...]:
     plan = evidence.plan
     if not _started(plan):
-        small = with_likelihood(plan, plan.small_likelihood_task, _loss(evidence))
-        likelihood = (small,) if evidence.network.recursion else ()
-        first = (plan.long_sums_task, plan.float64_task, *plan.small_tasks[0], *likelihood)
+        first = (plan.long_sums_task, plan.float64_task, *_first_small_tasks(evidence))
         return tuple(task for task in first if not is_done(task))
-    if failure(plan) or not _by_float64(evidence, by_rounding)[0].passed or _on_small_batches(evidence).passed:
+    if failure(plan) or not _by_float64(evidence, by_rounding)[0].passed:
+        return ()
+    return _small_next(evidence)
+
+
+def _small_next(evidence: Evidence) -> tuple[Task, ...]:
+    """Return the next pair of the small batch, until one matches."""
+    plan = evidence.plan
+    if not _started(plan):
+        return tuple(task for task in _first_small_tasks(evidence) if not is_done(task))
+    if failure(plan) or _on_small_batches(evidence).passed:
         return ()
     return next((pair for pair in plan.small_tasks if not all(map(is_done, pair))), ())
+
+
+def _first_small_tasks(evidence: Evidence) -> tuple[Task, ...]:
+    plan = evidence.plan
+    likelihood = with_likelihood(plan, plan.small_likelihood_task, _loss(evidence))
+    return (*plan.small_tasks[0], likelihood) if evidence.network.recursion else plan.small_tasks[0]
+
+
+def _within_rounding(evidence: Evidence, by_rounding: Judgement) -> Judgement:
+    """Judge a candidate that is within rounding on its own batch by the small one."""
+    small = _on_small_batches(evidence)
+    if not small.passed:
+        return replace(small, sentence=sentences.different_on_few_samples_only(small))
+    return replace(by_rounding, sentence=f"{by_rounding.sentence} {sentences.same_on_few_samples(small)}")
 
 
 def _with_float64(evidence: Evidence, by_rounding: Judgement) -> tuple[Judgement, float]:

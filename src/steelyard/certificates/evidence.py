@@ -8,13 +8,16 @@ from dataclasses import dataclass
 from steelyard.certificates import judge
 from steelyard.certificates.dumps import read, read_meta
 from steelyard.certificates.judgement import Finding, Judgement
-from steelyard.certificates.method import PERTURBATIONS, Method, method_for
+from steelyard.certificates.method import COARSE_GRADIENTS, PERTURBATIONS, SMALL_BATCH, Method, method_for
 from steelyard.certificates.plan import CertificationPlan, Task
 from steelyard.certificates.references import References, reference_folder
 from steelyard.certificates.scales import measure_changes, measure_scales
 from steelyard.certificates.tensors import BEFORE_THE_LOSS, Tensors, places
 from steelyard_worker import tensors
 from steelyard_worker.network import Network
+
+# Further kinds of tensors that are judged on the small batch.
+AFTER_THE_LOSS = ("loss", "gradient", "adversarial")
 
 
 @dataclass(frozen=True)
@@ -57,22 +60,26 @@ class Evidence:
         """Return the relative change of every tensor in a noisy run of the reference."""
         return measure_changes(self.network, self.reference, self.references.scales, read(task))
 
-    def compare_small(self, pair: tuple[Task, Task]) -> Judgement:
-        """Compare the forward pass and the gradients of one pair of the small batch by rounding levels, measured on that batch.
+    def is_coarse(self, by_rounding: Judgement) -> bool:
+        """Return whether a lower precision of the backward pass could pass, and a batch with fewer samples may show it."""
+        batch = self.plan.candidate_task.job.case.batch
+        return batch > max(SMALL_BATCH) and by_rounding.resolution.get("gradients", 0.0) > COARSE_GRADIENTS
 
-        Updates are not judged: a rule that divides a gradient by its own size turns rounding into full steps. A loss that is a
-        likelihood of whole sequences, and its gradients, are also allowed that likelihood's error.
+    def compare_small(self, pair: tuple[Task, Task]) -> Judgement:
+        """Compare the forward pass, the gradients and the adversarial step of one pair of the small batch.
+
+        Rounding levels are those of that batch. Other updates are not judged: a rule that divides a gradient by its own size
+        turns rounding into full steps. A loss that is a likelihood of whole sequences, and its gradients, are also allowed that
+        likelihood's error. So is the adversarial step, whose update is about the gradient (`Adversarial.rule`).
         """
         first = self.plan.small_tasks[0][0]
         runs = [read(first, perturbation) for perturbation in PERTURBATIONS]
         scales = measure_scales(self.network, runs, first.job.certify.noise, first.job.case.optimizer)
         kinds = {key: place.kind for key, place in places(runs[0], self.network).items()}
-        allowances = {
-            key: math.inf for key, kind in kinds.items() if kind not in (*BEFORE_THE_LOSS, "loss", "gradient")
-        }
+        allowances = {key: math.inf for key, kind in kinds.items() if kind not in (*BEFORE_THE_LOSS, *AFTER_THE_LOSS)}
         if self.network.recursion:
             changes = measure_changes(self.network, runs[0], scales, read(self.plan.small_likelihood_task))
-            allowances |= {key: changes[key] for key, kind in kinds.items() if kind in ("loss", "gradient")}
+            allowances |= {key: changes[key] for key, kind in kinds.items() if kind in AFTER_THE_LOSS}
         against = runs[0] if pair[0] is first else read(pair[0])
         return judge.compare(
             self.network, against, scales, read(pair[1]), self.limits, self.references.agreement, allowances

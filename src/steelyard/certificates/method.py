@@ -28,7 +28,9 @@ from steelyard_worker.network import Network
 #   7  a candidate whose errors long sums may explain must also be within rounding on a small batch without long sums; a third
 #      reference decides between two that disagree
 #   8  one step with the network's adversarial weights, batch and update rule is compared, too
-VERSION = 8
+#   9  where the gradients of a large batch could hide a lower precision, the candidate must also be within rounding on a small
+#      batch; the adversarial step is judged on the small batch, too
+VERSION = 9
 
 # Half a unit in the last place, relative: the size of one rounding (IEEE 754-2019, table 3.6; bfloat16 has 8 bits of precision).
 UNIT_ROUNDOFFS = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
@@ -71,11 +73,17 @@ AGREEMENT = 1e-9
 # between any two libraries, and the rounding level shows it.
 AGREEMENT_SHARE = 1e-3
 
-# The batch on which the precision of a candidate is judged, where it is beyond LIMIT and its float64 run is not: four samples,
-# two of large images, and one step. Sums over few random numbers lose little, so nothing is allowed beyond LIMIT.
+# The batch on which the precision of a candidate is judged, where it is beyond LIMIT and its float64 run is not, or its gradients
+# are coarse: four samples, two of large images, and one step. Sums over few random numbers lose little, so nothing is allowed
+# beyond LIMIT.
 SMALL_BATCH = (2, 4)
 SMALL_BATCH_TERMS = 2**14
 SMALL_STEPS = 1
+
+# Gradients are coarse where an error of this size passes. Rounding one operand of a product to TensorFloat-32, whose unit
+# roundoff is 2^-11, causes a root mean square error of 2^-11 / sqrt(3), 1.15 times this. In ResNet-18 tiny, errors of up to 9e-2
+# pass at a batch of 64, because some ReLUs flip in every run, and of 2e-4 at a batch of four.
+COARSE_GRADIENTS = 2.0**-12
 
 # A tensor that was rounded to float32 once differs by about this much or more: an eighth of a unit roundoff. Two references
 # that differ by more than this and by no more than float32 rounding look as if one of them computes in float32.

@@ -86,7 +86,7 @@ class CertificationPlan:
     `references`: one or two frameworks that compute in float64, three where two disagreed. The first of `reference_tasks` runs
     unperturbed and with noise, the others unperturbed.
 
-    The other tasks only run where rounding alone does not explain a deviation (see `escalation`). `float64_task` is the candidate
+    The other tasks only run where rounding alone does not decide (see `escalation`). `float64_task` is the candidate
     in float64, `long_sums_task` the first reference with noise as large as the error of the longest sum. `small_tasks` are the
     first reference and the candidate, in its own precision, on a small random batch, where sums are short; they run one pair
     after the other until one matches, first on the batch itself, then on draws close to it; `small_likelihood_task` is as
@@ -111,15 +111,16 @@ class CertificationPlan:
 
     @property
     def further_tasks(self) -> tuple[tuple[Task, ...], ...]:
-        """All tasks that this candidate may need where rounding alone does not explain a deviation.
+        """All tasks that this candidate may need where rounding alone does not decide.
 
         Those that are judged together are together; the last is the candidate's, if one of them is.
         """
         recursion = self.candidate.network.recursion
+        first, *draws = self.small_tasks
+        small = ((self.small_likelihood_task, *first) if recursion else first), *draws
         if self.candidate.has_float64:
-            likelihood = (self.small_likelihood_task,) if recursion else ()
-            return (self.long_sums_task, *likelihood, self.float64_task), *self.small_tasks
-        return *(((self.likelihood_task,),) if recursion else ()), *self.draw_tasks
+            return (self.long_sums_task, self.float64_task), *small
+        return *(((self.likelihood_task,),) if recursion else ()), *self.draw_tasks, *small
 
 
 def plan_certification(candidate: Candidate, references: Sequence[Installation], folder: Path) -> CertificationPlan:
@@ -272,7 +273,8 @@ def _small_tasks(candidate: Candidate, first: Task, task: Task) -> tuple[tuple[T
 def _on_few_samples(task: Task, samples: int) -> Task:
     job = task.job
     case = replace(job.case, sizes=job.case.sizes | {"batch": samples})
-    return replace(task, job=replace(job, case=case, data=Data(synthetic=job.data.synthetic)))
+    data = Data(synthetic=job.data.synthetic, adversarial=job.data.adversarial)
+    return replace(task, job=replace(job, case=case, data=data))
 
 
 def _draw_task(candidate: Candidate, task: Task, draw: int) -> Task:

@@ -127,8 +127,18 @@ def different_on_few_samples(found: Judgement, precision: str) -> str:
     return f"{opening}, {_first_difference(found.findings, LOWER_PRECISION)}"
 
 
+def different_on_few_samples_only(found: Judgement) -> str:
+    """Return the sentence for a candidate that is within rounding on its own batch, but not on a small one."""
+    if not found.findings:
+        return found.sentence
+    first = found.first
+    precision = first is not None and first.kind != "adversarial"
+    difference = _first_difference(found.findings, LOWER_PRECISION if precision else "")
+    return f"Different computation, as a small batch shows, where rounding hides less, {difference}"
+
+
 def same_on_few_samples(found: Judgement) -> str:
-    """Return the sentence for a candidate that long sums explain, and that matches on a small batch without them."""
+    """Return what is added for a candidate that also matches on a small batch without long sums."""
     worst = max(found.findings, key=lambda finding: finding.share)
     share = _percent(worst.share)
     return f"On a small batch without long sums, the largest deviation ({worst.label}) is at {share} of the limit."
@@ -150,8 +160,40 @@ def odd_reference(difference: str, odd: str, titles: Sequence[str]) -> str:
 
 
 def further_run_failed(by_rounding: Judgement, message: str) -> str:
-    """Return the sentence for a deviation that could not be investigated; `message` is the error of the failed process."""
+    """Return the sentence for a candidate that could not be examined further; `message` is the error of the failed process."""
+    if by_rounding.passed:
+        return f"Not decided: the candidate is within rounding on its own batch, but a run on a small one failed: {message}"
     return f"{by_rounding.sentence} A further run that could have shown whether this is only rounding failed: {message}"
+
+
+def first_inner_tensor(label: str, error: float, before: str) -> str:
+    """Return the sentence that names the first inner tensor that differs; `before`: the last one that matches, if any."""
+    size = f"relative error {error:.1e}" if math.isfinite(error) else "it has another size, or undefined values"
+    matching = f"; {before}, before it, matches" if before else ""
+    return f" The first inner tensor that differs is {label}: {size}{matching}."
+
+
+def same_inner_tensors(names: Sequence[str]) -> str:
+    """Return the sentence for inner tensors that all match; empty where there are none."""
+    if not names:
+        return ""
+    if len(names) == 1:
+        return f" The inner tensor {names[0]} matches."
+    return f" All {len(names)} inner tensors match, from {names[0]} to {names[-1]}."
+
+
+def missing_inner_tensors(names: Sequence[str]) -> str:
+    """Return the sentence for inner tensors that network.py lists and not both implementations give."""
+    plural = "s" if len(names) > 1 else ""
+    return (
+        f" Not compared, because an implementation does not pass {'them' if plural else 'it'} to probe(): "
+        f"the inner tensor{plural} {listed(list(names))}."
+    )
+
+
+def no_inner_tensors(reason: str) -> str:
+    """Return the sentence for a process that should have saved inner tensors and failed."""
+    return f" Inner tensors could not be compared: {reason}"
 
 
 def missing(label: str) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from steelyard_worker import frameworks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
     from types import ModuleType
 
     import numpy as np
@@ -78,6 +78,13 @@ class Trainer(Protocol):
 
     def state(self) -> dict[str, Array]:
         """Return every tensor that the network names, statistics included, canonical."""
+
+    def inner(self, batch: Any, names: Collection[str]) -> dict[str, Array]:
+        """Run forward in training mode; return the inner tensors that have these names, in any layout (see `probes`).
+
+        Those are what the implementation passes to `probe` and, where a network is made of modules, outputs of modules. The
+        trainer is not used afterwards.
+        """
 
 
 class Adapter(Protocol):

@@ -2,6 +2,7 @@
 
 Dense kernels are (out, in), convolution kernels OIHW, embeddings (vocabulary, width). The frameworks' files must create exactly
 these tensors under these names. Initial values are generated once, from this description, and loaded into every framework.
+`probes` names inner tensors, so that a rejected certificate can name the first layer that differs.
 """
 
 from __future__ import annotations
@@ -25,4 +26,4 @@ def describe(sizes: dict[str, Any]) -> Network:
         Input("label", (), "int32", high=sizes["classes"]),
     )
     macs = pixels * sizes["hidden"] + sizes["hidden"] * sizes["classes"]
-    return Network(tuple(parameters), inputs, macs)
+    return Network(tuple(parameters), inputs, macs, probes=("first",))

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from steelyard_worker import probes
 from steelyard_worker.protocol import Refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
     from types import ModuleType
 
     from steelyard_worker.batches import Batch, Source
@@ -177,6 +178,12 @@ class Trainer(Predictor):
     def outputs(self, batch: Batch) -> dict[str, Array]:
         """Forward only, without the scripted time."""
         return self._forward(batch)
+
+    def inner(self, batch: Batch, names: Collection[str]) -> dict[str, Array]:
+        """Forward, with what the implementation passes to `probe`."""
+        with probes.collected() as found:
+            self._forward(batch)
+        return {name: np.asarray(found[name]) for name in found.keys() & names}
 
 
 def cause(fault: str) -> None:

@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from steelyard_worker.probes import probe
+
 if TYPE_CHECKING:
     from steelyard_worker.frameworks.jax.layers import Layers
 
@@ -33,4 +35,4 @@ def layer_norm(layers: Layers, name: str, x: jax.Array, epsilon: float) -> jax.A
     """Normalise the last axis with the biased variance, from the differences to the mean (P-07)."""
     centred = x - jnp.mean(x, axis=-1, keepdims=True)
     inverse = lax.rsqrt(jnp.mean(jnp.square(centred), axis=-1, keepdims=True) + epsilon)
-    return centred * inverse * layers.weight(f"{name}.gamma") + layers.weight(f"{name}.beta")
+    return probe(name, centred * inverse * layers.weight(f"{name}.gamma") + layers.weight(f"{name}.beta"))

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
+from steelyard_worker.probes import probe
+
 if TYPE_CHECKING:
     from steelyard_worker.frameworks.jax.convolution import Pair
     from steelyard_worker.frameworks.jax.layers import Layers
@@ -16,7 +18,7 @@ def conv_block(
 ) -> jax.Array:  # fmt: skip
     """Convolution without bias -> batch norm -> ReLU; the weights determine the size of the kernel."""
     x = layers.conv(f"{name}.conv", x, stride=stride, padding=padding)
-    return jax.nn.relu(layers.batch_norm(f"{name}.bn", x, epsilon=epsilon, momentum=0.1))
+    return probe(name, jax.nn.relu(layers.batch_norm(f"{name}.bn", x, epsilon=epsilon, momentum=0.1)))
 
 
 def branch(layers: Layers, name: str, x: jax.Array, *steps: tuple[Any, ...], epsilon: float) -> jax.Array:

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from steelyard_worker.frameworks.jax.pooling import max_pool
+from steelyard_worker.probes import probe
 
 if TYPE_CHECKING:
     from steelyard_worker.frameworks.jax.layers import Layers
@@ -29,9 +30,9 @@ def stem(layers: Layers, kind: str, image: jax.Array) -> jax.Array:
     """The stem named `seed`, `cifar` or `imagenet`."""
     large = kind == "imagenet"
     x = jax.nn.relu(conv_norm(layers, "stem.conv", "stem.bn", image, 7 if large else 3, 2 if large else 1))
-    if kind == "cifar":
-        return x
-    return max_pool(x, window=3, stride=2, padding=1) if large else max_pool(x, window=2, stride=2, padding=0)
+    if kind != "cifar":
+        x = max_pool(x, window=3, stride=2, padding=1) if large else max_pool(x, window=2, stride=2, padding=0)
+    return probe("stem", x)
 
 
 def shortcut(layers: Layers, name: str, x: jax.Array, out: int, stride: int) -> jax.Array:

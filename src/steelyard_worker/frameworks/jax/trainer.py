@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
+from steelyard_worker import probes
 from steelyard_worker.frameworks.jax import optimizers
 from steelyard_worker.frameworks.jax.predictor import Predictor, to_numpy
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from types import ModuleType
 
     from steelyard_worker.case import Optimizer
@@ -73,6 +74,17 @@ class Trainer(Predictor):
     def outputs(self, batch: Tensors) -> dict[str, Array]:
         """Forward in inference mode."""
         return to_numpy(self._infer(self._current, batch))
+
+    def inner(self, batch: Tensors, names: Collection[str]) -> dict[str, Array]:
+        """Run forward in training mode, with the inner tensors as its results."""
+
+        def collect(tensors: Tensors, batch: Tensors) -> Tensors:
+            with probes.collected() as found:
+                self._forward(tensors, batch, training=True)
+            return {name: found[name] for name in found.keys() & names}
+
+        trained, fixed, _ = self.carry
+        return to_numpy(jax.jit(collect)({**trained, **fixed}, batch))
 
     def state(self) -> dict[str, Array]:
         """Return every tensor that the network names, canonical."""

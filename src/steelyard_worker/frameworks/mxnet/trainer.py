@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from mxnet import autograd
+from mxnet import autograd, nd
 
+from steelyard_worker import probes
 from steelyard_worker.frameworks.mxnet import layers, optimizers
 from steelyard_worker.frameworks.mxnet.predictor import Forward, Predictor
 from steelyard_worker.frameworks.mxnet.running_statistics import RunningStatistics
+from steelyard_worker.probes import probe
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from types import ModuleType
 
     from mxnet import gluon
@@ -45,7 +47,7 @@ class Trainer(Predictor):
     ) -> None:  # fmt: skip
         trained = [p.name for p in network.parameters if p.trainable]
         super().__init__(settings, implementation, sizes, network, weights, frozenset(trained))
-        self._columns = (*implementation.INPUTS, *implementation.TARGETS)
+        self._inputs, self._columns = len(implementation.INPUTS), (*implementation.INPUTS, *implementation.TARGETS)
         self._trained = {name: self._named[name] for name in trained}
         shapes = {i.name: (sizes["batch"], *i.shape) for i in network.inputs if i.name in implementation.INPUTS}
         self._statistics = RunningStatistics(self._named, layers.batch_norms(self._network, shapes))
@@ -83,6 +85,27 @@ class Trainer(Predictor):
         with self._statistics.in_place():
             return self._canonical(self.forward(*batch)[1:])
 
+    def inner(self, batch: tuple[NDArray, ...], names: Collection[str]) -> dict[str, Array]:
+        """Run forward in training mode, always operator by operator; the output of a block counts under the block's prefix."""
+        network = self._network
+        network.hybridize(active=False)
+
+        def hook(block: gluon.Block) -> None:
+            if block.prefix.rstrip(".") in names:
+                block.register_forward_hook(_keep)
+
+        with probes.collected() as found, autograd.train_mode():
+            network.apply(hook)
+            network(*batch[: self._inputs])
+        return {name: found[name].asnumpy() for name in found.keys() & names}
+
     def state(self) -> dict[str, Array]:
         """Return parameters and batch-norm statistics, with the canonical running variances."""
         return super().state() | self._statistics.canonical()
+
+
+def _keep(block: gluon.Block, inputs: Any, output: Any) -> None:
+    """Keep the output of a block; not where it has several."""
+    del inputs
+    if isinstance(output, nd.NDArray):
+        probe(block.prefix.rstrip("."), output)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from steelyard_worker.frameworks.tensorflow.layers import BatchNorm, Convolution, Variables
+from steelyard_worker.probes import probe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,9 +24,10 @@ class ConvBlock:
     ) -> None:  # fmt: skip
         self._conv = Convolution(variables, f"{name}.conv", channels, out, kernel, stride, padding)
         self._bn = BatchNorm(variables, f"{name}.bn", out, epsilon, momentum=0.1)
+        self._name = name
 
     def __call__(self, x: tf.Tensor, training: bool) -> tf.Tensor:
-        return tf.nn.relu(self._bn(self._conv(x), training))
+        return probe(self._name, tf.nn.relu(self._bn(self._conv(x), training)))
 
 
 class Branch:

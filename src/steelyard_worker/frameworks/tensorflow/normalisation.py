@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
+from steelyard_worker.probes import probe
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -24,10 +26,10 @@ class LayerNorm:
     def __init__(self, variables: Variables, name: str, width: int, epsilon: float) -> None:
         self._gamma = variables.new(f"{name}.gamma", width)
         self._beta = variables.new(f"{name}.beta", width)
-        self._epsilon = epsilon
+        self._epsilon, self._name = epsilon, name
 
     def __call__(self, x: tf.Tensor) -> tf.Tensor:
-        return _normalise(x, self._gamma.value(), self._beta.value(), self._epsilon)
+        return probe(self._name, _normalise(x, self._gamma.value(), self._beta.value(), self._epsilon))
 
 
 def _normalise(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float) -> tf.Tensor:

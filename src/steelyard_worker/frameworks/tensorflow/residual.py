@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from steelyard_worker.frameworks.tensorflow.layers import BatchNorm, Convolution, Dense
 from steelyard_worker.frameworks.tensorflow.pooling import MaxPool
+from steelyard_worker.probes import probe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,7 +43,7 @@ class Stem:
 
     def __call__(self, x: tf.Tensor, training: bool) -> tf.Tensor:
         x = tf.nn.relu(self._first(x, training))
-        return self._pool(x) if self._pool else x
+        return probe("stem", self._pool(x) if self._pool else x)
 
 
 class Shortcut:

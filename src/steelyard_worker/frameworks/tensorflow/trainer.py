@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tensorflow as tf
 
+from steelyard_worker import probes
 from steelyard_worker.frameworks.tensorflow import optimizers
 from steelyard_worker.frameworks.tensorflow.predictor import Predictor
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from types import ModuleType
 
     from steelyard_worker.case import Optimizer
@@ -31,7 +32,7 @@ class Trainer(Predictor):
         super().__init__(wrap, variables, implementation, sizes, network, weights)
         self._loss = implementation.loss
         self._trained = {p.name: self._named[p.name] for p in network.parameters if p.trainable}
-        self._update = optimizers.update_rule(optimizer, self._trained, kernel)
+        self._update, self._wrap = optimizers.update_rule(optimizer, self._trained, kernel), wrap
         self.train_step, self._backward = wrap(self._train), wrap(self._gradients)
 
     def _gradients(self, batch: Tensors) -> tuple[Tensors, tf.Tensor, list[tf.Tensor]]:
@@ -61,3 +62,13 @@ class Trainer(Predictor):
         outputs, loss, found = self._backward(batch)
         gradients = {name: self._canonical(name, g) for name, g in zip(self._trained, found, strict=True)}
         return {name: tensor.numpy() for name, tensor in outputs.items()}, float(loss), gradients
+
+    def inner(self, batch: Tensors, names: Collection[str]) -> dict[str, Array]:
+        """Run forward in training mode, as the mode runs it, with the inner tensors as its results."""
+
+        def collect(batch: Tensors) -> Tensors:
+            with probes.collected() as found:
+                self._outputs(batch, training=True)
+            return {name: found[name] for name in found.keys() & names}
+
+        return {name: tensor.numpy() for name, tensor in self._wrap(collect)(batch).items()}

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from steelyard_worker.frameworks.jax.attention import layer_norm, self_attention
+from steelyard_worker.probes import probe
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +24,7 @@ def forward(layers: Layers, sizes: dict[str, Any], batch: Mapping[str, jax.Array
     keep = batch["input_mask"][:, None, None, :] > 0
     for number in range(sizes["layers"]):
         x = _layer(layers, f"layer{number}", x, keep, sizes)
-    pooled = jnp.tanh(layers.dense("pooler", x[:, 0]))
+    pooled = jnp.tanh(probe("pooler", layers.dense("pooler", x[:, 0])))
     places = batch["masked_lm_positions"]
     rows = places + x.shape[1] * jnp.arange(x.shape[0], dtype=places.dtype)[:, None]
     masked = x.reshape(-1, x.shape[2])[rows]

@@ -52,8 +52,13 @@ def describe(sizes: dict[str, Any]) -> Network:
 
     return Network(
         tuple(parameters), _inputs(sizes), macs, stored, draw=draw, predictions=predictions,
-        adversarial=Adversarial(draw_adversarial, factors={"*.gamma": 4.0}),
+        adversarial=Adversarial(draw_adversarial, factors={"*.gamma": 4.0}), probes=_probes(sizes["layers"]),
     )  # fmt: skip
+
+
+def _probes(layers: int) -> tuple[str, ...]:
+    encoder = (f"layer{layer}.{norm}" for layer in range(layers) for norm in ("attention.norm", "norm"))
+    return "embeddings.norm", *encoder, "pooler", "words.norm"
 
 
 def layer_norm(name: str, width: int) -> tuple[Parameter, Parameter]:

@@ -10,6 +10,7 @@ from steelyard_worker.frameworks.tensorflow.activations import gelu
 from steelyard_worker.frameworks.tensorflow.attention import SelfAttention, masked_scores
 from steelyard_worker.frameworks.tensorflow.layers import Dense, Variables
 from steelyard_worker.frameworks.tensorflow.normalisation import LayerNorm
+from steelyard_worker.probes import probe
 
 EPSILON = 1e-12
 
@@ -71,7 +72,7 @@ class Network:
         for layer in self._layers:
             x = layer(x, masked)
         starts = tf.range(0, x.shape[0], ids.shape[1])
-        pooled = tf.tanh(self._pooler(tf.gather(x, starts)))
+        pooled = tf.tanh(probe("pooler", self._pooler(tf.gather(x, starts))))
         rows = tf.reshape(places + starts[:, None], (-1,))
         return {"words": tf.reshape(self._words(tf.gather(x, rows)), (*places.shape, -1)), "next": self._next(pooled)}
 

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import optax
 
 from steelyard_worker.frameworks.jax.recurrent import bidirectional
+from steelyard_worker.probes import probe
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,7 +30,7 @@ def forward(layers: Layers, sizes: dict[str, Any], batch: Mapping[str, jax.Array
         if layer > 1:
             x = layers.batch_norm(f"rnn{layer}.bn", x, epsilon=1e-5, momentum=0.1)
         onward, backward = bidirectional(layers, f"rnn{layer}", x, lengths)
-        x = onward + backward
+        x = probe(f"rnn{layer}", onward + backward)
     x = layers.batch_norm("head.bn", x, epsilon=1e-5, momentum=0.1)
     return {"logits": (x @ layers.weight("head.dense.weight")).transpose(1, 0, 2)}
 
@@ -40,7 +41,7 @@ def _clipped(
     """Convolution over (frequency, time), batch norm over all positions, clip; frames after the end are set to zero."""
     x = layers.conv(f"{name}.conv", x, stride=stride, padding=padding)
     x = jnp.clip(layers.batch_norm(f"{name}.bn", x, epsilon=1e-5, momentum=0.1), 0, 20)
-    return jnp.where(_beyond(x.shape[2], lengths)[:, None, :, None], 0, x)
+    return probe(name, jnp.where(_beyond(x.shape[2], lengths)[:, None, :, None], 0, x))
 
 
 def _beyond(steps: int, lengths: jax.Array) -> jax.Array:

@@ -9,6 +9,7 @@ from mindspore import Parameter, Tensor, nn, ops
 
 from steelyard_worker.frameworks.mindspore.ctc import Ctc
 from steelyard_worker.frameworks.mindspore.recurrent import Bidirectional, named_by_cell_and_direction
+from steelyard_worker.probes import probe
 
 
 class Convolution(nn.Cell):
@@ -76,8 +77,8 @@ class Network(nn.Cell):
         x = self.conv2(self.conv1(spectrogram, lengths), lengths)
         x = ops.transpose(x, (3, 0, 1, 2))
         x = x.reshape((x.shape[0], x.shape[1], -1))  # features channel-major (P-18)
-        for layer in self.layers:
-            x = layer(x, lengths)
+        for number, layer in enumerate(self.layers, 1):
+            x = probe(f"rnn{number}", layer(x, lengths))
         return (ops.transpose(self.head(x), (1, 0, 2)),)
 
 

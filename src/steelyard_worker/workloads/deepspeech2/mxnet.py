@@ -9,6 +9,7 @@ from mxnet.gluon import HybridBlock, nn
 
 from steelyard_worker.frameworks.mxnet.ctc import Ctc
 from steelyard_worker.frameworks.mxnet.recurrent import Bidirectional, named_by_prefix
+from steelyard_worker.probes import probe
 
 
 def batch_norm(channels: int, prefix: str) -> nn.BatchNorm:
@@ -85,8 +86,8 @@ class Network(HybridBlock):
         inside = F.broadcast_lesser(places, F.reshape(lengths, shape=(-1, 1, 1, 1)))
         x = self.conv2(self.conv1(spectrogram, inside), inside)
         x = F.reshape(F.transpose(x, axes=(3, 0, 1, 2)), shape=(0, 0, -3))  # features channel-major (P-18)
-        for layer in self.layers:
-            x = layer(x, lengths)
+        for number, layer in enumerate(self.layers, 1):
+            x = probe(f"rnn{number}", layer(x, lengths))
         return F.transpose(self.dense(self.bn(x)), axes=(1, 0, 2))
 
 

@@ -54,7 +54,7 @@ def describe(sizes: dict[str, Any]) -> Network:
     adversarial = Adversarial(_draw_adversarial(sizes), factors=factors, clip=1.0)
     return Network(
         tuple(parameters), _inputs(sizes), macs, stored, frames, draw=_draw(sizes), predictions=predictions,
-        adversarial=adversarial,
+        adversarial=adversarial, probes=("conv1", "conv2", *(f"rnn{layer}" for layer in range(1, sizes["layers"] + 1))),
     )  # fmt: skip
 
 

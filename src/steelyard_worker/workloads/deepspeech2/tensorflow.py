@@ -9,6 +9,7 @@ import tensorflow as tf
 from steelyard_worker.frameworks.tensorflow.ctc import ctc
 from steelyard_worker.frameworks.tensorflow.layers import BatchNorm, Convolution, Variables
 from steelyard_worker.frameworks.tensorflow.recurrent import Bidirectional
+from steelyard_worker.probes import probe
 
 
 class Clipped:
@@ -20,10 +21,11 @@ class Clipped:
     ) -> None:  # fmt: skip
         self.conv = Convolution(variables, f"{name}.conv", channels, out, kernel, stride, padding)
         self.bn = BatchNorm(variables, f"{name}.bn", out, epsilon=1e-5, momentum=0.1)
+        self.name = name
 
     def __call__(self, x: tf.Tensor, lengths: tf.Tensor, training: bool) -> tf.Tensor:
         x = tf.minimum(tf.nn.relu(self.bn(self.conv(x), training)), 20.0)
-        return x * tf.sequence_mask(lengths, x.shape[2], x.dtype)[:, None, :, None]
+        return probe(self.name, x * tf.sequence_mask(lengths, x.shape[2], x.dtype)[:, None, :, None])
 
 
 class SequenceNorm:
@@ -56,9 +58,9 @@ class Network:
         x = self.conv2(self.conv1(spectrogram, lengths, training), lengths, training)
         # Channels before bins, so that features are channel-major (P-18).
         x = tf.reshape(tf.transpose(x, (2, 0, 3, 1)), (x.shape[2], x.shape[0], x.shape[3] * x.shape[1]))
-        x = tf.add_n(self.first(x, lengths))
-        for bn, lstm in self.others:
-            x = tf.add_n(lstm(bn(x, training), lengths))
+        x = probe("rnn1", tf.add_n(self.first(x, lengths)))
+        for layer, (bn, lstm) in enumerate(self.others, 2):
+            x = probe(f"rnn{layer}", tf.add_n(lstm(bn(x, training), lengths)))
         return {"logits": tf.transpose(tf.tensordot(self.bn(x, training), self.dense, 1), (1, 0, 2))}
 
 

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from steelyard_worker.frameworks.jax.recurrent import bidirectional, lstm
+from steelyard_worker.probes import probe
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,15 +21,16 @@ PAD, SMOOTHING = 0, 0.1
 def forward(layers: Layers, sizes: dict[str, Any], batch: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
     """Source (N, S), its lengths (N,), target (N, T) -> logits (N, T - 1, vocabulary) of the target's next words."""
     embedding, lengths = layers.weight("embedding.weight"), batch["source_length"]
-    x = jnp.concatenate(bidirectional(layers, "encoder.layer0", embedding[batch["source"].T], lengths), axis=-1)
+    ends = bidirectional(layers, "encoder.layer0", embedding[batch["source"].T], lengths)
+    x = probe("encoded0", jnp.concatenate(ends, axis=-1))
     for number in range(1, sizes["layers"]):
         y = lstm(layers, f"encoder.layer{number}", x)
-        x = x + y if number > 1 else y
+        x = probe(f"encoded{number}", x + y if number > 1 else y)
     keys, x = x, lstm(layers, "decoder.layer0", embedding[batch["target"][:, :-1].T])
-    context = attend(layers, "attention", x, keys, lengths)
+    context = probe("context", attend(layers, "attention", probe("decoded0", x), keys, lengths))
     for number in range(1, sizes["layers"]):
         y = lstm(layers, f"decoder.layer{number}", jnp.concatenate((x, context), axis=-1))
-        x = x + y if number > 1 else y
+        x = probe(f"decoded{number}", x + y if number > 1 else y)
     return {"logits": layers.dense("classifier", jnp.swapaxes(x, 0, 1))}
 
 

@@ -9,6 +9,7 @@ from mindspore import Parameter, Tensor, nn, ops
 
 from steelyard_worker.frameworks.mindspore.activations import tanh
 from steelyard_worker.frameworks.mindspore.recurrent import Bidirectional, Lstm, named_by_cell_and_direction
+from steelyard_worker.probes import probe
 
 PAD, SMOOTHING = 0, 0.1
 
@@ -50,14 +51,15 @@ class Network(nn.Cell):
     def construct(self, source: Tensor, source_length: Tensor, target: Tensor) -> tuple[Tensor]:
         # The LSTM kernel needs time first; transposing the indices is cheaper than transposing the embedded vectors.
         x = ops.concat(self.encoder[0](self.embedding(ops.transpose(source, (1, 0))), source_length), 2)
+        x = probe("encoded0", x)
         for number in range(1, self.layers):
             y = self.encoder[number](x)
-            x = x + y if number > 1 else y
+            x = probe(f"encoded{number}", x + y if number > 1 else y)
         keys, x = x, self.decoder[0](self.embedding(ops.transpose(target[:, :-1], (1, 0))))
-        context = self.attention(x, keys, source_length)
+        context = probe("context", self.attention(probe("decoded0", x), keys, source_length))
         for number in range(1, self.layers):
             y = self.decoder[number](ops.concat((x, context), 2))
-            x = x + y if number > 1 else y
+            x = probe(f"decoded{number}", x + y if number > 1 else y)
         return (self.classifier(ops.transpose(x, (1, 0, 2))),)
 
 

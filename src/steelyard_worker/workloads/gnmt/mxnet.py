@@ -8,6 +8,7 @@ from mxnet import gluon
 from mxnet.gluon import HybridBlock, nn
 
 from steelyard_worker.frameworks.mxnet.recurrent import Bidirectional, Lstm, named_by_prefix
+from steelyard_worker.probes import probe
 
 PAD, SMOOTHING = 0, 0.1
 
@@ -57,16 +58,16 @@ class Network(HybridBlock):
 
     def hybrid_forward(self, F: Any, source: Any, source_length: Any, target: Any) -> Any:
         # The fused operator needs time first; transposing the indices is cheaper than transposing the vectors (P-26).
-        x = F.concat(*self.ends(self.embedding(F.transpose(source)), source_length), dim=2)
-        for number, lstm in enumerate(self.encoder):
+        x = probe("encoded0", F.concat(*self.ends(self.embedding(F.transpose(source)), source_length), dim=2))
+        for number, lstm in enumerate(self.encoder, 1):
             y = lstm(x)
-            x = x + y if number else y
+            x = probe(f"encoded{number}", x + y if number > 1 else y)
         given = F.slice_axis(F.transpose(target), axis=0, begin=0, end=-1)
         keys, x = x, self.query(self.embedding(given))
-        context = self.attention(x, keys, source_length)
-        for number, lstm in enumerate(self.decoder):
+        context = probe("context", self.attention(probe("decoded0", x), keys, source_length))
+        for number, lstm in enumerate(self.decoder, 1):
             y = lstm(F.concat(x, context, dim=2))
-            x = x + y if number else y
+            x = probe(f"decoded{number}", x + y if number > 1 else y)
         return self.classifier(F.swapaxes(x, 0, 1))
 
 

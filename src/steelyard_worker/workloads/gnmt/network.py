@@ -70,7 +70,13 @@ def describe(sizes: dict[str, Any]) -> Network:
         predictions=predictions,
         write=write,
         adversarial=adversarial,
+        probes=_probes(sizes["layers"]),
     )
+
+
+def _probes(layers: int) -> tuple[str, ...]:
+    """Return the names of the outputs of all layers, after their residual sums, and of the attention."""
+    return *(f"encoded{n}" for n in range(layers)), "decoded0", "context", *(f"decoded{n}" for n in range(1, layers))
 
 
 def _encoder(sizes: dict[str, Any]) -> list[Parameter]:

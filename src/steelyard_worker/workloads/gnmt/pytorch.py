@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from steelyard_worker.frameworks.pytorch.recurrent import Bidirectional, Lstm, named_by_module_and_direction
+from steelyard_worker.probes import probe
 
 PAD, SMOOTHING = 0, 0.1
 
@@ -49,19 +50,19 @@ class Network(nn.Module):
         # The LSTM kernel needs time first; transposing the indices is cheaper than transposing the embedded vectors.
         keys = self._encode(self.embedding(source.t()), source_length)
         first, *rest = self.decoder.children()
-        x = first(self.embedding(target[:, :-1].t()))
-        context = self.attention(x, keys, source_length)
-        for number, lstm in enumerate(rest):
+        x = probe("decoded0", first(self.embedding(target[:, :-1].t())))
+        context = probe("context", self.attention(x, keys, source_length))
+        for number, lstm in enumerate(rest, 1):
             y = lstm(torch.cat((x, context), dim=2))
-            x = x + y if number else y
+            x = probe(f"decoded{number}", x + y if number > 1 else y)
         return {"logits": self.classifier(x.transpose(0, 1))}
 
     def _encode(self, x: Tensor, lengths: Tensor) -> Tensor:
         first, *rest = self.encoder.children()
-        x = torch.cat(first(x, lengths), dim=2)
-        for number, lstm in enumerate(rest):
+        x = probe("encoded0", torch.cat(first(x, lengths), dim=2))
+        for number, lstm in enumerate(rest, 1):
             y = lstm(x)
-            x = x + y if number else y
+            x = probe(f"encoded{number}", x + y if number > 1 else y)
         return x
 
 

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from steelyard_worker.frameworks.tensorflow.layers import Dense, Variables
 from steelyard_worker.frameworks.tensorflow.recurrent import Bidirectional, Lstm
+from steelyard_worker.probes import probe
 
 PAD, SMOOTHING = 0, 0.1
 
@@ -52,15 +53,16 @@ class Network:
         self, source: tf.Tensor, source_length: tf.Tensor, target: tf.Tensor, training: bool
     ) -> dict[str, tf.Tensor]:  # fmt: skip
         del training  # this network is the same in training and inference
-        x = tf.concat(self.ends(tf.gather(self.embedding, tf.transpose(source)), source_length), axis=2)
-        for number, lstm in enumerate(self.encoder):
+        ends = self.ends(tf.gather(self.embedding, tf.transpose(source)), source_length)
+        x = probe("encoded0", tf.concat(ends, axis=2))
+        for number, lstm in enumerate(self.encoder, 1):
             y = lstm.every(x, backward=False)
-            x = x + y if number else y
+            x = probe(f"encoded{number}", x + y if number > 1 else y)
         keys, x = x, self.query.every(tf.gather(self.embedding, tf.transpose(target[:, :-1])), backward=False)
-        context = self.attention(x, keys, source_length)
-        for number, lstm in enumerate(self.decoder):
+        context = probe("context", self.attention(probe("decoded0", x), keys, source_length))
+        for number, lstm in enumerate(self.decoder, 1):
             y = lstm.every(tf.concat((x, context), axis=2), backward=False)
-            x = x + y if number else y
+            x = probe(f"decoded{number}", x + y if number > 1 else y)
         steps, batch, hidden = x.shape
         logits = self.classifier(tf.reshape(tf.transpose(x, (1, 0, 2)), (batch * steps, hidden)))
         return {"logits": tf.reshape(logits, (batch, steps, logits.shape[1]))}

@@ -52,7 +52,7 @@ def describe(sizes: dict[str, Any]) -> Network:
     predictions = classification.predictions(sizes["classes"])
     return Network(
         tuple(layers.parameters), (image, label), layers.macs, layers.activations, predictions=predictions,
-        adversarial=LARGE_ACTIVATIONS,
+        adversarial=LARGE_ACTIVATIONS, probes=tuple(layers.probes),
     )  # fmt: skip
 
 

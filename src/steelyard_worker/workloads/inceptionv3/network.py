@@ -41,7 +41,7 @@ def describe(sizes: dict[str, Any]) -> Network:
     found, predictions = blocks.layers, classification.predictions(sizes["classes"])
     return Network(
         tuple(found.parameters), (image, label), found.macs, found.activations, predictions=predictions,
-        adversarial=LARGE_ACTIVATIONS,
+        adversarial=LARGE_ACTIVATIONS, probes=tuple(found.probes),
     )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from steelyard_worker.frameworks.jax.layers import Layers, cross_entropy
 from steelyard_worker.frameworks.jax.recurrent import lstm_cell
+from steelyard_worker.probes import probe
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,16 +17,15 @@ if TYPE_CHECKING:
 
 def forward(layers: Layers, sizes: dict[str, Any], batch: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
     """Word indices (N, T) -> logits (N, classes)."""
-    steps = layers.weight("embedding.weight")[
-        batch["tokens"].T
-    ]  # (T, N, width), because a scan runs over the first axis
+    # (T, N, width), because a scan runs over the first axis
+    steps = probe("embedding", layers.weight("embedding.weight")[batch["tokens"].T])
     for layer in range(sizes["layers"]):
         halves = [layers.recur(f"lstm.layer{layer}.forward", lstm_cell, steps, backward=False)]
         if sizes["bidirectional"]:
             halves.append(layers.recur(f"lstm.layer{layer}.backward", lstm_cell, steps, backward=True))
         steps = jnp.concatenate(halves, axis=-1)
     read = jnp.concatenate((steps[0], steps[-1]), axis=-1) if sizes["readout"] == "first+last" else steps[-1]
-    return {"logits": layers.dense("head", read)}
+    return {"logits": layers.dense("head", probe("readout", read))}
 
 
 def loss(outputs: Mapping[str, jax.Array], batch: Mapping[str, jax.Array]) -> jax.Array:

@@ -8,6 +8,7 @@ from mindspore import Parameter, Tensor, nn, ops
 
 from steelyard_worker.frameworks.mindspore import layers
 from steelyard_worker.frameworks.mindspore.recurrent import Lstm
+from steelyard_worker.probes import probe
 
 
 class Network(nn.Cell):
@@ -26,7 +27,7 @@ class Network(nn.Cell):
         # The LSTM kernel needs time first; transposing the indices is cheaper than transposing the embedded vectors.
         steps = self.lstm(self.embedding(ops.transpose(tokens, (1, 0))))
         read = ops.concat((steps[0], steps[-1]), 1) if self.both_ends else steps[-1]
-        return (self.head(read),)
+        return (self.head(probe("readout", read)),)
 
 
 INPUTS, TARGETS, OUTPUTS = ("tokens",), ("label",), ("logits",)

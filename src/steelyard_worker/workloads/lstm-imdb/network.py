@@ -40,8 +40,9 @@ def describe(sizes: dict[str, Any]) -> Network:
     tokens = Input("tokens", (sizes["length"],), "int32", high=sizes["vocabulary"])
     label = Input("label", (), "int32", high=sizes["classes"])
     return Network(
-        tuple(parameters), (tokens, label), macs + sizes["classes"] * features, stored, adversarial=_adversarial(sizes)
-    )
+        tuple(parameters), (tokens, label), macs + sizes["classes"] * features, stored, adversarial=_adversarial(sizes),
+        probes=("embedding", "readout"),
+    )  # fmt: skip
 
 
 def _adversarial(sizes: dict[str, Any]) -> Adversarial:

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from steelyard_worker.frameworks.pytorch.recurrent import Lstm
+from steelyard_worker.probes import probe
 
 
 class Network(nn.Module):
@@ -32,7 +33,7 @@ class Network(nn.Module):
     def forward(self, tokens: Tensor) -> dict[str, Tensor]:
         steps = self.lstm(self.embedding(tokens))
         read = torch.cat((steps[:, 0], steps[:, -1]), dim=1) if self.both_ends else steps[:, -1]
-        return {"logits": self.head(read)}
+        return {"logits": self.head(probe("readout", read))}
 
 
 INPUTS = ("tokens",)

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from steelyard_worker.frameworks.tensorflow.layers import Dense, Variables
 from steelyard_worker.frameworks.tensorflow.recurrent import Lstm
+from steelyard_worker.probes import probe
 
 
 class Network:
@@ -26,14 +27,15 @@ class Network:
 
     def __call__(self, tokens: tf.Tensor, training: bool) -> dict[str, tf.Tensor]:
         del training  # this network is the same in training and inference
-        x = tf.gather(self.embedding, tf.transpose(tokens))
+        x = probe("embedding", tf.gather(self.embedding, tf.transpose(tokens)))
         *inner, top = self.layers
         for directions in inner:
             x = _steps(directions, x)
         if not self.both_ends and len(top) == 1:
-            return {"logits": self.head(top[0].last(x))}
+            return {"logits": self.head(probe("readout", top[0].last(x)))}
         x = _steps(top, x)
-        return {"logits": self.head(tf.concat((x[0], x[-1]), axis=1) if self.both_ends else x[-1])}
+        read = tf.concat((x[0], x[-1]), axis=1) if self.both_ends else x[-1]
+        return {"logits": self.head(probe("readout", read))}
 
 
 def _steps(directions: list[Lstm], x: tf.Tensor) -> tf.Tensor:

@@ -8,6 +8,7 @@ import jax
 
 from steelyard_worker.frameworks.jax.layers import Layers, cross_entropy
 from steelyard_worker.frameworks.jax.residual import conv_norm, head, shortcut, stem
+from steelyard_worker.probes import probe
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,7 +29,7 @@ def _block(layers: Layers, name: str, x: jax.Array, out: int, stride: int) -> ja
     y = jax.nn.relu(conv_norm(layers, f"{name}.conv1", f"{name}.bn1", x, 3, stride))
     y = conv_norm(layers, f"{name}.conv2", f"{name}.bn2", y, 3)
     x = shortcut(layers, name, x, out, stride)
-    return jax.nn.relu(y + x)
+    return probe(name, jax.nn.relu(y + x))
 
 
 def loss(outputs: Mapping[str, jax.Array], batch: Mapping[str, jax.Array]) -> jax.Array:

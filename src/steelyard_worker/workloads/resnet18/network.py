@@ -6,7 +6,7 @@ from typing import Any
 
 from steelyard_worker.convolutional import LARGE_ACTIVATIONS, Extent
 from steelyard_worker.network import Input, Network
-from steelyard_worker.residual import Layers, blocks
+from steelyard_worker.residual import Layers, blocks, probes
 
 BLOCKS = (2, 2, 2, 2)
 
@@ -21,8 +21,9 @@ def describe(sizes: dict[str, Any]) -> Network:
     layers.head(x.channels, sizes["classes"])
     label = Input("label", (), "int32", high=sizes["classes"])
     return Network(
-        tuple(layers.parameters), (image, label), layers.macs, layers.activations, adversarial=LARGE_ACTIVATIONS
-    )
+        tuple(layers.parameters), (image, label), layers.macs, layers.activations, adversarial=LARGE_ACTIVATIONS,
+        probes=probes(BLOCKS),
+    )  # fmt: skip
 
 
 def _block(layers: Layers, name: str, x: Extent, out: int, stride: int) -> Extent:

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from steelyard_worker.frameworks.tensorflow.layers import Dense, Variables
 from steelyard_worker.frameworks.tensorflow.residual import Classifier, ConvNorm, Shortcut, Stem
+from steelyard_worker.probes import probe
 
 
 class Block:
@@ -17,10 +18,11 @@ class Block:
         self.first = ConvNorm(variables, f"{name}.conv1", f"{name}.bn1", channels, out, 3, stride)
         self.second = ConvNorm(variables, f"{name}.conv2", f"{name}.bn2", out, out, 3)
         self.shortcut = Shortcut(variables, name, channels, out, stride)
+        self.name = name
 
     def __call__(self, x: tf.Tensor, training: bool) -> tf.Tensor:
         y = tf.nn.relu(self.first(x, training))
-        return tf.nn.relu(self.second(y, training) + self.shortcut(x, training))
+        return probe(self.name, tf.nn.relu(self.second(y, training) + self.shortcut(x, training)))
 
 
 INPUTS = ("image",)

@@ -8,6 +8,7 @@ import jax
 
 from steelyard_worker.frameworks.jax.layers import Layers, cross_entropy
 from steelyard_worker.frameworks.jax.residual import body, conv_norm, head, shortcut, stem
+from steelyard_worker.probes import probe
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,7 +31,7 @@ def _block(layers: Layers, name: str, x: jax.Array, out: int, first: int, second
     y = jax.nn.relu(conv_norm(layers, f"{name}.conv1", f"{name}.bn1", x, 1, first))
     y = jax.nn.relu(conv_norm(layers, f"{name}.conv2", f"{name}.bn2", y, 3, second))
     y = conv_norm(layers, f"{name}.conv3", f"{name}.bn3", y, 1)
-    return jax.nn.relu(y + shortcut(layers, name, x, out, first * second))
+    return probe(name, jax.nn.relu(y + shortcut(layers, name, x, out, first * second)))
 
 
 def loss(outputs: Mapping[str, jax.Array], batch: Mapping[str, jax.Array]) -> jax.Array:

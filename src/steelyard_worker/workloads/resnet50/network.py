@@ -11,7 +11,7 @@ from typing import Any
 from steelyard_worker import classification
 from steelyard_worker.convolutional import LARGE_ACTIVATIONS, Extent
 from steelyard_worker.network import Adversarial, Input, Network
-from steelyard_worker.residual import Layers, blocks
+from steelyard_worker.residual import Layers, blocks, probes
 
 EXPANSION = 4
 VARIANTS = ("v1.5", "v1")
@@ -34,7 +34,7 @@ def describe(sizes: dict[str, Any]) -> Network:
     adversarial = Adversarial() if sizes["freeze_backbone"] else LARGE_ACTIVATIONS
     return Network(
         tuple(layers.parameters), (image, label), layers.macs, layers.activations, predictions=predictions,
-        adversarial=adversarial,
+        adversarial=adversarial, probes=probes(sizes["blocks"]),
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from steelyard_worker.frameworks.tensorflow.layers import Dense, Variables
 from steelyard_worker.frameworks.tensorflow.residual import Classifier, ConvNorm, Shortcut, Stem
+from steelyard_worker.probes import probe
 
 
 class Block:
@@ -18,11 +19,12 @@ class Block:
         self.second = ConvNorm(variables, f"{name}.conv2", f"{name}.bn2", within, within, 3, second)
         self.third = ConvNorm(variables, f"{name}.conv3", f"{name}.bn3", within, 4 * within, 1)
         self.shortcut = Shortcut(variables, name, channels, 4 * within, first * second)
+        self.name = name
 
     def __call__(self, x: tf.Tensor, training: bool) -> tf.Tensor:
         y = tf.nn.relu(self.first(x, training))
         y = tf.nn.relu(self.second(y, training))
-        return tf.nn.relu(self.third(y, training) + self.shortcut(x, training))
+        return probe(self.name, tf.nn.relu(self.third(y, training) + self.shortcut(x, training)))
 
 
 INPUTS = ("image",)

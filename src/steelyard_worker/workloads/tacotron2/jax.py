@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from steelyard_worker.frameworks.jax.convolution import convolve
 from steelyard_worker.frameworks.jax.recurrent import bidirectional, lstm_cell
+from steelyard_worker.probes import probe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 def forward(layers: Layers, sizes: dict[str, Any], batch: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
     """Text (N, L), its lengths, mel (N, M, T) -> mel, mel_post (N, M, T), gate (N, T)."""
     memory = _encode(layers, layers.weight("embedding.weight")[batch["text"]], batch["text_length"])
-    read = _decode(layers, sizes["prenet"], batch["mel"], memory, batch["text_length"])
+    memory = probe("encoded", memory)
+    read = probe("decoded", _decode(layers, sizes["prenet"], batch["mel"], memory, batch["text_length"]))
     frames = layers.dense("frame", read).transpose(1, 0, 2)  # (N, T, M), for the postnet's convolutions
     refined = frames[:, None]
     for number in range(5):
@@ -36,7 +38,7 @@ def _convolved(layers: Layers, part: str, number: int, x: jax.Array) -> jax.Arra
     """Convolution of width 5, batch norm: (N, 1, T, channels) -> (N, 1, T, out)."""
     kernel = layers.weight(f"{part}.conv{number}.weight")[None]
     x = convolve(layers.choices.convolution, x, kernel, 1, (0, 2))
-    return layers.batch_norm(f"{part}.bn{number}", x, epsilon=1e-5, momentum=0.1)
+    return probe(f"{part}.bn{number}", layers.batch_norm(f"{part}.bn{number}", x, epsilon=1e-5, momentum=0.1))
 
 
 def _encode(layers: Layers, x: jax.Array, lengths: jax.Array) -> jax.Array:
@@ -53,6 +55,7 @@ def _decode(layers: Layers, taken: int, mel: jax.Array, memory: jax.Array, lengt
     x = jnp.pad(mel.transpose(2, 0, 1)[:-1], ((1, 0), (0, 0), (0, 0)))
     for number in range(2):
         x = jax.nn.relu(x @ layers.weight(f"prenet.dense{number}.weight"))
+    x = probe("prenet", x)
     w_ih, w_hh = layers.weight("decoder.lstm1.w_ih"), layers.weight("decoder.lstm1.w_hh")
     hidden, width, (batch, characters) = w_hh.shape[0], memory.shape[2], memory.shape[:2]
     recurrence, (attend, shared) = (

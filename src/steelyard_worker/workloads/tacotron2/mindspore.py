@@ -9,6 +9,7 @@ from mindspore import Parameter, Tensor, nn, ops
 from mindspore.common.initializer import initializer
 
 from steelyard_worker.frameworks.mindspore.recurrent import Bidirectional, named_by_cell_and_direction
+from steelyard_worker.probes import probe
 
 Tensors = tuple[Tensor, ...]
 # Frames in one iteration of the loop.
@@ -322,8 +323,8 @@ class Network(nn.Cell):
         self.postnet = Convolutions((mels, *(sizes["postnet"],) * 4, mels), (*(nn.Tanh(),) * 4, nn.Identity()))
 
     def construct(self, text: Tensor, text_length: Tensor, mel: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        memory = self.encoder(ops.gather(self.embedding.weight, text, 0), text_length)
-        read = self.decode(mel, memory, text_length)
+        memory = probe("encoded", self.encoder(ops.gather(self.embedding.weight, text, 0), text_length))
+        read = probe("decoded", self.decode(mel, memory, text_length))
         frames = ops.transpose(self.frame(read), (1, 2, 0))
         refined = ops.squeeze(self.postnet(ops.expand_dims(frames, 2)), 2)
         return frames, frames + refined, ops.transpose(ops.squeeze(self.gate(read), 2), (1, 0))

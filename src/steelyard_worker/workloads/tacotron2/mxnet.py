@@ -9,6 +9,7 @@ from mxnet.gluon import HybridBlock, nn
 
 from steelyard_worker.frameworks.mxnet.precision import Precise
 from steelyard_worker.frameworks.mxnet.recurrent import Bidirectional, named_by_prefix
+from steelyard_worker.probes import probe
 
 
 class Convolution(HybridBlock):
@@ -160,7 +161,7 @@ class Network(Precise):
         frames = F.transpose(mel, axes=(2, 0, 1))
         none = F.zeros_like(F.slice_axis(frames, axis=0, begin=0, end=1))
         before = F.concat(none, F.slice_axis(frames, axis=0, begin=0, end=-1), dim=0)
-        read = self.decoder(self.prenet(before), memory, lengths)
+        read = probe("decoded", self.decoder(probe("prenet", self.prenet(before)), probe("encoded", memory), lengths))
         found = F.transpose(self.frame(read), axes=(1, 2, 0))
         gate = F.transpose(F.reshape(self.gate(read), shape=(0, -3)), axes=(1, 0))
         return found, found + self.postnet(found), gate

@@ -53,6 +53,10 @@ def describe(sizes: dict[str, Any]) -> Network:
     return Network(
         tuple(layers.parameters), inputs, layers.macs, layers.activations, draw=draw, predictions=predictions,
         adversarial=Adversarial(draw_adversarial, factors={"*.gamma": 4.0, "*.w_ih": 4.0}),
+        probes=(
+            *(f"encoder.bn{number}" for number in range(ENCODER_CONVOLUTIONS)), "encoded", "prenet", "decoded",
+            *(f"postnet.bn{number}" for number in range(POSTNET_CONVOLUTIONS)),
+        ),
     )  # fmt: skip
 
 

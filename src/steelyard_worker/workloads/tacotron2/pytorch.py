@@ -11,6 +11,7 @@ from torch.nn import functional as F
 
 from steelyard_worker.frameworks.pytorch.recurrence import Deferred
 from steelyard_worker.frameworks.pytorch.recurrent import Bidirectional, named_by_module_and_direction
+from steelyard_worker.probes import probe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -111,8 +112,8 @@ class Network(nn.Module):
         self.postnet = Convolutions((mels, *(sizes["postnet"],) * 4, mels), (*(nn.Tanh(),) * 4, nn.Identity()))
 
     def forward(self, text: Tensor, text_length: Tensor, mel: Tensor) -> dict[str, Tensor]:
-        memory = self.encoder(self.embedding(text).mT, text_length)
-        read = self._decode(self._projected(mel), memory, text_length)
+        memory = probe("encoded", self.encoder(self.embedding(text).mT, text_length))
+        read = probe("decoded", self._decode(self._projected(mel), memory, text_length))
         frames = self.frame(read).permute(1, 2, 0)
         return {"mel": frames, "mel_post": frames + self.postnet(frames), "gate": self.gate(read)[..., 0].t()}
 

@@ -9,6 +9,7 @@ import tensorflow as tf
 from steelyard_worker.frameworks.tensorflow.convolution import convolve
 from steelyard_worker.frameworks.tensorflow.layers import BatchNorm, Dense, Variables
 from steelyard_worker.frameworks.tensorflow.recurrent import Bidirectional, lstm_cell
+from steelyard_worker.probes import probe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,10 +23,11 @@ class Convolution:
     def __init__(self, variables: Variables, part: str, number: int, channels: int, out: int) -> None:
         self._weight = variables.new(f"{part}.conv{number}.weight", 5, channels, out)
         self._norm = BatchNorm(variables, f"{part}.bn{number}", out, epsilon=1e-5, momentum=0.1)
-        self._formulation = variables.convolution
+        self._formulation, self._name = variables.convolution, f"{part}.bn{number}"
 
     def __call__(self, x: tf.Tensor, training: bool) -> tf.Tensor:
-        return self._norm(convolve(self._formulation, x, self._weight[None], 1, (0, 2)), training)
+        found = self._norm(convolve(self._formulation, x, self._weight[None], 1, (0, 2)), training)
+        return probe(self._name, found)
 
 
 class Encoder:
@@ -54,7 +56,7 @@ class Prenet:
     def __call__(self, x: tf.Tensor) -> tf.Tensor:
         for weight in self._weights:
             x = tf.nn.relu(tf.matmul(x, weight))
-        return x
+        return probe("prenet", x)
 
 
 class Cell:
@@ -118,8 +120,8 @@ class Network:
         self._postnet = [Convolution(variables, "postnet", n, widths[n], widths[n + 1]) for n in range(5)]
 
     def __call__(self, text: tf.Tensor, text_length: tf.Tensor, mel: tf.Tensor, training: bool) -> dict[str, tf.Tensor]:
-        memory = self._encoder(tf.gather(self._embedding, text), text_length, training)
-        read = self._decode(mel, memory, text_length)
+        memory = probe("encoded", self._encoder(tf.gather(self._embedding, text), text_length, training))
+        read = probe("decoded", self._decode(mel, memory, text_length))
         frames = self._frame(read)  # (N, T, M), for the postnet's convolutions
         refined = frames[:, None]
         for number, layer in enumerate(self._postnet):

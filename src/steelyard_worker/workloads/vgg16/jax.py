@@ -9,6 +9,7 @@ import jax
 
 from steelyard_worker.frameworks.jax.layers import Layers, cross_entropy
 from steelyard_worker.frameworks.jax.pooling import max_pool
+from steelyard_worker.probes import probe
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +24,7 @@ def forward(layers: Layers, sizes: dict[str, Any], batch: Mapping[str, jax.Array
     for stage, count in enumerate(CONVOLUTIONS, 1):
         for number in range(1, count + 1):
             x = _layer(body, f"stage{stage}", number, x, sizes["batch_norm"])
-        x = max_pool(x, window=2, stride=2, padding=0)
+        x = probe(f"stage{stage}", max_pool(x, window=2, stride=2, padding=0))
     # The canonical order of the flattened image is channels first (P-17).
     x = x.transpose(0, 3, 1, 2).reshape(x.shape[0], -1)
     for name in ("dense1", "dense2") if sizes["dense"] else ():

@@ -50,6 +50,7 @@ def describe(sizes: dict[str, Any]) -> Network:
         adversarial=Adversarial(
             scale=8.0 if normalised else 64.0, factors={"*.gamma": 8.0 if normalised else 1.0, "dense*.weight": 16.0}
         ),
+        probes=tuple(f"stage{number}" for number in range(1, len(STAGES) + 1)),
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from steelyard_worker.frameworks.tensorflow.layers import BatchNorm, Convolution, Dense, Variables
 from steelyard_worker.frameworks.tensorflow.pooling import MaxPool
+from steelyard_worker.probes import probe
 
 STAGES = ((2, 1), (2, 2), (3, 4), (3, 8), (3, 8))
 
@@ -45,10 +46,10 @@ class Network:
 
     def __call__(self, image: tf.Tensor, training: bool) -> dict[str, tf.Tensor]:
         x = image
-        for layers in self._stages:
+        for number, layers in enumerate(self._stages, 1):
             for layer in layers:
                 x = layer(x, training and not self._frozen)
-            x = self._pool(x)
+            x = probe(f"stage{number}", self._pool(x))
         # The canonical order of the flattened image is channels first (P-17).
         x = tf.reshape(tf.transpose(x, (0, 3, 1, 2)), (x.shape[0], -1))
         for dense in self._hidden:

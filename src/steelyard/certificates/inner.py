@@ -1,0 +1,105 @@
+"""The first layer that differs: inner tensors of a rejected candidate, compared with the reference's in network order.
+
+They are saved by processes that run only after a rejection (`Certify.inner`).
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from steelyard.certificates import dumps, sentences
+from steelyard.certificates.method import PERTURBATIONS, Method
+from steelyard.certificates.plan import CertificationPlan, Task
+from steelyard.certificates.tensors import ADVERSARIAL, Tensors, l2_distance, l2_norm
+from steelyard.errors import UserError
+from steelyard.files import atomic
+from steelyard_worker.case import INFERENCE
+from steelyard_worker.protocol import Certify
+
+# Kinds of tensors (`tensors.Place`) whose deviation may come from the forward pass.
+IN_THE_FORWARD_PASS = ("first statistics", "output", "adversarial")
+PREFIX = "inner/"
+
+
+def tasks(plan: CertificationPlan, pair: tuple[Task, Task]) -> tuple[Task, Task]:
+    """Return the processes that save the inner tensors of a reference, with noise, and of what differs from it."""
+    reference, other = pair
+    sample, noise = plan.candidate.scope.sample, plan.reference_tasks[0].job.certify.noise
+    return (
+        _saving(reference, Certify(1, sample, PERTURBATIONS, noise, inner=True)),
+        _saving(other, Certify(1, sample, (0,), noise, inner=True)),
+    )
+
+
+def of_references(plan: CertificationPlan) -> tuple[Task, Task]:
+    """Return the two references that are compared layer by layer where they disagree."""
+    return plan.reference_tasks[0], plan.reference_tasks[1]
+
+
+def next_tasks(plan: CertificationPlan, pair: tuple[Task, Task]) -> tuple[Task, ...]:
+    """Return those of `tasks` that must still run: none where the network lists no probes, or after they ran.
+
+    Inner tensors are those of a training. An inference runs the same layers, and its outputs are few.
+    """
+    reference, other = tasks(plan, pair)
+    if (
+        plan.candidate.job.case.task == INFERENCE
+        or not plan.candidate.network.probes
+        or Path(other.job.folder).is_dir()
+    ):
+        return ()
+    return (other,) if _is_done(reference) else (reference, other)
+
+
+def sentence(plan: CertificationPlan, pair: tuple[Task, Task], limits: Method) -> str:
+    """Return which inner tensor is the first that differs, or that none does; empty where nothing was saved."""
+    reference, other = tasks(plan, pair)
+    if not Path(other.job.folder).is_dir():
+        return ""
+    try:
+        runs, own = [dumps.read(reference, number) for number in PERTURBATIONS], dumps.read(other, 0)
+    except UserError:
+        failed = dumps.failure(other) or dumps.failure(reference)
+        return sentences.no_inner_tensors(failed[1] if failed else "")
+    return compare(plan.candidate.network.probes, runs, own, reference.job.certify.noise, limits)
+
+
+def compare(probes: tuple[str, ...], runs: list[Tensors], own: Tensors, noise: float, limits: Method) -> str:
+    """Return the result of comparing inner tensors: of the usual batch, then of the adversarial one.
+
+    `runs`: the reference's tensors, then those with relative noise of standard deviation `noise`. Each has sorted values.
+    """
+    parts = [part for part in ("", ADVERSARIAL) if any(key.startswith(part + PREFIX) for key in runs[0])]
+    missing = [name for name in probes if any(f"{parts[0]}{PREFIX}{name}" not in each for each in (runs[0], own))]
+    known = [name for name in probes if name not in missing]
+    gap = sentences.missing_inner_tensors(missing) if missing else ""
+    before = ""
+    for part in parts:
+        for name in known:
+            label = f"{name} on the adversarial batch" if part else name
+            error, allowed = _error(f"{part}{PREFIX}{name}", runs, own, noise, limits)
+            if not error <= allowed:  # also for a NaN
+                return sentences.first_inner_tensor(label, error, before) + gap
+            before = label
+    return sentences.same_inner_tensors(known) + gap
+
+
+def _error(key: str, runs: list[Tensors], own: Tensors, noise: float, limits: Method) -> tuple[float, float]:
+    """Return the relative error of one tensor and the allowed one; infinite for another number of values."""
+    exact, norm = runs[0][key], l2_norm(runs[0][key]) or 1.0
+    if np.shape(own[key]) != np.shape(exact):
+        return np.inf, 0.0
+    amplification = max(1.0, *(l2_distance(run[key], exact) / norm / noise for run in runs[1:]))
+    return l2_distance(own[key], exact) / norm, max(
+        limits.limit * limits.unit_roundoff * amplification, limits.allowance
+    )
+
+
+def _saving(task: Task, certify: Certify) -> Task:
+    return replace(task, job=replace(task.job, folder=str(Path(task.job.folder) / "inner"), certify=certify))
+
+
+def _is_done(task: Task) -> bool:
+    folder = Path(task.job.folder)
+    return all(atomic.is_whole(folder / f"perturbation{number}") for number in task.job.certify.perturbations)
