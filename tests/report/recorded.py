@@ -64,7 +64,9 @@ def write_run(root, scripts, wanted=None, sources=("pipeline", "cached"), publis
     `published`: what its study is held against; `stands_for`: the published cell that each group stands for, by name.
     """
     planned = resolve.plan(wanted or options(frameworks=tuple(scripts))).with_inputs(lambda case: "feed0123")
-    groups = [replace(group, stands_for=(stands_for or {}).get(group.name, "")) for group in planned.groups]
+    groups = [
+        replace(group, stands_for=(stands_for or {}).get(group.name, group.stands_for)) for group in planned.groups
+    ]
     planned = replace(planned, groups=tuple(groups), published=published or planned.published)
     folder = root / "20260102-030405-test"
     folder.mkdir(parents=True)
@@ -142,7 +144,7 @@ def _process(planned, folder, variant, number, script, sources, place):
     if infers:
         alone = speed * np.linspace(1, 2, 201)
         recorder.keep(kept, _block(now, alone, recorder.steps, script, draw), "cached", "latency")
-    else:
+    elif planned.group(variant.group).metric == "accuracy":
         _evaluated(home, events)
     events.write("memory", peak_resident_bytes=(300 + 10 * place) * 2**20, peak_device_bytes=None)
     for name in script.warnings:

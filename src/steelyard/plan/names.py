@@ -10,14 +10,22 @@ from steelyard_worker.case import Case
 def groups(bases: Sequence[str], fields: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
     """Name groups after their base, such as `resnet18:digits`, and after every field in which groups of one base differ.
 
-    Returns (name, suffix of the title): `resnet18:digits,batch=8` and `, batch 8`.
+    Returns (name, suffix of the title): `resnet18:digits,batch=8` and `, batch 8`. The suffix has the preset where there are
+    several of one workload.
     """
     found = []
+    presets: dict[str, dict[str, None]] = {}
+    for base in bases:
+        workload, _, preset = base.partition(":")
+        presets.setdefault(workload, {})[preset] = None
     for base, own in zip(bases, fields, strict=True):
         relatives = [each for other, each in zip(bases, fields, strict=True) if other == base]
         differing = [name for name in own if any(each.get(name) != own[name] for each in relatives)]
         name = ",".join([base, *(f"{field}={own[field]}" for field in differing)])
-        found.append((name, "".join(f", {_words(field, own[field])}" for field in differing)))
+        workload, _, preset = base.partition(":")
+        words = [preset] if len(presets[workload]) > 1 else []
+        words += [_words(field, own[field]) for field in differing]
+        found.append((name, "".join(f", {each}" for each in words)))
     return found
 
 

@@ -1,0 +1,58 @@
+"""Every study: its cells exist at every size, and its quick size gives a page and a table with what was published."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from reading import Page
+from recorded import Script, view_of, write_run
+
+from steelyard import report
+from steelyard.inputs.data import training_samples
+from steelyard.plan import estimate, resolve, studies
+from steelyard.plan.options import Options
+from steelyard.report import terminal
+
+ALL = [(study.name, size) for study in studies.all_studies().values() for size in study.sizes or ("",)]
+QUICK = [(name, size) for name, size in ALL if size in ("Q", "")]
+SCRIPTS = {
+    name: Script(step_ms, rounds=2)
+    for name, step_ms in {"pytorch": 10.0, "tensorflow": 12.0, "jax": 9.0, "mindspore": 20.0, "mxnet": 8.0}.items()
+}
+
+
+@pytest.mark.parametrize(("name", "size"), ALL, ids=lambda each: str(each))
+def test_the_cells_of_every_size_exist_and_are_told_apart(name: str, size: str) -> None:
+    plan = resolve.plan(Options(study=name, size=size))
+    assert len({group.name for group in plan.groups}) == len(plan.groups)
+    assert len({group.title for group in plan.groups}) == len(plan.groups)
+    assert len(plan.by_id) == len(plan.variants)
+    assert all(each.reason for each in plan.skipped)
+    found = estimate.estimate(plan, training_samples())
+    assert 0 < found["rounds"] <= found["most_rounds"]
+
+
+@pytest.mark.parametrize("name", [name for name, size in QUICK if size])
+def test_a_study_has_the_three_sizes_the_largest_first(name: str) -> None:
+    assert list(studies.study(name).sizes) == ["P", "C", "Q"]
+
+
+@pytest.mark.parametrize(("name", "size"), QUICK, ids=lambda each: str(each))
+def test_the_quick_size_gives_a_page_and_a_table(name: str, size: str, tmp_path, capsys) -> None:
+    wanted = Options(study=name, size=size)
+    plan = resolve.plan(wanted)
+    folder = write_run(tmp_path, SCRIPTS, wanted)
+    view = view_of(folder)
+    assert [each.group for each in view.comparisons] == [group.name for group in plan.groups]
+    page = Page(report.write(view).read_text(encoding="utf-8"))
+    assert [each.words for each in page.all("h1")] == [studies.study(name).title]
+    headings = " ".join(each.words for each in page.all("h2"))
+    for group in plan.groups:
+        assert group.title in headings
+    held = studies.study(name).published
+    assert ("Published and measured" in headings) == bool(held)
+    assert len(view.published) == len(held)
+    terminal.show(view, as_json=True)
+    result = json.loads(capsys.readouterr().out)
+    assert [each["group"] for each in result["comparisons"]] == [group.name for group in plan.groups]
