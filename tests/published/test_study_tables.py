@@ -55,6 +55,7 @@ def test_times_of_two_frameworks_become_ratios():
 
 def test_the_faster_framework_of_a_difference_comes_first():
     found = stated("single-gpu-speed")
+    assert gathered("single-gpu-speed").tables[0].statements[0].printed == "4.85 %"
     assert found["S1:table-2", "bert:wikitext", "pytorch", "tensorflow"] == (about(1.0231), about(1.0231), True)
     assert found["S1:table-2", "gnmt:wmt16", "tensorflow", "pytorch"] == (about(1.0271), about(1.0271), True)
     assert found["S1:table-7-single", "bert:wikitext", "tensorflow", "pytorch"] == (about(1.0523), about(1.0523), True)
@@ -137,6 +138,29 @@ def test_the_faster_of_two_times_comes_first_with_its_own_number(tmp_path):
     assert (first.first.words, first.printed) == ("mindspore", "126.87(m) against 152(m)")
 
 
+def test_inference_is_held_against_inference():
+    found = stated("mindspore-inference")
+    assert found["S0:table-4", "resnet50:imagenet", "mindspore", "pytorch"] == (about(1.7399), about(1.7399), True)
+    assert found["S0:claim-inference", "resnet50:imagenet", "mindspore", "pytorch"] == (None, None, True)
+    assert {table.task for table in gathered("mindspore-inference").tables} == {"inference"}
+
+
+def test_phases_of_one_entry_are_held_against_quantities_of_their_own():
+    tables = gathered("resnet18-convergence").tables[:3]
+    ratios = [(table.task, table.quantity, table.statements[0].said.low) for table in tables]
+    assert ratios == [
+        ("training", "step time", about(1.18)), ("inference", "step time", about(1.587)), ("training", "first epoch", about(1.185)),
+    ]  # fmt: skip
+    assert {table.statements[0].first.words for table in tables} == {"pytorch"}
+
+
+def test_seconds_of_delay_and_accuracies_are_shown_only():
+    *_, delay, accuracy = gathered("resnet18-convergence").tables
+    assert [each.printed for each in delay.figures] == ["8.68 seconds", "2.6 seconds"]
+    assert [each.printed for each in accuracy.figures] == ["83.07%"]
+    assert not delay.statements and not accuracy.statements
+
+
 def test_an_order_without_a_cell_holds_in_every_one():
     found = stated("static-dynamic")
     assert found == {
@@ -176,6 +200,19 @@ def test_a_doubtful_number_is_judged_by_what_follows_from_the_document():
     (found,) = statements(Held("S1:table-2"), document, made)
     assert found.said.low == about(1.05)
     assert found.remark == "recomputed, printed 4.85"
+
+
+def test_a_published_ratio_below_one_has_the_better_side_first():
+    """All documents print ratios above 1, so the rule is tried on one that is turned."""
+    from dataclasses import replace
+
+    from steelyard.published.held import Held
+    from steelyard.published.statements import statements
+
+    document, entry = documents()["S0"], documents()["S0"].entry("table-2-ratios")
+    made = replace(entry, values=(replace(entry.values[0], value=0.8),))
+    (found,) = statements(Held("S0:table-2-ratios"), document, made)
+    assert (found.first.words, found.second.words, found.said.low) == ("pytorch", "mindspore", 1.25)
 
 
 def test_a_study_without_documents_has_nothing():

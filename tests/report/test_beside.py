@@ -209,6 +209,14 @@ def test_what_was_not_measured_has_its_reason():
     assert not any(row.judgement or row.measured for row in rows)
 
 
+def test_a_cell_that_this_machine_cannot_measure_has_its_reason():
+    times, _ = tables("mindspore-training")
+    rows = beside(times, [], {"bert:cn-wiki": "BERT needs 27 GB of memory."})
+    assert [row.reason for row in rows] == [
+        "googlenet:cifar10 is not in this run.", "lstm-imdb:mindspore is not in this run.", "BERT needs 27 GB of memory.",
+    ]  # fmt: skip
+
+
 def test_two_frameworks_are_compared_with_as_many_loader_workers():
     times, _ = tables("mindspore-training")
     more = arm("PyTorch, workers 2", "pytorch", "eager", workers=2)

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 from reading import Page
-from recorded import Script, options, view_of, write_run
+from recorded import Script, view_of, write_run
 
 from steelyard import report
 from steelyard.published.gathering import gather
@@ -154,7 +154,7 @@ def test_a_run_without_documents_looks_as_before(recorded_view, printed):
         ),
         (
             {"fake": Script(10.0), "dummy": Script(rounds=0, failure=("crash", "It fell over."))},
-            "Nothing that was published could be held against this run.", "Dummy was not measured in this quantity.",
+            "Nothing that was published could be held against this run.", "Dummy failed.",
         ),
     ],
 )  # fmt: skip
@@ -173,11 +173,20 @@ def test_another_quantity_than_the_ranked_one_is_read_from_the_same_trials(tmp_p
     assert table.rows[0].judgement == "same order"
 
 
+def test_an_unknown_quantity_of_an_altered_record_has_no_rows_of_its_own(tmp_path):
+    held = (Held("S0:table-2-ratios", "some quantity", where={"device": "V100"}, arms=ARMS),)
+    (table,) = recorded(tmp_path, held=held).published
+    assert table.quantity == "some quantity"
+    assert {row.judgement for row in table.rows} == {None}
+
+
 def test_terminal_and_json_have_the_same_rows(view, printed):
     for width in (80, 120):
         text = printed(view, width)
         assert max(len(line.rstrip()) for line in text.splitlines()) <= width
         assert "Of 2 published comparisons measured here: 2 confirmed." in text
+        assert "Not measured here: 4." in text
+        assert "bert:cn-wiki" not in text, "only the page has rows for what was not measured"
         assert "1.198x" in text and published.ratio(view.published[0].rows[0]).interval in text
     found = json.loads(json.dumps(terminal.as_dict(view), allow_nan=False))["published"]
     assert [each["entry"] for each in found] == ["S0:table-2", "S0:table-2-ratios", "S0:table-2"]
@@ -218,5 +227,15 @@ def test_texts_of_the_record_are_escaped(tmp_path):
     assert "&lt;script&gt;" in html
 
 
-def test_the_options_of_a_run_need_no_documents(tmp_path):
-    assert view_of(write_run(tmp_path, {"fake": Script(), "dummy": Script()}, options())).published == ()
+def test_a_cell_that_was_skipped_has_its_reason_on_the_page(tmp_path):
+    from dataclasses import replace
+
+    from steelyard.results import record
+    from steelyard.results.record import Skipped
+
+    folder = recorded(tmp_path).folder
+    plan = record.read(folder).plan
+    skipped = (Skipped("bert:cn-wiki,batch=256", "fake", "Fake", "BERT needs 27 GB of memory."),)
+    record.update(folder, plan=replace(plan, skipped=skipped))
+    (row,) = [each for each in rows(Page(page.render(view_of(folder)))) if "610(h)" in each]
+    assert "BERT needs 27 GB of memory." in row

@@ -62,6 +62,16 @@ def test_a_range_has_both_ends():
     assert claim("faster by", "range", True, None, 20) is None
 
 
+def test_a_ratio_below_one_is_that_of_the_exchanged_sides():
+    said = claim("ratio", "", ordered=True, value=0.8)
+    assert said and said.is_reversed
+    assert (said.turned().low, said.turned().high) == pytest.approx((1.25, 1.25))
+    assert not said.turned().is_reversed
+    assert Claim(1.2, 1.6, ordered=True).turned().turned() == Claim(1.2, 1.6, ordered=True)
+    assert not Claim(None, None, ordered=True).is_reversed
+    assert not Claim(1 / 1.08, 1.08, ordered=False).is_reversed
+
+
 MINDSPORE = Claim(1.1981, 1.1981, ordered=True)
 
 

@@ -172,7 +172,6 @@ class Document:
 class StudyNotes:
     """What a study redoes differently today. `later` says why this version does not offer it; empty: it does, or will."""
 
-    question: str
     today: tuple[str, ...] = ()
     later: str = ""
 

@@ -79,17 +79,22 @@ def _stated(held: Held, document: Document, values: list[Value]) -> Iterator[Sta
             continue
         for framework in document.compares if value.framework in ANY_FRAMEWORK else (value.framework,):
             first, second = _sides(held, document, replace(value, framework=framework))
+            if said.is_reversed:
+                first, second = second, first
             remark = "the framework is not given" if value.framework == "not given" else ""
             remark = f"recomputed, printed {value.printed}" if value.doubtful else remark
             for cell in value.all_cells or ("",):
                 yield Statement(
-                    value.network, cell, value.batch, value.optimizer, first, second, said, printed(value), remark,
+                    value.network, cell, value.batch, value.optimizer, first, second,
+                    said.turned() if said.is_reversed else said, printed(value), remark,
                 )  # fmt: skip
 
 
 def printed(value: Value) -> str:
-    """Return a value as the document prints it, or as we computed it."""
-    return value.printed or (f"{value.value:g} {value.unit}".strip() if value.value is not None else "")
+    """Return a value as the document prints it, or as we computed it; a column of percentages does not repeat the sign."""
+    if value.printed:
+        return f"{value.printed} %" if value.unit == "%" and value.printed[-1].isdigit() else value.printed
+    return f"{value.value:g} {value.unit}".strip() if value.value is not None else ""
 
 
 def _sides(held: Held, document: Document, value: Value) -> tuple[Arm, Arm]:

@@ -74,10 +74,15 @@ class Row:
         return self.statement.said
 
 
-def beside(table: PublishedTable, groups: Iterable[MeasuredGroup]) -> tuple[Row, ...]:
-    """Return a row for every statement of an entry and every measured pair that it means; one with the reason if none is."""
+def beside(
+    table: PublishedTable, groups: Iterable[MeasuredGroup], absent: Mapping[str, str] | None = None
+) -> tuple[Row, ...]:
+    """Return a row for every statement of an entry and every measured pair that it means; one with the reason if none is.
+
+    `absent`: workload:preset -> why nothing of it was measured.
+    """
     measured = [group for group in groups if group.task == table.task]
-    return tuple(row for statement in table.statements for row in _rows(statement, measured))
+    return tuple(row for statement in table.statements for row in _rows(statement, measured, absent or {}))
 
 
 def count(rows: Iterable[Row]) -> dict[Judgement, int]:
@@ -86,7 +91,7 @@ def count(rows: Iterable[Row]) -> dict[Judgement, int]:
     return {judgement: found[judgement] for judgement in JUDGEMENTS}
 
 
-def _rows(statement: Statement, groups: list[MeasuredGroup]) -> Iterator[Row]:
+def _rows(statement: Statement, groups: list[MeasuredGroup], absent: Mapping[str, str]) -> Iterator[Row]:
     words = (statement.first.words, statement.second.words)
     meant = [
         group
@@ -95,7 +100,8 @@ def _rows(statement: Statement, groups: list[MeasuredGroup]) -> Iterator[Row]:
         and (not statement.optimizer or group.optimizer == statement.optimizer)
     ]
     if not meant:
-        yield Row(statement, words, reason=f"{statement.cell or 'Such a group'} is not in this run.")
+        reason = absent.get(statement.cell) or f"{statement.cell or 'Such a group'} is not in this run."
+        yield Row(statement, words, reason=reason)
         return
     same_batch = [group for group in meant if statement.batch and group.batch == statement.batch]
     found = [row for group in same_batch or meant for row in _pairs(statement, group)]

@@ -11,6 +11,7 @@ from steelyard.report.words import said
 from steelyard.results.quantities import Quantity
 from steelyard.statistics import metrics, sentences
 from steelyard.statistics.answer import is_wide
+from steelyard.statistics.intervals import Ratio
 from steelyard.statistics.sentences import factor_digits, percent
 
 INPUTS = {
@@ -144,8 +145,11 @@ def ratio(comparison: Comparison, contender: Contender, source: str) -> Formatte
     if contender.case.id == comparison.rankings[source].leader:
         return Formatted(comparison.quantity.best)
     found = contender.standings[source].ratio
-    if not found:
-        return Formatted(NO_VALUE)
+    return of_ratio(found) if found else Formatted(NO_VALUE)
+
+
+def of_ratio(found: Ratio) -> Formatted:
+    """Return a ratio with its interval, with as many decimals as it takes to tell it from 1 and from 0."""
     digits = factor_digits(found.low) if found.low > 1 else 2
     if found.high < 1:  # neither 1.00 for a little less, nor 0.00 for a small share
         digits = max(factor_digits(1 / found.high), 1 - math.floor(math.log10(found.value)), 2)

@@ -10,9 +10,8 @@ from steelyard.report import formatting, model
 from steelyard.report.beside import JUDGEMENTS, MeasuredArm, MeasuredGroup, beside, count
 from steelyard.report.formatting import Formatted
 from steelyard.results.quantities import QUANTITIES
-from steelyard.statistics.answer import is_wide
 from steelyard.statistics.intervals import Ratio
-from steelyard.statistics.sentences import factor_digits, listed
+from steelyard.statistics.sentences import listed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
 QUICK = "Q"
 """The size of a study for tests and demonstration."""
-MOST_NAMED = 6
+MOST_NAMED = 4
 MEANINGS = {
     "confirmed": "the published ratio lies inside the measured interval",
     "same order": "the same one is better, by another factor",
@@ -35,8 +34,6 @@ DISPATCH = (
     "This is the quick size of the study. In networks this small most of the time goes into dispatching operations, not into "
     "their arithmetic, so the ratios say little about the published sizes."
 )
-
-
 HEADINGS = ("first over second", "published", "measured here", "judgement", "values here")
 READING = (
     "A ratio above 1x means that the first of the two is faster, or better in the quantity of its table. Seconds of other "
@@ -113,15 +110,23 @@ def section(view: View) -> Section:
 
 def tables(source: Source) -> tuple[Table, ...]:
     """Return what a run's study is held against, beside what the run measured; empty for a study without documents."""
-    found = []
-    for each in source.plan.published.tables:
-        quantity = QUANTITIES.get(each.quantity)
-        groups: list[MeasuredGroup] = []
-        if quantity:
-            of_quantity = replace(source, quantity=quantity)
-            groups = [measured(model.compare(of_quantity, group), group) for group in source.plan.groups]
-        found.append(Table(each, quantity.label if quantity else each.quantity, beside(each, groups)))
-    return tuple(found)
+    plan = source.plan
+    names = {group.name for group in plan.groups}
+    absent = {each.group.partition(",")[0]: each.reason for each in plan.skipped if each.group not in names}
+    quantities = {
+        each.quantity: QUANTITIES[each.quantity] for each in plan.published.tables if each.quantity in QUANTITIES
+    }
+    groups = {
+        name: [measured(model.compare(replace(source, quantity=quantity), group), group) for group in plan.groups]
+        for name, quantity in quantities.items()
+    }
+    return tuple(
+        Table(
+            each, quantities[each.quantity].label if each.quantity in quantities else each.quantity,
+            beside(each, groups.get(each.quantity, []), absent),
+        )
+        for each in plan.published.tables
+    )  # fmt: skip
 
 
 def measured(comparison: Comparison, group: Group) -> MeasuredGroup:
@@ -188,13 +193,7 @@ def said(claim: Claim) -> str:
 
 def ratio(row: Row) -> Formatted:
     """Return the measured ratio with its interval, or why there is none."""
-    found = row.measured
-    if not found:
-        return Formatted(formatting.NO_VALUE, row.reason)
-    digits = max(factor_digits(found.low) if found.low > 1 else 2, 2)
-    if is_wide(found.low, found.high):
-        return Formatted(f"{found.value:.{digits}f}x", "not enough rounds")
-    return Formatted(f"{found.value:.{digits}f}x", f"[{found.low:.{digits}f}, {found.high:.{digits}f}]")
+    return formatting.of_ratio(row.measured) if row.measured else Formatted(formatting.NO_VALUE, row.reason)
 
 
 def setting(row: Row) -> str:
@@ -202,8 +201,7 @@ def setting(row: Row) -> str:
     if not row.group:
         return ""
     there = row.statement.batch
-    batch = f"batch {row.batch}" + (f" (published: {there})" if there and there != row.batch else "")
-    return ", ".join([row.group, batch])
+    return f"{row.group}, batch {row.batch}" + (f" (published: {there})" if there and there != row.batch else "")
 
 
 def _cells(row: Row, derived: bool) -> Cells:
@@ -238,6 +236,8 @@ def _reason(contender: Contender, has_value: bool) -> str:
         return f"{contender.title} is not certified."
     if contender.above_peak:
         return f"{contender.title} is faster than possible."
+    if contender.failure:
+        return f"{contender.title} failed."
     if not has_value:
         return f"{contender.title} was not measured in this quantity."
     return ""

@@ -45,19 +45,22 @@ def print_view(console: Console, view: View) -> None:
 
 
 def _print_published(console: Console, found: published.Section) -> None:
-    """Print what was published beside what was measured; the page has the sources."""
+    """Print what was published beside what was measured; the page has the sources, and the reasons of what is missing."""
     console.print()
     console.rule(Text("Published and measured", style="bold"), align="left", characters="─", style="dim")
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     table.add_column(published.HEADINGS[0], min_width=17, overflow="fold")
     for heading in published.HEADINGS[1:4]:
         table.add_column(heading, overflow="fold")
-    for cells in (each for entry in found.tables for each in entry.cells):
+    rows = [each for entry in found.tables for each in entry.cells]
+    for cells in (each for each in rows if each.judgement):
         ratio = Text.assemble(cells.ratio.value, "\n", (cells.ratio.interval, "dim"))
-        judgement = Text(cells.judgement or formatting.NO_VALUE, JUDGEMENTS.get(cells.judgement, "dim"))
+        judgement = Text(cells.judgement, JUDGEMENTS.get(cells.judgement, "dim"))
         table.add_row(Text.assemble((cells.sides, "bold"), "\n", (cells.network, "dim")), cells.said, ratio, judgement)
-    console.print(table)
-    console.print(Text(found.answer, "bold"))
+    if table.rows:
+        console.print(table)
+    missing = sum(not each.judgement for each in rows)
+    console.print(Text.assemble((found.answer, "bold"), f" Not measured here: {missing}." if missing else ""))
     if found.dispatch:
         console.print(Text(found.dispatch, "yellow"))
 

@@ -29,6 +29,16 @@ class Claim:
     high: float | None
     ordered: bool
 
+    @property
+    def is_reversed(self) -> bool:
+        """Whether every ratio that agrees is below 1, so that it is the second side that is said to be better."""
+        return self.high is not None and self.high < 1
+
+    def turned(self) -> Claim:
+        """Return the same claim with the two sides exchanged."""
+        low, high = (1 / end if end else None for end in (self.high, self.low))
+        return Claim(low, high, self.ordered)
+
 
 def speed_ratio(quantity: str, value: float) -> float | None:
     """Return the ratio of speeds that a published number means; None if it means something else, such as seconds.
