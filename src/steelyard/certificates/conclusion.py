@@ -6,6 +6,7 @@ none -> `conclude`.
 
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from typing import Any
 
 from steelyard.certificates import dumps, escalation, inner, record, references, sentences
 from steelyard.certificates.evidence import Evidence
@@ -15,6 +16,7 @@ from steelyard.certificates.plan import CertificationPlan, Task
 from steelyard.certificates.record import Certificate
 from steelyard.certificates.references import References
 from steelyard.certificates.sources import implementation_hash, specification_hash
+from steelyard_worker.case import NO_OPTIMIZER, Optimizer
 
 
 def next_tasks(plan: CertificationPlan) -> tuple[Task, ...]:
@@ -74,6 +76,11 @@ def _inner_tasks(evidence: Evidence, by_rounding: Judgement) -> tuple[Task, ...]
     return inner.next_tasks(evidence.plan, escalation.rejected_on(evidence, by_rounding))
 
 
+def _constants(rule: Optimizer) -> dict[str, Any]:
+    """Return an update rule with its constants; none where there is no rule."""
+    return {} if rule == NO_OPTIMIZER else asdict(rule) | {"decay": list(rule.decay)}
+
+
 def _saved(certificate: Certificate) -> Certificate:
     record.save(certificate)
     return certificate
@@ -91,7 +98,7 @@ def _certificate(
         key=plan.key, passed=judgement.passed, sentence=judgement.sentence + odd, framework=case.framework,
         version=candidate.installation.version, workload=case.workload, preset=case.preset, task=case.task,
         settings=asdict(case.settings),
-        optimizer=asdict(case.optimizer) | {"decay": list(case.optimizer.decay)}, declared=sentences.optimizer_form(rule),
+        optimizer=_constants(case.optimizer), declared=sentences.optimizer_form(rule),
         references=found.titles, agreement=found.agreement, float64_error=float64_error,
         worst=worst.label if worst else "", worst_units=worst.units if worst else 0.0,
         limit=method_for(case.settings.precision).limit, first=first.label if first else "",
