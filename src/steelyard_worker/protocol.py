@@ -102,7 +102,7 @@ class Schedule:
     # Batches of an inference that are timed one by one: as many as fit into `latency_s`, within these limits.
     latency_fewest: int = 20
     latency_most: int = 500
-    latency_s: float = 10.0
+    latency_s: float = 5.0
 
 
 @dataclass(frozen=True)
