@@ -34,6 +34,7 @@ from steelyard_worker import protocol, tensors
 from steelyard_worker.protocol import Data
 
 if TYPE_CHECKING:
+    from steelyard_worker.case import Optimizer, Settings
     from steelyard_worker.protocol import Job
 
 WORKLOADS = Path(__file__).parents[1] / "workloads"
@@ -465,3 +466,20 @@ def test_at_full_size_one_group_is_certified_after_the_other(tmp_path: Path) -> 
     assert len(order) == 8
     shown = [label for label, _, _ in run.shown.progressed]
     assert shown == ["line:small: processes"] * 5 + ["other:small: processes"] * 5
+
+
+def test_another_algorithm_gets_its_name_instead_of_a_certificate_and_starts_no_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sentence = "Another algorithm: it updates some rows only."
+
+    def another(known: frameworks.Framework, settings: Settings, rule: Optimizer) -> str:
+        return sentence if settings.knobs.get("step_us") == 2 else ""
+
+    monkeypatch.setattr(frameworks.Framework, "another_algorithm", another)
+    run = session(tmp_path / "run", knobs=("fake.step_us=1,2",))
+    found = certification.certify(run)
+    by_knob = {each.case.settings.knobs.get("step_us"): found[each.case.id] for each in run.plan.variants}
+    assert by_knob[1]["passed"]
+    assert by_knob[2] == {"passed": False, "sentence": sentence}
+    assert not [job for job in run.started if job.kind == "certify" and job.case.settings.knobs.get("step_us") == 2]

@@ -12,7 +12,7 @@ from mxnet import autograd, gluon, nd
 import steelyard_worker
 from steelyard_worker import network
 from steelyard_worker.case import Optimizer, Settings
-from steelyard_worker.frameworks.mxnet import optimizers, recurrent
+from steelyard_worker.frameworks.mxnet import layers, optimizers, recurrent
 from steelyard_worker.frameworks.mxnet import settings as process
 
 HERE = Path(__file__).parent
@@ -145,6 +145,32 @@ def check_the_implementations_of_an_lstm_agree_and_are_told_apart():
             np.testing.assert_allclose(each, expected, rtol=1e-10, atol=1e-13)
 
 
+def check_row_sparse_gradients_give_the_dense_update_unless_it_is_lazy():
+    """One word twice, then another one: momentum moves the first word again, unless only rows of the batch are updated."""
+    found = {}
+    for spec in (Optimizer("sgd", 0.1), Optimizer("sgd", 0.1, momentum=0.9), Optimizer("adam", 0.1)):
+        for kind in ("dense", "sparse", "lazy"):
+            table = gluon.nn.Embedding(3, 1)
+            layers.choose_gradients(table, kind)
+            table.initialize(mx.init.One())
+            assert process._embedding(kind) == kind
+            rule = optimizers.update_rule(spec, {"p": table.weight}, kind == "lazy")
+            for word in (1, 2):
+                with autograd.record():
+                    score = table(nd.array([word, word])).sum()
+                score.backward()
+                rule.step(1)
+            assert (table.weight.grad().stype == "default") == (kind == "dense")
+            found[spec.name, spec.momentum, kind] = table.weight.data().asnumpy().ravel()
+        np.testing.assert_allclose(
+            found[spec.name, spec.momentum, "sparse"], found[spec.name, spec.momentum, "dense"], 1e-6
+        )
+    np.testing.assert_allclose(found["sgd", 0.0, "lazy"], found["sgd", 0.0, "dense"], 1e-6)
+    for name, momentum, moved in (("sgd", 0.9, 0.8), ("adam", 0.0, 0.9)):
+        np.testing.assert_allclose(found[name, momentum, "lazy"][1], moved, rtol=1e-5)
+        assert found[name, momentum, "dense"][1] < moved - 0.04, found
+
+
 def check_ctc_agrees_with_the_enumeration_of_all_paths():
     loss = network.load(WORKLOADS / "deepspeech2", "mxnet").loss()
     loss.hybridize()
@@ -177,7 +203,7 @@ def check_ctc_has_no_float64():
 
 def check_settings_without_effect_are_reported():
     """A block that is not hybridized, one that is not cast, and an engine that was running before it was chosen."""
-    settings = Settings("hybridized", precision="float64", knobs={"lstm": "fused"})
+    settings = Settings("hybridized", precision="float64", knobs={"lstm": "fused", "embedding": "dense"})
     found = process.read_back(settings)
     assert (found["mode"], found["precision"], found["engine"]) == ("hybridized", "float64", "threaded"), found
     with mock.patch.object(gluon.HybridBlock, "hybridize", lambda *_, **__: None):
@@ -185,6 +211,6 @@ def check_settings_without_effect_are_reported():
     with mock.patch.object(gluon.Block, "cast", lambda *_: None):
         assert process.read_back(replace(settings, mode="imperative"))["precision"] == "float32"
     with mock.patch.object(recurrent, "Loop", recurrent.Cells):
-        assert process.read_back(replace(settings, knobs={"lstm": "loop"}))["lstm"] == "cell"
+        assert process.read_back(replace(settings, knobs={"lstm": "loop", "embedding": "dense"}))["lstm"] == "cell"
     with mock.patch.dict("os.environ", {"MXNET_ENGINE_TYPE": "NaiveEngine"}):
         assert process.read_back(settings)["engine"] == "threaded"

@@ -11,13 +11,14 @@ import torch
 import steelyard_worker
 from steelyard_worker import network
 from steelyard_worker.case import Optimizer, Settings
-from steelyard_worker.frameworks.pytorch import optimizers, recurrent
+from steelyard_worker.frameworks.pytorch import layers, optimizers, recurrent
 from steelyard_worker.frameworks.pytorch import settings as process
 
 HERE = Path(__file__).parent
 WORKLOADS = Path(steelyard_worker.__file__).parent / "workloads"
 GRADIENTS = (0.5, -0.2, 0.3)
-KNOBS = {"layout": "channels-last", "lstm": "fused", "tf32": False}
+KNOBS = {"layout": "channels-last", "lstm": "fused", "embedding": "dense", "onednn": True, "cudnn_search": False}
+KNOBS |= {"tf32": False}
 
 
 def trajectory(spec):
@@ -113,6 +114,35 @@ def check_the_implementations_of_an_lstm_agree_and_are_told_apart():
     for way in found.values():
         for each, expected in zip(way, found["eager", "fused"], strict=True):
             np.testing.assert_allclose(each, expected, rtol=1e-10, atol=1e-13)
+
+
+def check_sparse_gradients_give_the_dense_update_of_sgd_and_the_update_of_rows_of_adam():
+    """One word twice, then another one: with momentum, Adam moves the first word again, and SparseAdam does not."""
+    found = {}
+    for name, kind in (("sgd", "dense"), ("sgd", "sparse"), ("adam", "dense"), ("adam", "lazy")):
+        table = process.placed(torch.nn.Embedding(3, 1), Settings("eager", knobs=KNOBS | {"embedding": kind}))
+        torch.nn.init.ones_(table.weight)
+        rule = optimizers.update_rule(Optimizer(name, 0.1), {"p": table.weight}, layers.sparse_tensors(table))
+        for word in (1, 2):
+            rule.zero_grad(set_to_none=True)
+            table(torch.tensor([word, word])).sum().backward()
+            rule.step()
+        found[name, kind] = table.weight.detach().numpy().ravel()
+        assert process.read_back(Settings("eager", knobs=KNOBS | {"embedding": kind}))["embedding"] == kind
+    np.testing.assert_allclose(found["sgd", "sparse"], (1, 0.8, 0.8), rtol=1e-6)
+    np.testing.assert_allclose(found["sgd", "sparse"], found["sgd", "dense"], rtol=1e-6)
+    np.testing.assert_allclose(found["adam", "lazy"][:2], (1, 0.9), rtol=1e-5)
+    assert found["adam", "dense"][1] < 0.85, found
+
+
+def check_onednn_can_be_switched_off():
+    settings = Settings("eager", knobs=KNOBS | {"onednn": False})
+    try:
+        process.apply(settings)
+        assert process.read_back(settings)["onednn"] is False
+    finally:
+        process.apply(replace(settings, knobs=KNOBS))
+    assert process.read_back(settings)["onednn"] is True
 
 
 def check_ctc_agrees_with_the_enumeration_of_all_paths():

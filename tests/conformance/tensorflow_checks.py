@@ -225,7 +225,7 @@ def check_the_fused_lstm_has_wrong_gradients():
     assert abs(gradient - difference) > 0.1, gradient
 
 
-def embedding_trainer(kernel, mode):
+def embedding_trainer(kernel, mode, spec=None, embedding="dense"):
     """Return a trainer of three rows of one number; its loss is the sum of the rows that the tokens select."""
 
     def build(sizes, variables):
@@ -234,9 +234,11 @@ def embedding_trainer(kernel, mode):
 
     parts = SimpleNamespace(INPUTS=("tokens",), build=build, loss=lambda outputs, batch: tf.reduce_sum(outputs["rows"]))
     tensors = Network((Parameter("table", (3, 1), "embedding", "constant:1"),), (), 0)
-    weights, spec = {"table": np.ones((3, 1), "f4")}, Optimizer("adam", 0.1, epsilon=1e-8)
+    weights, spec = {"table": np.ones((3, 1), "f4")}, spec or Optimizer("adam", 0.1, epsilon=1e-8)
     wrap = (lambda f: f) if mode == "eager" else tf.function
-    return trainer.Trainer(wrap, layers.Variables(tf.float32), parts, {"shape": (3, 1)}, tensors, weights, spec, kernel)
+    return trainer.Trainer(
+        wrap, layers.Variables(tf.float32), parts, {"shape": (3, 1)}, tensors, weights, spec, kernel, embedding
+    )
 
 
 def check_repeated_and_absent_embedding_rows_are_updated_once():
@@ -247,6 +249,15 @@ def check_repeated_and_absent_embedding_rows_are_updated_once():
             np.testing.assert_array_equal(trained.gradients(batch)[2]["table"].ravel(), (0, 2, 0))
             trained.step(batch)
             np.testing.assert_allclose(trained.state()["table"].ravel(), (1.0, 0.9, 1.0), rtol=1e-5)
+
+
+def check_slices_give_the_dense_update_of_sgd():
+    for mode in ("graph", "eager"):
+        trained = embedding_trainer("fused", mode, Optimizer("sgd", 0.1), "sparse")
+        batch = trained.put({"tokens": np.array([1, 1], "i4")})
+        np.testing.assert_array_equal(trained.gradients(batch)[2]["table"].ravel(), (0, 2, 0))
+        trained.step(batch)
+        np.testing.assert_allclose(trained.state()["table"].ravel(), (1.0, 0.8, 1.0), rtol=1e-6)
 
 
 def check_layout_round_trips_are_bit_exact():
@@ -309,7 +320,7 @@ def check_ctc_agrees_with_the_enumeration_of_all_paths():
 def check_settings_without_effect_are_reported():
     """Functions that run eagerly, formulations that are not used, and kernels of another rule."""
     chosen = {"onednn": True, "convolution": "matmul", "lstm": "cell", "recurrence": "deferred", "update": "keras"}
-    chosen |= {"tf32": False}
+    chosen |= {"tf32": False, "embedding": "sparse", "cudnn_search": True}
     adapter = Adapter(Settings("graph", knobs=chosen))
     found = adapter.applied()
     assert {**found, **chosen, "mode": "graph"} == found, found
@@ -330,7 +341,7 @@ def check_settings_without_effect_are_reported():
 def check_automatic_and_fixed_formulations_are_distinguished():
     for mode, automatic in (("graph", "library"), ("xla", "auto")):
         knobs = {"onednn": True, "convolution": "auto", "lstm": "loop", "recurrence": "auto", "update": "fused"}
-        knobs |= {"tf32": False}
+        knobs |= {"tf32": False, "embedding": "dense", "cudnn_search": True}
         adapter = Adapter(Settings(mode, knobs=knobs))
         assert {**adapter.applied(), **knobs, "mode": mode} == adapter.applied()
         assert traced.convolution(adapter._variables, "matmul") == automatic

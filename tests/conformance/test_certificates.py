@@ -96,6 +96,23 @@ def test_a_further_preset_is_certified_in_every_mode(tmp_path: Path) -> None:
     assert {cell: certificate["sentence"] for cell, certificate in found.items() if not certificate["passed"]} == {}
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("group", "options", "count"),
+    [
+        ("lstm-imdb:tiny", ("--knob", "lstm=cell,loop"), 9),
+        (FURTHER_PRESET, ("--knob", "lstm=cell,loop"), 9),
+        ("lstm-imdb:tiny", ("--knob", "embedding=sparse", "--optimizer", "plain-sgd"), 3),
+        ("lstm-imdb:tiny", ("--knob", "onednn=false"), 5),
+        ("resnet18:tiny", ("--knob", "onednn=false"), 5),
+    ],
+)
+def test_the_values_of_knobs_are_certified(tmp_path: Path, group: str, options: tuple[str, ...], count: int) -> None:
+    found = certify(tmp_path, (group,), *options, *ONE_THREAD)
+    assert len(found) == count
+    assert {cell: certificate["sentence"] for cell, certificate in found.items() if not certificate["passed"]} == {}
+
+
 @pytest.mark.parametrize("cell", expected(DEFAULT_MODE, every_mode=False))
 def test_a_cell_is_certified(in_default_mode: dict[str, dict[str, Any]], cell: str) -> None:
     assert cell in in_default_mode

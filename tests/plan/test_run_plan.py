@@ -20,7 +20,7 @@ from steelyard.plan.options import Options
 from steelyard.plan.run_plan import FrameworkFacts, RunPlan, Variant
 from steelyard.statistics.orders import round_order
 from steelyard_worker import records
-from steelyard_worker.case import NO_OPTIMIZER, Optimizer
+from steelyard_worker.case import NO_OPTIMIZER, Optimizer, Settings
 
 WORKLOADS = Path(__file__).resolve().parent.parent / "workloads"
 FRAMEWORKS = ("fake", "dummy", "pytorch", "tensorflow", "jax")
@@ -279,3 +279,11 @@ def test_a_knob_that_a_framework_cannot_set_is_skipped_with_the_reason_and_the_o
         ("jax", "JAX cannot run with lstm = fused"),
         ("tensorflow", "TensorFlow cannot run with lstm = fused"),
     ]
+
+
+def test_sparse_updates_are_another_algorithm_only_where_the_rule_has_a_memory() -> None:
+    """SGD without momentum updates the same rows to the same values; Adam would move the other rows as well."""
+    for name in ("pytorch", "mxnet"):
+        known, lazy = frameworks.framework(name), Settings("eager", knobs={"embedding": "lazy"})
+        assert "only the rows of words that are in the batch" in known.another_algorithm(lazy, Optimizer("adam", 0.1))
+        assert known.another_algorithm(replace(lazy, knobs={"embedding": "sparse"}), Optimizer("sgd", 0.1)) == ""

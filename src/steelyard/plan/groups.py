@@ -46,6 +46,7 @@ class Common:
         """Return what may tell two groups of one workload and preset apart: {shown name: value}."""
         return {
             **self.preset.sizes, "data": "yes" if self.preset.data else "synthetic", "optimizer": self.optimizer.name,
+            "momentum": self.optimizer.momentum,
             "implementation": self.optimizer.implementation, "task": self.task, "precision": self.precision,
             "threads": self.threads or "default", "seed": self.seed, "device": self.device,
             "deterministic": self.deterministic, "protocol": self.protocol.name,

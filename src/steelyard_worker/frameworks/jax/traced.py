@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 def choices(chosen: Choices) -> dict[str, Any]:
     """Trace a small layer of each kind and return the settings that its operations show."""
     with jax.disable_jit(False):
-        return {"convolution": _convolution(chosen.convolution), **_recurrence(chosen.recurrence)}
+        return {
+            "convolution": _convolution(chosen.convolution), "embedding": _embedding(), **_recurrence(chosen.recurrence)
+        }  # fmt: skip
 
 
 def _convolution(formulation: str) -> str:
@@ -34,6 +36,12 @@ def _convolution(formulation: str) -> str:
         used.append("conv_general_dilated" in dict(found))
     shown = {"auto": [True, jax.default_backend() != "cpu"], "xla": [True, True], "matmul": [False, False]}
     return next((name for name in (formulation, *shown) if shown.get(name) == used), "unknown")
+
+
+def _embedding() -> str:
+    """Differentiate a lookup of one row of two: the gradient has all rows."""
+    gradient = jax.eval_shape(jax.grad(lambda table: table[jnp.zeros(1, int)].sum()), jnp.zeros((2, 1)))
+    return "dense" if gradient.shape == (2, 1) else "sparse"
 
 
 def _recurrence(recurrence: Recurrence) -> dict[str, Any]:

@@ -37,8 +37,8 @@ class Adapter:
 
     def applied(self) -> dict[str, Any]:
         """Read the settings back from MindSpore and oneDNN."""
-        lstm = {"lstm": recurrent.implementation_of(self._settings.knobs["lstm"])}
-        return runtime.applied() | self._instructions.applied() | lstm
+        lstm = recurrent.implementation_of(self._settings.knobs["lstm"])
+        return runtime.applied() | self._instructions.applied() | {"lstm": lstm, "embedding": "dense"}
 
     def libraries(self) -> dict[str, Any]:
         """Return the versions and builds that do the arithmetic."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import mxnet as mx
 import numpy as np
-from mxnet.gluon import HybridBlock
+from mxnet.gluon import HybridBlock, nn
 
 from steelyard_worker.frameworks import named_tensors
 
@@ -28,6 +28,16 @@ class CrossEntropy(HybridBlock):
         # (P-53). That error is visible in a loss of two classes and in its gradient.
         scores = F.log_softmax(logits, axis=-1, temperature=1.0)
         return F.mean(-F.pick(scores, label, axis=-1))
+
+
+def choose_gradients(network: HybridBlock, embedding: str) -> None:
+    """Give the embeddings of a network dense or row-sparse gradients, as the knob `embedding` says."""
+    if isinstance(network, nn.Embedding) and embedding != "dense":
+        # What `sparse_grad=True` of its constructor does.
+        network._kwargs["sparse_grad"] = True  # noqa: SLF001
+        network.weight._grad_stype = "row_sparse"  # noqa: SLF001
+    for child in network._children.values():  # noqa: SLF001
+        choose_gradients(child, embedding)
 
 
 def load(named: dict[str, Parameter], network: Network, weights: Mapping[str, Array], context: Any) -> None:

@@ -19,9 +19,12 @@ if TYPE_CHECKING:
     from steelyard_worker.case import Optimizer
 
 
-def update_rule(spec: Optimizer, named: dict[str, Parameter]) -> Any:
-    """Return an object with `step(batch_size)` over the trainable parameters, with gradients from `backward`."""
-    rule = Reference(spec, named) if spec.implementation == "reference" else _native(spec, named)
+def update_rule(spec: Optimizer, named: dict[str, Parameter], lazy: bool = False) -> Any:
+    """Return an object with `step(batch_size)` over the trainable parameters, with gradients from `backward`.
+
+    `lazy`: the rows that a row-sparse gradient lacks are not updated; otherwise they are updated as if it were zero there.
+    """
+    rule = Reference(spec, named) if spec.implementation == "reference" else _native(spec, named, lazy)
     return Clipped(rule, spec.clip, list(named.values())) if spec.clip else rule
 
 
@@ -73,15 +76,15 @@ class Decayed:
         self._rule.step(batch_size)
 
 
-def _native(spec: Optimizer, named: dict[str, Parameter]) -> Any:
+def _native(spec: Optimizer, named: dict[str, Parameter], lazy: bool) -> Any:
     for name, parameter in named.items():
         # By default, a Gluon Trainer decays every parameter (P-43).
         parameter.wd_mult = 1.0 if name in spec.decay else 0.0
     if spec.name == "sgd":
-        rule = mx.optimizer.NAG if spec.nesterov else mx.optimizer.SGD
-        made = rule(learning_rate=spec.learning_rate, momentum=spec.momentum, wd=spec.weight_decay)
+        constants = {"learning_rate": spec.learning_rate, "momentum": spec.momentum, "wd": spec.weight_decay}
+        made = mx.optimizer.NAG(**constants) if spec.nesterov else mx.optimizer.SGD(lazy_update=lazy, **constants)
     elif spec.name in ("adam", "adamw"):
-        made = _adam(spec, coupled=spec.weight_decay if spec.name == "adam" else 0.0)
+        made = _adam(spec, spec.weight_decay if spec.name == "adam" else 0.0, lazy)
     else:
         raise Refusal(
             "unsupported", f"MXNet has no native {spec.name} here; available: sgd, adam, adamw. {WRITTEN_OUT}"
@@ -95,10 +98,12 @@ def _native(spec: Optimizer, named: dict[str, Parameter]) -> Any:
     )
 
 
-def _adam(spec: Optimizer, coupled: float) -> mx.optimizer.Adam:
+def _adam(spec: Optimizer, coupled: float, lazy: bool) -> mx.optimizer.Adam:
     """Return MXNet's Adam; its kernel computes 1 - beta in float32 for tensors of any type (optimizer_op-inl.h)."""
     rate, epsilon = update_scalars.adam_constants(spec)
-    return mx.optimizer.Adam(learning_rate=rate, beta1=spec.beta1, beta2=spec.beta2, epsilon=epsilon, wd=coupled)
+    return mx.optimizer.Adam(
+        learning_rate=rate, beta1=spec.beta1, beta2=spec.beta2, epsilon=epsilon, wd=coupled, lazy_update=lazy
+    )
 
 
 class Reference:

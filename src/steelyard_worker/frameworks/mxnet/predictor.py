@@ -62,6 +62,8 @@ class Predictor:
         self._columns, self._outputs = tuple(implementation.INPUTS), implementation.OUTPUTS
         with recurrent.built_as(settings.knobs["lstm"]):
             self._network: gluon.HybridBlock = implementation.build(sizes)
+        if trained:
+            layers.choose_gradients(self._network, settings.knobs["embedding"])
         self._network.cast(settings.precision)
         self._named: dict[str, gluon.Parameter] = implementation.variables(self._network)
         # Before loading, because MXNet allocates the gradient of a parameter with its data.

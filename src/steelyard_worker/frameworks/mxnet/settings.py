@@ -23,6 +23,9 @@ def export(settings: Settings) -> None:
         raise Refusal("unsupported", f"MXNet has no mode {settings.mode!r}; modes: {', '.join(MODES)}.")
     if settings.threads:
         os.environ["OMP_NUM_THREADS"] = str(settings.threads)
+    os.environ["MXNET_MKLDNN_ENABLED"] = str(int(settings.knobs["onednn"]))
+    if not settings.knobs["onednn"]:
+        os.environ["MXNET_STORAGE_FALLBACK_LOG_VERBOSE"] = "0"  # a message for every operator that oneDNN would compute
     os.environ["MXNET_ENFORCE_DETERMINISM"] = str(int(settings.deterministic))
     os.environ["MXNET_ENGINE_TYPE"] = "ThreadedEnginePerDevice"  # MXNet's default, which runs operators asynchronously
 
@@ -48,8 +51,37 @@ def read_back(settings: Settings) -> dict[str, Any]:
         "precision": np.dtype(found.dtype).name,
         "deterministic": mx.util.getenv("MXNET_ENFORCE_DETERMINISM") == "1",
         "engine": _engine(),
+        "onednn": _onednn(),
         "lstm": recurrent.implementation_of(settings.knobs["lstm"]),
+        "embedding": _embedding(settings.knobs["embedding"]),
     }
+
+
+def _onednn() -> bool:
+    """Compute a log-softmax, which is wrong by more than 1e-6 with oneDNN and exact without it (P-53); MXNet does not say."""
+    import mxnet as mx
+
+    scores = np.linspace(-4, 4, 64).reshape(32, 2)
+    exact = scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
+    found = mx.nd.log_softmax(mx.nd.array(scores, dtype="float32")).asnumpy()
+    return bool(np.abs(found - exact).max() > 1e-6)
+
+
+def _embedding(requested: str) -> str:
+    """Look at the gradient of a small table; what an optimizer makes of a sparse one is decided when it is built."""
+    import mxnet as mx
+
+    from steelyard_worker.frameworks.mxnet import layers
+
+    table = mx.gluon.nn.Embedding(1, 1)
+    layers.choose_gradients(table, requested)
+    table.initialize()
+    with mx.autograd.record():
+        score = table(mx.nd.zeros(1)).sum()
+    score.backward()
+    if table.weight.grad().stype == "default":
+        return "dense"
+    return "lazy" if requested == "lazy" else "sparse"
 
 
 def _engine() -> str:

@@ -51,7 +51,7 @@ class Trainer(Predictor):
         self._trained = {name: self._named[name] for name in trained}
         shapes = {i.name: (sizes["batch"], *i.shape) for i in network.inputs if i.name in implementation.INPUTS}
         self._statistics = RunningStatistics(self._named, layers.batch_norms(self._network, shapes))
-        self.rule = optimizers.update_rule(optimizer, self._trained)
+        self.rule = optimizers.update_rule(optimizer, self._trained, lazy=settings.knobs["embedding"] == "lazy")
 
     def _block(self, implementation: ModuleType, settings: Settings) -> Forward:
         loss = implementation.loss()

@@ -31,6 +31,18 @@ def uninitialised() -> Iterator[None]:
             kind.reset_parameters = method
 
 
+def choose_gradients(network: nn.Module, embedding: str) -> None:
+    """Give the embeddings of a network dense or sparse gradients, as the knob `embedding` says."""
+    for module in network.modules():
+        if isinstance(module, nn.Embedding):
+            module.sparse = embedding != "dense"
+
+
+def sparse_tensors(network: nn.Module) -> set[int]:
+    """Return the identities of the tensors that get sparse gradients."""
+    return {id(module.weight) for module in network.modules() if isinstance(module, nn.Embedding) and module.sparse}
+
+
 def named_by_module(network: nn.Module) -> dict[str, Tensor]:
     """Map canonical names to tensors of modules with canonical dotted names; norms are renamed."""
     found: dict[str, Tensor] = {}

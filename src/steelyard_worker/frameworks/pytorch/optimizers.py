@@ -11,17 +11,24 @@ from steelyard_worker.frameworks import update_scalars
 from steelyard_worker.protocol import WRITTEN_OUT, Refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from torch import Tensor
 
     from steelyard_worker.case import Optimizer
 
 
-def update_rule(spec: Optimizer, named: dict[str, Tensor]) -> Any:
-    """Return an object with `zero_grad(set_to_none)` and `step()` over the trainable tensors."""
+def update_rule(spec: Optimizer, named: dict[str, Tensor], sparse: Collection[int] = ()) -> Any:
+    """Return an object with `zero_grad(set_to_none)` and `step()` over the trainable tensors.
+
+    `sparse`: identities of the tensors whose gradients are sparse.
+    """
     if spec.implementation == "reference":
         return Reference(spec, named)
+    rows = [tensor for tensor in named.values() if id(tensor) in sparse]
+    if rows:
+        dense = {name: tensor for name, tensor in named.items() if id(tensor) not in sparse}
+        return Both(_native(spec, dense), _of_rows(spec, rows))
     rule = _native(spec, named)
     return Clipped(rule, spec.clip, list(named.values())) if spec.clip else rule
 
@@ -45,6 +52,35 @@ class Clipped:
         norm = torch.cat(rows).square().sum().sqrt()
         torch.nn.utils.clip_grads_with_norm_(self._tensors, self._limit, norm)
         self._rule.step()
+
+
+class Both:
+    """Applies one rule to the tensors with dense gradients and another one to those with sparse gradients."""
+
+    def __init__(self, *rules: torch.optim.Optimizer) -> None:
+        self._rules = rules
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Discard the gradients."""
+        for rule in self._rules:
+            rule.zero_grad(set_to_none)
+
+    def step(self) -> None:
+        """Apply one update."""
+        for rule in self._rules:
+            rule.step()
+
+
+def _of_rows(spec: Optimizer, rows: list[Tensor]) -> torch.optim.Optimizer:
+    """Return the rule that updates the rows with a gradient; without momentum, plain SGD is the same rule as for all rows."""
+    if spec.name == "adam":
+        return torch.optim.SparseAdam(rows, spec.learning_rate, (spec.beta1, spec.beta2), spec.epsilon)
+    if spec.name != "sgd" or spec.momentum or spec.weight_decay or spec.clip:
+        raise Refusal(
+            "unsupported",
+            "PyTorch updates sparse gradients by Adam, and by SGD without momentum, weight decay and clipping.",
+        )
+    return torch.optim.SGD(rows, spec.learning_rate)
 
 
 def _native(spec: Optimizer, named: dict[str, Tensor]) -> torch.optim.Optimizer:

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from steelyard_worker.frameworks.pytorch import recurrent
+from steelyard_worker.frameworks.pytorch import layers, recurrent
 from steelyard_worker.protocol import Refusal
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ LAYOUTS = {"channels-last": torch.channels_last, "channels-first": torch.contigu
 
 
 def apply(settings: Settings) -> None:
-    """Set threads, TensorFloat-32 and determinism; refuse a device or a mode that PyTorch does not have here."""
+    """Set threads, TensorFloat-32, determinism and libraries; refuse a device or a mode that PyTorch does not have here."""
     if settings.device == "cuda" and not torch.cuda.is_available():
         raise Refusal(
             "unsupported", "PyTorch finds no CUDA device on this machine (torch.cuda.is_available() is False)."
@@ -36,14 +36,17 @@ def apply(settings: Settings) -> None:
         torch.set_num_threads(settings.threads)
     tf32 = bool(settings.knobs["tf32"])
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = tf32
+    torch.backends.mkldnn.enabled = bool(settings.knobs["onednn"])
+    torch.backends.cudnn.benchmark = bool(settings.knobs["cudnn_search"])
     # Only when it changes something: the call imports the settings of PyTorch's compiler, which takes as long as PyTorch itself.
     if settings.deterministic != torch.are_deterministic_algorithms_enabled():
         torch.use_deterministic_algorithms(settings.deterministic)
 
 
 def placed(module: nn.Module, settings: Settings) -> nn.Module:
-    """Move a module to the device, in the precision and the memory format of the run, and choose how its LSTMs run."""
+    """Move a module to the device, in the precision, the memory format and with the LSTMs and embeddings of the run."""
     recurrent.choose(module, settings.knobs["lstm"], settings.mode == "compiled")
+    layers.choose_gradients(module, settings.knobs["embedding"])
     module = module.to(torch.device(settings.device), DTYPES[settings.precision])
     return module.to(memory_format=LAYOUTS[settings.knobs["layout"]])
 
@@ -71,12 +74,31 @@ def read_back(settings: Settings) -> dict[str, Any]:
         "tf32": torch.backends.cudnn.allow_tf32 or torch.backends.cuda.matmul.allow_tf32,
         "layout": "channels-last" if channels_last else "channels-first",
         "lstm": _lstm(settings),
+        "embedding": _embedding(settings),
+        "onednn": _onednn(),
+        "cudnn_search": torch.backends.cudnn.benchmark,
     }
 
 
 def _mode(settings: Settings) -> str:
     """Ask within a function whether it is being compiled; it holds no operation, so nothing is generated for it."""
     return "compiled" if wrapped(lambda: torch.compiler.is_compiling(), settings)() else "eager"
+
+
+def _embedding(settings: Settings) -> str:
+    """Look at the gradient of one row; what an optimizer makes of a sparse one is decided when it is built."""
+    table, requested = placed(nn.Embedding(1, 1), settings), str(settings.knobs["embedding"])
+    table(torch.zeros(1, dtype=torch.int64, device=table.weight.device)).sum().backward()
+    if not table.weight.grad.is_sparse:
+        return "dense"
+    return "lazy" if requested == "lazy" else "sparse"
+
+
+def _onednn() -> bool:
+    """Ask which library PyTorch selects for a convolution on the CPU."""
+    image, kernel = torch.zeros(2, 1, 4, 4), torch.zeros(1, 1, 3, 3)
+    chosen = torch._C._select_conv_backend(image, kernel, None, (1, 1), (1, 1), (1, 1), False, (0, 0), 1)  # noqa: SLF001
+    return bool(chosen == torch._C._ConvBackend.Mkldnn)  # noqa: SLF001 - there is no public function
 
 
 class _Called(TorchFunctionMode):

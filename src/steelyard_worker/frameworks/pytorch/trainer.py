@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from steelyard_worker import probes
-from steelyard_worker.frameworks.pytorch import optimizers
+from steelyard_worker.frameworks.pytorch import layers, optimizers
 from steelyard_worker.frameworks.pytorch import settings as process
 from steelyard_worker.frameworks.pytorch.predictor import Predictor, to_numpy
 from steelyard_worker.probes import probe
@@ -37,7 +37,7 @@ class Trainer(Predictor):
         self._module.train()
         self._loss = implementation.loss
         self._trained = {p.name: self._named[p.name] for p in network.parameters if p.trainable}
-        self._rule = optimizers.update_rule(optimizer, self._trained)
+        self._rule = optimizers.update_rule(optimizer, self._trained, layers.sparse_tensors(self._module))
         self._forward = process.wrapped(self._forward_and_loss, settings)
 
     def _forward_and_loss(self, batch: Tensors) -> tuple[Tensors, torch.Tensor]:
@@ -61,7 +61,7 @@ class Trainer(Predictor):
         self._rule.zero_grad(set_to_none=True)
         outputs, loss = self._forward(batch)
         loss.backward()
-        gradients = {name: to_numpy(tensor.grad) for name, tensor in self._trained.items()}
+        gradients = {name: to_numpy(tensor.grad.to_dense()) for name, tensor in self._trained.items()}
         return {name: to_numpy(tensor) for name, tensor in outputs.items()}, loss.item(), gradients
 
     @torch.inference_mode()

@@ -36,7 +36,10 @@ class Adapter:
         if settings.mode not in MODES:
             raise Refusal("unsupported", f"TensorFlow has no mode {settings.mode!r}; modes: {', '.join(MODES)}.")
         os.environ["KERAS_BACKEND"] = "tensorflow"
+        if settings.knobs["lstm"] == "fused" and settings.device == "cpu":
+            raise Refusal("unsupported", "Keras's fused LSTM is cuDNN's, which computes on NVIDIA GPUs only.")
         os.environ["TF_ENABLE_ONEDNN_OPTS"] = "1" if settings.knobs["onednn"] else "0"
+        os.environ["TF_CUDNN_USE_AUTOTUNE"] = "1" if settings.knobs["cudnn_search"] else "0"
         import tensorflow as tf
 
         # Weak references, because a function keeps alive the trainer whose variables it uses.
@@ -80,7 +83,10 @@ class Adapter:
             "deterministic": is_op_determinism_enabled(),
             "tf32": config.experimental.tensor_float_32_execution_enabled(),
             "onednn": IsMklEnabled(),
+            # TensorFlow has no function that returns it.
+            "cudnn_search": os.environ["TF_CUDNN_USE_AUTOTUNE"] == "1",
             "convolution": traced.convolution(self._variables, knobs["convolution"]),
+            "embedding": traced.embedding(self._variables, knobs["embedding"]),
             "lstm": traced.lstm(self._variables()),
             "recurrence": traced.recurrence(self._variables, knobs["recurrence"]),
             "update": traced.update(self._variables, knobs["update"]),
@@ -128,8 +134,11 @@ class Adapter:
         """Build the network and load the canonical weights into it."""
         from steelyard_worker.frameworks.tensorflow.trainer import Trainer
 
-        kernel = self._settings.knobs["update"]
-        return Trainer(self._wrap, self._variables(), implementation, sizes, network, weights, optimizer, kernel)
+        knobs = self._settings.knobs
+        return Trainer(
+            self._wrap, self._variables(), implementation, sizes, network, weights, optimizer, knobs["update"],
+            knobs["embedding"],
+        )  # fmt: skip
 
     def predictor(
         self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array]

@@ -10,7 +10,7 @@ from steelyard_worker.frameworks import update_scalars
 from steelyard_worker.protocol import WRITTEN_OUT, Refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from steelyard_worker.case import Optimizer
 
@@ -18,11 +18,14 @@ if TYPE_CHECKING:
     Update = Callable[[list[tf.Tensor]], None]
 
 
-def update_rule(spec: Optimizer, named: Named, kernel: str) -> Update:
-    """Return a function of the dense gradients, in the order of `named`, that updates the variables.
+def update_rule(spec: Optimizer, named: Named, kernel: str, sparse: Collection[str] = ()) -> Update:
+    """Return a function of the gradients, in the order of `named`, that updates the variables.
 
-    `kernel` selects the native rules: "fused", TensorFlow's one-pass operators, or "keras", `keras.optimizers`.
+    `kernel` selects the native rules: "fused", TensorFlow's one-pass operators, or "keras", `keras.optimizers`. Gradients are
+    dense but those of the names in `sparse`, which are slices of rows.
     """
+    if sparse:
+        return Sparse(spec, named, kernel, sparse)
     native = ("sgd", "adam", "adamw")
     if spec.implementation != "reference" and spec.name not in native:
         available = ", ".join(native)
@@ -34,6 +37,28 @@ def update_rule(spec: Optimizer, named: Named, kernel: str) -> Update:
     else:
         rule = Fused(spec, named) if kernel == "fused" else _keras_rule(spec, named)
     return (lambda gradients: rule(tf.clip_by_global_norm(gradients, spec.clip)[0])) if spec.clip else rule
+
+
+class Sparse:
+    """SGD that adds slices to the rows they belong to, which is the rule for dense gradients if there is no momentum."""
+
+    def __init__(self, spec: Optimizer, named: Named, kernel: str, sparse: Collection[str]) -> None:
+        if spec.name != "sgd" or spec.momentum or spec.weight_decay or spec.clip or spec.implementation == "reference":
+            raise Refusal(
+                "unsupported", "TensorFlow updates slices by native SGD without momentum, decay and clipping."
+            )
+        self._rows = [name in sparse for name in named]
+        self._tables = [variable for name, variable in named.items() if name in sparse]
+        self._rate = spec.learning_rate
+        dense = {name: variable for name, variable in named.items() if name not in sparse}
+        self._dense = update_rule(spec, dense, kernel) if dense else lambda _: None
+
+    def __call__(self, gradients: list[tf.Tensor | tf.IndexedSlices]) -> None:
+        """Apply one update."""
+        slices = [gradient for gradient, rows in zip(gradients, self._rows, strict=True) if rows]
+        for table, each in zip(self._tables, slices, strict=True):
+            table.scatter_sub(tf.IndexedSlices(self._rate * each.values, each.indices))
+        self._dense([gradient for gradient, rows in zip(gradients, self._rows, strict=True) if not rows])
 
 
 class Fused:

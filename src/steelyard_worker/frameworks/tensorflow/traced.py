@@ -63,6 +63,20 @@ def _formulation(variables: Variables, units: int) -> str:
     return {2: "loop", 1: "hoisted"}.get(operations.count("MatMul"), "unknown")
 
 
+def embedding(new: Callable[[], Variables], requested: str) -> str:
+    """Return the value of the knob `embedding` that the graph of a rule for a table shows."""
+    variables = new()
+    variables.new("p", 1, 1)
+    tables = ["p"] if requested == "sparse" else []
+    rule = optimizers.update_rule(Optimizer("sgd", 0.1), variables.named, "fused", tables)
+
+    def update(values: tf.Tensor) -> None:
+        slices = tf.IndexedSlices(values, tf.constant([0]), tf.constant([1, 1]))
+        rule([slices if tables else tf.convert_to_tensor(slices)])
+
+    return "sparse" if "ResourceScatterSub" in _operations(update, (1, 1), variables.dtype) else "dense"
+
+
 def update(new: Callable[[], Variables], requested: str) -> str:
     """Return the value of the knob `update` that the graph of a native rule shows."""
     variables = new()

@@ -27,25 +27,30 @@ class Trainer(Predictor):
 
     def __init__(
         self, wrap: Wrap, variables: Variables, implementation: ModuleType, sizes: dict[str, Any], network: Network,
-        weights: Mapping[str, Array], optimizer: Optimizer, kernel: str,
+        weights: Mapping[str, Array], optimizer: Optimizer, kernel: str, embedding: str = "dense",
     ) -> None:  # fmt: skip
         super().__init__(wrap, variables, implementation, sizes, network, weights)
         self._loss = implementation.loss
         self._trained = {p.name: self._named[p.name] for p in network.parameters if p.trainable}
-        self._update, self._wrap = optimizers.update_rule(optimizer, self._trained, kernel), wrap
+        tables = [name for name in self._trained if self._kinds[name] == "embedding" and embedding == "sparse"]
+        self._update, self._wrap = optimizers.update_rule(optimizer, self._trained, kernel, tables), wrap
+        self._tables = frozenset(tables)
         self.train_step, self._backward = wrap(self._train), wrap(self._gradients)
 
-    def _gradients(self, batch: Tensors) -> tuple[Tensors, tf.Tensor, list[tf.Tensor]]:
+    def _gradients(
+        self, batch: Tensors, sparse: frozenset[str] = frozenset()
+    ) -> tuple[Tensors, tf.Tensor, list[tf.Tensor | tf.IndexedSlices]]:  # fmt: skip
         variables = list(self._trained.values())
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(variables)
             outputs = self._outputs(batch, training=True)
             loss = self._loss(outputs, batch)
-        # Gradients of embeddings are IndexedSlices; optimizers need the sum over repeated ids (P-29).
-        return outputs, loss, [tf.convert_to_tensor(g) for g in tape.gradient(loss, variables)]
+        # Gradients of embeddings are IndexedSlices; optimizers need the sum over repeated ids (P-29), but for sparse updates.
+        found = zip(self._trained, tape.gradient(loss, variables), strict=True)
+        return outputs, loss, [g if name in sparse else tf.convert_to_tensor(g) for name, g in found]
 
     def _train(self, batch: Tensors) -> tf.Tensor:
-        _, loss, gradients = self._gradients(batch)
+        _, loss, gradients = self._gradients(batch, self._tables)
         self._update(gradients)
         return loss
 
