@@ -563,6 +563,16 @@ def test_a_candidate_within_the_rounding_of_a_large_batch_must_match_on_a_small_
     assert again.losses
 
 
+def test_a_likelihood_that_another_candidate_needed_does_not_concern_one_within_rounding(
+    candidate: Candidate, tmp_path: Path
+) -> None:
+    over = replace(candidate, network=replace(candidate.network, recursion=900))
+    plan = noisy(over, 1.0, {})
+    write_error(Path(plan.likelihood_task.job.folder), "hung", "The worker sent no event.")
+    assert next_tasks(plan) == ()
+    assert conclude(plan).passed
+
+
 def test_a_run_on_a_small_batch_that_failed_leaves_the_candidate_undecided(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -50,7 +50,8 @@ def conclude(plan: CertificationPlan) -> Certificate:
         return _certificate(plan, Judgement(False, found.sentence + layer, (), found.agreement), found)
     evidence = Evidence(plan, found)
     by_rounding = evidence.compare(evidence.candidate)
-    if message := escalation.failure(plan):
+    decided = by_rounding.passed and not evidence.is_coarse(by_rounding)
+    if not decided and (message := escalation.failure(plan)):
         sentence = sentences.further_run_failed(by_rounding, message)
         return _certificate(plan, replace(by_rounding, passed=False, sentence=sentence), found)
     settled, float64_error = escalation.settle(evidence, by_rounding)

@@ -64,7 +64,7 @@ def settle(evidence: Evidence, by_rounding: Judgement) -> tuple[Judgement, float
     """Return the judgement from all runs so far, and the largest relative error in float64, None without such a run."""
     plan = evidence.plan
     if by_rounding.passed:
-        return (_within_rounding(evidence, by_rounding) if _started(plan) else by_rounding), None
+        return (_within_rounding(evidence, by_rounding) if _small_started(plan) else by_rounding), None
     if plan.candidate.has_float64:
         return _with_float64(evidence, by_rounding) if _started(plan) else (by_rounding, None)
     if evidence.network.recursion and is_done(plan.likelihood_task):
@@ -77,6 +77,11 @@ def settle(evidence: Evidence, by_rounding: Judgement) -> tuple[Judgement, float
 def _started(plan: CertificationPlan) -> list[Task]:
     """Return the further tasks that have started for this candidate, its own first. The reference's may have run for another."""
     return [task for tasks in plan.further_tasks if Path(tasks[-1].job.folder).is_dir() for task in reversed(tasks)]
+
+
+def _small_started(plan: CertificationPlan) -> bool:
+    """Return whether this candidate's own process on the small batch has started."""
+    return Path(plan.small_tasks[0][1].job.folder).is_dir()
 
 
 def _with_float64_next(evidence: Evidence, by_rounding: Judgement) -> tuple[Task, ...]:
@@ -92,7 +97,7 @@ def _with_float64_next(evidence: Evidence, by_rounding: Judgement) -> tuple[Task
 def _small_next(evidence: Evidence) -> tuple[Task, ...]:
     """Return the next pair of the small batch, until one matches."""
     plan = evidence.plan
-    if not _started(plan):
+    if not _small_started(plan):
         return tuple(task for task in _first_small_tasks(evidence) if not is_done(task))
     if failure(plan) or _on_small_batches(evidence).passed:
         return ()

@@ -70,25 +70,24 @@ def compare(probes: tuple[str, ...], runs: list[Tensors], own: Tensors, noise: f
 
     `runs`: the reference's tensors, then those with relative noise of standard deviation `noise`. Each has sorted values.
     """
-    parts = [part for part in ("", ADVERSARIAL) if any(key.startswith(part + PREFIX) for key in runs[0])]
-    missing = [name for name in probes if any(f"{parts[0]}{PREFIX}{name}" not in each for each in (runs[0], own))]
-    known = [name for name in probes if name not in missing]
+    known = [name for name in probes if PREFIX + name in runs[0] and PREFIX + name in own]
+    missing = [name for name in probes if name not in known]
     gap = sentences.missing_inner_tensors(missing) if missing else ""
+    usual = {PREFIX + name: name for name in known}
+    labels = usual | {ADVERSARIAL + key: f"{name} on the adversarial batch" for key, name in usual.items()}
     before = ""
-    for part in parts:
-        for name in known:
-            label = f"{name} on the adversarial batch" if part else name
-            error, allowed = _error(f"{part}{PREFIX}{name}", runs, own, noise, limits)
-            if not error <= allowed:  # also for a NaN
-                return sentences.first_inner_tensor(label, error, before) + gap
-            before = label
+    for key in (key for key in labels if key in runs[0]):
+        error, allowed = _error(key, runs, own, noise, limits)
+        if not error <= allowed:  # also for a NaN
+            return sentences.first_inner_tensor(labels[key], error, before) + gap
+        before = labels[key]
     return sentences.same_inner_tensors(known) + gap
 
 
 def _error(key: str, runs: list[Tensors], own: Tensors, noise: float, limits: Method) -> tuple[float, float]:
     """Return the relative error of one tensor and the allowed one; infinite for another number of values."""
     exact, norm = runs[0][key], l2_norm(runs[0][key]) or 1.0
-    if np.shape(own[key]) != np.shape(exact):
+    if key not in own or own[key].shape != exact.shape:
         return np.inf, 0.0
     amplification = max(1.0, *(l2_distance(run[key], exact) / norm / noise for run in runs[1:]))
     return l2_distance(own[key], exact) / norm, max(
