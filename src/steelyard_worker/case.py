@@ -25,12 +25,46 @@ class Settings:
 
 
 @dataclass(frozen=True)
+class RateSchedule:
+    """How the learning rate changes from step to step; lengths and places are in `unit`: "epochs" or "steps".
+
+    kind: "constant"; "step" (multiplied by `factor` after every `every` units, or at each place in `at`); "cosine" (falls to 0
+    over `length` units as half a wave of a cosine).
+    warmup: over this length the rate also rises linearly to its full value. All lengths begin with the first step.
+    """
+
+    kind: str = "constant"
+    unit: str = "epochs"
+    factor: float = 1.0
+    every: int = 0
+    at: tuple[int, ...] = ()
+    length: int = 0
+    warmup: int = 0
+
+    @property
+    def changes(self) -> bool:
+        """Whether the rate is not the same at every step."""
+        return self.kind != "constant" or self.warmup > 0
+
+    @property
+    def summary(self) -> str:
+        """The schedule in a few words, such as `x0.9 every 10 epochs`."""
+        places = f"at {self.unit} {', '.join(map(str, self.at))}" if self.at else f"every {self.every} {self.unit}"
+        step, cosine = f"x{self.factor:g} {places}", f"cosine over {self.length} {self.unit}"
+        shape = {"step": step, "cosine": cosine}.get(self.kind, "constant")
+        return f"{shape}, warm-up of {self.warmup} {self.unit}" if self.warmup else shape
+
+
+@dataclass(frozen=True)
 class Optimizer:
     """An update rule with its constants; `decay` lists the tensors under weight decay.
 
+    learning_rate: of every step, or what `schedule` multiplies.
+
     clip: largest global L2 norm of all gradients together; larger gradients are scaled down first. 0: no clipping.
     implementation: "native" (the framework's own) or "reference" (the canonical formula, written out).
-    form: "canonical" (epsilon outside the square root, after bias correction) or "epsilon-hat".
+    form: "canonical" (epsilon outside the square root, after bias correction; a momentum of gradients), "epsilon-hat", or
+    "rate-in-momentum" (a momentum of updates: each gradient keeps the rate of its own step).
     correction: precision in which 1 - beta^t is computed: "float64" or "float32".
     """
 
@@ -44,6 +78,7 @@ class Optimizer:
     weight_decay: float = 0.0
     decay: tuple[str, ...] = ()
     clip: float = 0.0
+    schedule: RateSchedule = RateSchedule()
     implementation: str = "native"
     form: str = "canonical"
     correction: str = "float64"

@@ -58,18 +58,20 @@ def measure_inference(
     session = measure.Session(schedule, network, adapter, Passes(predictor), events, recorder)
     cached = predictor.put(batches.synthetic_batch(job.data))
     for place, source in enumerate(schedule.inputs):
-        feed, epoch = measure.forever(cached), 0
+        feed, per_epoch = measure.forever(cached), 0
         if source == "pipeline":
             opened = batches.open_source(job.data)
-            feed, epoch = adapter.pipeline(predictor, opened, job.case.loader_workers), opened.steps_per_epoch
+            feed, per_epoch = adapter.pipeline(predictor, opened, job.case.loader_workers), opened.steps_per_epoch
         if place == 0:
             seen: list[Any] = []
             session.first_step(_noted(feed, seen), source, job.spawned_ns)
             _check(predictor, [*seen, *_following(feed, source)], events)
-        if place and schedule.warmup.unit == "adaptive":  # the process is already warm
-            session.measure_input(feed, source, SETTLED, 0, schedule.counted_min)
+        if schedule.epochs:
+            session.run_epochs(feed, source, per_epoch)
+        elif place and schedule.warmup.unit == "adaptive":  # the process is already warm
+            session.measure_input(feed, source, SETTLED, schedule.counted_min)
         else:
-            session.measure_input(feed, source, schedule.warmup, epoch)
+            session.measure_input(feed, source, schedule.warmup)
     _measure_latency(job, session, Passes(predictor, alone=True), cached)
 
 

@@ -13,15 +13,12 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-
-from steelyard_worker import batches, steady, tensors
-from steelyard_worker.protocol import ENCODING, LOSSES, PREDICTIONS, SAMPLES, Length, Refusal
+from steelyard_worker import batches, evaluation, steady, tensors
+from steelyard_worker.protocol import LOSSES, SAMPLES, Length, Refusal, predictions_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from steelyard_worker.batches import Batch
     from steelyard_worker.frameworks.base import Adapter, Array, Trainer
     from steelyard_worker.network import Network
     from steelyard_worker.protocol import EventWriter, Job, Schedule
@@ -92,15 +89,18 @@ class Recorder:
         self._events = events
         self.steps = 0
 
-    def keep(self, timed: Steps, block: Block, source: str, phase: str) -> None:
-        """Read back the losses of a block and store it, outside the timed region; a loss that is not finite ends the trial."""
+    def keep(self, timed: Steps, block: Block, source: str, phase: str, epoch: int = 0) -> None:
+        """Read back the losses of a block and store it, outside the timed region; a loss that is not finite ends the trial.
+
+        `epoch` counts from 1; 0 where a process does not train whole epochs.
+        """
         losses, steps = timed.losses(block.handles), len(block.handles)
         for file, values in ((self._samples, block.stamps_ns), (self._losses, losses)):
             file.write(values.tobytes())
             file.flush()
         self._events.write(
             "samples", input=source, phase=phase, steps=steps, start_ns=block.start_ns, elapsed_ns=block.elapsed_ns,
-            cpu_ns=block.cpu_ns, first_step=self.steps,
+            cpu_ns=block.cpu_ns, first_step=self.steps, epoch=epoch,
         )  # fmt: skip
         self.steps += steps
         if not math.isfinite(losses.sum(dtype="f8")):
@@ -120,9 +120,10 @@ class Recorder:
 def measure(
     job: Job, network: Network, adapter: Adapter, trainer: Trainer, events: EventWriter, recorder: Recorder
 ) -> None:  # fmt: skip
-    """Follow the schedule of one process: first step, then warm-up and counted blocks per input.
+    """Follow the schedule of one process: first step, then warm-up and counted blocks per input; or whole epochs.
 
-    It is evaluated after `train_steps`: after the counted blocks and some training, or earlier if they would go beyond.
+    It is evaluated after `train_steps`: after the counted blocks and some training, or earlier if they would go beyond. Where it
+    trains whole epochs, it is evaluated after the last one, or after each.
     """
     session = Session(job.schedule, network, adapter, trainer, events, recorder)
     for source in job.schedule.inputs:
@@ -130,9 +131,12 @@ def measure(
             opened = batches.open_source(job.data)
             feed = adapter.pipeline(trainer, opened, job.case.loader_workers)
             session.first_step(feed, source, job.spawned_ns)
-            # An adaptive process takes as many steps as it needs, but every framework is evaluated after the same number.
             session.to_evaluate = job if job.schedule.evaluate else None
-            session.measure_input(feed, source, job.schedule.warmup, opened.steps_per_epoch)
+            if job.schedule.epochs:
+                session.run_epochs(feed, source, opened.steps_per_epoch)
+                continue
+            # An adaptive process takes as many steps as it needs, but every framework is evaluated after the same number.
+            session.measure_input(feed, source, job.schedule.warmup)
             session.evaluate(feed)
         else:
             feed = forever(trainer.put(batches.synthetic_batch(job.data)))
@@ -141,9 +145,9 @@ def measure(
                 session.first_step(feed, source, job.spawned_ns)
             settled = job.schedule.warmup.unit == "adaptive" and not alone
             if settled:
-                session.measure_input(feed, source, Length("steps", CACHED_WARMUP_STEPS), 0, job.schedule.counted_min)
+                session.measure_input(feed, source, Length("steps", CACHED_WARMUP_STEPS), job.schedule.counted_min)
             else:
-                session.measure_input(feed, source, job.schedule.warmup, 0)
+                session.measure_input(feed, source, job.schedule.warmup)
 
 
 @dataclass
@@ -163,44 +167,62 @@ class Session:
         self.clock = clock_of(self.adapter)
 
     def first_step(self, feed: Iterator[Any], source: str, spawned_ns: int) -> None:
-        """Time the first step alone: it includes compilation, allocation and autotuning, which users wait for."""
+        """Time the first step alone: it includes compilation, allocation and autotuning, which users wait for.
+
+        It is counted only if whole epochs are trained and none is warm-up.
+        """
         block = time_block(self.trainer, feed, 1, self.clock)
         self.start_s = (self.clock() - spawned_ns) / 1e9 if spawned_ns else block.elapsed_ns / 1e9
         self.events.write(
             "phase", name="first-step", elapsed_ns=block.elapsed_ns, since_spawn_ns=int(self.start_s * 1e9)
         )
-        self.recorder.keep(self.trainer, block, source, "first")
+        counted = self.schedule.epochs and not self.schedule.warmup.count
+        self.recorder.keep(self.trainer, block, source, "counted" if counted else "first", min(1, self.schedule.epochs))
 
-    def measure_input(self, feed: Iterator[Any], source: str, warmup: Length, epoch: int, most: int = 0) -> None:
+    def run_epochs(self, feed: Iterator[Any], source: str, steps: int) -> None:
+        """After the first step, run whole epochs of `steps` steps, each one block; evaluations are between the blocks."""
+        schedule, recorder = self.schedule, self.recorder
+        for epoch in range(1, schedule.epochs + 1):
+            phase = "counted" if epoch > schedule.warmup.count else "warm-up"
+            before = self.adapter.compilations()
+            self._run(feed, source, phase, epoch * steps - recorder.steps, epoch)
+            if epoch > 1 and phase == "counted":
+                self._warn_if_compiled(before, source)
+            if schedule.evaluate_epochs and self.to_evaluate:
+                self._evaluate_now(self.to_evaluate, epoch)
+        if not schedule.evaluate_epochs:
+            self.evaluate(feed)
+
+    def measure_input(self, feed: Iterator[Any], source: str, warmup: Length, most: int = 0) -> None:
         """Warm up, then take the counted blocks of one input: at least one, and `most` steps; 0: no limit."""
-        blocks = self._warm_up(feed, source, warmup, epoch)
+        blocks = self._warm_up(feed, source, warmup)
         self.start_s += sum(blocks) * WARMUP_BLOCK_STEPS / 1e9
         step_s = max(1e-9, _typical(blocks) / 1e9)
-        sizes = self._block_sizes(step_s, epoch, most)
+        sizes = self._block_sizes(step_s, most)
         if self._evaluate_before(feed, sum(sizes)):
             self._run(feed, source, "warm-up", WARMUP_BLOCK_STEPS)
         before = self.adapter.compilations()
         for size in sizes:
             block = time_block(self.trainer, feed, size, self.clock)
             self.recorder.keep(self.trainer, block, source, "counted")
-        recompiled = self.adapter.compilations() - before
-        if recompiled:
+        self._warn_if_compiled(before, source)
+
+    def _warn_if_compiled(self, before: int, source: str) -> None:
+        if recompiled := self.adapter.compilations() - before:
             self.events.write("warning", name="compiled-while-counted", count=recompiled, input=source)
 
-    def _warm_up(self, feed: Iterator[Any], source: str, warmup: Length, epoch: int) -> list[int]:
+    def _warm_up(self, feed: Iterator[Any], source: str, warmup: Length) -> list[int]:
         """Run the warm-up; returns the time per step (ns) of each of its blocks."""
         if warmup.unit == "adaptive":
             return self._warm_up_until_steady(feed, source)
-        if warmup.unit == "epochs":  # steps that were trained before count: an epoch is one pass over the data
-            return self._run(feed, source, "warm-up", warmup.count * epoch - self.recorder.steps)
         return self._run(feed, source, "warm-up", warmup.count)
 
-    def _run(self, feed: Iterator[Any], source: str, phase: str, steps: int) -> list[int]:
+    def _run(self, feed: Iterator[Any], source: str, phase: str, steps: int, epoch: int = 0) -> list[int]:
         """Run one block, if it has any steps; returns its time per step (ns) in a list."""
         if steps <= 0:
             return []
         block = time_block(self.trainer, feed, steps, self.clock)
-        self.recorder.keep(self.trainer, block, source, phase)
+        self.recorder.keep(self.trainer, block, source, phase, epoch)
         return [block.elapsed_ns // steps]
 
     def _warm_up_until_steady(self, feed: Iterator[Any], source: str) -> list[int]:
@@ -219,12 +241,10 @@ class Session:
                 self.events.write("warning", name="no-steady-state", steps=steps, input=source)
                 return blocks
 
-    def _block_sizes(self, step_s: float, epoch: int, most: int) -> list[int]:
+    def _block_sizes(self, step_s: float, most: int) -> list[int]:
         schedule = self.schedule
         if schedule.counted.unit == "steps":
             return [schedule.counted.count]
-        if schedule.counted.unit == "epochs":
-            return [epoch] * schedule.counted.count
         total = steady.counted_steps(
             self.start_s, step_s, schedule.noise_ratio, schedule.counted_min, most or schedule.counted_max
         )
@@ -249,30 +269,14 @@ class Session:
             return
         if self.schedule.warmup.unit == "adaptive":
             self._run(feed, "pipeline", "training", self.schedule.train_steps - self.recorder.steps)
+        self._evaluate_now(job)
+
+    def _evaluate_now(self, job: Job, epoch: int = 0) -> None:
         began = self.clock()
-        parts = [self._predict(batch) for batch in batches.evaluation_batches(job.data, job.case.batch)]
-        predictions = {name: np.concatenate([part[name] for part in parts]) for name in (parts[0] if parts else ())}
-        if self.network.write and parts:
-            predictions["encoding"] = np.fromfile(Path(job.data.prepared) / ENCODING, np.uint8)
+        predictions, samples = evaluation.predictions(job, self.network, self.trainer)
         elapsed_ns = self.clock() - began
-        tensors.write(Path(job.folder) / PREDICTIONS, predictions, {"steps": self.recorder.steps})
-        self.events.write(
-            "evaluated", steps=self.recorder.steps, elapsed_ns=elapsed_ns, samples=len(parts) * job.case.batch
-        )
-
-    def _predict(self, batch: Batch) -> Batch:
-        keep = self.network.predictions or classified
-        found = keep(self._forward(batch), batch)
-        return found | self.network.write(self._forward, batch) if self.network.write else found
-
-    def _forward(self, batch: Batch) -> Batch:
-        found: Batch = self.trainer.outputs(self.trainer.put(batch))
-        return found
-
-
-def classified(outputs: Batch, batch: Batch) -> Batch:
-    """Return the true class and the one with the largest logit, int32 (N,)."""
-    return {"truth": batch["label"], "predicted": outputs["logits"].argmax(axis=1).astype(np.int32)}
+        tensors.write(predictions_folder(Path(job.folder), epoch), predictions, {"steps": self.recorder.steps})
+        self.events.write("evaluated", steps=self.recorder.steps, elapsed_ns=elapsed_ns, samples=samples, epoch=epoch)
 
 
 def _typical(block_ns: list[int]) -> float:

@@ -13,6 +13,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from steelyard_worker.case import RateSchedule
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from types import ModuleType
@@ -95,6 +97,7 @@ class Adversarial:
             epsilon=1.0,
             weight_decay=2.0**-7 if optimizer.weight_decay else 0.0,
             clip=self.clip if optimizer.clip else 0.0,
+            schedule=RateSchedule(),
         )
 
 

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 # Protocol history
 # 1  hello, applied, phase, samples, losses, evaluated, tensors, memory, error, done
-# 2  a job has its case, round and attempt as fields; the cached batch and the folder `predictions` got their names
+# 2  a job has its case, round and attempt as fields; the cached batch and the folder `predictions` got their names; blocks and
+#    evaluations name their epoch, and a job may have learning rates
 VERSION = 2
 
 # Incremented by every change that can change a measured number; listed in the changelog under "Measurement".
@@ -29,12 +30,18 @@ EVENTS = "events.jsonl"
 SAMPLES = "samples.i64"
 LOSSES = "losses.f32"
 LOG = "output.log"
-# Tensors folder: the predictions on the test split as small arrays (samples, ...); the metric scores them.
+# Tensors folder: the predictions on the test split as small arrays (samples, ...); the metric scores them. Where every epoch is
+# evaluated, those of epoch n are in its subfolder `epoch<n>`.
 PREDICTIONS = "predictions"
 # First batches of an inference whose outputs are compared with those of the certificate.
 CHECKED_BATCHES = 5
 # How prepared text was split into word pieces. Copied into the trial, so that predictions can be read without the data.
 ENCODING = "tokenizer.json"
+
+
+def predictions_folder(trial: Path, epoch: int) -> Path:
+    """Return the tensors folder of the predictions after an epoch, counted from 1; 0: after a number of steps."""
+    return trial / PREDICTIONS / f"epoch{epoch}" if epoch else trial / PREDICTIONS
 
 
 class Refusal(Exception):
@@ -83,7 +90,11 @@ class Length:
 
 @dataclass(frozen=True)
 class Schedule:
-    """How one process measures. Steps are optimizer steps; seconds are elapsed time."""
+    """How one process measures. Steps are optimizer steps; seconds are elapsed time.
+
+    Where the unit of `counted` is "epochs", that of `warmup` is as well, and whole epochs are trained from the first step on. The
+    first step is counted only if all epochs are.
+    """
 
     inputs: tuple[str, ...] = ("pipeline", "cached")
     warmup: Length = Length()
@@ -99,10 +110,16 @@ class Schedule:
     block_min_steps: int = 5
     train_steps: int = 0  # number of steps to train before an adaptive warm-up, so that test metrics are comparable
     evaluate: bool = False
+    evaluate_epochs: bool = False  # with `evaluate`: after each epoch, not only after the last
     # Batches of an inference that are timed one by one: as many as fit into `latency_s`, within these limits.
     latency_fewest: int = 20
     latency_most: int = 500
     latency_s: float = 5.0
+
+    @property
+    def epochs(self) -> int:
+        """The epochs of a process, or 0 if it does not train whole epochs."""
+        return self.warmup.count + self.counted.count if self.counted.unit == "epochs" else 0
 
 
 @dataclass(frozen=True)
@@ -126,6 +143,8 @@ class Job:
 
     kind: "measure", "certify", "contract" (check the adapter) or "settings" (only read the settings back).
     round: 0 outside the rounds. attempt: a disturbed round is repeated under the next number.
+    rates: tensors folder with the learning rate of every step, `rates` float32 (steps,); the last one stays for further steps.
+    Empty: the rate of the update rule is constant.
     adapter_folder: the folder of a framework of the user's own; empty: a built-in framework.
     variables: environment variables that the launcher sets for this process, besides those that are passed on.
     """
@@ -139,6 +158,7 @@ class Job:
     round: int = 0
     attempt: int = 0
     metric: str = "accuracy"
+    rates: str = ""
     schedule: Schedule = field(default_factory=Schedule)
     certify: Certify = field(default_factory=Certify)
     spawned_ns: int = 0  # monotonic clock of the launcher, for the time to the first step

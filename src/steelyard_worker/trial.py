@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import inspect
 import os
 import platform
 import resource
@@ -98,7 +99,8 @@ def _run(job: Job, events: EventWriter) -> None:
     )
 
     def build_trainer(weights: Mapping[str, Any], optimizer: Optimizer = job.case.optimizer) -> Any:
-        return adapter.trainer(implementation, job.case.sizes, described, weights, optimizer)
+        rates = _rates(job, adapter) if optimizer.schedule.changes else ()
+        return adapter.trainer(implementation, job.case.sizes, described, weights, optimizer, *rates)
 
     def build_predictor(weights: Mapping[str, Any]) -> Any:
         if not hasattr(adapter, "predictor"):
@@ -145,6 +147,16 @@ def _check_applied(job: Job, adapter: Adapter, events: EventWriter) -> None:
             raise Refusal(
                 "setting", f"{name} was set to {value!r}, but {job.case.framework} reports {applied.get(name)!r}."
             )
+
+
+def _rates(job: Job, adapter: Adapter) -> tuple[Any]:
+    """Return the learning rate of every step; Refusal: the adapter takes none."""
+    from steelyard_worker import tensors
+
+    if "rates" not in inspect.signature(adapter.trainer).parameters:
+        name = job.case.framework
+        raise Refusal("unsupported", f"The adapter of {name} takes no learning rates per step (`rates` of `trainer`).")
+    return (tensors.read(Path(job.rates))["rates"],)
 
 
 class _Phase:

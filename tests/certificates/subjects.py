@@ -9,10 +9,10 @@ import numpy as np
 
 from steelyard.catalog import frameworks, workloads
 from steelyard.certificates.plan import Candidate, Installation
-from steelyard.inputs import weights
+from steelyard.inputs import rates, weights
 from steelyard.inputs.data.synthetic import synthesise_adversarial
 from steelyard_worker import tensors
-from steelyard_worker.case import INFERENCE, NO_OPTIMIZER, TRAINING, Case, Optimizer, Settings
+from steelyard_worker.case import INFERENCE, NO_OPTIMIZER, TRAINING, Case, Optimizer, RateSchedule, Settings
 from steelyard_worker.protocol import Data, Job
 
 if TYPE_CHECKING:
@@ -33,9 +33,7 @@ def candidate(
     chosen = known.preset(preset)
     chosen = replace(chosen, sizes=chosen.sizes | ({"batch": batch} if batch else {}))
     network = known.network(chosen)
-    optimizer = (
-        known.optimizer(chosen) if rule is None else Optimizer(**{**rule, "decay": tuple(rule.get("decay", ()))})
-    )
+    optimizer = known.optimizer(chosen) if rule is None else _optimizer(rule)
     parameters = network.parameters
     if task == INFERENCE:
         optimizer, parameters = NO_OPTIMIZER, weights.as_if_trained(parameters)
@@ -51,7 +49,7 @@ def candidate(
             _data(network, case.batch, initial.with_name(f"{initial.name}-data{batch or ''}"), seed),
             adversarial=str(synthesise_adversarial(network, case.batch, seed, case.specification)),
         ),
-        folder=str(folder / "candidate"),
+        folder=str(folder / "candidate"), rates=rates.write_certificate(optimizer, STEPS, STEPS),
     )  # fmt: skip
     return Candidate(
         job,
@@ -60,6 +58,11 @@ def candidate(
         f"{workload}:{preset}:{batch}:{task}:{seed}",
         frameworks.declared_form(driver, optimizer),
     )
+
+
+def _optimizer(rule: dict[str, Any]) -> Optimizer:
+    schedule = RateSchedule(**rule.get("schedule", {}))
+    return Optimizer(**{**rule, "decay": tuple(rule.get("decay", ())), "schedule": schedule})
 
 
 def installation(framework: str) -> Installation:

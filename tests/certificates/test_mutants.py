@@ -63,7 +63,8 @@ class Mutant:
     @property
     def group(self) -> str:
         """Return the key of mutants with the same reference."""
-        return f"{self.task}-{self.workload}-{self.preset}-{self.batch}-{self.optimizer and self.optimizer['name']}"
+        rule = self.optimizer or {}
+        return f"{self.task}-{self.workload}-{self.preset}-{self.batch}-{rule.get('name')}-{rule.get('schedule')}"
 
 
 def read_mutants() -> list[Mutant]:

@@ -24,6 +24,8 @@ WORKER = Path(steelyard_worker.__file__).parent
 WORKLOADS = WORKER / "workloads"
 FRAMEWORK = tomllib.loads((WORKER / "frameworks" / "jax" / "framework.toml").read_text(encoding="utf-8"))
 GRADIENTS = (0.5, -0.2, 0.3)
+# The learning rates of three steps: the last of two stays.
+RATES = np.array((0.1, 0.02), np.float32)
 IMAGES = {"channels": 3, "image": 32, "width": 8, "stem": "seed", "classes": 10, "batch": 4}
 WORDS = {
     "vocabulary": 50, "length": 6, "embedding": 4, "hidden": 3, "layers": 1, "bidirectional": True,
@@ -59,13 +61,14 @@ def trainer(workload="lstm-imdb", sizes=WORDS, optimizer=None, **settings):
     return adapter, built, batch
 
 
-def trajectory(spec):
+def trajectory(spec, rates=None, wrap=lambda update: update):
     """Return p after each of three gradients, from p = 1."""
     tensors = {"p": jnp.ones(1, jnp.float32)}
-    rule = optimizers.update_rule(spec, ["p"])
+    rule = optimizers.update_rule(spec, ["p"], rates)
+    update = wrap(rule.update)
     memory, path = rule.init(tensors), []
     for gradient in GRADIENTS:
-        tensors, memory = rule.update(tensors, {"p": jnp.full(1, gradient, jnp.float32)}, memory, rule.scalars())
+        tensors, memory = update(tensors, {"p": jnp.full(1, gradient, jnp.float32)}, memory, rule.scalars())
         path.append(float(tensors["p"][0]))
     return path
 
@@ -81,6 +84,27 @@ def check_settings_are_read_back_from_jax():
     found = adapter_of(threads=3, deterministic=True, knobs=requested).applied()
     expected = {"mode": "jit", "device": "cpu", "threads": 3, "precision": "float32", "deterministic": True}
     assert {**found, **expected, **requested} == found, found
+
+
+def check_each_step_has_its_own_learning_rate_in_one_program():
+    golden = [
+        (rule("sgd", momentum=0.9), (0.95, 0.945, 0.9345)),
+        (rule("adam"), (0.9166667, 0.9111924, 0.9026924)),
+        (rule("adamw", weight_decay=0.1, decay=("p",)), (0.9066667, 0.8993791, 0.8890803)),
+    ]
+    compiled = []
+
+    def jitted(update):
+        compiled.append(jax.jit(update))
+        return compiled[-1]
+
+    for spec, expected in golden:
+        for implementation in ("reference", "native"):
+            found = trajectory(replace(spec, implementation=implementation), RATES, jitted)
+            np.testing.assert_allclose(found, expected, rtol=3e-6, err_msg=f"{spec} {implementation}")
+            assert compiled[-1]._cache_size() == 1
+    kept = rule("sgd", momentum=0.9, implementation="reference", form="rate-in-momentum")
+    np.testing.assert_allclose(trajectory(kept, RATES), (0.95, 0.909, 0.8661), rtol=2e-6)
 
 
 def check_every_formulation_is_recognised():

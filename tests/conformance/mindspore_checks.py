@@ -18,12 +18,14 @@ from steelyard_worker.frameworks.mindspore import onednn, optimizers, pooling, r
 HERE = Path(__file__).parent
 WORKLOADS = Path(steelyard_worker.__file__).parent / "workloads"
 GRADIENTS = (0.5, -0.2, 0.3)
+# The learning rates of three steps: the last of two stays.
+RATES = np.array((0.1, 0.02), np.float32)
 
 
-def trajectory(spec):
+def trajectory(spec, rates=None):
     """Return p after each of three gradients, from p = 1."""
     p = Parameter(Tensor(np.ones(1, np.float32)), name="p")
-    update, _ = optimizers.update_rule(spec, {"p": p})
+    update, _ = optimizers.update_rule(spec, {"p": p}, rates)
     path = []
     for number, gradient in enumerate(GRADIENTS, 1):
         gradients = (Tensor(np.full(1, gradient, np.float32)),)
@@ -52,6 +54,21 @@ def check_reference_rules_give_the_golden_trajectories():
     for spec, expected in golden:
         found = trajectory(replace(spec, implementation="reference"))
         np.testing.assert_allclose(found, expected, rtol=3e-6, err_msg=str(spec))
+
+
+def check_each_step_has_its_own_learning_rate():
+    decayed = {"weight_decay": 0.1, "decay": ("p",)}
+    golden = [
+        (rule("sgd", momentum=0.9), (0.95, 0.945, 0.9345)),
+        (rule("sgd", momentum=0.9, **decayed), (0.94, 0.93132, 0.9156454)),
+        (rule("adam"), (0.9863473, 0.9853419, 0.9835666)),
+        (rule("adamw", **decayed), (0.9763473, 0.9733892, 0.9696671)),
+    ]
+    for mode in (mindspore.GRAPH_MODE, mindspore.PYNATIVE_MODE):
+        mindspore.set_context(mode=mode)
+        for spec, expected in golden:
+            np.testing.assert_allclose(trajectory(spec, RATES), expected, rtol=3e-6, err_msg=f"{spec} {mode}")
+    mindspore.set_context(mode=mindspore.GRAPH_MODE)
 
 
 def check_native_rules_have_their_declared_form():

@@ -18,6 +18,8 @@ from steelyard_worker.frameworks.mxnet import settings as process
 HERE = Path(__file__).parent
 WORKLOADS = Path(steelyard_worker.__file__).parent / "workloads"
 GRADIENTS = (0.5, -0.2, 0.3)
+# The learning rates of three steps: the last of two stays.
+RATES = np.array((0.1, 0.02), np.float32)
 
 
 def parameter(values=(1.0,)):
@@ -28,10 +30,10 @@ def parameter(values=(1.0,)):
     return found
 
 
-def trajectory(spec):
+def trajectory(spec, rates=None):
     """Return p after each of three gradients, from p = 1."""
     p = parameter()
-    rule = optimizers.update_rule(spec, {"p": p})
+    rule = optimizers.update_rule(spec, {"p": p}, rates)
     path = []
     for gradient in GRADIENTS:
         with autograd.record():
@@ -45,6 +47,23 @@ def trajectory(spec):
 def rule(name, **constants):
     """Return a rule with the large epsilon of the golden values."""
     return Optimizer(name, 0.1, epsilon=0.1, **constants)
+
+
+def check_each_step_has_its_own_learning_rate():
+    """MXNet's SGD keeps each step's rate in its momentum: the form that `scheduled_form` in framework.toml declares."""
+    decayed = {"weight_decay": 0.1, "decay": ("p",)}
+    kept = rule("sgd", momentum=0.9)
+    golden = [
+        (kept, (0.95, 0.909, 0.8661)),
+        (replace(kept, implementation="reference", form="rate-in-momentum"), (0.95, 0.909, 0.8661)),
+        (replace(kept, implementation="reference"), (0.95, 0.945, 0.9345)),
+        (rule("sgd", momentum=0.9, **decayed), (0.94, 0.88812, 0.8336518)),
+        (rule("adam"), (0.9863473, 0.9853419, 0.9835666)),
+        (rule("adam", implementation="reference"), (0.9166667, 0.9111924, 0.9026924)),
+        (rule("adamw", **decayed), (0.9763473, 0.9733892, 0.9696671)),
+    ]
+    for spec, expected in golden:
+        np.testing.assert_allclose(trajectory(spec, RATES), expected, rtol=3e-6, err_msg=str(spec))
 
 
 def check_clipping_is_exact_for_large_tensors():
@@ -154,7 +173,7 @@ def check_row_sparse_gradients_give_the_dense_update_unless_it_is_lazy():
             layers.choose_gradients(table, kind)
             table.initialize(mx.init.One())
             assert process._embedding(kind) == kind
-            rule = optimizers.update_rule(spec, {"p": table.weight}, kind == "lazy")
+            rule = optimizers.update_rule(spec, {"p": table.weight}, lazy=kind == "lazy")
             for word in (1, 2):
                 with autograd.record():
                     score = table(nd.array([word, word])).sum()

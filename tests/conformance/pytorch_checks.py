@@ -19,12 +19,14 @@ WORKLOADS = Path(steelyard_worker.__file__).parent / "workloads"
 GRADIENTS = (0.5, -0.2, 0.3)
 KNOBS = {"layout": "channels-last", "lstm": "fused", "embedding": "dense", "onednn": True, "cudnn_search": False}
 KNOBS |= {"tf32": False}
+# The learning rates of three steps: the last of two stays.
+RATES = np.array((0.1, 0.02), np.float32)
 
 
-def trajectory(spec):
+def trajectory(spec, rates=None):
     """Return p after each of three gradients, from p = 1."""
     p = torch.nn.Parameter(torch.ones(1))
-    rule = optimizers.update_rule(spec, {"p": p})
+    rule = optimizers.update_rule(spec, {"p": p}, rates)
     path = []
     for gradient in GRADIENTS:
         p.grad = torch.full_like(p, gradient)
@@ -52,6 +54,22 @@ def check_both_implementations_give_the_golden_trajectories():
         for implementation in ("reference", "native"):
             found = trajectory(Optimizer(**{**vars(spec), "implementation": implementation}))
             np.testing.assert_allclose(found, expected, rtol=2e-6, err_msg=f"{spec} {implementation}")
+
+
+def check_each_step_has_its_own_learning_rate():
+    decayed = {"weight_decay": 0.1, "decay": ("p",)}
+    golden = [
+        (rule("sgd", momentum=0.9), (0.95, 0.945, 0.9345)),
+        (rule("sgd", momentum=0.9, **decayed), (0.94, 0.93132, 0.9156454)),
+        (rule("adam"), (0.9166667, 0.9111924, 0.9026924)),
+        (rule("adamw", **decayed), (0.9066667, 0.8993791, 0.8890803)),
+    ]
+    for spec, expected in golden:
+        for implementation in ("reference", "native"):
+            found = trajectory(Optimizer(**{**vars(spec), "implementation": implementation}), RATES)
+            np.testing.assert_allclose(found, expected, rtol=2e-6, err_msg=f"{spec} {implementation}")
+    kept = rule("sgd", momentum=0.9, implementation="reference", form="rate-in-momentum")
+    np.testing.assert_allclose(trajectory(kept, RATES), (0.95, 0.909, 0.8661), rtol=2e-6)
 
 
 def check_the_epsilon_hat_form_gives_its_golden_trajectory():
@@ -122,7 +140,7 @@ def check_sparse_gradients_give_the_dense_update_of_sgd_and_the_update_of_rows_o
     for name, kind in (("sgd", "dense"), ("sgd", "sparse"), ("adam", "dense"), ("adam", "lazy")):
         table = process.placed(torch.nn.Embedding(3, 1), Settings("eager", knobs=KNOBS | {"embedding": kind}))
         torch.nn.init.ones_(table.weight)
-        rule = optimizers.update_rule(Optimizer(name, 0.1), {"p": table.weight}, layers.sparse_tensors(table))
+        rule = optimizers.update_rule(Optimizer(name, 0.1), {"p": table.weight}, sparse=layers.sparse_tensors(table))
         for word in (1, 2):
             rule.zero_grad(set_to_none=True)
             table(torch.tensor([word, word])).sum().backward()

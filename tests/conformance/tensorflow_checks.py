@@ -15,17 +15,20 @@ from steelyard_worker.frameworks.tensorflow import layers, layouts, optimizers, 
 from steelyard_worker.frameworks.tensorflow.adapter import Adapter
 from steelyard_worker.frameworks.tensorflow.recurrence import Recurrence
 from steelyard_worker.network import Network, Parameter
+from steelyard_worker.protocol import Refusal
 
 HERE = Path(__file__).parent
 WORKLOADS = Path(steelyard_worker.__file__).parent / "workloads"
 GRADIENTS = (0.5, -0.2, 0.3)
+# The learning rates of three steps: the last of two stays.
+RATES = np.array((0.1, 0.02), np.float32)
 DECAYED = {"weight_decay": 0.1, "decay": ("p",)}
 
 
-def trajectory(spec, kernel="fused", wrap=tf.function):
+def trajectory(spec, kernel="fused", wrap=tf.function, rates=None):
     """Return p after each of three gradients, from p = 1."""
     p, path = tf.Variable(tf.ones(1)), []
-    update = wrap(optimizers.update_rule(spec, {"p": p}, kernel))
+    update = wrap(optimizers.update_rule(spec, {"p": p}, kernel, rates))
     for gradient in GRADIENTS:
         update([tf.fill([1], gradient)])
         path.append(float(p[0]))
@@ -49,6 +52,49 @@ def check_the_reference_implementation_gives_the_golden_trajectories():
     for spec, expected in golden:
         found = trajectory(Optimizer(**{**vars(spec), "implementation": "reference"}))
         np.testing.assert_allclose(found, expected, rtol=2e-6, err_msg=str(spec))
+
+
+def check_each_step_has_its_own_learning_rate_in_one_trace():
+    golden = [
+        (rule("sgd", momentum=0.9), ("fused", "reference"), (0.95, 0.945, 0.9345)),
+        (rule("sgd", momentum=0.9, **DECAYED), ("fused", "reference"), (0.94, 0.93132, 0.9156454)),
+        (rule("adam"), ("fused", "keras"), (0.9863473, 0.9853419, 0.9835666)),
+        (rule("adam"), ("reference",), (0.9166667, 0.9111924, 0.9026924)),
+        (rule("adamw", **DECAYED), ("fused", "keras"), (0.9763473, 0.9733892, 0.9696671)),
+    ]
+    functions = []
+
+    def wrapped(update):
+        functions.append(tf.function(update))
+        return functions[-1]
+
+    for spec, kernels, expected in golden:
+        for kernel in kernels:
+            implementation = "reference" if kernel == "reference" else "native"
+            found = trajectory(Optimizer(**{**vars(spec), "implementation": implementation}), kernel, wrapped, RATES)
+            np.testing.assert_allclose(found, expected, rtol=3e-6, err_msg=f"{spec} {kernel}")
+            assert functions[-1].experimental_get_tracing_count() == 1
+    kept = rule("sgd", momentum=0.9, implementation="reference", form="rate-in-momentum")
+    np.testing.assert_allclose(trajectory(kept, rates=RATES), (0.95, 0.909, 0.8661), rtol=2e-6)
+
+
+def check_keras_momentum_is_refused_with_rates_that_change():
+    """Keras keeps each step's rate in the momentum. If this fails, it computes the canonical form, and the refusal can go."""
+    import keras
+
+    p = tf.Variable(tf.ones(1))
+    own = keras.optimizers.SGD(keras.optimizers.schedules.PiecewiseConstantDecay([0], [0.1, 0.02]), momentum=0.9)
+    path = []
+    for gradient in GRADIENTS:
+        own.apply([tf.fill([1], gradient)], [p])
+        path.append(float(p[0]))
+    np.testing.assert_allclose(path, (0.95, 0.909, 0.8661), rtol=2e-6)
+    try:
+        trajectory(rule("sgd", momentum=0.9), "keras", rates=RATES)
+    except Refusal as refusal:
+        assert "tensorflow.update=fused" in str(refusal)
+    else:
+        raise AssertionError
 
 
 def check_native_rules_and_the_reference_epsilon_hat_form_give_the_golden_trajectories():

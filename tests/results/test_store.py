@@ -302,7 +302,7 @@ def _complete(trial: trials.Trial) -> trials.Trial:
         libraries={"numpy": "2.1"},
         phases_ns={"import": 5, "first-step": 8},
         first_step_since_spawn_ns=30,
-        evaluation=trials.Evaluation(40, {"accuracy": 0.75}, 9),
+        evaluations=(trials.Evaluation(40, {"accuracy": 0.75}, 9),),
         peak_resident_bytes=1000,
         peak_device_bytes=2000,
         warnings=({"kind": "spill", "message": "Slow."},),

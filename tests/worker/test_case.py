@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steelyard_worker import records
-from steelyard_worker.case import Case, Optimizer, Settings, differences
+from steelyard_worker.case import Case, Optimizer, RateSchedule, Settings, differences
 
 CASE = recorded_trials.case()
 CHANGES = {
@@ -44,7 +44,8 @@ def test_every_field_is_part_of_the_id(name: str) -> None:
 
 @pytest.mark.parametrize("part", ["settings", "optimizer"])
 def test_every_setting_and_every_constant_is_part_of_the_id(part: str) -> None:
-    other = {str: "x", int: 7, float: 0.7, bool: True, tuple: ("x",), dict: {"x": 1}}
+    changed_schedule = RateSchedule("step", factor=0.1, every=3)
+    other = {str: "x", int: 7, float: 0.7, bool: True, tuple: ("x",), dict: {"x": 1}, RateSchedule: changed_schedule}
     record = getattr(CASE, part)
     for field in fields(record):
         changed = replace(CASE, **{part: replace(record, **{field.name: other[type(getattr(record, field.name))]})})

@@ -26,6 +26,8 @@ BUILT_IN = WORKER / "frameworks"
 FILE = "framework.toml"
 
 DECLARED: dict[str, tuple[str, ...]] = {"form": ("canonical", "epsilon-hat"), "correction": ("float64", "float32")}
+# With a learning rate that changes, the form of a rule with momentum may be another one.
+SCHEDULED: dict[str, tuple[str, ...]] = {"scheduled_form": ("rate-in-momentum",)}
 _user_folders: list[Path] = []
 
 
@@ -135,7 +137,11 @@ def _shown(value: Any) -> str:
 
 def declared_form(known: Framework, rule: Optimizer) -> dict[str, str]:
     """Return how a framework's own optimizer differs from the canonical formula; empty for the reference implementation."""
-    return dict(known.optimizers.get(rule.name, {})) if rule.implementation == "native" else {}
+    if rule.implementation != "native":
+        return {}
+    declared = dict(known.optimizers.get(rule.name, {}))
+    scheduled = declared.pop("scheduled_form", "")
+    return declared | ({"form": scheduled} if scheduled and rule.schedule.changes and rule.momentum else {})
 
 
 def use(folders: Sequence[str | Path]) -> None:
@@ -245,9 +251,10 @@ def _knob(path: Path, where: str, table: Any) -> Knob:
 def _check_optimizer(path: Path, name: str, table: Any) -> None:
     where = f"optimizers.{name}"
     settings_files.check_type(path, name, table, (dict,), "a table", "optimizers")
-    settings_files.check_keys(path, table, where, set(DECLARED), set(DECLARED))
-    for key, values in DECLARED.items():
-        settings_files.check_one_of(path, key, table[key], values, where)
+    known = DECLARED | SCHEDULED
+    settings_files.check_keys(path, table, where, set(DECLARED), set(known))
+    for key, value in table.items():
+        settings_files.check_one_of(path, key, value, known[key], where)
 
 
 def _as_type_of(default: Any, name: str, text: str) -> Any:

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steelyard.catalog import frameworks
+from steelyard.catalog import frameworks, schedules
 from steelyard.catalog.frameworks import WORKER
 from steelyard.errors import UserError, named, nearest
 from steelyard.files import names, settings_files
@@ -21,18 +21,23 @@ from steelyard_worker.network import KINDS
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from steelyard_worker.case import RateSchedule
     from steelyard_worker.network import Network
 
 
 @dataclass(frozen=True)
 class Preset:
-    """One set of sizes. `data`: the data set and how it is prepared; empty if there are only synthetic batches."""
+    """One set of sizes. `data`: the data set and how it is prepared; empty if there are only synthetic batches.
+
+    `learning_rate` and `schedule` replace those of the optimizer, where it is the preset's own.
+    """
 
     name: str
     summary: str
     sizes: dict[str, Any]
     optimizer: str
     learning_rate: float | None = None
+    schedule: RateSchedule | None = None
     data: dict[str, Any] = field(default_factory=dict)
 
 
@@ -66,8 +71,10 @@ class Workload:
         if rule.decay:
             tensors = [each for each in self.network(preset).parameters if each.trainable and each.kind in rule.decay]
             rule = replace(rule, decay=tuple(each.name for each in tensors))
-        own = preset.learning_rate is not None and chosen == preset.optimizer
-        return replace(rule, learning_rate=preset.learning_rate) if own and preset.learning_rate else rule
+        if chosen != preset.optimizer:
+            return rule
+        rate, schedule = preset.learning_rate or rule.learning_rate, preset.schedule or rule.schedule
+        return replace(rule, learning_rate=rate, schedule=schedule)
 
     def network(self, preset: Preset) -> Network:
         """Return the network at the sizes of a preset; UserError: the sizes or network.py are wrong."""
@@ -160,7 +167,7 @@ def _optimizer(path: Path, where: str, table: Any) -> Optimizer:
         if kind not in KINDS:
             known = nearest(kind, list(KINDS))
             raise settings_files.wrong(path, "decay", where, f"'decay' lists kinds of tensors, not '{kind}'.{known}")
-    return rule
+    return replace(rule, schedule=schedules.read(path, f"{where}.schedule", table.get("schedule", {})))
 
 
 def _preset(path: Path, name: str, table: Any, optimizers: list[str]) -> Preset:
@@ -178,4 +185,6 @@ def _preset(path: Path, name: str, table: Any, optimizers: list[str]) -> Preset:
     if preset.data and not isinstance(preset.data.get("name"), str):
         sentence = f"[{where}.data] needs 'name', the name of a data set."
         raise settings_files.wrong(path, "name", f"{where}.data", sentence)
+    if "schedule" in table:
+        preset = replace(preset, schedule=schedules.read(path, f"{where}.schedule", table["schedule"]))
     return preset

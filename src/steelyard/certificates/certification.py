@@ -144,7 +144,7 @@ def _plan(
     folder = session.folder / DUMPS
     declared = frameworks.declared_form(known, case.optimizer)
     candidate = Candidate(
-        job=jobs.certifying(session.plan, variant, inputs, folder / variant.file_name),
+        job=jobs.certifying(session.plan, variant, inputs, folder / variant.file_name, scope.steps),
         network=_network(session, case),
         installation=_installation(session, case.environment, case.settings.mode),
         inputs=inputs.identity,

@@ -16,6 +16,7 @@ from steelyard.certificates.plan import CertificationPlan, Task
 from steelyard.certificates.record import Certificate
 from steelyard.certificates.references import References
 from steelyard.certificates.sources import implementation_hash, specification_hash
+from steelyard_worker import records
 from steelyard_worker.case import NO_OPTIMIZER, Optimizer
 
 
@@ -79,7 +80,8 @@ def _inner_tasks(evidence: Evidence, by_rounding: Judgement) -> tuple[Task, ...]
 
 def _constants(rule: Optimizer) -> dict[str, Any]:
     """Return an update rule with its constants; none where there is no rule."""
-    return {} if rule == NO_OPTIMIZER else asdict(rule) | {"decay": list(rule.decay)}
+    plain: dict[str, Any] = {} if rule == NO_OPTIMIZER else records.parse(records.to_line(rule))
+    return plain
 
 
 def _saved(certificate: Certificate) -> Certificate:

@@ -13,6 +13,7 @@ from steelyard.certificates.plan import CertificationPlan, Task
 from steelyard.certificates.references import References, reference_folder
 from steelyard.certificates.scales import measure_changes, measure_scales
 from steelyard.certificates.tensors import BEFORE_THE_LOSS, Tensors, places
+from steelyard.inputs.rates import comparable_losses
 from steelyard_worker import tensors
 from steelyard_worker.network import Network
 
@@ -88,9 +89,12 @@ class Evidence:
     def losses(self, by_rounding: Judgement) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """Return the candidate's loss at each step, and how far the loss of a trial may be from it: by rounding alone.
 
-        A trial runs the same code on the same numbers, so long sums and near-ties are no reason for a difference.
+        A trial runs the same code on the same numbers, so long sums and near-ties are no reason for a difference. Where the
+        learning rate changes, later steps of a certificate have other rates than those of a trial.
         """
+        rule, scope = self.plan.candidate_task.job.case.optimizer, self.plan.candidate.scope
         steps = [finding for finding in by_rounding.findings if re.fullmatch(r"loss\d+", finding.key)]
+        steps = steps[: comparable_losses(rule, scope.steps)]
         losses = tuple(float(self.candidate[step.key]) for step in steps)
         return losses, tuple(map(self._limit, steps))
 

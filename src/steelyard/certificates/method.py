@@ -28,8 +28,9 @@ from steelyard_worker.network import Network
 #   7  a candidate whose errors long sums may explain must also be within rounding on a small batch without long sums; a third
 #      reference decides between two that disagree
 #   8  one step with the network's adversarial weights, batch and update rule is compared, too
-#   9  where the gradients of a large batch could hide a lower precision, the candidate must also be within rounding on a small
-#      batch; the adversarial step is judged on the small batch, too
+#   9  where the gradients of a large batch could hide a lower precision, the candidate must also be within rounding on a
+#      small batch; the adversarial step is judged on the small batch, too; where the learning rate changes, so do those of a
+#      certificate's steps, and only losses whose rates are those of training are compared with those of trials
 VERSION = 9
 
 # Half a unit in the last place, relative: the size of one rounding (IEEE 754-2019, table 3.6; bfloat16 has 8 bits of precision).

@@ -203,7 +203,8 @@ def _reference_key(
         for reference, task in zip(references, tasks, strict=True)
     ]
     specification = specification_hash(job)
-    inputs = candidate.inputs, tensors.identity(Path(job.data.adversarial)) if job.data.adversarial else ""
+    folders = (job.data.adversarial, job.rates)
+    inputs = candidate.inputs, *(tensors.identity(Path(folder)) if folder else "" for folder in folders)
     return digest(VERSION, noise, asdict(candidate.scope), PERTURBATIONS, inputs, specification, computing)
 
 

@@ -49,6 +49,7 @@ CAUSES = {
 FORMS = {
     "canonical": "",
     "epsilon-hat": "epsilon is added to the root of the uncorrected second moment",
+    "rate-in-momentum": "each gradient keeps the learning rate of its own step in the momentum",
 }
 
 LOWER_PRECISION = "Likely cause: a part of the network that computes in a lower precision."

@@ -12,7 +12,9 @@ from steelyard_worker.network import implementation_file
 from steelyard_worker.protocol import Job
 
 # Files of the worker that do not affect any certified number: they measure time, check adapters, or start the process.
-NOT_COMPUTING = {"__init__.py", "__main__.py", "contract.py", "inference.py", "measure.py", "steady.py"}
+NOT_COMPUTING = {
+    "__init__.py", "__main__.py", "contract.py", "evaluation.py", "inference.py", "measure.py", "steady.py",
+}  # fmt: skip
 # Not part of a workload's implementation: what a specification decides is in the key as resolved values.
 SPECIFICATION = "spec.toml"
 

@@ -91,7 +91,10 @@ def _flag(name: str, text: str, action: str = "store_true", **more: Any) -> Argu
 
 
 # An argument whose name is that of a field of `Options` becomes that option; without a value, the option has its default.
-QUANTITIES = "step time (default), throughput, first step, time to first step, peak memory; of an inference latency p50, p95, p99"
+QUANTITIES = (
+    "step time (default), throughput, first step, time to first step, peak memory; of an inference latency p50, p95, p99; of "
+    "whole epochs total time, epoch, first epoch, second epoch, evaluation time"
+)
 RUNS = _value("--runs", "DIR", "folder that holds the runs")
 PLAIN = _flag("--plain", "print plain lines instead of the live view")
 FRAMEWORKS = _several(
@@ -134,7 +137,10 @@ SELECTION = [
 ]  # fmt: skip
 MEASURING = [
     _value("--protocol", "NAME",
-           "sequential, fixed:10+200, second-epoch or epochs:20-first, among others (default: the study's, usually sequential)"),
+           "sequential, fixed:10+200, second-epoch, epochs:20, total:20 or another (default: the study's, usually sequential)"),
+    _value("--threshold", "VALUE[,VALUE]",
+           "values of the test metric: show when trainings of whole epochs reach them", type=values.thresholds,
+           dest="thresholds"),
     _value("--rounds", "N or LOW-HIGH", "number of rounds: processes per framework (default: the protocol's)"),
     _value("--minutes", "N", "start no new round after this time; 0 means no limit (default: the study's limit)",
            type=values.minutes),

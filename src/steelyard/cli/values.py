@@ -75,6 +75,12 @@ def batches(text: str) -> tuple[int, ...]:
     )
 
 
+def thresholds(text: str) -> tuple[float, ...]:
+    """Read `0.9,0.95`; the values in increasing order, each once."""
+    meaning = "values of the test metric, such as 0.9 or 0.9,0.95"
+    return tuple(sorted({_number(part, "--threshold", -math.inf, meaning) for part in text.split(",")}))
+
+
 def _counts(text: str, least: int, most: int, wrong: str) -> tuple[int, ...]:
     return tuple(_count(each, least, most, wrong) for each in text.split(","))
 

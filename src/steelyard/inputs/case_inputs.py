@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ from steelyard.catalog import workloads
 from steelyard.errors import UserError
 from steelyard.files import atomic
 from steelyard.files.paths import cache_folder
-from steelyard.inputs import data, weights
+from steelyard.inputs import data, rates, weights
 from steelyard.inputs.data.order import write_order
 from steelyard.inputs.data.synthetic import check_inputs, synthesise, synthesise_adversarial
 from steelyard.plan.run_plan import RunPlan
@@ -26,13 +26,19 @@ CHECKED = {"official": "checksums agree with the official data", "pinned": "chec
 
 @dataclass(frozen=True)
 class CaseInputs:
-    """Folders that jobs name. `origin` describes the data in words; `identity` is a hash of everything."""
+    """Folders that jobs name. `origin` describes the data in words; `identity` is a hash of everything.
+
+    `steps_per_epoch`: whole batches in the training split; 0 without data. `rates`: the learning rate of every step; None where
+    it is constant.
+    """
 
     weights: Path
     data: Data
     origin: str
     meta: dict[str, Any]
     identity: str
+    steps_per_epoch: int = 0
+    rates: Path | None = None
 
 
 def check(plan: RunPlan) -> None:
@@ -42,6 +48,7 @@ def check(plan: RunPlan) -> None:
     """
     for case in {recipe(variant.case): variant.case for variant in plan.variants}.values():
         network = _network(plan, case)
+        rates.check(case)
         weights.check(network.parameters)
         check_inputs(network, case.batch, SYNTHETIC_SEED)
         if case.data:
@@ -68,7 +75,11 @@ def prepare(plan: RunPlan, report: Callable[[data.Progress], None]) -> dict[str,
 
 def recipe(case: Case) -> str:
     """Return a key of everything in a case that decides its inputs."""
-    return atomic.key("inputs", case.specification, sorted(case.sizes.items()), case.data, case.seed, case.task)
+    rule = case.optimizer
+    scheduled = (rule.learning_rate, asdict(rule.schedule)) if rule.schedule.changes else ()
+    return atomic.key(
+        "inputs", case.specification, sorted(case.sizes.items()), case.data, case.seed, case.task, scheduled
+    )
 
 
 def _prepare(plan: RunPlan, case: Case, report: Callable[[data.Progress], None]) -> CaseInputs:
@@ -78,14 +89,18 @@ def _prepare(plan: RunPlan, case: Case, report: Callable[[data.Progress], None])
     adversarial = str(synthesise_adversarial(network, case.batch, SYNTHETIC_SEED, case.specification))
     if not case.data:
         found = Data(str(synthetic), adversarial=adversarial)
-        return CaseInputs(initial, found, "synthetic batches", {}, _identity(initial, found))
+        changing = rates.write(case.optimizer, _steps(plan, case, 0), 0)
+        return CaseInputs(initial, found, "synthetic batches", {}, _identity(initial, found, changing), 0, changing)
     prepared = data.prepare(_request(plan, case), report)
     _check_fit(network, prepared, f"{case.workload}:{case.preset}")
     initial = _with_embedding(initial, prepared.folder)
     count = len(tensors.read(prepared.folder)["position/train"])
-    order = write_order(count, case.batch, _steps(plan), case.seed)
+    per_epoch = count // case.batch
+    steps = _steps(plan, case, per_epoch)
+    order, changing = write_order(count, case.batch, steps, case.seed), rates.write(case.optimizer, steps, per_epoch)
     found = Data(str(synthetic), str(prepared.folder), str(order), adversarial=adversarial)
-    return CaseInputs(initial, found, _origin(prepared.meta), prepared.meta, _identity(initial, found))
+    identity = _identity(initial, found, changing)
+    return CaseInputs(initial, found, _origin(prepared.meta), prepared.meta, identity, per_epoch, changing)
 
 
 def _network(plan: RunPlan, case: Case) -> Network:
@@ -141,14 +156,20 @@ def _origin(meta: dict[str, Any]) -> str:
     return f"your data in the layout of {name} ({meta['layout']}): {count}; no checksum shows that it is the official data."
 
 
-def _steps(plan: RunPlan) -> int:
-    """Return the steps that the order covers; after them it repeats, so this only limits how soon batches recur."""
-    schedules = [(group.train_steps, group.protocol.schedule) for group in plan.groups]
-    return max(FEWEST_ORDERED_STEPS, *(steps + each.warmup_cap_steps + each.counted_max for steps, each in schedules))
+def _steps(plan: RunPlan, case: Case, per_epoch: int) -> int:
+    """Return the steps that order and learning rates cover, all epochs of a training included; after them the order repeats."""
+    same = recipe(case)
+    groups = [group for group in plan.groups if any(recipe(each.case) == same for each in group.variants)]
+    steps = [
+        max(group.train_steps + each.warmup_cap_steps + each.counted_max, each.epochs * per_epoch)
+        for group in groups
+        for each in (group.protocol.schedule,)
+    ]
+    return max(FEWEST_ORDERED_STEPS, *steps)
 
 
-def _identity(initial: Path, found: Data) -> str:
+def _identity(initial: Path, found: Data, changing: Path | None) -> str:
     """Return a hash of the folders' contents."""
-    folders = [str(initial), *filter(None, (found.synthetic, found.prepared, found.order))]
+    folders = [str(each) for each in (initial, found.synthetic, found.prepared, found.order, changing) if each]
     contents = [tensors.identity(Path(folder)) for folder in folders]
     return hashlib.sha256("\0".join(contents).encode()).hexdigest()[:16]

@@ -3,11 +3,12 @@
 from dataclasses import replace
 from pathlib import Path
 
+from steelyard.inputs import rates
 from steelyard.inputs.case_inputs import CaseInputs
 from steelyard.plan.run_plan import RunPlan, Variant
 from steelyard.statistics.effort import FIRST_RATIO
 from steelyard_worker.case import TRAINING
-from steelyard_worker.protocol import Job
+from steelyard_worker.protocol import Certify, Job
 
 ROUNDS_OF_ALL_INPUTS = 3
 # Certificates run several processes at once. OpenMP threads that wait busily would take the cores from those that compute.
@@ -41,12 +42,13 @@ def measuring(
         train_steps=group.train_steps if evaluate else 0,
     )  # fmt: skip
     job = _job("measure", plan, variant, inputs, folder)
-    return replace(job, schedule=schedule, round=number, attempt=attempt)
+    return replace(job, schedule=schedule, round=number, attempt=attempt, rates=str(inputs.rates or ""))
 
 
-def certifying(plan: RunPlan, variant: Variant, inputs: CaseInputs, folder: Path) -> Job:
-    """Return the job that saves the tensors of a certificate, unperturbed."""
-    return replace(_job("certify", plan, variant, inputs, folder), variables=PASSIVE)
+def certifying(plan: RunPlan, variant: Variant, inputs: CaseInputs, folder: Path, steps: int = Certify.steps) -> Job:
+    """Return the job that saves the tensors of a certificate of some steps, unperturbed."""
+    changing = rates.write_certificate(variant.case.optimizer, steps, inputs.steps_per_epoch)
+    return replace(_job("certify", plan, variant, inputs, folder), variables=PASSIVE, rates=changing)
 
 
 def _job(kind: str, plan: RunPlan, variant: Variant, inputs: CaseInputs, folder: Path) -> Job:

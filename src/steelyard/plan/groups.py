@@ -198,6 +198,10 @@ def _obstacle(common: Common, known: Framework) -> str:
         return f"{known.title} has no precision '{common.precision}' (it has {', '.join(known.precisions)})."
     if not common.preset.data and "cached" not in common.protocol.schedule.inputs:
         return f"Preset {common.base} has no data set, and protocol {common.protocol.name} needs one."
+    if common.task == INFERENCE and common.protocol.times_training:
+        return (
+            f"Protocol {common.protocol.name} times a whole training, and an inference is none. Choose epochs:N for it."
+        )
     return ""
 
 

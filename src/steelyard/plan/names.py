@@ -78,8 +78,8 @@ def _fields(case: Case) -> dict[str, Any]:
     return {
         "task": case.task, "batch": case.batch, "device": settings.device, "precision": settings.precision,
         "threads": settings.threads, "deterministic": settings.deterministic, "optimizer": case.optimizer.name,
-        "implementation": case.optimizer.implementation, "strategy": case.strategy, "workers": case.loader_workers,
-        "seed": case.seed,
+        "learning rate": case.optimizer.schedule.summary, "implementation": case.optimizer.implementation,
+        "strategy": case.strategy, "workers": case.loader_workers, "seed": case.seed,
     }  # fmt: skip
 
 

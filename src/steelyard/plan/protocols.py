@@ -25,6 +25,11 @@ class Protocol:
     aggregate: str = "mean step time of the counted blocks"
     drops_from: int = 0
 
+    @property
+    def times_training(self) -> bool:
+        """Whether it reports the time of a whole training."""
+        return self.name.startswith("total:")
+
     def decision(self, delta: float) -> DecisionPlan:
         """Return the decision rule: one look after a fixed number of rounds (at least two), or a look after every round."""
         if not self.sequential:
@@ -40,9 +45,14 @@ KNOWN = {
     "sequential": "Interleaved rounds of new processes until every pair is decided (2 to 12 rounds)",
     "sequential:pipeline": "The same on the framework's own input pipeline alone, without the cached batch",
     "fixed:WARMUP+COUNTED": "A fixed number of steps on a cached synthetic batch, e.g. fixed:10+200 (Dai et al. 2022)",
+    "fixed:WARMUP+COUNTED:pipeline": "The same with the framework's own input pipeline, on real data",
     "second-epoch": "The second pass over the training data, for inputs of varying length (Dai et al. 2022)",
     "epochs:N-first": "N epochs without the first, e.g. epochs:20-first (Borealis AI 2018) or epochs:200-first (Tian)",
+    "epochs:N": "N epochs with the first, e.g. epochs:10 (a student group's comparison on one and two devices)",
+    "total:N": "A whole training of N epochs from the first step on, compilation included, e.g. total:20 (Xia and Zhou 2022)",
 }
+# What epochs:N, epochs:N-first and total:N report.
+EPOCHS = {"epochs": "mean of epochs {first} to {last}", "total": "the whole training of {last} epochs"}
 
 
 def protocol(name: str, rounds: str = "") -> Protocol:
@@ -68,15 +78,23 @@ def _by_name(name: str) -> Protocol:
     if name == "sequential:pipeline":
         summary = f"{KNOWN['sequential']}, on the framework's own input pipeline alone"
         return Protocol(name, summary, Schedule(("pipeline",)), 3, 12, sequential=True, drops_from=3)
-    if (match := re.fullmatch(r"fixed:(\d{1,9})\+(\d{1,9})", name)) and int(match[2]):
-        warmup, counted = map(int, match.groups())
-        schedule = Schedule(("cached",), Length("steps", warmup), Length("steps", counted))
-        return Protocol(name, KNOWN["fixed:WARMUP+COUNTED"], schedule, 1, 1, sequential=False)
+    if (match := re.fullmatch(r"fixed:(\d{1,9})\+(\d{1,9})(:pipeline)?", name)) and int(match[2]):
+        warmup, counted = map(int, match.groups()[:2])
+        source = "pipeline" if match[3] else "cached"
+        schedule = Schedule((source,), Length("steps", warmup), Length("steps", counted))
+        return Protocol(name, KNOWN[f"fixed:WARMUP+COUNTED{match[3] or ''}"], schedule, 1, 1, sequential=False)
     if name == "second-epoch":
         schedule = Schedule(("pipeline",), Length("epochs", 1), Length("epochs", 1))
         return Protocol(name, KNOWN[name], schedule, 1, 1, sequential=False, aggregate="the second epoch")
-    if (match := re.fullmatch(r"epochs:(\d+)-first", name)) and int(match[1]) >= 2:
-        schedule = Schedule(("pipeline",), Length("epochs", 1), Length("epochs", int(match[1]) - 1))
-        aggregate = f"mean of epochs 2 to {match[1]}"
-        return Protocol(name, KNOWN["epochs:N-first"], schedule, 1, 1, sequential=False, aggregate=aggregate)
+    if match := re.fullmatch(r"(epochs:([2-9]|[1-9]\d{1,5})-first|(epochs|total):([1-9]\d{0,5}))", name):
+        return _epochs(name, match[3] or "epochs", int(match[2] or match[4]), warmup=1 if match[2] else 0)
     raise UserError(f"There is no protocol '{name}'.{nearest(name, list(KNOWN))}")
+
+
+def _epochs(name: str, kind: str, epochs: int, warmup: int) -> Protocol:
+    """Return a protocol of whole epochs, each followed by an evaluation that is not part of its time."""
+    lengths = Length("epochs", warmup), Length("epochs", epochs - warmup)
+    schedule = Schedule(("pipeline",), *lengths, evaluate_epochs=True)
+    summary = KNOWN[f"{kind}:N-first" if warmup else f"{kind}:N"]
+    aggregate = EPOCHS[kind].format(first=warmup + 1, last=epochs)
+    return Protocol(name, summary, schedule, 1, 1, sequential=False, aggregate=aggregate)

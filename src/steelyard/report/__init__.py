@@ -8,7 +8,6 @@ from steelyard.report import model
 from steelyard.report.model import View
 from steelyard.results import record, round_results, trials
 from steelyard.results.quantities import STEP_TIME, Quantity
-from steelyard_worker.case import INFERENCE
 
 
 def view(folder: Path, quantity: Quantity = STEP_TIME) -> View:
@@ -20,8 +19,10 @@ def view(folder: Path, quantity: Quantity = STEP_TIME) -> View:
 
     known = record.read(folder)
     plan = known.available
-    if quantity.tasks == (INFERENCE,) and all(case.task != INFERENCE for group in plan.groups for case in group.cases):
-        raise UserError(f"Run {folder.name} has no {quantity.name}: only runs with --task inference measure it.")
+    if all(case.task not in quantity.tasks for group in plan.groups for case in group.cases):
+        raise UserError(
+            f"Run {folder.name} has no {quantity.name}: only runs with --task {quantity.tasks[0]} measure it."
+        )
     certificates = record.read_certificates(folder)
     found, damaged = trials.read_all(folder)
     disturbances, wrong = record.read_rounds(folder)

@@ -8,7 +8,16 @@ from steelyard.report.formatting import Formatted
 from steelyard.report.model import Comparison, Contender
 from steelyard.report.notation import duration
 from steelyard.report.words import said
-from steelyard.results.quantities import LATENCIES, Quantity, in_task
+from steelyard.results.quantities import (
+    EPOCH,
+    EVALUATION_TIME,
+    FIRST_EPOCH,
+    LATENCIES,
+    SECOND_EPOCH,
+    TOTAL_TIME,
+    Quantity,
+    in_task,
+)
 from steelyard_worker.case import INFERENCE, TRAINING
 
 Format = Callable[[Comparison, Contender, str], Formatted]
@@ -93,9 +102,29 @@ def of_task(task: str) -> list[Column]:
     ]
 
 
+def _of_epochs(quantity: Quantity, text: str) -> Column:
+    return Column(quantity.name, lambda _, x, _s: formatting.over_processes(quantity, x), NARROW, text, quantity.name)
+
+
+EPOCHS = (
+    _of_epochs(
+        FIRST_EPOCH,
+        "Time of the first pass over the training data: compilation, and data that is read for the first time.",
+    ),
+    _of_epochs(SECOND_EPOCH, "Time of the second pass over the training data."),
+    _of_epochs(EPOCH, "Mean time of the counted passes over the training data."),
+    _of_epochs(TOTAL_TIME, "Time of all epochs together, from the first step on, compilation included."),
+    _of_epochs(
+        EVALUATION_TIME,
+        "Mean time to apply the network to the test split; of several evaluations, without the first, which may compile.",
+    ),
+)
+"""The columns of a table of their own, for processes that train whole epochs; evaluations are part of none of the first four."""
+
+
 def own(quantity: Quantity, task: str) -> Column:
     """Return the column that shows a quantity where something else is ranked."""
-    return next(column for column in of_task(task) if column.quantity == quantity.name)
+    return next(column for column in (*of_task(task), *EPOCHS) if column.quantity == quantity.name)
 
 
 def mean_heading(quantity: Quantity, task: str) -> str:

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from steelyard.report.model import Comparison, Contender
+from steelyard.report.model import Comparison, Contender, location_of
 from steelyard.report.notation import duration, interval, quantity_text, scaled_unit
 from steelyard.report.words import said
-from steelyard.results.quantities import Quantity
+from steelyard.results.quantities import PROCESS, Quantity
 from steelyard.statistics import metrics, sentences
 from steelyard.statistics.answer import is_wide
 from steelyard.statistics.intervals import Ratio
@@ -20,6 +20,7 @@ INPUTS = {
     "process": "One value per process",
 }
 """Input -> heading of its table, with the words of the task."""
+EPOCHS = "Whole epochs"
 SHORT_INPUTS = {"pipeline": "own input pipeline", "cached": "cached batch", "process": "whole process"}
 CERTIFICATES = {"certified": "yes", "rejected": "REJECTED", "none": "none"}
 INTERVALS = (
@@ -46,11 +47,16 @@ class Formatted:
 
 
 def describe(comparison: Comparison) -> str:
-    """Return sizes and data of a comparison, and the earlier run that its rounds are from, in a few sentences."""
+    """Return sizes and data, a learning rate that changes, and the earlier run that the rounds are from, in a few sentences."""
     origin = f" Data: {comparison.origin.rstrip('.')}." if comparison.origin else ""
+    rules = {contender.case.optimizer for contender in comparison.contenders}
+    changing = {
+        f" Learning rate: {rule.learning_rate:g}, {rule.schedule.summary}." for rule in rules if rule.schedule.changes
+    }
     found = comparison.reused
     earlier = f" Measured {moment(found['created'])} in run {found['run']}, and used again here." if found else ""
-    return f"{comparison.preset}; {comparison.parameters:,} parameters, batch {comparison.batch}.{origin}{earlier}"
+    sizes = f"{comparison.preset}; {comparison.parameters:,} parameters, batch {comparison.batch}."
+    return sizes + origin + "".join(sorted(changing)) + earlier
 
 
 def headline(comparison: Comparison, source: str) -> str:
@@ -123,6 +129,14 @@ def standing(comparison: Comparison, contender: Contender, source: str) -> Forma
     """Return the mean of the ranked quantity with its interval over processes."""
     found = contender.standings[source]
     return _mean(unit_of(comparison), (found.value, found.low, found.high), found.processes)
+
+
+def over_processes(quantity: Quantity, contender: Contender) -> Formatted:
+    """Return the mean over processes of a quantity with one value per process, with its interval."""
+    found = location_of(quantity, contender.trials, PROCESS)
+    if found is None:
+        return Formatted(NO_VALUE)
+    return _mean(quantity.unit, (found.value_ns, found.low_ns, found.high_ns), found.processes)
 
 
 def _mean(unit: str, span: tuple[float, float, float], processes: int, alone: str = "[one process]") -> Formatted:

@@ -110,6 +110,11 @@ class Contender:
     maintained: bool = True
 
     @property
+    def trains_epochs(self) -> bool:
+        """Whether its processes train whole epochs."""
+        return any(trial.epochs for trial in self.trials)
+
+    @property
     def name(self) -> str:
         """The title, with a mark if the framework is retired."""
         return self.title if self.maintained else f"{self.title} (retired)"
@@ -121,7 +126,8 @@ class Comparison:
 
     `task`: training or inference. `quantity` is what they are ranked by, in the task's words; one with a single value per process
     has PROCESS as its only input. `sentences` and `advice` are by input. `reused` says from which earlier run the rounds are,
-    if they are. `remarks` are (framework, note) pairs, such as that a framework is retired.
+    if they are. `thresholds` are of the main score of the test metric. `remarks` are (framework, note) pairs, such as that a
+    framework is retired.
     """
 
     group: str
@@ -141,6 +147,7 @@ class Comparison:
     skipped: tuple[Skipped, ...]
     reused: Reused | None
     remarks: tuple[tuple[str, str], ...]
+    thresholds: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -212,6 +219,7 @@ def compare(source: Source, group: Group) -> Comparison:
         skipped=tuple(each for each in source.plan.skipped if each.group == group.name),
         reused=source.record.reused.get(group.name),
         remarks=tuple((each.title, each.note) for each in facts.values() if each.note),
+        thresholds=source.plan.options.thresholds,
     )  # fmt: skip
 
 
@@ -248,7 +256,7 @@ def _contender(
         first_step_ns=_median(t.phases_ns.get("first-step") for t in trials),
         to_first_step_ns=_median(t.first_step_since_spawn_ns for t in trials),
         phases_ns={name: _median(t.phases_ns.get(name) for t in trials) or 0.0 for name in ("import", "build", "first-step")},
-        latencies={each.name: where for each in LATENCIES if (where := _location(each, trials, PROCESS))},
+        latencies={each.name: where for each in LATENCIES if (where := location_of(each, trials, PROCESS))},
         peak_resident_bytes=max((t.peak_resident_bytes or 0 for t in trials), default=0) or None,
         peak_device_bytes=max((t.peak_device_bytes or 0 for t in trials), default=0) or None,
         evaluation=evaluated.evaluation if evaluated else None,
@@ -260,13 +268,13 @@ def _contender(
 
 
 def _standing(source: Source, case: Case, trials: tuple[Trial, ...], name: str, ranking: Ranking) -> Standing | None:
-    found = _location(source.quantity, trials, name)
+    found = location_of(source.quantity, trials, name)
     if not found:
         return None
     return Standing(found.value_ns, found.low_ns, found.high_ns, found.processes, _ratio(source, case, name, ranking))
 
 
-def _location(quantity: Quantity, trials: tuple[Trial, ...], name: str) -> Location | None:
+def location_of(quantity: Quantity, trials: tuple[Trial, ...], name: str) -> Location | None:
     """Return the mean over processes of a quantity, in its unit; None without any."""
     values = list(quantity.of_rounds({t.job.round: t for t in trials}, name).values())
     return (location_interval(values) or Location(values[0], 0.0, math.inf, 1)) if values else None
@@ -275,11 +283,12 @@ def _location(quantity: Quantity, trials: tuple[Trial, ...], name: str) -> Locat
 def _speed(
     source: Source, group: Group, case: Case, trials: tuple[Trial, ...], name: str, ratio: Ratio | None
 ) -> Speed | None:
-    location = _location(STEP_TIME, trials, name)
+    location = location_of(STEP_TIME, trials, name)
     if not location:
         return None
     steps = [t.steps_ns(name) for t in trials]
-    longest = max(steps, key=len)
+    # Where whole epochs count, the first step does, too; it has its own column, and it is no part of a steady series.
+    longest = max((s[1:] if t.counts_first_step else s for s, t in zip(steps, trials, strict=True)), key=len)
     peak, flops = _peak_flops(source.record, case), group.step_flops(case)
     return Speed(
         median_ns=plain.median(summaries.summarise(s).median_ns for s in steps if len(s)), location=location,

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -73,11 +74,19 @@ def _print_comparison(console: Console, comparison: Comparison) -> None:
     for source in comparison.rankings:
         console.print()
         console.print(Text(formatting.heading(comparison, source), style="bold"))
-        console.print(_table(comparison, source, columns.shown(comparison.quantity, comparison.task, console.width)))
+        measured = [each for each in comparison.contenders if source in each.standings]
+        shown = columns.shown(comparison.quantity, comparison.task, console.width)
+        console.print(_table(measured, comparison, source, shown))
         headline, verdict = formatting.headline(comparison, source), formatting.verdict(comparison, source)
         console.print(Text.assemble((headline, "bold"), " ", verdict))
         if comparison.advice[source]:
             console.print(Text(comparison.advice[source]))
+    if any(each.trains_epochs for each in comparison.contenders):
+        console.print()
+        console.print(Text(formatting.EPOCHS, style="bold"))
+        console.print(
+            _table([each for each in comparison.contenders if each.trains_epochs], comparison, "", columns.EPOCHS)
+        )
     remarks = [
         f"{title}: {'' if reason.startswith('Failed') else 'Not measured. '}{reason}"
         for title, reason in sections.missing(comparison)
@@ -90,17 +99,16 @@ def _print_comparison(console: Console, comparison: Comparison) -> None:
         console.print(Text(remark, style="dim"))
 
 
-def _table(comparison: Comparison, source: str, shown: list[Column]) -> Table:
+def _table(contenders: list[Contender], comparison: Comparison, source: str, shown: Sequence[Column]) -> Table:
     """Return a table with two lines per row: the value, and below it the interval."""
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     table.add_column("framework\nversion, mode", min_width=17, overflow="fold")
     for column in shown:
         table.add_column(column.heading.replace(" ", "\n", 1), no_wrap="throughput" not in column.heading)
-    for contender in comparison.contenders:
-        if source in contender.standings:
-            build = ", ".join(filter(None, (contender.version, contender.mode)))
-            cells = (_cell(column, comparison, contender, source) for column in shown)
-            table.add_row(Text.assemble((contender.name, "bold"), "\n", (build, "dim")), *cells)
+    for contender in contenders:
+        build = ", ".join(filter(None, (contender.version, contender.mode)))
+        cells = (_cell(column, comparison, contender, source) for column in shown)
+        table.add_row(Text.assemble((contender.name, "bold"), "\n", (build, "dim")), *cells)
     return table
 
 

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from markupsafe import Markup
 
-from steelyard.report.columns import ranked_by
+from steelyard.report.columns import EPOCHS, ranked_by
 from steelyard.results.quantities import Quantity
 from steelyard_worker.case import TRAINING
 
@@ -76,9 +76,13 @@ class Glossary:
         )
 
 
-def glossary(quantity: Quantity, tasks: Collection[str] = (TRAINING,)) -> Glossary:
-    """Return the terms of a page that is ranked by a quantity: the general ones and the headings of its tasks' columns."""
-    columns = {column.heading: column.help for task in sorted(tasks) for column in ranked_by(quantity, task)}
+def glossary(quantity: Quantity, tasks: Collection[str] = (TRAINING,), epochs: bool = False) -> Glossary:
+    """Return the terms of a page that is ranked by a quantity: the general ones and the headings of its tasks' columns.
+
+    `epochs`: whether the page has a table of whole epochs.
+    """
+    shown = [column for task in sorted(tasks) for column in ranked_by(quantity, task)] + list(EPOCHS if epochs else ())
+    columns = {column.heading: column.help for column in shown}
     return Glossary(dict(sorted({**TERMS, **columns}.items())))
 
 

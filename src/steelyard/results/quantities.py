@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from statistics import fmean
 
 import numpy as np
 
@@ -62,6 +63,22 @@ def _throughput(trial: Trial, source: str) -> float | None:
     return trial.job.case.batch * 1e9 / location if location else None
 
 
+def _epoch(trial: Trial) -> float | None:
+    """Return the mean time of an epoch that counts; None where no whole epochs were trained."""
+    counted = [epoch for epoch, blocks in trial.epochs.items() if blocks[-1].phase == "counted"]
+    return fmean(trial.epochs_ns[epoch] for epoch in counted) if counted else None
+
+
+def _evaluation(trial: Trial) -> float | None:
+    """Return the mean time of an evaluation; of several, without the first, which may compile."""
+    times = [each.elapsed_ns for each in trial.evaluations]
+    return fmean(times[1:] or times) if times else None
+
+
+def _time(thing: str) -> Wording:
+    return _having(thing, "shorter", "shortest", "longer")
+
+
 def _having(thing: str, more: str, most: str, less: str) -> Wording:
     """Return the words for contenders that have something, such as a higher throughput than another."""
     return Wording(
@@ -111,13 +128,28 @@ FIRST_STEP = Quantity(
     "first-step time",
 )  # fmt: skip
 TIME_TO_FIRST_STEP = Quantity(
-    "time to first step", "ns", lambda trial, _: trial.first_step_since_spawn_ns,
-    _having("time to first step", "shorter", "shortest", "longer"), "time to first step", best="shortest",
+    "time to first step", "ns", lambda trial, _: trial.first_step_since_spawn_ns, _time("time to first step"),
+    "time to first step", best="shortest",
 )  # fmt: skip
 PEAK_MEMORY = Quantity(
     "peak memory", "bytes", lambda trial, _: trial.peak_device_bytes or trial.peak_resident_bytes, LESS_MEMORY, "peak memory",
     best="least", improved="less", worsened="more",
 )  # fmt: skip
+
+
+def _of_trainings(name: str, read: Callable[[Trial], float | None], label: str, thing: str = "") -> Quantity:
+    """Return a time that only processes have which train; `thing`: what has it, if that is not the name."""
+    wording = _time(thing or name)
+    return Quantity(name, "ns", lambda trial, _: read(trial), wording, label, best="shortest", tasks=(TRAINING,))
+
+
+TOTAL_TIME = _of_trainings(
+    "total time", lambda trial: sum(trial.epochs_ns.values()) or None, "total training time", "total training time"
+)
+EPOCH = _of_trainings("epoch", _epoch, "time per epoch")
+FIRST_EPOCH = _of_trainings("first epoch", lambda trial: trial.epochs_ns.get(1), "first-epoch time")
+SECOND_EPOCH = _of_trainings("second epoch", lambda trial: trial.epochs_ns.get(2), "second-epoch time")
+EVALUATION_TIME = _of_trainings("evaluation time", _evaluation, "evaluation time")
 
 LATENCIES = tuple(map(_latency, (50, 95, 99)))
 
@@ -128,15 +160,14 @@ OF_INFERENCE = {
         FIRST_STEP, label="first-batch time", wording=_having("first batch", "faster", "fastest", "slower")
     ),
     "time to first step": replace(
-        TIME_TO_FIRST_STEP,
-        label="time to first batch",
-        wording=_having("time to first batch", "shorter", "shortest", "longer"),
+        TIME_TO_FIRST_STEP, label="time to first batch", wording=_time("time to first batch")
     ),
 }
 
-QUANTITIES = {
-    each.name: each for each in (STEP_TIME, THROUGHPUT, FIRST_STEP, TIME_TO_FIRST_STEP, PEAK_MEMORY, *LATENCIES)
-}
+OF_EPOCHS = (TOTAL_TIME, EPOCH, FIRST_EPOCH, SECOND_EPOCH, EVALUATION_TIME)
+"""Only processes that train whole epochs have these, but for the evaluation time."""
+_ANY = (STEP_TIME, THROUGHPUT, FIRST_STEP, TIME_TO_FIRST_STEP, PEAK_MEMORY)
+QUANTITIES = {each.name: each for each in (*_ANY, *LATENCIES, *OF_EPOCHS)}
 
 
 def in_task(found: Quantity, task: str) -> Quantity:

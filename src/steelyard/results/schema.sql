@@ -47,6 +47,7 @@ CREATE TABLE IF NOT EXISTS blocks (
     elapsed_ns INTEGER NOT NULL,
     first_step INTEGER NOT NULL,     -- index of its first value in samples.i64 and losses.f32 of the trial's folder
     cpu_ns     INTEGER NOT NULL,     -- CPU time of all threads
+    epoch      INTEGER NOT NULL,     -- from 1; 0 where the process does not train whole epochs
     FOREIGN KEY (run, trial) REFERENCES trials (run, id) ON DELETE CASCADE
 );
 CREATE INDEX IF NOT EXISTS blocks_of_trial ON blocks (run, trial);

@@ -9,6 +9,7 @@ SHARE = 0.03
 SHORTEST_S = 0.05
 """... and at least this long: shorter waits are part of any program."""
 LEAST_BLOCKS = 3
+PHASES = ("warm-up", "counted")
 
 
 def standstill(trial: Trial) -> str:
@@ -26,9 +27,16 @@ def standstill(trial: Trial) -> str:
     return ""
 
 
+def _is_first_step(block: Block) -> bool:
+    """Return whether a block is the first step of a training whose whole epochs count: it compiles, often on one core."""
+    return block.epoch == 1 and block.first_step == 0
+
+
 def _lost_s(trial: Trial, source: str) -> float:
     """Return by how much longer the counted blocks of an input took than their CPU time explains, seconds."""
-    blocks = [each for each in trial.blocks if each.input == source and each.phase in ("warm-up", "counted")]
+    blocks = [
+        each for each in trial.blocks if each.input == source and each.phase in PHASES and not _is_first_step(each)
+    ]
     if len(blocks) < LEAST_BLOCKS or not all(block.cpu_ns for block in blocks):
         return 0.0
     usual_ns = median(block.elapsed_ns / block.steps for block in blocks)

@@ -128,7 +128,7 @@ class Store:
             self._change(
                 ("DELETE FROM trials WHERE run = ? AND id = ?", [(run, name)]),
                 (_insert("trials", row), [row]),
-                ("INSERT INTO blocks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", blocks),
+                ("INSERT INTO blocks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", blocks),
             )
 
     def remove_run(self, run: str) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from steelyard.errors import UserError
 from steelyard.statistics import metrics
 from steelyard_worker import protocol, records, tensors
-from steelyard_worker.case import INFERENCE
+from steelyard_worker.case import INFERENCE, TRAINING
 from steelyard_worker.protocol import Job
 from steelyard_worker.records import Count, Positive
 
@@ -29,7 +29,8 @@ class Block:
     """Consecutive steps between two synchronisations.
 
     `first_step` is the index of its first value in samples.i64 and losses.f32; times are in nanoseconds. `cpu_ns` is the CPU time
-    of all threads of the process, 0 where it was not recorded.
+    of all threads of the process, 0 where it was not recorded. `epoch` counts from 1; it is 0 where the process does not train
+    whole epochs.
     """
 
     input: str
@@ -39,6 +40,7 @@ class Block:
     elapsed_ns: Positive
     first_step: Count
     cpu_ns: Count = 0
+    epoch: Count = 0
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,7 @@ class _Evaluated:
     steps: Count
     samples: Count
     elapsed_ns: Count
+    epoch: Count = 0
 
 
 @dataclass(frozen=True)
@@ -102,11 +105,15 @@ EVENTS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Scores of the test metric, by name, after a number of training steps."""
+    """Scores of the test metric, by name, after a number of training steps.
+
+    `epoch`: after which epoch; 0 where the process was not evaluated after an epoch.
+    """
 
     steps: int
     scores: dict[str, float]
     elapsed_ns: int
+    epoch: int = 0
 
 
 @dataclass(frozen=True)
@@ -122,12 +129,37 @@ class Trial:
     first_step_since_spawn_ns: int | None = None
     blocks: tuple[Block, ...] = ()
     outputs: dict[str, float] = field(default_factory=dict)
-    evaluation: Evaluation | None = None
+    evaluations: tuple[Evaluation, ...] = ()
     peak_resident_bytes: int | None = None
     peak_device_bytes: int | None = None
     warnings: tuple[dict[str, Any], ...] = ()
     error: tuple[str, str] | None = None
     done: bool = False
+
+    @property
+    def evaluation(self) -> Evaluation | None:
+        """The last evaluation; None without any."""
+        return self.evaluations[-1] if self.evaluations else None
+
+    @property
+    def epochs(self) -> dict[int, list[Block]]:
+        """The blocks of each epoch, by its number from 1; empty where the process does not train whole epochs."""
+        found: dict[int, list[Block]] = {}
+        trains = self.job.case.task == TRAINING
+        for block in self.blocks:
+            if trains and block.epoch:
+                found.setdefault(block.epoch, []).append(block)
+        return found
+
+    @property
+    def counts_first_step(self) -> bool:
+        """Whether the first step of the process counts, compilation included."""
+        return bool(self.blocks) and self.blocks[0].phase == "counted"
+
+    @property
+    def epochs_ns(self) -> dict[int, int]:
+        """The training time of each epoch in nanoseconds, without the evaluation after it."""
+        return {epoch: sum(block.elapsed_ns for block in blocks) for epoch, blocks in self.epochs.items()}
 
     def counted(self, source: str) -> list[Block]:
         """Return the counted blocks of one input."""
@@ -156,7 +188,7 @@ class Trial:
         If calls return when their work is done, this is the time between the returns of consecutive calls. If they
         return earlier (asynchronous execution), only the mean of a block is known; all its steps get the mean.
         """
-        parts = [self._steps(block) for block in self.blocks if block.input == source and block.phase in phases]
+        parts = [self.step_times(block) for block in self.blocks if block.input == source and block.phase in phases]
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def losses(self, source: str) -> np.ndarray[Any, np.dtype[np.float32]]:
@@ -178,7 +210,8 @@ class Trial:
         elapsed = sum(block.elapsed_ns for block in blocks)
         return sum(float(self._stamps(block)[-1]) for block in blocks) / elapsed if elapsed else None
 
-    def _steps(self, block: Block) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def step_times(self, block: Block) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """Return the time of each step of one block, float64 nanoseconds, as `steps_ns` does."""
         stamps = self._stamps(block)
         if stamps[-1] < SYNCHRONOUS * block.elapsed_ns:
             return np.full(block.steps, block.elapsed_ns / block.steps)
@@ -266,6 +299,7 @@ def replay(folder: Path, job: Job, events: Iterable[dict[str, Any]]) -> Trial:
     """Build a Trial from its job and its events; ValueError names the line of an event that is not as it must be."""
     found: dict[str, Any] = {"folder": folder, "job": job, "phases_ns": {}}
     blocks: list[Block] = []
+    evaluations: list[Evaluation] = []
     warnings: list[dict[str, Any]] = []
     outputs: dict[str, float] = {}
     for number, event in enumerate(events, 1):
@@ -280,9 +314,9 @@ def replay(folder: Path, job: Job, events: Iterable[dict[str, Any]]) -> Trial:
                     found["first_step_since_spawn_ns"] = since_spawn_ns
             case Block() as block:
                 blocks.append(block)
-            case _Evaluated(steps, samples, elapsed_ns):
-                scores = _scores(job.metric, folder / protocol.PREDICTIONS) if samples else {}
-                found["evaluation"] = Evaluation(steps, scores, elapsed_ns)
+            case _Evaluated(steps, samples, elapsed_ns, epoch):
+                scores = _scores(job.metric, protocol.predictions_folder(folder, epoch)) if samples else {}
+                evaluations.append(Evaluation(steps, scores, elapsed_ns, epoch))
             case _Outputs(batch, fingerprints):
                 outputs |= {f"inference{batch}/{name}": value for name, value in fingerprints.items()}
             case _Memory(resident, device):
@@ -293,7 +327,9 @@ def replay(folder: Path, job: Job, events: Iterable[dict[str, Any]]) -> Trial:
                 found["error"] = (kind, message)
             case _Done():
                 found["done"] = True
-    return Trial(**found, blocks=tuple(blocks), outputs=outputs, warnings=tuple(warnings))
+    return Trial(
+        **found, blocks=tuple(blocks), outputs=outputs, evaluations=tuple(evaluations), warnings=tuple(warnings)
+    )
 
 
 def _checked(event: dict[str, Any], line: int) -> Any:

@@ -107,9 +107,14 @@ class Adapter(Protocol):
 
     def trainer(
         self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array],
-        optimizer: Optimizer,
+        optimizer: Optimizer, rates: Array | None = None,
     ) -> Trainer:  # fmt: skip
-        """Build the network of `workloads/<workload>/<framework>.py` and load the canonical weights into it."""
+        """Build the network of `workloads/<workload>/<framework>.py` and load the canonical weights into it.
+
+        rates: float32 (steps,), the learning rate of every step in place of the optimizer's; the last one stays for further
+        steps. None: a constant rate. Nothing may be compiled again because the rate changes. An adapter without this parameter
+        gets constant rates only.
+        """
 
     def predictor(
         self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array]

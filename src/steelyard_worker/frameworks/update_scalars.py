@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,21 @@ class StepScalars(NamedTuple):
     first: float
     second: float
     rate: float
+
+
+def rate_at(rates: np.ndarray[Any, Any], step: int) -> float:
+    """Return the learning rate of a step, counted from 0; the last one stays for further steps."""
+    return float(rates[min(step, len(rates) - 1)])
+
+
+def per_unit(spec: Optimizer) -> Optimizer:
+    """Return the rule with a learning rate of 1, to be multiplied by the rate of each step."""
+    return replace(spec, learning_rate=1.0)
+
+
+def rates_of(spec: Optimizer) -> tuple[Any, Any]:
+    """Return what SGD multiplies a gradient by before it enters the momentum, and what it multiplies the momentum by (P-38)."""
+    return (spec.learning_rate, 1.0) if spec.form == "rate-in-momentum" else (1.0, spec.learning_rate)
 
 
 def of_step(spec: Optimizer, t: int) -> StepScalars:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steelyard_worker import probes
+from steelyard_worker.frameworks import update_scalars
 from steelyard_worker.protocol import Refusal
 
 if TYPE_CHECKING:
@@ -42,10 +43,10 @@ class Adapter:
         """Return the scripted time, nanoseconds."""
         return self._now_ns
 
-    def pass_step(self) -> None:
-        """Advance the scripted time by one step."""
+    def pass_step(self, share: float = 1.0) -> None:
+        """Advance the scripted time by one step, or by a share of one."""
         noise = self.draw.gauss(1, self.knobs["noise"]) if self.knobs["noise"] else 1.0
-        self._now_ns += max(1, round(self.knobs["step_us"] * 1000 * self.speed * noise))
+        self._now_ns += max(1, round(self.knobs["step_us"] * 1000 * self.speed * noise * share))
 
     def applied(self) -> dict[str, Any]:
         """Return the settings unchanged, including the threads."""
@@ -61,10 +62,10 @@ class Adapter:
 
     def trainer(
         self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array],
-        optimizer: Optimizer,
+        optimizer: Optimizer, rates: Array | None = None,
     ) -> Trainer:  # fmt: skip
         """Return a trainer around `implementation.forward` and `implementation.backward`."""
-        return Trainer(self, implementation, network, weights, optimizer, np.dtype(self._settings.precision))
+        return Trainer(self, implementation, network, weights, optimizer, np.dtype(self._settings.precision), rates)
 
     def predictor(
         self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array]
@@ -139,10 +140,10 @@ class Trainer(Predictor):
 
     def __init__(
         self, adapter: Adapter, implementation: ModuleType, network: Network, weights: Mapping[str, Array],
-        optimizer: Optimizer, dtype: np.dtype[Any],
+        optimizer: Optimizer, dtype: np.dtype[Any], rates: Array | None = None,
     ) -> None:  # fmt: skip
         super().__init__(adapter, implementation, network, weights, dtype)
-        self._optimizer = optimizer
+        self._optimizer, self._rates = optimizer, rates
         self._moments = {name: (np.zeros_like(a), np.zeros_like(a)) for name, a in self._parameters.items()}
 
     def step(self, batch: Batch) -> float:
@@ -155,15 +156,16 @@ class Trainer(Predictor):
 
     def _update(self, name: str, gradient: Array) -> None:
         rule, (first, second) = self._optimizer, self._moments[name]
+        rate = rule.learning_rate if self._rates is None else update_scalars.rate_at(self._rates, self._steps - 1)
         if rule.name == "sgd":
             first[...] = rule.momentum * first + gradient
-            self._parameters[name] -= rule.learning_rate * first
+            self._parameters[name] -= rate * first
             return
         first[...] = rule.beta1 * first + (1 - rule.beta1) * gradient
         second[...] = rule.beta2 * second + (1 - rule.beta2) * gradient * gradient
         corrected = first / (1 - rule.beta1**self._steps)
         spread = np.sqrt(second / (1 - rule.beta2**self._steps)) + rule.epsilon
-        self._parameters[name] -= rule.learning_rate * corrected / spread
+        self._parameters[name] -= rate * corrected / spread
 
     def losses(self, handles: list[float]) -> Array:
         """Return the losses, which are already numbers."""
@@ -176,7 +178,8 @@ class Trainer(Predictor):
         return outputs, float(loss), gradients
 
     def outputs(self, batch: Batch) -> dict[str, Array]:
-        """Forward only, without the scripted time."""
+        """Forward only, in half the time of a step."""
+        self._adapter.pass_step(0.5)
         return self._forward(batch)
 
     def inner(self, batch: Batch, names: Collection[str]) -> dict[str, Array]:

@@ -98,10 +98,12 @@ class Adapter:
 
     def trainer(
         self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array],
-        optimizer: Optimizer,
+        optimizer: Optimizer, rates: Array | None = None,
     ) -> Trainer:  # fmt: skip
         """Load the canonical weights and jit the training step over them."""
-        return Trainer(implementation, sizes, network, weights, optimizer, self._settings.precision, self._choices)
+        return Trainer(
+            implementation, sizes, network, weights, optimizer, self._settings.precision, self._choices, rates
+        )
 
     def predictor(
         self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -16,20 +17,22 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from steelyard_worker.case import Optimizer
+    from steelyard_worker.frameworks.base import Array
 
     Tensors = Mapping[str, jax.Array]
 
 
-def update_rule(spec: Optimizer, names: list[str]) -> Native | Reference:
-    """Return the rule for the trainable tensors of these names."""
-    return Reference(spec) if spec.implementation == "reference" else Native(spec, names)
+def update_rule(spec: Optimizer, names: list[str], rates: Array | None = None) -> Native | Reference:
+    """Return the rule for the trainable tensors of these names; `rates`: of every step."""
+    return Reference(spec, rates) if spec.implementation == "reference" else Native(spec, names, rates)
 
 
 class Native:
     """Optax; weight decay applies to the tensors listed, before the scaling where it is coupled."""
 
-    def __init__(self, spec: Optimizer, names: list[str]) -> None:
-        self._transform = _optax(spec, {name: name in spec.decay for name in names})
+    def __init__(self, spec: Optimizer, names: list[str], rates: Array | None = None) -> None:
+        rate = spec.learning_rate if rates is None else _scheduled(rates)
+        self._transform = _optax(spec, {name: name in spec.decay for name in names}, rate)
         self.init = self._transform.init
 
     def scalars(self) -> dict[str, Any]:
@@ -43,15 +46,22 @@ class Native:
         return optax.apply_updates(tensors, updates), memory
 
 
-def _optax(spec: Optimizer, decayed: dict[str, bool]) -> optax.GradientTransformation:
+def _scheduled(rates: Array) -> Callable[[jax.Array], jax.Array]:
+    """Return a schedule of optax, which counts the steps from 0 in its state (P-46)."""
+    return lambda count: jnp.asarray(rates)[jnp.minimum(count, len(rates) - 1)]
+
+
+def _optax(
+    spec: Optimizer, decayed: dict[str, bool], rate: float | Callable[[jax.Array], jax.Array]
+) -> optax.GradientTransformation:  # fmt: skip
     rules: dict[str, Callable[[], optax.GradientTransformation]] = {
-        "sgd": lambda: optax.sgd(spec.learning_rate, spec.momentum or None, spec.nesterov),
-        "adam": lambda: optax.adam(spec.learning_rate, spec.beta1, spec.beta2, spec.epsilon),
+        "sgd": lambda: optax.sgd(rate, spec.momentum or None, spec.nesterov),
+        "adam": lambda: optax.adam(rate, spec.beta1, spec.beta2, spec.epsilon),
         "adamw": lambda: optax.adamw(
-            spec.learning_rate, spec.beta1, spec.beta2, spec.epsilon, weight_decay=spec.weight_decay, mask=decayed
+            rate, spec.beta1, spec.beta2, spec.epsilon, weight_decay=spec.weight_decay, mask=decayed
         ),
         "lamb": lambda: optax.lamb(
-            spec.learning_rate, spec.beta1, spec.beta2, spec.epsilon, weight_decay=spec.weight_decay, mask=decayed
+            rate, spec.beta1, spec.beta2, spec.epsilon, weight_decay=spec.weight_decay, mask=decayed
         ),
     }
     if spec.name not in rules:
@@ -66,10 +76,10 @@ def _optax(spec: Optimizer, decayed: dict[str, bool]) -> optax.GradientTransform
 
 
 class Reference:
-    """The canonical formula of every optimizer, tensor by tensor; scalars are computed on the host at every step."""
+    """The formula of every optimizer in its declared form, tensor by tensor; scalars are computed on the host at every step."""
 
-    def __init__(self, spec: Optimizer) -> None:
-        self._spec, self._t = spec, 0
+    def __init__(self, spec: Optimizer, rates: Array | None = None) -> None:
+        self._spec, self._rates, self._t = spec, rates, 0
         self._rule = {"sgd": self._sgd, "lamb": self._lamb}.get(spec.name, self._adam)
 
     def init(self, tensors: Tensors) -> dict[str, tuple[jax.Array, ...]]:
@@ -79,12 +89,21 @@ class Reference:
 
     def scalars(self) -> dict[str, np.float64]:
         """Count a step and return the scalars that depend on its number, in the precision that the rule declares."""
+        spec, changing = self._spec, {}
+        if self._rates is not None:
+            changing = {"learning_rate": update_scalars.rate_at(self._rates, self._t)}
+            spec = replace(spec, **changing)
         self._t += 1
-        found = update_scalars.of_step(self._spec, self._t)._asdict()
+        found = update_scalars.of_step(spec, self._t)._asdict() | changing
         return {name: np.float64(value) for name, value in found.items()}
 
     def update(self, tensors: Tensors, gradients: Tensors, memory: Any, scalars: Tensors) -> tuple[Tensors, Any]:
         """Return (updated tensors, updated moments)."""
+        if "learning_rate" in scalars:
+            precision = next(iter(tensors.values())).dtype
+            rest = dict(scalars)
+            now = replace(self._spec, learning_rate=jnp.asarray(rest.pop("learning_rate"), precision))
+            return Reference(now).update(tensors, gradients, memory, rest)
         updated, moments = {}, {}
         if self._spec.clip:
             norm = jnp.sqrt(sum(jnp.vdot(g, g) for g in gradients.values()))
@@ -98,8 +117,9 @@ class Reference:
         del scalars
         spec = self._spec
         g = g + decay * p if decay else g
-        u = spec.momentum * memory[0] + g
-        return p - spec.learning_rate * (g + spec.momentum * u if spec.nesterov else u), (u,)
+        inner, outer = update_scalars.rates_of(spec)
+        u = spec.momentum * memory[0] + inner * g
+        return p - outer * (inner * g + spec.momentum * u if spec.nesterov else u), (u,)
 
     def _adam(self, p: jax.Array, g: jax.Array, memory: Any, decay: float, scalars: Tensors) -> tuple[jax.Array, Any]:
         spec = self._spec

@@ -27,13 +27,13 @@ class Trainer(Predictor):
 
     def __init__(
         self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array],
-        optimizer: Optimizer, precision: str, choices: Choices,
+        optimizer: Optimizer, precision: str, choices: Choices, rates: Array | None = None,
     ) -> None:  # fmt: skip
         super().__init__(implementation, sizes, network, weights, precision, choices)
         native = dict(self.tensors)
         self.tensors = {}  # from now on they are in `carry`
         trained = {p.name: native.pop(p.name) for p in network.parameters if p.trainable}
-        self._rule = optimizers.update_rule(optimizer, list(trained))
+        self._rule = optimizers.update_rule(optimizer, list(trained), rates)
         # One program, because every zero tensor would otherwise be compiled separately.
         self.carry = (trained, native, jax.jit(self._rule.init)(trained))
         self.scalars = self._rule.scalars

@@ -46,11 +46,11 @@ class Adapter:
 
     def trainer(
         self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array],
-        optimizer: Optimizer,
+        optimizer: Optimizer, rates: Array | None = None,
     ) -> Trainer:  # fmt: skip
         """Build the cell and load the canonical weights into it."""
         self._instructions.decide(network)
-        return Trainer(self._settings, implementation, sizes, network, weights, optimizer)
+        return Trainer(self._settings, implementation, sizes, network, weights, optimizer, rates)
 
     def predictor(
         self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from mindspore import Parameter, ParameterTuple, Tensor, nn, ops
+from mindspore.nn.learning_rate_schedule import LearningRateSchedule
 
 from steelyard_worker.frameworks import update_scalars
 from steelyard_worker.protocol import WRITTEN_OUT, Refusal
@@ -14,18 +15,40 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from steelyard_worker.case import Optimizer
+    from steelyard_worker.frameworks.base import Array
 
 
-def update_rule(spec: Optimizer, named: dict[str, Parameter]) -> tuple[nn.Cell, tuple[str, ...]]:
-    """Return a cell that takes the gradients, and the names of the tensors in the order of these gradients."""
+def update_rule(
+    spec: Optimizer, named: dict[str, Parameter], rates: Array | None = None
+) -> tuple[nn.Cell, tuple[str, ...]]:  # fmt: skip
+    """Return a cell that takes the gradients, and the names of the tensors in the order of these gradients.
+
+    `rates`: of every step.
+    """
+    if spec.implementation == "reference" and rates is not None:
+        raise Refusal("unsupported", "MindSpore's written-out update rules have constant learning rates only.")
     if spec.implementation == "reference":
         return Reference(spec, named), tuple(named)
     if spec.name == "adamw":
-        return AdamW(spec, named), tuple(named)
-    return _native(spec, named)
+        return AdamW(spec, named, rates), tuple(named)
+    return _native(spec, named, spec.learning_rate if rates is None else Rates(rates))
 
 
-def _native(spec: Optimizer, named: dict[str, Parameter]) -> tuple[nn.Cell, tuple[str, ...]]:
+class Rates(LearningRateSchedule):
+    """The rate of each step, which MindSpore counts from 0 (P-46); the last one stays for further steps."""
+
+    def __init__(self, rates: Array) -> None:
+        super().__init__()
+        self.rates, self.last = Tensor(rates), len(rates) - 1
+
+    def construct(self, step: Tensor) -> Tensor:
+        """Return the rate of a step, int32 (1,)."""
+        return ops.gather(self.rates, ops.minimum(step, self.last), 0)
+
+
+def _native(
+    spec: Optimizer, named: dict[str, Parameter], rate: float | Rates
+) -> tuple[nn.Cell, tuple[str, ...]]:  # fmt: skip
     others = [name for name in named if name not in spec.decay]
     decayed = [name for name in named if name in spec.decay]
     parameters: list[Any] = [named[name] for name in others]
@@ -39,8 +62,8 @@ def _native(spec: Optimizer, named: dict[str, Parameter]) -> tuple[nn.Cell, tupl
     else:
         parameters += [named[name] for name in decayed]
     rules: dict[str, Callable[..., nn.Cell]] = {
-        "sgd": lambda p: _descent(spec, p),
-        "adam": lambda p: nn.Adam(p, spec.learning_rate, beta1=spec.beta1, beta2=spec.beta2, eps=spec.epsilon),
+        "sgd": lambda p: _descent(spec, p, rate),
+        "adam": lambda p: nn.Adam(p, rate, beta1=spec.beta1, beta2=spec.beta2, eps=spec.epsilon),
     }
     if spec.name not in rules:
         available = ", ".join([*rules, "adamw"])
@@ -48,14 +71,14 @@ def _native(spec: Optimizer, named: dict[str, Parameter]) -> tuple[nn.Cell, tupl
     return rules[spec.name](parameters), (*others, *decayed)
 
 
-def _descent(spec: Optimizer, parameters: list[Any]) -> nn.Cell:
+def _descent(spec: Optimizer, parameters: list[Any], rate: float | Rates) -> nn.Cell:
     """Return `nn.Momentum` where it can do the rule: it takes half the time of `nn.SGD`, which stores a third array per tensor.
 
     Its `use_nesterov` has no effect on CPU (P-39).
     """
     if spec.momentum and not spec.nesterov:
-        return nn.Momentum(parameters, spec.learning_rate, spec.momentum)
-    return nn.SGD(parameters, spec.learning_rate, momentum=spec.momentum, nesterov=spec.nesterov)
+        return nn.Momentum(parameters, rate, spec.momentum)
+    return nn.SGD(parameters, rate, momentum=spec.momentum, nesterov=spec.nesterov)
 
 
 class AdamW(nn.Cell):
@@ -66,13 +89,18 @@ class AdamW(nn.Cell):
     are wrong by up to 1.5e-5 at t = 2 (P-41). They are switched off, and the corrected learning rate is passed instead.
     """
 
-    def __init__(self, spec: Optimizer, named: dict[str, Parameter]) -> None:
+    def __init__(self, spec: Optimizer, named: dict[str, Parameter], rates: Array | None = None) -> None:
         super().__init__()
         self.first_beta, self.second_beta = spec.beta1, spec.beta2
-        self.rate, self.epsilon = update_scalars.adam_constants(spec)
+        self.constant = rates is None
+        constants = spec if self.constant else update_scalars.per_unit(spec)
+        self.rate, self.epsilon = update_scalars.adam_constants(constants)
         self.factors = tuple(
             1 - spec.learning_rate * spec.weight_decay if name in spec.decay else 1.0 for name in named
         )
+        self.decays = tuple(update_scalars.decay_of(spec, name) for name in named)
+        self.schedule = None if rates is None else Rates(rates)
+        self.step = Parameter(Tensor(np.zeros(1, np.int32)), name="step", requires_grad=False)
         self.tensors = ParameterTuple(tuple(named.values()))
         self.first = self.tensors.clone(prefix="first", init="zeros")
         self.second = self.tensors.clone(prefix="second", init="zeros")
@@ -84,11 +112,13 @@ class AdamW(nn.Cell):
         """Apply one update."""
         powers = self.powers * self.betas
         ops.assign(self.powers, powers)
-        rate = (self.rate * ops.sqrt(1 - powers[1]) / (1 - powers[0])).astype("float32")
+        rate = self.rate * ops.sqrt(1 - powers[1]) / (1 - powers[0])
+        now = None if self.constant else self._now()
+        rate = (rate if self.constant else rate * now).astype("float32")
         for i in range(len(self.tensors)):
             p = self.tensors[i]
-            if self.factors[i] < 1:
-                ops.assign(p, p * self.factors[i])
+            if self.decays[i] > 0:
+                ops.assign(p, p * (self.factors[i] if self.constant else 1 - now * self.decays[i]))
             self.update(
                 p,
                 self.first[i],
@@ -102,6 +132,12 @@ class AdamW(nn.Cell):
                 gradients[i],
             )
         return True
+
+    def _now(self) -> Tensor:
+        """Return the learning rate of this step, float32 (), and count the step."""
+        now = self.schedule(self.step).reshape(())
+        ops.assign(self.step, self.step + 1)
+        return now
 
 
 class Reference(nn.Cell):

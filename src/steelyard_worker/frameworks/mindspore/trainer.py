@@ -31,13 +31,13 @@ class Trainer(Predictor):
 
     def __init__(
         self, settings: Settings, implementation: ModuleType, sizes: dict[str, Any], network: Network,
-        weights: Mapping[str, Array], optimizer: Optimizer,
+        weights: Mapping[str, Array], optimizer: Optimizer, rates: Array | None = None,
     ) -> None:  # fmt: skip
         super().__init__(settings, implementation, sizes, network, weights)
         self._optimizer, self._steps = optimizer, 0
         self.columns = (*implementation.INPUTS, *implementation.TARGETS)
         trained = {p.name: self._named[p.name] for p in network.parameters if p.trainable}
-        rule, self._order = optimizers.update_rule(optimizer, trained)
+        rule, self._order = optimizers.update_rule(optimizer, trained, rates)
         parameters = tuple(trained[name] for name in self._order)
         parts = self._cell, implementation.loss(), len(implementation.INPUTS)
         step = cells.ReferenceStep if optimizer.implementation == "reference" else cells.Step

@@ -42,13 +42,13 @@ class Adapter:
 
     def trainer(
         self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array],
-        optimizer: Optimizer,
+        optimizer: Optimizer, rates: Array | None = None,
     ) -> Trainer:  # fmt: skip
         """Build the block and load the canonical weights into it."""
         from steelyard_worker.frameworks.mxnet.trainer import Trainer
 
         self._graphs = self.compilations()
-        self._latest = trainer = Trainer(self._settings, implementation, sizes, network, weights, optimizer)
+        self._latest = trainer = Trainer(self._settings, implementation, sizes, network, weights, optimizer, rates)
         return trainer
 
     def predictor(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import mxnet as mx
@@ -17,14 +18,19 @@ if TYPE_CHECKING:
     from mxnet.nd import NDArray
 
     from steelyard_worker.case import Optimizer
+    from steelyard_worker.frameworks.base import Array
 
 
-def update_rule(spec: Optimizer, named: dict[str, Parameter], lazy: bool = False) -> Any:
+def update_rule(
+    spec: Optimizer, named: dict[str, Parameter], rates: Array | None = None, lazy: bool = False
+) -> Any:  # fmt: skip
     """Return an object with `step(batch_size)` over the trainable parameters, with gradients from `backward`.
 
-    `lazy`: the rows that a row-sparse gradient lacks are not updated; otherwise they are updated as if it were zero there.
+    `rates`: of every step. `lazy`: the rows that a row-sparse gradient lacks are not updated; otherwise they are updated as if it
+    were zero there.
     """
-    rule = Reference(spec, named) if spec.implementation == "reference" else _native(spec, named, lazy)
+    reference = spec.implementation == "reference"
+    rule = Reference(spec, named, rates) if reference else _native(spec, named, rates, lazy)
     return Clipped(rule, spec.clip, list(named.values())) if spec.clip else rule
 
 
@@ -65,26 +71,49 @@ class Decayed:
     Together that takes two thirds of the time of MXNet's own AdamW operator, `contrib.adamw_update`.
     """
 
-    def __init__(self, rule: gluon.Trainer, factor: float, parameters: list[Parameter]) -> None:
-        self._rule, self._factor, self._parameters = rule, factor, parameters
+    def __init__(
+        self, rule: gluon.Trainer, spec: Optimizer, parameters: list[Parameter], rates: Array | None
+    ) -> None:  # fmt: skip
+        self._rule, self._spec, self._parameters, self._rates, self._steps = rule, spec, parameters, rates, 0
 
     def step(self, batch_size: int) -> None:
         """Decay, then update."""
+        rate = self._spec.learning_rate if self._rates is None else update_scalars.rate_at(self._rates, self._steps)
+        factor, self._steps = 1 - rate * self._spec.weight_decay, self._steps + 1
         for parameter in self._parameters:
             weight = parameter.data()
-            weight *= self._factor
+            weight *= factor
         self._rule.step(batch_size)
 
 
-def _native(spec: Optimizer, named: dict[str, Parameter], lazy: bool) -> Any:
+class Rates(mx.lr_scheduler.LRScheduler):
+    """The rate of each step, which MXNet counts from 1 (P-46); `base_lr` multiplies it."""
+
+    def __init__(self, rates: Array, factor: float) -> None:
+        super().__init__(factor)
+        self._rates = rates
+
+    def __call__(self, num_update: int) -> float:
+        """Return the rate of an update."""
+        return self.base_lr * update_scalars.rate_at(self._rates, num_update - 1)
+
+
+def _rate(factor: float, constant: float, rates: Array | None) -> dict[str, Any]:
+    """Return the arguments of an optimizer for its learning rate; `factor` multiplies the rates of the steps."""
+    if rates is None:
+        return {"learning_rate": constant}
+    return {"learning_rate": factor, "lr_scheduler": Rates(rates, factor)}
+
+
+def _native(spec: Optimizer, named: dict[str, Parameter], rates: Array | None, lazy: bool) -> Any:
     for name, parameter in named.items():
         # By default, a Gluon Trainer decays every parameter (P-43).
         parameter.wd_mult = 1.0 if name in spec.decay else 0.0
     if spec.name == "sgd":
-        constants = {"learning_rate": spec.learning_rate, "momentum": spec.momentum, "wd": spec.weight_decay}
+        constants = {**_rate(1.0, spec.learning_rate, rates), "momentum": spec.momentum, "wd": spec.weight_decay}
         made = mx.optimizer.NAG(**constants) if spec.nesterov else mx.optimizer.SGD(lazy_update=lazy, **constants)
     elif spec.name in ("adam", "adamw"):
-        made = _adam(spec, spec.weight_decay if spec.name == "adam" else 0.0, lazy)
+        made = _adam(spec, spec.weight_decay if spec.name == "adam" else 0.0, rates, lazy)
     else:
         raise Refusal(
             "unsupported", f"MXNet has no native {spec.name} here; available: sgd, adam, adamw. {WRITTEN_OUT}"
@@ -93,29 +122,29 @@ def _native(spec: Optimizer, named: dict[str, Parameter], lazy: bool) -> Any:
     trainer = gluon.Trainer(list(named.values()), made, kvstore=None)
     if spec.name != "adamw":
         return trainer
-    return Decayed(
-        trainer, 1 - spec.learning_rate * spec.weight_decay, [named[name] for name in named if name in spec.decay]
-    )
+    return Decayed(trainer, spec, [named[name] for name in named if name in spec.decay], rates)
 
 
-def _adam(spec: Optimizer, coupled: float, lazy: bool) -> mx.optimizer.Adam:
+def _adam(spec: Optimizer, coupled: float, rates: Array | None, lazy: bool) -> mx.optimizer.Adam:
     """Return MXNet's Adam; its kernel computes 1 - beta in float32 for tensors of any type (optimizer_op-inl.h)."""
-    rate, epsilon = update_scalars.adam_constants(spec)
-    return mx.optimizer.Adam(
-        learning_rate=rate, beta1=spec.beta1, beta2=spec.beta2, epsilon=epsilon, wd=coupled, lazy_update=lazy
-    )
+    factor, epsilon = update_scalars.adam_constants(update_scalars.per_unit(spec))
+    constant, _ = update_scalars.adam_constants(spec)
+    betas = {"beta1": spec.beta1, "beta2": spec.beta2}
+    return mx.optimizer.Adam(**_rate(factor, constant, rates), **betas, epsilon=epsilon, wd=coupled, lazy_update=lazy)
 
 
 class Reference:
-    """The canonical formula of every optimizer, tensor by tensor and in place; scalars are computed on the host."""
+    """The formula of every optimizer in its declared form, tensor by tensor and in place; scalars are computed on the host."""
 
-    def __init__(self, spec: Optimizer, named: dict[str, Parameter]) -> None:
-        self._spec, self._named, self._t = spec, named, 0
+    def __init__(self, spec: Optimizer, named: dict[str, Parameter], rates: Array | None = None) -> None:
+        self._spec, self._named, self._rates, self._t = spec, named, rates, 0
         self._first = {name: nd.zeros_like(parameter.data()) for name, parameter in named.items()}
         self._second = {name: nd.zeros_like(parameter.data()) for name, parameter in named.items()}
 
     def step(self, batch_size: int) -> None:
         """Apply one update; gradients are those of a mean loss, so `batch_size` is 1 (P-45)."""
+        if self._rates is not None:
+            self._spec = replace(self._spec, learning_rate=update_scalars.rate_at(self._rates, self._t))
         self._t += batch_size
         rule = {"sgd": self._sgd, "lamb": self._lamb}.get(self._spec.name, self._adam)
         for name, parameter in self._named.items():
@@ -125,9 +154,10 @@ class Reference:
         spec, u = self._spec, self._first[name]
         if decay:
             g = g + decay * p
+        inner, outer = update_scalars.rates_of(spec)
         u *= spec.momentum
-        u += g
-        p -= spec.learning_rate * (g + spec.momentum * u if spec.nesterov else u)
+        u += inner * g
+        p -= outer * (inner * g + spec.momentum * u if spec.nesterov else u)
 
     def _adam(self, name: str, p: NDArray, g: NDArray, decay: float) -> None:
         spec, m, v = self._spec, self._first[name], self._second[name]

@@ -43,7 +43,7 @@ class Trainer(Predictor):
 
     def __init__(
         self, settings: Settings, implementation: ModuleType, sizes: dict[str, Any], network: Network,
-        weights: Mapping[str, Array], optimizer: Optimizer,
+        weights: Mapping[str, Array], optimizer: Optimizer, rates: Array | None = None,
     ) -> None:  # fmt: skip
         trained = [p.name for p in network.parameters if p.trainable]
         super().__init__(settings, implementation, sizes, network, weights, frozenset(trained))
@@ -51,7 +51,8 @@ class Trainer(Predictor):
         self._trained = {name: self._named[name] for name in trained}
         shapes = {i.name: (sizes["batch"], *i.shape) for i in network.inputs if i.name in implementation.INPUTS}
         self._statistics = RunningStatistics(self._named, layers.batch_norms(self._network, shapes))
-        self.rule = optimizers.update_rule(optimizer, self._trained, lazy=settings.knobs["embedding"] == "lazy")
+        lazy = settings.knobs["embedding"] == "lazy"
+        self.rule = optimizers.update_rule(optimizer, self._trained, rates, lazy)
 
     def _block(self, implementation: ModuleType, settings: Settings) -> Forward:
         loss = implementation.loss()

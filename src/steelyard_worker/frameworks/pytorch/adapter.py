@@ -47,10 +47,10 @@ class Adapter:
 
     def trainer(
         self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array],
-        optimizer: Optimizer,
+        optimizer: Optimizer, rates: Array | None = None,
     ) -> Trainer:  # fmt: skip
         """Build the module and load the canonical weights into it."""
-        return Trainer(self._settings, implementation, sizes, network, weights, optimizer)
+        return Trainer(self._settings, implementation, sizes, network, weights, optimizer, rates)
 
     def predictor(
         self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -16,21 +17,41 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from steelyard_worker.case import Optimizer
+    from steelyard_worker.frameworks.base import Array
 
 
-def update_rule(spec: Optimizer, named: dict[str, Tensor], sparse: Collection[int] = ()) -> Any:
+def update_rule(
+    spec: Optimizer, named: dict[str, Tensor], rates: Array | None = None, sparse: Collection[int] = ()
+) -> Any:  # fmt: skip
     """Return an object with `zero_grad(set_to_none)` and `step()` over the trainable tensors.
 
-    `sparse`: identities of the tensors whose gradients are sparse.
+    `rates`: of every step. `sparse`: identities of the tensors whose gradients are sparse.
     """
     if spec.implementation == "reference":
-        return Reference(spec, named)
+        return Reference(spec, named, rates)
     rows = [tensor for tensor in named.values() if id(tensor) in sparse]
     if rows:
+        if rates is not None:
+            raise Refusal("unsupported", "Learning rates that change were not built for sparse gradients.")
         dense = {name: tensor for name, tensor in named.items() if id(tensor) not in sparse}
         return Both(_native(spec, dense), _of_rows(spec, rows))
-    rule = _native(spec, named)
+    rule: Any = (
+        _native(spec, named) if rates is None else Scheduled(_native(update_scalars.per_unit(spec), named), rates)
+    )
     return Clipped(rule, spec.clip, list(named.values())) if spec.clip else rule
+
+
+class Scheduled:
+    """Gives a rule, whose learning rate is 1, the rate of each step with `LambdaLR`, which is called after a step (P-46)."""
+
+    def __init__(self, rule: torch.optim.Optimizer, rates: Array) -> None:
+        self._rule, self.zero_grad = rule, rule.zero_grad
+        self._next = torch.optim.lr_scheduler.LambdaLR(rule, lambda step: update_scalars.rate_at(rates, step))
+
+    def step(self) -> None:
+        """Update, then set the rate of the next step."""
+        self._rule.step()
+        self._next.step()
 
 
 class Clipped:
@@ -102,10 +123,10 @@ def _native(spec: Optimizer, named: dict[str, Tensor]) -> torch.optim.Optimizer:
 
 
 class Reference:
-    """The canonical formula of every optimizer, tensor by tensor; scalars are computed on the host."""
+    """The formula of every optimizer in its declared form, tensor by tensor; scalars are computed on the host."""
 
-    def __init__(self, spec: Optimizer, named: dict[str, Tensor]) -> None:
-        self._spec, self._named, self._t = spec, named, 0
+    def __init__(self, spec: Optimizer, named: dict[str, Tensor], rates: Array | None = None) -> None:
+        self._spec, self._named, self._rates, self._t = spec, named, rates, 0
         self._first = {name: torch.zeros_like(tensor) for name, tensor in named.items()}
         self._second = {name: torch.zeros_like(tensor) for name, tensor in named.items()}
 
@@ -117,6 +138,8 @@ class Reference:
     @torch.no_grad()
     def step(self) -> None:
         """Apply one update."""
+        if self._rates is not None:
+            self._spec = replace(self._spec, learning_rate=update_scalars.rate_at(self._rates, self._t))
         self._t += 1
         if self._spec.clip:
             self._clip([tensor.grad for tensor in self._named.values()])
@@ -132,8 +155,9 @@ class Reference:
     def _sgd(self, name: str, p: Tensor, decay: float) -> None:
         spec, u = self._spec, self._first[name]
         g = p.grad + decay * p if decay else p.grad
-        u.mul_(spec.momentum).add_(g)
-        p.sub_(spec.learning_rate * (g + spec.momentum * u if spec.nesterov else u))
+        inner, outer = update_scalars.rates_of(spec)
+        u.mul_(spec.momentum).add_(inner * g)
+        p.sub_(outer * (inner * g + spec.momentum * u if spec.nesterov else u))
 
     def _adam(self, name: str, p: Tensor, decay: float) -> None:
         spec, m, v, g = self._spec, self._first[name], self._second[name], p.grad

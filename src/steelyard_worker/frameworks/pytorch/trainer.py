@@ -31,13 +31,13 @@ class Trainer(Predictor):
 
     def __init__(
         self, settings: Settings, implementation: ModuleType, sizes: dict[str, Any], network: Network,
-        weights: Mapping[str, Array], optimizer: Optimizer,
+        weights: Mapping[str, Array], optimizer: Optimizer, rates: Array | None = None,
     ) -> None:  # fmt: skip
         super().__init__(settings, implementation, sizes, network, weights)
         self._module.train()
         self._loss = implementation.loss
         self._trained = {p.name: self._named[p.name] for p in network.parameters if p.trainable}
-        self._rule = optimizers.update_rule(optimizer, self._trained, layers.sparse_tensors(self._module))
+        self._rule = optimizers.update_rule(optimizer, self._trained, rates, layers.sparse_tensors(self._module))
         self._forward = process.wrapped(self._forward_and_loss, settings)
 
     def _forward_and_loss(self, batch: Tensors) -> tuple[Tensors, torch.Tensor]:

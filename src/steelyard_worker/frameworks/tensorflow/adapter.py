@@ -129,14 +129,14 @@ class Adapter:
 
     def trainer(
         self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array],
-        optimizer: Optimizer,
+        optimizer: Optimizer, rates: Array | None = None,
     ) -> Trainer:  # fmt: skip
         """Build the network and load the canonical weights into it."""
         from steelyard_worker.frameworks.tensorflow.trainer import Trainer
 
         knobs = self._settings.knobs
         return Trainer(
-            self._wrap, self._variables(), implementation, sizes, network, weights, optimizer, knobs["update"],
+            self._wrap, self._variables(), implementation, sizes, network, weights, optimizer, knobs["update"], rates,
             knobs["embedding"],
         )  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
@@ -13,18 +14,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from steelyard_worker.case import Optimizer
+    from steelyard_worker.frameworks.base import Array
 
     Named = dict[str, tf.Variable]
     Update = Callable[[list[tf.Tensor]], None]
 
 
-def update_rule(spec: Optimizer, named: Named, kernel: str, sparse: Collection[str] = ()) -> Update:
+def update_rule(
+    spec: Optimizer, named: Named, kernel: str, rates: Array | None = None, sparse: Collection[str] = ()
+) -> Update:  # fmt: skip
     """Return a function of the gradients, in the order of `named`, that updates the variables.
 
-    `kernel` selects the native rules: "fused", TensorFlow's one-pass operators, or "keras", `keras.optimizers`. Gradients are
-    dense but those of the names in `sparse`, which are slices of rows.
+    `kernel` selects the native rules: "fused", TensorFlow's one-pass operators, or "keras", `keras.optimizers`. `rates`: of every
+    step. Gradients are dense but those of the names in `sparse`, which are slices of rows.
     """
     if sparse:
+        if rates is not None:
+            raise Refusal("unsupported", "Learning rates that change were not built for sparse gradients.")
         return Sparse(spec, named, kernel, sparse)
     native = ("sgd", "adam", "adamw")
     if spec.implementation != "reference" and spec.name not in native:
@@ -33,9 +39,9 @@ def update_rule(spec: Optimizer, named: Named, kernel: str, sparse: Collection[s
             "unsupported", f"TensorFlow has no native {spec.name} here; available: {available}. {WRITTEN_OUT}"
         )
     if spec.implementation == "reference":
-        rule: Update = Reference(spec, named)
+        rule: Update = Reference(spec, named, rates)
     else:
-        rule = Fused(spec, named) if kernel == "fused" else _keras_rule(spec, named)
+        rule = Fused(spec, named, rates) if kernel == "fused" else _keras_rule(spec, named, rates)
     return (lambda gradients: rule(tf.clip_by_global_norm(gradients, spec.clip)[0])) if spec.clip else rule
 
 
@@ -61,6 +67,23 @@ class Sparse:
         self._dense([gradient for gradient, rows in zip(gradients, self._rows, strict=True) if not rows])
 
 
+class Rate:
+    """The learning rate of a step: a constant, or a value of the array at the number of the step, looked up in the graph."""
+
+    def __init__(self, constant: float, rates: Array | None) -> None:
+        self._constant, self._rates = constant, None if rates is None else tf.constant(rates, tf.float64)
+
+    def at(self, step: tf.Tensor) -> float | tf.Tensor:
+        """Return the rate of a step, counted from 0: a number, or a float64 scalar; the last one stays for further steps."""
+        if self._rates is None:
+            return self._constant
+        return tf.gather(self._rates, tf.minimum(tf.cast(step, tf.int64), len(self._rates) - 1))
+
+
+def _scalar(value: float | tf.Tensor, dtype: tf.DType) -> tf.Tensor:
+    return tf.cast(value, dtype) if tf.is_tensor(value) else tf.constant(value, dtype)
+
+
 class Fused:
     """The operators behind TensorFlow's own optimizers, which read and write parameter, moments and gradient once.
 
@@ -68,37 +91,36 @@ class Fused:
     at t = 2 (P-41). They are switched off, and the corrected learning rate is passed instead.
     """
 
-    def __init__(self, spec: Optimizer, named: Named) -> None:
-        self._spec, self._named = spec, named
+    def __init__(self, spec: Optimizer, named: Named, rates: Array | None = None) -> None:
+        self._spec, self._named, self._learning_rate = spec, named, Rate(spec.learning_rate, rates)
         self._first = {name: tf.Variable(tf.zeros_like(variable)) for name, variable in named.items()}
         moments = named if spec.name != "sgd" else {}
         self._second = {name: tf.Variable(tf.zeros_like(variable)) for name, variable in moments.items()}
         self._t = tf.Variable(0, dtype=tf.int64)
         dtype = next(iter(named.values())).dtype.as_numpy_dtype
-        self._rate, self._epsilon = update_scalars.adam_constants(spec, dtype)
+        self._factor, self._epsilon = update_scalars.adam_constants(update_scalars.per_unit(spec), dtype)
 
     def __call__(self, gradients: list[tf.Tensor]) -> None:
         """Apply one update."""
-        spec = self._spec
+        spec, learning_rate = self._spec, self._learning_rate.at(self._t)
         self._t.assign_add(1)
-        rate = self._corrected_rate() if spec.name != "sgd" else None
+        rate = learning_rate if spec.name == "sgd" else self._corrected(learning_rate)
         for (name, variable), gradient in zip(self._named.items(), gradients, strict=True):
             decay = update_scalars.decay_of(spec, name)
             if decay and spec.name == "adamw":
-                variable.assign(variable * (1 - spec.learning_rate * decay))
+                variable.assign(variable * _scalar(1 - learning_rate * decay, variable.dtype))
             elif decay:
                 gradient = gradient + decay * variable
             (self._sgd if spec.name == "sgd" else self._adam)(name, variable, gradient, rate)
 
-    def _corrected_rate(self) -> tf.Tensor:
+    def _corrected(self, rate: float | tf.Tensor) -> tf.Tensor:
         first, second = bias_corrections(self._spec, self._t)
-        return self._rate * tf.sqrt(second) / first
+        return rate * self._factor * tf.sqrt(second) / first
 
-    def _sgd(self, name: str, variable: tf.Variable, gradient: tf.Tensor, rate: None) -> None:
-        del rate
+    def _sgd(self, name: str, variable: tf.Variable, gradient: tf.Tensor, rate: float | tf.Tensor) -> None:
         tf.raw_ops.ResourceApplyMomentum(
             var=variable.handle, accum=self._first[name].handle, grad=gradient,
-            lr=tf.constant(self._spec.learning_rate, variable.dtype), momentum=self._spec.momentum,
+            lr=_scalar(rate, variable.dtype), momentum=self._spec.momentum,
             use_nesterov=self._spec.nesterov,
         )  # fmt: skip
 
@@ -111,12 +133,17 @@ class Fused:
         )  # fmt: skip
 
 
-def _keras_rule(spec: Optimizer, named: Named) -> Update:
+def _keras_rule(spec: Optimizer, named: Named, rates: Array | None) -> Update:
     import keras
 
+    if rates is not None and spec.momentum:
+        raise Refusal(
+            "unsupported",
+            "Keras' SGD keeps each step's learning rate in its momentum (P-38). Use --knob tensorflow.update=fused.",
+        )
     variables = list(named.values())
     keras.config.set_floatx(variables[0].dtype.name)  # the precision of the learning rate
-    optimizer = _keras_optimizer(spec)
+    optimizer = _keras_optimizer(spec, spec.learning_rate if rates is None else _keras_schedule(rates))
     if spec.name == "adamw":
         exempt = [variable for name, variable in named.items() if name not in spec.decay]
         optimizer.exclude_from_weight_decay(var_list=exempt)
@@ -131,10 +158,24 @@ def _keras_rule(spec: Optimizer, named: Named) -> Update:
     return update
 
 
-def _keras_optimizer(spec: Optimizer) -> Any:
+def _keras_schedule(rates: Array) -> Any:
     import keras
 
-    rate = spec.learning_rate
+    class Rates(keras.optimizers.schedules.LearningRateSchedule):
+        """The rate of each step, which Keras counts from 0 (P-46)."""
+
+        def __init__(self) -> None:
+            self._rate = Rate(0.0, rates)
+
+        def __call__(self, step: tf.Tensor) -> tf.Tensor:
+            return self._rate.at(step)
+
+    return Rates()
+
+
+def _keras_optimizer(spec: Optimizer, rate: Any) -> Any:
+    import keras
+
     if spec.name == "sgd":
         return keras.optimizers.SGD(rate, momentum=spec.momentum, nesterov=spec.nesterov)
     betas = {"beta_1": spec.beta1, "beta_2": spec.beta2, "epsilon": spec.epsilon}
@@ -144,43 +185,45 @@ def _keras_optimizer(spec: Optimizer) -> Any:
 
 
 class Reference:
-    """The canonical formula of every optimizer, variable by variable."""
+    """The formula of every optimizer in its declared form, variable by variable."""
 
-    def __init__(self, spec: Optimizer, named: Named) -> None:
-        self._spec, self._named = spec, named
+    def __init__(self, spec: Optimizer, named: Named, rates: Array | None = None) -> None:
+        self._spec, self._named, self._learning_rate = spec, named, Rate(spec.learning_rate, rates)
         self._first = {name: tf.Variable(tf.zeros_like(variable)) for name, variable in named.items()}
         self._second = {name: tf.Variable(tf.zeros_like(variable)) for name, variable in named.items()}
         self._t = tf.Variable(0, dtype=tf.int64)
 
     def __call__(self, gradients: list[tf.Tensor]) -> None:
         """Apply one update."""
+        rate = self._learning_rate.at(self._t)
         self._t.assign_add(1)
         rule = {"sgd": self._sgd, "lamb": self._lamb}.get(self._spec.name, self._adam)
         for (name, variable), gradient in zip(self._named.items(), gradients, strict=True):
-            rule(name, variable, gradient, update_scalars.decay_of(self._spec, name))
+            rule(name, variable, gradient, update_scalars.decay_of(self._spec, name), rate)
 
-    def _sgd(self, name: str, p: tf.Variable, g: tf.Tensor, decay: float) -> None:
+    def _sgd(self, name: str, p: tf.Variable, g: tf.Tensor, decay: float, rate: float | tf.Tensor) -> None:
         spec, u = self._spec, self._first[name]
+        inner, outer = update_scalars.rates_of(replace(spec, learning_rate=_scalar(rate, p.dtype)))
         g = g + decay * p if decay else g
-        u.assign(spec.momentum * u + g)
-        p.assign_sub(spec.learning_rate * (g + spec.momentum * u if spec.nesterov else u))
+        u.assign(spec.momentum * u + inner * g)
+        p.assign_sub(outer * (inner * g + spec.momentum * u if spec.nesterov else u))
 
-    def _adam(self, name: str, p: tf.Variable, g: tf.Tensor, decay: float) -> None:
+    def _adam(self, name: str, p: tf.Variable, g: tf.Tensor, decay: float, rate: float | tf.Tensor) -> None:
         spec, m, v = self._spec, self._first[name], self._second[name]
         if decay and spec.name == "adamw":
-            p.assign(p * (1 - spec.learning_rate * decay))
+            p.assign(p * _scalar(1 - rate * decay, p.dtype))
         elif decay:
             g = g + decay * p
         self._update_moments(m, v, g)
         first, second = bias_corrections(spec, self._t)
         if spec.form == "canonical":
             scale, root = tf.cast(1 / first, p.dtype), tf.cast(1 / second, p.dtype)
-            p.assign_sub(spec.learning_rate * (m * scale) / (tf.sqrt(v * root) + spec.epsilon))
+            p.assign_sub(_scalar(rate, p.dtype) * (m * scale) / (tf.sqrt(v * root) + spec.epsilon))
         else:
-            scale = tf.cast(spec.learning_rate * tf.sqrt(second) / first, p.dtype)
+            scale = tf.cast(rate * tf.sqrt(second) / first, p.dtype)
             p.assign_sub(scale * m / (tf.sqrt(v) + spec.epsilon))
 
-    def _lamb(self, name: str, p: tf.Variable, g: tf.Tensor, decay: float) -> None:
+    def _lamb(self, name: str, p: tf.Variable, g: tf.Tensor, decay: float, rate: float | tf.Tensor) -> None:
         spec, m, v = self._spec, self._first[name], self._second[name]
         self._update_moments(m, v, g)
         scale, root = (tf.cast(1 / correction, p.dtype) for correction in bias_corrections(spec, self._t))
@@ -188,7 +231,7 @@ class Reference:
         norm, change_norm = tf.norm(p), tf.norm(change)
         ratio = tf.math.divide_no_nan(norm, change_norm)
         ratio = tf.where((norm > 0) & (change_norm > 0), ratio, tf.ones_like(norm))
-        p.assign_sub(spec.learning_rate * ratio * change)
+        p.assign_sub(_scalar(rate, p.dtype) * ratio * change)
 
     def _update_moments(self, m: tf.Variable, v: tf.Variable, g: tf.Tensor) -> None:
         m.assign(self._spec.beta1 * m + (1 - self._spec.beta1) * g)

@@ -68,7 +68,7 @@ def embedding(new: Callable[[], Variables], requested: str) -> str:
     variables = new()
     variables.new("p", 1, 1)
     tables = ["p"] if requested == "sparse" else []
-    rule = optimizers.update_rule(Optimizer("sgd", 0.1), variables.named, "fused", tables)
+    rule = optimizers.update_rule(Optimizer("sgd", 0.1), variables.named, "fused", sparse=tables)
 
     def update(values: tf.Tensor) -> None:
         slices = tf.IndexedSlices(values, tf.constant([0]), tf.constant([1, 1]))

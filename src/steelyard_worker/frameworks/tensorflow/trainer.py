@@ -27,13 +27,13 @@ class Trainer(Predictor):
 
     def __init__(
         self, wrap: Wrap, variables: Variables, implementation: ModuleType, sizes: dict[str, Any], network: Network,
-        weights: Mapping[str, Array], optimizer: Optimizer, kernel: str, embedding: str = "dense",
+        weights: Mapping[str, Array], optimizer: Optimizer, kernel: str, rates: Array | None = None, embedding: str = "dense",
     ) -> None:  # fmt: skip
         super().__init__(wrap, variables, implementation, sizes, network, weights)
         self._loss = implementation.loss
         self._trained = {p.name: self._named[p.name] for p in network.parameters if p.trainable}
         tables = [name for name in self._trained if self._kinds[name] == "embedding" and embedding == "sparse"]
-        self._update, self._wrap = optimizers.update_rule(optimizer, self._trained, kernel, tables), wrap
+        self._update, self._wrap = optimizers.update_rule(optimizer, self._trained, kernel, rates, tables), wrap
         self._tables = frozenset(tables)
         self.train_step, self._backward = wrap(self._train), wrap(self._gradients)
 

@@ -1,0 +1,39 @@
+"""Predictions on the test split: small arrays from which the orchestrator computes the metric."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from steelyard_worker import batches
+from steelyard_worker.protocol import ENCODING
+
+if TYPE_CHECKING:
+    from steelyard_worker.batches import Batch
+    from steelyard_worker.frameworks.base import Trainer
+    from steelyard_worker.network import Network
+    from steelyard_worker.protocol import Job
+
+
+def predictions(job: Job, network: Network, trainer: Trainer) -> tuple[Batch, int]:
+    """Return what the metric needs of every test sample, arrays (samples, ...) by name, and the number of samples."""
+
+    def forward(batch: Batch) -> Batch:
+        return trainer.outputs(trainer.put(batch))
+
+    def predict(batch: Batch) -> Batch:
+        found = (network.predictions or classified)(forward(batch), batch)
+        return found | network.write(forward, batch) if network.write else found
+
+    parts = [predict(batch) for batch in batches.evaluation_batches(job.data, job.case.batch)]
+    found = {name: np.concatenate([part[name] for part in parts]) for name in (parts[0] if parts else ())}
+    if network.write and parts:
+        found["encoding"] = np.fromfile(Path(job.data.prepared) / ENCODING, np.uint8)
+    return found, len(parts) * job.case.batch
+
+
+def classified(outputs: Batch, batch: Batch) -> Batch:
+    """Return the true class and the one with the largest logit, int32 (N,)."""
+    return {"truth": batch["label"], "predicted": outputs["logits"].argmax(axis=1).astype(np.int32)}
