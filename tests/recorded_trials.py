@@ -7,6 +7,7 @@ from array import array
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from steelyard.results.trials import Block, Evaluation, Trial
 from steelyard_worker import protocol
 from steelyard_worker.case import Case, Optimizer, Settings
 from steelyard_worker.protocol import Data, Job, Schedule
@@ -77,3 +78,23 @@ def write(folder: Path, job: Job, events: list[dict[str, Any]]) -> Path:
     (folder / protocol.SAMPLES).write_bytes(array("q", [STEP_NS * (number + 1) for number in range(steps)]).tobytes())
     (folder / protocol.LOSSES).write_bytes(array("f", [1.0 / (number + 1) for number in range(steps)]).tobytes())
     return folder
+
+
+def training(
+    folder: Path, scores: tuple[float | None, ...] = (0.5, 0.8, 0.7), pause: int = 0, speed: float = 1.0
+) -> Trial:
+    """Return a trial of three epochs of two steps: a step of epoch n takes n / `speed` seconds; `pause`: seconds between epochs."""
+    folder.mkdir(parents=True)
+    blocks, stamps, now, first, second = [], array("q"), 10**11, 0, round(10**9 / speed)
+    for epoch, steps in ((1, 1), (1, 1), (2, 2), (3, 2)):
+        blocks.append(Block("pipeline", "counted", steps, now, steps * epoch * second, first, epoch=epoch))
+        stamps.extend(now + (step + 1) * epoch * second for step in range(steps))
+        now, first = now + steps * epoch * second + pause * 10**9, first + steps
+    (folder / protocol.SAMPLES).write_bytes(stamps.tobytes())
+    (folder / protocol.LOSSES).write_bytes(array("f", [6, 5, 4, 3, 2, 1]).tobytes())
+    evaluations = [
+        Evaluation(2 * epoch, {"accuracy": score}, 7 * 10**9, epoch)
+        for epoch, score in enumerate(scores, 1)
+        if score is not None
+    ]
+    return Trial(folder, job(folder), blocks=tuple(blocks), evaluations=tuple(evaluations), done=True)

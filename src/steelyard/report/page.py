@@ -32,7 +32,8 @@ def render(view: View) -> str:
     workloads = [sections.workload(comparison, style) for comparison in view.comparisons]
     machine = stability.machine(view)
     figures = [figure for workload in workloads for figure in workload.all_figures] + ([machine] if machine else [])
-    by_time, terms = view.quantity is STEP_TIME, glossary(view.quantity, {each.task for each in view.comparisons})
+    tasks, epochs = {each.task for each in view.comparisons}, any(workload.epochs for workload in workloads)
+    by_time, terms = view.quantity is STEP_TIME, glossary(view.quantity, tasks, epochs)
     style_text, drawing = _read("style.css"), _read("draw.js")
     return _environment(terms).get_template(PAGE).render(
         view=view, record=known, workloads=workloads, machine=machine, notices=warnings.gather(view.warnings),

@@ -3,10 +3,11 @@
 import re
 from dataclasses import dataclass
 
-from steelyard.report import costs, forest, formatting, latency, losses, series, stability
-from steelyard.report.columns import Column, ranked_by
+from steelyard.report import costs, forest, formatting, latency, learning, losses, series, stability
+from steelyard.report.columns import EPOCHS, Column, ranked_by
 from steelyard.report.figures import Figure
 from steelyard.report.formatting import Formatted
+from steelyard.report.learning import Learning
 from steelyard.report.model import Comparison, Contender
 from steelyard.report.styles import Style
 
@@ -29,19 +30,23 @@ class Input:
 class Workload:
     """One comparison on the page; `missing`: (title, reason) of what was not measured or failed.
 
-    `verdict` belongs to the deciding input, `figures` to no single one.
+    `verdict` belongs to the deciding input, the rest to no single one. `epochs` and `learning` are None where no whole epochs
+    were trained.
     """
 
     comparison: Comparison
     verdict: Input
     inputs: list[Input]
+    epochs: Input | None
+    learning: Learning | None
     figures: list[Figure]
     missing: list[tuple[str, str]]
 
     @property
     def all_figures(self) -> list[Figure]:
-        """The plots of all inputs, and the others."""
-        return [part.forest for part in self.inputs if part.forest] + self.figures
+        """The plots of all inputs, the learning curves, and the others."""
+        curves = self.learning.figures if self.learning else []
+        return [part.forest for part in self.inputs if part.forest] + curves + self.figures
 
     @property
     def anchor(self) -> str:
@@ -62,7 +67,18 @@ def workload(comparison: Comparison, styles: dict[str, Style]) -> Workload:
         costs.memory(comparison, styles),
     ]
     verdict, shown = inputs.get(comparison.primary, nothing), [figure for figure in figures if figure]
-    return Workload(comparison, verdict, list(inputs.values()), shown, missing(comparison))
+    epochs, curves = _epochs(comparison, styles), learning.section(comparison, styles)
+    return Workload(comparison, verdict, list(inputs.values()), epochs, curves, shown, missing(comparison))
+
+
+def _epochs(comparison: Comparison, styles: dict[str, Style]) -> Input | None:
+    """Return the table of whole epochs; None where none were trained."""
+    rows: list[Row] = [
+        (each, styles[each.variant], [(column, column.format(comparison, each, "")) for column in EPOCHS])
+        for each in comparison.contenders
+        if each.trains_epochs
+    ]
+    return Input(formatting.EPOCHS, "", [], "", rows, None) if rows else None
 
 
 def missing(comparison: Comparison) -> list[tuple[str, str]]:

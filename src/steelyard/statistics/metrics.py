@@ -31,6 +31,11 @@ def in_percent(score: str) -> bool:
     return score in {"accuracy", "top-5", "masked words", "next sentence", "WER", "CER"}
 
 
+def more_is_better(score: str) -> bool:
+    """Return whether a larger value of a score is better; the others are errors, losses and perplexities."""
+    return score in {"accuracy", "top-5", "masked words", "next sentence", "BLEU"}
+
+
 def _accuracy(predictions: Predictions) -> dict[str, float]:
     """Predictions: truth and predicted int (N,), classes; optional among_five (N,), whether the truth is in the top five."""
     scores = {"accuracy": float(np.mean(predictions["predicted"] == predictions["truth"]))}

@@ -1,0 +1,181 @@
+"""Learning curves: loss and test metric by epoch and by second, and the share of trainings that have reached a threshold."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from steelyard.report import figures
+from steelyard.report.figures import Figure, plain
+from steelyard.report.model import Comparison
+from steelyard.report.notation import duration
+from steelyard.report.styles import Style
+from steelyard.results import learning
+from steelyard.results.learning import Course
+from steelyard.statistics import metrics, survival
+from steelyard.statistics.curves import spread
+from steelyard.statistics.survival import Share
+
+HEIGHT = 320
+BAND_OPACITY = 0.16
+LOSS = "The mean training loss of each epoch."
+SCORE = "The {score} on the test split after each epoch."
+BY_SECOND = " Over the time of training, without evaluations."
+BAND = " Lines are means over processes; bands reach from the lowest to the highest of them."
+SAME = " All contenders start from the same weights and train on the same batches, so curves by epoch should coincide."
+ARRIVED = (
+    "The share of trainings whose {score} has reached {threshold}, over the time of training (Kaplan and Meier). A training that "
+    "ends without it counts as long as it lasted. Bands are 95 % intervals, where there is more than one training."
+)
+
+
+@dataclass(frozen=True)
+class Line:
+    """The trainings of one contender: rounds or seeds."""
+
+    title: str
+    style: Style
+    courses: list[Course]
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """One row of the table of thresholds: a contender, and for each threshold how many arrived and when; at last their mean."""
+
+    title: str
+    style: Style
+    cells: list[str]
+
+
+@dataclass(frozen=True)
+class Learning:
+    """What the page shows of trainings: headings and rows of the table of thresholds, empty without any, and the plots."""
+
+    headings: list[str]
+    rows: list[Arrivals]
+    figures: list[Figure]
+
+
+def section(comparison: Comparison, styles: dict[str, Style]) -> Learning | None:
+    """Return the learning curves of a comparison; None unless a contender was trained for at least two epochs."""
+    found = [
+        Line(each.title, styles[each.variant], learning.courses(each.trials))
+        for each in comparison.contenders
+        if each.trials
+    ]
+    lines = [line for line in found if line.courses and min(len(course.epochs) for course in line.courses) > 1]
+    if not lines:
+        return None
+    score = next((course.score for line in lines for course in line.courses if course.score), "")
+    drawn = [_curves(comparison.group, lines, "", unit) for unit in ("epochs", "seconds")]
+    scored = [line for line in lines if all(course.score == score for course in line.courses)] if score else []
+    drawn += [_curves(comparison.group, scored, score, unit) for unit in ("epochs", "seconds") if scored]
+    shares = {line.title: _shares(line, comparison.thresholds) for line in scored}
+    for place, threshold in enumerate(comparison.thresholds if scored else ()):
+        drawn.append(
+            _arrived(comparison.group, scored, score, threshold, [shares[line.title][place] for line in scored])
+        )
+    headings = [f"{score} {shown(score, threshold)}" for threshold in comparison.thresholds] if scored else []
+    rows = [Arrivals(line.title, line.style, _cells(shares[line.title])) for line in scored] if headings else []
+    return Learning([*headings, *(["mean"] if len(headings) > 1 else [])], rows, drawn)
+
+
+def shown(score: str, value: float) -> str:
+    """Return a value of a score as text."""
+    return f"{value * 100:.4g} %" if metrics.in_percent(score) else f"{value:.4g}"
+
+
+def _shares(line: Line, thresholds: Sequence[float]) -> list[Share]:
+    return [
+        survival.share_arrived([course.reaches(threshold, "seconds") for course in line.courses])
+        for threshold in thresholds
+    ]
+
+
+def _cells(shares: list[Share]) -> list[str]:
+    """Return for each threshold how many trainings arrived and when half of them had; with several, the mean of these times."""
+    found = []
+    for share in shares:
+        when = f"{duration(share.median * 1e9)}, " if share.median is not None else ""
+        found.append(f"{when}{share.arrived} of {share.runs}" if share.arrived else f"never, 0 of {share.runs}")
+    mean = survival.mean_over_thresholds(shares)
+    return found + ([duration(mean * 1e9) if mean is not None else "-"] if len(shares) > 1 else [])
+
+
+def _curves(group: str, lines: list[Line], score: str, unit: str) -> Figure:
+    """Return the curves of the loss, or of a score, by epoch or by second."""
+    data: list[dict[str, Any]] = []
+    for line in lines:
+        values = spread([course.scores[score] if score else course.losses for course in line.courses])
+        across = spread([course.seconds if unit == "seconds" else course.epochs for course in line.courses]).mean
+        scale = 100 if metrics.in_percent(score) else 1
+        data += _band(line, across.tolist(), (values.low * scale).tolist(), (values.high * scale).tolist(), values.runs)
+        data.append(_line(line, across.tolist(), (values.mean * scale).tolist(), unit, " %" if scale == 100 else ""))
+    what = score or "training loss"
+    place = "second" if unit == "seconds" else "epoch"
+    several = any(len(line.courses) > 1 for line in lines)
+    caption = (SCORE.format(score=score) if score else LOSS) + (BY_SECOND if unit == "seconds" else SAME)
+    layout = {
+        "xaxis": figures.axis("seconds of training" if unit == "seconds" else "epoch", nticks=6, rangemode="tozero"),
+        "yaxis": figures.axis(what, nticks=6, ticksuffix=" %" if metrics.in_percent(score) else ""),
+    }
+    name = f"learning/{group}/{what}/{unit}".replace(" ", "-")
+    title, frame = (
+        f"{what[:1].upper()}{what[1:]} by {place}",
+        figures.frame(HEIGHT, figures.LEGEND, hovermode="closest", **layout),
+    )
+    return Figure(name, title, caption + (BAND if several else ""), data, frame)
+
+
+def _arrived(group: str, lines: list[Line], score: str, threshold: float, shares: list[Share]) -> Figure:
+    """Return the share of trainings that have arrived, as steps from 0; a line ends with the last training."""
+    data: list[dict[str, Any]] = []
+    for line, share in zip(lines, shares, strict=True):
+        end = max(course.seconds[-1] for course in line.courses)
+        places = [0.0, *share.places, end]
+        if share.runs > 1:
+            low, high = ([0.0, *values, values[-1]] for values in (share.low, share.high))
+            data += _band(line, places, [100 * each for each in low], [100 * each for each in high], share.runs, "hv")
+        steps = [0.0, *(100 * each for each in share.shares), 100 * share.shares[-1]]
+        data.append(_line(line, places, steps, "seconds", " %", "hv"))
+    layout = {
+        "xaxis": figures.axis("seconds of training", nticks=6, rangemode="tozero"),
+        "yaxis": figures.axis("share of trainings", nticks=6, ticksuffix=" %", range=[-4, 104]),
+    }
+    text = shown(score, threshold)
+    caption = ARRIVED.format(score=score, threshold=text)
+    frame = figures.frame(HEIGHT, figures.LEGEND, hovermode="closest", **layout)
+    return Figure(f"arrived/{group}/{threshold:g}", f"Share that reached {text}", caption, data, frame)
+
+
+def _line(
+    line: Line, across: list[float], values: list[float], unit: str, suffix: str, shape: str = "linear"
+) -> dict[str, Any]:  # fmt: skip
+    title = plain(line.title)
+    where = "%{x:.4g} s" if unit == "seconds" else "epoch %{x:.4g}"
+    return {
+        "x": figures.rounded(across), "y": figures.rounded(values), "name": title, "legendgroup": line.title,
+        "mode": "lines" if shape == "hv" else "lines+markers", "connectgaps": False,
+        "line": {"color": line.style.colour, "width": 1.8, "dash": line.style.dash, "shape": shape},
+        "marker": {"symbol": line.style.symbol, "size": 6, "color": line.style.colour},
+        "hovertemplate": f"{title}<br>{where}: %{{y:.4g}}{suffix}<extra></extra>",
+    }  # fmt: skip
+
+
+def _band(
+    line: Line, across: list[float], low: list[float], high: list[float], runs: int, shape: str = "linear"
+) -> list[dict[str, Any]]:  # fmt: skip
+    """Return the two edges of a band, the second filled down to the first; nothing for a single run."""
+    if runs < 2:
+        return []
+    edge = {
+        "x": figures.rounded(across), "mode": "lines", "line": {"width": 0, "color": line.style.colour, "shape": shape},
+        "showlegend": False, "legendgroup": line.title, "hoverinfo": "skip",
+    }  # fmt: skip
+    fill = {"fill": "tonexty", "fillcolor": _transparent(line.style.colour)}
+    return [{**edge, "y": figures.rounded(low)}, {**edge, "y": figures.rounded(high), **fill}]
+
+
+def _transparent(colour: str) -> str:
+    """Return a colour, `#rrggbb`, as one that shows what is behind it."""
+    red, green, blue = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{BAND_OPACITY})"

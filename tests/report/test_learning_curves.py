@@ -1,0 +1,91 @@
+"""Learning curves on the page: the means of processes, their range, and the share of trainings that reached a threshold."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from reading import Page
+from recorded_trials import training
+
+from steelyard.report import learning, page
+from steelyard.report.styles import styles
+
+FAST, SLOW = (0.5, 0.8, 0.9), (0.4, 0.7, 0.7)
+
+
+@pytest.fixture
+def view(recorded_view, tmp_path):
+    """Fake was trained twice and is twice as fast as Dummy, which was trained once and never reaches 75 %."""
+    (comparison,) = recorded_view.comparisons
+    fake, dummy = comparison.contenders
+    twice = (training(tmp_path / "a", FAST, speed=2), training(tmp_path / "b", (0.5, 0.7, 0.8), speed=2))
+    contenders = replace(fake, trials=twice), replace(dummy, trials=(training(tmp_path / "c", SLOW),))
+    trained = replace(comparison, contenders=contenders, thresholds=(0.6, 0.75))
+    return replace(recorded_view, comparisons=(trained,))
+
+
+def drawn(view):
+    (comparison,) = view.comparisons
+    found = learning.section(comparison, styles(view.comparisons))
+    return found, {figure.title: figure for figure in found.figures}
+
+
+def test_the_loss_and_the_metric_are_drawn_by_epoch_and_by_second(view):
+    _, figures = drawn(view)
+    assert list(figures) == [
+        "Training loss by epoch", "Training loss by second", "Accuracy by epoch", "Accuracy by second", "Share that reached 60 %",
+        "Share that reached 75 %",
+    ]  # fmt: skip
+    low, high, fake, dummy = figures["Accuracy by second"].data
+    assert (fake["name"], dummy["name"]) == ("Fake", "Dummy")
+    assert fake["x"] == [1, 3, 6]
+    assert dummy["x"] == [2, 6, 12]
+    assert fake["y"] == [50, 75, 85]
+    assert (low["y"], high["y"]) == ([50, 70, 80], [50, 80, 90])
+    assert "bands reach from the lowest to the highest" in figures["Accuracy by second"].caption
+    assert figures["Training loss by epoch"].data[2]["x"] == [1, 2, 3]
+    assert figures["Training loss by epoch"].data[2]["y"] == [5.5, 3.5, 1.5]
+
+
+def test_the_share_that_arrived_is_drawn_over_time(view):
+    _, figures = drawn(view)
+    _, _, fake, dummy = figures["Share that reached 75 %"].data
+    assert (fake["x"], fake["y"]) == ([0, 3, 6, 6], [0, 50, 100, 100])
+    assert (dummy["x"][-1], dummy["y"]) == (12, [0, 0, 0])
+
+
+def test_the_table_says_when_half_of_the_trainings_arrived_and_how_many_did(view):
+    found, _ = drawn(view)
+    assert found.headings == ["accuracy 60 %", "accuracy 75 %", "mean"]
+    assert [(row.title, row.cells) for row in found.rows] == [
+        ("Fake", ["3.00 s, 2 of 2", "3.00 s, 2 of 2", "3.00 s"]),
+        ("Dummy", ["6.00 s, 1 of 1", "never, 0 of 1", "-"]),
+    ]
+
+
+def test_without_thresholds_there_are_curves_alone(view):
+    (comparison,) = view.comparisons
+    found, figures = drawn(replace(view, comparisons=(replace(comparison, thresholds=()),)))
+    assert (found.headings, found.rows, len(figures)) == ([], [], 4)
+
+
+def test_without_evaluations_only_the_loss_is_drawn(view, tmp_path):
+    (comparison,) = view.comparisons
+    silent = tuple(
+        replace(each, trials=tuple(replace(t, evaluations=()) for t in each.trials)) for each in comparison.contenders
+    )
+    found, figures = drawn(replace(view, comparisons=(replace(comparison, contenders=silent),)))
+    assert (found.rows, list(figures)) == ([], ["Training loss by epoch", "Training loss by second"])
+
+
+def test_the_page_has_tables_and_plots_of_trainings_only_where_there_are_some(view, recorded_view):
+    rendered = Page(page.render(view))
+    names = {each.attributes["data-figure"] for each in rendered.all("div", class_="plot")}
+    assert {"learning/line:small/accuracy/epochs", "arrived/line:small/0.75"} <= names
+    headings = [each.words for each in rendered.all("h3")]
+    assert "Whole epochs" in headings
+    assert "Learning curves" in headings
+    assert "never, 0 of 1" in rendered.html
+    usual = Page(page.render(recorded_view))
+    assert not {"Whole epochs", "Learning curves"} & {each.words for each in usual.all("h3")}
