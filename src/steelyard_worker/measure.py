@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 # Blocks of the warm-up are short, so that a compilation in one is noticed soon.
 WARMUP_BLOCK_STEPS = 5
+# Blocks of an epoch last about a minute, so that a process which trains for hours shows that it is alive.
+EPOCH_BLOCK_NS = 60 * 10**9
 # A cached phase starts in a process that is already warm, so only the change of input needs a warm-up.
 CACHED_WARMUP_STEPS = 10
 
@@ -162,6 +164,7 @@ class Session:
     recorder: Recorder
     start_s: float = 0.0
     to_evaluate: Job | None = None  # the job, until it has been evaluated
+    block_steps: int = WARMUP_BLOCK_STEPS  # of the next block of an epoch
 
     def __post_init__(self) -> None:
         self.clock = clock_of(self.adapter)
@@ -180,12 +183,15 @@ class Session:
         self.recorder.keep(self.trainer, block, source, "counted" if counted else "first", min(1, self.schedule.epochs))
 
     def run_epochs(self, feed: Iterator[Any], source: str, steps: int) -> None:
-        """After the first step, run whole epochs of `steps` steps, each one block; evaluations are between the blocks."""
+        """After the first step, run whole epochs of `steps` steps; evaluations are between the blocks."""
         schedule, recorder = self.schedule, self.recorder
         for epoch in range(1, schedule.epochs + 1):
             phase = "counted" if epoch > schedule.warmup.count else "warm-up"
             before = self.adapter.compilations()
-            self._run(feed, source, phase, epoch * steps - recorder.steps, epoch)
+            while recorder.steps < epoch * steps:
+                left = epoch * steps - recorder.steps
+                (step_ns,) = self._run(feed, source, phase, min(left, self.block_steps), epoch)
+                self.block_steps = max(1, EPOCH_BLOCK_NS // max(1, step_ns))
             if epoch > 1 and phase == "counted":
                 self._warn_if_compiled(before, source)
             if schedule.evaluate_epochs and self.to_evaluate:

@@ -103,6 +103,12 @@ def check_each_step_has_its_own_learning_rate_in_one_program():
             found = trajectory(replace(spec, implementation=implementation), RATES, jitted)
             np.testing.assert_allclose(found, expected, rtol=3e-6, err_msg=f"{spec} {implementation}")
             assert compiled[-1]._cache_size() == 1
+    # A constant rate is a number in the program, and nothing is looked up.
+    tensors = {"p": jnp.ones(1, jnp.float32)}
+    for rates, looked_up in ((None, False), (RATES, True)):
+        native = optimizers.update_rule(rule("adam"), ["p"], rates)
+        program = str(jax.make_jaxpr(native.update)(tensors, tensors, native.init(tensors), {}))
+        assert ("dynamic_slice" in program or "gather" in program) is looked_up, program
     kept = rule("sgd", momentum=0.9, implementation="reference", form="rate-in-momentum")
     np.testing.assert_allclose(trajectory(kept, RATES), (0.95, 0.909, 0.8661), rtol=2e-6)
 

@@ -69,6 +69,8 @@ def check_each_step_has_its_own_learning_rate():
         for spec, expected in golden:
             np.testing.assert_allclose(trajectory(spec, RATES), expected, rtol=3e-6, err_msg=f"{spec} {mode}")
     mindspore.set_context(mode=mindspore.GRAPH_MODE)
+    p = Parameter(Tensor(np.ones(1, np.float32)), name="p")
+    assert not optimizers.update_rule(rule("sgd", momentum=0.9), {"p": p})[0].dynamic_lr  # a constant of the graph
 
 
 def check_native_rules_have_their_declared_form():

@@ -64,6 +64,8 @@ def check_each_step_has_its_own_learning_rate():
     ]
     for spec, expected in golden:
         np.testing.assert_allclose(trajectory(spec, RATES), expected, rtol=3e-6, err_msg=str(spec))
+    constant = optimizers.update_rule(kept, {"p": parameter()})
+    assert constant._optimizer.lr_scheduler is None
 
 
 def check_clipping_is_exact_for_large_tensors():

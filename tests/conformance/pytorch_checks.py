@@ -72,6 +72,13 @@ def check_each_step_has_its_own_learning_rate():
     np.testing.assert_allclose(trajectory(kept, RATES), (0.95, 0.909, 0.8661), rtol=2e-6)
 
 
+def check_a_constant_rate_is_that_of_the_optimizer_alone():
+    for name in ("sgd", "adam", "adamw"):
+        assert isinstance(
+            optimizers.update_rule(rule(name), {"p": torch.nn.Parameter(torch.ones(1))}), torch.optim.Optimizer
+        )
+
+
 def check_the_epsilon_hat_form_gives_its_golden_trajectory():
     found = trajectory(rule("adam", implementation="reference", form="epsilon-hat"))
     np.testing.assert_allclose(found, (0.9863474, 0.9813203, 0.9724438), rtol=2e-6)

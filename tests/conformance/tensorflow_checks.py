@@ -74,6 +74,11 @@ def check_each_step_has_its_own_learning_rate_in_one_trace():
             found = trajectory(Optimizer(**{**vars(spec), "implementation": implementation}), kernel, wrapped, RATES)
             np.testing.assert_allclose(found, expected, rtol=3e-6, err_msg=f"{spec} {kernel}")
             assert functions[-1].experimental_get_tracing_count() == 1
+    # A constant rate is a constant of the graph, and nothing is looked up.
+    for rates, looked_up in ((None, False), (RATES, True)):
+        update = tf.function(optimizers.update_rule(rule("adam"), {"p": tf.Variable(tf.ones(1))}, "fused", rates))
+        operations = update.get_concrete_function([tf.ones(1)]).graph.get_operations()
+        assert any(each.type == "GatherV2" for each in operations) is looked_up
     kept = rule("sgd", momentum=0.9, implementation="reference", form="rate-in-momentum")
     np.testing.assert_allclose(trajectory(kept, rates=RATES), (0.95, 0.909, 0.8661), rtol=2e-6)
 

@@ -93,6 +93,10 @@ def test_a_training_is_evaluated_after_each_epoch_and_its_times_can_be_ranked(
         ranked = steelyard("report", "latest", "--quantity", quantity, "--json")
         fake, dummy = (each["standings"]["process"]["value"] for each in contenders(ranked))
         assert (fake, dummy) == (pytest.approx(value * 1e6), pytest.approx(2 * value * 1e6))
+    for seconds, contender in zip((0.05, 0.1), contenders(done), strict=True):
+        for training in contender["trainings"]:
+            assert training["seconds"] == pytest.approx([seconds, 2 * seconds, 3 * seconds])
+            assert len(training["losses"]) == len(training["scores"]["accuracy"]) == 3
     for folder in data_folder.glob("runs/*/trials/*"):
         events = [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
         evaluated = [(each["epoch"], each["steps"]) for each in events if each["event"] == "evaluated"]

@@ -20,14 +20,17 @@ def view(recorded_view, tmp_path):
     (comparison,) = recorded_view.comparisons
     fake, dummy = comparison.contenders
     twice = (training(tmp_path / "a", FAST, speed=2), training(tmp_path / "b", (0.5, 0.7, 0.8), speed=2))
-    contenders = replace(fake, trials=twice), replace(dummy, trials=(training(tmp_path / "c", SLOW),))
+    nothing_else = {"speeds": {}, "standings": {}}
+    contenders = (
+        replace(fake, trials=twice, **nothing_else),
+        replace(dummy, trials=(training(tmp_path / "c", SLOW),), **nothing_else),
+    )
     trained = replace(comparison, contenders=contenders, thresholds=(0.6, 0.75))
     return replace(recorded_view, comparisons=(trained,))
 
 
 def drawn(view):
-    (comparison,) = view.comparisons
-    found = learning.section(comparison, styles(view.comparisons))
+    found = learning.section(view.comparisons, styles(view.comparisons))
     return found, {figure.title: figure for figure in found.figures}
 
 
@@ -59,9 +62,26 @@ def test_the_table_says_when_half_of_the_trainings_arrived_and_how_many_did(view
     found, _ = drawn(view)
     assert found.headings == ["accuracy 60 %", "accuracy 75 %", "mean"]
     assert [(row.title, row.cells) for row in found.rows] == [
-        ("Fake", ["3.00 s, 2 of 2", "3.00 s, 2 of 2", "3.00 s"]),
-        ("Dummy", ["6.00 s, 1 of 1", "never, 0 of 1", "-"]),
+        ("Fake", ["3.00 s, epoch 2 (2 of 2)", "3.00 s, epoch 2 (2 of 2)", "3.00 s"]),
+        ("Dummy", ["6.00 s, epoch 2 (1 of 1)", "never (0 of 1)", "-"]),
     ]
+
+
+def test_the_terminal_has_both_tables(view, printed):
+    text = " ".join(printed(view, 160).split())
+    assert "Whole epochs" in text
+    assert "Time to thresholds" in text
+    assert "3.00 s, epoch 2 (2 of 2)" in text
+    assert "never (0 of 1)" in text
+
+
+def test_seeds_are_drawn_together(view):
+    (comparison,) = view.comparisons
+    fake, dummy = comparison.contenders
+    seeds = [replace(comparison, contenders=(replace(fake, trials=(trial,)), dummy)) for trial in fake.trials]
+    apart, _ = drawn(replace(view, comparisons=tuple(seeds)))
+    assert apart.rows[0] == drawn(view)[0].rows[0]
+    assert apart.rows[1].cells[0] == "6.00 s, epoch 2 (2 of 2)"  # Dummy's training is in both
 
 
 def test_without_thresholds_there_are_curves_alone(view):
@@ -86,6 +106,6 @@ def test_the_page_has_tables_and_plots_of_trainings_only_where_there_are_some(vi
     headings = [each.words for each in rendered.all("h3")]
     assert "Whole epochs" in headings
     assert "Learning curves" in headings
-    assert "never, 0 of 1" in rendered.html
+    assert "never (0 of 1)" in rendered.html
     usual = Page(page.render(recorded_view))
     assert not {"Whole epochs", "Learning curves"} & {each.words for each in usual.all("h3")}

@@ -333,7 +333,7 @@ def test_the_index_can_be_searched_by_what_decides_a_trial(tmp_path: Path) -> No
     as_json = {name: json.loads(row[name]) for name in ("applied", "libraries", "phases_ns", "evaluation", "warnings")}
     assert as_json == {
         "applied": trial.applied, "libraries": trial.libraries, "phases_ns": trial.phases_ns,
-        "evaluation": {"steps": 40, "scores": {"accuracy": 0.75}, "elapsed_ns": 9}, "warnings": list(trial.warnings),
+        "evaluation": {"steps": 40, "scores": {"accuracy": 0.75}, "elapsed_ns": 9, "epoch": 0}, "warnings": list(trial.warnings),
     }  # fmt: skip
     indexed = dict(database.execute("SELECT * FROM runs").fetchone())
     assert (indexed["id"], indexed["folder"], indexed["study"]) == (run.name, str(run), PLAN.study.name)

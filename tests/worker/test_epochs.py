@@ -101,6 +101,15 @@ def test_fixed_steps_with_the_pipeline_are_no_epochs(tmp_path: Path, data: Data)
     assert trial.epochs_ns == {}
 
 
+def test_a_long_epoch_is_timed_in_blocks_of_about_a_minute(
+    tmp_path: Path, data: Data, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measure, "EPOCH_BLOCK_NS", 3 * STEP_NS)
+    trial = trained("epochs:2", tmp_path / "t", data)
+    assert blocks(trial) == [(1, "counted", 1), (1, "counted", 3), (2, "counted", 3), (2, "counted", 1)]
+    assert trial.epochs_ns == {1: 4 * STEP_NS, 2: 4 * STEP_NS}
+
+
 def test_the_network_is_evaluated_after_each_epoch_off_the_clock(tmp_path: Path, data: Data) -> None:
     trial = trained("epochs:3-first", tmp_path / "t", data)
     assert [(each.epoch, each.steps) for each in trial.evaluations] == [(1, STEPS), (2, 2 * STEPS), (3, 3 * STEPS)]

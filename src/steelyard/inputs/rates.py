@@ -74,7 +74,7 @@ def certificate_rates(rule: Optimizer, steps: int, per_epoch: int) -> Rates:
     last = math.floor(reach.get(schedule.kind, schedule.warmup * size / 2 - 1))
     real = min(FEWEST_REAL, steps - 1)
     spread = [math.ceil(last * (place + 1) / (steps - real)) for place in range(steps - real)]
-    return learning_rates(rule, last + 1, per_epoch)[[*range(real), *spread]]
+    return learning_rates(rule, max(last + 1, real), per_epoch)[[*range(real), *spread]]
 
 
 def comparable_losses(rule: Optimizer, steps: int) -> int:

@@ -10,12 +10,13 @@ from steelyard.report.model import Comparison
 from steelyard.report.notation import duration
 from steelyard.report.styles import Style
 from steelyard.results import learning
-from steelyard.results.learning import Course
+from steelyard.results.learning import Course, Unit
 from steelyard.statistics import metrics, survival
 from steelyard.statistics.curves import spread
 from steelyard.statistics.survival import Share
 
 HEIGHT = 320
+UNITS: tuple[Unit, ...] = ("epochs", "seconds")
 BAND_OPACITY = 0.16
 LOSS = "The mean training loss of each epoch."
 SCORE = "The {score} on the test split after each epoch."
@@ -39,7 +40,10 @@ class Line:
 
 @dataclass(frozen=True)
 class Arrivals:
-    """One row of the table of thresholds: a contender, and for each threshold how many arrived and when; at last their mean."""
+    """One row of the table of thresholds: for each threshold when half of a contender's trainings arrived, and how many did.
+
+    Where there are several thresholds, the last cell has the mean of these times.
+    """
 
     title: str
     style: Style
@@ -55,28 +59,34 @@ class Learning:
     figures: list[Figure]
 
 
-def section(comparison: Comparison, styles: dict[str, Style]) -> Learning | None:
-    """Return the learning curves of a comparison; None unless a contender was trained for at least two epochs."""
-    found = [
-        Line(each.title, styles[each.variant], learning.courses(each.trials))
-        for each in comparison.contenders
-        if each.trials
+def section(comparisons: Sequence[Comparison], styles: dict[str, Style]) -> Learning | None:
+    """Return the learning curves of comparisons that differ in their seed alone, usually one.
+
+    The trainings of a contender, its rounds and seeds, are drawn together. None unless one was trained for at least two epochs.
+    """
+    first, by_variant = comparisons[0], dict[str, Line]()
+    for contender in (contender for comparison in comparisons for contender in comparison.contenders):
+        line = by_variant.setdefault(contender.variant, Line(contender.title, styles[contender.variant], []))
+        line.courses.extend(learning.courses(contender.trials))
+    lines = [
+        line for line in by_variant.values() if min((len(course.epochs) for course in line.courses), default=0) > 1
     ]
-    lines = [line for line in found if line.courses and min(len(course.epochs) for course in line.courses) > 1]
     if not lines:
         return None
+    drawn = [_curves(first.group, lines, "", unit) for unit in UNITS]
     score = next((course.score for line in lines for course in line.courses if course.score), "")
-    drawn = [_curves(comparison.group, lines, "", unit) for unit in ("epochs", "seconds")]
-    scored = [line for line in lines if all(course.score == score for course in line.courses)] if score else []
-    drawn += [_curves(comparison.group, scored, score, unit) for unit in ("epochs", "seconds") if scored]
-    shares = {line.title: _shares(line, comparison.thresholds) for line in scored}
-    for place, threshold in enumerate(comparison.thresholds if scored else ()):
-        drawn.append(
-            _arrived(comparison.group, scored, score, threshold, [shares[line.title][place] for line in scored])
-        )
-    headings = [f"{score} {shown(score, threshold)}" for threshold in comparison.thresholds] if scored else []
-    rows = [Arrivals(line.title, line.style, _cells(shares[line.title])) for line in scored] if headings else []
-    return Learning([*headings, *(["mean"] if len(headings) > 1 else [])], rows, drawn)
+    scored = [line for line in lines if score and all(course.score == score for course in line.courses)]
+    if not scored:
+        return Learning([], [], drawn)
+    drawn += [_curves(first.group, scored, score, unit) for unit in UNITS]
+    shares = [_shares(line, first.thresholds, "seconds") for line in scored]
+    drawn += [
+        _arrived(first.group, scored, score, threshold, [each[place] for each in shares])
+        for place, threshold in enumerate(first.thresholds)
+    ]
+    headings = [f"{score} {shown(score, threshold)}" for threshold in first.thresholds]
+    rows = [Arrivals(line.title, line.style, _cells(line, first.thresholds)) for line in scored]
+    return Learning(headings + ["mean"] * (len(headings) > 1), rows if headings else [], drawn)
 
 
 def shown(score: str, value: float) -> str:
@@ -84,24 +94,26 @@ def shown(score: str, value: float) -> str:
     return f"{value * 100:.4g} %" if metrics.in_percent(score) else f"{value:.4g}"
 
 
-def _shares(line: Line, thresholds: Sequence[float]) -> list[Share]:
-    return [
-        survival.share_arrived([course.reaches(threshold, "seconds") for course in line.courses])
-        for threshold in thresholds
-    ]
+def _shares(line: Line, thresholds: Sequence[float], unit: Unit) -> list[Share]:
+    arrivals = ([course.reaches(threshold, unit) for course in line.courses] for threshold in thresholds)
+    return [survival.share_arrived(each) for each in arrivals]
 
 
-def _cells(shares: list[Share]) -> list[str]:
-    """Return for each threshold how many trainings arrived and when half of them had; with several, the mean of these times."""
-    found = []
-    for share in shares:
-        when = f"{duration(share.median * 1e9)}, " if share.median is not None else ""
-        found.append(f"{when}{share.arrived} of {share.runs}" if share.arrived else f"never, 0 of {share.runs}")
-    mean = survival.mean_over_thresholds(shares)
-    return found + ([duration(mean * 1e9) if mean is not None else "-"] if len(shares) > 1 else [])
+def _cells(line: Line, thresholds: Sequence[float]) -> list[str]:
+    epochs, seconds = (_shares(line, thresholds, unit) for unit in UNITS)
+    found = [_cell(time, epoch) for time, epoch in zip(seconds, epochs, strict=True)]
+    mean = survival.mean_over_thresholds(seconds)
+    return found + ([duration(mean * 1e9) if mean is not None else "-"] if len(thresholds) > 1 else [])
 
 
-def _curves(group: str, lines: list[Line], score: str, unit: str) -> Figure:
+def _cell(time: Share, epoch: Share) -> str:
+    """Return such as `3.00 s, epoch 2 (2 of 2)`."""
+    if time.median is None or epoch.median is None:
+        return f"{time.arrived} of {time.runs}" if time.arrived else f"never (0 of {time.runs})"
+    return f"{duration(time.median * 1e9)}, epoch {epoch.median:g} ({time.arrived} of {time.runs})"
+
+
+def _curves(group: str, lines: list[Line], score: str, unit: Unit) -> Figure:
     """Return the curves of the loss, or of a score, by epoch or by second."""
     data: list[dict[str, Any]] = []
     for line in lines:

@@ -67,7 +67,7 @@ def workload(comparison: Comparison, styles: dict[str, Style]) -> Workload:
         costs.memory(comparison, styles),
     ]
     verdict, shown = inputs.get(comparison.primary, nothing), [figure for figure in figures if figure]
-    epochs, curves = _epochs(comparison, styles), learning.section(comparison, styles)
+    epochs, curves = _epochs(comparison, styles), learning.section([comparison], styles)
     return Workload(comparison, verdict, list(inputs.values()), epochs, curves, shown, missing(comparison))
 
 

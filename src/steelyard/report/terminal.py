@@ -10,10 +10,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from steelyard.report import columns, formatting, published, sections, warnings
+from steelyard.report import columns, formatting, learning, published, sections, warnings
 from steelyard.report.columns import Column
 from steelyard.report.model import Comparison, Contender, View
+from steelyard.report.styles import styles
 from steelyard.report.words import said
+from steelyard.results.learning import courses
 from steelyard.results.quantities import STEP_TIME, in_task
 from steelyard.statistics.verdicts import Verdict
 
@@ -81,12 +83,7 @@ def _print_comparison(console: Console, comparison: Comparison) -> None:
         console.print(Text.assemble((headline, "bold"), " ", verdict))
         if comparison.advice[source]:
             console.print(Text(comparison.advice[source]))
-    if any(each.trains_epochs for each in comparison.contenders):
-        console.print()
-        console.print(Text(formatting.EPOCHS, style="bold"))
-        console.print(
-            _table([each for each in comparison.contenders if each.trains_epochs], comparison, "", columns.EPOCHS)
-        )
+    _print_trainings(console, comparison)
     remarks = [
         f"{title}: {'' if reason.startswith('Failed') else 'Not measured. '}{reason}"
         for title, reason in sections.missing(comparison)
@@ -97,6 +94,23 @@ def _print_comparison(console: Console, comparison: Comparison) -> None:
         console.print()
     for remark in remarks:
         console.print(Text(remark, style="dim"))
+
+
+def _print_trainings(console: Console, comparison: Comparison) -> None:
+    """Print the times of whole epochs, and when trainings reached the thresholds, where there are any."""
+    trained = [each for each in comparison.contenders if each.trains_epochs]
+    if trained:
+        console.print()
+        console.print(Text(formatting.EPOCHS, style="bold"))
+        console.print(_table(trained, comparison, "", columns.EPOCHS))
+    found = learning.section([comparison], styles([comparison])) if trained else None
+    if found and found.rows:
+        console.print()
+        console.print(Text("Time to thresholds", style="bold"))
+        table = Table("framework", *found.headings, box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+        for row in found.rows:
+            table.add_row(Text(row.title, "bold"), *row.cells)
+        console.print(table)
 
 
 def _table(contenders: list[Contender], comparison: Comparison, source: str, shown: Sequence[Column]) -> Table:
@@ -216,6 +230,8 @@ def _contender(comparison: Comparison, contender: Contender) -> dict[str, Any]:
         "settings": contender.applied,
         "libraries": contender.libraries,
     }
+    if contender.trains_epochs:
+        found["trainings"] = [asdict(each) for each in courses(contender.trials)]
     if comparison.quantity is not STEP_TIME:
         found["standings"] = {source: asdict(standing) for source, standing in contender.standings.items()}
     return found
