@@ -93,6 +93,8 @@ def test_a_training_is_evaluated_after_each_epoch_and_its_times_can_be_ranked(
         ranked = steelyard("report", "latest", "--quantity", quantity, "--json")
         fake, dummy = (each["standings"]["process"]["value"] for each in contenders(ranked))
         assert (fake, dummy) == (pytest.approx(value * 1e6), pytest.approx(2 * value * 1e6))
+    (shown,) = data_folder.glob("runs/*/report.html")
+    assert "Learning rate: 0.1, x0.25 every 1 epochs." in shown.read_text(encoding="utf-8")
     for seconds, contender in zip((0.05, 0.1), contenders(done), strict=True):
         for training in contender["trainings"]:
             assert training["seconds"] == pytest.approx([seconds, 2 * seconds, 3 * seconds])

@@ -48,7 +48,8 @@ class Native:
 
 def _scheduled(rates: Array) -> Callable[[jax.Array], jax.Array]:
     """Return a schedule of optax, which counts the steps from 0 in its state (P-46)."""
-    return lambda count: jnp.asarray(rates)[jnp.minimum(count, len(rates) - 1)]
+    table = jnp.asarray(rates)
+    return lambda count: table[jnp.minimum(count, len(rates) - 1)]
 
 
 def _optax(
