@@ -47,10 +47,10 @@ def certificate(key: str, version: int) -> Path:
     return certificates.save(Certificate(**values | {"key": key, "passed": True, "method": version}))
 
 
-def run_with(runs: Path, weights: Path, data: Data) -> Path:
+def run_with(runs: Path, weights: Path, data: Data, rates: str = "") -> Path:
     """Make a run of which a process was given these inputs."""
     folder = runs / "20260101-000000-cpu"
-    job = replace(recorded_trials.job(folder), weights=str(weights), data=data)
+    job = replace(recorded_trials.job(folder), weights=str(weights), data=data, rates=rates)
     recorded_trials.write(folder / "trials" / "r01.0-fake", job, recorded_trials.events())
     (folder / record.FILE).write_text("{}")
     return folder
@@ -60,15 +60,16 @@ def test_inputs_that_no_run_names_are_removed(folder: Path, tmp_path: Path) -> N
     kept = [
         entry(folder / "weights" / KEYS[0]), entry(folder / "data" / "synthetic" / KEYS[1]),
         entry(folder / "data" / "prepared" / f"digits-{KEYS[2]}"), entry(folder / "data" / "orders" / KEYS[3]),
+        entry(folder / "data" / "rates" / KEYS[4]),
     ]  # fmt: skip
     unused = [
         entry(folder / "weights" / KEYS[4]), entry(folder / "data" / "prepared" / f"digits-{KEYS[5]}"),
-        entry(folder / "weights" / f"{KEYS[0]}.partial"),
+        entry(folder / "weights" / f"{KEYS[0]}.partial"), entry(folder / "data" / "rates" / KEYS[5]),
     ]  # fmt: skip
-    run_with(tmp_path / "runs", kept[0], Data(*map(str, kept[1:])))
+    run_with(tmp_path / "runs", kept[0], Data(*map(str, kept[1:4])), str(kept[4]))
     removed = cache.prune(tmp_path / "runs")
     assert {each.path for each in removed} == set(unused)
-    assert sum(each.size_bytes for each in removed) == 3000
+    assert sum(each.size_bytes for each in removed) == 4000
     assert all(path.exists() for path in kept)
     assert not any(path.exists() or path.with_name(f"{path.name}.lock").exists() for path in unused)
     assert cache.prune(tmp_path / "runs") == []

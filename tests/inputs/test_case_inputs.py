@@ -106,6 +106,14 @@ def test_data_whose_samples_do_not_fit_the_network_is_refused_by_the_first_input
         case_inputs.prepare(plan, data.silent)
 
 
+def test_the_order_covers_all_epochs_of_a_training(own: Callable[..., Path]) -> None:
+    folder = own(spec=DATA.format("mnist-5k"))
+    for protocol, epochs in (("total:5", 5), ("epochs:5", 5), ("epochs:5-first", 5), ("second-epoch", 2)):
+        plan = planned(folder, protocol=protocol)
+        assert case_inputs._steps(plan, 3000) == epochs * 3000
+        assert case_inputs._steps(plan, 10) == case_inputs.FEWEST_ORDERED_STEPS
+
+
 def test_weights_that_do_not_fit_the_disk_are_not_begun(
     own: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -56,6 +56,13 @@ def test_blocks_that_computed_all_the_time_are_no_standstill() -> None:
     assert standstill(trial([])) == ""
 
 
+def test_a_first_step_that_compiles_on_one_core_is_no_standstill() -> None:
+    first = replace(block(4.0, 4.1, steps=1), epoch=1)
+    later = [replace(each, epoch=1, first_step=number) for number, each in enumerate(USUAL, 1)]
+    assert standstill(trial([first, *later])) == ""
+    assert standstill(trial([replace(first, first_step=9), *later])) != ""
+
+
 def test_a_stop_is_found_by_cpu_time_that_stands_still() -> None:
     found = standstill(trial([*USUAL, block(5.5, 0.98)]))
     assert found == "a worker stood still for 5.0 s of 7.0 s that were counted"
