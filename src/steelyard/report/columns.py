@@ -102,23 +102,20 @@ def of_task(task: str) -> list[Column]:
     ]
 
 
-def _of_epochs(quantity: Quantity, text: str) -> Column:
-    return Column(quantity.name, lambda _, x, _s: formatting.over_processes(quantity, x), NARROW, text, quantity.name)
+def _of_epochs(quantity: Quantity, width: int, text: str) -> Column:
+    return Column(quantity.name, lambda _, x, _s: formatting.over_processes(quantity, x), width, text, quantity.name)
 
 
 EPOCHS = (
+    _of_epochs(FIRST_EPOCH, NARROW, "Time of the first pass over the training data, compilation included."),
+    _of_epochs(SECOND_EPOCH, NARROW, "Time of the second pass over the training data."),
+    _of_epochs(EPOCH, 108, "Mean time of the counted passes over the training data."),
+    _of_epochs(TOTAL_TIME, NARROW, "Time of all epochs together, from the first step on, compilation included."),
     _of_epochs(
-        FIRST_EPOCH,
-        "Time of the first pass over the training data: compilation, and data that is read for the first time.",
-    ),
-    _of_epochs(SECOND_EPOCH, "Time of the second pass over the training data."),
-    _of_epochs(EPOCH, "Mean time of the counted passes over the training data."),
-    _of_epochs(TOTAL_TIME, "Time of all epochs together, from the first step on, compilation included."),
-    _of_epochs(
-        EVALUATION_TIME,
+        EVALUATION_TIME, 94,
         "Mean time to apply the network to the test split; of several evaluations, without the first, which may compile.",
     ),
-)
+)  # fmt: skip
 """The columns of a table of their own, for processes that train whole epochs; evaluations are part of none of the first four."""
 
 

@@ -102,7 +102,8 @@ def _print_trainings(console: Console, comparison: Comparison) -> None:
     if trained:
         console.print()
         console.print(Text(formatting.EPOCHS, style="bold"))
-        console.print(_table(trained, comparison, "", columns.EPOCHS))
+        shown = [each for each in columns.EPOCHS if console.width >= each.width]
+        console.print(_table(trained, comparison, "", shown))
     found = learning.section([comparison], styles([comparison])) if trained else None
     if found and found.rows:
         console.print()
