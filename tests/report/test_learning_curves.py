@@ -60,7 +60,7 @@ def test_the_share_that_arrived_is_drawn_over_time(view):
 
 def test_the_table_says_when_half_of_the_trainings_arrived_and_how_many_did(view):
     found, _ = drawn(view)
-    assert found.headings == ["accuracy 60 %", "accuracy 75 %", "mean"]
+    assert found.headings == ["accuracy 60 %", "accuracy 75 %", "mean time"]
     assert [(row.title, row.cells) for row in found.rows] == [
         ("Fake", ["3.00 s, epoch 2 (2 of 2)", "3.00 s, epoch 2 (2 of 2)", "3.00 s"]),
         ("Dummy", ["6.00 s, epoch 2 (1 of 1)", "never (0 of 1)", "-"]),

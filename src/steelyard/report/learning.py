@@ -22,7 +22,10 @@ LOSS = "The mean training loss of each epoch."
 SCORE = "The {score} on the test split after each epoch."
 BY_SECOND = " Over the time of training, without evaluations."
 BAND = " Lines are means over processes; bands reach from the lowest to the highest of them."
-SAME = " All contenders start from the same weights and train on the same batches, so curves by epoch should coincide."
+SAME = (
+    " All contenders start from the same weights and train on the same batches, so curves by epoch should coincide until "
+    "rounding parts them."
+)
 ARRIVED = (
     "The share of trainings whose {score} has reached {threshold}, over the time of training (Kaplan and Meier). A training that "
     "ends without it counts as long as it lasted. Bands are 95 % intervals, where there is more than one training."
@@ -86,7 +89,7 @@ def section(comparisons: Sequence[Comparison], styles: dict[str, Style]) -> Lear
     ]
     headings = [f"{score} {shown(score, threshold)}" for threshold in first.thresholds]
     rows = [Arrivals(line.title, line.style, _cells(line, first.thresholds)) for line in scored]
-    return Learning(headings + ["mean"] * (len(headings) > 1), rows if headings else [], drawn)
+    return Learning(headings + ["mean time"] * (len(headings) > 1), rows if headings else [], drawn)
 
 
 def shown(score: str, value: float) -> str:
