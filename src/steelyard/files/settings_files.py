@@ -23,11 +23,12 @@ MEANINGS: dict[str, tuple[tuple[type, ...], str]] = {
     "Any": ((bool, int, float, str), "true or false, a number or a string"),
     "tuple[str, ...]": ((list,), "a list of strings"),
     "tuple[int, ...]": ((list,), "a list of whole numbers"),
+    "tuple[float, ...]": ((list,), "a list of numbers"),
     "tuple[Any, ...]": ((list,), "a list"),
     "dict[str, str]": ((dict,), "a table of strings"),
     "dict[str, Any]": ((dict,), "a table"),
 }
-ITEMS = {"tuple[str, ...]": str, "tuple[int, ...]": int}
+ITEMS = {"tuple[str, ...]": (str,), "tuple[int, ...]": (int,), "tuple[float, ...]": (int, float)}
 # Every other annotation.
 LIST_OF_TABLES = ((list,), "a list of tables")
 OF_TABLES = ((dict,), "a table of tables")
@@ -116,7 +117,7 @@ def _fit(path: Path, where: str, key: str, annotation: str, value: Any) -> Any:
     check_type(path, key, value, kinds, meaning, where)
     if annotation in ITEMS:
         for each in value:
-            check_type(path, key, each, (ITEMS[annotation],), meaning, where)
+            check_type(path, key, each, ITEMS[annotation], meaning, where)
     if annotation == "dict[str, str]":
         for name, each in value.items():
             check_type(path, name, each, (str,), "a string", ".".join(filter(None, (where, key))))
