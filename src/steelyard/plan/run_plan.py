@@ -136,6 +136,11 @@ class RunPlan:
         return self.study.minutes if self.options.minutes is None else self.options.minutes
 
     @property
+    def thresholds(self) -> tuple[float, ...]:
+        """Scores of which a report says when trainings reached them."""
+        return self.options.thresholds or self.study.thresholds
+
+    @property
     def rounds_max(self) -> int:
         """The most rounds of any group."""
         return max(group.protocol.rounds_max for group in self.groups)

@@ -219,7 +219,7 @@ def compare(source: Source, group: Group) -> Comparison:
         skipped=tuple(each for each in source.plan.skipped if each.group == group.name),
         reused=source.record.reused.get(group.name),
         remarks=tuple((each.title, each.note) for each in facts.values() if each.note),
-        thresholds=source.plan.options.thresholds,
+        thresholds=source.plan.thresholds,
     )  # fmt: skip
 
 

@@ -39,6 +39,7 @@ class Study:
     cells: tuple[Cells, ...]
     sizes: dict[str, Size] = field(default_factory=dict)
     minutes: float = 0.0
+    thresholds: tuple[float, ...] = ()  # scores of which the page says when trainings reached them
     published: tuple[held.Held, ...] = ()
 
     def of_size(self, size: str) -> Study:
