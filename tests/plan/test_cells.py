@@ -47,6 +47,14 @@ def test_batches_optimizers_precisions_threads_and_seeds_make_groups(tmp_path: P
     }  # fmt: skip
 
 
+def test_two_optimizers_of_one_rule_have_names_of_their_own(tmp_path: Path) -> None:
+    tables = '[[cells]]\nworkloads = ["lstm-imdb:tiny"]\nframeworks = ["jax"]\noptimizers = ["sgd", "plain-sgd"]\n'
+    assert list(names(planned(tmp_path, tables))) == [
+        "lstm-imdb:tiny,optimizer=sgd",
+        "lstm-imdb:tiny,optimizer=plain-sgd",
+    ]
+
+
 def test_modes_knobs_and_loader_workers_stay_in_one_group(tmp_path: Path) -> None:
     plan = planned(
         tmp_path,

@@ -42,11 +42,17 @@ class Common:
         """Workload and preset."""
         return f"{self.workload.name}:{self.preset.name}"
 
+    @property
+    def rule(self) -> str:
+        """The name under which the workload lists the optimizer; two may have the same rule, with and without momentum."""
+        own = self.optimizer.name, self.optimizer.momentum
+        listed = (name for name, each in self.workload.optimizers.items() if (each.name, each.momentum) == own)
+        return next(listed, self.optimizer.name)
+
     def fields(self) -> dict[str, Any]:
         """Return what may tell two groups of one workload and preset apart: {shown name: value}."""
         return {
-            **self.preset.sizes, "data": "yes" if self.preset.data else "synthetic", "optimizer": self.optimizer.name,
-            "momentum": self.optimizer.momentum,
+            **self.preset.sizes, "data": "yes" if self.preset.data else "synthetic", "optimizer": self.rule,
             "implementation": self.optimizer.implementation, "task": self.task, "precision": self.precision,
             "threads": self.threads or "default", "seed": self.seed, "device": self.device,
             "deterministic": self.deterministic, "protocol": self.protocol.name,
