@@ -302,3 +302,14 @@ quantity = "step time"
     path.write_text(text.replace("step time", "stap time"), encoding="utf-8")
     with pytest.raises(UserError, match=r"no quantity 'stap time'\. Did you mean 'step time'"):
         fitting.planned(options)
+
+
+def test_the_studies_of_steelyard_are_held_against_entries_that_name_them():
+    from steelyard.plan import studies
+    from steelyard.published.documents import find
+    from steelyard.results.quantities import QUANTITIES
+
+    pairs = [(study.name, each) for study in studies.all_studies().values() for each in study.published]
+    assert len(pairs) >= 10
+    assert [(name, each.entry) for name, each in pairs if name not in find(each.entry)[1].studies] == []
+    assert {each.quantity for _, each in pairs} <= QUANTITIES.keys()
