@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from steelyard.cli.main import main
 from steelyard.errors import UserError
 from steelyard.inputs import case_inputs, data
-from steelyard.plan import resolve
+from steelyard.plan import protocols, resolve
 from steelyard.plan.options import Options
 
 if TYPE_CHECKING:
@@ -110,8 +111,17 @@ def test_the_order_covers_all_epochs_of_a_training(own: Callable[..., Path]) -> 
     folder = own(spec=DATA.format("mnist-5k"))
     for protocol, epochs in (("total:5", 5), ("epochs:5", 5), ("epochs:5-first", 5), ("second-epoch", 2)):
         plan = planned(folder, protocol=protocol)
-        assert case_inputs._steps(plan, 3000) == epochs * 3000
-        assert case_inputs._steps(plan, 10) == case_inputs.FEWEST_ORDERED_STEPS
+        case = plan.variants[0].case
+        assert case_inputs._steps(plan, case, 3000) == epochs * 3000
+        assert case_inputs._steps(plan, case, 10) == case_inputs.FEWEST_ORDERED_STEPS
+
+
+def test_epochs_of_another_group_do_not_lengthen_the_order(own: Callable[..., Path]) -> None:
+    plan = planned(own(spec=DATA.format("mnist-5k")), protocol="total:5", seeds=(1, 2))
+    first, second = plan.groups
+    short = replace(plan, groups=(replace(first, protocol=protocols.protocol("total:2")), second))
+    steps = [case_inputs._steps(short, group.variants[0].case, 3000) for group in short.groups]
+    assert steps == [2 * 3000, 5 * 3000]
 
 
 def test_weights_that_do_not_fit_the_disk_are_not_begun(

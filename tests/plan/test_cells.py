@@ -87,6 +87,15 @@ def test_a_group_has_the_protocol_and_the_evaluation_of_its_table(tmp_path: Path
     assert plan.rounds_max == 12
 
 
+def test_the_time_of_a_whole_training_is_no_time_of_an_inference(tmp_path: Path) -> None:
+    table = '[[cells]]\nworkloads = ["resnet18:digits"]\nframeworks = ["pytorch"]\ntasks = ["training", "inference"]\n'
+    plan = planned(tmp_path, table + 'protocol = "total:3"\n')
+    assert [case.task for group in plan.groups for case in group.cases] == ["training"]
+    assert [each.reason for each in plan.skipped] == [
+        "Protocol total:3 times a whole training, and an inference is none. Choose epochs:N for it."
+    ]
+
+
 def test_an_option_replaces_an_axis_in_every_table(tmp_path: Path) -> None:
     table = '[[cells]]\nworkloads = ["line:small"]\nframeworks = ["fake"]\nbatches = [2, 4]\nset = ["features={}"]\n'
     tables = table.format(8) + table.format(9)

@@ -12,11 +12,12 @@ import pytest
 import recorded_trials
 
 from steelyard.results import trials
+from steelyard.results.quantities import OF_EPOCHS, PROCESS
 from steelyard_worker import certify, inference, measure, network, protocol, tensors
 from steelyard_worker import trial as process
 from steelyard_worker.case import INFERENCE, NO_OPTIMIZER
 from steelyard_worker.frameworks.fake.adapter import Adapter
-from steelyard_worker.protocol import Data, EventWriter, Refusal, Schedule
+from steelyard_worker.protocol import Data, EventWriter, Length, Refusal, Schedule
 
 LINE = Path(__file__).parents[1] / "workloads" / "line"
 SIZES = {"features": 8, "classes": 3, "batch": 16}
@@ -178,3 +179,14 @@ def test_an_adapter_without_a_predictor_is_refused_with_a_sentence(tmp_path: Pat
         ) as caught:
             process._run(job, events)
     assert caught.value.kind == "unsupported"
+
+
+def test_epochs_of_an_inference_are_blocks_and_no_epochs_of_a_training(tmp_path: Path) -> None:
+    lengths = {"warmup": Length("epochs", 0), "counted": Length("epochs", 2), "evaluate_epochs": True}
+    trial = run(tmp_path, Scripted(), ("pipeline",), **lengths)
+    found = [(each.phase, each.epoch, each.steps) for each in trial.blocks if each.input == "pipeline"]
+    assert (found[0], sum(steps for _, _, steps in found)) == (("counted", 1, 1), 2 * 10)
+    assert {(phase, epoch) for phase, epoch, _ in found} == {("counted", 1), ("counted", 2)}
+    assert [sum(steps for _, epoch, steps in found if epoch == each) for each in (1, 2)] == [10, 10]
+    assert not trial.epochs
+    assert [each.read(trial, PROCESS) for each in OF_EPOCHS] == [None] * len(OF_EPOCHS)
