@@ -68,26 +68,17 @@ class BatchNorm:
         self._mean = variables.new(f"{name}.running_mean", channels)
         self._variance = variables.new(f"{name}.running_var", channels)
         self._epsilon, self._momentum = epsilon, momentum
-        self._fuse = variables.fuse and variables.dtype == tf.float32
-        self._statistics = self._fused if self._fuse else self._composed
+        self._statistics = self._fused if variables.fuse and variables.dtype == tf.float32 else self._composed
 
     def __call__(self, x: tf.Tensor, training: bool) -> tf.Tensor:
         if not training:
-            return self._inferred(x)
+            # The fused operator is no faster in a graph, and TensorFlow's optimizer would merge it with a convolution and a tanh
+            # into an operator that has no kernel on CPU.
+            return tf.nn.batch_normalization(x, self._mean, self._variance, self._beta, self._gamma, self._epsilon)
         y, mean, variance = self._statistics(x)
         self._mean.assign(mean)
         self._variance.assign(variance)
         return y
-
-    def _inferred(self, x: tf.Tensor) -> tf.Tensor:
-        if not self._fuse:
-            return tf.nn.batch_normalization(x, self._mean, self._variance, self._beta, self._gamma, self._epsilon)
-        # TensorFlow's graph optimizer merges this operator, and a ReLU behind it, with the convolution before it.
-        found = tf.raw_ops.FusedBatchNormV3(
-            x=x, scale=self._gamma, offset=self._beta, mean=self._mean, variance=self._variance,
-            epsilon=self._epsilon, is_training=False,
-        )  # fmt: skip
-        return found.y
 
     def _fused(self, x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         # The raw operator, because tf.compat.v1.nn.fused_batch_norm changes an epsilon of 1e-5 to 1.001e-5.
