@@ -12,7 +12,9 @@ def flaw(name: str, kind: str, taken: bool = False) -> str:
     A good name is a part of a file name on every system, and is read on a command line as it is. `taken`: the name is that of
     another one, which it would hide.
     """
-    shown = ascii(name if len(name) <= LONGEST else f"{name[:LONGEST]}...")
+    shown = ascii(name)
+    if len(shown) > 2 * LONGEST:
+        shown = f"{shown[: 2 * LONGEST]}...'"
     if not NAME.fullmatch(name):
         return (
             f"{shown} is not a valid name of a {kind}. Use at most {LONGEST} letters from A to Z, digits, '.', '_' and '-', "

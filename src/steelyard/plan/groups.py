@@ -21,11 +21,15 @@ TASKS = (TRAINING, INFERENCE)
 
 @dataclass(frozen=True)
 class Common:
-    """What all cases of a group have in common; groups with equal values are one group."""
+    """What all cases of a group have in common; groups with equal values are one group.
+
+    `rule` is the name under which the workload lists the optimizer; several may have the same update rule.
+    """
 
     workload: Workload
     preset: Preset
     optimizer: Optimizer
+    rule: str
     task: str
     precision: str
     threads: int
@@ -41,13 +45,6 @@ class Common:
     def base(self) -> str:
         """Workload and preset."""
         return f"{self.workload.name}:{self.preset.name}"
-
-    @property
-    def rule(self) -> str:
-        """The name under which the workload lists the optimizer; two may have the same rule, with and without momentum."""
-        own = self.optimizer.name, self.optimizer.momentum
-        listed = (name for name, each in self.workload.optimizers.items() if (each.name, each.momentum) == own)
-        return next(listed, self.optimizer.name)
 
     def fields(self) -> dict[str, Any]:
         """Return what may tell two groups of one workload and preset apart: {shown name: value}."""
@@ -145,8 +142,9 @@ def _commons(cells: Cells, known: dict[str, Workload]) -> Iterator[Common]:
                 final = replace(final, data={})
             named(dict.fromkeys(TASKS), task, f"There is no task '{task}'.")
             trains = task == TRAINING
+            rule = (optimizer or final.optimizer) if trains else ""
             yield Common(
-                workload, final, _optimizer(cells, workload, final, optimizer, task), task, precision, threads, seed,
+                workload, final, _optimizer(cells, workload, final, optimizer, task), rule, task, precision, threads, seed,
                 cells.device or "cpu", cells.deterministic, protocol, cells.train_steps if trains else 0,
                 cells.evaluation_limit if trains else 0, cells.stands_for,
             )  # fmt: skip
