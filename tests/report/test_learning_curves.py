@@ -84,6 +84,28 @@ def test_seeds_are_drawn_together(view):
     assert apart.rows[1].cells[0] == "6.00 s, epoch 2 (2 of 2)"  # Dummy's training is in both
 
 
+def with_seed(comparison, seed):
+    contenders = tuple(replace(each, case=replace(each.case, seed=seed)) for each in comparison.contenders)
+    return replace(comparison, group=f"{comparison.group},seed={seed}", contenders=contenders)
+
+
+def test_the_first_of_several_seeds_has_the_curves_of_all_and_another_batch_has_its_own(view):
+    (comparison,) = view.comparisons
+    one, two = with_seed(comparison, 1), with_seed(comparison, 2)
+    cases = [replace(each.case, sizes={**each.case.sizes, "batch": 99}) for each in comparison.contenders]
+    other = replace(
+        one, contenders=tuple(replace(each, case=case) for each, case in zip(one.contenders, cases, strict=True))
+    )
+    among = (one, other, two)
+    assert learning.of_all_seeds(one, among) == [one, two]
+    assert learning.of_all_seeds(two, among) == []
+    assert learning.of_all_seeds(other, among) == [other]
+    assert learning.section([], {}) is None
+    headings = [each.words for each in Page(page.render(replace(view, comparisons=among))).all("h3")]
+    assert headings.count("Learning curves of 2 seeds") == 1
+    assert headings.count("Learning curves") == 1
+
+
 def test_without_thresholds_there_are_curves_alone(view):
     (comparison,) = view.comparisons
     found, figures = drawn(replace(view, comparisons=(replace(comparison, thresholds=()),)))

@@ -1,7 +1,7 @@
 """Learning curves: loss and test metric by epoch and by second, and the share of trainings that have reached a threshold."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from steelyard.report import figures
@@ -55,19 +55,37 @@ class Arrivals:
 
 @dataclass(frozen=True)
 class Learning:
-    """What the page shows of trainings: headings and rows of the table of thresholds, empty without any, and the plots."""
+    """What the page shows of trainings: headings and rows of the table of thresholds, empty without any, and the plots.
+
+    `seeds`: those of the trainings, in order.
+    """
 
     headings: list[str]
     rows: list[Arrivals]
     figures: list[Figure]
+    seeds: tuple[int, ...]
+
+
+def of_all_seeds(comparison: Comparison, among: Sequence[Comparison]) -> list[Comparison]:
+    """Return the comparisons that differ from one in their seed alone, itself included; none unless it is their first."""
+    cases = _without_seed(comparison)
+    found = [each for each in among if _without_seed(each) == cases]
+    return found if found[0] is comparison else []
+
+
+def _without_seed(comparison: Comparison) -> frozenset[str]:
+    return frozenset(repr(replace(each.case, seed=0, inputs="")) for each in comparison.contenders)
 
 
 def section(comparisons: Sequence[Comparison], styles: dict[str, Style]) -> Learning | None:
-    """Return the learning curves of comparisons that differ in their seed alone, usually one.
+    """Return the learning curves of comparisons that differ in their seed alone: one, several, or none.
 
     The trainings of a contender, its rounds and seeds, are drawn together. None unless one was trained for at least two epochs.
     """
+    if not comparisons:
+        return None
     first, by_variant = comparisons[0], dict[str, Line]()
+    seeds = tuple(each.contenders[0].case.seed for each in comparisons if each.contenders)
     for contender in (contender for comparison in comparisons for contender in comparison.contenders):
         line = by_variant.setdefault(contender.variant, Line(contender.title, styles[contender.variant], []))
         line.courses.extend(learning.courses(contender.trials))
@@ -80,7 +98,7 @@ def section(comparisons: Sequence[Comparison], styles: dict[str, Style]) -> Lear
     score = next((course.score for line in lines for course in line.courses if course.score), "")
     scored = [line for line in lines if score and all(course.score == score for course in line.courses)]
     if not scored:
-        return Learning([], [], drawn)
+        return Learning([], [], drawn, seeds)
     drawn += [_curves(first.group, scored, score, unit) for unit in UNITS]
     shares = [_shares(line, first.thresholds, "seconds") for line in scored]
     drawn += [
@@ -89,7 +107,7 @@ def section(comparisons: Sequence[Comparison], styles: dict[str, Style]) -> Lear
     ]
     headings = [f"{score} {shown(score, threshold)}" for threshold in first.thresholds]
     rows = [Arrivals(line.title, line.style, _cells(line, first.thresholds)) for line in scored]
-    return Learning(headings + ["mean time"] * (len(headings) > 1), rows if headings else [], drawn)
+    return Learning(headings + ["mean time"] * (len(headings) > 1), rows if headings else [], drawn, seeds)
 
 
 def shown(score: str, value: float) -> str:

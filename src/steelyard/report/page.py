@@ -29,7 +29,7 @@ COMPRESSION = 6
 def render(view: View) -> str:
     """Return the page of a run."""
     style, known, host = styles(view.comparisons), view.record, dict(view.record.host)
-    workloads = [sections.workload(comparison, style) for comparison in view.comparisons]
+    workloads = [sections.workload(comparison, style, view.comparisons) for comparison in view.comparisons]
     machine = stability.machine(view)
     figures = [figure for workload in workloads for figure in workload.all_figures] + ([machine] if machine else [])
     tasks, epochs = {each.task for each in view.comparisons}, any(workload.epochs for workload in workloads)

@@ -1,6 +1,7 @@
 """A comparison -> the contents of its section of the page."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from steelyard.report import costs, forest, formatting, latency, learning, losses, series, stability
@@ -54,8 +55,8 @@ class Workload:
         return re.sub(r"\W+", "-", self.comparison.group)
 
 
-def workload(comparison: Comparison, styles: dict[str, Style]) -> Workload:
-    """Return the section of a comparison."""
+def workload(comparison: Comparison, styles: dict[str, Style], among: Sequence[Comparison] = ()) -> Workload:
+    """Return the section of a comparison; the first of those that differ in their seed alone has the curves of all seeds."""
     inputs = {source: _input(comparison, source, styles) for source in comparison.rankings}
     nothing = Input("", "Nothing was measured.", [], "", [], None)
     per_input = (series.step_times, stability.rounds)
@@ -67,7 +68,10 @@ def workload(comparison: Comparison, styles: dict[str, Style]) -> Workload:
         costs.memory(comparison, styles),
     ]
     verdict, shown = inputs.get(comparison.primary, nothing), [figure for figure in figures if figure]
-    epochs, curves = _epochs(comparison, styles), learning.section([comparison], styles)
+    epochs, curves = (
+        _epochs(comparison, styles),
+        learning.section(learning.of_all_seeds(comparison, among or [comparison]), styles),
+    )
     return Workload(comparison, verdict, list(inputs.values()), epochs, curves, shown, missing(comparison))
 
 

@@ -39,7 +39,7 @@ def print_view(console: Console, view: View) -> None:
             f"\n{formatting.basis(in_task(view.quantity, view.task))} {said(formatting.RULE, view.task)}", markup=False
         )
     for comparison in view.comparisons:
-        _print_comparison(console, comparison)
+        _print_comparison(console, comparison, view.comparisons)
     for each in view.missing:
         console.print(Text(f"{each.group}, {each.title}: Not measured. {each.reason}", style="dim"))
     if view.published:
@@ -68,7 +68,7 @@ def _print_published(console: Console, found: published.Section) -> None:
         console.print(Text(found.dispatch, "yellow"))
 
 
-def _print_comparison(console: Console, comparison: Comparison) -> None:
+def _print_comparison(console: Console, comparison: Comparison, among: Sequence[Comparison]) -> None:
     console.print()
     title = Text(f"{comparison.title}, {comparison.group}", style="bold")
     console.rule(title, align="left", characters="─", style="dim")
@@ -83,7 +83,7 @@ def _print_comparison(console: Console, comparison: Comparison) -> None:
         console.print(Text.assemble((headline, "bold"), " ", verdict))
         if comparison.advice[source]:
             console.print(Text(comparison.advice[source]))
-    _print_trainings(console, comparison)
+    _print_trainings(console, comparison, among)
     remarks = [
         f"{title}: {'' if reason.startswith('Failed') else 'Not measured. '}{reason}"
         for title, reason in sections.missing(comparison)
@@ -96,7 +96,7 @@ def _print_comparison(console: Console, comparison: Comparison) -> None:
         console.print(Text(remark, style="dim"))
 
 
-def _print_trainings(console: Console, comparison: Comparison) -> None:
+def _print_trainings(console: Console, comparison: Comparison, among: Sequence[Comparison]) -> None:
     """Print the times of whole epochs, and when trainings reached the thresholds, where there are any."""
     trained = [each for each in comparison.contenders if each.trains_epochs]
     if trained:
@@ -104,10 +104,11 @@ def _print_trainings(console: Console, comparison: Comparison) -> None:
         console.print(Text(formatting.EPOCHS, style="bold"))
         shown = [each for each in columns.EPOCHS if console.width >= each.width]
         console.print(_table(trained, comparison, "", shown))
-    found = learning.section([comparison], styles([comparison])) if trained else None
+    found = learning.section(learning.of_all_seeds(comparison, among), styles([comparison])) if trained else None
     if found and found.rows:
         console.print()
-        console.print(Text("Time to thresholds", style="bold"))
+        of_seeds = f" of {len(found.seeds)} seeds" if len(found.seeds) > 1 else ""
+        console.print(Text(f"Time to thresholds{of_seeds}", style="bold"))
         table = Table("framework", *found.headings, box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
         for row in found.rows:
             table.add_row(Text(row.title, "bold"), *row.cells)
