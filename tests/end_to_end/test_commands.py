@@ -144,7 +144,7 @@ def test_the_default_study_compares_the_frameworks_on_two_networks(cli: CommandL
         ((*DRY_RUN, "--knob", "noise"), "--knob noise: write FRAMEWORK.KNOB=VALUE or KNOB=VALUE."),
         ((*DRY_RUN, "--knob", "dummy.noise=0.1"), "'dummy' is not in this run."),
         ((*DRY_RUN, "--protocol", "secnd-epoch"), "There is no protocol 'secnd-epoch'. Did you mean 'second-epoch'?"),
-        ((*DRY_RUN, "--protocol", "fixed:10"), "There is no protocol 'fixed:10'. Known: epochs:N-first, fixed:WARMUP+COUNTED,"),
+        ((*DRY_RUN, "--protocol", "fixed:10"), "There is no protocol 'fixed:10'. Known: epochs:N, epochs:N-first, fixed:WARMUP+COUNTED,"),
         ((*DRY_RUN, "--protocol", "second-epoch"), "has no data set, and protocol second-epoch needs one."),
         ((*DRY_RUN, "--protocol", "epochs:20-first"), "has no data set, and protocol epochs:20-first needs one."),
         ((*DRY_RUN, "--optimizer", "sdg"), "Workload line has no optimizer 'sdg'. Did you mean 'sgd'?"),
