@@ -148,6 +148,7 @@ class Bench:
     def __init__(self, folder: Path, interpreter: Callable[[str], Path]) -> None:
         self._folder, self._interpreter = folder, interpreter
         self._cores = Semaphore(CONCURRENT_JOBS)
+        self._sharing = Lock()
         self._servers: dict[str, Server] = {}
         self._queues: dict[str, ThreadPoolExecutor] = {}
         self._references: dict[str, tuple[Path, Future[None]]] = {}
@@ -203,8 +204,10 @@ class Bench:
             for task in tasks:
                 if Path(task.job.folder).is_relative_to(folder):
                     run_mutated(task)
-                elif not is_done(task):  # mutants share it
-                    self._servers[REFERENCE].run(task.job)
+                else:
+                    with self._sharing:  # mutants share it, and those of two frameworks run at the same time
+                        if not is_done(task):
+                            self._servers[REFERENCE].run(task.job)
 
         run_mutated(plan.candidate_task)
         ready.result()
