@@ -105,6 +105,15 @@ def test_an_option_replaces_an_axis_in_every_table(tmp_path: Path) -> None:
     assert [each.name for each in plan.protocols] == ["fixed:1+1"]
 
 
+def test_frameworks_that_an_option_leaves_out_take_their_modes_and_knobs_with_them(tmp_path: Path) -> None:
+    table = '[[cells]]\nworkloads = ["line:small"]\nframeworks = ["fake", "dummy"]\nknobs = ["fake.step_us=1,2", "dummy.step_us=3"]\n'
+    assert names(planned(tmp_path, table, frameworks=("dummy",))) == {"line:small": ["dummy/scripted,step_us=3"]}
+    with pytest.raises(UserError, match="'fake' is not in this run"):
+        planned(tmp_path, table.replace('"fake", ', "", 1))
+    with pytest.raises(UserError, match="'fake' is not in this run"):
+        planned(tmp_path, table, frameworks=("dummy",), knobs=("fake.step_us=1",))
+
+
 def test_every_option_with_the_name_of_an_axis_has_its_type_and_is_empty_by_default() -> None:
     axes = {each.name: each.type for each in fields(Cells)}
     shared = {each.name: each for each in fields(Options) if each.name in axes}

@@ -28,9 +28,6 @@ def plan(options: Options) -> RunPlan:
     _check_data(options, study, known)
     environments = [each for cells in study.cells for each in chosen_environments(cells.frameworks)]
     _check_targets(options.modes, options.knobs, environments)
-    for cells in study.cells:
-        own = environments if options.modes or options.knobs else chosen_environments(cells.frameworks)
-        _check_targets(cells.modes, cells.knobs, own)
     _check_interpreters(options, environments)
     facts = {name: _facts(frameworks.framework(name)) for name in dict.fromkeys(name for name, _ in environments)}
     found, skipped = groups.groups(study.cells, known, facts)
@@ -68,6 +65,9 @@ def _study(options: Options, known: dict[str, Workload]) -> Study:
     else:
         study = study.of_size(options.size)
     study = studies.of_inference(study) if options.tasks == (INFERENCE,) else study
+    # Before the options: `--framework` leaves out frameworks whose modes and knobs the study names.
+    for cells in study.cells:
+        _check_targets(cells.modes, cells.knobs, chosen_environments(cells.frameworks))
     return studies.with_cells(study, tuple(cells.with_options(options) for cells in study.cells))
 
 
