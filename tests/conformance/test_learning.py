@@ -58,8 +58,7 @@ def planned(name: str, folder: Path) -> RunPlan:
     found = resolve.plan(
         Options(
             workloads=(f"{name}:{wanted.get('preset', 'tiny')}",), frameworks=("*",), protocol=f"fixed:{wanted['steps']}+1",
-            threads=(1,),
-            optimizer=wanted.get("optimizer", ""),
+            threads=(1,), optimizers=(wanted["optimizer"],) if "optimizer" in wanted else (),
         )
     )  # fmt: skip
 
@@ -74,9 +73,9 @@ def planned(name: str, folder: Path) -> RunPlan:
         return replace(variant, case=case)
 
     (group,) = found.groups
-    changed = replace(group, variants=tuple(map(on_real_data, group.variants)))
-    study = replace(found.study, evaluation_limit=TEST_SAMPLES)
-    return replace(found, groups=(changed,), study=study, options=replace(found.options, data=data))
+    variants = tuple(map(on_real_data, group.variants))
+    changed = replace(group, variants=variants, evaluation_limit=TEST_SAMPLES)
+    return replace(found, groups=(changed,), options=replace(found.options, data=data))
 
 
 class LearningRuns:
