@@ -29,11 +29,12 @@ def adopt(session: Session) -> None:
     for folder, earlier in _runs_before(session.folder):
         for group in [each for each in groups if _measured_alike(each, known, earlier)]:
             if found := _rounds_of(folder, group):
-                _copy(session, folder, group, found)
                 reused[group.name] = _origin(folder, earlier, group)
+                # Noted before anything is copied: an interrupted run must not show these rounds as its own.
+                record.update(session.folder, reused=reused)
+                _copy(session, folder, group, found)
                 groups.remove(group)
                 session.screen.say(f"{group.name} was measured {_on(reused[group.name])}; --fresh measures it anew.")
-    record.update(session.folder, reused=reused)
 
 
 def _runs_before(folder: Path) -> Iterator[tuple[Path, RunRecord]]:
