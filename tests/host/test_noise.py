@@ -11,7 +11,7 @@ import pytest
 from steelyard.host import sampler as sampling
 from steelyard.host.counters import CpuTimes, Sample
 from steelyard.host.gpu import GpuLoad
-from steelyard.host.noise import HostNoise, judge, summarise, unequal_frequencies
+from steelyard.host.noise import HostNoise, is_unusual, judge, summarise, unequal_frequencies
 from steelyard.host.sampler import Sampler
 
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="host noise is measured on Linux only")
@@ -29,7 +29,7 @@ def test_work_of_this_run_is_own_and_all_other_work_is_foreign() -> None:
     found = summarise([sample(0.0), end])
     assert found.own_cores == pytest.approx(1.0)
     assert found.foreign_cores == pytest.approx(0.2)
-    assert judge(found) == ["other processes used 0.20 cores"]
+    assert judge(found) == [(pytest.approx(4.0), "other processes used 0.20 cores")]
 
 
 def test_the_worst_second_is_recorded_with_the_mean() -> None:
@@ -43,15 +43,15 @@ def test_the_worst_second_is_recorded_with_the_mean() -> None:
 def test_steal_is_a_share_of_all_processors() -> None:
     found = summarise([sample(0.0), sample(10.0, cpu=CpuTimes(0.0, 0.0, 0.5, 20.0))])
     assert found.steal_share == pytest.approx(0.025)
-    assert judge(found) == ["the hypervisor withheld 2.5% of the CPU time (steal)"]
+    assert judge(found) == [(pytest.approx(2.5), "the hypervisor withheld 2.5% of the CPU time (steal)")]
 
 
 def test_throttling_and_swapping_are_counted_within_the_interval() -> None:
     found = summarise([sample(0.0, throttles=5, swapped_bytes=2**20), sample(10.0, throttles=7, swapped_bytes=2**22)])
     assert (found.throttles, found.swapped_bytes) == (2, 3 * 2**20)
     assert judge(found) == [
-        "the processors were throttled 2 times because of heat",
-        "3.0 MiB of memory were swapped",
+        (3.0, "the processors were throttled 2 times because of heat"),
+        (3.0, "3.0 MiB of memory were swapped"),
     ]
 
 
@@ -73,7 +73,8 @@ def test_a_quiet_interval_has_no_reasons() -> None:
 )
 def test_each_limit_has_its_reason(values: dict[str, object], reason: str) -> None:
     (found,) = judge(replace(QUIET, **values))  # type: ignore[arg-type]
-    assert reason in found
+    assert reason in found.reason
+    assert found.severity > 1
 
 
 @pytest.mark.parametrize("values", [{"steal_share": 0.009}, {"foreign_cores": 0.049}, {"swapped_bytes": 2**20 - 4096}])
@@ -84,8 +85,9 @@ def test_below_a_limit_there_is_no_reason(values: dict[str, object]) -> None:
 def test_contenders_of_unequal_frequency_cannot_be_compared() -> None:
     slower = replace(QUIET, frequency_mhz=2900.0)
     assert judge(slower) == []
-    reasons = ["the processors' mean frequency differed by 3.4% between contenders"]
-    assert unequal_frequencies([QUIET, slower]) == reasons
+    (found,) = unequal_frequencies([QUIET, slower])
+    assert found.reason == "the processors' mean frequency differed by 3.4% between contenders"
+    assert found.severity == pytest.approx((3000 / 2900 - 1) / 0.03)
     assert unequal_frequencies([QUIET, replace(QUIET, frequency_mhz=2920.0)]) == []
     assert unequal_frequencies([QUIET, replace(slower, seconds=0.5)]) == []
     assert unequal_frequencies([QUIET, replace(slower, frequency_mhz=None)]) == []
@@ -156,3 +158,11 @@ def test_load_of_gpus_is_collected_while_sampling(monkeypatch: pytest.MonkeyPatc
         time.sleep(0.2)
     found = sampler.summary()
     assert (found.gpu_foreign, found.gpu_throttles) == (("train (7)",), ("power brake",))
+
+
+def test_a_disturbance_is_unusual_if_it_is_twice_as_severe_as_those_before() -> None:
+    assert is_unusual(1.1, [])
+    assert not is_unusual(1.0, []), "at the limit there is no disturbance"
+    assert is_unusual(1.1, [0.0, 0.0, 5.0]), "most rounds were undisturbed"
+    assert not is_unusual(5.9, [0.0, 3.0, 5.0])
+    assert is_unusual(6.1, [0.0, 3.0, 5.0])

@@ -130,6 +130,7 @@ def test_a_repeated_round_is_announced_with_its_reasons_and_noted(
     measure(run, monkeypatch, noisy)
     first, second = run.noted_rounds()
     assert len(first["reasons"]) == 2
+    assert first["severity"] == pytest.approx(20.0), "20 % of steal, of which 1 % is allowed"
     assert run.messages == [
         f"Round 1 of line:small is repeated because the machine was disturbed: {'; '.join(first['reasons'])}."
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -34,11 +35,30 @@ def test_a_round_is_attempted_at_most_three_times_and_the_last_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = session(tmp_path / "run", steady, rounds="2-2")
-    results = measure(run, monkeypatch, *[NOISY] * 9)
+    ever_worse = [replace(NOISY, foreign_cores=0.06 * 3**attempt) for attempt in range(6)]
+    results = measure(run, monkeypatch, *ever_worse)
     assert run.runs_of("fake") == [(1, 0), (1, 1), (1, 2), (2, 0), (2, 1), (2, 2)]
     assert [note["kept"] for note in run.noted_rounds()] == [False, False, True] * 2
     assert all(note["reasons"] for note in run.noted_rounds())
     assert {trial.job.attempt for each in results.finished.values() for trial in each.values()} == {2}
+
+
+def test_a_machine_that_is_always_disturbed_repeats_one_round_and_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = session(tmp_path / "run", steady, rounds="3-3")
+    measure(run, monkeypatch, *[NOISY] * 9)
+    assert run.runs_of("fake") == [(1, 0), (1, 1), (2, 0), (3, 0)]
+    assert all(note["reasons"] for note in run.noted_rounds()), "the report names them all the same"
+
+
+def test_a_resumed_run_knows_how_disturbed_the_machine_usually_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = session(tmp_path / "run", steady, rounds="1-1")
+    run.note_round(group="other", round=1, attempt=0, kept=True, reasons=["x"], severity=10.0, host_noise={})
+    measure(run, monkeypatch, NOISY)
+    assert run.runs_of("fake") == [(1, 0)]
 
 
 def test_without_the_guard_a_disturbed_round_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,7 +82,7 @@ def test_a_disturbed_round_with_a_failed_process_is_not_repeated(
 def test_a_resumed_run_repeats_a_round_that_was_to_be_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = session(tmp_path / "run", steady, rounds="2-2")
     results = measure(run, monkeypatch)
-    run.note_round(group="line:small", round=2, attempt=0, kept=False, reasons=["x"], host_noise={})
+    run.note_round(group="line:small", round=2, attempt=0, kept=False, reasons=["x"], severity=2.0, host_noise={})
     run.started.clear()
     rounds.measure(run, results)
     assert run.runs_of("fake") == run.runs_of("dummy") == [(2, 1)]

@@ -66,7 +66,15 @@ def test_an_interrupt_stops_running_work_and_starts_no_more(session: Session) ->
 
 
 def note(number: int, kept: Any = True) -> dict[str, Any]:
-    return {"group": "line:small", "round": number, "attempt": 0, "kept": kept, "reasons": [], "host_noise": {}}
+    return {
+        "group": "line:small",
+        "round": number,
+        "attempt": 0,
+        "kept": kept,
+        "reasons": [],
+        "severity": 0.0,
+        "host_noise": {},
+    }
 
 
 def test_entries_about_rounds_are_read_in_order(session: Session) -> None:

@@ -44,7 +44,7 @@ STATEMENTS = [
     f"more than {noise.FOREIGN_CORES} cores on average",
     f"more than {noise.SWAPPED_BYTES // 2**20} MiB was swapped",
     f"by more than {100 * noise.FREQUENCY_CHANGE:.0f} % between contenders",
-    f"at most {['', 'once', 'twice'][rounds.MOST_ATTEMPTS - 1]}, if",
+    f"at most {['', 'once', 'twice'][rounds.MOST_ATTEMPTS - 1]}, if its severity is more than {noise.UNUSUAL} times the median",
     f"at most {pair_evidence.OTHERS_WEIGHT:.0f}, and at most {pair_evidence.OTHERS_OVER_OWN} for each degree of freedom",
     f"From {pair_evidence.OWN_ROUNDS} rounds on, {['', 'a half', 'a third', 'a quarter'][OWN_PARTS - 1]} of the error",
     f"It is {100 * DECISION.delta:.0f} %, or {looks.MARGIN_OVER_SCATTER} times the scatter",

@@ -52,42 +52,45 @@ USUAL = [block(0.50, 0.98), block(0.52, 1.01), block(0.49, 0.97)]
 
 
 def test_blocks_that_computed_all_the_time_are_no_standstill() -> None:
-    assert standstill(trial(USUAL)) == ""
-    assert standstill(trial([])) == ""
+    assert standstill(trial(USUAL)) is None
+    assert standstill(trial([])) is None
 
 
 def test_a_first_step_that_compiles_on_one_core_is_no_standstill() -> None:
     first = replace(block(4.0, 4.1, steps=1), epoch=1)
     later = [replace(each, epoch=1, first_step=number) for number, each in enumerate(USUAL, 1)]
-    assert standstill(trial([first, *later])) == ""
-    assert standstill(trial([replace(first, first_step=9), *later])) != ""
+    assert standstill(trial([first, *later])) is None
+    assert standstill(trial([replace(first, first_step=9), *later])) is not None
 
 
 def test_a_stop_is_found_by_cpu_time_that_stands_still() -> None:
     found = standstill(trial([*USUAL, block(5.5, 0.98)]))
-    assert found == "a worker stood still for 5.0 s of 7.0 s that were counted"
+    assert found is not None
+    assert found.reason == "a worker stood still for 5.0 s of 7.0 s that were counted"
+    assert found.severity == pytest.approx(5.0 / (0.03 * 7.0), rel=0.01)
 
 
 def test_starvation_is_found_as_well() -> None:
     # Another program took a third of the time.
-    assert "stood still" in standstill(trial([*USUAL, block(0.75, 0.98)]))
+    found = standstill(trial([*USUAL, block(0.75, 0.98)]))
+    assert found is not None and "stood still" in found.reason
 
 
 def test_slow_memory_or_a_slow_clock_is_no_standstill() -> None:
     # The block took twice as long, and computed all that time.
-    assert standstill(trial([*USUAL, block(1.0, 1.96)])) == ""
+    assert standstill(trial([*USUAL, block(1.0, 1.96)])) is None
 
 
 def test_blocks_of_other_sizes_are_compared_by_step() -> None:
-    assert standstill(trial([*USUAL, block(2.5, 4.9, steps=50)])) == ""
+    assert standstill(trial([*USUAL, block(2.5, 4.9, steps=50)])) is None
 
 
 def test_where_another_device_computes_nothing_is_claimed() -> None:
-    assert standstill(trial([*USUAL, block(5.5, 0.98)], device="cuda")) == ""
+    assert standstill(trial([*USUAL, block(5.5, 0.98)], device="cuda")) is None
 
 
 def test_without_recorded_cpu_times_nothing_is_claimed() -> None:
-    assert standstill(trial([replace(each, cpu_ns=0) for each in (*USUAL, block(5.5, 1.0))])) == ""
+    assert standstill(trial([replace(each, cpu_ns=0) for each in (*USUAL, block(5.5, 1.0))])) is None
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signal that stops a process")
@@ -104,6 +107,7 @@ def test_a_process_that_is_really_stopped_inside_a_block_is_noticed() -> None:
         Block("pipeline", "counted", 30, start, elapsed, 0, cpu) for start, elapsed, cpu in map(json.loads, lines)
     ]
     found = standstill(trial(blocks))
-    seconds = float(found.removeprefix("a worker stood still for ").split()[0])
+    assert found is not None
+    seconds = float(found.reason.removeprefix("a worker stood still for ").split()[0])
     # On a busy machine, the other blocks wait as well, and only what exceeds them is counted.
     assert 1.0 <= seconds <= sum(each.elapsed_ns for each in blocks) / 1e9

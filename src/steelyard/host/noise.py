@@ -3,15 +3,18 @@
 import sys
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
-from typing import Any
+from statistics import median
+from typing import Any, NamedTuple
 
 from steelyard.host.counters import Sample
 
-# A round that exceeds one of these limits is measured again as a whole.
+# A round that exceeds one of these limits was disturbed.
 STEAL_SHARE = 0.01
 FOREIGN_CORES = 0.05
 FREQUENCY_CHANGE = 0.03
 SWAPPED_BYTES = 2**20
+# A disturbance is unusual if it is this many times as severe as those of the run so far.
+UNUSUAL = 2
 # CPU times are counted in ticks of 10 ms: in shorter intervals a share of 1 % is mostly rounding.
 SHORTEST_S = 2.0
 
@@ -71,30 +74,48 @@ def summarise(
     )
 
 
-def judge(noise: HostNoise) -> list[str]:
+class Disturbance(NamedTuple):
+    """Why times are not reliable. `severity`: the figure relative to its limit, so more than 1."""
+
+    severity: float
+    reason: str
+
+
+def is_unusual(severity: float, earlier: list[float]) -> bool:
+    """Return whether a disturbance is more than what the machine usually does; 0 stands for an undisturbed interval.
+
+    Measuring again helps against a rare event, but not on a machine that is always disturbed: there, it only takes time.
+    """
+    return severity > max(1.0, UNUSUAL * median(earlier or [0.0]))
+
+
+def judge(noise: HostNoise) -> list[Disturbance]:
     """Return the reasons why times measured in this interval are not reliable; empty if they are."""
     if noise.seconds < SHORTEST_S:
         return []
+    foreign, throttles = len(noise.gpu_foreign), len(noise.gpu_throttles)
     checks = [
-        (noise.steal_share > STEAL_SHARE, f"the hypervisor withheld {noise.steal_share:.1%} of the CPU time (steal)"),
-        (noise.foreign_cores > FOREIGN_CORES, f"other processes used {noise.foreign_cores:.2f} cores"),
-        (noise.throttles, f"the processors were throttled {noise.throttles} times because of heat"),
-        (noise.swapped_bytes > SWAPPED_BYTES, f"{noise.swapped_bytes / 2**20:.1f} MiB of memory were swapped"),
-        (noise.gpu_foreign, f"other processes used the GPU: {', '.join(noise.gpu_foreign)}"),
-        (noise.gpu_throttles, f"the GPU was throttled: {', '.join(noise.gpu_throttles)}"),
+        (noise.steal_share / STEAL_SHARE, f"the hypervisor withheld {noise.steal_share:.1%} of the CPU time (steal)"),
+        (noise.foreign_cores / FOREIGN_CORES, f"other processes used {noise.foreign_cores:.2f} cores"),
+        (1 + (noise.throttles or 0), f"the processors were throttled {noise.throttles} times because of heat"),
+        (noise.swapped_bytes / SWAPPED_BYTES, f"{noise.swapped_bytes / 2**20:.1f} MiB of memory were swapped"),
+        (1 + foreign, f"other processes used the GPU: {', '.join(noise.gpu_foreign)}"),
+        (1 + throttles, f"the GPU was throttled: {', '.join(noise.gpu_throttles)}"),
     ]
-    return [reason for disturbed, reason in checks if disturbed]
+    return [Disturbance(float(severity), reason) for severity, reason in checks if severity > 1]
 
 
-def unequal_frequencies(intervals: list[HostNoise]) -> list[str]:
+def unequal_frequencies(intervals: list[HostNoise]) -> list[Disturbance]:
     """Return why the intervals of one round's trials cannot be compared; empty if they can.
 
     Only intervals under the same kind of load are comparable: an idle processor lowers its frequency.
     """
     known = [each.frequency_mhz for each in intervals if each.frequency_mhz and each.seconds >= SHORTEST_S]
-    if len(known) < 2 or max(known) <= (1 + FREQUENCY_CHANGE) * min(known):
+    change = max(known) / min(known) - 1 if len(known) > 1 else 0.0
+    if change <= FREQUENCY_CHANGE:
         return []
-    return [f"the processors' mean frequency differed by {max(known) / min(known) - 1:.1%} between contenders"]
+    reason = f"the processors' mean frequency differed by {change:.1%} between contenders"
+    return [Disturbance(change / FREQUENCY_CHANGE, reason)]
 
 
 def _foreign_cores(first: Sample, last: Sample) -> float:

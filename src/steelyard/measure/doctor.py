@@ -157,7 +157,7 @@ def host_noise_finding(found: HostNoise) -> Finding:
         return Finding("host noise", "warn", f"Unknown: {found.unknown['all']}.", advice)
     if reasons := judge(found):
         advice = "Close other programs, or expect rounds to be repeated and intervals to be wide."
-        return Finding("host noise", "warn", f"High: {'; '.join(reasons)}.", advice)
+        return Finding("host noise", "warn", f"High: {'; '.join(each.reason for each in reasons)}.", advice)
     sentence = f"Low: other processes used {found.foreign_cores:.2f} cores, steal was {found.steal_share:.1%}."
     return Finding("host noise", "ok", sentence)
 

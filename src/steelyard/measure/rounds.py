@@ -4,7 +4,7 @@ import math
 import time
 from pathlib import Path
 
-from steelyard.host.noise import judge, unequal_frequencies
+from steelyard.host.noise import Disturbance, is_unusual, judge, unequal_frequencies
 from steelyard.host.sampler import Sampler
 from steelyard.measure import jobs
 from steelyard.measure.session import Session
@@ -89,20 +89,23 @@ def _variants_to_run(ranking: Ranking, group: Group, number: int, results: Round
 
 
 def _run_round(session: Session, number: int, group: Group, variants: list[Variant], results: RoundResults) -> None:
-    """Run one round. If the machine was disturbed, repeat all of it: never a single variant, and never because of times."""
+    """Run one round; if it was unusually disturbed, repeat all of it: never a single variant, and never because of times."""
     first = _next_attempt(session.folder, number, variants)
     ratios = _noise_ratios(session, group, results)
     for attempt in range(first, first + MOST_ATTEMPTS):
         with Sampler() as sampler:
             trials = _run_once(session, number, attempt, variants, ratios)
-        reasons = _disturbances(sampler, trials)
+        found = _disturbances(sampler, trials)
+        reasons = list(dict.fromkeys(each.reason for each in found))
+        severity = max((each.severity for each in found), default=0.0)
+        earlier = [note["severity"] for note in session.noted_rounds()]
         more = (
             session.plan.options.guard and attempt + 1 < first + MOST_ATTEMPTS and all(trial.done for trial in trials)
         )
-        again = bool(reasons) and more
+        again = more and is_unusual(severity, earlier)
         session.note_round(
             group=group.name, round=number, attempt=attempt, kept=not again, reasons=reasons,
-            host_noise=sampler.summary().to_dict(),
+            severity=severity, host_noise=sampler.summary().to_dict(),
         )  # fmt: skip
         if not again:
             break
@@ -115,11 +118,11 @@ def _run_round(session: Session, number: int, group: Group, variants: list[Varia
             session.screen.say(f"{session.plan.by_id[trial.job.case.id].key} is left out: {counted.error[1]}")
 
 
-def _disturbances(sampler: Sampler, trials: list[Trial]) -> list[str]:
+def _disturbances(sampler: Sampler, trials: list[Trial]) -> list[Disturbance]:
     """Return what disturbed the round: the machine as a whole, unequal processor frequencies, workers that stood still."""
     finished = [trial for trial in trials if trial.done]
     during = [sampler.summary(*trial.counted_span_ns) for trial in finished]
-    still = dict.fromkeys(sentence for trial in finished if (sentence := standstill(trial)))
+    still = [disturbance for trial in finished if (disturbance := standstill(trial))]
     return [*judge(sampler.summary()), *unequal_frequencies(during), *still]
 
 

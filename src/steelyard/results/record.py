@@ -95,6 +95,7 @@ class RoundNote(TypedDict):
     attempt: Count
     kept: bool
     reasons: list[str]
+    severity: float
     host_noise: NoiseFacts
 
 

@@ -2,6 +2,7 @@
 
 from statistics import median
 
+from steelyard.host.noise import Disturbance
 from steelyard.results.trials import Block, Trial
 
 SHARE = 0.03
@@ -12,19 +13,22 @@ LEAST_BLOCKS = 3
 PHASES = ("warm-up", "counted")
 
 
-def standstill(trial: Trial) -> str:
-    """Return one sentence part if the worker did not run during counted blocks; empty if it did.
+def standstill(trial: Trial) -> Disturbance | None:
+    """Return what it cost that the worker did not run during counted blocks; None if it did.
 
     A block that took longer than the process's other blocks without using more CPU time was not computing. Slow memory or a lower
     clock cost CPU time as well, so they do not count. Where another device computes, CPU times say nothing, and nothing is found.
     """
     if trial.job.case.settings.device != "cpu":
-        return ""
+        return None
     for source in dict.fromkeys(block.input for block in trial.blocks):
         lost_s, counted_s = _lost_s(trial, source), sum(block.elapsed_ns for block in trial.counted(source)) / 1e9
-        if lost_s > max(SHORTEST_S, SHARE * counted_s):
-            return f"a worker stood still for {lost_s:.1f} s of {counted_s:.1f} s that were counted"
-    return ""
+        severity = lost_s / max(SHORTEST_S, SHARE * counted_s)
+        if severity > 1:
+            return Disturbance(
+                severity, f"a worker stood still for {lost_s:.1f} s of {counted_s:.1f} s that were counted"
+            )
+    return None
 
 
 def _is_first_step(block: Block) -> bool:
