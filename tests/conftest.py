@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
 REPOSITORY = Path(__file__).resolve().parent.parent
 WORKLOADS = REPOSITORY / "tests" / "workloads"
 LIMIT_S = 120
+KEPT_CACHES = 3  # of tests of real frameworks, one per state of the code
 USERS_CACHE = cache_folder()  # read before any test sets STEELYARD_CACHE
 
 settings.register_profile("steelyard", deadline=None, max_examples=60)
@@ -37,13 +41,35 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def framework_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache of this session's own, except that the framework environments are those of the user's cache."""
-    folder = tmp_path_factory.mktemp("framework-cache")
+def framework_cache() -> Path:
+    """A cache for tests of real frameworks: certificates, weights and data of earlier sessions of the same code.
+
+    The environments are those of the user's cache. A certificate's key has the hashes of the implementation, the packages and
+    the inputs, but not of the code that judges: that is in the folder's name.
+    """
+    folder = USERS_CACHE / "tests" / judging_code()
     environments = USERS_CACHE / "environments"
     environments.mkdir(parents=True, exist_ok=True)
-    (folder / "environments").symlink_to(environments, target_is_directory=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(FileExistsError):
+        (folder / "environments").symlink_to(environments, target_is_directory=True)
+    os.utime(folder)
+    others = sorted((each for each in folder.parent.iterdir() if each != folder), key=lambda each: each.stat().st_mtime)
+    for each in others[: -KEPT_CACHES + 1]:
+        (each / "environments").unlink(missing_ok=True)
+        shutil.rmtree(each, ignore_errors=True)
     return folder
+
+
+def judging_code() -> str:
+    """Return a hash of the orchestrator's code, without the rooms that only show what was measured."""
+    root = REPOSITORY / "src" / "steelyard"
+    found = [
+        path for path in sorted(root.rglob("*"))
+        if path.suffix in (".py", ".toml", ".txt") and path.relative_to(root).parts[0] not in ("cli", "report", "published")
+    ]  # fmt: skip
+    text = "".join(f"{path.relative_to(root)} {hashlib.sha256(path.read_bytes()).hexdigest()}\n" for path in found)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 @pytest.fixture(scope="session")

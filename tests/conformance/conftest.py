@@ -1,4 +1,4 @@
-"""Certificates, weights and data are created once per test session by this checkout; environments are those of the user's cache."""
+"""Certificates, weights and data are created once for this state of the code; environments are those of the user's cache."""
 
 from __future__ import annotations
 

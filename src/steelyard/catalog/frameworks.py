@@ -76,6 +76,7 @@ class Framework:
     optimizers: dict[str, dict[str, str]] = field(default_factory=dict)
     unsupported: dict[str, str] = field(default_factory=dict)
     reference: int = 0  # rank as a float64 reference, 1 is preferred; 0: never a reference
+    reference_mode: str = ""  # mode of a reference; empty: the default mode
     reference_variables: dict[str, str] = field(default_factory=dict)
     large_reference_variables: dict[str, str] = field(default_factory=dict)
     variables: tuple[str, ...] = ()
@@ -222,6 +223,8 @@ def _read(folder: Path) -> Framework:
     raw = settings_files.read(path)
     found: Framework = settings_files.build(path, raw, "", Framework, name=folder.name, folder=folder)
     settings_files.check_one_of(path, "default_mode", found.default_mode, found.modes)
+    if found.reference_mode:
+        settings_files.check_one_of(path, "reference_mode", found.reference_mode, found.modes)
     if found.reference and "float64" not in found.precisions:
         raise settings_files.wrong(
             path, "reference", "", "a 'reference' needs float64, but [precisions] does not list it."

@@ -176,7 +176,8 @@ def _references(session: Session, group: Group, most: int = REFERENCES) -> list[
     chosen: list[Installation] = []
     for name in able:
         if len(chosen) < most and _has_environment(session, name):
-            chosen.append(_installation(session, name, frameworks.framework(name).default_mode))
+            known = frameworks.framework(name)
+            chosen.append(_installation(session, name, known.reference_mode or known.default_mode))
     return chosen
 
 
