@@ -30,6 +30,10 @@ class Outcome:
     """Some pair was called equal although its true difference is at least the margin."""
     rounds: NDArray[np.int64]
     """Rounds until the comparison ended."""
+    processes: NDArray[np.int64]
+    """Processes that ran until then: contenders that are decided run no further ones."""
+    decided: NDArray[np.bool_]
+    """Whether each pair was called different or equal."""
     different_from: NDArray[np.int64]
     """Round in which each pair was first called different, the right way round; 0 for never."""
 
@@ -55,6 +59,8 @@ def _simulate(values: Floats, truth: Floats, plan: DecisionPlan) -> Outcome:
         false_difference=np.zeros(count, dtype=bool),
         false_equality=np.zeros(count, dtype=bool),
         rounds=np.zeros(count, dtype=np.int64),
+        processes=np.zeros(count, dtype=np.int64),
+        decided=np.zeros((count, len(first)), dtype=bool),
         different_from=np.zeros((count, len(first)), dtype=np.int64),
     )
     running = np.arange(count)
@@ -63,6 +69,7 @@ def _simulate(values: Floats, truth: Floats, plan: DecisionPlan) -> Outcome:
     for number in range(1, plan.most_rounds + 1):
         seen[running, :, number - 1] = np.where(wanted, values[running, :, number - 1], np.nan)
         outcome.rounds[running] = number
+        outcome.processes[running] += wanted.sum(-1)
         if number < plan.least_rounds:
             continue
         state = look(seen[running, :, :number], plan)
@@ -80,5 +87,6 @@ def _note(outcome: Outcome, running: NDArray[np.intp], state: Look, difference: 
     right = called & (np.sign(state.evidence.mean) == np.sign(difference))
     outcome.false_difference[running] |= (called & ~right).any(-1)
     outcome.false_equality[running] |= (equal & (np.abs(difference) >= np.log1p(state.margin)[:, None])).any(-1)
+    outcome.decided[running] |= called | equal
     known = outcome.different_from[running]
     outcome.different_from[running] = np.where((known == 0) & right, number, known)
