@@ -60,6 +60,18 @@ def test_what_a_gpu_does_not_report_is_unknown_and_nothing_fails(nvml: Callable[
     assert gpu.load(set()) == gpu.GpuLoad([], [])
 
 
+def test_the_peak_is_that_of_the_fastest_gpu(nvml: Callable[..., list[str]]) -> None:
+    """A P100 in its PCIe form has 3,584 cores at 1,303 MHz, and 9.3 TFLOP/s in its data sheet."""
+    clocks_mhz = {0: 1303, 1: 1000}
+    nvml(
+        nvmlDeviceGetNumGpuCores=lambda device: 3584,
+        nvmlDeviceGetMaxClockInfo=lambda device, kind: clocks_mhz[device] if kind == pynvml.NVML_CLOCK_SM else 9999,
+    )
+    assert gpu.peak_gflops() == pytest.approx(9340, rel=1e-3)
+    nvml(nvmlDeviceGetNumGpuCores=unsupported, nvmlDeviceGetMaxClockInfo=lambda device, kind: 1303)
+    assert gpu.peak_gflops() is None
+
+
 def test_without_a_driver_there_are_no_gpus(nvml: Callable[..., list[str]]) -> None:
     calls = nvml(nvmlInit=unsupported)
     assert gpu.names() == ()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from steelyard.errors import UserError
-from steelyard.measure import gemm
+from steelyard.measure import gemm, peak
 from steelyard.measure.gemm import MARGIN, add_peak, best_product, ensure_peak, peak_check, peaks, plausible_limit
 
 
@@ -211,3 +211,34 @@ def test_the_peaks_of_a_machine_are_a_readable_file(tmp_path: Path) -> None:
 def test_a_peak_below_one_gflop_is_stored_as_it_is() -> None:
     add_peak("m", 1, "float64", "numpy", 0.5)
     assert peaks("m", 1, "float64") == {"numpy": 0.5}
+
+
+# VGG16 of Dai et al. 2022 in TensorFlow and PyTorch, in direct arithmetic; the P100's float32 peak is 9.3 TFLOP/s in its PCIe
+# form and 10.6 in the other one, the V100's is 15.7.
+@pytest.mark.parametrize(
+    ("gflops", "of_gpu"), [(13_950, 9_300), (12_210, 9_300), (13_950, 10_600), (12_210, 10_600), (22_600, 15_700)]
+)
+def test_the_published_speeds_of_vgg16_on_gpus_are_results_with_a_note(gflops: float, of_gpu: float) -> None:
+    error, note = peak.judge_on_gpu(gflops, of_gpu, convolves=True)
+    assert error == ""
+    assert note == (
+        f"{gflops / 1000:.2f} TFLOP/s of direct arithmetic are more than this GPU can do ({of_gpu / 1000:.1f} in float32). "
+        "That is possible only with convolutions that multiply less often, such as Winograd's"
+    )
+
+
+def test_a_gpu_that_convolves_faster_than_winograds_algorithm_allows_was_measured_wrongly() -> None:
+    assert peak.judge_on_gpu(4 * 9_300, 9_300, convolves=True)[0] == ""
+    error, note = peak.judge_on_gpu(4 * 9_300 + 1, 9_300, convolves=True)
+    assert note == ""
+    assert error == (
+        "37.20 TFLOP/s of direct arithmetic are more than this GPU can do (9.3 in float32), and more than 4 times as much, the most "
+        "that Winograd's convolutions save, so the measured time or the number of operations is wrong"
+    )
+
+
+def test_a_network_without_convolutions_cannot_exceed_the_peak_of_a_gpu() -> None:
+    assert peak.judge_on_gpu(9_300, 9_300, convolves=False) == ("", "")
+    error, note = peak.judge_on_gpu(9_301, 9_300, convolves=False)
+    assert note == ""
+    assert error.endswith("(9.3 in float32), so the measured time or the number of operations is wrong")

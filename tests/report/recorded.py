@@ -92,7 +92,8 @@ def write_run(root, scripts, wanted=None, sources=("pipeline", "cached"), publis
         },
     }
     ids = {variant.key: variant.case.id for variant in planned.variants}
-    head["above_peak"] = {ids[key]: reason for key, reason in head.get("above_peak", {}).items()}
+    for name in ("above_peak", "fewer_multiplications"):
+        head[name] = {ids[key]: reason for key, reason in head.get(name, {}).items()}
     record.update(folder, **{**known, **head})
     store = Store(root)
     with closing(store):

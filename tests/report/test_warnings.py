@@ -85,3 +85,12 @@ def test_warnings_are_ordered_by_severity(tmp_path):
     severities = [warning.severity for warning in view.warnings]
     assert severities == sorted(severities, key=["error", "warning", "note"].index)
     assert severities[0] == "error"
+
+
+def test_a_speed_that_fewer_multiplications_explain_is_used_with_a_warning(tmp_path):
+    notes = {"line:small/fake/scripted": "That is possible only with convolutions that multiply less often."}
+    view = view_of(write_run(tmp_path, two(), fewer_multiplications=notes))
+    (warning,) = [warning for warning in view.warnings if warning.name == "FewerMultiplications"]
+    assert (warning.severity, warning.subject) == ("warning", "Fake on line:small")
+    assert warning.sentence == notes["line:small/fake/scripted"]
+    assert view.comparisons[0].rankings["cached"].leader

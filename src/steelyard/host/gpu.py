@@ -32,6 +32,19 @@ def names() -> tuple[str, ...]:
         return tuple(f"{_query(pynvml.nvmlDeviceGetName, each)}, {_memory(each)}, {driver}" for each in devices)
 
 
+def peak_gflops() -> float | None:
+    """Return the float32 peak of the fastest GPU outside its tensor cores, GFLOP/s; None where it is not known.
+
+    Every core does one multiplication and one addition per cycle of the highest clock (NVIDIA's data sheets).
+    """
+    with _devices() as devices:
+        known = [
+            (_query(pynvml.nvmlDeviceGetNumGpuCores, each), _query(pynvml.nvmlDeviceGetMaxClockInfo, each, pynvml.NVML_CLOCK_SM))
+            for each in devices
+        ]
+    return max((2 * cores * clock_mhz / 1000 for cores, clock_mhz in known if cores and clock_mhz), default=None)
+
+
 def load(own: set[int]) -> GpuLoad:
     """Return the present load of all GPUs; `own` are the process ids that are not foreign."""
     with _devices() as devices:

@@ -1,5 +1,9 @@
-"""The peak check: a speed above this machine's measured matrix product is an error, not a result."""
+"""The peak check: a speed above this machine's arithmetic peak is an error, not a result."""
 
+from pathlib import Path
+
+from steelyard.catalog import workloads
+from steelyard.host import gpu
 from steelyard.measure import gemm
 from steelyard.measure.session import Session
 from steelyard.plan.run_plan import Variant
@@ -7,24 +11,57 @@ from steelyard.results import record
 from steelyard.results.quantities import STEP_TIME
 from steelyard.results.round_results import RoundResults
 
+# Winograd's convolutions F(4x4, 3x3) multiply a quarter as often as is counted, F(2x2, 3x3) 2.25 times less often (Lavin &
+# Gray 2016, arXiv 1509.09308). The libraries of GPUs choose them by default.
+FEWEST_MULTIPLICATIONS = 4.0
+
 
 def check(session: Session, results: RoundResults) -> dict[str, str]:
-    """Compare the FLOP/s of every case on the CPU with the peak, which is measured again before a speed is rejected.
+    """Compare the FLOP/s of every case with the peak; on the CPU it is measured again before a speed is rejected.
 
-    Returns {case id: message} for speeds above the peak. Both the peak and the messages are written into run.json.
+    Returns {case id: message} for speeds above the peak. The peak of the CPU, the messages, and the notes on speeds that only
+    convolutions with fewer multiplications explain, are written into run.json.
     """
     known = record.read(session.folder)
-    on_cpu = [variant for variant in session.plan.variants if variant.case.settings.device == "cpu"]
     found: dict[str, str] = {}
+    notes: dict[str, str] = {}
     peak: dict[str, dict[str, float]] = {}
-    for variant in on_cpu:
-        threads, precision = threads_of(session, variant), variant.case.settings.precision
-        gflops = _fastest_gflops(session, variant, results)
-        if gflops and (sentence := gemm.peak_check(known.machine, threads, precision, gflops)):
-            found[variant.case.id] = f"{sentence}."
-        peak[precision] = gemm.peaks(known.machine, threads, precision)
-    record.update(session.folder, peak=peak, above_peak=found)
+    of_gpu = gpu.peak_gflops()
+    for variant in session.plan.variants:
+        settings, gflops = variant.case.settings, _fastest_gflops(session, variant, results)
+        error = note = ""
+        if settings.device == "cpu":
+            threads = threads_of(session, variant)
+            error = gemm.peak_check(known.machine, threads, settings.precision, gflops) if gflops else ""
+            peak[settings.precision] = gemm.peaks(known.machine, threads, settings.precision)
+        elif settings.device == "cuda" and of_gpu and not settings.knobs.get("tf32"):
+            error, note = judge_on_gpu(gflops, of_gpu, _convolves(session, variant))
+        found |= {variant.case.id: f"{error}."} if error else {}
+        notes |= {variant.case.id: f"{note}."} if note else {}
+    record.update(session.folder, peak=peak, above_peak=found, fewer_multiplications=notes)
     return found
+
+
+def judge_on_gpu(gflops: float, peak: float, convolves: bool) -> tuple[str, str]:
+    """Return why a speed on a GPU is an error, and what is remarkable about it; empty texts where it is neither.
+
+    `peak`: of the GPU outside its tensor cores, GFLOP/s. `convolves`: whether the network has convolutions of windows, for
+    which there are algorithms with fewer multiplications than are counted.
+    """
+    if gflops <= peak:
+        return "", ""
+    speed = f"{gflops / 1000:.2f} TFLOP/s of direct arithmetic are more than this GPU can do ({peak / 1000:.1f} in float32)"
+    if not convolves:
+        return f"{speed}, so the measured time or the number of operations is wrong", ""
+    if gflops <= FEWEST_MULTIPLICATIONS * peak:
+        return "", f"{speed}. That is possible only with convolutions that multiply less often, such as Winograd's"
+    most = f"{FEWEST_MULTIPLICATIONS:g} times as much, the most that Winograd's convolutions save"
+    return f"{speed}, and more than {most}, so the measured time or the number of operations is wrong", ""
+
+
+def _convolves(session: Session, variant: Variant) -> bool:
+    network = workloads.described(Path(session.plan.workload_folders[variant.case.workload]), variant.case.sizes)
+    return any(each.kind == "conv" and max(each.shape[2:]) > 1 for each in network.parameters)
 
 
 def threads_of(session: Session, variant: Variant) -> int:

@@ -38,6 +38,9 @@ KINDS = {
     "FasterThanPossible": (
         "error", "The result is invalid: a synchronisation is missing, or part of the work was skipped.",
     ),
+    "FewerMultiplications": (
+        "warning", "The result is used. A trace of the kernels shows which algorithm computed the convolutions.",
+    ),
     "Failed": ("warning", "The run continued with the other contenders."),
     "NotCertified": (
         "warning",
@@ -143,6 +146,8 @@ def _of_contender(comparison: Comparison, contender: Contender, source: Source) 
     subject = f"{contender.title} on {comparison.group}"
     if contender.case.id in source.record.above_peak:
         yield _warning("FasterThanPossible", subject, source.record.above_peak[contender.case.id])
+    if note := source.record.fewer_multiplications.get(contender.case.id):
+        yield _warning("FewerMultiplications", subject, note)
     if contender.failure:
         yield _warning("Failed", subject, contender.failure)
     if contender.speeds and contender.proof.state != "certified":

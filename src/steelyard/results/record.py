@@ -132,6 +132,7 @@ class RunRecord:
 
     `plan` holds every requested case. `unavailable`: environment -> why it could not be created.
     `inputs`: group -> description of its data. `above_peak`: case id -> why its speed is an error.
+    `fewer_multiplications`: case id -> why only convolutions with fewer multiplications than are counted explain its speed.
     `reused`: group -> the earlier run whose rounds are used again.
     `seconds`: stage -> elapsed time, over all parts of a continued run.
     `shared_machine`: another run used the machine at the same time, and this one did not wait for its end.
@@ -148,6 +149,7 @@ class RunRecord:
     inputs: dict[str, InputFacts] = field(default_factory=dict)
     peak: dict[str, dict[str, float]] = field(default_factory=dict)
     above_peak: dict[str, str] = field(default_factory=dict)
+    fewer_multiplications: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     reused: dict[str, Reused] = field(default_factory=dict)
     shared_machine: bool = False
