@@ -91,9 +91,10 @@ def evaluation_batches(data: Data, batch: int) -> Iterator[Batch]:
         yield split.take(np.arange(start, start + batch))
 
 
-def synthetic_batch(data: Data) -> Batch:
-    """Return the seeded synthetic batch."""
-    return {name: np.array(array) for name, array in tensors.read(Path(data.synthetic)).items()}
+def synthetic_batch(data: Data, samples: int = 0) -> Batch:
+    """Return the seeded synthetic batch; with `samples`, that many of its samples, which are repeated if there are fewer."""
+    stored = tensors.read(Path(data.synthetic))
+    return {name: np.resize(array, (samples or len(array), *array.shape[1:])) for name, array in stored.items()}
 
 
 def _open_split(data: Data, name: str) -> Split:

@@ -117,6 +117,7 @@ class Case:
     version: the framework version that was requested; empty: the locked default.
     strategy: how the computation is spread over devices: "single".
     loader_workers: processes of the framework's own data loader.
+    memory_limit: bytes of resident memory that a measuring process may use; 0: no limit.
     inputs: hash of initial weights, prepared data, order of batches and synthetic batch; empty until these are prepared.
     """
 
@@ -133,6 +134,7 @@ class Case:
     strategy: str = "single"
     seed: int = 0
     loader_workers: int = 0
+    memory_limit: int = 0
     inputs: str = ""
 
     @cached_property

@@ -14,6 +14,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, Protocol
 
 from steelyard_worker import batches, evaluation, steady, tensors
+from steelyard_worker.memory import Peaks
 from steelyard_worker.protocol import LOSSES, SAMPLES, Length, Refusal, predictions_folder
 
 if TYPE_CHECKING:
@@ -31,6 +32,9 @@ WARMUP_BLOCK_STEPS = 5
 EPOCH_BLOCK_NS = 60 * 10**9
 # A cached phase starts in a process that is already warm, so only the change of input needs a warm-up.
 CACHED_WARMUP_STEPS = 10
+
+# The phase of all blocks on the second input of a process, where its peak memory is recorded.
+SECOND_INPUT = "second input"
 
 monotonic: Clock = time.perf_counter_ns
 
@@ -83,12 +87,14 @@ def time_block(timed: Steps, feed: Iterator[Any], steps: int, clock: Clock) -> B
 
 
 class Recorder:
-    """Turns blocks into events; stamps and losses go to binary files."""
+    """Turns blocks into events; stamps and losses go to binary files. Each block ends a phase of `peaks`."""
 
-    def __init__(self, folder: Path, events: EventWriter) -> None:
+    def __init__(self, folder: Path, events: EventWriter, peaks: Peaks | None = None) -> None:
         self._samples = (folder / SAMPLES).open("ab")
         self._losses = (folder / LOSSES).open("ab")
         self._events = events
+        self.peaks = peaks or Peaks()
+        self._first_input = ""
         self.steps = 0
 
     def keep(self, timed: Steps, block: Block, source: str, phase: str, epoch: int = 0) -> None:
@@ -107,6 +113,9 @@ class Recorder:
         self.steps += steps
         if not math.isfinite(losses.sum(dtype="f8")):
             self._refuse(losses)
+        self._first_input = self._first_input or source
+        if phase != "first":
+            self.peaks.end(phase if source == self._first_input else SECOND_INPUT)
 
     def close(self) -> None:
         """Close the files."""
@@ -141,7 +150,7 @@ def measure(
             session.measure_input(feed, source, job.schedule.warmup)
             session.evaluate(feed)
         else:
-            feed = forever(trainer.put(batches.synthetic_batch(job.data)))
+            feed = forever(trainer.put(batches.synthetic_batch(job.data, job.schedule.batch)))
             alone = recorder.steps == 0
             if alone:
                 session.first_step(feed, source, job.spawned_ns)
@@ -179,6 +188,7 @@ class Session:
         self.events.write(
             "phase", name="first-step", elapsed_ns=block.elapsed_ns, since_spawn_ns=int(self.start_s * 1e9)
         )
+        self.recorder.peaks.end("first-step")
         counted = self.schedule.epochs and not self.schedule.warmup.count
         self.recorder.keep(self.trainer, block, source, "counted" if counted else "first", min(1, self.schedule.epochs))
 
@@ -283,6 +293,7 @@ class Session:
         elapsed_ns = self.clock() - began
         tensors.write(predictions_folder(Path(job.folder), epoch), predictions, {"steps": self.recorder.steps})
         self.events.write("evaluated", steps=self.recorder.steps, elapsed_ns=elapsed_ns, samples=samples, epoch=epoch)
+        self.recorder.peaks.end("evaluation")
 
 
 def _typical(block_ns: list[int]) -> float:

@@ -115,6 +115,9 @@ class Schedule:
     latency_fewest: int = 20
     latency_most: int = 500
     latency_s: float = 5.0
+    # Samples per step in place of the case's, repeated or cut from the synthetic batch; 0: the case's own.
+    batch: int = 0
+    failed_batch: int = 0  # the smallest batch that a search for the largest one found too large; 0: none
 
     @property
     def epochs(self) -> int:
@@ -141,7 +144,8 @@ class Certify:
 class Job:
     """The job of one process, which runs one case once. Paths are absolute.
 
-    kind: "measure", "certify", "contract" (check the adapter) or "settings" (only read the settings back).
+    kind: "measure", "probe" (the same, to find out whether a batch fits), "certify", "contract" (check the adapter) or "settings"
+    (only read the settings back).
     round: 0 outside the rounds. attempt: a disturbed round is repeated under the next number.
     rates: tensors folder with the learning rate of every step, `rates` float32 (steps,); the last one stays for further steps.
     Empty: the rate of the update rule is constant.

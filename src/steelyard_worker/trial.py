@@ -6,7 +6,6 @@ import errno
 import inspect
 import os
 import platform
-import resource
 import signal
 import sys
 import traceback
@@ -14,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steelyard_worker import protocol, variables
+from steelyard_worker import memory, protocol, variables
 from steelyard_worker.case import INFERENCE
 from steelyard_worker.protocol import EVENTS, EventWriter, Job, Refusal
 
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 
     from steelyard_worker.case import Optimizer
     from steelyard_worker.frameworks.base import Adapter
+    from steelyard_worker.network import Network
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 EXIT_REFUSED = 3
@@ -78,16 +78,20 @@ def classify(error: Exception) -> tuple[str, str]:
 
 
 def _run(job: Job, events: EventWriter) -> None:
-    from steelyard_worker import certify, contract, inference, measure, network, tensors
+    from steelyard_worker import certify, contract, network, tensors
     from steelyard_worker.frameworks import base
 
     events.write(
         "hello", python=platform.python_version(), pid=os.getpid(), executable=sys.executable, method=protocol.METHOD,
         worker_hash=job.worker_hash,
     )  # fmt: skip
-    with _Phase(events, "import"):
+    if job.schedule.batch:
+        job = replace(job, case=replace(job.case, sizes=job.case.sizes | {"batch": job.schedule.batch}))
+    peaks = memory.Peaks(job.case.memory_limit if job.kind in ("measure", "probe") else 0)
+    with _Phase(events, "import", peaks):
         adapter = base.load(job.case.framework, job.case.settings, job.adapter_folder)
-    with _Phase(events, "read-back") as read_back:
+    peaks.of_device(adapter)
+    with _Phase(events, "read-back", peaks) as read_back:
         _check_applied(job, adapter, events)
     if job.kind == "settings":
         return
@@ -121,14 +125,24 @@ def _run(job: Job, events: EventWriter) -> None:
     if job.kind == "certify":
         certify.dump(job, described, tensors.read(Path(job.weights)), build, events)
         return
-    with _Phase(events, "build"):
+    try:
+        _measure(job, described, adapter, build, events, peaks)
+    finally:  # a process that ran out of memory says how much it used until then
+        events.write("memory", **peaks.event())
+
+
+def _measure(
+    job: Job, described: Network, adapter: Adapter, build: Any, events: EventWriter, peaks: memory.Peaks
+) -> None:  # fmt: skip
+    """Build the network and follow the schedule."""
+    from steelyard_worker import inference, measure, tensors
+
+    with _Phase(events, "build", peaks):
         built = build(tensors.read(Path(job.weights)))  # not stored in a variable: mapped files count as memory used
-    recorder = measure.Recorder(Path(job.folder), events)
-    run = inference.measure_inference if infers else measure.measure
+    recorder = measure.Recorder(Path(job.folder), events, peaks)
+    run = inference.measure_inference if job.case.task == INFERENCE else measure.measure
     run(job, described, adapter, built, events, recorder)
     recorder.close()
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    events.write("memory", peak_resident_bytes=peak, peak_device_bytes=adapter.peak_bytes())
 
 
 def _check_applied(job: Job, adapter: Adapter, events: EventWriter) -> None:
@@ -160,10 +174,10 @@ def _rates(job: Job, adapter: Adapter) -> tuple[Any]:
 
 
 class _Phase:
-    """Record how long a named phase took."""
+    """Record how long a named phase took, and its peak memory."""
 
-    def __init__(self, events: EventWriter, name: str) -> None:
-        self._events, self._name = events, name
+    def __init__(self, events: EventWriter, name: str, peaks: memory.Peaks) -> None:
+        self._events, self._name, self._peaks = events, name, peaks
         self.elapsed_ns = 0
 
     def __enter__(self) -> _Phase:
@@ -178,3 +192,4 @@ class _Phase:
         self.elapsed_ns = measure.monotonic() - self._began
         if kind is None:
             self._events.write("phase", name=self._name, elapsed_ns=self.elapsed_ns)
+            self._peaks.end(self._name)

@@ -10,7 +10,7 @@ import stat
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -53,13 +53,14 @@ class Stage:
     heard: list[dict[str, Any]] = field(default_factory=list)
 
     def play(
-        self, script: str, python: Path = PYTHON, silence_s: float = 30.0, watch: Watch | None = None
-    ) -> trials.Trial:
+        self, script: str, python: Path = PYTHON, silence_s: float = 30.0, watch: Watch | None = None, memory_limit: int = 0,
+    ) -> trials.Trial:  # fmt: skip
         """Launch the script as the worker; it finds the job in `job` and may call `say(event, **values)`."""
         worker = self.root / "worker"
         worker.mkdir(exist_ok=True)
         (worker / "__main__.py").write_text(OPENING + script)
         job = recorded_trials.job(self.folder, variables={"OF_THE_JOB": "set"})
+        job = replace(job, case=replace(job.case, memory_limit=memory_limit))
         return launch.launch(job, python, watch or self.heard.append, launch.Guard(silence_s), worker)
 
     @property
@@ -386,3 +387,17 @@ def test_a_worker_finds_the_programs_of_its_environment_first(stage: Stage, monk
     assert "ONEDNN_DEFAULT_FPMATH_MODE" not in found
     assert found["LC_TEST"] == "kept"
     assert found["OF_THE_JOB"] == "set"
+
+
+def test_a_process_above_its_memory_limit_is_stopped(stage: Stage) -> None:
+    trial = stage.play("block = bytes(b'x' * 300_000_000)\ntime.sleep(60)", memory_limit=200_000_000)
+    kind, message = trial.error or ("", "")
+    assert kind == "out-of-memory"
+    assert re.fullmatch(
+        r"The process used 0\.\d\d GB of memory, more than its limit of 0\.2 GB, and was stopped\.", message
+    )
+    assert stage.last_event()["kind"] == "out-of-memory"
+
+
+def test_a_process_within_its_memory_limit_is_not_stopped(stage: Stage) -> None:
+    assert stage.play("block = bytes(b'x' * 100_000_000)\ntime.sleep(0.3)\nsay('done')", memory_limit=200_000_000).done

@@ -22,6 +22,7 @@ from measure.scripted_session import (
 from steelyard.host.noise import HostNoise
 from steelyard.measure import jobs, peak, rounds
 from steelyard.results import record, round_results
+from steelyard_worker.network import Parameter
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -244,15 +245,46 @@ def test_the_faster_of_the_two_inputs_is_checked(fast: str, tmp_path: Path, own_
     assert peak.check(run, results).keys() == {variant.case.id}
 
 
-def test_speeds_on_other_devices_are_not_compared_with_the_processor(
-    tmp_path: Path, own_peak: list[tuple[Any, ...]]
-) -> None:
-    run = session(tmp_path / "run", steady, frameworks=("fake",))
+def on_gpu(run: ScriptedSession, **knobs: bool) -> ScriptedSession:
+    """Return the session with its only case on a GPU, where 16 samples of 1 GFLOP take 1 ms: 16 TFLOP/s."""
     (group,) = run.plan.groups
     (variant,) = group.variants
-    on_gpu = replace(variant, case=replace(variant.case, settings=replace(variant.case.settings, device="cuda")))
-    groups = (replace(group, training_flops=10**12, variants=(on_gpu,)),)
-    run = replace(run, plan=replace(run.plan, groups=groups))
+    settings = replace(variant.case.settings, device="cuda", knobs=knobs)
+    moved = replace(variant, case=replace(variant.case, settings=settings))
+    groups = (replace(group, training_flops=10**9, variants=(moved,)),)
+    return replace(run, plan=replace(run.plan, groups=groups))
+
+
+@pytest.mark.parametrize(
+    ("tf_per_s", "convolves", "knobs", "recorded"),
+    [
+        (20.0, False, {}, ""),
+        (15.0, False, {}, "above_peak"),
+        (15.0, True, {}, "fewer_multiplications"),
+        (3.9, True, {}, "above_peak"),
+        (3.9, True, {"tf32": True}, ""),
+        (None, False, {}, ""),
+    ],
+)
+def test_a_speed_on_a_gpu_is_compared_with_the_peak_of_the_gpu(
+    tf_per_s: float | None, convolves: bool, knobs: dict[str, bool], recorded: str, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    run = on_gpu(session(tmp_path / "run", steady, frameworks=("fake",)), **knobs)
+    kernel = Parameter("conv", (8, 3, 3, 3) if convolves else (8, 3, 1, 1), "conv", "")
+    monkeypatch.setattr(peak.workloads, "described", lambda *_: SimpleNamespace(parameters=[kernel]))
+    monkeypatch.setattr(peak.gpu, "peak_gflops", lambda: tf_per_s and 1000 * tf_per_s)
+    peak.check(run, one_round(run, 1.0))
+    known, (case,) = record.read(run.folder), run.plan.by_id
+    found = {name for name in ("above_peak", "fewer_multiplications") if case in getattr(known, name)}
+    assert found == ({recorded} if recorded else set())
+
+
+def test_speeds_on_other_devices_are_not_compared_with_the_processor(
+    tmp_path: Path, own_peak: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peak.gpu, "peak_gflops", lambda: None)
+    run = on_gpu(session(tmp_path / "run", steady, frameworks=("fake",)))
     assert peak.check(run, one_round(run, 1.0)) == {}
     assert own_peak == []
     assert record.read(run.folder).peak == {}

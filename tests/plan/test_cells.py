@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ import pytest
 
 from steelyard.errors import UserError
 from steelyard.plan import resolve
-from steelyard.plan.cells import Cells, overrides
+from steelyard.plan.cells import Cells, memory_bytes, overrides
 from steelyard.plan.options import Options
 
 if TYPE_CHECKING:
@@ -172,3 +173,41 @@ def test_an_override_reaches_the_network_and_the_preparation_of_the_data() -> No
     plain = resolve.plan(Options(workloads=("lstm-imdb:reviews",), frameworks=("pytorch",))).groups[0]
     assert group.parameters < plain.parameters
     assert case.specification != plain.cases[0].specification
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("4 GB", 4 * 10**9), ("4GB", 4 * 10**9), ("1.5 GiB", 3 * 2**29), ("512 MiB", 2**29), ("", 0)]
+)
+def test_a_memory_limit_is_a_size(text: str, size: int) -> None:
+    assert memory_bytes(text) == size
+
+
+@pytest.mark.parametrize("text", ["4", "GB", "0 GB", "-1 GB", "4 gb", "4 TB", "1e3 GB", "4 GB 2"])
+def test_a_memory_limit_that_is_no_size_is_refused(text: str) -> None:
+    with pytest.raises(UserError, match=r"A memory limit must be a size such as 4 GB or 512 MiB, not '"):
+        memory_bytes(text)
+
+
+def test_memory_limits_make_groups(tmp_path: Path) -> None:
+    tables = '[[cells]]\nworkloads = ["line:small"]\nframeworks = ["fake"]\nmemory_limits = ["1 GB", "2 GB"]\n'
+    plan = planned(tmp_path, tables)
+    assert names(plan) == {f"line:small,memory_limit={size}GB": ["fake/scripted"] for size in (1, 2)}
+    assert [group.cases[0].memory_limit for group in plan.groups] == [10**9, 2 * 10**9]
+    assert list(names(planned(tmp_path, tables, memory_limits=("512 MB",)))) == ["line:small"]
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({}, "Protocol largest-batch:3 needs a memory limit on the CPU, such as --memory-limit 4GB."),
+        (
+            {"memory_limits": ("1 GB",), "tasks": ("inference",)},
+            "Protocol largest-batch:3 looks for the largest batch that trains, and an inference does not train.",
+        ),
+        ({"memory_limits": ("1 GB",), "device": "cuda"}, "A memory limit holds for main memory, so it cannot be used on cuda."),
+    ],
+)  # fmt: skip
+def test_what_the_search_for_the_largest_batch_needs(tmp_path: Path, options: dict[str, Any], reason: str) -> None:
+    tables = '[[cells]]\nworkloads = ["resnet18:tiny"]\nframeworks = ["pytorch"]\nprotocol = "largest-batch:3"\n'
+    with pytest.raises(UserError, match=re.escape(reason)):
+        planned(tmp_path, tables, **options)

@@ -84,3 +84,27 @@ def test_on_another_device_only_the_batch_is_counted(large: Callable[[], RunPlan
     memory.check(plan, memory.PROCESS_BYTES + 16 * 4 * (10**12 + 1))
     with pytest.raises(UserError, match="Use --batch 8 or less"):
         memory.check(plan, memory.PROCESS_BYTES + 8 * 4 * (10**12 + 1))
+
+
+def limited(limit: str, protocol: str = "largest-batch:3") -> RunPlan:
+    return resolve.plan(
+        Options(workloads=("line",), frameworks=("fake",), workload_folders=(LINE,), protocol=protocol, memory_limits=(limit,))
+    )  # fmt: skip
+
+
+def test_a_memory_limit_must_be_free(plan_of: Callable[[int], RunPlan]) -> None:
+    memory.check(limited("1 GB"), 10**9)
+    with pytest.raises(
+        UserError, match=r"line:small may use 0\.9 GiB of memory, but only 0\.9 GiB are free\. Choose a lower"
+    ):
+        memory.check(limited("1 GB", "sequential"), 10**9 - 1)
+
+
+def test_the_batch_that_fits_by_estimate_is_the_largest(plan_of: Callable[[int], RunPlan]) -> None:
+    (variant,) = plan_of(16).variants
+    network = workloads.described(Path(LINE) / "line", variant.case.sizes)
+    for limit in (memory.PROCESS_BYTES + 50 * 10**6, 10**9, 10**10):
+        batch = memory.fitting_batch(network, variant.case.optimizer, limit)
+        assert memory.needed_bytes(network, variant.case.optimizer, batch) <= limit
+        assert memory.needed_bytes(network, variant.case.optimizer, batch + 1) > limit
+    assert memory.fitting_batch(network, variant.case.optimizer, 1) == 0

@@ -50,6 +50,7 @@ class Script:
     asynchronous: bool = False
     applied: dict = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    memory: dict[str, int | None] = field(default_factory=dict)  # of phases, bytes
 
 
 def options(**more):
@@ -147,7 +148,9 @@ def _process(planned, folder, variant, number, script, sources, place):
         recorder.keep(kept, _block(now, alone, recorder.steps, script, draw), "cached", "latency")
     elif planned.group(variant.group).metric == "accuracy":
         _evaluated(home, events)
-    events.write("memory", peak_resident_bytes=(300 + 10 * place) * 2**20, peak_device_bytes=None)
+    peak = (300 + 10 * place) * 2**20
+    phases = [{"name": name, "resident_bytes": size, "device_bytes": None} for name, size in script.memory.items()]
+    events.write("memory", peak_resident_bytes=peak, peak_device_bytes=None, phases=phases)
     for name in script.warnings:
         events.write("warning", name=name)
     events.write("done")
@@ -202,6 +205,10 @@ def _home(planned, folder, variant, number):
     job = jobs.measuring(
         planned, variant, CaseInputs(Path("weights"), Data("synthetic", "prepared"), "", {}, ""), number, 0, home
     )
+    if planned.group(variant.group).protocol.searches_batch:
+        place = planned.group(variant.group).variants.index(variant)
+        schedule = replace(job.schedule, batch=96 - 8 * place, failed_batch=104 - 8 * place)
+        job = replace(job, schedule=schedule)
     (home / trials.JOB).write_text(json.dumps(asdict(job)), encoding="utf-8")
     return home
 

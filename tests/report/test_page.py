@@ -12,7 +12,7 @@ import pytest
 from reading import Page
 from recorded import Script, options, view_of, write_run
 
-from steelyard.report import page
+from steelyard.report import page, terminal
 from steelyard.report.columns import ranked_by
 from steelyard.report.privacy import without_names
 from steelyard.results import record
@@ -310,3 +310,37 @@ def test_paper_has_question_answer_table_and_what_was_measured(rendered):
     assert [each.attributes["class"] for each in plots].count("plots screen") == len(plots) - 1, "all but the machine's"
     (paper,) = rendered.all("p", class_="paper")
     assert "Protocol sequential" in paper.words and "steelyard run -f fake -f dummy" in paper.words
+
+
+def test_the_peak_memory_of_phases_has_a_table_where_it_is_known(tmp_path):
+    scripts = {"fake": Script(memory={"import": 100 * 2**20, "counted": 200 * 2**20}), "dummy": Script()}
+    view = view_of(write_run(tmp_path, scripts))
+    (table,) = [each for each in Page(page.render(view)).all("table") if "Peak memory by phase" in each.words]
+    assert "memory of import" in table.words
+    assert "100 MiB" in table.words
+    assert "200 MiB" in table.words
+    assert "Dummy" not in table.words
+    (contenders,) = [each["contenders"] for each in terminal.as_dict(view)["comparisons"]]
+    by_phase = {each["title"]: each["memory_by_phase"] for each in contenders}
+    assert by_phase["Fake"] == pytest.approx({"memory of import": 100 * 2**20, "memory of counted steps": 200 * 2**20})
+    assert by_phase["Dummy"] == {}
+
+
+def test_without_known_phases_there_is_no_table_of_them(rendered):
+    assert "Peak memory by phase" not in rendered.text()
+
+
+def test_the_largest_batches_are_ranked_and_the_next_ones_that_did_not_fit_are_shown(tmp_path):
+    wanted = options(protocol="largest-batch:3", memory_limits=("2 GB",))
+    view = view_of(write_run(tmp_path, {"fake": Script(), "dummy": Script(12.0)}, wanted))
+    (comparison,) = view.comparisons
+    assert [each.standings["cached"].value for each in comparison.contenders] == pytest.approx([96, 88])
+    assert [each.speeds["cached"].throughput for each in comparison.contenders] == pytest.approx(
+        [96 / 0.01, 88 / 0.012], rel=0.02
+    )
+    found = Page(page.render(view))
+    (table,) = [each for each in found.all("table") if "96 [104 did not fit]" in each.words]
+    assert "88 [96 did not fit]" in table.words
+    assert "the largest batch that trains within 2 GB of memory" in found.text()
+    (headline,) = found.all("p", class_="headline")
+    assert headline.words == "Fake has the largest batch."

@@ -100,7 +100,12 @@ def test_a_trial_has_everything_that_its_events_say(tmp_path: Path) -> None:
         {"event": "applied", "applied": {"mode": "scripted", "threads": 2}, "libraries": {"numpy": "2"}},
         {"event": "phase", "name": "first-step", "elapsed_ns": 8, "since_spawn_ns": 30},
         {"event": "warning", "name": "spill", "message": "Slow."},
-        {"event": "memory", "peak_resident_bytes": 10, "peak_device_bytes": 20},
+        {
+            "event": "memory",
+            "peak_resident_bytes": 10,
+            "peak_device_bytes": 20,
+            "phases": [{"name": "build", "resident_bytes": 9, "device_bytes": None}],
+        },
         {"event": "done"},
     ]
     trial = recorded(tmp_path / "t", events)
@@ -110,6 +115,7 @@ def test_a_trial_has_everything_that_its_events_say(tmp_path: Path) -> None:
     assert (trial.phases_ns, trial.first_step_since_spawn_ns) == ({"import": 5, "first-step": 8}, 30)
     assert trial.warnings == ({"name": "spill", "message": "Slow."},)
     assert (trial.peak_resident_bytes, trial.peak_device_bytes) == (10, 20)
+    assert trial.memory == {"build": trials.PhaseMemory("build", 9, None)}
     assert (trial.blocks, trial.evaluation) == ((), None)
 
 

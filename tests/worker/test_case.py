@@ -27,6 +27,7 @@ CHANGES = {
     "strategy": "ddp",
     "seed": 5,
     "loader_workers": 1,
+    "memory_limit": 10**9,
     "inputs": "0011",
 }
 

@@ -93,7 +93,8 @@ def _flag(name: str, text: str, action: str = "store_true", **more: Any) -> Argu
 # An argument whose name is that of a field of `Options` becomes that option; without a value, the option has its default.
 QUANTITIES = (
     "step time (default), throughput, first step, time to first step, peak memory; of an inference latency p50, p95, p99; of "
-    "whole epochs total time, epoch, first epoch, second epoch, evaluation time"
+    "whole epochs total time, epoch, first epoch, second epoch, evaluation time; memory of import, build, first step, warm-up, "
+    "counted steps, evaluation"
 )
 RUNS = _value("--runs", "DIR", "folder that holds the runs")
 PLAIN = _flag("--plain", "print plain lines instead of the live view")
@@ -133,6 +134,8 @@ SELECTION = [
     _flag("--synthetic", "use random batches even if the preset has a data set"),
     _value("--data", "DIR", "folder with data sets in their official layouts; see steelyard list data", type=values.folder),
     *FOLDERS,
+    _value("--memory-limit", "SIZE[,SIZE]", "main memory that each measuring process may use, such as 4GB (default: no limit)",
+           type=values.texts, dest="memory_limits"),
     _value("--seed", "N[,N]", "seeds for weights, data order and round order (default 1)", type=values.seeds, dest="seeds"),
 ]  # fmt: skip
 MEASURING = [

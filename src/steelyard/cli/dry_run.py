@@ -26,7 +26,8 @@ def show(plan: RunPlan, as_json: bool = False) -> None:
     rows = [
         (
             each.group, each.title, each.case.settings.mode, each.settings or "defaults",
-            f"{plan.group(each.group).parameters:,}", str(each.case.batch), f"{estimate.step_s(plan, each) * 1e3:.0f} ms",
+            f"{plan.group(each.group).parameters:,}", plan.group(each.group).batch_text,
+            f"{estimate.step_s(plan, each) * 1e3:.0f} ms",
         )
         for each in plan.variants
     ]  # fmt: skip

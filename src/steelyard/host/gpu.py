@@ -39,7 +39,10 @@ def peak_gflops() -> float | None:
     """
     with _devices() as devices:
         known = [
-            (_query(pynvml.nvmlDeviceGetNumGpuCores, each), _query(pynvml.nvmlDeviceGetMaxClockInfo, each, pynvml.NVML_CLOCK_SM))
+            (
+                _query(pynvml.nvmlDeviceGetNumGpuCores, each),
+                _query(pynvml.nvmlDeviceGetMaxClockInfo, each, pynvml.NVML_CLOCK_SM),
+            )
             for each in devices
         ]
     return max((2 * cores * clock_mhz / 1000 for cores, clock_mhz in known if cores and clock_mhz), default=None)

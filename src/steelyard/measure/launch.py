@@ -13,6 +13,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import psutil
+
 from steelyard.catalog import frameworks
 from steelyard.catalog.frameworks import WORKER
 from steelyard.environments.interpreter import clean_environ, command
@@ -27,6 +29,9 @@ Watch = Callable[[dict[str, Any]], None]
 
 POLL_S = 0.05
 LONGEST_MESSAGE = 400
+# The kinds of jobs for which a memory limit holds. The worker itself compares its exact peak with it; the launcher looks now and
+# then, so that a process far above it does not make the machine swap.
+LIMITED = ("measure", "probe")
 # The worker's exit code for a full disk, and Python's for output that could not be written (the log is on the same disk).
 FULL = (5, 120)
 
@@ -88,7 +93,8 @@ def _run(job: Job, python: Path, worker: Path, watch: Watch, guard: Guard) -> tu
             reason = f"The interpreter {python} could not be started ({error.strerror})."
             return "crash", f"{reason} --resume recreates a missing environment."
         try:
-            return _wait(process, folder, watch, guard) or _final_error(process.returncode, folder)
+            limit = job.case.memory_limit if job.kind in LIMITED else 0
+            return _wait(process, folder, watch, guard, limit) or _final_error(process.returncode, folder)
         finally:
             _kill(process)
 
@@ -106,7 +112,9 @@ def _start(job: Job, python: Path, worker: Path, log: BinaryIO) -> subprocess.Po
     return process
 
 
-def _wait(process: subprocess.Popen[bytes], folder: Path, watch: Watch, guard: Guard) -> tuple[str, str] | None:
+def _wait(
+    process: subprocess.Popen[bytes], folder: Path, watch: Watch, guard: Guard, limit: int
+) -> tuple[str, str] | None:
     """Forward events as they arrive; returns the error of a process that was stopped, None if it ended by itself."""
     tail = _Tail(folder / protocol.EVENTS)
     heard = time.monotonic()
@@ -118,10 +126,21 @@ def _wait(process: subprocess.Popen[bytes], folder: Path, watch: Watch, guard: G
             return "killed", "The worker was stopped with the run."
         if time.monotonic() - heard > guard.silence_s:
             return "hung", f"The worker wrote no event for {guard.silence_s:.0f} s and was stopped."
+        if limit and (used := _resident_bytes(process.pid)) > limit:
+            most = f"more than its limit of {limit / 1e9:g} GB"
+            return "out-of-memory", f"The process used {used / 1e9:.2f} GB of memory, {most}, and was stopped."
         time.sleep(POLL_S)
     for event in tail.new():
         watch(event)
     return None
+
+
+def _resident_bytes(pid: int) -> int:
+    """Return the resident memory of a process; 0 if it has ended."""
+    try:
+        return int(psutil.Process(pid).memory_info().rss)
+    except psutil.Error:
+        return 0
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

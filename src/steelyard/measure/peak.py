@@ -50,7 +50,9 @@ def judge_on_gpu(gflops: float, peak: float, convolves: bool) -> tuple[str, str]
     """
     if gflops <= peak:
         return "", ""
-    speed = f"{gflops / 1000:.2f} TFLOP/s of direct arithmetic are more than this GPU can do ({peak / 1000:.1f} in float32)"
+    speed = (
+        f"{gflops / 1000:.2f} TFLOP/s of direct arithmetic are more than this GPU can do ({peak / 1000:.1f} in float32)"
+    )
     if not convolves:
         return f"{speed}, so the measured time or the number of operations is wrong", ""
     if gflops <= FEWEST_MULTIPLICATIONS * peak:
@@ -72,6 +74,12 @@ def threads_of(session: Session, variant: Variant) -> int:
 def _fastest_gflops(session: Session, variant: Variant, results: RoundResults) -> float:
     """Return the highest GFLOP/s of any trial and input; 0 without finished trials."""
     trials = results.finished.get(variant.case.id, {})
-    times = [ns for source in ("pipeline", "cached") for ns in STEP_TIME.of_rounds(trials, source).values()]
-    flops = session.plan.group(variant.group).step_flops(variant.case)
-    return flops / min(times) if times else 0.0
+    flops = session.plan.group(variant.group).step_flops(variant.case) / variant.case.batch
+    return max(
+        (
+            flops * trials[number].batch / ns
+            for source in ("pipeline", "cached")
+            for number, ns in STEP_TIME.of_rounds(trials, source).items()
+        ),
+        default=0.0,
+    )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from steelyard.host.noise import Disturbance, is_unusual, judge, unequal_frequencies
 from steelyard.host.sampler import Sampler
-from steelyard.measure import jobs
+from steelyard.measure import jobs, largest_batch
 from steelyard.measure.session import Session
 from steelyard.plan.run_plan import Group, Variant
 from steelyard.results.quantities import STEP_TIME, Quantity
@@ -100,7 +100,10 @@ def _run_round(session: Session, number: int, group: Group, variants: list[Varia
         severity = max((each.severity for each in found), default=0.0)
         earlier = [note["severity"] for note in session.noted_rounds()]
         more = (
-            session.plan.options.guard and attempt + 1 < first + MOST_ATTEMPTS and all(trial.done for trial in trials)
+            session.plan.options.guard
+            and attempt + 1 < first + MOST_ATTEMPTS
+            and all(trial.done for trial in trials)
+            and not group.protocol.searches_batch  # a disturbance changes no memory, and a search has many processes
         )
         again = more and is_unusual(severity, earlier)
         session.note_round(
@@ -158,5 +161,6 @@ def _run_once(
         folder = jobs.trial_folder(session.folder, number, attempt, variant)
         ratio = ratios.get(variant.case.id, FIRST_RATIO)
         job = jobs.measuring(session.plan, variant, session.inputs_of(variant.case), number, attempt, folder, ratio)
-        trials.append(session.run_trial(job))
+        searches = session.plan.group(variant.group).protocol.searches_batch
+        trials.append(largest_batch.find(session, job) if searches else session.run_trial(job))
     return trials

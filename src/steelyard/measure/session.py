@@ -56,12 +56,17 @@ class Session:
 
     def run_trial(self, job: Job) -> Trial:
         """Run one process and index its trial. UserError: the disk is full, so that later processes would fail as well."""
+        trial = self.run_probe(job)
+        self.store.add_trial(self.folder.name, trial)
+        self.screen.finished(trial)
+        return trial
+
+    def run_probe(self, job: Job) -> Trial:
+        """Run a process that finds out whether a batch fits; its trial is shown and recorded, but not indexed."""
         with self.durations.of(PROCESSES):
             trial = self._launch(job, self.screen.event, launch.Guard(self.plan.options.silence_s))
         if trial.error and trial.error[0] == "disk-full":
             raise UserError(trial.error[1])
-        self.store.add_trial(self.folder.name, trial)
-        self.screen.finished(trial)
         return trial
 
     def run_aside(self, job: Job) -> Trial:

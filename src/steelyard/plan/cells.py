@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,14 +14,16 @@ if TYPE_CHECKING:
 
     from steelyard.plan.options import Options
 
+UNITS = {"MB": 10**6, "GB": 10**9, "MiB": 2**20, "GiB": 2**30}
+
 
 @dataclass(frozen=True)
 class Cells:
     """One table [[cells]] of a study. An axis that is empty has one value: that of the preset or of the framework.
 
-    Workloads, `set`, batches, optimizers, tasks, precisions, threads and seeds tell groups apart; what runs in a group are
-    its frameworks in their modes, with their knobs and loader workers. `sizes`: the sizes of the study that have this table;
-    empty: all. `stands_for`: the published workload:preset that these cells stand for at another size.
+    Workloads, `set`, batches, optimizers, tasks, precisions, threads, seeds and memory limits tell groups apart; what runs in a
+    group are its frameworks in their modes, with their knobs and loader workers. `sizes`: the sizes of the study that have this
+    table; empty: all. `stands_for`: the published workload:preset that these cells stand for at another size.
     """
 
     workloads: tuple[str, ...]
@@ -35,6 +38,7 @@ class Cells:
     precisions: tuple[str, ...] = ()
     threads: tuple[int, ...] = ()
     seeds: tuple[int, ...] = ()
+    memory_limits: tuple[str, ...] = ()
     synthetic: bool = False
     device: str = ""
     deterministic: bool = False
@@ -50,6 +54,17 @@ class Cells:
         """Return the cells with every axis that the command line names replaced."""
         given = {each.name: getattr(options, each.name, None) for each in fields(self)}
         return replace(self, **{name: value for name, value in given.items() if value})
+
+
+def memory_bytes(text: str) -> int:
+    """Return the bytes of a memory limit such as `4 GB` or `512 MiB`; 0 for an empty text. UserError: it is no size."""
+    if not text:
+        return 0
+    match = re.fullmatch(r"(\d{1,6}(?:\.\d{1,6})?) ?([MG]i?B)", text)
+    found = round(float(match[1]) * UNITS[match[2]]) if match else 0
+    if not found:
+        raise UserError(f"A memory limit must be a size such as 4 GB or 512 MiB, not '{text}'.")
+    return found
 
 
 def overrides(texts: tuple[str, ...], known: dict[str, Any], preset: str) -> Iterator[dict[str, Any]]:

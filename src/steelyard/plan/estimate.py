@@ -2,8 +2,11 @@
 
 import math
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
+from steelyard.catalog import workloads
+from steelyard.plan import memory
 from steelyard.plan.protocols import Protocol
 from steelyard.plan.run_plan import RunPlan, Variant
 from steelyard_worker.case import INFERENCE
@@ -18,6 +21,8 @@ SHARE_OF_PEAK = 0.25
 SMALLEST_STEP_S = 0.003
 # After the pipeline a process is warm, and the cached batch needs a few steps only.
 CACHED_WARMUP_STEPS = 10
+# Processes of a search: two powers of two, three halves, and the last batch again.
+SEARCHED = 7
 # Samples of a data set whose size is not known.
 USUAL_SAMPLES = 20_000
 
@@ -58,11 +63,23 @@ def _rounds_s(plan: RunPlan, samples: Mapping[str, int], rounds: Callable[[Proto
         group, seconds = plan.group(variant.group), step_s(plan, variant)
         steps_per_epoch = max(1, samples.get(variant.case.data.get("name", ""), USUAL_SAMPLES) // variant.case.batch)
         schedule = group.protocol.schedule
+        if group.protocol.searches_batch:
+            found += _search_s(plan, variant, schedule, seconds) * rounds(group.protocol)
+            continue
         process_s = START_S + _steps(schedule, seconds, steps_per_epoch, bool(variant.case.data)) * seconds
         if variant.case.task == INFERENCE:
             process_s += _latency_s(schedule, seconds)
         found += process_s * rounds(group.protocol) + group.train_steps * seconds
     return found
+
+
+def _search_s(plan: RunPlan, variant: Variant, schedule: Schedule, seconds: float) -> float:
+    """Return the time of a search for the largest batch that fits; `seconds`: of a step of the case's own batch."""
+    case, batch = variant.case, variant.case.batch
+    if case.memory_limit:
+        network = workloads.described(Path(plan.workload_folders[case.workload]), case.sizes)
+        batch = max(1, memory.fitting_batch(network, case.optimizer, case.memory_limit))
+    return SEARCHED * (START_S + (2 + schedule.counted.count) * seconds * batch / case.batch)
 
 
 def _latency_s(schedule: Schedule, seconds: float) -> float:

@@ -11,7 +11,7 @@ from steelyard.catalog.workloads import Preset, Workload
 from steelyard.errors import UserError, named
 from steelyard.host import usable_cores
 from steelyard.plan import names, protocols
-from steelyard.plan.cells import Cells, overrides
+from steelyard.plan.cells import Cells, memory_bytes, overrides
 from steelyard.plan.protocols import Protocol
 from steelyard.plan.run_plan import FrameworkFacts, Group, Skipped
 from steelyard_worker.case import INFERENCE, NO_OPTIMIZER, TRAINING, Case, Optimizer, Settings
@@ -40,6 +40,7 @@ class Common:
     train_steps: int
     evaluation_limit: int
     stands_for: str
+    memory_limit: int
 
     @property
     def base(self) -> str:
@@ -48,6 +49,7 @@ class Common:
 
     def fields(self) -> dict[str, Any]:
         """Return what may tell two groups of one workload and preset apart: {shown name: value}."""
+        largest = {"batch": "largest"} if self.protocol.searches_batch else {}
         return {
             **self.preset.sizes, "data": "yes" if self.preset.data else "synthetic", "optimizer": self.rule,
             "implementation": self.optimizer.implementation, "task": self.task, "precision": self.precision,
@@ -55,6 +57,7 @@ class Common:
             "deterministic": self.deterministic, "protocol": self.protocol.name,
             "rounds": f"{self.protocol.rounds_min}-{self.protocol.rounds_max}", "train_steps": self.train_steps,
             "evaluation_limit": self.evaluation_limit,
+            "memory_limit": f"{self.memory_limit / 1e9:g}GB" if self.memory_limit else "none", **largest,
         }  # fmt: skip
 
 
@@ -133,9 +136,10 @@ def _commons(cells: Cells, known: dict[str, Workload]) -> Iterator[Common]:
         sized = [
             _sized(preset, sizes) for sizes in overrides(cells.set, preset.sizes, f"{workload.name}:{preset.name}")
         ]
-        for each, batch, optimizer, task, precision, threads, seed in itertools.product(
+        for each, batch, optimizer, task, precision, threads, seed, limit in itertools.product(
             sized, cells.batches or (0,), cells.optimizers or ("",), cells.tasks or TASKS[:1],
             cells.precisions or ("float32",), cells.threads or (usable_cores(),), cells.seeds or (1,),
+            cells.memory_limits or ("",),
         ):  # fmt: skip
             final = _sized(each, {"batch": batch} if batch else {})
             if cells.synthetic:
@@ -146,7 +150,7 @@ def _commons(cells: Cells, known: dict[str, Workload]) -> Iterator[Common]:
             yield Common(
                 workload, final, _optimizer(cells, workload, final, optimizer, task), rule, task, precision, threads, seed,
                 cells.device or "cpu", cells.deterministic, protocol, cells.train_steps if trains else 0,
-                cells.evaluation_limit if trains else 0, cells.stands_for,
+                cells.evaluation_limit if trains else 0, cells.stands_for, memory_bytes(limit),
             )  # fmt: skip
 
 
@@ -206,6 +210,21 @@ def _obstacle(common: Common, known: Framework) -> str:
         return (
             f"Protocol {common.protocol.name} times a whole training, and an inference is none. Choose epochs:N for it."
         )
+    return _obstacle_of_memory(common)
+
+
+def _obstacle_of_memory(common: Common) -> str:
+    """Return why a memory limit, or the search for the largest batch, cannot be used as requested; empty if it can."""
+    if common.memory_limit and common.device != "cpu":
+        return f"A memory limit holds for main memory, so it cannot be used on {common.device}."
+    if not common.protocol.searches_batch:
+        return ""
+    if common.task == INFERENCE:
+        return (
+            f"Protocol {common.protocol.name} looks for the largest batch that trains, and an inference does not train."
+        )
+    if not common.memory_limit and common.device == "cpu":
+        return f"Protocol {common.protocol.name} needs a memory limit on the CPU, such as --memory-limit 4GB."
     return ""
 
 
@@ -215,7 +234,7 @@ def _cases(cells: Cells, common: Common, framework: str, version: str) -> list[C
     first = Case(
         workload=common.workload.name, preset=common.preset.name, sizes=common.preset.sizes, data=common.preset.data,
         specification=common.workload.specification(common.preset), optimizer=common.optimizer, framework=framework,
-        version=version, settings=settings, task=common.task, seed=common.seed,
+        version=version, settings=settings, task=common.task, seed=common.seed, memory_limit=common.memory_limit,
     )  # fmt: skip
     targets = {framework, joined((framework, version))}
     return [

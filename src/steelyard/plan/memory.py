@@ -34,6 +34,12 @@ def needed_bytes(network: Network, rule: Optimizer, batch: int) -> int:
     return PROCESS_BYTES + weights + round(FLOAT * (working * network.activations + inputs)) * batch
 
 
+def fitting_batch(network: Network, rule: Optimizer, limit_bytes: int) -> int:
+    """Return the largest batch that should fit a limit by estimate; 0 if none does."""
+    fixed = needed_bytes(network, rule, 0)
+    return max(0, (limit_bytes - fixed) // max(1, needed_bytes(network, rule, 1) - fixed))
+
+
 def check(plan: RunPlan, free_bytes: int | None = None) -> None:
     """Reject a case that does not fit the free memory; the message gives the largest batch that fits.
 
@@ -42,14 +48,20 @@ def check(plan: RunPlan, free_bytes: int | None = None) -> None:
     free = available_memory_bytes() if free_bytes is None else free_bytes
     for variant in plan.variants:
         case = variant.case
+        if case.memory_limit > free:
+            raise UserError(
+                f"{variant.group} may use {case.memory_limit / 2**30:.1f} GiB of memory, but only {free / 2**30:.1f} GiB "
+                "are free. Choose a lower memory limit."
+            )
+        if plan.group(variant.group).protocol.searches_batch:
+            continue
         network = workloads.described(Path(plan.workload_folders[case.workload]), case.sizes)
         if case.settings.device != "cpu":
             network = replace(network, parameters=(), activations=0)
         needed = needed_bytes(network, case.optimizer, case.batch)
         if needed <= free:
             continue
-        fixed = needed_bytes(network, case.optimizer, 0)
-        most = max(0, (free - fixed) * case.batch // max(1, needed - fixed))
+        most = fitting_batch(network, case.optimizer, free)
         advice = f"Use --batch {most} or less" if most else "No batch fits; choose another preset"
         raise UserError(
             f"{variant.group} needs about {needed / 2**30:.1f} GiB of memory with a batch of {case.batch}, but only "

@@ -23,6 +23,7 @@ class Options:
     precisions: tuple[str, ...] = ()
     threads: tuple[int, ...] = ()  # 0: each framework's own default; empty: one per core in every framework
     seeds: tuple[int, ...] = ()
+    memory_limits: tuple[str, ...] = ()  # of each measuring process, such as "4 GB"
     loader_workers: tuple[int, ...] = ()
     protocol: str = ""
     rounds: str = ""  # "5" or "3-8"

@@ -30,6 +30,11 @@ class Protocol:
         """Whether it reports the time of a whole training."""
         return self.name.startswith("total:")
 
+    @property
+    def searches_batch(self) -> bool:
+        """Whether it looks for the largest batch that trains, and measures with that."""
+        return self.name.startswith("largest-batch:")
+
     def decision(self, delta: float) -> DecisionPlan:
         """Return the decision rule: one look after a fixed number of rounds (at least two), or a look after every round."""
         if not self.sequential:
@@ -50,6 +55,7 @@ KNOWN = {
     "epochs:N-first": "N epochs without the first, e.g. epochs:20-first (Borealis AI 2018) or epochs:200-first (Tian)",
     "epochs:N": "N epochs with the first, e.g. epochs:10 (a student group's comparison on one and two devices)",
     "total:N": "A whole training of N epochs from the first step on, compilation included, e.g. total:20 (Xia and Zhou 2022)",
+    "largest-batch:N": "The largest batch that trains N steps within the memory, found by bisection, e.g. largest-batch:3",
 }
 # What epochs:N, epochs:N-first and total:N report.
 EPOCHS = {"epochs": "mean of epochs {first} to {last}", "total": "the whole training of {last} epochs"}
@@ -83,6 +89,10 @@ def _by_name(name: str) -> Protocol:
         source = "pipeline" if match[3] else "cached"
         schedule = Schedule((source,), Length("steps", warmup), Length("steps", counted))
         return Protocol(name, KNOWN[f"fixed:WARMUP+COUNTED{match[3] or ''}"], schedule, 1, 1, sequential=False)
+    if (match := re.fullmatch(r"largest-batch:(\d{1,9})", name)) and int(match[1]):
+        schedule = Schedule(("cached",), Length("steps", 0), Length("steps", int(match[1])))
+        aggregate = "mean step time at the largest batch"
+        return Protocol(name, KNOWN["largest-batch:N"], schedule, 1, 1, sequential=False, aggregate=aggregate)
     if name == "second-epoch":
         schedule = Schedule(("pipeline",), Length("epochs", 1), Length("epochs", 1))
         return Protocol(name, KNOWN[name], schedule, 1, 1, sequential=False, aggregate="the second epoch")

@@ -79,6 +79,11 @@ class Group:
         """Case id -> title."""
         return {variant.case.id: variant.title for variant in self.variants}
 
+    @property
+    def batch_text(self) -> str:
+        """Samples per step, or `largest` where they are searched for."""
+        return "largest" if self.protocol.searches_batch else str(self.cases[0].batch)
+
 
 @dataclass(frozen=True)
 class Skipped:

@@ -12,7 +12,9 @@ from steelyard.results.quantities import (
     EPOCH,
     EVALUATION_TIME,
     FIRST_EPOCH,
+    LARGEST_BATCH,
     LATENCIES,
+    OF_PHASES,
     SECOND_EPOCH,
     TOTAL_TIME,
     Quantity,
@@ -93,6 +95,13 @@ COLUMNS = (
 )  # fmt: skip
 
 
+LARGEST = Column(
+    "largest batch", lambda _, x, _s: formatting.largest_batch(x), NARROW,
+    "The most samples per step with which the network trained within its memory, twice; in brackets the least that did not fit.",
+    LARGEST_BATCH.name, per_input=True,
+)  # fmt: skip
+
+
 def of_task(task: str) -> list[Column]:
     """Return the columns of a task, in its words."""
     return [
@@ -119,9 +128,20 @@ EPOCHS = (
 """The columns of a table of their own, for processes that train whole epochs; evaluations are part of none of the first four."""
 
 
+def of_phases(task: str) -> list[Column]:
+    """Return the columns of the table of peak memory by phase, in the words of a task."""
+    text = "Peak memory of this phase alone: on the device if the framework reports it, otherwise of the whole process."
+    return [
+        Column(in_task(each, task).label, lambda _, x, _s, each=each: formatting.over_processes(each, x), NARROW, text, each.name)
+        for each in OF_PHASES
+    ]  # fmt: skip
+
+
 def own(quantity: Quantity, task: str) -> Column:
     """Return the column that shows a quantity where something else is ranked."""
-    return next(column for column in (*of_task(task), *EPOCHS) if column.quantity == quantity.name)
+    return next(
+        column for column in (*of_task(task), LARGEST, *EPOCHS, *of_phases(task)) if column.quantity == quantity.name
+    )
 
 
 def mean_heading(quantity: Quantity, task: str) -> str:
@@ -138,8 +158,9 @@ def ranked_by(quantity: Quantity, task: str) -> list[Column]:
     others = (
         column for column in of_task(task) if column != shown_as and not (column.per_input and quantity.per_process)
     )
+    first = replace(shown_as, heading=mean_heading(quantity, task), format=formatting.standing, width=NARROW)
     return [
-        replace(shown_as, heading=mean_heading(quantity, task), format=formatting.standing, width=NARROW),
+        LARGEST if shown_as is LARGEST else first,
         Column(f"ratio to {quantity.best}", formatting.ratio, NARROW, ratio),
         *others,
     ]

@@ -8,7 +8,7 @@ from typing import Any
 from steelyard.report.model import Comparison, Contender, location_of
 from steelyard.report.notation import duration, interval, quantity_text, scaled_unit
 from steelyard.report.words import said
-from steelyard.results.quantities import PROCESS, Quantity
+from steelyard.results.quantities import LARGEST_BATCH, PROCESS, Quantity
 from steelyard.statistics import metrics, sentences
 from steelyard.statistics.answer import is_wide
 from steelyard.statistics.intervals import Ratio
@@ -21,6 +21,7 @@ INPUTS = {
 }
 """Input -> heading of its table, with the words of the task."""
 EPOCHS = "Whole epochs"
+PHASES = "Peak memory by phase"
 SHORT_INPUTS = {"pipeline": "own input pipeline", "cached": "cached batch", "process": "whole process"}
 CERTIFICATES = {"certified": "yes", "rejected": "REJECTED", "none": "none"}
 INTERVALS = (
@@ -55,7 +56,15 @@ def describe(comparison: Comparison) -> str:
     }
     found = comparison.reused
     earlier = f" Measured {moment(found['created'])} in run {found['run']}, and used again here." if found else ""
-    sizes = f"{comparison.preset}; {comparison.parameters:,} parameters, batch {comparison.batch}."
+    sizes = f"{comparison.preset}; {comparison.parameters:,} parameters, "
+    limits = {each.case.memory_limit for each in comparison.contenders if each.case.memory_limit}
+    within = "".join(f" within {limit / 1e9:g} GB of memory" for limit in limits)
+    searched = comparison.quantity is LARGEST_BATCH
+    sizes += (
+        f"the largest batch that trains{within}."
+        if searched
+        else f"batch {comparison.batch}{',' if within else ''}{within}."
+    )
     return sizes + origin + "".join(sorted(changing)) + earlier
 
 
@@ -189,6 +198,16 @@ def memory(contender: Contender) -> Formatted:
     """Return the peak memory: of the device if the framework reports it, otherwise of the process."""
     size = contender.peak_device_bytes or contender.peak_resident_bytes
     return Formatted(quantity_text("bytes", size) if size else NO_VALUE)
+
+
+def largest_batch(contender: Contender) -> Formatted:
+    """Return the largest batch that trained in each round, and the smallest one that did not fit."""
+    tried = [(trial.batch, trial.job.schedule.failed_batch) for trial in contender.trials]
+    texts = [
+        f"{batch:,} [{failed:,} did not fit]" if failed else f"at least {batch:,}"
+        for batch, failed in dict.fromkeys(tried)
+    ]
+    return Formatted(", ".join(texts) or NO_VALUE)
 
 
 def test_metric(contender: Contender) -> Formatted:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import statistics as plain
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from steelyard.report.advice import advice, seconds_per_round
-from steelyard.results.quantities import LATENCIES, PROCESS, STEP_TIME, in_task
+from steelyard.results.quantities import LARGEST_BATCH, LATENCIES, PROCESS, STEP_TIME, in_task
 from steelyard.results.trials import LATENCY
 from steelyard.statistics import summaries
 from steelyard.statistics.decision import decide
@@ -190,6 +190,8 @@ class Source:
 def compare(source: Source, group: Group) -> Comparison:
     """Build one comparison."""
     task = group.cases[0].task
+    if group.protocol.searches_batch and source.quantity is STEP_TIME:  # steps of different batches are not compared
+        source = replace(source, quantity=LARGEST_BATCH)
     quantity = in_task(source.quantity, task)
     inputs = _inputs(source, group)
     ranked = [PROCESS] if inputs and source.quantity.per_process else inputs
@@ -289,11 +291,13 @@ def _speed(
     steps = [t.steps_ns(name) for t in trials]
     # Where whole epochs count, the first step does, too; it has its own column, and it is no part of a steady series.
     longest = max((s[1:] if t.counts_first_step else s for s, t in zip(steps, trials, strict=True)), key=len)
-    peak, flops = _peak_flops(source.record, case), group.step_flops(case)
+    batches = {trial.batch for trial in trials}
+    batch = batches.pop() if len(batches) == 1 else plain.geometric_mean(trial.batch for trial in trials)
+    peak, flops = _peak_flops(source.record, case), group.step_flops(case) * batch / case.batch
     return Speed(
         median_ns=plain.median(summaries.summarise(s).median_ns for s in steps if len(s)), location=location,
-        throughput=case.batch * 1e9 / location.value_ns, throughput_low=case.batch * 1e9 / location.high_ns,
-        throughput_high=case.batch * 1e9 / location.low_ns if location.low_ns else math.inf,
+        throughput=batch * 1e9 / location.value_ns, throughput_low=batch * 1e9 / location.high_ns,
+        throughput_high=batch * 1e9 / location.low_ns if location.low_ns else math.inf,
         ratio=ratio, processes=location.processes, counted_steps=sum(len(s) for s in steps),
         share_of_peak=flops / (location.value_ns / 1e9) / peak if peak else None,
         host_share=_median(t.host_share(name) for t in trials),

@@ -32,8 +32,9 @@ def render(view: View) -> str:
     workloads = [sections.workload(comparison, style, view.comparisons) for comparison in view.comparisons]
     machine = stability.machine(view)
     figures = [figure for workload in workloads for figure in workload.all_figures] + ([machine] if machine else [])
-    tasks, epochs = {each.task for each in view.comparisons}, any(workload.epochs for workload in workloads)
-    by_time, terms = view.quantity is STEP_TIME, glossary(view.quantity, tasks, epochs)
+    tasks, tables = {each.task for each in view.comparisons}, [t for w in workloads for t in (w.epochs, w.memory) if t]
+    more = [column for table in tables for _, _, values in table.rows for column, _ in values]
+    by_time, terms = view.quantity is STEP_TIME, glossary(view.quantity, tasks, more)
     style_text, drawing = _read("style.css"), _read("draw.js")
     return _environment(terms).get_template(PAGE).render(
         view=view, record=known, workloads=workloads, machine=machine, notices=warnings.gather(view.warnings),

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from steelyard.report import costs, forest, formatting, latency, learning, losses, series, stability
-from steelyard.report.columns import EPOCHS, Column, ranked_by
+from steelyard.report.columns import EPOCHS, Column, of_phases, ranked_by
 from steelyard.report.figures import Figure
 from steelyard.report.formatting import Formatted
 from steelyard.report.learning import Learning
@@ -32,13 +32,14 @@ class Workload:
     """One comparison on the page; `missing`: (title, reason) of what was not measured or failed.
 
     `verdict` belongs to the deciding input, the rest to no single one. `epochs` and `learning` are None where no whole epochs
-    were trained.
+    were trained, `memory` where no phase has a known peak.
     """
 
     comparison: Comparison
     verdict: Input
     inputs: list[Input]
     epochs: Input | None
+    memory: Input | None
     learning: Learning | None
     figures: list[Figure]
     missing: list[tuple[str, str]]
@@ -68,21 +69,24 @@ def workload(comparison: Comparison, styles: dict[str, Style], among: Sequence[C
         costs.memory(comparison, styles),
     ]
     verdict, shown = inputs.get(comparison.primary, nothing), [figure for figure in figures if figure]
-    epochs, curves = (
-        _epochs(comparison, styles),
-        learning.section(learning.of_all_seeds(comparison, among or [comparison]), styles),
-    )
-    return Workload(comparison, verdict, list(inputs.values()), epochs, curves, shown, missing(comparison))
+    trained = [each for each in comparison.contenders if each.trains_epochs]
+    known = [each for each in comparison.contenders if any(trial.memory for trial in each.trials)]
+    return Workload(
+        comparison, verdict, list(inputs.values()), _table(formatting.EPOCHS, trained, EPOCHS, comparison, styles),
+        _table(formatting.PHASES, known, of_phases(comparison.task), comparison, styles),
+        learning.section(learning.of_all_seeds(comparison, among or [comparison]), styles), shown, missing(comparison),
+    )  # fmt: skip
 
 
-def _epochs(comparison: Comparison, styles: dict[str, Style]) -> Input | None:
-    """Return the table of whole epochs; None where none were trained."""
-    rows: list[Row] = [
-        (each, styles[each.variant], [(column, column.format(comparison, each, "")) for column in EPOCHS])
-        for each in comparison.contenders
-        if each.trains_epochs
+def _table(
+    heading: str, rows: Sequence[Contender], columns: Sequence[Column], comparison: Comparison, styles: dict[str, Style]
+) -> Input | None:
+    """Return a table of its own without a verdict: a row for each of these contenders; None without any."""
+    shown: list[Row] = [
+        (each, styles[each.variant], [(column, column.format(comparison, each, "")) for column in columns])
+        for each in rows
     ]
-    return Input(formatting.EPOCHS, "", [], "", rows, None) if rows else None
+    return Input(heading, "", [], "", shown, None) if shown else None
 
 
 def missing(comparison: Comparison) -> list[tuple[str, str]]:

@@ -12,11 +12,11 @@ from rich.text import Text
 
 from steelyard.report import columns, formatting, learning, published, sections, warnings
 from steelyard.report.columns import Column
-from steelyard.report.model import Comparison, Contender, View
+from steelyard.report.model import Comparison, Contender, View, location_of
 from steelyard.report.styles import styles
 from steelyard.report.words import said
 from steelyard.results.learning import courses
-from steelyard.results.quantities import STEP_TIME, in_task
+from steelyard.results.quantities import OF_PHASES, PROCESS, STEP_TIME, in_task
 from steelyard.statistics.verdicts import Verdict
 
 COLOURS = {"certified": "green", "rejected": "bold red", "none": "yellow"}
@@ -227,6 +227,9 @@ def _contender(comparison: Comparison, contender: Contender) -> dict[str, Any]:
         "speeds": {source: asdict(speed) for source, speed in contender.speeds.items()},
         "latencies": {name: asdict(each) for name, each in contender.latencies.items()},
         **_picked(contender, "first_step_ns", "to_first_step_ns", "peak_resident_bytes", "peak_device_bytes"),
+        "memory_by_phase": {
+            each.name: found.value_ns for each in OF_PHASES if (found := location_of(each, contender.trials, PROCESS))
+        },
         "evaluation": asdict(contender.evaluation) if contender.evaluation else None,
         "failure": contender.failure,
         "settings": contender.applied,

@@ -2,13 +2,13 @@
 
 import html
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from markupsafe import Markup
 
-from steelyard.report.columns import EPOCHS, ranked_by
+from steelyard.report.columns import Column, ranked_by
 from steelyard.results.quantities import Quantity
 from steelyard_worker.case import TRAINING
 
@@ -76,12 +76,12 @@ class Glossary:
         )
 
 
-def glossary(quantity: Quantity, tasks: Collection[str] = (TRAINING,), epochs: bool = False) -> Glossary:
+def glossary(quantity: Quantity, tasks: Collection[str] = (TRAINING,), more: Iterable[Column] = ()) -> Glossary:
     """Return the terms of a page that is ranked by a quantity: the general ones and the headings of its tasks' columns.
 
-    `epochs`: whether the page has a table of whole epochs.
+    `more`: the columns of further tables.
     """
-    shown = [column for task in sorted(tasks) for column in ranked_by(quantity, task)] + list(EPOCHS if epochs else ())
+    shown = [column for task in sorted(tasks) for column in ranked_by(quantity, task)] + list(more)
     columns = {column.heading: column.help for column in shown}
     return Glossary(dict(sorted({**TERMS, **columns}.items())))
 

@@ -52,6 +52,10 @@ def _of_outputs(trial: Trial, certificate: dict[str, Any]) -> str:
 
 
 def _starts_like_the_certificate(trial: Trial) -> bool:
-    """A certificate trains on the prepared data in the run's order; without data, on the synthetic batch."""
+    """A certificate trains on the prepared data in the run's order; without data, on the synthetic batch. A batch of another size
+    has other losses.
+    """
+    if trial.job.schedule.batch:
+        return False
     first = trial.blocks[0].input if trial.blocks else ""
     return first == ("pipeline" if trial.job.data.prepared else "cached")

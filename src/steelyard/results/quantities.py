@@ -60,7 +60,7 @@ class Quantity:
 
 def _throughput(trial: Trial, source: str) -> float | None:
     location = trial.location_ns(source)
-    return trial.job.case.batch * 1e9 / location if location else None
+    return trial.batch * 1e9 / location if location else None
 
 
 def _epoch(trial: Trial) -> float | None:
@@ -123,6 +123,11 @@ THROUGHPUT = Quantity(
     "throughput", "samples/s", _throughput, _having("throughput", "higher", "highest", "lower"), "throughput", per_process=False,
     more_is_better=True, best="highest", improved="higher", worsened="lower",
 )  # fmt: skip
+LARGEST_BATCH = Quantity(
+    "largest batch", "samples", lambda trial, _: trial.job.schedule.batch or None,
+    _having("batch", "larger", "largest", "smaller"), "batch", per_process=False, more_is_better=True, best="largest",
+    improved="larger", worsened="smaller", tasks=(TRAINING,),
+)  # fmt: skip
 FIRST_STEP = Quantity(
     "first step", "ns", lambda trial, _: trial.phases_ns.get("first-step"), _having("first step", "faster", "fastest", "slower"),
     "first-step time",
@@ -135,6 +140,20 @@ PEAK_MEMORY = Quantity(
     "peak memory", "bytes", lambda trial, _: trial.peak_device_bytes or trial.peak_resident_bytes, LESS_MEMORY, "peak memory",
     best="least", improved="less", worsened="more",
 )  # fmt: skip
+
+
+def _memory(phase: str, name: str) -> Quantity:
+    return replace(PEAK_MEMORY, name=name, read=lambda trial, _: trial.memory_of(phase), label=name)
+
+
+OF_PHASES = tuple(
+    _memory(*each)
+    for each in (
+        ("import", "memory of import"), ("build", "memory of build"), ("first-step", "memory of first step"),
+        ("warm-up", "memory of warm-up"), ("counted", "memory of counted steps"), ("evaluation", "memory of evaluation"),
+    )
+)  # fmt: skip
+"""The peak memory of each phase of a process, where the system can begin a peak again."""
 
 
 def _of_trainings(name: str, read: Callable[[Trial], float | None], label: str, thing: str = "") -> Quantity:
@@ -162,12 +181,14 @@ OF_INFERENCE = {
     "time to first step": replace(
         TIME_TO_FIRST_STEP, label="time to first batch", wording=_time("time to first batch")
     ),
+    "memory of first step": replace(OF_PHASES[2], label="memory of first batch"),
+    "memory of counted steps": replace(OF_PHASES[4], label="memory of counted batches"),
 }
 
 OF_EPOCHS = (TOTAL_TIME, EPOCH, FIRST_EPOCH, SECOND_EPOCH, EVALUATION_TIME)
 """Only processes that train whole epochs have these, but for the evaluation time."""
-_ANY = (STEP_TIME, THROUGHPUT, FIRST_STEP, TIME_TO_FIRST_STEP, PEAK_MEMORY)
-QUANTITIES = {each.name: each for each in (*_ANY, *LATENCIES, *OF_EPOCHS)}
+_ANY = (STEP_TIME, THROUGHPUT, LARGEST_BATCH, FIRST_STEP, TIME_TO_FIRST_STEP, PEAK_MEMORY)
+QUANTITIES = {each.name: each for each in (*_ANY, *LATENCIES, *OF_EPOCHS, *OF_PHASES)}
 
 
 def in_task(found: Quantity, task: str) -> Quantity:

@@ -76,9 +76,19 @@ class _Outputs:
 
 
 @dataclass(frozen=True)
+class PhaseMemory:
+    """The peak memory of one phase of a process, bytes; None where it is not known."""
+
+    name: str
+    resident_bytes: Count | None
+    device_bytes: Count | None
+
+
+@dataclass(frozen=True)
 class _Memory:
     peak_resident_bytes: Count | None
     peak_device_bytes: Count | None
+    phases: tuple[PhaseMemory, ...] = ()
 
 
 class _Warning(TypedDict):
@@ -118,7 +128,10 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Trial:
-    """Everything that one worker process recorded. `outputs`: fingerprints by batch and output, such as `inference1/logits`."""
+    """Everything that one worker process recorded.
+
+    `outputs`: fingerprints by batch and output, such as `inference1/logits`. `memory`: by phase, such as `import` or `counted`.
+    """
 
     folder: Path
     job: Job
@@ -132,9 +145,15 @@ class Trial:
     evaluations: tuple[Evaluation, ...] = ()
     peak_resident_bytes: int | None = None
     peak_device_bytes: int | None = None
+    memory: dict[str, PhaseMemory] = field(default_factory=dict)
     warnings: tuple[dict[str, Any], ...] = ()
     error: tuple[str, str] | None = None
     done: bool = False
+
+    @property
+    def batch(self) -> int:
+        """Samples per step of this process: those of its case, unless the largest batch was searched for."""
+        return self.job.schedule.batch or self.job.case.batch
 
     @property
     def evaluation(self) -> Evaluation | None:
@@ -160,6 +179,11 @@ class Trial:
     def epochs_ns(self) -> dict[int, int]:
         """The training time of each epoch in nanoseconds, without the evaluation after it."""
         return {epoch: sum(block.elapsed_ns for block in blocks) for epoch, blocks in self.epochs.items()}
+
+    def memory_of(self, phase: str) -> int | None:
+        """Return the peak memory of a phase in bytes: on the device if the framework counts it; None where it is not known."""
+        found = self.memory.get(phase)
+        return (found.device_bytes or found.resident_bytes) if found else None
 
     def counted(self, source: str) -> list[Block]:
         """Return the counted blocks of one input."""
@@ -319,8 +343,9 @@ def replay(folder: Path, job: Job, events: Iterable[dict[str, Any]]) -> Trial:
                 evaluations.append(Evaluation(steps, scores, elapsed_ns, epoch))
             case _Outputs(batch, fingerprints):
                 outputs |= {f"inference{batch}/{name}": value for name, value in fingerprints.items()}
-            case _Memory(resident, device):
+            case _Memory(resident, device, phases):
                 found |= {"peak_resident_bytes": resident, "peak_device_bytes": device}
+                found["memory"] = {each.name: each for each in phases}
             case {"name": str()} as warning:
                 warnings.append({key: warning[key] for key in warning.keys() - {"v", "event", "t_ns"}})
             case _Error(kind, message):

@@ -128,7 +128,10 @@ class Adapter(Protocol):
         """Count compilations, traces and retraces so far; none may happen in a counted block."""
 
     def peak_bytes(self) -> int | None:
-        """Return the peak device memory in bytes by the framework's own counter; None if it has none (CPU)."""
+        """Return the peak device memory in bytes by the framework's own counter; None if it has none (CPU).
+
+        An adapter may also have `reset_peak_bytes() -> bool`: begin that peak again, and return whether that was possible.
+        """
 
 
 def load(name: str, settings: Settings, folder: str = "") -> Adapter:

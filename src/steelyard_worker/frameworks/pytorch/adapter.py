@@ -76,3 +76,8 @@ class Adapter:
     def peak_bytes(self) -> int | None:
         """Return the peak of the CUDA caching allocator, bytes."""
         return torch.cuda.max_memory_allocated() if self._settings.device == "cuda" else None
+
+    def reset_peak_bytes(self) -> bool:
+        """Begin the peak of the CUDA caching allocator again."""
+        torch.cuda.reset_peak_memory_stats()
+        return True

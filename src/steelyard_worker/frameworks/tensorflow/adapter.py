@@ -175,3 +175,8 @@ class Adapter:
         if self._settings.device == "cpu":
             return None
         return int(self._tf.config.experimental.get_memory_info("GPU:0")["peak"])
+
+    def reset_peak_bytes(self) -> bool:
+        """Begin the peak of the GPU allocator again."""
+        self._tf.config.experimental.reset_memory_stats("GPU:0")
+        return True
