@@ -105,6 +105,7 @@ class Adversarial:
 class Network:
     """Tensors in network order, inputs, and the multiply-accumulates of one sample's forward pass.
 
+    `frozen_macs`: those of them that come before the first trained tensor, so that nothing is differentiated there.
     `activations`: approximate number of scalars of one sample that are stored for the backward pass; 0: not counted.
     `recursion`: steps of a recursion over log-probabilities that ends in the loss, such as the frames of CTC; 0: none.
     Gradients are exponentials of such a loss, so its rounding errors grow with the number of steps.
@@ -122,6 +123,7 @@ class Network:
     inputs: tuple[Input, ...]
     macs: int
     activations: int = 0
+    frozen_macs: int = 0
     recursion: int = 0
     draw: Callable[[np.random.Generator, int], Batch] | None = None
     predictions: Callable[[Batch, Batch], Batch] | None = None
@@ -136,8 +138,13 @@ class Network:
 
     @property
     def training_flops(self) -> int:
-        """FLOPs of one sample's training step: 2 per MAC, backward counted as twice the forward pass."""
-        return 3 * 2 * self.macs
+        """FLOPs of one sample's training step: 2 per MAC, backward counted as twice the forward pass where there is one."""
+        return self.forward_flops + 2 * 2 * (self.macs - self.frozen_macs)
+
+    @property
+    def forward_flops(self) -> int:
+        """FLOPs of one sample's forward pass."""
+        return 2 * self.macs
 
 
 def batch_norm(name: str, channels: int) -> tuple[Parameter, ...]:

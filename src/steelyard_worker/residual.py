@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class Layers:
-    """Collects `parameters` in network order, `macs` and `activations`; if `frozen`, only the head is trained."""
+    """Collects `parameters` in network order, `macs`, `frozen_macs` and `activations`; if `frozen`, only the head is trained."""
 
     def __init__(self, frozen: bool = False) -> None:
         self.parameters: list[Parameter] = []
-        self.macs = self.activations = 0
+        self.macs = self.frozen_macs = self.activations = 0
         self._frozen = frozen
 
     def conv(self, conv: str, norm: str, x: Extent, out: int, kernel: int, stride: int = 1) -> Extent:
@@ -31,7 +31,9 @@ class Layers:
         found = (Parameter(f"{conv}.weight", shape, "conv", "kaiming_normal_fan_out"), *batch_norm(norm, out))
         self.parameters += [replace(each, trainable=False) for each in found] if self._frozen else found
         seen = window(x, kernel, stride, kernel // 2)
-        self.macs += out * x.channels * kernel * kernel * seen.height * seen.width
+        macs = out * x.channels * kernel * kernel * seen.height * seen.width
+        self.macs += macs
+        self.frozen_macs += macs if self._frozen else 0
         self.activations += 0 if self._frozen else STORED * out * seen.height * seen.width
         return replace(seen, channels=out)
 

@@ -80,3 +80,13 @@ def test_an_image_too_small_for_five_pools_is_refused() -> None:
 def test_only_networks_of_many_classes_predict_five() -> None:
     assert described("imagenet").predictions is classification.with_five
     assert described("tiny").predictions is None
+
+
+def test_a_frozen_body_is_computed_forward_only() -> None:
+    network, whole = described("cifar10-tl-frozen"), described("cifar10-tl")
+    head = 10 * 512
+    assert (network.macs, network.frozen_macs) == (whole.macs, whole.macs - head)
+    assert network.forward_flops == whole.forward_flops == 2 * whole.macs
+    assert network.training_flops == 2 * whole.macs + 4 * head
+    assert whole.training_flops == 6 * whole.macs
+    assert network.trainable_count == 10 * 512 + 10

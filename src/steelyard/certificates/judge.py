@@ -13,7 +13,15 @@ from steelyard.certificates import sentences
 from steelyard.certificates.judgement import Finding, Judgement
 from steelyard.certificates.method import AGREEMENT_SHARE, LEAST_FLOAT32_ERROR, UNIT_ROUNDOFFS, Method, method_for
 from steelyard.certificates.scales import Scale
-from steelyard.certificates.tensors import Place, Tensors, expected_shapes, l2_distance, places
+from steelyard.certificates.tensors import (
+    Place,
+    Tensors,
+    expected_shapes,
+    l2_distance,
+    places,
+    start_of,
+    state_step,
+)
 from steelyard_worker.network import Network
 
 
@@ -34,6 +42,8 @@ def compare(
         for key, place in ordered.items()
     )
     passed = all(finding.passed for finding in findings)
+    if passed and (changed := _changed_though_fixed(network, reference, candidate, ordered)):
+        return Judgement(False, sentences.changed_though_fixed(changed), (), agreement)
     return Judgement(passed, sentences.same(findings) if passed else sentences.different(findings), findings, agreement)
 
 
@@ -62,6 +72,26 @@ def _finding(key: str, place: Place, scale: Scale, distance: float, limits: Meth
     counted = 0.0 if error <= unavoidable else error - unavoidable
     allowed = max(limits.limit * level, limits.allowance, allowance)
     return Finding(key, place.label, place.heading, place.kind, counted, level, allowed, unavoidable)
+
+
+def _changed_though_fixed(
+    network: Network, reference: Tensors, candidate: Tensors, ordered: Mapping[str, Place]
+) -> str:
+    """Name the first tensor that is not trained, does not change in the reference, but does in the candidate; empty without any.
+
+    No rounding explains such a change, however small: weight decay of a frozen tensor is less than what rounding may be.
+    """
+    untrained = {parameter.name for parameter in network.parameters if not parameter.trainable}
+    fixed = (
+        (key, place)
+        for key, place in ordered.items()
+        if state_step(key)
+        and key.rpartition("/")[2] in untrained
+        and np.array_equal(reference[key], reference[start_of(key)])
+    )
+    return next(
+        (place.label for key, place in fixed if not np.array_equal(candidate[key], candidate[start_of(key)])), ""
+    )
 
 
 def _structural_difference(

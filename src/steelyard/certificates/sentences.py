@@ -197,6 +197,14 @@ def no_inner_tensors(reason: str) -> str:
     return f" Inner tensors could not be compared: {reason}"
 
 
+def changed_though_fixed(label: str) -> str:
+    """Return the sentence for a tensor that is not trained, but changes."""
+    return (
+        f"Different computation: {label} is not what it was before the first step, although it is not trained. Likely cause: an "
+        "optimizer that also updates or decays frozen tensors, or batch norm that updates its statistics in a frozen body."
+    )
+
+
 def missing(label: str) -> str:
     """Return the sentence for a tensor that a process did not save."""
     return f"{_capital(label)} is missing. The implementation must provide every tensor that network.py lists."

@@ -181,6 +181,7 @@ def _group(name: str, suffix: str, members: Members, facts: dict[str, FrameworkF
     return Group(
         name=name, title=f"{workload.title}{suffix}", unit=workload.unit, metric=workload.metric,
         summary=common.preset.summary, parameters=network.trainable_count, training_flops=network.training_flops,
+        forward_flops=network.forward_flops,
         implemented_by=tuple(able), float64=tuple(each for each in able if not workload.obstacle(each, "float64")),
         protocol=common.protocol, train_steps=common.train_steps, evaluation_limit=common.evaluation_limit,
         stands_for=common.stands_for, variants=names.variants(name, list(members.cases.values()), facts),

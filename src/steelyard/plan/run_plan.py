@@ -44,8 +44,9 @@ class Variant:
 class Group:
     """Variants that are compared with each other, and what reports show about their workload.
 
-    `metric` names the test metric; `summary` describes the preset; `training_flops` are per sample. `implemented_by` and
-    `float64` list the frameworks that implement the workload, and those of them that can compute it in float64.
+    `metric` names the test metric; `summary` describes the preset; `training_flops` and `forward_flops` are of one sample.
+    `implemented_by` and `float64` list the frameworks that implement the workload, and those of them that can compute it in
+    float64.
     `train_steps`: training steps before the evaluation; `evaluation_limit`: test samples used at most, 0 for all.
     `stands_for`: the published workload:preset that this group stands for at another size; empty: its own.
     """
@@ -57,6 +58,7 @@ class Group:
     summary: str
     parameters: int
     training_flops: int
+    forward_flops: int
     implemented_by: tuple[str, ...]
     float64: tuple[str, ...]
     protocol: Protocol
@@ -71,8 +73,8 @@ class Group:
         return [variant.case for variant in self.variants]
 
     def step_flops(self, case: Case) -> int:
-        """Return the FLOPs of one step of a case: a training step counts as three forward passes."""
-        return self.training_flops * case.batch // (3 if case.task == INFERENCE else 1)
+        """Return the FLOPs of one step of a case: without a frozen body, a training step counts as three forward passes."""
+        return (self.forward_flops if case.task == INFERENCE else self.training_flops) * case.batch
 
     @property
     def titles(self) -> dict[str, str]:

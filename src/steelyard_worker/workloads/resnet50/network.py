@@ -33,7 +33,7 @@ def describe(sizes: dict[str, Any]) -> Network:
     # Without batch statistics, larger scales would multiply from layer to layer.
     adversarial = Adversarial() if sizes["freeze_backbone"] else LARGE_ACTIVATIONS
     return Network(
-        tuple(layers.parameters), (image, label), layers.macs, layers.activations, predictions=predictions,
+        tuple(layers.parameters), (image, label), layers.macs, layers.activations, layers.frozen_macs, predictions=predictions,
         adversarial=adversarial, probes=probes(sizes["blocks"]),
     )  # fmt: skip
 

@@ -33,8 +33,10 @@ def describe(sizes: dict[str, Any]) -> Network:
         parameters += [replace(each, trainable=not sizes["freeze_backbone"] and each.trainable) for each in found]
         x = replace(window(x, 3, 1, 1), channels=out)
         macs += out * channels * 9 * x.height * x.width
-        activations += 2 * out * x.height * x.width  # of the convolution and of its ReLU
+        # Of the convolution, of its batch norm if it has one, and of its ReLU.
+        activations += (3 if sizes["batch_norm"] else 2) * out * x.height * x.width
         x = window(x, 2, 2) if last else x
+    frozen_macs = macs if sizes["freeze_backbone"] else 0
     for name, features, out in dense_layers(sizes, x.channels * x.height * x.width):
         parameters += [
             Parameter(f"{name}.weight", (out, features), "dense", DENSE_INITIAL),
@@ -46,7 +48,7 @@ def describe(sizes: dict[str, Any]) -> Network:
     # Where no batch statistics normalise, activations are as large as the image.
     normalised = sizes["batch_norm"] and not sizes["freeze_backbone"]
     return Network(
-        tuple(parameters), (image, label), macs, stored, predictions=classification.predictions(sizes["classes"]),
+        tuple(parameters), (image, label), macs, stored, frozen_macs, predictions=classification.predictions(sizes["classes"]),
         adversarial=Adversarial(
             scale=8.0 if normalised else 64.0, factors={"*.gamma": 8.0 if normalised else 1.0, "dense*.weight": 16.0}
         ),
