@@ -50,12 +50,19 @@ class Peaks:
             )
             raise Refusal("out-of-memory", message)
 
-    def event(self) -> dict[str, Any]:
-        """Return the fields of the event `memory`."""
-        return {
-            "peak_resident_bytes": self._resident.highest, "peak_device_bytes": self._device.highest or None,
-            "phases": [{"name": name, **values} for name, values in self.phases.items()],
-        }  # fmt: skip
+    @property
+    def resident_bytes(self) -> int:
+        """The highest peak of the resident memory."""
+        return self._resident.highest
+
+    @property
+    def device_bytes(self) -> int | None:
+        """The highest peak of the device memory; None if it is not known."""
+        return self._device.highest or None
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return the name and the peaks of every phase, as in the event `memory`."""
+        return [{"name": name, **values} for name, values in self.phases.items()]
 
 
 class _Peak:

@@ -128,7 +128,9 @@ def _run(job: Job, events: EventWriter) -> None:
     try:
         _measure(job, described, adapter, build, events, peaks)
     finally:  # a process that ran out of memory says how much it used until then
-        events.write("memory", **peaks.event())
+        events.write(
+            "memory", peak_resident_bytes=peaks.resident_bytes, peak_device_bytes=peaks.device_bytes, phases=peaks.records()
+        )  # fmt: skip
 
 
 def _measure(

@@ -339,7 +339,7 @@ def test_the_largest_batches_are_ranked_and_the_next_ones_that_did_not_fit_are_s
         [96 / 0.01, 88 / 0.012], rel=0.02
     )
     found = Page(page.render(view))
-    (table,) = [each for each in found.all("table") if "96 [104 did not fit]" in each.words]
+    table, *_ = [each for each in found.all("table") if "96 [104 did not fit]" in each.words]
     assert "88 [96 did not fit]" in table.words
     assert "the largest batch that trains within 2 GB of memory" in found.text()
     (headline,) = found.all("p", class_="headline")

@@ -40,7 +40,7 @@ def peak(process: Path, kib: int) -> None:
 
 
 def resident(peaks: Peaks) -> dict[str, int | None]:
-    return {each["name"]: each["resident_bytes"] for each in peaks.event()["phases"]}
+    return {each["name"]: each["resident_bytes"] for each in peaks.records()}
 
 
 def test_each_phase_has_its_own_peak_and_the_process_the_highest(process: Path) -> None:
@@ -49,7 +49,7 @@ def test_each_phase_has_its_own_peak_and_the_process_the_highest(process: Path) 
         peak(process, kib)
         peaks.end(name)
     assert resident(peaks) == {"import": 100 * 1024, "build": 300 * 1024, "counted": 250 * 1024}
-    assert peaks.event()["peak_resident_bytes"] == 300 * 1024
+    assert peaks.resident_bytes == 300 * 1024
     assert (process / "clear_refs").read_text() == "5"
 
 
@@ -70,8 +70,8 @@ def test_device_memory_is_that_of_the_adapter(process: Path) -> None:
     peaks.of_device(Counter(7, 7, 9))
     for name in ("build", "warm-up", "counted"):
         peaks.end(name)
-    assert [each["device_bytes"] for each in peaks.event()["phases"]] == [None, 7, None, 9]
-    assert peaks.event()["peak_device_bytes"] == 9
+    assert [each["device_bytes"] for each in peaks.records()] == [None, 7, None, 9]
+    assert peaks.device_bytes == 9
 
 
 def test_a_process_above_its_limit_is_out_of_memory(process: Path) -> None:
@@ -101,7 +101,7 @@ def test_memory_that_was_freed_is_not_in_the_peak_of_the_next_phase() -> None:
     del block
     peaks.end("freed")
     peaks.end("after")
-    before, filled, freed, after = (each["resident_bytes"] for each in peaks.event()["phases"])
+    before, filled, freed, after = (each["resident_bytes"] for each in peaks.records())
     assert filled > after + 180 * MB
     assert freed > after + 180 * MB, "the block was still there when this phase began"
-    assert peaks.event()["peak_resident_bytes"] == max(before, filled, freed)
+    assert peaks.resident_bytes == max(before, filled, freed)

@@ -14,6 +14,7 @@ from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from steelyard.report import details, formatting, privacy, published, sections, stability, warnings
+from steelyard.report.columns import ranked_by
 from steelyard.report.model import View
 from steelyard.report.styles import styles
 from steelyard.report.terms import Glossary, anchor, glossary
@@ -34,6 +35,7 @@ def render(view: View) -> str:
     figures = [figure for workload in workloads for figure in workload.all_figures] + ([machine] if machine else [])
     tasks, tables = {each.task for each in view.comparisons}, [t for w in workloads for t in (w.epochs, w.memory) if t]
     more = [column for table in tables for _, _, values in table.rows for column, _ in values]
+    more += [column for each in view.comparisons for column in ranked_by(each.quantity, each.task)]
     by_time, terms = view.quantity is STEP_TIME, glossary(view.quantity, tasks, more)
     style_text, drawing = _read("style.css"), _read("draw.js")
     return _environment(terms).get_template(PAGE).render(
