@@ -111,16 +111,16 @@ def of_task(task: str) -> list[Column]:
     ]
 
 
-def _of_epochs(quantity: Quantity, width: int, text: str) -> Column:
+def _over_processes(quantity: Quantity, width: int, text: str) -> Column:
     return Column(quantity.name, lambda _, x, _s: formatting.over_processes(quantity, x), width, text, quantity.name)
 
 
 EPOCHS = (
-    _of_epochs(FIRST_EPOCH, NARROW, "Time of the first pass over the training data, compilation included."),
-    _of_epochs(SECOND_EPOCH, NARROW, "Time of the second pass over the training data."),
-    _of_epochs(EPOCH, 108, "Mean time of the counted passes over the training data."),
-    _of_epochs(TOTAL_TIME, NARROW, "Time of all epochs together, from the first step on, compilation included."),
-    _of_epochs(
+    _over_processes(FIRST_EPOCH, NARROW, "Time of the first pass over the training data, compilation included."),
+    _over_processes(SECOND_EPOCH, NARROW, "Time of the second pass over the training data."),
+    _over_processes(EPOCH, 108, "Mean time of the counted passes over the training data."),
+    _over_processes(TOTAL_TIME, NARROW, "Time of all epochs together, from the first step on, compilation included."),
+    _over_processes(
         EVALUATION_TIME, 94,
         "Mean time to apply the network to the test split; of several evaluations, without the first, which may compile.",
     ),
@@ -131,10 +131,7 @@ EPOCHS = (
 def of_phases(task: str) -> list[Column]:
     """Return the columns of the table of peak memory by phase, in the words of a task."""
     text = "Peak memory of this phase alone: on the device if the framework reports it, otherwise of the whole process."
-    return [
-        Column(in_task(each, task).label, lambda _, x, _s, each=each: formatting.over_processes(each, x), NARROW, text, each.name)
-        for each in OF_PHASES
-    ]  # fmt: skip
+    return [replace(_over_processes(each, NARROW, text), heading=in_task(each, task).label) for each in OF_PHASES]
 
 
 def own(quantity: Quantity, task: str) -> Column:
