@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from steelyard_worker.protocol import Data
 
     Batch = dict[str, np.ndarray[Any, Any]]
+    Cut = dict[str, tuple[tuple[int, str], ...]]
 
 
 @dataclass(frozen=True)
@@ -23,17 +24,39 @@ class Split:
     """Memory-mapped samples.
 
     `image`, uint8 (N, C, H, W), is decoded to float32 by the table `lookup` (C, 256); other inputs are returned as stored.
+    Batches are cut along the axes in `cut` to a `multiple`, as `Data` has them.
     """
 
     arrays: dict[str, np.ndarray[Any, Any]]
-    lookup: np.ndarray[Any, Any] | None
+    lookup: np.ndarray[Any, Any] | None = None
+    cut: Cut = field(default_factory=dict)
+    multiple: int = 1
 
     def __len__(self) -> int:
         return len(next(iter(self.arrays.values())))
 
     def take(self, rows: np.ndarray[Any, Any]) -> Batch:
-        """Return the samples at `rows`, decoded: {input: array (len(rows), ...)}."""
-        return {name: self._decode(name, array[rows]) for name, array in self.arrays.items()}
+        """Return the samples at `rows`, decoded and cut: {input: array (len(rows), ...)}."""
+        return {name: self._decode(name, self._rows(name, rows)) for name in self.arrays}
+
+    def shape(self, rows: np.ndarray[Any, Any]) -> tuple[int, ...]:
+        """Return the extents of the batch of `rows` along the axes that are cut."""
+        return tuple(each.stop for name in self.cut for each in self._extent(name, rows) if each.stop)
+
+    def _rows(self, name: str, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        array = self.arrays[name]
+        index: Any = (rows, *self._extent(name, rows)) if name in self.cut else rows
+        found: np.ndarray[Any, Any] = array[index]
+        return found
+
+    def _extent(self, name: str, rows: np.ndarray[Any, Any]) -> list[slice]:
+        """Return how much of each axis of an array is taken, without the batch axis: at least one place."""
+        extents = self.arrays[name].shape[1:]
+        found = [slice(None)] * len(extents)
+        for axis, length in self.cut[name]:
+            longest = max(1, int(self.arrays[length][rows].max()))
+            found[axis] = slice(min(extents[axis], -(-longest // self.multiple) * self.multiple))
+        return found
 
     def _decode(self, name: str, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         if name != "image" or self.lookup is None:
@@ -59,6 +82,10 @@ class Source:
     def batch(self, step: int) -> Batch:
         """Return the batch of step `step`, counted from 0."""
         return self.split.take(self.order[step % len(self.order)])
+
+    def shapes(self, steps: range) -> set[tuple[int, ...]]:
+        """Return the different shapes of the batches of these steps; all are equal where batches are not cut."""
+        return {self.split.shape(self.order[step % len(self.order)]) for step in steps}
 
 
 class Steps:
@@ -92,12 +119,15 @@ def evaluation_batches(data: Data, batch: int) -> Iterator[Batch]:
 
 
 def synthetic_batch(data: Data, samples: int = 0) -> Batch:
-    """Return the seeded synthetic batch; with `samples`, that many of its samples, which are repeated if there are fewer."""
-    stored = tensors.read(Path(data.synthetic))
-    return {name: np.resize(array, (samples or len(array), *array.shape[1:])) for name, array in stored.items()}
+    """Return the seeded synthetic batch, cut as batches of prepared samples are.
+
+    With `samples`, it has that many, which are repeated if there are fewer.
+    """
+    split = Split(tensors.read(Path(data.synthetic)), None, data.cut, data.multiple)
+    return split.take(np.arange(samples or len(split)) % len(split))
 
 
 def _open_split(data: Data, name: str) -> Split:
     stored = tensors.read(Path(data.prepared))
     arrays = {key.split("/", 1)[1]: array for key, array in stored.items() if key.startswith(name + "/")}
-    return Split(arrays, stored.get("lookup"))
+    return Split(arrays, stored.get("lookup"), data.cut, data.multiple)

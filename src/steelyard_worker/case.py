@@ -102,6 +102,8 @@ def _single(value: float) -> float:
 
 # The tasks of a case.
 TRAINING, INFERENCE = "training", "inference"
+# Values of the size `lengths`: every batch as long as the preset's arrays, or as its own longest sample.
+PADDED, OWN = "padded", "own"
 NO_OPTIMIZER = Optimizer("none", 0.0)
 
 
@@ -147,6 +149,11 @@ class Case:
     def batch(self) -> int:
         """Samples per step."""
         return int(self.sizes["batch"])
+
+    @property
+    def cuts_batches(self) -> bool:
+        """Whether every batch is cut to its own longest sample, so that shapes change from step to step."""
+        return bool(self.sizes.get("lengths", PADDED) == OWN)
 
     @property
     def environment(self) -> str:

@@ -11,8 +11,10 @@ from steelyard_worker import batches
 from steelyard_worker.protocol import ENCODING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from steelyard_worker.batches import Batch
-    from steelyard_worker.frameworks.base import Trainer
+    from steelyard_worker.frameworks.base import Array, Trainer
     from steelyard_worker.network import Network
     from steelyard_worker.protocol import Job
 
@@ -28,10 +30,23 @@ def predictions(job: Job, network: Network, trainer: Trainer) -> tuple[Batch, in
         return found | network.write(forward, batch) if network.write else found
 
     parts = [predict(batch) for batch in batches.evaluation_batches(job.data, job.case.batch)]
-    found = {name: np.concatenate([part[name] for part in parts]) for name in (parts[0] if parts else ())}
+    found = {name: joined([part[name] for part in parts]) for name in (parts[0] if parts else ())}
     if network.write and parts:
         found["encoding"] = np.fromfile(Path(job.data.prepared) / ENCODING, np.uint8)
     return found, len(parts) * job.case.batch
+
+
+def joined(arrays: Sequence[Array]) -> Array:
+    """Return arrays (N, ...) as one; those of batches with lengths of their own are padded at their ends with zeros."""
+    if len({array.shape[1:] for array in arrays}) == 1:
+        return np.concatenate(arrays)
+    extent = np.max([array.shape[1:] for array in arrays], axis=0).astype(int)
+    return np.concatenate(
+        [
+            np.pad(array, [(0, 0), *((0, most - size) for most, size in zip(extent, array.shape[1:], strict=True))])
+            for array in arrays
+        ]
+    )
 
 
 def classified(outputs: Batch, batch: Batch) -> Batch:

@@ -58,16 +58,17 @@ def measure_inference(
     session = measure.Session(schedule, network, adapter, Passes(predictor), events, recorder)
     cached = predictor.put(batches.synthetic_batch(job.data))
     for place, source in enumerate(schedule.inputs):
-        feed, per_epoch = measure.forever(cached), 0
+        feed, opened = measure.forever(cached), None
         if source == "pipeline":
             opened = batches.open_source(job.data)
-            feed, per_epoch = adapter.pipeline(predictor, opened, job.case.loader_workers), opened.steps_per_epoch
+            feed = adapter.pipeline(predictor, opened, job.case.loader_workers)
+            session.ahead = CHECKED_BATCHES - 1
         if place == 0:
             seen: list[Any] = []
             session.first_step(_noted(feed, seen), source, job.spawned_ns)
             _check(predictor, [*seen, *_following(feed, source)], events)
-        if schedule.epochs:
-            session.run_epochs(feed, source, per_epoch)
+        if schedule.epochs and opened:
+            session.run_epochs(feed, source, opened)
         elif place and schedule.warmup.unit == "adaptive":  # the process is already warm
             session.measure_input(feed, source, SETTLED, schedule.counted_min)
         else:

@@ -144,7 +144,7 @@ def measure(
             session.first_step(feed, source, job.spawned_ns)
             session.to_evaluate = job if job.schedule.evaluate else None
             if job.schedule.epochs:
-                session.run_epochs(feed, source, opened.steps_per_epoch)
+                session.run_epochs(feed, source, opened)
                 continue
             # An adaptive process takes as many steps as it needs, but every framework is evaluated after the same number.
             session.measure_input(feed, source, job.schedule.warmup)
@@ -174,6 +174,8 @@ class Session:
     start_s: float = 0.0
     to_evaluate: Job | None = None  # the job, until it has been evaluated
     block_steps: int = WARMUP_BLOCK_STEPS  # of the next block of an epoch
+    compiled: int = 0  # compilations before the first step
+    ahead: int = 0  # batches of the feed that were no steps
 
     def __post_init__(self) -> None:
         self.clock = clock_of(self.adapter)
@@ -183,6 +185,7 @@ class Session:
 
         It is counted only if whole epochs are trained and none is warm-up.
         """
+        self.compiled = self.adapter.compilations()
         block = time_block(self.trainer, feed, 1, self.clock)
         self.start_s = (self.clock() - spawned_ns) / 1e9 if spawned_ns else block.elapsed_ns / 1e9
         self.events.write(
@@ -192,18 +195,25 @@ class Session:
         counted = self.schedule.epochs and not self.schedule.warmup.count
         self.recorder.keep(self.trainer, block, source, "counted" if counted else "first", min(1, self.schedule.epochs))
 
-    def run_epochs(self, feed: Iterator[Any], source: str, steps: int) -> None:
-        """After the first step, run whole epochs of `steps` steps; evaluations are between the blocks."""
-        schedule, recorder = self.schedule, self.recorder
+    def run_epochs(self, feed: Iterator[Any], source: str, opened: batches.Source) -> None:
+        """After the first step, run whole epochs; evaluations are between the blocks."""
+        schedule, recorder, steps = self.schedule, self.recorder, opened.steps_per_epoch
+        seen: set[tuple[int, ...]] = set()
         for epoch in range(1, schedule.epochs + 1):
             phase = "counted" if epoch > schedule.warmup.count else "warm-up"
-            before = self.adapter.compilations()
+            before = self.adapter.compilations() if epoch > 1 else self.compiled
             while recorder.steps < epoch * steps:
                 left = epoch * steps - recorder.steps
                 (step_ns,) = self._run(feed, source, phase, min(left, self.block_steps), epoch)
                 self.block_steps = max(1, EPOCH_BLOCK_NS // max(1, step_ns))
-            if epoch > 1 and phase == "counted":
+            shapes = opened.shapes(range(self.ahead + (epoch - 1) * steps, self.ahead + epoch * steps))
+            self.events.write(
+                "epoch", epoch=epoch, shapes=len(shapes), new_shapes=len(shapes - seen),
+                compilations=self.adapter.compilations() - before,
+            )  # fmt: skip
+            if epoch > 1 and phase == "counted" and shapes <= seen:
                 self._warn_if_compiled(before, source)
+            seen |= shapes
             if schedule.evaluate_epochs and self.to_evaluate:
                 self._evaluate_now(self.to_evaluate, epoch)
         if not schedule.evaluate_epochs:

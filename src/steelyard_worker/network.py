@@ -7,6 +7,7 @@ compared and the first diverging tensor is named in the order given here.
 from __future__ import annotations
 
 import importlib.util
+import math
 import sys
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -58,12 +59,17 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Input:
-    """One array of a batch, without its batch axis. `high` bounds integers: 0 <= value < high."""
+    """One array of a batch, without its batch axis. `high` bounds integers: 0 <= value < high.
+
+    `lengths`: axis of `shape` -> the input with the number of places on it that belong to a sample; the others are padding. With
+    the size `lengths = "own"`, every batch is cut to its longest sample along these axes.
+    """
 
     name: str
     shape: tuple[int, ...]
     dtype: str
     high: int = 0
+    lengths: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -111,7 +117,8 @@ class Network:
     Gradients are exponentials of such a loss, so its rounding errors grow with the number of steps.
 
     `draw(generator, batch)` makes a synthetic batch where inputs depend on each other (lengths, masks); without it every
-    input is random by itself. `predictions(outputs, batch)` returns what the metric needs of an evaluated batch, small
+    input is random by itself. `draw_set(generator, count)` makes a synthetic data set whose lengths vary more; without it, `draw`
+    does. `predictions(outputs, batch)` returns what the metric needs of an evaluated batch, small
     arrays (N, ...) by name; without it these are `label` and the class with the largest of `logits`.
     `write(forward, batch)` adds the text that the network generates, word by word from its own previous words;
     `forward(batch)` is the network's pass in inference. `adversarial` reaches the branches that usual batches miss.
@@ -126,10 +133,18 @@ class Network:
     frozen_macs: int = 0
     recursion: int = 0
     draw: Callable[[np.random.Generator, int], Batch] | None = None
+    draw_set: Callable[[np.random.Generator, int], Batch] | None = None
     predictions: Callable[[Batch, Batch], Batch] | None = None
     write: Callable[[Callable[[Batch], Batch], Batch], Batch] | None = None
     adversarial: Adversarial = field(default_factory=Adversarial)
     probes: tuple[str, ...] = ()
+
+    @property
+    def ranked_by(self) -> str:
+        """The input whose values say which samples are of like length: the length of the largest input; empty without any."""
+        able = [each for each in self.inputs if each.lengths]
+        largest = max(able, key=lambda each: math.prod(each.shape), default=None)
+        return next(iter(largest.lengths.values())) if largest else ""
 
     @property
     def trainable_count(self) -> int:

@@ -78,6 +78,9 @@ class Data:
     order: str = ""  # tensors folder: `order`, indices of samples, int32 (steps, batch)
     evaluation_limit: int = 0  # test samples used; 0: all
     adversarial: str = ""  # tensors folder: the batch of a certificate's second part; empty: none
+    # Axes along which every batch is cut to its longest sample: {input: ((axis without the batch, input of lengths), ...)}.
+    cut: dict[str, tuple[tuple[int, str], ...]] = field(default_factory=dict)
+    multiple: int = 1  # to the next multiple of this
 
 
 @dataclass(frozen=True)

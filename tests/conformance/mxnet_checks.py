@@ -14,6 +14,7 @@ from steelyard_worker import network
 from steelyard_worker.case import Optimizer, Settings
 from steelyard_worker.frameworks.mxnet import layers, optimizers, recurrent
 from steelyard_worker.frameworks.mxnet import settings as process
+from steelyard_worker.frameworks.mxnet.running_statistics import RunningStatistics
 
 HERE = Path(__file__).parent
 WORKLOADS = Path(steelyard_worker.__file__).parent / "workloads"
@@ -222,9 +223,33 @@ def check_ctc_has_no_float64():
             raise AssertionError(f"CTC of float64 logits runs with {dtype} labels.")
 
 
+def check_running_variances_are_unbiased_where_the_number_of_values_changes():
+    """The canonical recurrence in NumPy, over batches of two samples with different numbers of frames, some twice in a row."""
+    norm = gluon.nn.BatchNorm(axis=1, momentum=0.9, epsilon=1e-5, in_channels=3, prefix="bn.")
+    norm.initialize()
+    named = dict(norm.collect_params().items())
+    statistics = RunningStatistics(
+        named, lambda shapes: {"bn": layers.BatchNorm(0.9, shapes[0][0] * shapes[0][2])}, ((2, 3, 8),)
+    )
+    generator, expected = np.random.default_rng(1), np.ones(3)
+    for step, frames in enumerate((8, 5, 5, 3, 8)):
+        x = nd.array(generator.normal(step, 1 + step, (2, 3, frames)))
+        statistics.advance((x.shape,))
+        with autograd.record():
+            y = norm(x)
+        y.backward()
+        expected = 0.9 * expected + 0.1 * x.asnumpy().transpose(1, 0, 2).reshape(3, -1).astype(float).var(
+            axis=1, ddof=1
+        )
+        if step in (1, 4):
+            np.testing.assert_allclose(statistics.canonical()["bn.running_var"], expected, rtol=2e-6)
+
+
 def check_settings_without_effect_are_reported():
     """A block that is not hybridized, one that is not cast, and an engine that was running before it was chosen."""
-    settings = Settings("hybridized", precision="float64", knobs={"lstm": "fused", "embedding": "dense"})
+    settings = Settings(
+        "hybridized", precision="float64", knobs={"lstm": "fused", "embedding": "dense", "shapes": "static"}
+    )
     found = process.read_back(settings)
     assert (found["mode"], found["precision"], found["engine"]) == ("hybridized", "float64", "threaded"), found
     with mock.patch.object(gluon.HybridBlock, "hybridize", lambda *_, **__: None):
@@ -232,6 +257,6 @@ def check_settings_without_effect_are_reported():
     with mock.patch.object(gluon.Block, "cast", lambda *_: None):
         assert process.read_back(replace(settings, mode="imperative"))["precision"] == "float32"
     with mock.patch.object(recurrent, "Loop", recurrent.Cells):
-        assert process.read_back(replace(settings, knobs={"lstm": "loop", "embedding": "dense"}))["lstm"] == "cell"
+        assert process.read_back(replace(settings, knobs=settings.knobs | {"lstm": "loop"}))["lstm"] == "cell"
     with mock.patch.dict("os.environ", {"MXNET_ENGINE_TYPE": "NaiveEngine"}):
         assert process.read_back(settings)["engine"] == "threaded"

@@ -6,10 +6,11 @@ from pathlib import Path
 from unittest import mock
 
 import numpy as np
+import tomllib
 import torch
 
 import steelyard_worker
-from steelyard_worker import network
+from steelyard_worker import batches, network
 from steelyard_worker.case import Optimizer, Settings
 from steelyard_worker.frameworks.pytorch import layers, optimizers, recurrent
 from steelyard_worker.frameworks.pytorch import settings as process
@@ -18,6 +19,7 @@ HERE = Path(__file__).parent
 WORKLOADS = Path(steelyard_worker.__file__).parent / "workloads"
 GRADIENTS = (0.5, -0.2, 0.3)
 KNOBS = {"layout": "channels-last", "lstm": "fused", "embedding": "dense", "onednn": True, "cudnn_search": False}
+KNOBS |= {"shapes": "automatic"}
 KNOBS |= {"tf32": False}
 # The learning rates of three steps: the last of two stays.
 RATES = np.array((0.1, 0.02), np.float32)
@@ -180,6 +182,65 @@ def check_ctc_agrees_with_the_enumeration_of_all_paths():
         return value.detach(), logits.grad
 
     network.load(HERE, "ctc_golden").compare(found)
+
+
+def check_the_ways_to_compile_for_several_shapes_are_told_apart():
+    settings = Settings("compiled", knobs=KNOBS)
+    for value in ("automatic", "static", "dynamic"):
+        assert process.read_back(replace(settings, knobs=KNOBS | {"shapes": value}))["shapes"] == value
+    with mock.patch.dict(process.SHAPES, {"static": None}):
+        assert process.read_back(replace(settings, knobs=KNOBS | {"shapes": "static"}))["shapes"] == "automatic"
+
+
+def check_no_shape_is_left_to_eager_pytorch():
+    """PyTorch stops compiling a function after eight shapes, without an error; the settings of the process lift that limit."""
+
+    def compiled_for(lengths):
+        graphs = []
+        function = torch.compile(lambda x: x + 1, backend=lambda g, _: graphs.append(g) or g.forward, dynamic=False)
+        for length in range(2, 2 + lengths):
+            function(torch.zeros(length))
+        return len(graphs)
+
+    limits = {name: getattr(torch._dynamo.config, name) for name in ("recompile_limit", "fail_on_recompile_limit_hit")}
+    torch._dynamo.config.recompile_limit, torch._dynamo.config.fail_on_recompile_limit_hit = 8, False
+    assert compiled_for(12) == 8
+    process.wrapped(torch.sin, Settings("compiled", knobs=KNOBS))
+    assert compiled_for(12) == 12
+    for name, value in limits.items():
+        setattr(torch._dynamo.config, name, value)
+
+
+def check_deep_speech_infers_the_same_from_batches_that_are_cut():
+    """In training its batch norms count padded frames; Tacotron 2 reads the embedding of padding, so it differs in inference, too."""
+    torch.manual_seed(0)
+    found = {}
+    for name in ("deepspeech2", "tacotron2"):
+        folder = WORKLOADS / name
+        sizes = tomllib.loads((folder / "spec.toml").read_text())["presets"]["tiny-lengths"]["sizes"]
+        described, implementation = (
+            network.describe(folder, sizes),
+            network.load_implementation(folder, name, "pytorch"),
+        )
+        drawn = described.draw_set(np.random.default_rng(5), 4)
+        cut = {each.name: tuple(each.lengths.items()) for each in described.inputs if each.lengths}
+        module = implementation.build(sizes)
+        for training in (False, True):
+            module.train(training)
+            short, long = (
+                _first_output(module, implementation.INPUTS, batches.Split(drawn, cut=each)) for each in (cut, {})
+            )
+            assert short.numel() < long.numel()
+            long = long[tuple(map(slice, short.shape))]
+            found[name, training] = float((short - long).norm() / long.norm())
+    assert found["deepspeech2", False] < 1e-6, found
+    assert min(found[key] for key in found if key != ("deepspeech2", False)) > 1e-4, found
+
+
+def _first_output(module, inputs, split):
+    """Return the first output for all samples of a split."""
+    placed = {name: torch.from_numpy(array) for name, array in split.take(np.arange(len(split))).items()}
+    return next(iter(module(*[placed[name] for name in inputs]).values()))
 
 
 def check_settings_without_effect_are_reported():

@@ -1,6 +1,7 @@
 """What the TensorFlow adapter relies on; run by the interpreter of its environment."""
 
 import time
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
@@ -372,7 +373,7 @@ def check_ctc_agrees_with_the_enumeration_of_all_paths():
 def check_settings_without_effect_are_reported():
     """Functions that run eagerly, formulations that are not used, and kernels of another rule."""
     chosen = {"onednn": True, "convolution": "matmul", "lstm": "cell", "recurrence": "deferred", "update": "keras"}
-    chosen |= {"tf32": False, "embedding": "sparse", "cudnn_search": True}
+    chosen |= {"tf32": False, "embedding": "sparse", "cudnn_search": True, "shapes": "dynamic"}
     adapter = Adapter(Settings("graph", knobs=chosen))
     found = adapter.applied()
     assert {**found, **chosen, "mode": "graph"} == found, found
@@ -381,6 +382,8 @@ def check_settings_without_effect_are_reported():
         assert adapter.applied()["mode"] == "eager"
     finally:
         tf.config.run_functions_eagerly(False)
+    with mock.patch.object(adapter, "_compile", partial(tf.function, autograph=False)):
+        assert adapter.applied()["shapes"] == "static"
     with mock.patch.object(layers, "convolve", lambda _, x, weight, *__: tf.nn.conv2d(x, weight, 1, "SAME")):
         assert adapter.applied()["convolution"] == "library"
     for other in ("loop", "hoisted"):
@@ -393,7 +396,7 @@ def check_settings_without_effect_are_reported():
 def check_automatic_and_fixed_formulations_are_distinguished():
     for mode, automatic in (("graph", "library"), ("xla", "auto")):
         knobs = {"onednn": True, "convolution": "auto", "lstm": "loop", "recurrence": "auto", "update": "fused"}
-        knobs |= {"tf32": False, "embedding": "dense", "cudnn_search": True}
+        knobs |= {"tf32": False, "embedding": "dense", "cudnn_search": True, "shapes": "static"}
         adapter = Adapter(Settings(mode, knobs=knobs))
         assert {**adapter.applied(), **knobs, "mode": mode} == adapter.applied()
         assert traced.convolution(adapter._variables, "matmul") == automatic

@@ -113,6 +113,17 @@ def test_the_values_of_knobs_are_certified(tmp_path: Path, group: str, options: 
     assert {cell: certificate["sentence"] for cell, certificate in found.items() if not certificate["passed"]} == {}
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("group", "multiple"), [("deepspeech2:tiny-lengths", 16), ("tacotron2:tiny-lengths", 8)])
+def test_batches_of_their_own_length_are_certified_in_every_framework(
+    tmp_path: Path, group: str, multiple: int
+) -> None:
+    """The multiple keeps the number of shapes small, for each of which some frameworks compile for seconds."""
+    found = certify(tmp_path, (group,), "--set", f"multiple={multiple}", *ONE_THREAD)
+    assert found.keys() == set(expected((group,), every_mode=False))
+    assert {cell: certificate["sentence"] for cell, certificate in found.items() if not certificate["passed"]} == {}
+
+
 @pytest.mark.parametrize("cell", expected(DEFAULT_MODE, every_mode=False))
 def test_a_cell_is_certified(in_default_mode: dict[str, dict[str, Any]], cell: str) -> None:
     assert cell in in_default_mode

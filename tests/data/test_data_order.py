@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steelyard.errors import UserError
-from steelyard.inputs.data.order import batch_order, write_order
+from steelyard.inputs.data.order import batch_order, bucketed_order, write_order
 from steelyard.inputs.data.synthetic import random_input, synthesise
 from steelyard_worker.network import Input, Network
 from steelyard_worker.tensors import read
@@ -51,6 +51,51 @@ def test_a_written_order_is_reused():
     np.testing.assert_array_equal(read(folder)["order"], batch_order(10, 2, 7, seed=3))
     assert write_order(10, 2, 7, seed=3) == folder
     assert write_order(10, 2, 8, seed=3) != folder
+
+
+@given(st.integers(2, 60), st.integers(1, 6), st.integers(1, 9), st.integers(0, 40), st.integers(0, 99))
+def test_a_bucketed_epoch_has_no_sample_twice_and_its_batches_are_within_one_bucket(count, batch, buckets, steps, seed):
+    lengths = np.random.default_rng(seed).integers(1, 20, count, dtype=np.int32)
+    per_epoch = count // batch
+    if not 0 < buckets <= per_epoch:
+        return
+    order = bucketed_order(lengths, batch, steps, seed, buckets)
+    assert (order.shape, order.dtype) == ((steps, batch), np.int32)
+    place = np.empty(count, int)  # of each sample in the order of lengths
+    place[np.argsort(lengths, kind="stable")] = np.arange(count)
+    edges = [number * per_epoch // buckets * batch for number in range(1, buckets)]
+    bucket = np.searchsorted(edges, place, side="right")
+    for start in range(0, steps, per_epoch):
+        epoch = order[start : start + per_epoch]
+        assert len(set(epoch.ravel().tolist())) == epoch.size
+        assert all(len(set(bucket[row])) == 1 for row in epoch)
+    longer = bucketed_order(lengths, batch, steps + 3, seed, buckets)
+    np.testing.assert_array_equal(longer[:steps], order)
+
+
+def test_with_one_bucket_per_batch_every_epoch_has_the_same_batches_in_another_order():
+    order = bucketed_order(np.array([3, 1, 4, 1, 5, 9, 2, 6]), 2, 8, seed=1, buckets=4)
+    first, second = ([frozenset(row) for row in epoch.tolist()] for epoch in (order[:4], order[4:]))
+    assert set(first) == set(second) == {frozenset(pair) for pair in ((1, 3), (6, 0), (2, 4), (7, 5))}
+    assert first != second
+
+
+def test_more_buckets_than_batches_are_refused():
+    with pytest.raises(UserError, match="4 batches cannot be divided into 5 buckets; choose at most 4"):
+        bucketed_order(np.arange(9), 2, 1, 0, 5)
+
+
+def test_a_written_order_depends_on_the_buckets_and_on_the_lengths():
+    lengths = np.arange(10, dtype=np.int32)
+    folder = write_order(10, 2, 7, 3, lengths, 5)
+    np.testing.assert_array_equal(read(folder)["order"], bucketed_order(lengths, 2, 7, 3, 5))
+    others = [
+        write_order(10, 2, 7, 3),
+        write_order(10, 2, 7, 3, lengths, 2),
+        write_order(10, 2, 7, 3, lengths[::-1].copy(), 5),
+    ]
+    assert len({folder, *others}) == 4
+    assert write_order(10, 2, 7, 3, lengths, 1) == write_order(10, 2, 7, 3)
 
 
 IMAGE = Input("image", (3, 8, 8), "float32")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -14,8 +15,10 @@ from hypothesis import strategies as st
 from steelyard.cli.main import main
 from steelyard.errors import UserError
 from steelyard.inputs import case_inputs, data
+from steelyard.measure import jobs
 from steelyard.plan import protocols, resolve
 from steelyard.plan.options import Options
+from steelyard_worker import batches
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -105,6 +108,74 @@ def test_data_whose_samples_do_not_fit_the_network_is_refused_by_the_first_input
         UserError, match=r"the input 'label' has values up to 9 in the data 'mnist-5k', .* values below 3;"
     ):
         case_inputs.prepare(plan, data.silent)
+
+
+SPEECH = ("deepspeech2:tiny-lengths",)
+
+
+def speech(*sizes: str, workloads: tuple[str, ...] = SPEECH) -> RunPlan:
+    return resolve.plan(Options(workloads=workloads, frameworks=("pytorch",), set=sizes, protocol="epochs:2"))
+
+
+def test_a_synthetic_data_set_has_samples_of_different_lengths_which_batches_are_cut_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path))
+    plan = speech("buckets=1,20")
+    case_inputs.check(plan)
+    found = case_inputs.prepare(plan, data.silent)
+    one, twenty = (found[case_inputs.recipe(each.case)] for each in plan.variants)
+    assert (one.steps_per_epoch, one.meta["test_count"]) == (20, 0)
+    assert one.origin.startswith("80 synthetic training samples. Lengths of the training samples: frames 16 to 63, ")
+    assert one.data.cut == {"spectrogram": ((2, "frames"),)}
+    assert one.origin.endswith(" Every batch is cut to its longest sample.")
+    assert " Batches are drawn from 20 buckets of samples of like length." in twenty.origin
+    assert one.identity != twenty.identity
+    epochs = [
+        [len(batches.open_source(each.data).shapes(range(start, start + 20))) for start in (0, 20)]
+        for each in (one, twenty)
+    ]
+    assert min(*epochs[0], *epochs[1]) > 5
+    source = batches.open_source(twenty.data)
+    assert source.shapes(range(20)) == source.shapes(range(20, 40))
+    (padded,) = case_inputs.prepare(speech("lengths=padded"), data.silent).values()
+    assert padded.data.cut == {}
+    assert "cut" not in padded.origin
+
+
+def test_a_network_is_not_evaluated_on_a_synthetic_data_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path))
+    plan = speech()
+    (found,) = case_inputs.prepare(plan, data.silent).values()
+    schedules = [
+        jobs.measuring(plan, plan.variants[0], replace(found, meta=meta), 1, 0, tmp_path).schedule
+        for meta in (found.meta, {"test_count": 1}, {})
+    ]
+    assert [each.evaluate for each in schedules] == [False, True, True]
+
+
+@pytest.mark.parametrize(("workload", "size", "sentence"), [
+    ("deepspeech2:tiny-lengths", "lengths=long", "The size 'lengths' of deepspeech2:tiny-lengths is 'padded' or 'own', not 'long'."),
+    ("deepspeech2:tiny-lengths", "buckets=21", "20 batches cannot be divided into 21 buckets; choose at most 20."),
+])  # fmt: skip
+def test_impossible_lengths_and_buckets_are_refused(
+    workload: str, size: str, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path))
+    plan = speech(size, workloads=(workload,))
+    with pytest.raises(UserError, match=re.escape(sentence)):
+        case_inputs.check(plan)
+        case_inputs.prepare(plan, data.silent)
+
+
+def test_lengths_need_a_network_that_declares_them(own: Callable[..., Path]) -> None:
+    folder = own()
+    spec = folder / "line" / "spec.toml"
+    spec.write_text(spec.read_text().replace("batch = 16", 'batch = 16\nlengths = "own"', 1))
+    with pytest.raises(
+        UserError, match=r"line:small cannot cut or sort batches by length: none of its inputs has 'leng"
+    ):
+        case_inputs.check(planned(folder))
 
 
 def test_the_order_covers_all_epochs_of_a_training(own: Callable[..., Path]) -> None:

@@ -8,8 +8,9 @@ import pytest
 from reading import Page
 from recorded_trials import training
 
-from steelyard.report import learning, page
+from steelyard.report import learning, page, sections
 from steelyard.report.styles import styles
+from steelyard.results.trials import Shapes
 
 FAST, SLOW = (0.5, 0.8, 0.9), (0.4, 0.7, 0.7)
 
@@ -131,3 +132,24 @@ def test_the_page_has_tables_and_plots_of_trainings_only_where_there_are_some(vi
     assert "never (0 of 1)" in rendered.html
     usual = Page(page.render(recorded_view))
     assert not {"Whole epochs", "Learning curves"} & {each.words for each in usual.all("h3")}
+
+
+def test_the_table_of_epochs_has_the_numbers_of_shapes_only_where_batches_are_cut(view, printed):
+    (comparison,) = view.comparisons
+    shapes = {1: Shapes(1, 13, 13, 0), 2: Shapes(2, 11, 4, 0)}
+    fake, dummy = (
+        replace(
+            each, case=replace(each.case, sizes={**each.case.sizes, "lengths": "own"}),
+            trials=tuple(replace(trial, shapes=own) for trial in each.trials),
+        )
+        for each, own in zip(comparison.contenders, (shapes, {}), strict=True)
+    )  # fmt: skip
+    cut = replace(view, comparisons=(replace(comparison, contenders=(fake, dummy)),))
+    (section,) = [sections.workload(each, styles([each])) for each in cut.comparisons]
+    cells = [{column.heading: str(cell) for column, cell in row} for _, _, row in section.epochs.rows]
+    assert [each["shapes in epoch 1"] for each in cells] == ["13", "-"]
+    assert [each["new shapes in epoch 2"] for each in cells] == ["4", "-"]
+    for rendered, expected in ((page.render(cut), True), (page.render(view), False)):
+        assert ("Different shapes of the batches of the first epoch" in rendered) == expected
+    assert ("shapes in epoch 2" in " ".join(printed(cut, 160).split())) is True
+    assert "shapes in epoch" not in " ".join(printed(view, 160).split())

@@ -80,6 +80,22 @@ def test_every_epoch_counts_from_the_first_step_on(name: str, tmp_path: Path, da
     assert trial.epochs_ns == {1: 4 * STEP_NS, 2: 4 * STEP_NS, 3: 4 * STEP_NS}
 
 
+def test_the_shapes_and_the_compilations_of_each_epoch_are_recorded(tmp_path: Path, data: Data) -> None:
+    trial = trained("epochs:2", tmp_path / "t", data, compiling=(1, 2, 7))
+    assert trial.shapes == {1: trials.Shapes(1, 1, 1, 2), 2: trials.Shapes(2, 1, 0, 1)}
+
+
+def test_a_compilation_for_a_new_shape_is_no_cause_for_a_warning(
+    tmp_path: Path, data: Data, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert [each["name"] for each in trained("epochs:2", tmp_path / "a", data, (7,)).warnings] == [
+        "compiled-while-counted"
+    ]
+    monkeypatch.setattr(measure.batches.Source, "shapes", lambda _, steps: {(steps.start,)})
+    trial = trained("epochs:2", tmp_path / "b", data, (7,))
+    assert (trial.warnings, trial.shapes[2]) == ((), trials.Shapes(2, 1, 1, 1))
+
+
 def test_without_the_first_epoch_it_is_recorded_but_not_counted(tmp_path: Path, data: Data) -> None:
     trial = trained("epochs:3-first", tmp_path / "t", data)
     warmup = [(1, "first", 1), (1, "warm-up", STEPS - 1)]

@@ -17,6 +17,7 @@ PUBLISHED = {
     "librispeech": (86_577_376, 61_685_403_680),
     "librispeech-800": (54_791_104, 41_508_232_960),
     "tiny": (42_924, 3_689_856),
+    "tiny-lengths": (42_924, 3_689_856),
 }
 # Trainable scalars of the layers of the published size.
 LAYERS = {
@@ -78,6 +79,16 @@ def test_half_of_a_synthetic_batch_has_full_length_and_some_utterances_are_short
     frames = batch[1]["frames"]
     assert (frames[::2] == longest).all()
     assert longest // 2 <= frames.min() < longest
+
+
+def test_utterances_of_a_synthetic_set_have_all_lengths_from_a_quarter_on(batch):
+    network = batch[0]
+    longest = network.inputs[0].shape[2]
+    frames = network.draw_set(np.random.default_rng(1), 60)["frames"]
+    assert longest // 4 <= frames.min() < longest * 0.4
+    assert longest * 0.9 < frames.max() <= longest
+    assert abs(frames.mean() / longest - 5 / 8) < 0.1
+    assert network.ranked_by == "frames"
 
 
 def test_synthetic_utterances_are_zero_after_their_end(batch):

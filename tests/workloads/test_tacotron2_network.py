@@ -14,7 +14,7 @@ FOLDER = WORKER / "workloads" / "tacotron2"
 SPEC = tomllib.loads((FOLDER / "spec.toml").read_text(encoding="utf-8"))
 PRESETS = SPEC["presets"]
 # Trainable scalars and forward multiply-accumulates of one sample.
-COUNTS = {"ljspeech": (26_081_105, 12_434_398_464), "tiny": (65_309, 1_289_088)}
+COUNTS = {"ljspeech": (26_081_105, 12_434_398_464), "tiny": (65_309, 1_289_088), "tiny-lengths": (65_309, 1_289_088)}
 
 
 def network(preset: str) -> Network:
@@ -58,6 +58,17 @@ def test_synthetic_utterances_are_zero_after_their_lengths_and_every_second_is_f
         filled = values != 0 if name == "text" else (values != 0).all(axis=1)
         np.testing.assert_array_equal(filled, inside)
     assert batch["text"].max() < sizes["symbols"]
+
+
+def test_clips_of_a_synthetic_set_have_all_lengths_and_about_as_many_frames_per_character():
+    found = network("ljspeech")
+    batch = found.draw_set(np.random.default_rng(3), 60)
+    text, mel = batch["text_length"], batch["mel_length"]
+    assert 25 <= text.min() < 40 < 90 < text.max() <= 100
+    assert 126 <= mel.min() < mel.max() <= 566
+    assert np.abs(mel / (5.66 * text) - 1).max() < 0.11
+    assert found.ranked_by == "mel_length"
+    np.testing.assert_array_equal((batch["mel"] != 0).all(axis=1).sum(axis=1), mel)
 
 
 def test_a_length_may_be_the_whole_axis():

@@ -24,10 +24,13 @@ if TYPE_CHECKING:
     from steelyard_worker.case import RateSchedule
     from steelyard_worker.network import Network
 
+# Name of a preset's data that is drawn at random: as many training samples as `samples` says, and no test samples.
+SYNTHETIC = "synthetic"
+
 
 @dataclass(frozen=True)
 class Preset:
-    """One set of sizes. `data`: the data set and how it is prepared; empty if there are only synthetic batches.
+    """One set of sizes. `data`: the data set and how it is prepared; empty if there is only one synthetic batch.
 
     `learning_rate` and `schedule` replace those of the optimizer, where it is the preset's own.
     """
@@ -39,6 +42,11 @@ class Preset:
     learning_rate: float | None = None
     schedule: RateSchedule | None = None
     data: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def reads_data(self) -> bool:
+        """Whether it has a data set that is read from files."""
+        return bool(self.data.get("name", SYNTHETIC) != SYNTHETIC)
 
 
 @dataclass(frozen=True)
@@ -185,6 +193,9 @@ def _preset(path: Path, name: str, table: Any, optimizers: list[str]) -> Preset:
     if preset.data and not isinstance(preset.data.get("name"), str):
         sentence = f"[{where}.data] needs 'name', the name of a data set."
         raise settings_files.wrong(path, "name", f"{where}.data", sentence)
+    if preset.data.get("name") == SYNTHETIC and not isinstance(preset.data.get("samples"), int):
+        sentence = f"[{where}.data] is synthetic and needs 'samples', the number of training samples."
+        raise settings_files.wrong(path, "samples", f"{where}.data", sentence)
     if "schedule" in table:
         preset = replace(preset, schedule=schedules.read(path, f"{where}.schedule", table["schedule"]))
     return preset

@@ -22,7 +22,7 @@ from steelyard.certificates.sources import digest, implementation_hash, specific
 from steelyard_worker import tensors
 from steelyard_worker.case import INFERENCE, Optimizer, Settings
 from steelyard_worker.network import Network
-from steelyard_worker.protocol import Certify, Data, Job
+from steelyard_worker.protocol import Certify, Job
 
 # Numbers of the perturbations of further runs; the number seeds the noise.
 LONG_SUMS_PERTURBATION = 3
@@ -274,7 +274,7 @@ def _small_tasks(candidate: Candidate, first: Task, task: Task) -> tuple[tuple[T
 def _on_few_samples(task: Task, samples: int) -> Task:
     job = task.job
     case = replace(job.case, sizes=job.case.sizes | {"batch": samples})
-    data = Data(synthetic=job.data.synthetic, adversarial=job.data.adversarial)
+    data = replace(job.data, prepared="", order="")
     return replace(task, job=replace(job, case=case, data=data))
 
 

@@ -2,20 +2,21 @@
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from steelyard.catalog import workloads
+from steelyard.catalog.workloads import SYNTHETIC
 from steelyard.errors import UserError
 from steelyard.files import atomic
 from steelyard.files.paths import cache_folder
 from steelyard.inputs import data, rates, weights
 from steelyard.inputs.data.order import write_order
-from steelyard.inputs.data.synthetic import check_inputs, synthesise, synthesise_adversarial
+from steelyard.inputs.data.synthetic import check_inputs, synthesise, synthesise_adversarial, synthesise_set
 from steelyard.plan.run_plan import RunPlan
 from steelyard_worker import tensors
-from steelyard_worker.case import INFERENCE, Case
+from steelyard_worker.case import INFERENCE, OWN, PADDED, Case
 from steelyard_worker.network import Network, Parameter
 from steelyard_worker.protocol import Data
 
@@ -51,7 +52,8 @@ def check(plan: RunPlan) -> None:
         rates.check(case)
         weights.check(network.parameters)
         check_inputs(network, case.batch, SYNTHETIC_SEED)
-        if case.data:
+        _check_lengths(network, case)
+        if case.data and case.data["name"] != SYNTHETIC:
             data.check(_request(plan, case))
 
 
@@ -86,21 +88,47 @@ def _prepare(plan: RunPlan, case: Case, report: Callable[[data.Progress], None])
     network = _network(plan, case)
     initial = weights.initialise(_parameters(network, case), case.seed)
     synthetic = synthesise(network, case.batch, SYNTHETIC_SEED, case.specification)
-    adversarial = str(synthesise_adversarial(network, case.batch, SYNTHETIC_SEED, case.specification))
+    found = Data(
+        str(synthetic), adversarial=str(synthesise_adversarial(network, case.batch, SYNTHETIC_SEED, case.specification)),
+        cut={each.name: tuple(each.lengths.items()) for each in network.inputs if each.lengths and case.cuts_batches},
+        multiple=case.sizes.get("multiple", 1),
+    )  # fmt: skip
     if not case.data:
-        found = Data(str(synthetic), adversarial=adversarial)
         changing = rates.write(case.optimizer, _steps(plan, case, 0), 0)
         return CaseInputs(initial, found, "synthetic batches", {}, _identity(initial, found, changing), 0, changing)
-    prepared = data.prepare(_request(plan, case), report)
+    prepared = _prepared(plan, case, network, report)
     _check_fit(network, prepared, f"{case.workload}:{case.preset}")
     initial = _with_embedding(initial, prepared.folder)
-    count = len(tensors.read(prepared.folder)["position/train"])
+    arrays = tensors.read(prepared.folder)
+    count = len(arrays["position/train"])
     per_epoch = count // case.batch
     steps = _steps(plan, case, per_epoch)
-    order, changing = write_order(count, case.batch, steps, case.seed), rates.write(case.optimizer, steps, per_epoch)
-    found = Data(str(synthetic), str(prepared.folder), str(order), adversarial=adversarial)
+    buckets, changing = case.sizes.get("buckets", 1), rates.write(case.optimizer, steps, per_epoch)
+    lengths = arrays[f"train/{network.ranked_by}"] if buckets > 1 else None
+    order = write_order(count, case.batch, steps, case.seed, lengths, buckets)
+    found = replace(found, prepared=str(prepared.folder), order=str(order))
     identity = _identity(initial, found, changing)
-    return CaseInputs(initial, found, _origin(prepared.meta), prepared.meta, identity, per_epoch, changing)
+    origin = _origin(prepared.meta) + _lengths(network, arrays, found, buckets)
+    return CaseInputs(initial, found, origin, prepared.meta, identity, per_epoch, changing)
+
+
+def _check_lengths(network: Network, case: Case) -> None:
+    """Check the sizes `lengths` and `buckets`: their values, and that the network says which axes have lengths of their own."""
+    value, preset = case.sizes.get("lengths", PADDED), f"{case.workload}:{case.preset}"
+    if value not in (PADDED, OWN):
+        raise UserError(f"The size 'lengths' of {preset} is '{PADDED}' or '{OWN}', not '{value}'.")
+    if (case.cuts_batches or case.sizes.get("buckets", 1) > 1) and not network.ranked_by:
+        raise UserError(
+            f"{preset} cannot cut or sort batches by length: none of its inputs has 'lengths' in its network.py."
+        )
+
+
+def _prepared(plan: RunPlan, case: Case, network: Network, report: Callable[[data.Progress], None]) -> data.Prepared:
+    """Return the prepared data set of a case, or the samples that are drawn in its place."""
+    if case.data["name"] != SYNTHETIC:
+        return data.prepare(_request(plan, case), report)
+    folder = synthesise_set(network, case.data["samples"], SYNTHETIC_SEED, case.specification)
+    return data.Prepared(folder, tensors.read_meta(folder))
 
 
 def _network(plan: RunPlan, case: Case) -> Network:
@@ -149,11 +177,27 @@ def _with_embedding(initial: Path, prepared: Path) -> Path:
 
 def _origin(meta: dict[str, Any]) -> str:
     """Describe the data: which, how much of it, and how it was checked. Only checksums make data the official data."""
+    if meta.get("data") == SYNTHETIC:
+        return f"{meta['train_count']:,} synthetic training samples."
     count = f"{meta['train_count']:,} training and {meta['test_count']:,} test samples"
     if meta["verified"] in CHECKED:
         return f"{meta['title']}: {count}; {CHECKED[meta['verified']]}."
     name = meta["title"].partition(":")[0]
     return f"your data in the layout of {name} ({meta['layout']}): {count}; no checksum shows that it is the official data."
+
+
+def _lengths(network: Network, arrays: dict[str, Any], made: Data, buckets: int) -> str:
+    """Describe the lengths of the training samples, where the network declares any, and what is made of them."""
+    names = dict.fromkeys(name for each in network.inputs for name in each.lengths.values())
+    found = {name: arrays[f"train/{name}"] for name in names}
+    parts = [f"{name} {each.min():,} to {each.max():,}, {each.mean():,.0f} on average" for name, each in found.items()]
+    sentences = [f"Lengths of the training samples: {'; '.join(parts)}."] if parts else []
+    if buckets > 1:
+        sentences.append(f"Batches are drawn from {buckets} buckets of samples of like length.")
+    if made.cut:
+        rounded = f", to the next multiple of {made.multiple}" if made.multiple > 1 else ""
+        sentences.append(f"Every batch is cut to its longest sample{rounded}.")
+    return "".join(f" {each}" for each in sentences)
 
 
 def _steps(plan: RunPlan, case: Case, per_epoch: int) -> int:

@@ -36,7 +36,7 @@ def measuring(
     if not fixed and number > ROUNDS_OF_ALL_INPUTS:
         sources = sources[:1]
     trained = variant.case.task == TRAINING and bool(inputs.data.prepared) and "pipeline" in sources
-    evaluate = trained and (number == 1 or fixed)
+    evaluate = trained and (number == 1 or fixed) and inputs.meta.get("test_count") != 0
     schedule = replace(
         schedule, inputs=sources, evaluate=evaluate, noise_ratio=noise_ratio,
         train_steps=group.train_steps if evaluate else 0,

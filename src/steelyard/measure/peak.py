@@ -74,7 +74,7 @@ def threads_of(session: Session, variant: Variant) -> int:
 def _fastest_gflops(session: Session, variant: Variant, results: RoundResults) -> float:
     """Return the highest GFLOP/s of any trial and input; 0 without finished trials."""
     trials = results.finished.get(variant.case.id, {})
-    flops = session.plan.group(variant.group).step_flops(variant.case) / variant.case.batch
+    flops = session.plan.group(variant.group).known_step_flops(variant.case) / variant.case.batch
     return max(
         (
             flops * trials[number].batch / ns

@@ -19,6 +19,8 @@ ENVIRONMENT_S = 15.0
 CORE_FLOPS = 75e9
 SHARE_OF_PEAK = 0.25
 SMALLEST_STEP_S = 0.003
+# Compilations of one process for the shapes of an epoch where every batch has its own: a few shapes, for some seconds each.
+SHAPES_S = 20.0
 # After the pipeline a process is warm, and the cached batch needs a few steps only.
 CACHED_WARMUP_STEPS = 10
 # Processes of a search: two powers of two, three halves, and the last batch again.
@@ -61,12 +63,15 @@ def _rounds_s(plan: RunPlan, samples: Mapping[str, int], rounds: Callable[[Proto
     found = 0.0
     for variant in plan.variants:
         group, seconds = plan.group(variant.group), step_s(plan, variant)
-        steps_per_epoch = max(1, samples.get(variant.case.data.get("name", ""), USUAL_SAMPLES) // variant.case.batch)
+        data = variant.case.data
+        count = data.get("samples") or samples.get(data.get("name", ""), USUAL_SAMPLES)
+        steps_per_epoch = max(1, count // variant.case.batch)
         schedule = group.protocol.schedule
         if group.protocol.searches_batch:
             found += _search_s(plan, variant, schedule, seconds) * rounds(group.protocol)
             continue
         process_s = START_S + _steps(schedule, seconds, steps_per_epoch, bool(variant.case.data)) * seconds
+        process_s += SHAPES_S if variant.case.cuts_batches else 0.0
         if variant.case.task == INFERENCE:
             process_s += _latency_s(schedule, seconds)
         found += process_s * rounds(group.protocol) + group.train_steps * seconds

@@ -107,9 +107,9 @@ def _check_data(options: Options, study: Study, known: dict[str, Workload]) -> N
         raise UserError(
             "--data and --synthetic contradict each other: random batches need no data. Remove one of them."
         )
-    if any(preset.data for _, preset in found):
+    if any(preset.reads_data for _, preset in found):
         return
-    reading = [f"{each.name}:{name}" for each, _ in found for name in each.presets if each.preset(name).data]
+    reading = [f"{each.name}:{name}" for each, _ in found for name in each.presets if each.preset(name).reads_data]
     hint = f"Presets that read data: {', '.join(reading)}." if reading else "Remove --data."
     names = " and ".join(f"{workload.name}:{preset.name}" for workload, preset in found)
     raise UserError(f"--data has no effect, because {names} computes on random batches. {hint}")

@@ -73,8 +73,15 @@ class Group:
         return [variant.case for variant in self.variants]
 
     def step_flops(self, case: Case) -> int:
-        """Return the FLOPs of one step of a case: without a frozen body, a training step counts as three forward passes."""
+        """Return the FLOPs of one step of a case: without a frozen body, a training step counts as three forward passes.
+
+        Of samples as long as the preset's arrays; batches that are cut to their own length need fewer.
+        """
         return (self.forward_flops if case.task == INFERENCE else self.training_flops) * case.batch
+
+    def known_step_flops(self, case: Case) -> int:
+        """Return the FLOPs of one step; 0 where they are not known, because every batch has its own length."""
+        return 0 if case.cuts_batches else self.step_flops(case)
 
     @property
     def titles(self) -> dict[str, str]:

@@ -20,7 +20,7 @@ from steelyard.results.quantities import (
     Quantity,
     in_task,
 )
-from steelyard_worker.case import INFERENCE, TRAINING
+from steelyard_worker.case import INFERENCE, TRAINING, Case
 
 Format = Callable[[Comparison, Contender, str], Formatted]
 
@@ -126,6 +126,22 @@ EPOCHS = (
     ),
 )  # fmt: skip
 """The columns of a table of their own, for processes that train whole epochs; evaluations are part of none of the first four."""
+SHAPES = (
+    Column(
+        "shapes in epoch 1", lambda _, x, _s: formatting.shapes(x, 1, "shapes"), 94,
+        "Different shapes of the batches of the first epoch. Frameworks that compile for each shape do so in this epoch.",
+    ),
+    Column(
+        "new shapes in epoch 2", lambda _, x, _s: formatting.shapes(x, 2, "new_shapes"), 94,
+        "Shapes of the batches of the second epoch that the first did not have.",
+    ),
+)  # fmt: skip
+"""Further columns of that table where every batch is cut to its own longest sample."""
+
+
+def of_epochs(case: Case) -> tuple[Column, ...]:
+    """Return the columns of the table of whole epochs for a case."""
+    return (*EPOCHS, *SHAPES) if case.cuts_batches else EPOCHS
 
 
 def of_phases(task: str) -> list[Column]:

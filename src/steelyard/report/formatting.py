@@ -148,6 +148,12 @@ def over_processes(quantity: Quantity, contender: Contender) -> Formatted:
     return _mean(quantity.unit, (found.value_ns, found.low_ns, found.high_ns), found.processes)
 
 
+def shapes(contender: Contender, epoch: int, name: str) -> Formatted:
+    """Return a number of shapes of an epoch's batches; all processes have the same batches."""
+    found = next((each.shapes[epoch] for each in contender.trials if epoch in each.shapes), None)
+    return Formatted(f"{getattr(found, name):,}" if found else NO_VALUE)
+
+
 def _mean(unit: str, span: tuple[float, float, float], processes: int, alone: str = "[one process]") -> Formatted:
     """Return a mean with its interval; `span` is the value with its ends, `alone` stands for the interval of one process."""
     if processes < 2:

@@ -293,15 +293,16 @@ def _speed(
     longest = max((s[1:] if t.counts_first_step else s for s, t in zip(steps, trials, strict=True)), key=len)
     batches = {trial.batch for trial in trials}
     batch = batches.pop() if len(batches) == 1 else plain.geometric_mean(trial.batch for trial in trials)
-    peak, flops = _peak_flops(source.record, case), group.step_flops(case) * batch / case.batch
+    peak, flops = _peak_flops(source.record, case), group.known_step_flops(case) * batch / case.batch
     return Speed(
         median_ns=plain.median(summaries.summarise(s).median_ns for s in steps if len(s)), location=location,
         throughput=batch * 1e9 / location.value_ns, throughput_low=batch * 1e9 / location.high_ns,
         throughput_high=batch * 1e9 / location.low_ns if location.low_ns else math.inf,
         ratio=ratio, processes=location.processes, counted_steps=sum(len(s) for s in steps),
-        share_of_peak=flops / (location.value_ns / 1e9) / peak if peak else None,
+        share_of_peak=flops / (location.value_ns / 1e9) / peak if peak and flops else None,
         host_share=_median(t.host_share(name) for t in trials),
-        label=series_label(longest) if len(longest) >= 20 else None,
+        # Steps on batches of different shapes are no series.
+        label=series_label(longest) if len(longest) >= 20 and not case.cuts_batches else None,
     )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from steelyard.report import costs, forest, formatting, latency, learning, losses, series, stability
-from steelyard.report.columns import EPOCHS, Column, of_phases, ranked_by
+from steelyard.report.columns import Column, of_epochs, of_phases, ranked_by
 from steelyard.report.figures import Figure
 from steelyard.report.formatting import Formatted
 from steelyard.report.learning import Learning
@@ -25,6 +25,11 @@ class Input:
     advice: str
     rows: list[Row]
     forest: Figure | None
+
+    @property
+    def columns(self) -> list[Column]:
+        """The columns of the table."""
+        return [column for column, _ in self.rows[0][2]] if self.rows else []
 
 
 @dataclass(frozen=True)
@@ -71,8 +76,9 @@ def workload(comparison: Comparison, styles: dict[str, Style], among: Sequence[C
     verdict, shown = inputs.get(comparison.primary, nothing), [figure for figure in figures if figure]
     trained = [each for each in comparison.contenders if each.trains_epochs]
     known = [each for each in comparison.contenders if any(trial.memory for trial in each.trials)]
+    columns = of_epochs(trained[0].case) if trained else ()
     return Workload(
-        comparison, verdict, list(inputs.values()), _table(formatting.EPOCHS, trained, EPOCHS, comparison, styles),
+        comparison, verdict, list(inputs.values()), _table(formatting.EPOCHS, trained, columns, comparison, styles),
         _table(formatting.PHASES, known, of_phases(comparison.task), comparison, styles),
         learning.section(learning.of_all_seeds(comparison, among or [comparison]), styles), shown, missing(comparison),
     )  # fmt: skip

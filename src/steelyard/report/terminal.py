@@ -102,7 +102,7 @@ def _print_trainings(console: Console, comparison: Comparison, among: Sequence[C
     if trained:
         console.print()
         console.print(Text(formatting.EPOCHS, style="bold"))
-        shown = [each for each in columns.EPOCHS if console.width >= each.width]
+        shown = [each for each in columns.of_epochs(trained[0].case) if console.width >= each.width]
         console.print(_table(trained, comparison, "", shown))
     found = learning.section(learning.of_all_seeds(comparison, among), styles([comparison])) if trained else None
     if found and found.rows:

@@ -70,6 +70,19 @@ class _Evaluated:
 
 
 @dataclass(frozen=True)
+class Shapes:
+    """The different shapes of an epoch's batches, those among them that no earlier epoch had, and the compilations in that epoch.
+
+    Frameworks count compilations in units of their own.
+    """
+
+    epoch: Positive
+    shapes: Positive
+    new_shapes: Count
+    compilations: Count
+
+
+@dataclass(frozen=True)
 class _Outputs:
     batch: Positive
     fingerprints: dict[str, float]
@@ -108,8 +121,8 @@ class _Done:
 
 # Event -> what a trial needs of it. Other events are for others.
 EVENTS: dict[str, Any] = {
-    "hello": _Hello, "applied": _Applied, "phase": _Phase, "samples": Block, "evaluated": _Evaluated, "outputs": _Outputs,
-    "memory": _Memory, "warning": _Warning, "error": _Error, "done": _Done,
+    "hello": _Hello, "applied": _Applied, "phase": _Phase, "samples": Block, "epoch": Shapes, "evaluated": _Evaluated,
+    "outputs": _Outputs, "memory": _Memory, "warning": _Warning, "error": _Error, "done": _Done,
 }  # fmt: skip
 
 
@@ -130,7 +143,8 @@ class Evaluation:
 class Trial:
     """Everything that one worker process recorded.
 
-    `outputs`: fingerprints by batch and output, such as `inference1/logits`. `memory`: by phase, such as `import` or `counted`.
+    `outputs`: fingerprints by batch and output, such as `inference1/logits`. `shapes`: of the batches, by epoch. `memory`: by
+    phase, such as `import` or `counted`.
     """
 
     folder: Path
@@ -143,6 +157,7 @@ class Trial:
     blocks: tuple[Block, ...] = ()
     outputs: dict[str, float] = field(default_factory=dict)
     evaluations: tuple[Evaluation, ...] = ()
+    shapes: dict[int, Shapes] = field(default_factory=dict)
     peak_resident_bytes: int | None = None
     peak_device_bytes: int | None = None
     memory: dict[str, PhaseMemory] = field(default_factory=dict)
@@ -321,7 +336,7 @@ def read(folder: Path) -> Trial:
 
 def replay(folder: Path, job: Job, events: Iterable[dict[str, Any]]) -> Trial:
     """Build a Trial from its job and its events; ValueError names the line of an event that is not as it must be."""
-    found: dict[str, Any] = {"folder": folder, "job": job, "phases_ns": {}}
+    found: dict[str, Any] = {"folder": folder, "job": job, "phases_ns": {}, "shapes": {}}
     blocks: list[Block] = []
     evaluations: list[Evaluation] = []
     warnings: list[dict[str, Any]] = []
@@ -341,6 +356,8 @@ def replay(folder: Path, job: Job, events: Iterable[dict[str, Any]]) -> Trial:
             case _Evaluated(steps, samples, elapsed_ns, epoch):
                 scores = _scores(job.metric, protocol.predictions_folder(folder, epoch)) if samples else {}
                 evaluations.append(Evaluation(steps, scores, elapsed_ns, epoch))
+            case Shapes() as shapes:
+                found["shapes"][shapes.epoch] = shapes
             case _Outputs(batch, fingerprints):
                 outputs |= {f"inference{batch}/{name}": value for name, value in fingerprints.items()}
             case _Memory(resident, device, phases):

@@ -36,6 +36,25 @@ def synthesise(network: Network, batch: int, seed: int, specification: str = "")
     return atomic.place_tensors(folder, lambda: _random_batch(network, batch, seed), meta)
 
 
+def synthesise_set(network: Network, count: int, seed: int, specification: str) -> Path:
+    """Return the tensors folder of `count` training samples in the form of prepared data, without test samples.
+
+    They are drawn by the network's `draw_set`, or as a synthetic batch of that size; the first call writes them. Arguments and
+    errors as for `synthesise`.
+    """
+    folder = cache_folder() / "data" / "synthetic" / atomic.key("set", METHOD, specification, count, seed)
+
+    def arrays() -> Arrays:
+        draw = network.draw_set
+        drawn = _drawn(network, draw, count, seed, "set") if draw else _random_batch(network, count, seed)
+        train = {f"train/{name}": array for name, array in drawn.items()}
+        test = {f"test/{name}": array[:0] for name, array in drawn.items()}
+        return {**train, **test, "position/train": np.arange(count, dtype=np.int32)}
+
+    meta = {"data": "synthetic", "train_count": count, "test_count": 0, "seed": seed, "method": METHOD}
+    return atomic.place_tensors(folder, arrays, meta)
+
+
 def check_inputs(network: Network, batch: int, seed: int) -> None:
     """Check that the inputs of a network can be generated. UserError as in `synthesise`.
 

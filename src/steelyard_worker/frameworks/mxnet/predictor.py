@@ -8,7 +8,9 @@ import mxnet as mx
 import numpy as np
 from mxnet import gluon, nd
 
+from steelyard_worker.case import OWN
 from steelyard_worker.frameworks.mxnet import layers, recurrent
+from steelyard_worker.protocol import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,16 +21,45 @@ if TYPE_CHECKING:
     from steelyard_worker.batches import Batch
     from steelyard_worker.case import Settings
     from steelyard_worker.frameworks.base import Array
+    from steelyard_worker.frameworks.mxnet.running_statistics import Shapes
     from steelyard_worker.network import Network
 
 
 class Forward(gluon.HybridBlock):
-    """A network as a block that counts the graphs which hybridizing makes of it."""
+    """A network as a block that counts the graphs which hybridizing makes of it.
+
+    `by_shape`: there is a graph for every shape of the inputs, as with MXNet's bucketing. A network that unrolls loops over axes
+    of its inputs gets the shapes in `fit`.
+    """
 
     def __init__(self, network: gluon.HybridBlock) -> None:
         super().__init__(prefix="")
         self.network = network
         self.graphs = 0
+        self.by_shape = False
+        self._of_shape: dict[Any, tuple[Any, ...]] = {}
+
+    def fit(self, shapes: Shapes) -> None:
+        """Tell a network that unrolls loops the shapes of its inputs."""
+        if self.by_shape and hasattr(self.network, "fit"):
+            self.network.fit(*shapes)
+
+    def forward(self, *arguments: Any) -> Any:
+        """Run the block on arrays or symbols."""
+        if self.by_shape and not self._active:
+            self.fit(shapes_of(arguments))
+        return super().forward(*arguments)
+
+    def _call_cached_op(self, *arguments: Any) -> Any:
+        if not self.by_shape:
+            return super()._call_cached_op(*arguments)
+        shape = shapes_of(arguments)
+        if shape not in self._of_shape:
+            self.fit(shape)
+        self._cached_graph, self._cached_op, self._cached_op_args = self._of_shape.get(shape, ((), None, []))
+        found = super()._call_cached_op(*arguments)
+        self._of_shape[shape] = self._cached_graph, self._cached_op, self._cached_op_args
+        return found
 
     def hybrid_forward(self, F: Any, *inputs: Any) -> Any:
         return self.network(*inputs)
@@ -36,6 +67,11 @@ class Forward(gluon.HybridBlock):
     def _build_cache(self, *arguments: Any) -> None:
         self.graphs += 1
         super()._build_cache(*arguments)
+
+
+def shapes_of(arrays: Sequence[NDArray]) -> Shapes:
+    """Return the shapes of arrays."""
+    return tuple(array.shape for array in arrays)
 
 
 class Probe(gluon.HybridBlock):
@@ -72,7 +108,11 @@ class Predictor:
         layers.load(self._named, network, weights, self._context)
         for parameter in set(self._network.collect_params().values()) - set(self._named.values()):
             parameter.initialize(mx.init.Zero(), self._context)
-        self.forward = hybridized(self._block(implementation, settings), settings)
+        block, self._changing = self._block(implementation, settings), sizes.get("lengths") == OWN
+        block.by_shape = self._changing and settings.knobs["shapes"] == "static"
+        if self._changing and not block.by_shape:
+            _refuse_unrolled(self._network)
+        self.forward = hybridized(block, settings)
         self.latest: NDArray | None = None
 
     def _block(self, implementation: ModuleType, settings: Settings) -> Forward:
@@ -117,6 +157,12 @@ class Predictor:
         return {name: parameter.data().asnumpy() for name, parameter in self._named.items()}
 
 
+def _refuse_unrolled(network: gluon.HybridBlock) -> None:
+    """Refuse one graph for all shapes where a network has a loop that its graph unrolls."""
+    if hasattr(network, "fit") and network.unrolls:
+        raise Refusal("unsupported", "MXNet unrolls a loop of this network, so each shape needs its own graph.")
+
+
 def context_of(settings: Settings) -> mx.Context:
     """Return the device of the run."""
     return mx.gpu() if settings.device == "cuda" else mx.cpu()
@@ -125,5 +171,5 @@ def context_of(settings: Settings) -> mx.Context:
 def hybridized(block: gluon.HybridBlock, settings: Settings) -> gluon.HybridBlock:
     """Return the block as the mode runs it."""
     if settings.mode == "hybridized":
-        block.hybridize(static_alloc=True, static_shape=True)
+        block.hybridize(static_alloc=True, static_shape=settings.knobs["shapes"] == "static")
     return block

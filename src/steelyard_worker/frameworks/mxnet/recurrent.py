@@ -79,7 +79,7 @@ class Cells(HybridBlock):
 
     def __init__(self, prefix: str, width: int, hidden: int, length: int) -> None:
         super().__init__(prefix="")
-        self.cell, self._length = rnn.LSTMCell(hidden, input_size=width, prefix=prefix), length
+        self.cell, self.length = rnn.LSTMCell(hidden, input_size=width, prefix=prefix), length
         self._hidden = hidden
 
     def hybrid_forward(self, F: Any, steps: Any) -> Any:
@@ -88,7 +88,7 @@ class Cells(HybridBlock):
             F.reshape(F.slice_axis(steps, axis=0, begin=0, end=1), shape=(-3, 0)), axis=1, begin=0, end=1
         )
         zero = F.zeros_like(F.broadcast_axis(one, axis=1, size=self._hidden))
-        return self.cell.unroll(self._length, steps, [zero, zero], layout="TNC", merge_outputs=True)[0]
+        return self.cell.unroll(self.length, steps, [zero, zero], layout="TNC", merge_outputs=True)[0]
 
 
 class Loop(HybridBlock):
@@ -96,7 +96,7 @@ class Loop(HybridBlock):
 
     def __init__(self, prefix: str, width: int, hidden: int, length: int) -> None:
         super().__init__(prefix=prefix)
-        self._hidden, self._length = hidden, length
+        self._hidden, self.length = hidden, length
         shapes = {"i2h_weight": (4 * hidden, width), "h2h_weight": (4 * hidden, hidden), "i2h_bias": (4 * hidden,)}
         for name, shape in shapes.items():
             setattr(self, name, self.params.get(name, shape=shape))
@@ -106,7 +106,7 @@ class Loop(HybridBlock):
         first = F.reshape(F.slice_axis(projected, axis=0, begin=0, end=1), shape=(-3, 0))
         h = c = F.zeros_like(F.slice_axis(first, axis=1, begin=0, end=self._hidden))
         found = []
-        for at in _each(F, projected, self._length):
+        for at in _each(F, projected, self.length):
             gates = at + F.FullyConnected(h, h2h_weight, no_bias=True, num_hidden=4 * self._hidden)
             i, f, g, o = F.SliceChannel(gates, num_outputs=4, axis=1)
             c = F.sigmoid(f) * c + F.sigmoid(i) * F.tanh(g)
@@ -136,6 +136,13 @@ class Bidirectional(HybridBlock):
         flipped = F.SequenceReverse(steps, lengths, use_sequence_length=True)
         back = F.SequenceReverse(self.back(flipped), lengths, use_sequence_length=True)
         return tuple(F.SequenceMask(half, lengths, use_sequence_length=True) for half in (self.onward(steps), back))
+
+
+def unrolled(network: HybridBlock) -> list[Cells | Loop]:
+    """Return the LSTMs of a network whose graph is unrolled over the `length` of the sequences."""
+    children = network._children.values()  # noqa: SLF001 - there is no public list
+    own = [network] if isinstance(network, (Cells, Loop)) else []
+    return own + [each for child in children for each in unrolled(child)]
 
 
 def named_by_prefix(network: HybridBlock) -> dict[str, Parameter]:

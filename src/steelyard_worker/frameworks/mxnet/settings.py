@@ -56,6 +56,7 @@ def read_back(settings: Settings) -> dict[str, Any]:
         "onednn": onednn,
         "lstm": recurrent.implementation_of(settings.knobs["lstm"]),
         "embedding": _embedding(settings.knobs["embedding"]),
+        "shapes": "dynamic" if ("static_shape", False) in probe._flags else "static",  # noqa: SLF001 - nothing public tells
     }
 
 

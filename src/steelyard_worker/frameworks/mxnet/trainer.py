@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from mxnet import autograd, nd
 
 from steelyard_worker import probes
 from steelyard_worker.frameworks.mxnet import layers, optimizers
-from steelyard_worker.frameworks.mxnet.predictor import Forward, Predictor
+from steelyard_worker.frameworks.mxnet.predictor import Forward, Predictor, shapes_of
 from steelyard_worker.frameworks.mxnet.running_statistics import RunningStatistics
 from steelyard_worker.probes import probe
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from steelyard_worker.case import Optimizer, Settings
     from steelyard_worker.frameworks.base import Array
+    from steelyard_worker.frameworks.mxnet.running_statistics import Shapes
     from steelyard_worker.network import Network
 
 
@@ -49,8 +51,9 @@ class Trainer(Predictor):
         super().__init__(settings, implementation, sizes, network, weights, frozenset(trained))
         self._inputs, self._columns = len(implementation.INPUTS), (*implementation.INPUTS, *implementation.TARGETS)
         self._trained = {name: self._named[name] for name in trained}
-        shapes = {i.name: (sizes["batch"], *i.shape) for i in network.inputs if i.name in implementation.INPUTS}
-        self._statistics = RunningStatistics(self._named, layers.batch_norms(self._network, shapes))
+        shapes = {i.name: (sizes["batch"], *i.shape) for i in network.inputs}
+        full = tuple(shapes[name] for name in implementation.INPUTS)
+        self._statistics = RunningStatistics(self._named, partial(self._batch_norms, implementation.INPUTS), full)
         lazy = settings.knobs["embedding"] == "lazy"
         self.rule = optimizers.update_rule(optimizer, self._trained, rates, lazy)
 
@@ -59,13 +62,17 @@ class Trainer(Predictor):
         loss.cast(settings.precision)
         return Objective(self._network, loss, len(implementation.INPUTS))
 
+    def _batch_norms(self, names: tuple[str, ...], shapes: Shapes) -> dict[str, layers.BatchNorm]:
+        self.forward.fit(shapes)
+        return layers.batch_norms(self._network, dict(zip(names, shapes, strict=True)))
+
     def step(self, batch: tuple[NDArray, ...]) -> NDArray:
         """Queue forward, backward and update; batch-norm statistics change in backward (P-04)."""
+        self._statistics.advance(shapes_of(batch[: self._inputs]) if self._changing else None)
         with autograd.record():
             loss = self.forward(*batch)[0]
         loss.backward()
         self.rule.step(1)  # divide by 1: the loss is already a mean (P-45)
-        self._statistics.advance()
         self.latest = loss
         return loss
 
@@ -90,6 +97,7 @@ class Trainer(Predictor):
         """Run forward in training mode, always operator by operator; the output of a block counts under the block's prefix."""
         network = self._network
         network.hybridize(active=False)
+        self.forward.fit(shapes_of(batch))
 
         def hook(block: gluon.Block) -> None:
             if block.prefix.rstrip(".") in names:

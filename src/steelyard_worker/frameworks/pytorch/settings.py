@@ -21,6 +21,10 @@ MODES = ("eager", "compiled")
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 # Function that an LSTM calls -> value of the knob `lstm`.
 FUNCTIONS = {"lstm": "fused", "lstm_cell": "cell"}
+# Value of the knob `shapes` -> the argument `dynamic` of torch.compile.
+SHAPES = {"automatic": None, "static": False, "dynamic": True}
+# More shapes than any run has. Beyond this number of compilations of one function, PyTorch runs it eagerly.
+MANY = 10**6
 LAYOUTS = {"channels-last": torch.channels_last, "channels-first": torch.contiguous_format}
 
 
@@ -44,16 +48,26 @@ def apply(settings: Settings) -> None:
 
 
 def placed(module: nn.Module, settings: Settings) -> nn.Module:
-    """Move a module to the device, in the precision, the memory format and with the LSTMs and embeddings of the run."""
+    """Move a module to the device, in the precision, the memory format and with the LSTMs and embeddings of the run.
+
+    A module that compiles a part of itself does it with `dynamic_shapes` as the argument `dynamic`.
+    """
     recurrent.choose(module, settings.knobs["lstm"], settings.mode == "compiled")
     layers.choose_gradients(module, settings.knobs["embedding"])
+    if hasattr(module, "dynamic_shapes"):
+        module.dynamic_shapes = SHAPES[settings.knobs["shapes"]]
     module = module.to(torch.device(settings.device), DTYPES[settings.precision])
     return module.to(memory_format=LAYOUTS[settings.knobs["layout"]])
 
 
 def wrapped(function: Callable[..., Any], settings: Settings) -> Callable[..., Any]:
-    """Return the function as the mode runs it."""
-    return torch.compile(function) if settings.mode == "compiled" else function
+    """Return the function as the mode runs it; no shape of its arguments is left to eager PyTorch."""
+    if settings.mode != "compiled":
+        return function
+    compiler = torch._dynamo.config  # noqa: SLF001 - the documented place of these settings
+    compiler.recompile_limit = compiler.accumulated_recompile_limit = MANY
+    compiler.fail_on_recompile_limit_hit = True
+    return torch.compile(function, dynamic=SHAPES[settings.knobs["shapes"]])
 
 
 def read_back(settings: Settings) -> dict[str, Any]:
@@ -75,6 +89,7 @@ def read_back(settings: Settings) -> dict[str, Any]:
         "layout": "channels-last" if channels_last else "channels-first",
         "lstm": _lstm(settings),
         "embedding": _embedding(settings),
+        "shapes": _shapes(settings),
         "onednn": _onednn(),
         "cudnn_search": torch.backends.cudnn.benchmark,
     }
@@ -83,6 +98,26 @@ def read_back(settings: Settings) -> dict[str, Any]:
 def _mode(settings: Settings) -> str:
     """Ask within a function whether it is being compiled; it holds no operation, so nothing is generated for it."""
     return "compiled" if wrapped(lambda: torch.compiler.is_compiling(), settings)() else "eager"
+
+
+def _shapes(settings: Settings) -> str:
+    """Count how often TorchDynamo compiles a function for vectors of three lengths; eager PyTorch has nothing to compile.
+
+    The compiled code is what the function does eagerly, so nothing is generated for it.
+    """
+    if settings.mode != "compiled":
+        return "automatic"
+    graphs: list[Any] = []
+
+    def collect(graph: Any, example: Any) -> Any:
+        del example
+        graphs.append(graph)
+        return graph.forward
+
+    function = torch.compile(lambda x: x + 1, backend=collect, dynamic=SHAPES[settings.knobs["shapes"]])
+    for length in (2, 3, 4):
+        function(torch.zeros(length))
+    return {1: "dynamic", 2: "automatic", 3: "static"}.get(len(graphs), "unknown")
 
 
 def _embedding(settings: Settings) -> str:

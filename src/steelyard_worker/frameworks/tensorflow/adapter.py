@@ -71,7 +71,7 @@ class Adapter:
         from tensorflow.python.framework.config import is_op_determinism_enabled
         from tensorflow.python.util._pywrap_util_port import IsMklEnabled
 
-        from steelyard_worker.frameworks.tensorflow import traced
+        from steelyard_worker.frameworks.tensorflow import shapes, traced
 
         config, knobs, probe = self._tf.config, self._settings.knobs, self._variables().new("probe")
         return {
@@ -88,6 +88,7 @@ class Adapter:
             "convolution": traced.convolution(self._variables, knobs["convolution"]),
             "embedding": traced.embedding(self._variables, knobs["embedding"]),
             "lstm": traced.lstm(self._variables()),
+            "shapes": shapes.observed(self._compile),
             "recurrence": traced.recurrence(self._variables, knobs["recurrence"]),
             "update": traced.update(self._variables, knobs["update"]),
         }
@@ -118,7 +119,10 @@ class Adapter:
         """Return the function as the mode runs it."""
         if self._settings.mode == "eager":
             return function
-        return self._tf.function(function, jit_compile=self._settings.mode == "xla", autograph=False)
+        relaxed = self._settings.knobs["shapes"] == "dynamic"
+        return self._tf.function(
+            function, jit_compile=self._settings.mode == "xla", autograph=False, reduce_retracing=relaxed
+        )
 
     def _wrap(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return the function as the mode runs it, and include its traces in `compilations`."""
@@ -167,7 +171,7 @@ class Adapter:
         return iter(feed.dataset(trainer, source, workers))
 
     def compilations(self) -> int:
-        """Count the traces of the wrapped functions; XLA compiles once per trace, because every shape is fixed."""
+        """Count the traces of the wrapped functions; XLA compiles once per trace, because every trace has one shape."""
         return sum(function.experimental_get_tracing_count() for function in self._functions)
 
     def peak_bytes(self) -> int | None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import tensorflow as tf
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from steelyard_worker.batches import Source
     from steelyard_worker.frameworks.tensorflow.predictor import Predictor
 
@@ -16,15 +15,30 @@ if TYPE_CHECKING:
 def dataset(trainer: Predictor, source: Source, workers: int) -> tf.data.Dataset:
     """Return an endless data set of batches in order, as `put` places them; `workers` are decoded at a time (0: one)."""
     example = trainer.native(source.batch(0))
+    shapes = _shapes(trainer, source)
 
     def take(step: np.int64) -> list[np.ndarray]:
         return list(trainer.native(source.batch(int(step))).values())
 
     def decode(step: tf.Tensor) -> dict[str, tf.Tensor]:
         tensors = tf.numpy_function(take, [step], [array.dtype for array in example.values()])
-        pairs = zip(example.items(), tensors, strict=True)
-        return {name: tf.ensure_shape(tensor, array.shape) for (name, array), tensor in pairs}
+        pairs = zip(shapes.items(), tensors, strict=True)
+        return {name: tf.ensure_shape(tensor, shape) for (name, shape), tensor in pairs}
 
     steps = tf.data.Dataset.range(len(source.order)).repeat()
     parallel = {"num_parallel_calls": workers, "deterministic": True} if workers else {}
     return steps.map(decode, **parallel).prefetch(tf.data.AUTOTUNE)
+
+
+def _shapes(trainer: Predictor, source: Source) -> dict[str, list[int | None]]:
+    """Return the shape of each tensor of a batch; None for an axis along which batches are cut."""
+    batch = source.batch(0)
+    longer = dict(batch)
+    for name, axes in source.split.cut.items():
+        for axis, _ in axes:
+            longer[name] = np.repeat(longer[name], 2, axis + 1)
+    native, other = trainer.native(batch), trainer.native(longer)
+    return {
+        name: [size if size == another else None for size, another in zip(array.shape, other[name].shape, strict=True)]
+        for name, array in native.items()
+    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ import tensorflow as tf
 
 from steelyard_worker.frameworks.tensorflow.convolution import convolve, pair
 from steelyard_worker.frameworks.tensorflow.recurrence import Recurrence
+from steelyard_worker.frameworks.tensorflow.shapes import extent
 
 if TYPE_CHECKING:
     from steelyard_worker.frameworks.tensorflow.convolution import Pair
@@ -91,7 +93,8 @@ class BatchNorm:
     def _composed(self, x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         mean, variance = tf.nn.moments(x, (0, 1, 2))
         y = tf.nn.batch_normalization(x, mean, variance, self._beta, self._gamma, self._epsilon)
-        n = x.shape[0] * x.shape[1] * x.shape[2]
+        n = math.prod(extent(x, axis) for axis in range(3))
+        n = tf.cast(n, x.dtype) if isinstance(n, tf.Tensor) else n
         new, old = self._momentum, 1 - self._momentum
         return y, old * self._mean + new * mean, old * self._variance + (new * n / (n - 1)) * variance
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
+from steelyard_worker.frameworks.tensorflow.shapes import extent
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -56,12 +58,12 @@ class Recurrence:
         frames = _Frames(step, inputs, start, widths, backward)
         if self.formulation != "deferred":
             return frames.run(weights, added, shared, ())[:2]
-        length, samples = next(tuple(value.shape[:2]) for value in added.values() if value.shape.rank == 3)
+        length, samples = next((extent(each, 0), each.shape[1]) for each in added.values() if each.shape.rank == 3)
         at = {name: _over_time(value, length, samples) for name, value in added.items()}
         return frames.run_deferred(weights, at, shared)
 
 
-def _over_time(value: tf.Tensor, length: int, samples: int) -> tf.Tensor:
+def _over_time(value: tf.Tensor, length: int | tf.Tensor, samples: int) -> tf.Tensor:
     return value if value.shape.rank == 3 else tf.broadcast_to(value, (length, samples, *value.shape))
 
 
@@ -82,7 +84,11 @@ class _Frames:
         over_time = {name: value for name, value in added.items() if value.shape.rank == 3}
         if self.inputs is not None:
             over_time[""] = self.inputs
-        length, (samples, _), dtype = next(iter(over_time.values())).shape[0], self.start[0].shape, self.start[0].dtype
+        length, (samples, _), dtype = (
+            extent(next(iter(over_time.values())), 0),
+            self.start[0].shape,
+            self.start[0].dtype,
+        )
         arrays = {name: tf.TensorArray(dtype, length).unstack(value) for name, value in over_time.items()}
         sizes = *self.widths, *(weights[name].shape[0] for name in recorded)
 

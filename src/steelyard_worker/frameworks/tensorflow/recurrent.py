@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
+from steelyard_worker.frameworks.tensorflow.shapes import extent
+
 if TYPE_CHECKING:
     from steelyard_worker.frameworks.tensorflow.layers import Variables
     from steelyard_worker.frameworks.tensorflow.recurrence import Affine, Tensors
@@ -50,7 +52,7 @@ class Lstm:
         return states
 
     def _run(self, x: tf.Tensor, backward: bool, keep: bool) -> tuple[Tensors, list[tf.Tensor]]:
-        length, samples, width = x.shape
+        length, (samples, width) = extent(x, 0), x.shape[1:]
         recurrence = self._recurrence.resolved(self._hidden, samples)
         w_ih, w_hh, b = self._w_ih.value(), self._w_hh.value(), self._b.value()
         early = recurrence.formulation != "loop"
@@ -95,7 +97,7 @@ class Bidirectional:
         self._back = Lstm(variables, f"{name}.backward", width, hidden)
 
     def __call__(self, x: tf.Tensor, lengths: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        inside = tf.transpose(tf.sequence_mask(lengths, x.shape[0], x.dtype))[..., None]
+        inside = tf.transpose(tf.sequence_mask(lengths, extent(x, 0), x.dtype))[..., None]
         back = _reversed(self._back.every(_reversed(x, lengths), backward=False), lengths)
         return self._onward.every(x, backward=False) * inside, back * inside
 

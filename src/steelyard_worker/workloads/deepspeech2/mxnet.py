@@ -8,7 +8,7 @@ from mxnet import gluon
 from mxnet.gluon import HybridBlock, nn
 
 from steelyard_worker.frameworks.mxnet.ctc import Ctc
-from steelyard_worker.frameworks.mxnet.recurrent import Bidirectional, named_by_prefix
+from steelyard_worker.frameworks.mxnet.recurrent import Bidirectional, named_by_prefix, unrolled
 from steelyard_worker.probes import probe
 
 
@@ -68,21 +68,32 @@ class Network(HybridBlock):
 
     def __init__(self, sizes: dict[str, Any]) -> None:
         super().__init__(prefix="")
-        channels, hidden, self.steps = sizes["channels"], sizes["hidden"], (sizes["frames"] + 1) // 2
+        channels, hidden, steps = sizes["channels"], sizes["hidden"], (sizes["frames"] + 1) // 2
         self.conv1 = Convolution(1, channels, (41, 11), (2, 2), (20, 5), "conv1.")
         self.conv2 = Convolution(channels, channels, (21, 11), (2, 1), (10, 5), "conv2.")
         self.layers = []
         width = channels * -(-sizes["bins"] // 4)
         for layer in range(1, sizes["layers"] + 1):
-            self.layers.append(Recurrent(f"rnn{layer}", width, hidden, self.steps, normalise=layer > 1))
+            self.layers.append(Recurrent(f"rnn{layer}", width, hidden, steps, normalise=layer > 1))
             self.register_child(self.layers[-1])
             width = hidden
         self.bn = SequenceNorm(hidden, "head.bn.")
         self.dense = nn.Dense(sizes["classes"], use_bias=False, flatten=False, in_units=hidden, prefix="head.dense.")
 
+    @property
+    def unrolls(self) -> bool:
+        """Whether a graph of it has loops of fixed length."""
+        return bool(unrolled(self))
+
+    def fit(self, spectrogram: tuple[int, ...], *_: tuple[int, ...]) -> None:
+        """Unroll loops over the frames of spectrograms of this shape."""
+        for lstm in unrolled(self):
+            lstm.length = (spectrogram[3] + 1) // 2
+
     def hybrid_forward(self, F: Any, spectrogram: Any, frames: Any) -> Any:
         lengths = output_lengths(F, frames)
-        places = F.reshape(F.arange(0, self.steps), shape=(1, 1, 1, -1))
+        every_other = F.slice(spectrogram, begin=(0, 0, 0, 0), end=(1, 1, 1, None), step=(1, 1, 1, 2))
+        places = F.reshape(F.contrib.arange_like(every_other, axis=3), shape=(1, 1, 1, -1))
         inside = F.broadcast_lesser(places, F.reshape(lengths, shape=(-1, 1, 1, 1)))
         x = self.conv2(self.conv1(spectrogram, inside), inside)
         x = F.reshape(F.transpose(x, axes=(3, 0, 1, 2)), shape=(0, 0, -3))  # features channel-major (P-18)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from steelyard_worker.batches import Batch
 
+    Ints = np.ndarray[Any, np.dtype[np.int32]]
+
 # (kernel, stride, padding), each (frequency, time).
 CONVOLUTIONS = (((41, 11), (2, 2), (20, 5)), ((21, 11), (2, 1), (10, 5)))
 # A typical utterance: 180 letters in the 635 output frames of 12.7 seconds.
@@ -53,7 +55,8 @@ def describe(sizes: dict[str, Any]) -> Network:
     factors = {"conv*.gamma": 8.0, "rnn*.gamma": 4.0, "conv2.conv.weight": 0.125}
     adversarial = Adversarial(_draw_adversarial(sizes), factors=factors, clip=1.0)
     return Network(
-        tuple(parameters), _inputs(sizes), macs, stored, frames, draw=_draw(sizes), predictions=predictions,
+        tuple(parameters), _inputs(sizes), macs, stored, frames, draw=_draw(sizes, _mostly_full),
+        draw_set=_draw(sizes, _varied), predictions=predictions,
         adversarial=adversarial, probes=("conv1", "conv2", *(f"rnn{layer}" for layer in range(1, sizes["layers"] + 1))),
     )  # fmt: skip
 
@@ -74,7 +77,8 @@ def predictions(outputs: Batch, batch: Batch) -> Batch:
 
 def _inputs(sizes: dict[str, Any]) -> tuple[Input, ...]:
     return (
-        Input("spectrogram", (1, sizes["bins"], sizes["frames"]), "float32"),
+        # Transcripts stay padded: only the loss reads them, and cutting them would multiply the number of shapes.
+        Input("spectrogram", (1, sizes["bins"], sizes["frames"]), "float32", lengths={2: "frames"}),
         Input("frames", (), "int32", high=sizes["frames"] + 1),
         Input("transcript", (sizes["transcript"],), "int32", high=sizes["classes"]),
         Input("transcript_length", (), "int32", high=sizes["transcript"] + 1),
@@ -90,13 +94,26 @@ def _lstm(name: str, width: int, hidden: int) -> list[Parameter]:
     ]
 
 
-def _draw(sizes: dict[str, Any]) -> Callable[[np.random.Generator, int], Batch]:
-    """Return a function that makes batches: every other utterance has full length, the rest at least half, as real ones do."""
+def _mostly_full(generator: np.random.Generator, count: int, longest: int) -> Ints:
+    """Return lengths of a batch: every other utterance has full length, the rest at least half, as real ones do."""
+    found = generator.integers(longest // 2, longest + 1, count, dtype=np.int32)
+    found[::2] = longest
+    return found
+
+
+def _varied(generator: np.random.Generator, count: int, longest: int) -> Ints:
+    """Return lengths of a data set: all from a quarter of the full length to all of it are equally likely."""
+    return generator.integers(max(1, longest // 4), longest + 1, count, dtype=np.int32)
+
+
+def _draw(
+    sizes: dict[str, Any], lengths: Callable[[np.random.Generator, int, int], Ints]
+) -> Callable[[np.random.Generator, int], Batch]:
+    """Return a function that makes batches of utterances with such lengths."""
 
     def draw(generator: np.random.Generator, batch: int) -> Batch:
         longest, most = sizes["frames"], sizes["transcript"]
-        frames = generator.integers(longest // 2, longest + 1, batch, dtype=np.int32)
-        frames[::2] = longest
+        frames = lengths(generator, batch, longest)
         letters = np.clip(np.round(output_length(frames) * LETTERS_PER_FRAME), 1, most).astype(np.int32)
         spectrogram = generator.standard_normal((batch, 1, sizes["bins"], longest), np.float32)
         spectrogram *= np.arange(longest) < frames[:, None, None, None]

@@ -9,6 +9,7 @@ import tensorflow as tf
 from steelyard_worker.frameworks.tensorflow.ctc import ctc
 from steelyard_worker.frameworks.tensorflow.layers import BatchNorm, Convolution, Variables
 from steelyard_worker.frameworks.tensorflow.recurrent import Bidirectional
+from steelyard_worker.frameworks.tensorflow.shapes import extent
 from steelyard_worker.probes import probe
 
 
@@ -25,7 +26,7 @@ class Clipped:
 
     def __call__(self, x: tf.Tensor, lengths: tf.Tensor, training: bool) -> tf.Tensor:
         x = tf.minimum(tf.nn.relu(self.bn(self.conv(x), training)), 20.0)
-        return probe(self.name, x * tf.sequence_mask(lengths, x.shape[2], x.dtype)[:, None, :, None])
+        return probe(self.name, x * tf.sequence_mask(lengths, extent(x, 2), x.dtype)[:, None, :, None])
 
 
 class SequenceNorm:
@@ -57,7 +58,7 @@ class Network:
         lengths = (frames + 1) // 2
         x = self.conv2(self.conv1(spectrogram, lengths, training), lengths, training)
         # Channels before bins, so that features are channel-major (P-18).
-        x = tf.reshape(tf.transpose(x, (2, 0, 3, 1)), (x.shape[2], x.shape[0], x.shape[3] * x.shape[1]))
+        x = tf.reshape(tf.transpose(x, (2, 0, 3, 1)), (extent(x, 2), x.shape[0], x.shape[3] * x.shape[1]))
         x = probe("rnn1", tf.add_n(self.first(x, lengths)))
         for layer, (bn, lstm) in enumerate(self.others, 2):
             x = probe(f"rnn{layer}", tf.add_n(lstm(bn(x, training), lengths)))

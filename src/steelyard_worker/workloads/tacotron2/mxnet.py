@@ -8,7 +8,7 @@ from mxnet import gluon
 from mxnet.gluon import HybridBlock, nn
 
 from steelyard_worker.frameworks.mxnet.precision import Precise
-from steelyard_worker.frameworks.mxnet.recurrent import Bidirectional, named_by_prefix
+from steelyard_worker.frameworks.mxnet.recurrent import Bidirectional, named_by_prefix, unrolled
 from steelyard_worker.probes import probe
 
 
@@ -138,6 +138,8 @@ class Decoder(Precise):
 class Network(Precise):
     """Text (N, L), its lengths, mel (N, M, T) -> mel, mel_post (N, M, T), gate (N, T)."""
 
+    unrolls = True  # the decoder's loop
+
     def __init__(self, sizes: dict[str, Any]) -> None:
         super().__init__(prefix="")
         width, prenet, mels = sizes["embedding"], sizes["prenet"], sizes["mels"]
@@ -153,6 +155,13 @@ class Network(Precise):
         self.frame = nn.Dense(mels, flatten=False, in_units=read, prefix="frame.")
         self.gate = nn.Dense(1, flatten=False, in_units=read, prefix="gate.")
         self.postnet = convolutions("postnet", (mels, *(sizes["postnet"],) * 4, mels), (*("tanh",) * 4, ""))
+
+    def fit(self, text: tuple[int, ...], lengths: tuple[int, ...], mel: tuple[int, ...], *_: tuple[int, ...]) -> None:
+        """Unroll loops over the characters and frames of batches of these shapes."""
+        del lengths
+        self.decoder.characters, self.decoder.frames = text[1], mel[2]
+        for lstm in unrolled(self):
+            lstm.length = text[1]
 
     def hybrid_forward(self, F: Any, text: Any, text_length: Any, mel: Any) -> tuple[Any, Any, Any]:
         lengths = F.cast(text_length, self.dtype)

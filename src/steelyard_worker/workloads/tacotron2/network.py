@@ -17,6 +17,8 @@ from steelyard_worker.network import Adversarial, Input, Network, Parameter, bat
 if TYPE_CHECKING:
     from steelyard_worker.batches import Batch
 
+    Ints = np.ndarray[Any, np.dtype[np.int32]]
+
 ENCODER_CONVOLUTIONS = 3
 POSTNET_CONVOLUTIONS = 5
 KERNEL = 5  # of the encoder's and the postnet's convolutions
@@ -38,20 +40,25 @@ def describe(sizes: dict[str, Any]) -> Network:
     layers.postnet()
     characters, frames, mels = sizes["characters"], sizes["frames"], sizes["mels"]
     inputs = (
-        Input("text", (characters,), "int32", high=sizes["symbols"]),
+        Input("text", (characters,), "int32", high=sizes["symbols"], lengths={0: "text_length"}),
         Input("text_length", (), "int32", high=characters + 1),
-        Input("mel", (mels, frames), "float32"),
+        Input("mel", (mels, frames), "float32", lengths={1: "mel_length"}),
         Input("mel_length", (), "int32", high=frames + 1),
     )
 
     def draw(generator: np.random.Generator, batch: int) -> Batch:
-        return _draw(generator, batch, sizes)
+        lengths = (_lengths(generator, batch, longest) for longest in (characters, frames))
+        return _draw(generator, *lengths, sizes)
+
+    def draw_set(generator: np.random.Generator, count: int) -> Batch:
+        return _draw(generator, *_varied(generator, count, characters, frames), sizes)
 
     def draw_adversarial(generator: np.random.Generator, batch: int) -> Batch:
         return _draw_adversarial(generator, batch, sizes)
 
     return Network(
-        tuple(layers.parameters), inputs, layers.macs, layers.activations, draw=draw, predictions=predictions,
+        tuple(layers.parameters), inputs, layers.macs, layers.activations, draw=draw, draw_set=draw_set,
+        predictions=predictions,
         adversarial=Adversarial(draw_adversarial, factors={"*.gamma": 4.0, "*.w_ih": 4.0}),
         probes=(
             *(f"encoder.bn{number}" for number in range(ENCODER_CONVOLUTIONS)), "encoded", "prenet", "decoded",
@@ -71,11 +78,9 @@ def predictions(outputs: Batch, batch: Batch) -> Batch:
     return {"mel": np.asarray(errors), "gate": np.mean(entropy, axis=1)}
 
 
-def _draw(generator: np.random.Generator, batch: int, sizes: dict[str, Any]) -> Batch:
-    """Make a batch: every second utterance fills both axes, the others at least half of them; padding is 0."""
-    characters, frames = sizes["characters"], sizes["frames"]
-    text_length = _lengths(generator, batch, characters)
-    mel_length = _lengths(generator, batch, frames)
+def _draw(generator: np.random.Generator, text_length: Ints, mel_length: Ints, sizes: dict[str, Any]) -> Batch:
+    """Make a batch of utterances with these lengths; padding is 0."""
+    batch, characters, frames = len(text_length), sizes["characters"], sizes["frames"]
     text = generator.integers(1, sizes["symbols"], (batch, characters), dtype=np.int32)
     mel = generator.standard_normal((batch, sizes["mels"], frames), dtype=np.float32)
     text[np.arange(characters) >= text_length[:, None]] = 0
@@ -85,7 +90,8 @@ def _draw(generator: np.random.Generator, batch: int, sizes: dict[str, Any]) -> 
 
 def _draw_adversarial(generator: np.random.Generator, batch: int, sizes: dict[str, Any]) -> Batch:
     """Make a batch of loud utterances: the shortest and the longest of either axis, each of one symbol, often the last one."""
-    found = _draw(generator, batch, sizes)
+    lengths = (_lengths(generator, batch, sizes[name]) for name in ("characters", "frames"))
+    found = _draw(generator, *lengths, sizes)
     short_text, short_mel = np.isin(np.arange(batch) % 4, (0, 1)), np.isin(np.arange(batch) % 4, (0, 2))
     found["text_length"][:] = np.where(short_text, 1, sizes["characters"])
     found["mel_length"][:] = np.where(short_mel, 1, sizes["frames"])
@@ -96,10 +102,21 @@ def _draw_adversarial(generator: np.random.Generator, batch: int, sizes: dict[st
     return found
 
 
-def _lengths(generator: np.random.Generator, batch: int, longest: int) -> np.ndarray[Any, Any]:
+def _lengths(generator: np.random.Generator, batch: int, longest: int) -> Ints:
+    """Return lengths of a batch: every second utterance is as long as the axis, the others at least half."""
     lengths = generator.integers(max(1, longest // 2), longest + 1, batch, dtype=np.int32)
     lengths[::2] = longest
     return lengths
+
+
+def _varied(generator: np.random.Generator, count: int, characters: int, frames: int) -> tuple[Ints, Ints]:
+    """Return lengths of a data set: all texts from a quarter of the axis to all of it are equally likely.
+
+    Speech has as many frames per character, give or take a tenth.
+    """
+    text = generator.integers(max(1, characters // 4), characters + 1, count, dtype=np.int32)
+    mel = text * generator.uniform(0.9, 1.1, count) * frames / characters
+    return text, np.clip(np.round(mel), 1, frames).astype(np.int32)
 
 
 class _Layers:

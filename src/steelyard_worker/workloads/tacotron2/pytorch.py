@@ -100,6 +100,8 @@ class Attention(nn.Module):
 class Network(nn.Module):
     """Text (N, L), its lengths, mel (N, M, T) -> mel, mel_post (N, M, T), gate (N, T)."""
 
+    dynamic_shapes: bool | None = None
+
     def __init__(self, sizes: dict[str, Any]) -> None:
         super().__init__()
         width, prenet, hidden, mels = sizes["embedding"], sizes["prenet"], sizes["lstm"], sizes["mels"]
@@ -134,18 +136,19 @@ class Network(nn.Module):
         zero = projected.new_zeros(memory.shape[0], lstm1.w_hh.shape[1])
         state = (zero, zero, zero, zero, memory.new_zeros(memory.shape[0], memory.shape[2]), torch.zeros_like(mask))
         shared = (memory, keys, mask, kernel, attention.v.weight[0])
-        return _loop(torch.compiler.is_compiling(), projected, lstm2.b, state, weights, shared)
+        return _loop(torch.compiler.is_compiling(), self.dynamic_shapes, projected, lstm2.b, state, weights, shared)
 
 
 # The compiler would unroll the loop, which takes hours at full length, so it is disabled here and compiles one frame instead.
 @torch.compiler.disable
 def _loop(
-    compiled: bool, projected: Tensor, b2: Tensor, state: Tensors, weights: dict[str, Tensor], shared: Tensors
+    compiled: bool, dynamic: bool | None, projected: Tensor, b2: Tensor, state: Tensors, weights: dict[str, Tensor],
+    shared: Tensors,
 ) -> Tensor:  # fmt: skip
     """Run the frames over (T, N, 4H): the second LSTM's states concatenated with the contexts, (T, N, H + embedding)."""
     frames, read = projected.shape[0], []
     if compiled:
-        step = _compiled_step()
+        step = _compiled_step(dynamic)
         for at in projected.unbind():
             state = step(at, b2, state, weights, shared)
             read += [state[2], state[4]]
@@ -160,8 +163,8 @@ def _loop(
 
 
 @cache
-def _compiled_step() -> Callable[..., Tensors]:
-    return torch.compile(_step)
+def _compiled_step(dynamic: bool | None) -> Callable[..., Tensors]:
+    return torch.compile(_step, dynamic=dynamic)
 
 
 def _step(at: Tensor, b2: Tensor, state: Tensors, weights: dict[str, Tensor], shared: Tensors) -> Tensors:

@@ -9,6 +9,7 @@ import tensorflow as tf
 from steelyard_worker.frameworks.tensorflow.convolution import convolve
 from steelyard_worker.frameworks.tensorflow.layers import BatchNorm, Dense, Variables
 from steelyard_worker.frameworks.tensorflow.recurrent import Bidirectional, lstm_cell
+from steelyard_worker.frameworks.tensorflow.shapes import extent
 from steelyard_worker.probes import probe
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class Attention:
         keys = tf.matmul(memory, self._memory)
         # The location convolution and its dense layer are both linear, so their product is one narrow convolution.
         kernel = tf.matmul(self._location_conv[:, 0], self._location_dense)[:, None]
-        mask = -1e9 * (1 - tf.sequence_mask(lengths, memory.shape[1], memory.dtype))
+        mask = -1e9 * (1 - tf.sequence_mask(lengths, extent(memory, 1), memory.dtype))
 
         def attend(query: tf.Tensor, cumulative: tf.Tensor, shared: Tensors) -> Tensors:
             memory, keys, kernel, v = shared
@@ -133,7 +134,7 @@ class Network:
         """Run the loop over frames: (N, T, H + embedding), the second LSTM's states concatenated with the contexts."""
         before = tf.pad(tf.transpose(mel, (2, 0, 1))[:-1], ((1, 0), (0, 0), (0, 0)))
         w_ih, w_hh = self._lstm1.w_ih.value(), self._lstm1.w_hh.value()
-        hidden, width, (batch, characters) = w_hh.shape[0], memory.shape[2], memory.shape[:2]
+        hidden, width, batch, characters = w_hh.shape[0], memory.shape[2], memory.shape[0], extent(memory, 1)
         recurrence, (attend, shared) = (
             self._recurrence.resolved(hidden, batch),
             self._attention.prepare(memory, lengths),
@@ -175,6 +176,6 @@ def build(sizes: dict[str, Any], variables: Variables) -> Network:
 def loss(outputs: dict[str, tf.Tensor], batch: dict[str, tf.Tensor]) -> tf.Tensor:
     """Squared errors of both spectrograms and the gate's cross-entropy, plain means that include padding."""
     target, gate = batch["mel"], outputs["gate"]
-    ended = 1 - tf.sequence_mask(batch["mel_length"] - 1, gate.shape[1], gate.dtype)
+    ended = 1 - tf.sequence_mask(batch["mel_length"] - 1, extent(gate, 1), gate.dtype)
     squared = sum(tf.reduce_mean(tf.math.squared_difference(outputs[name], target)) for name in ("mel", "mel_post"))
     return squared + tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(ended, gate))
