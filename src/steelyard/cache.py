@@ -23,7 +23,7 @@ from steelyard_worker import records
 FOLDERS = {
     "environments": ("environments",),
     "downloads": ("data/downloads",),
-    "inputs": ("weights", "data/prepared", "data/orders", "data/rates", "data/synthetic"),
+    "inputs": ("weights", "data/prepared", "data/orders", "data/rates", "data/synthetic", "networks"),
     "certificates": ("certificates", "certificates/references"),
 }
 # The names that steelyard gives to entries. The cache may be any folder of the user's, so nothing else is removed.
@@ -129,7 +129,7 @@ def _named_by(runs: Path) -> set[Path]:
         try:
             job = records.parse(records.read_text(path))
             found |= {job["weights"], *(job["data"][name] for name in ("synthetic", "prepared", "order"))}
-            found |= {job["rates"]} if "rates" in job else set()
+            found |= {job[name] for name in ("rates", "networks", "compared") if name in job}
         except (OSError, ValueError, KeyError, TypeError):
             continue  # a damaged job is reported where its run is read
     return {Path(name) for name in found}

@@ -19,7 +19,7 @@ from steelyard_worker.case import INFERENCE
 from steelyard_worker.protocol import Refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from steelyard_worker.frameworks.base import Predictor, Trainer
     from steelyard_worker.network import Adversarial, Network
@@ -45,7 +45,7 @@ def dump(job: Job, network: Network, weights: Mapping[str, Array], build: Build,
         compute, compute_adversarial = _tensors, _adversarial
     for number in job.certify.perturbations:
         change = _perturbation(number, job.certify.noise)
-        changed = {name: change("weights/" + name, array) for name, array in weights.items()}
+        changed = _changed(weights, change)
         folder = Path(job.folder) / f"perturbation{number}"
         found = (
             _inner(job, network, changed, build, change) if job.certify.inner else compute(job, changed, build, change)
@@ -60,6 +60,19 @@ def dump(job: Job, network: Network, weights: Mapping[str, Array], build: Build,
         tensors.write(folder, found, meta)
         events.write("tensors", perturbation=number, folder=folder.name)
         gc.collect()
+
+
+def weights_of_inference(job: Job, network: Network, weights: Mapping[str, Array]) -> Iterator[dict[str, Array]]:
+    """Yield every set of weights that `dump` builds predictors with, in its order."""
+    for number in job.certify.perturbations:
+        changed = _changed(weights, _perturbation(number, job.certify.noise))
+        yield changed
+        if job.data.adversarial:
+            yield _adversarial_weights(network, changed)
+
+
+def _changed(weights: Mapping[str, Array], change: Any) -> dict[str, Array]:
+    return {name: change("weights/" + name, array) for name, array in weights.items()}
 
 
 def sampled(array: Array, most: int) -> Array:
@@ -99,13 +112,16 @@ def _adversarial_outputs(
     job: Job, network: Network, weights: Mapping[str, Array], build: Build, change: Any
 ) -> dict[str, Array]:  # fmt: skip
     """Return the outputs with the adversarial weights and batch, except for scales that only batch statistics undo."""
-    plain = {f"{p.name.rpartition('.')[0]}.gamma" for p in network.parameters if p.kind == "running_var"}
-    scaled = {
-        name: array if name in plain else _scaled(network.adversarial, name, array) for name, array in weights.items()
-    }
-    predictor = build(scaled)
+    predictor = build(_adversarial_weights(network, weights))
     outputs = predictor.outputs(predictor.put(_adversarial_batch(job, change)))
     return {f"adversarial/inference1/{name}": sampled(array, job.certify.sample) for name, array in outputs.items()}
+
+
+def _adversarial_weights(network: Network, weights: Mapping[str, Array]) -> dict[str, Array]:
+    plain = {f"{p.name.rpartition('.')[0]}.gamma" for p in network.parameters if p.kind == "running_var"}
+    return {
+        name: array if name in plain else _scaled(network.adversarial, name, array) for name, array in weights.items()
+    }
 
 
 def _tensors(job: Job, weights: Mapping[str, Array], build: Build, change: Any) -> dict[str, Array]:

@@ -147,11 +147,13 @@ class Certify:
 class Job:
     """The job of one process, which runs one case once. Paths are absolute.
 
-    kind: "measure", "probe" (the same, to find out whether a batch fits), "certify", "contract" (check the adapter) or "settings"
-    (only read the settings back).
+    kind: "measure", "probe" (the same, to find out whether a batch fits), "certify", "contract" (check the adapter), "export" (write
+    the network as files for another runtime) or "settings" (only read the settings back).
     round: 0 outside the rounds. attempt: a disturbed round is repeated under the next number.
     rates: tensors folder with the learning rate of every step, `rates` float32 (steps,); the last one stays for further steps.
     Empty: the rate of the update rule is constant.
+    networks: folder of the files that another framework has exported, which the case's framework runs; empty: it has an
+    implementation of its own. compared: tensors folder of the fixed inputs on which the two are compared; empty: they are not.
     adapter_folder: the folder of a framework of the user's own; empty: a built-in framework.
     variables: environment variables that the launcher sets for this process, besides those that are passed on.
     """
@@ -166,6 +168,8 @@ class Job:
     attempt: int = 0
     metric: str = "accuracy"
     rates: str = ""
+    networks: str = ""
+    compared: str = ""
     schedule: Schedule = field(default_factory=Schedule)
     certify: Certify = field(default_factory=Certify)
     spawned_ns: int = 0  # monotonic clock of the launcher, for the time to the first step

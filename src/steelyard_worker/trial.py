@@ -78,7 +78,7 @@ def classify(error: Exception) -> tuple[str, str]:
 
 
 def _run(job: Job, events: EventWriter) -> None:
-    from steelyard_worker import certify, contract, network, tensors
+    from steelyard_worker import certify, contract, exchange, network, tensors
     from steelyard_worker.frameworks import base
 
     events.write(
@@ -98,8 +98,10 @@ def _run(job: Job, events: EventWriter) -> None:
     # Reading the settings back may build and trace probes. Users do not pay for that, so it is no part of the start-up time.
     job = replace(job, spawned_ns=job.spawned_ns + read_back.elapsed_ns if job.spawned_ns else 0)
     described = network.describe(job.workload_folder, job.case.sizes)
-    implementation = network.load_implementation(
-        job.workload_folder, job.case.workload, job.case.framework, job.adapter_folder
+    implementation: Any = (
+        exchange.Networks(Path(job.networks))
+        if job.networks
+        else network.load_implementation(job.workload_folder, job.case.workload, job.case.framework, job.adapter_folder)
     )
 
     def build_trainer(weights: Mapping[str, Any], optimizer: Optimizer = job.case.optimizer) -> Any:
@@ -122,21 +124,26 @@ def _run(job: Job, events: EventWriter) -> None:
             lambda: build_predictor(initial), events,
         )  # fmt: skip
         return
+    if job.kind == "export":
+        exchange.export(job, described, tensors.read(Path(job.weights)), adapter, build, events)
+        return
     if job.kind == "certify":
         certify.dump(job, described, tensors.read(Path(job.weights)), build, events)
         return
     try:
-        _measure(job, described, adapter, build, events, peaks)
+        built = _measure(job, described, adapter, build, events, peaks)
     finally:  # a process that ran out of memory says how much it used until then
         events.write(
             "memory", peak_resident_bytes=peaks.resident_bytes, peak_device_bytes=peaks.device_bytes, phases=peaks.records()
         )  # fmt: skip
+    if job.compared:
+        exchange.compare(job, built, events)
 
 
 def _measure(
     job: Job, described: Network, adapter: Adapter, build: Any, events: EventWriter, peaks: memory.Peaks
-) -> None:  # fmt: skip
-    """Build the network and follow the schedule."""
+) -> Any:  # fmt: skip
+    """Build the network, follow the schedule, and return what was built."""
     from steelyard_worker import inference, measure, tensors
 
     with _Phase(events, "build", peaks):
@@ -145,6 +152,7 @@ def _measure(
     run = inference.measure_inference if job.case.task == INFERENCE else measure.measure
     run(job, described, adapter, built, events, recorder)
     recorder.close()
+    return built
 
 
 def _check_applied(job: Job, adapter: Adapter, events: EventWriter) -> None:

@@ -155,6 +155,9 @@ def test_the_key_depends_on_everything_that_decides_and_on_nothing_else(candidat
     other = [
         replace(candidate, inputs="other weights"),
         replace(candidate, installation=replace(candidate.installation, version="2")),
+        replace(candidate, exporter=subjects.installation("pytorch")),
+        replace(candidate, exporter=subjects.installation("jax")),
+        replace(candidate, exporter=replace(subjects.installation("pytorch"), contents="an edited file")),
         replace(candidate, installation=replace(candidate.installation, packages={"numpy": "2"})),
         replace(candidate, installation=replace(candidate.installation, contents="an edited file")),
         replace(candidate, declared={}),

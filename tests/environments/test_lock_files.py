@@ -6,6 +6,7 @@ from itertools import pairwise
 import pytest
 
 from steelyard.catalog import frameworks
+from steelyard.environments import EnvironmentName, EnvironmentSpec, plan_environments
 from steelyard.environments.install import pins_with
 from steelyard.environments.lock import Lock, large_build, parse_lock, read_locks, version_order
 
@@ -22,7 +23,7 @@ def test_a_lock_pins_every_package_exactly(lock: Lock) -> None:
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.stem)
 def test_a_locks_name_header_and_pins_agree(lock: Lock) -> None:
     assert lock.stem == f"{lock.framework}-{lock.version}-{lock.accelerator}"
-    assert f"{lock.distribution}=={lock.version}" in lock.pins
+    assert f"{lock.distribution}=={lock.version.partition('+')[0]}" in lock.pins
     oldest, newest = lock.pythons
     assert (3, 10) <= oldest <= (3, 11) <= newest
 
@@ -35,14 +36,26 @@ def test_a_lock_file_states_whether_it_was_ever_run(lock: Lock) -> None:
 
 def test_every_framework_has_a_cpu_lock_and_one_has_two_versions() -> None:
     locked = [lock.framework for lock in LOCKS if lock.accelerator == "cpu"]
-    assert set(locked) == set(frameworks.contenders())
+    assert set(locked) == set(frameworks.listed())
     assert len(locked) > len(set(locked))
 
 
 def test_the_newest_version_comes_first() -> None:
     for before, after in pairwise(LOCKS):
         if (before.framework, before.accelerator) == (after.framework, after.accelerator):
-            assert version_order(before.version) > version_order(after.version)
+            assert (version_order(before.version), "+" not in before.version) > (
+                version_order(after.version),
+                "+" not in after.version,
+            )
+
+
+def test_an_environment_with_further_packages_is_used_only_where_it_is_named() -> None:
+    for lock in LOCKS:
+        plain, plus, _ = lock.version.partition("+")
+        if plus:
+            chosen = plan_environments([EnvironmentName(lock.framework)], lock.accelerator)[lock.framework]
+            assert isinstance(chosen, EnvironmentSpec)
+            assert chosen.lock.version == plain
 
 
 def test_a_small_build_replaces_the_normal_pin_and_names_an_alternative() -> None:

@@ -18,7 +18,14 @@ ALL = [(study.name, size) for study in studies.all_studies().values() for size i
 QUICK = [(name, size) for name, size in ALL if size in ("Q", "")]
 SCRIPTS = {
     name: Script(step_ms, rounds=2)
-    for name, step_ms in {"pytorch": 10.0, "tensorflow": 12.0, "jax": 9.0, "mindspore": 20.0, "mxnet": 8.0}.items()
+    for name, step_ms in {
+        "pytorch": 10.0,
+        "tensorflow": 12.0,
+        "jax": 9.0,
+        "mindspore": 20.0,
+        "mxnet": 8.0,
+        "onnxruntime": 7.0,
+    }.items()
 }
 
 

@@ -47,7 +47,7 @@ ALL = DECIDING | NEUTRAL | LIBRARIES | OTHERS
 
 @pytest.mark.parametrize("name", DECIDING)
 def test_a_variable_that_changes_results_or_speed_is_not_passed_on_and_is_named(name: str) -> None:
-    of_frameworks = [each for known in frameworks.contenders().values() for each in known.variables]
+    of_frameworks = [each for known in frameworks.listed().values() for each in known.variables]
     assert name not in clean_environ(base=ALL)
     assert variables.ignored({name: DECIDING[name]}, of_frameworks) == [name]
 
@@ -66,4 +66,4 @@ def test_a_process_records_every_variable_that_is_not_neutral() -> None:
 
 
 def test_every_contender_lists_its_variables() -> None:
-    assert [name for name, known in frameworks.contenders().items() if not known.variables] == []
+    assert [name for name, known in frameworks.listed().items() if not known.variables] == []

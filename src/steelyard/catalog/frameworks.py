@@ -19,7 +19,7 @@ from steelyard.files import settings_files
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from steelyard_worker.case import Optimizer, Settings
+    from steelyard_worker.case import Case, Optimizer, Settings
 
 WORKER = Path(steelyard_worker.__file__).resolve().parent
 BUILT_IN = WORKER / "frameworks"
@@ -59,6 +59,7 @@ class Framework:
     """One framework as its `framework.toml` describes it; `folder` holds that file and the adapter.
 
     The texts in `devices` and `precisions` say what is untested; `unsupported` says why something cannot be done.
+    `exporters`: for a runtime of networks that other frameworks export, the environment that exports, by mode; otherwise empty.
     `reference_variables`: environment variables of a process that computes a reference; "{folder}" stands for a folder that all
     references of a run share. `large_reference_variables` replace those of the same name where one step is large.
     """
@@ -75,6 +76,7 @@ class Framework:
     knobs: dict[str, Knob] = field(default_factory=dict)
     optimizers: dict[str, dict[str, str]] = field(default_factory=dict)
     unsupported: dict[str, str] = field(default_factory=dict)
+    exporters: dict[str, str] = field(default_factory=dict)
     reference: int = 0  # rank as a float64 reference, 1 is preferred; 0: never a reference
     reference_mode: str = ""  # mode of a reference; empty: the default mode
     reference_variables: dict[str, str] = field(default_factory=dict)
@@ -160,17 +162,32 @@ def all_frameworks() -> dict[str, Framework]:
     return _read_all(tuple(_user_folders))
 
 
-def contenders() -> dict[str, Framework]:
-    """Return the real frameworks."""
+def listed() -> dict[str, Framework]:
+    """Return the real frameworks, and the runtimes of networks that others export."""
     return {name: found for name, found in all_frameworks().items() if not found.scripted}
+
+
+def contenders() -> dict[str, Framework]:
+    """Return the real frameworks that have networks of their own: those that `*` stands for."""
+    return {name: found for name, found in listed().items() if not found.exporters}
 
 
 def framework(name: str) -> Framework:
     """Return a framework by name; UserError suggests the nearest."""
     known = all_frameworks()
     if name not in known:
-        raise UserError(f"There is no framework '{name}'.{nearest(name, list(contenders()))}")
+        raise UserError(f"There is no framework '{name}'.{nearest(name, list(listed()))}")
     return known[name]
+
+
+def exporter_of(case: Case) -> str:
+    """Return the environment that exports a case's network, `framework[@version]`; empty: it is implemented, not exported."""
+    return framework(case.framework).exporters.get(case.settings.mode, "")
+
+
+def environments_of(case: Case) -> list[str]:
+    """Return the environments that a case needs: its own, and the one that exports its network."""
+    return [each for each in (case.environment, exporter_of(case)) if each]
 
 
 def files_hash(folder: Path) -> str:
@@ -225,6 +242,8 @@ def _read(folder: Path) -> Framework:
     settings_files.check_one_of(path, "default_mode", found.default_mode, found.modes)
     if found.reference_mode:
         settings_files.check_one_of(path, "reference_mode", found.reference_mode, found.modes)
+    for mode in found.exporters:
+        settings_files.check_one_of(path, mode, mode, found.modes, "exporters")
     if found.reference and "float64" not in found.precisions:
         raise settings_files.wrong(
             path, "reference", "", "a 'reference' needs float64, but [precisions] does not list it."

@@ -85,8 +85,16 @@ def _in_order_of_arrival(session: Session, group: Group) -> Iterator[Group]:
         arrived = session.environments.next_ready({each.case.environment for each in waiting})
         ready = tuple(each for each in waiting if each.case.environment in arrived)
         waiting = tuple(each for each in waiting if each not in ready)
-        if usable := tuple(each for each in ready if each.case.environment in session.environments):
+        if usable := tuple(each for each in ready if _is_available(session, each.case)):
             yield replace(group, variants=usable)
+
+
+def _is_available(session: Session, case: Case) -> bool:
+    """Return whether all environments of a case exist; waits for the one that exports its network."""
+    needed = frameworks.environments_of(case)
+    for name in needed:
+        session.environments.next_ready([name])
+    return all(name in session.environments for name in needed)
 
 
 def _certify_group(
@@ -151,10 +159,17 @@ def _plan(
         declared=declared,
         has_float64="float64" in known.precisions and case.framework in group.float64,
         scope=scope,
+        exporter=_exporter(session, case),
     )
     form = "-".join([case.optimizer.name, *map(str, declared.values())])
     reference_folder = folder / f"reference-{case.workload}.{case.preset}-{recipe(case)[:8]}-{form}"
     return plan_certification(candidate, installed, reference_folder)
+
+
+def _exporter(session: Session, case: Case) -> Installation | None:
+    """Return what exports the network of a case; None where its own framework has it."""
+    name = frameworks.exporter_of(case)
+    return _installation(session, name, "") if name else None
 
 
 def _network(session: Session, case: Case) -> Network:

@@ -18,7 +18,7 @@ from steelyard.certificates.method import (
     method_for,
     small_batch,
 )
-from steelyard.certificates.sources import digest, implementation_hash, specification_hash
+from steelyard.certificates.sources import digest, implementation_hash, implementation_of, specification_hash
 from steelyard_worker import tensors
 from steelyard_worker.case import INFERENCE, Optimizer, Settings
 from steelyard_worker.network import Network
@@ -59,7 +59,7 @@ class Candidate:
 
     `job`: its certify job, with the folder set; `inputs`: hash of weights, data and order; `declared`: how the framework's
     native update rule differs from the canonical one (form, correction); `has_float64`: whether it can compute in float64;
-    `scope`: how many steps, and how much of each tensor.
+    `scope`: how many steps, and how much of each tensor; `exporter`: what exports the network, if another framework does.
     """
 
     job: Job
@@ -69,6 +69,7 @@ class Candidate:
     declared: Mapping[str, str]
     has_float64: bool = False
     scope: Scope = field(default_factory=Scope)
+    exporter: Installation | None = None
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,7 @@ def plan_certification(candidate: Candidate, references: Sequence[Installation],
     key = digest(
         reference_key, asdict(limits), implementation_hash(job), asdict(job.case.settings), asdict(job.case.optimizer),
         candidate.installation.version, dict(candidate.installation.packages),
-        candidate.installation.contents,
+        candidate.installation.contents, *_exported_by(candidate),
     )  # fmt: skip
     small_tasks = _small_tasks(candidate, first, task)
     return CertificationPlan(
@@ -158,6 +159,15 @@ def plan_certification(candidate: Candidate, references: Sequence[Installation],
         reference_key=reference_key,
         key=key,
     )
+
+
+def _exported_by(candidate: Candidate) -> list[object]:
+    """Return what decides how the network was exported; nothing where its own framework has it."""
+    exporter, job = candidate.exporter, candidate.job
+    if exporter is None:
+        return []
+    implementation = implementation_of(exporter.framework, Path(job.workload_folder), job.case.workload)
+    return [implementation, exporter.version, dict(exporter.packages), exporter.contents]
 
 
 def with_arbiter(plan: CertificationPlan, third: Installation) -> CertificationPlan:

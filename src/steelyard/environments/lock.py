@@ -80,7 +80,8 @@ def parse_lock(stem: str, text: str) -> Lock:
 def read_locks(folder: Path = LOCKS) -> list[Lock]:
     """Return all lock files of a folder, by framework, newest version first."""
     locks = [parse_lock(path.stem, path.read_text("utf-8")) for path in sorted(folder.glob("*.txt"))]
-    newest_first = sorted(locks, key=lambda lock: version_order(lock.version), reverse=True)
+    # A version with a local part, such as `+onnx`, holds more packages than the plain one, which comes first.
+    newest_first = sorted(locks, key=lambda lock: (version_order(lock.version), "+" not in lock.version), reverse=True)
     return sorted(newest_first, key=lambda lock: (lock.framework, lock.accelerator != "cpu"))
 
 

@@ -22,7 +22,7 @@ def begin(plan: RunPlan, screen: Screen) -> Arriving:
     """Start to create or verify the environments of a plan; whoever looks one up waits for it."""
     screen.stage("Environments")
     cases = [variant.case for variant in plan.variants]
-    names = dict.fromkeys(EnvironmentName(case.framework, case.version) for case in cases)
+    names = dict.fromkeys(map(EnvironmentName.parse, plan.environments))
     _say_ignored(names, screen)
     limit_s = min(plan.options.silence_s, IMPORT_LIMIT_S)
     return make(names, cases[0].settings.device, plan.options.external, screen, limit_s)

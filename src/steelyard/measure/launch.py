@@ -49,17 +49,31 @@ class Guard:
 
 def launch(job: Job, python: Path, watch: Watch, guard: Guard, worker: Path = WORKER) -> Trial:
     """Run one job in a process group of its own; the returned Trial has `error` set when it did not finish."""
-    folder = _empty(Path(job.folder))
-    adapter = frameworks.framework(job.case.framework).user_folder
-    code = worker_hash(worker, adapter)
-    job = replace(job, spawned_ns=time.perf_counter_ns(), worker_hash=code, adapter_folder=adapter)
-    (folder / trials.JOB).write_text(json.dumps(asdict(job), indent=1), encoding="utf-8")
+    job = _recorded(job, worker)
+    folder = Path(job.folder)
     verdict = _run(job, python, worker, watch, guard)
     try:
         trial = trials.read(folder)
     except UserError as error:  # what the process wrote is damaged; the others can still be measured
         return Trial(folder, job, error=("crash", str(error)))
     return trial if trial.done or trial.error else _record(trial, *verdict)
+
+
+def refused(job: Job, kind: str, message: str) -> Trial:
+    """Record a job whose process cannot be started for a known reason."""
+    job = _recorded(job)
+    (Path(job.folder) / protocol.LOG).write_text(f"{message}\n", encoding="utf-8")
+    return _record(Trial(Path(job.folder), job), kind, message)
+
+
+def _recorded(job: Job, worker: Path = WORKER) -> Job:
+    """Write the job into its folder; it has the time at which its process starts, and the hash of the worker."""
+    folder = _empty(Path(job.folder))
+    adapter = frameworks.framework(job.case.framework).user_folder
+    code = worker_hash(worker, adapter)
+    job = replace(job, spawned_ns=time.perf_counter_ns(), worker_hash=code, adapter_folder=adapter)
+    (folder / trials.JOB).write_text(json.dumps(asdict(job), indent=1), encoding="utf-8")
+    return job
 
 
 def worker_hash(worker: Path = WORKER, adapter_folder: str = "") -> str:

@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from steelyard.catalog.frameworks import environments_of
 from steelyard.errors import UserError
 from steelyard.files import json_lines
 from steelyard.measure import jobs
@@ -75,7 +76,7 @@ def _ids(group: Group) -> list[str]:
 
 
 def _environments(group: Group) -> set[str]:
-    return {case.environment for case in group.cases}
+    return {name for case in group.cases for name in environments_of(case)}
 
 
 def _rounds_of(folder: Path, group: Group) -> list[Trial]:

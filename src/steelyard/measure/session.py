@@ -13,7 +13,7 @@ from steelyard.environments.arriving import Arriving
 from steelyard.errors import UserError
 from steelyard.files import json_lines
 from steelyard.inputs.case_inputs import CaseInputs, recipe
-from steelyard.measure import launch
+from steelyard.measure import exports, launch
 from steelyard.plan.run_plan import RunPlan
 from steelyard.results.durations import PROCESSES, Durations
 from steelyard.results.record import ROUNDS, read_rounds
@@ -76,6 +76,13 @@ class Session:
 
     def _launch(self, job: Job, watch: launch.Watch, guard: launch.Guard) -> Trial:
         self.check_disk()
+        try:
+            job = exports.with_networks(
+                job, self.environments, self.folder / exports.FOLDER / Path(job.folder).name,
+                lambda each, python: launch.launch(each, python, lambda _: None, guard),
+            )  # fmt: skip
+        except exports.ExportError as error:
+            return launch.refused(job, error.kind, str(error))
         return launch.launch(job, self.environments[job.case.environment].python, watch, guard)
 
     def check_disk(self) -> None:

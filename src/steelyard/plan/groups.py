@@ -100,10 +100,21 @@ def _add(members: Members, cells: Cells, framework: str, version: str, title: st
         members.skipped.append((environment, title, reason))
         return
     for case in _cases(cells, members.common, framework, version):
-        if reason := known.obstacle(case.settings, case.optimizer):
-            members.skipped.append((environment, title, reason))
+        if reason := known.obstacle(case.settings, case.optimizer) or _export_obstacle(members.common, case):
+            members.skipped.append((environment, _with_origin(known, title, case), reason))
         else:
             members.cases[case.id] = case  # a case that is requested twice is measured once
+
+
+def _with_origin(known: Framework, title: str, case: Case) -> str:
+    """Add where the network is from, if the framework has none of its own."""
+    return f"{title}, {case.settings.mode}" if known.exporters else title
+
+
+def _export_obstacle(common: Common, case: Case) -> str:
+    """Return why the network of a case cannot be exported; empty if it can, or if its own framework has it."""
+    exporter = frameworks.exporter_of(case).partition("@")[0]
+    return _obstacle(common, frameworks.framework(exporter)) if exporter else ""
 
 
 def chosen(known: dict[str, Workload], text: str) -> tuple[Workload, Preset]:
@@ -194,7 +205,9 @@ def _obstacle(common: Common, known: Framework) -> str:
     if obstacle := workload.obstacle(known.name, common.precision):
         which = "" if known.name in workload.unsupported else f" in {common.precision}"
         return f"{known.title} cannot run {workload.name}{which}: {obstacle}"
-    if not workload.implemented_by(known.name):
+    if known.exporters and common.task != INFERENCE:
+        return f"{known.title} runs networks that other frameworks have exported and does not train them. Use --task inference."
+    if not known.exporters and not workload.implemented_by(known.name):
         own = f", no workloads/{workload.name}.py in {known.user_folder}" if known.user_folder else ""
         missing = f"there is no {known.name}.py in its folder{own}"
         return f"{known.title} has no implementation of {workload.name} ({missing})."

@@ -117,4 +117,6 @@ def _check_data(options: Options, study: Study, known: dict[str, Workload]) -> N
 
 def _facts(known: Framework) -> FrameworkFacts:
     knobs = {name: knob.default for name, knob in known.knobs.items()}
-    return FrameworkFacts(known.title, known.default_mode, knobs, known.maintained, known.note)
+    # No origin of a network is the usual one, so titles name each.
+    default_mode = "" if known.exporters else known.default_mode
+    return FrameworkFacts(known.title, default_mode, knobs, known.maintained, known.note)

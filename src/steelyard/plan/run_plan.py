@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
 
+from steelyard.catalog.frameworks import environments_of
 from steelyard.plan.options import Options
 from steelyard.plan.protocols import Protocol
 from steelyard.plan.studies import Study
@@ -171,22 +172,30 @@ class RunPlan:
     @property
     def environments(self) -> list[str]:
         """The names of the environments that the cases need."""
-        return list(dict.fromkeys(variant.case.environment for variant in self.variants))
+        return list(dict.fromkeys(name for variant in self.variants for name in environments_of(variant.case)))
 
     def title(self, case: Case) -> str:
         """Return the title of a case's framework, with the version if one was requested."""
         return f"{self.frameworks[case.framework].title} {case.version}".strip()
 
+    def _title(self, variant: Variant) -> str:
+        """Return the title of a variant that is skipped: of its framework, or its own where it needs two environments."""
+        return variant.title if len(environments_of(variant.case)) > 1 else self.title(variant.case)
+
     def without(self, unavailable: Mapping[str, str]) -> Self:
         """Return the plan without the cases of unavailable environments ({name: reason}); they are listed as skipped."""
-        skipped = [
-            Skipped(each.group, each.case.environment, self.title(each.case), unavailable[each.case.environment])
+        missing = {
+            each.case.id: next((name for name in environments_of(each.case) if name in unavailable), "")
             for each in self.variants
-            if each.case.environment in unavailable
+        }
+        skipped = [
+            Skipped(each.group, each.case.environment, self._title(each), unavailable[missing[each.case.id]])
+            for each in self.variants
+            if missing[each.case.id]
         ]
         groups = []
         for group in self.groups:
-            remaining = tuple(each for each in group.variants if each.case.environment not in unavailable)
+            remaining = tuple(each for each in group.variants if not missing[each.case.id])
             groups += [replace(group, variants=remaining)] if remaining else []
         return replace(self, groups=tuple(groups), skipped=(*self.skipped, *dict.fromkeys(skipped)))
 

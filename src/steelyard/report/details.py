@@ -36,9 +36,9 @@ def host_facts(host: dict[str, Any]) -> list[tuple[str, str]]:
     """Return the known facts about a machine, with sizes in KiB, MiB or GiB."""
     found = []
     for name, value in facts({name: value for name, value in host.items() if name != "unknown"}):
-        size = value.isdigit() and len(value) < 20 and ("bytes" in name or "caches" in name)
+        is_size = value.isdigit() and len(value) < 20 and ("bytes" in name or "caches" in name)
         shown = name.replace("_bytes", "").replace("_", " ").replace(".", " ")
-        found.append((shown, _size(int(value)) if size else value))
+        found.append((shown, size(int(value)) if is_size else value))
     return [(name, value) for name, value in found if value != "unknown"]
 
 
@@ -53,7 +53,7 @@ def text(value: Any) -> str:
     return str(value) or "none"
 
 
-def _size(count: int) -> str:
+def size(count: int) -> str:
     """Return a number of bytes with three significant digits and its unit."""
     for scale, unit in ((2**30, "GiB"), (2**20, "MiB")):
         if count >= scale:

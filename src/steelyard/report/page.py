@@ -13,7 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
-from steelyard.report import details, formatting, privacy, published, sections, stability, warnings
+from steelyard.report import details, exchange, formatting, privacy, published, sections, stability, warnings
 from steelyard.report.columns import ranked_by
 from steelyard.report.model import View
 from steelyard.report.styles import styles
@@ -39,7 +39,7 @@ def render(view: View) -> str:
     by_time, terms = view.quantity is STEP_TIME, glossary(view.quantity, tasks, more)
     style_text, drawing = _read("style.css"), _read("draw.js")
     return _environment(terms).get_template(PAGE).render(
-        view=view, record=known, workloads=workloads, machine=machine, notices=warnings.gather(view.warnings),
+        view=view, record=known, exchange=exchange, workloads=workloads, machine=machine, notices=warnings.gather(view.warnings),
         question=known.plan.study.question if by_time else formatting.basis(in_task(view.quantity, view.task)),
         redone=published.section(view), rule="" if by_time else said(formatting.RULE, view.task), intervals=formatting.INTERVALS,
         options=details.without_tables(asdict(known.plan.options)), when=formatting.moment(known.created),

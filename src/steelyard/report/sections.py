@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from steelyard.report import costs, forest, formatting, latency, learning, losses, series, stability
+from steelyard.report import costs, exchange, forest, formatting, latency, learning, losses, series, stability
 from steelyard.report.columns import Column, of_epochs, of_phases, ranked_by
 from steelyard.report.figures import Figure
 from steelyard.report.formatting import Formatted
@@ -37,7 +37,7 @@ class Workload:
     """One comparison on the page; `missing`: (title, reason) of what was not measured or failed.
 
     `verdict` belongs to the deciding input, the rest to no single one. `epochs` and `learning` are None where no whole epochs
-    were trained, `memory` where no phase has a known peak.
+    were trained, `memory` where no phase has a known peak. `exchanged`: rows of the table of exported networks.
     """
 
     comparison: Comparison
@@ -48,6 +48,7 @@ class Workload:
     learning: Learning | None
     figures: list[Figure]
     missing: list[tuple[str, str]]
+    exchanged: list[list[str]]
 
     @property
     def all_figures(self) -> list[Figure]:
@@ -81,6 +82,7 @@ def workload(comparison: Comparison, styles: dict[str, Style], among: Sequence[C
         comparison, verdict, list(inputs.values()), _table(formatting.EPOCHS, trained, columns, comparison, styles),
         _table(formatting.PHASES, known, of_phases(comparison.task), comparison, styles),
         learning.section(learning.of_all_seeds(comparison, among or [comparison]), styles), shown, missing(comparison),
+        exchange.rows(comparison),
     )  # fmt: skip
 
 

@@ -104,6 +104,24 @@ class _Memory:
     phases: tuple[PhaseMemory, ...] = ()
 
 
+@dataclass(frozen=True)
+class Exchanged:
+    """A network that another framework exported.
+
+    `bytes`: of the file; `producer`: what wrote it; `operators`: how often it has each. `difference`: the largest between an
+    output and that of the exporting framework for `samples` fixed inputs; `largest`: the largest output. Both are absolute.
+    """
+
+    bytes: Count
+    producer: str
+    opset: Count
+    nodes: Count
+    operators: dict[str, int]
+    samples: Positive
+    difference: float
+    largest: float
+
+
 class _Warning(TypedDict):
     name: str
 
@@ -122,7 +140,7 @@ class _Done:
 # Event -> what a trial needs of it. Other events are for others.
 EVENTS: dict[str, Any] = {
     "hello": _Hello, "applied": _Applied, "phase": _Phase, "samples": Block, "epoch": Shapes, "evaluated": _Evaluated,
-    "outputs": _Outputs, "memory": _Memory, "warning": _Warning, "error": _Error, "done": _Done,
+    "outputs": _Outputs, "exchanged": Exchanged, "memory": _Memory, "warning": _Warning, "error": _Error, "done": _Done,
 }  # fmt: skip
 
 
@@ -158,6 +176,7 @@ class Trial:
     outputs: dict[str, float] = field(default_factory=dict)
     evaluations: tuple[Evaluation, ...] = ()
     shapes: dict[int, Shapes] = field(default_factory=dict)
+    exchanged: Exchanged | None = None
     peak_resident_bytes: int | None = None
     peak_device_bytes: int | None = None
     memory: dict[str, PhaseMemory] = field(default_factory=dict)
@@ -360,6 +379,8 @@ def replay(folder: Path, job: Job, events: Iterable[dict[str, Any]]) -> Trial:
                 found["shapes"][shapes.epoch] = shapes
             case _Outputs(batch, fingerprints):
                 outputs |= {f"inference{batch}/{name}": value for name, value in fingerprints.items()}
+            case Exchanged() as exchanged:
+                found["exchanged"] = exchanged
             case _Memory(resident, device, phases):
                 found |= {"peak_resident_bytes": resident, "peak_device_bytes": device}
                 found["memory"] = {each.name: each for each in phases}

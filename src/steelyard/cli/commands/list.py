@@ -53,7 +53,7 @@ def _frameworks() -> list[dict[str, Any]]:
             "modes": [mode + (" (default)" if mode == known.default_mode else "") for mode in known.modes],
             "devices": list(known.devices), "knobs": list(known.knobs), "note": known.note,
         }
-        for name, known in frameworks.contenders().items()
+        for name, known in frameworks.listed().items()
     ]  # fmt: skip
 
 

@@ -15,12 +15,14 @@ from steelyard_worker.frameworks.mindspore.trainer import Trainer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
     from types import ModuleType
 
     from mindspore import Tensor
 
     from steelyard_worker.batches import Source
     from steelyard_worker.case import Optimizer, Settings
+    from steelyard_worker.exchange import Signature
     from steelyard_worker.frameworks.base import Array
     from steelyard_worker.network import Network
 
@@ -58,6 +60,10 @@ class Adapter:
         """Build the cell in inference mode and load the canonical weights into it."""
         self._instructions.decide(network)
         return Predictor(self._settings, implementation, sizes, network, weights)
+
+    def export(self, predictor: Predictor, batch: Tensors, path: Path) -> Signature:
+        """Write the network of a predictor, at the shapes of a batch, as an ONNX file."""
+        return predictor.export(batch, path)
 
     def pipeline(self, trainer: Predictor, source: Source, workers: int) -> Iterator[Tensors]:
         """Yield batches from `GeneratorDataset`; workers are processes, 0 means its one thread in this process."""

@@ -9,11 +9,14 @@ import numpy as np
 from mindspore import Parameter, Tensor, nn
 from mindspore.nn.utils import no_init_parameters
 
+from steelyard_worker.exchange import Signature
 from steelyard_worker.frameworks import named_tensors
 from steelyard_worker.frameworks.mindspore import cells, recurrent
+from steelyard_worker.protocol import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
     from types import ModuleType
 
     from steelyard_worker.batches import Batch
@@ -69,6 +72,16 @@ class Predictor:
         # The last names may belong to heads that only some presets have.
         names = self._implementation.OUTPUTS[: len(outputs)]
         return dict(zip(names, map(to_numpy, outputs), strict=True))
+
+    def export(self, batch: Tensors, path: Path) -> Signature:
+        """Write the cell as an ONNX file for batches of this shape; Refusal: an operator has no counterpart."""
+        outputs = tuple(self.outputs(batch))
+        try:
+            mindspore.export(self._infer, *batch, file_name=str(path), file_format="ONNX")
+        except (RuntimeError, ValueError, TypeError) as error:
+            reason = " ".join(str(error).split())[:200]
+            raise Refusal("unsupported", f"MindSpore cannot export this network to ONNX: {reason}") from error
+        return Signature(self.columns, outputs)
 
     def state(self) -> dict[str, Array]:
         """Return parameters and batch-norm statistics; MindSpore's layouts are the canonical ones on CPU."""

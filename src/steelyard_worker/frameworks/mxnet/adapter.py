@@ -9,10 +9,12 @@ from steelyard_worker.protocol import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
     from types import ModuleType
 
     from steelyard_worker.batches import Source
     from steelyard_worker.case import Optimizer, Settings
+    from steelyard_worker.exchange import Signature
     from steelyard_worker.frameworks.base import Array
     from steelyard_worker.frameworks.mxnet.predictor import Predictor
     from steelyard_worker.frameworks.mxnet.trainer import Trainer
@@ -60,6 +62,10 @@ class Adapter:
         self._graphs = self.compilations()
         self._latest = Predictor(self._settings, implementation, sizes, network, weights)
         return self._latest
+
+    def export(self, predictor: Predictor, batch: tuple[Any, ...], path: Path) -> Signature:
+        """Write the network of a predictor, at the shapes of a batch, as an ONNX file."""
+        return predictor.export(batch, path)
 
     def pipeline(self, trainer: Predictor, source: Source, workers: int) -> Iterator[Any]:
         """Yield batches from `mxnet.gluon.data.DataLoader`; its worker processes decode them when there are any."""

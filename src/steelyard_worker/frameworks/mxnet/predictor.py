@@ -14,12 +14,14 @@ from steelyard_worker.protocol import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
     from types import ModuleType
 
     from mxnet.nd import NDArray
 
     from steelyard_worker.batches import Batch
     from steelyard_worker.case import Settings
+    from steelyard_worker.exchange import Signature
     from steelyard_worker.frameworks.base import Array
     from steelyard_worker.frameworks.mxnet.running_statistics import Shapes
     from steelyard_worker.network import Network
@@ -151,6 +153,12 @@ class Predictor:
     def _canonical(self, outputs: Sequence[NDArray]) -> dict[str, Array]:
         names = self._outputs[: len(outputs)]  # the last names may belong to heads that only some presets have
         return dict(zip(names, (output.asnumpy() for output in outputs), strict=True))
+
+    def export(self, batch: tuple[NDArray, ...], path: Path) -> Signature:
+        """Write the graph as an ONNX file for batches of this shape; Refusal: an operator has no counterpart."""
+        from steelyard_worker.frameworks.mxnet import export  # it needs the package onnx
+
+        return export.export(self.forward, batch, self._columns, tuple(self.outputs(batch)), path)
 
     def state(self) -> dict[str, Array]:
         """Return parameters and batch-norm statistics; MXNet's layouts are the canonical ones."""

@@ -15,10 +15,12 @@ from steelyard_worker.frameworks.pytorch.trainer import Trainer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
     from types import ModuleType
 
     from steelyard_worker.batches import Source
     from steelyard_worker.case import Optimizer, Settings
+    from steelyard_worker.exchange import Signature
     from steelyard_worker.frameworks.base import Array
     from steelyard_worker.network import Network
 
@@ -57,6 +59,10 @@ class Adapter:
     ) -> Predictor:  # fmt: skip
         """Build the module in evaluation mode and load the canonical weights into it."""
         return Predictor(self._settings, implementation, sizes, network, weights)
+
+    def export(self, predictor: Predictor, batch: dict[str, torch.Tensor], path: Path) -> Signature:
+        """Write the network of a predictor, at the shapes of a batch, as an ONNX file."""
+        return predictor.export(batch, path)
 
     def pipeline(self, trainer: Predictor, source: Source, workers: int) -> Iterator[Any]:
         """Yield batches from `torch.utils.data.DataLoader`; its worker processes decode them when there are any."""

@@ -13,12 +13,14 @@ from steelyard_worker.frameworks.pytorch import settings as process
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
     from types import ModuleType
 
     from torch import nn
 
     from steelyard_worker.batches import Batch
     from steelyard_worker.case import Settings
+    from steelyard_worker.exchange import Signature
     from steelyard_worker.frameworks.base import Array
     from steelyard_worker.network import Network
 
@@ -73,6 +75,12 @@ class Predictor:
     def outputs(self, batch: Tensors) -> dict[str, Array]:
         """Forward in inference mode."""
         return {name: to_numpy(tensor) for name, tensor in self.infer(batch).items()}
+
+    def export(self, batch: Tensors, path: Path) -> Signature:
+        """Write the module as an ONNX file for batches of this shape."""
+        from steelyard_worker.frameworks.pytorch import export  # PyTorch's exporter takes long to import
+
+        return export.export(self._module, {name: batch[name] for name in self._inputs}, path)
 
     def state(self) -> dict[str, Array]:
         """Return parameters and batch-norm statistics; PyTorch's layouts are the canonical ones."""

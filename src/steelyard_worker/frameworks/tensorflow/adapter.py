@@ -16,10 +16,12 @@ from steelyard_worker.protocol import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
     from types import ModuleType
 
     from steelyard_worker.batches import Source
     from steelyard_worker.case import Optimizer, Settings
+    from steelyard_worker.exchange import Signature
     from steelyard_worker.frameworks.base import Array
     from steelyard_worker.frameworks.tensorflow.layers import Variables
     from steelyard_worker.frameworks.tensorflow.predictor import Predictor
@@ -151,6 +153,12 @@ class Adapter:
         from steelyard_worker.frameworks.tensorflow.predictor import Predictor
 
         return Predictor(self._wrap, self._variables(), implementation, sizes, network, weights)
+
+    def export(self, predictor: Predictor, batch: dict[str, Any], path: Path) -> Signature:
+        """Write the network of a predictor, at the shapes of a batch, as an ONNX file."""
+        from steelyard_worker.frameworks.tensorflow import export
+
+        return export.export(predictor, batch, path)
 
     def _variables(self) -> Variables:
         """Return an empty collection of variables, which also holds how layers are computed."""

@@ -35,7 +35,7 @@ class Predictor:
         weights: Mapping[str, Array],
     ) -> None:  # fmt: skip
         self._forward = implementation.build(sizes, variables)
-        self._inputs, self._dtype, self._named = implementation.INPUTS, variables.dtype, variables.named
+        self.inputs, self._dtype, self._named = implementation.INPUTS, variables.dtype, variables.named
         self._kinds = {parameter.name: parameter.kind for parameter in network.parameters}
         load(self._named, network, weights)
         self.infer = wrap(self._outputs)
@@ -56,7 +56,7 @@ class Predictor:
         }
 
     def _outputs(self, batch: Tensors, training: bool = False) -> Tensors:
-        outputs: Tensors = self._forward(*(batch[name] for name in self._inputs), training=training)
+        outputs: Tensors = self._forward(*(batch[name] for name in self.inputs), training=training)
         return outputs
 
     def synchronise(self) -> None:

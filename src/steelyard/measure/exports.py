@@ -1,0 +1,110 @@
+"""Networks that a framework exports for a runtime: made once per set of weights, cached, and verified before every use."""
+
+import hashlib
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from steelyard.catalog import frameworks, workloads
+from steelyard.environments import Environment, EnvironmentName
+from steelyard.errors import notice
+from steelyard.files import atomic
+from steelyard.files.paths import cache_folder
+from steelyard.inputs.data.synthetic import synthesise
+from steelyard.measure import launch
+from steelyard.results.trials import Trial
+from steelyard_worker import tensors
+from steelyard_worker.case import Settings
+from steelyard_worker.protocol import Certify, Job
+
+FOLDER = "networks"
+# Inputs on which the runtime is compared with the exporting framework: at least this many, in whole batches.
+COMPARED_SAMPLES = 100
+COMPARED_SEED = 100
+
+Run = Callable[[Job, Path], Trial]
+
+
+class ExportError(Exception):
+    """A network could not be exported; `kind` is that of the exporting process's error."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+def with_networks(job: Job, environments: Mapping[str, Environment], folder: Path, run: Run) -> Job:
+    """Return the job with the networks that it runs; those of a framework that has its own are returned as they are.
+
+    `folder`: of the record of the exporting process. `run` runs a job in an interpreter. Raises ExportError.
+    """
+    name = frameworks.exporter_of(job.case)
+    if not name:
+        return job
+    # Measuring and certifying the same weights share one export.
+    certify = replace(job.certify if job.kind == "certify" else Certify(), steps=0, sample=0)
+    compared = _fixed_inputs(job)
+    exporting = replace(
+        job, kind="export", case=replace(job.case, **_of_exporter(job, name)), compared=str(compared), certify=certify,
+        schedule=type(job.schedule)(), round=0, attempt=0, rates="", folder=str(folder),
+    )  # fmt: skip
+    environment = environments[name]
+    place = cache_folder() / FOLDER / _key(exporting, environment)
+
+    def fill(partial: Path) -> None:
+        trial = run(exporting, environment.python)
+        if trial.error:
+            raise ExportError(*trial.error)
+        shutil.copytree(trial.folder, partial, dirs_exist_ok=True)
+
+    if atomic.is_intact(place) and not _is_unaltered(place):
+        notice(f"{place} was changed or damaged after it was written, so it is not used.")
+        shutil.rmtree(place)
+    return replace(job, networks=str(atomic.place(place, fill)), compared=str(compared) if _compares(job) else "")
+
+
+def _compares(job: Job) -> bool:
+    """Whether a process compares its outputs with those of the exporting framework, after everything that is timed."""
+    return job.kind == "measure" and job.round == 1
+
+
+def _fixed_inputs(job: Job) -> Path:
+    case = job.case
+    network = workloads.described(Path(job.workload_folder), case.sizes)
+    samples = -(-COMPARED_SAMPLES // case.batch) * case.batch
+    return synthesise(network, samples, COMPARED_SEED, case.specification)
+
+
+def _of_exporter(job: Job, name: str) -> dict[str, object]:
+    """Return the fields of the case of an exporting process: its framework's defaults, in the precision of the runtime."""
+    framework, version = EnvironmentName.parse(name)
+    known, settings = frameworks.framework(framework), job.case.settings
+    own = Settings(known.default_mode, threads=settings.threads, precision=settings.precision)
+    return {"framework": framework, "version": version, "settings": known.complete(own), "inputs": ""}
+
+
+def _key(job: Job, environment: Environment) -> str:
+    """Return a hash of everything that decides the files."""
+    case, certify = job.case, job.certify
+    folders = (job.weights, job.data.synthetic, job.data.adversarial, job.compared)
+    return atomic.key(
+        "networks", launch.worker_hash(adapter_folder=frameworks.framework(case.framework).user_folder),
+        frameworks.files_hash(Path(job.workload_folder)), case.workload, case.specification, sorted(case.sizes.items()),
+        case.framework, asdict(replace(case.settings, threads=0)), environment.version, environment.packages,
+        environment.contents, [tensors.identity(Path(each)) if each else "" for each in folders], certify.perturbations,
+        certify.noise if any(certify.perturbations) else 0,
+    )  # fmt: skip
+
+
+def _is_unaltered(folder: Path) -> bool:
+    """Report whether every file has the content that was written."""
+    files = tensors.read_meta(folder)["networks"].values()
+    return all(_sha256(folder / each["name"]) == each["sha256"] for each in files)
+
+
+def _sha256(path: Path) -> str:
+    if not path.is_file():
+        return ""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

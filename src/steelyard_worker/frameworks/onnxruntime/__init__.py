@@ -1,0 +1,1 @@
+"""ONNX Runtime: runs networks that other frameworks have exported."""
