@@ -61,6 +61,11 @@ def examine(options: Options, screen: Screen) -> list[Finding]:
 
 def _smallest(known: Framework, options: Options) -> str:
     """Return the workload and preset with the fewest parameters that the framework implements."""
+    if known.exporters:
+        raise UserError(
+            f"{known.title} runs networks that other frameworks have exported, so its adapter is not checked alone. Certify one: "
+            f"steelyard certify -w resnet18:tiny -f {known.name} --task inference"
+        )
     found = workloads.find(options.workload_folders)
     counts = {
         f"{name}:{preset.name}": workload.network(preset).trainable_count

@@ -31,6 +31,6 @@ def _exchanged(contender: Contender) -> Exchanged | None:
 def _row(contender: Contender, exchanged: Exchanged) -> list[str]:
     operators = ", ".join(f"{count} {name}" for name, count in exchanged.operators.items())
     return [
-        contender.title, exchanged.producer or "unknown", size(exchanged.bytes), str(exchanged.opset), str(exchanged.nodes),
+        contender.title, exchanged.producer or "not stated", size(exchanged.bytes), str(exchanged.opset), str(exchanged.nodes),
         operators, f"{exchanged.difference:.1e}", significant(exchanged.largest),
     ]  # fmt: skip

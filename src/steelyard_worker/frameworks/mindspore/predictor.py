@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import mindspore
@@ -16,7 +19,6 @@ from steelyard_worker.protocol import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
     from types import ModuleType
 
     from steelyard_worker.batches import Batch
@@ -76,11 +78,14 @@ class Predictor:
     def export(self, batch: Tensors, path: Path) -> Signature:
         """Write the cell as an ONNX file for batches of this shape; Refusal: an operator has no counterpart."""
         outputs = tuple(self.outputs(batch))
-        try:
-            mindspore.export(self._infer, *batch, file_name=str(path), file_format="ONNX")
-        except (RuntimeError, ValueError, TypeError) as error:
-            reason = " ".join(str(error).split())[:200]
-            raise Refusal("unsupported", f"MindSpore cannot export this network to ONNX: {reason}") from error
+        with TemporaryDirectory() as folder:  # MindSpore refuses paths with some characters, such as "="
+            written = Path(folder) / path.name
+            try:
+                mindspore.onnx.export(self._infer, *batch, file_name=str(written), input_names=list(self.columns))
+            except (RuntimeError, ValueError, TypeError) as error:
+                reason = " ".join(str(error).split())[:200]
+                raise Refusal("unsupported", f"MindSpore cannot export this network to ONNX: {reason}") from error
+            shutil.copyfile(written, path)
         return Signature(self.columns, outputs)
 
     def state(self) -> dict[str, Array]:

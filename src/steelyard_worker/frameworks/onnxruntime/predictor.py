@@ -76,11 +76,15 @@ class Predictor:
         """
         model = onnx.load(self._path)
         counts = Counter(_operators(model.graph))
+        version = model.producer_version.split()[:1]  # tf2onnx adds the name of a commit, or "None"
         opset = next(each.version for each in model.opset_import if each.domain in ("", "ai.onnx"))
         return {
-            "bytes": self._path.stat().st_size, "producer": f"{model.producer_name} {model.producer_version}".strip(),
-            "opset": opset, "nodes": sum(counts.values()), "operators": dict(counts.most_common()),
-        }  # fmt: skip
+            "bytes": self._path.stat().st_size,
+            "producer": " ".join([model.producer_name, *version]).strip(),
+            "opset": opset,
+            "nodes": sum(counts.values()),
+            "operators": dict(counts.most_common()),
+        }
 
 
 def _operators(graph: onnx.GraphProto) -> list[str]:

@@ -32,7 +32,7 @@ class Network(HybridBlock):
         steps = self.lstm(self.embedding(F.transpose(tokens, axes=(1, 0))))
         last = F.slice_axis(steps, axis=0, begin=-1, end=None)
         read = F.concat(F.slice_axis(steps, axis=0, begin=0, end=1), last, dim=2) if self.both_ends else last
-        return self.head(probe("readout", F.reshape(read, shape=(-3, -2))))
+        return self.head(probe("readout", F.squeeze(read, axis=0)))
 
 
 INPUTS, TARGETS, OUTPUTS = ("tokens",), ("label",), ("logits",)
