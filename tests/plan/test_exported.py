@@ -61,5 +61,5 @@ def test_a_workload_that_the_exporting_framework_lacks_is_skipped_with_its_reaso
 
 
 def test_every_exporter_is_an_environment_with_a_lock_file() -> None:
-    names = [EnvironmentName.parse(each) for each in frameworks.framework(RUNTIME).exporters.values()]
+    names = [EnvironmentName.parse(each.environment) for each in frameworks.framework(RUNTIME).exporters.values()]
     assert all(isinstance(each, EnvironmentSpec) for each in plan_environments(names).values())

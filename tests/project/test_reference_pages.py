@@ -203,7 +203,10 @@ def test_every_key_of_a_framework_is_documented() -> None:
         assert {name for name, answer in rows.items() if answer == "yes"} <= written.keys()
 
 
-@pytest.mark.parametrize(("table", "heading"), [("knobs", "[knobs.NAME]"), ("optimizers", "[optimizers.NAME]")])
+@pytest.mark.parametrize(
+    ("table", "heading"),
+    [("knobs", "[knobs.NAME]"), ("optimizers", "[optimizers.NAME]"), ("exporters", "[exporters.MODE]")],
+)
 def test_every_key_of_a_frameworks_tables_is_documented(table: str, heading: str) -> None:
     written = {key for file in framework_files() for entry in file.get(table, {}).values() for key in entry}
     assert set(pages.keys("framework-toml.md", heading)) == written

@@ -55,11 +55,19 @@ class Knob:
 
 
 @dataclass(frozen=True)
+class Exporter:
+    """What exports networks for a runtime: an environment, `framework[@version]`, and knobs that are not at their defaults."""
+
+    environment: str
+    knobs: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Framework:
     """One framework as its `framework.toml` describes it; `folder` holds that file and the adapter.
 
     The texts in `devices` and `precisions` say what is untested; `unsupported` says why something cannot be done.
-    `exporters`: for a runtime of networks that other frameworks export, the environment that exports, by mode; otherwise empty.
+    `exporters`: for a runtime of networks that other frameworks export, what exports them, by mode; otherwise empty.
     `reference_variables`: environment variables of a process that computes a reference; "{folder}" stands for a folder that all
     references of a run share. `large_reference_variables` replace those of the same name where one step is large.
     """
@@ -76,7 +84,7 @@ class Framework:
     knobs: dict[str, Knob] = field(default_factory=dict)
     optimizers: dict[str, dict[str, str]] = field(default_factory=dict)
     unsupported: dict[str, str] = field(default_factory=dict)
-    exporters: dict[str, str] = field(default_factory=dict)
+    exporters: dict[str, Exporter] = field(default_factory=dict)
     reference: int = 0  # rank as a float64 reference, 1 is preferred; 0: never a reference
     reference_mode: str = ""  # mode of a reference; empty: the default mode
     reference_variables: dict[str, str] = field(default_factory=dict)
@@ -180,9 +188,15 @@ def framework(name: str) -> Framework:
     return known[name]
 
 
+def exporter(case: Case) -> Exporter | None:
+    """Return what exports a case's network; None: it is implemented, not exported."""
+    return framework(case.framework).exporters.get(case.settings.mode)
+
+
 def exporter_of(case: Case) -> str:
     """Return the environment that exports a case's network, `framework[@version]`; empty: it is implemented, not exported."""
-    return framework(case.framework).exporters.get(case.settings.mode, "")
+    found = exporter(case)
+    return found.environment if found else ""
 
 
 def environments_of(case: Case) -> list[str]:
@@ -250,7 +264,12 @@ def _read(folder: Path) -> Framework:
         )
     for name, table in found.optimizers.items():
         _check_optimizer(path, name, table)
-    return replace(found, knobs={name: _knob(path, f"knobs.{name}", table) for name, table in found.knobs.items()})
+    exporters = {
+        mode: settings_files.build(path, table, f"exporters.{mode}", Exporter)
+        for mode, table in found.exporters.items()
+    }
+    knobs = {name: _knob(path, f"knobs.{name}", table) for name, table in found.knobs.items()}
+    return replace(found, knobs=knobs, exporters=exporters)
 
 
 def _knob(path: Path, where: str, table: Any) -> Knob:

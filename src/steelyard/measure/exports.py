@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from steelyard.catalog import frameworks, workloads
+from steelyard.catalog.frameworks import Exporter
 from steelyard.environments import Environment, EnvironmentName
 from steelyard.errors import notice
 from steelyard.files import atomic
@@ -39,17 +40,17 @@ def with_networks(job: Job, environments: Mapping[str, Environment], folder: Pat
 
     `folder`: of the record of the exporting process. `run` runs a job in an interpreter. Raises ExportError.
     """
-    name = frameworks.exporter_of(job.case)
-    if not name:
+    exporter = frameworks.exporter(job.case)
+    if not exporter:
         return job
     # Measuring and certifying the same weights share one export.
     certify = replace(job.certify if job.kind == "certify" else Certify(), steps=0, sample=0)
     compared = _fixed_inputs(job)
     exporting = replace(
-        job, kind="export", case=replace(job.case, **_of_exporter(job, name)), compared=str(compared), certify=certify,
+        job, kind="export", case=replace(job.case, **_of_exporter(job, exporter)), compared=str(compared), certify=certify,
         schedule=type(job.schedule)(), round=0, attempt=0, rates="", folder=str(folder),
     )  # fmt: skip
-    environment = environments[name]
+    environment = environments[exporter.environment]
     place = cache_folder() / FOLDER / _key(exporting, environment)
 
     def fill(partial: Path) -> None:
@@ -76,11 +77,11 @@ def _fixed_inputs(job: Job) -> Path:
     return synthesise(network, samples, COMPARED_SEED, case.specification)
 
 
-def _of_exporter(job: Job, name: str) -> dict[str, object]:
+def _of_exporter(job: Job, exporter: Exporter) -> dict[str, object]:
     """Return the fields of the case of an exporting process: its framework's defaults, in the precision of the runtime."""
-    framework, version = EnvironmentName.parse(name)
+    framework, version = EnvironmentName.parse(exporter.environment)
     known, settings = frameworks.framework(framework), job.case.settings
-    own = Settings(known.default_mode, threads=settings.threads, precision=settings.precision)
+    own = Settings(known.default_mode, threads=settings.threads, precision=settings.precision, knobs=exporter.knobs)
     return {"framework": framework, "version": version, "settings": known.complete(own), "inputs": ""}
 
 
