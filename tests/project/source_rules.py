@@ -26,6 +26,9 @@ FRAMEWORK_MODULES = frozenset(
         "mxnet",
         "gluon",
         "horovod",
+        "onnx",
+        "onnxruntime",
+        "tf2onnx",
     }
 )
 

@@ -16,7 +16,7 @@ from steelyard.inputs.data.synthetic import synthesise
 from steelyard.measure import launch
 from steelyard.results.trials import Trial
 from steelyard_worker import tensors
-from steelyard_worker.case import Settings
+from steelyard_worker.case import Case, Settings
 from steelyard_worker.protocol import Certify, Job
 
 FOLDER = "networks"
@@ -47,7 +47,7 @@ def with_networks(job: Job, environments: Mapping[str, Environment], folder: Pat
     certify = replace(job.certify if job.kind == "certify" else Certify(), steps=0, sample=0)
     compared = _fixed_inputs(job)
     exporting = replace(
-        job, kind="export", case=replace(job.case, **_of_exporter(job, exporter)), compared=str(compared), certify=certify,
+        job, kind="export", case=_of_exporter(job.case, exporter), compared=str(compared), certify=certify,
         schedule=type(job.schedule)(), round=0, attempt=0, rates="", folder=str(folder),
     )  # fmt: skip
     environment = environments[exporter.environment]
@@ -77,12 +77,12 @@ def _fixed_inputs(job: Job) -> Path:
     return synthesise(network, samples, COMPARED_SEED, case.specification)
 
 
-def _of_exporter(job: Job, exporter: Exporter) -> dict[str, object]:
-    """Return the fields of the case of an exporting process: its framework's defaults, in the precision of the runtime."""
+def _of_exporter(case: Case, exporter: Exporter) -> Case:
+    """Return the case of an exporting process: with its framework's defaults, in the precision of the runtime."""
     framework, version = EnvironmentName.parse(exporter.environment)
-    known, settings = frameworks.framework(framework), job.case.settings
+    known, settings = frameworks.framework(framework), case.settings
     own = Settings(known.default_mode, threads=settings.threads, precision=settings.precision, knobs=exporter.knobs)
-    return {"framework": framework, "version": version, "settings": known.complete(own), "inputs": ""}
+    return replace(case, framework=framework, version=version, settings=known.complete(own), inputs="")
 
 
 def _key(job: Job, environment: Environment) -> str:

@@ -83,7 +83,7 @@ class Predictor:
             try:
                 mindspore.onnx.export(self._infer, *batch, file_name=str(written), input_names=list(self.columns))
             except (RuntimeError, ValueError, TypeError) as error:
-                reason = " ".join(str(error).split())[:200]
+                reason = str(error).strip().splitlines()[0]  # what follows is for the developers of MindSpore
                 raise Refusal("unsupported", f"MindSpore cannot export this network to ONNX: {reason}") from error
             shutil.copyfile(written, path)
         return Signature(self.columns, outputs)

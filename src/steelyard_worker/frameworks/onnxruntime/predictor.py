@@ -10,9 +10,11 @@ import onnx
 import onnxruntime
 
 from steelyard_worker.frameworks.onnxruntime import settings as process
+from steelyard_worker.protocol import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from onnxruntime import OrtValue
 
@@ -30,9 +32,7 @@ class Predictor:
     def __init__(self, settings: Settings, networks: Networks, weights: Mapping[str, Array]) -> None:
         self._path, self._signature = networks.of(weights)
         self._weights = {name: np.array(array, np.float32) for name, array in weights.items()}
-        self._session = onnxruntime.InferenceSession(
-            str(self._path), process.options(settings), providers=process.PROVIDERS
-        )
+        self._session = _session(self._path, settings)
         places = self._session.get_inputs()
         self._inputs = {
             name: (place.name, np.dtype(TYPES[place.type]))
@@ -85,6 +85,18 @@ class Predictor:
             "nodes": sum(counts.values()),
             "operators": dict(counts.most_common()),
         }
+
+
+def _session(path: Path, settings: Settings) -> onnxruntime.InferenceSession:
+    """Load a file; Refusal with the runtime's reason: it is not a valid network, or has an operator that the runtime lacks."""
+    try:
+        return onnxruntime.InferenceSession(str(path), process.options(settings), providers=process.PROVIDERS)
+    except Exception as error:  # the runtime's exceptions have no class in common
+        reason = " ".join(str(error).split("failed:")[-1].split())[:300]
+        origin = settings.mode.removeprefix("from-")
+        raise Refusal(
+            "unsupported", f"ONNX Runtime cannot load the network that {origin} exported: {reason}"
+        ) from error
 
 
 def _operators(graph: onnx.GraphProto) -> list[str]:
