@@ -1,4 +1,4 @@
-"""The interpreters of the frameworks, and an empty cache for each module."""
+"""The interpreters of the frameworks, an empty cache for each module, and the plan of one certificate."""
 
 from __future__ import annotations
 
@@ -6,9 +6,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import subjects
+from planned import REFERENCES
+
+from steelyard.certificates.plan import CertificationPlan, plan_certification
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from steelyard.certificates.plan import Candidate
 
 
 @pytest.fixture(scope="session")
@@ -23,3 +29,14 @@ def _empty_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("STEELYARD_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+@pytest.fixture
+def candidate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Candidate:
+    monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path / "cache"))
+    return subjects.candidate("mxnet", "lstm-imdb", "tiny", tmp_path)
+
+
+@pytest.fixture
+def plan(candidate: Candidate, tmp_path: Path) -> CertificationPlan:
+    return plan_certification(candidate, REFERENCES, tmp_path / "references")

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import subjects
 import synthetic
+from planned import REFERENCES, changed, fill, filled, inaccurate, write_error
 from synthetic import FLOAT32
-from test_certification_plan import REFERENCES, changed, fill, filled, inaccurate, write_error
 
 from steelyard.certificates import inner
 from steelyard.certificates.conclusion import conclude, next_tasks

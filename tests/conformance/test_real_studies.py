@@ -1,0 +1,55 @@
+"""Two studies at their quick size with two real frameworks each, from the command line to the page.
+
+The other studies are planned in all sizes, and their pages made from scripted runs, in `report/test_studies.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.conformance
+
+PAIR = ("-f", "pytorch", "-f", "mxnet")
+
+
+def run(folder: Path, study: str, *more: str) -> tuple[dict[str, Any], str]:
+    """Run a study; return its results and the text of its page."""
+    command = [sys.executable, "-m", "steelyard", "run", study, "--size", "Q", "--json", "--plain", "--no-guard", "--fresh"]
+    done = subprocess.run(
+        [*command, "--runs", str(folder), *PAIR, *more], capture_output=True, text=True, check=False, timeout=1500
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = json.loads(done.stdout)
+    return found, (Path(found["folder"]) / "report.html").read_text(encoding="utf-8")
+
+
+def test_three_forms_of_an_lstm_are_certified_measured_and_held_against_the_document(tmp_path: Path) -> None:
+    found, page = run(tmp_path, "lstm-kernels", "--rounds", "2")
+    assert [each["group"] for each in found["comparisons"]] == ["lstm-imdb:tiny", "deepspeech2:tiny"]
+    for comparison in found["comparisons"]:
+        assert len(comparison["contenders"]) == 6
+        assert {each["certificate"] for each in comparison["contenders"]} == {"certified"}
+        assert all(each["speeds"] for each in comparison["contenders"])
+    rows = [row for entry in found["published"] for row in entry["rows"] if row["group"] == "deepspeech2:tiny"]
+    assert rows
+    for row in rows:
+        assert row["measured"]["low"] < row["measured"]["ratio"] < row["measured"]["high"]
+        assert row["judgement"] in ("confirmed", "same order", "reversed", "open")
+        assert row["printed"] in page
+
+
+def test_trainings_of_two_frameworks_learn_alike_and_reach_the_thresholds(tmp_path: Path) -> None:
+    found, page = run(tmp_path, "time-to-accuracy")
+    (comparison, *_) = found["comparisons"]
+    assert {each["certificate"] for each in comparison["contenders"]} == {"certified"}
+    scores = [each["evaluation"]["value"] for each in comparison["contenders"]]
+    # Rounding parts the curves of certified frameworks after some hundred steps; three epochs of digits bring 0.95 or more.
+    assert min(scores) > 0.9
+    assert max(scores) - min(scores) < 0.03
+    assert "90 %" in page
