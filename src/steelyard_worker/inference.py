@@ -6,6 +6,7 @@ batch lies on the device before. The first outputs are read back and compared wi
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -58,7 +59,8 @@ def measure_inference(
     session = measure.Session(schedule, network, adapter, Passes(predictor), events, recorder)
     cached = predictor.put(batches.synthetic_batch(job.data))
     for place, source in enumerate(schedule.inputs):
-        feed, opened = measure.forever(cached), None
+        feed: Iterator[Any] = itertools.repeat(cached)
+        opened = None
         if source == "pipeline":
             opened = batches.open_source(job.data)
             feed = adapter.pipeline(predictor, opened, job.case.loader_workers)
@@ -100,7 +102,7 @@ def _check(predictor: Predictor, checked: list[Any], events: EventWriter) -> Non
 
 def _measure_latency(job: Job, session: measure.Session, passes: Passes, batch: Any) -> None:
     """Time batches one by one: as many as the time for it allows, within the limits of the schedule."""
-    schedule, feed = job.schedule, measure.forever(batch)
+    schedule, feed = job.schedule, itertools.repeat(batch)
     warm = measure.time_block(passes, feed, WARMUP_BATCHES, session.clock)
     session.recorder.keep(passes, warm, "cached", "warm-up")
     fitting = int(schedule.latency_s * 1e9 * WARMUP_BATCHES / max(1, warm.elapsed_ns))

@@ -5,6 +5,7 @@ Within a block nothing is read back from the device: there is one synchronisatio
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from array import array
@@ -73,14 +74,20 @@ class Block:
 
 
 def time_block(timed: Steps, feed: Iterator[Any], steps: int, clock: Clock) -> Block:
-    """Time `steps` steps; fetching batches from the feed is included, as it is part of real training."""
-    stamps, handles, step = array("q"), [], timed.step
+    """Time `steps` steps; fetching batches from the feed is included, as it is part of real training.
+
+    Where the framework drives the training, its own loop does the steps.
+    """
+    stamps, handles, step, run = array("q"), [], timed.step, getattr(timed, "run", None)
     timed.synchronise()
     cpu = time.process_time_ns()
     start = clock()
-    for _ in range(steps):
-        handles.append(step(next(feed)))
-        stamps.append(clock())
+    if run:
+        handles = run(feed, steps, lambda: stamps.append(clock()))
+    else:
+        for _ in range(steps):
+            handles.append(step(next(feed)))
+            stamps.append(clock())
     timed.synchronise()
     end = clock()
     return Block(start, end - start, time.process_time_ns() - cpu, stamps, handles)
@@ -150,7 +157,7 @@ def measure(
             session.measure_input(feed, source, job.schedule.warmup)
             session.evaluate(feed)
         else:
-            feed = forever(trainer.put(batches.synthetic_batch(job.data, job.schedule.batch)))
+            feed = itertools.repeat(trainer.put(batches.synthetic_batch(job.data, job.schedule.batch)))
             alone = recorder.steps == 0
             if alone:
                 session.first_step(feed, source, job.spawned_ns)
@@ -309,9 +316,3 @@ class Session:
 def _typical(block_ns: list[int]) -> float:
     """Return the median over the last blocks; 0 without any."""
     return median(block_ns[-steady.WINDOW :]) if block_ns else 0.0
-
-
-def forever(batch: Any) -> Iterator[Any]:
-    """Yield the same batch without end."""
-    while True:
-        yield batch

@@ -122,6 +122,7 @@ class Network:
     arrays (N, ...) by name; without it these are `label` and the class with the largest of `logits`.
     `write(forward, batch)` adds the text that the network generates, word by word from its own previous words;
     `forward(batch)` is the network's pass in inference. `adversarial` reaches the branches that usual batches miss.
+    `dropout`: whether it has any where the knob `dropout` is on.
     `probes` names inner tensors in the order of the forward pass. After a certificate was rejected, they are compared, so that
     the first one that differs can be named (see `steelyard_worker.probes`).
     """
@@ -138,6 +139,7 @@ class Network:
     write: Callable[[Callable[[Batch], Batch], Batch], Batch] | None = None
     adversarial: Adversarial = field(default_factory=Adversarial)
     probes: tuple[str, ...] = ()
+    dropout: bool = False
 
     @property
     def ranked_by(self) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 from steelyard.catalog import frameworks
 from steelyard.errors import UserError
-from steelyard_worker.case import Optimizer, Settings
+from steelyard_worker.case import NO_OPTIMIZER, Optimizer, Settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -140,6 +140,8 @@ cell = "there is none"
 "fused with clip" = "it cannot clip"
 [knobs.lstm.another_algorithm]
 "loop with adam" = "only some rows are updated"
+[knobs.lstm.wrong_on_purpose]
+"loop with sgd" = "its gates are swapped"
 """
 
 
@@ -163,12 +165,21 @@ def test_a_value_of_a_knob_is_refused_under_its_conditions(
     assert frameworks.framework("mine").obstacle(settings, rule) == sentence
 
 
-def test_another_algorithm_is_named_for_its_optimizer_only(tmp_path: Path) -> None:
+def test_what_is_computed_otherwise_on_purpose_is_named_for_its_optimizer_only(tmp_path: Path) -> None:
     frameworks.use([written(tmp_path, RIGHT + CONDITIONS)])
     known, settings = frameworks.framework("mine"), Settings("plain")
-    sentence = "Another algorithm: only some rows are updated."
-    assert known.another_algorithm(settings, Optimizer("adam", 0.1)) == sentence
-    assert known.another_algorithm(settings, Optimizer("sgd", 0.1)) == ""
+    assert known.otherwise(settings, Optimizer("adam", 0.1)) == ("another algorithm", "only some rows are updated")
+    assert known.otherwise(settings, Optimizer("sgd", 0.1)) == ("wrong on purpose", "its gates are swapped")
+    assert known.otherwise(settings, Optimizer("adamw", 0.1)) == ("", "")
+
+
+def test_a_mode_is_refused_with_a_part_of_an_optimizer(tmp_path: Path) -> None:
+    own = '[unsupported]\n"plain with decay" = "nothing decays"\n"plain with none" = "it only trains"\n'
+    frameworks.use([written(tmp_path, RIGHT.replace("[unsupported]\n", own))])
+    known, decayed = frameworks.framework("mine"), Optimizer("sgd", 0.1, weight_decay=0.1, decay=("p",))
+    assert known.obstacle(Settings("plain"), decayed) == "Mine cannot run in mode plain here: nothing decays."
+    assert known.obstacle(Settings("plain"), NO_OPTIMIZER) == "Mine cannot run in mode plain here: it only trains."
+    assert known.obstacle(Settings("traced"), decayed) == known.obstacle(Settings("plain"), Optimizer("sgd", 0.1)) == ""
 
 
 def test_a_condition_on_a_value_that_does_not_exist_is_refused(tmp_path: Path) -> None:

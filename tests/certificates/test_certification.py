@@ -23,6 +23,7 @@ from measure.scripted_session import Screen
 from steelyard.catalog import frameworks, workloads
 from steelyard.certificates import certification, record
 from steelyard.certificates.method import FULL_BATCH, FULL_SAMPLE, FULL_SIZE
+from steelyard.certificates.sources import digest
 from steelyard.environments import Environment, Failure
 from steelyard.environments.arriving import Arriving, already, start
 from steelyard.inputs.case_inputs import CaseInputs, recipe
@@ -200,7 +201,8 @@ def test_each_process_runs_once_and_the_references_are_shared(tmp_path: Path) ->
     run = session(tmp_path / "run")
     certification.certify(run)
     case = run.plan.variants[0].case
-    reference = f"reference-line.small-{recipe(case)[:8]}-sgd-canonical-float64"
+    (group,) = run.plan.groups
+    reference = f"reference-line.small-{recipe(case)[:8]}-{digest(group.name)[:8]}-sgd-canonical-float64"
     names = [variant.file_name for variant in run.plan.variants]
     assert run.folders() == sorted([*names, f"{reference}/dummy", f"{reference}/fake"])
     by_folder = {Path(job.folder).name: job for job in run.started}
@@ -261,7 +263,8 @@ def test_a_case_that_differs_is_named_and_examined_in_float64(tmp_path: Path) ->
     (said,) = run.shown.messages
     assert said == f"Not certified: line:small/dummy/scripted. {bad['sentence']}"
     case = run.plan.variants[0].case
-    reference = f"reference-line.small-{recipe(case)[:8]}-sgd-canonical-float64"
+    (group,) = run.plan.groups
+    reference = f"reference-line.small-{recipe(case)[:8]}-{digest(group.name)[:8]}-sgd-canonical-float64"
     own = next(variant.file_name for variant in run.plan.variants if variant.case.framework == "dummy")
     assert {f"{own}/float64", f"{reference}/fake/sums"} <= set(run.folders())
 
@@ -468,18 +471,41 @@ def test_at_full_size_one_group_is_certified_after_the_other(tmp_path: Path) -> 
     assert shown == ["line:small: processes"] * 5 + ["other:small: processes"] * 5
 
 
-def test_another_algorithm_gets_its_name_instead_of_a_certificate_and_starts_no_process(
+def test_what_is_wrong_on_purpose_gets_its_name_instead_of_a_certificate_and_starts_no_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sentence = "Another algorithm: it updates some rows only."
+    def otherwise(known: frameworks.Framework, settings: Settings, rule: Optimizer) -> tuple[str, str]:
+        return ("wrong on purpose", "the loss is a sum") if settings.knobs.get("step_us") == 2 else ("", "")
 
-    def another(known: frameworks.Framework, settings: Settings, rule: Optimizer) -> str:
-        return sentence if settings.knobs.get("step_us") == 2 else ""
-
-    monkeypatch.setattr(frameworks.Framework, "another_algorithm", another)
+    monkeypatch.setattr(frameworks.Framework, "otherwise", otherwise)
     run = session(tmp_path / "run", knobs=("fake.step_us=1,2",))
     found = certification.certify(run)
     by_knob = {each.case.settings.knobs.get("step_us"): found[each.case.id] for each in run.plan.variants}
     assert by_knob[1]["passed"]
-    assert by_knob[2] == {"passed": False, "sentence": sentence}
+    sentence = "Wrong on purpose: the loss is a sum."
+    assert by_knob[2] == {"passed": False, "sentence": sentence, "on_purpose": "wrong on purpose"}
     assert not [job for job in run.started if job.kind == "certify" and job.case.settings.knobs.get("step_us") == 2]
+
+
+def test_a_case_that_a_knob_sets_apart_has_the_certificate_of_the_default_without_its_losses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With dropout, the losses of a trial are not those of the certificate, so none are kept to compare them with."""
+
+    def apart(known: frameworks.Framework, settings: Settings, rule: Optimizer) -> dict[str, str]:
+        return {"step_us": "its masks are its own"} if settings.knobs.get("step_us") == 2 else {}
+
+    monkeypatch.setattr(frameworks.Framework, "apart", apart)
+    run = session(tmp_path / "run", knobs=("fake.step_us=1,2",))
+    default = frameworks.framework("fake").knobs["step_us"].default
+    plain, own = run.plan.groups
+    found = certification.certify(run)
+    computed = {job.case.settings.knobs["step_us"] for job in run.started if job.case.framework == "fake"}
+    assert computed == {1, default}
+    certificate, without = found[plain.cases[0].id], found[own.cases[0].id]
+    assert certificate["passed"]
+    assert without["passed"], without
+    assert len(certificate["losses"]) > 0
+    assert (without["losses"], without["loss_limits"]) == ([], [])
+    assert without["sentence"].startswith("Its masks are its own. ")
+    assert not certificate["sentence"].startswith("Its masks")

@@ -1,6 +1,9 @@
 """What the TensorFlow adapter relies on; run by the interpreter of its environment."""
 
+import gc
+import itertools
 import time
+import weakref
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -8,21 +11,34 @@ from unittest import mock
 
 import numpy as np
 import tensorflow as tf
+import tomllib
 
 import steelyard_worker
-from steelyard_worker import network
+from steelyard_worker import batches, measure, network
 from steelyard_worker.case import Optimizer, Settings
-from steelyard_worker.frameworks.tensorflow import layers, layouts, optimizers, pooling, recurrent, traced, trainer
+from steelyard_worker.frameworks.tensorflow import (
+    layers,
+    layouts,
+    mistakes,
+    optimizers,
+    pooling,
+    recurrent,
+    traced,
+    trainer,
+)
 from steelyard_worker.frameworks.tensorflow.adapter import Adapter
 from steelyard_worker.frameworks.tensorflow.recurrence import Recurrence
 from steelyard_worker.network import Network, Parameter
 from steelyard_worker.protocol import Refusal
 
 HERE = Path(__file__).parent
-WORKLOADS = Path(steelyard_worker.__file__).parent / "workloads"
+WORKER = Path(steelyard_worker.__file__).parent
+WORKLOADS = WORKER / "workloads"
+FRAMEWORK = tomllib.loads((WORKER / "frameworks" / "tensorflow" / "framework.toml").read_text())
 GRADIENTS = (0.5, -0.2, 0.3)
 # The learning rates of three steps: the last of two stays.
 RATES = np.array((0.1, 0.02), np.float32)
+KNOBS = {name: knob["default"] for name, knob in FRAMEWORK["knobs"].items()}
 DECAYED = {"weight_decay": 0.1, "decay": ("p",)}
 
 
@@ -370,11 +386,16 @@ def check_ctc_agrees_with_the_enumeration_of_all_paths():
         golden.compare(wrap(found))
 
 
+def adapter_of(mode, **knobs):
+    """Return an adapter; `knobs` replaces the defaults."""
+    return Adapter(Settings(mode, knobs=KNOBS | knobs))
+
+
 def check_settings_without_effect_are_reported():
     """Functions that run eagerly, formulations that are not used, and kernels of another rule."""
     chosen = {"onednn": True, "convolution": "matmul", "lstm": "cell", "recurrence": "deferred", "update": "keras"}
-    chosen |= {"tf32": False, "embedding": "sparse", "cudnn_search": True, "shapes": "dynamic"}
-    adapter = Adapter(Settings("graph", knobs=chosen))
+    chosen |= {"embedding": "sparse", "shapes": "dynamic"}
+    adapter = adapter_of("graph", **chosen)
     found = adapter.applied()
     assert {**found, **chosen, "mode": "graph"} == found, found
     tf.config.run_functions_eagerly(True)
@@ -395,10 +416,174 @@ def check_settings_without_effect_are_reported():
 
 def check_automatic_and_fixed_formulations_are_distinguished():
     for mode, automatic in (("graph", "library"), ("xla", "auto")):
-        knobs = {"onednn": True, "convolution": "auto", "lstm": "loop", "recurrence": "auto", "update": "fused"}
-        knobs |= {"tf32": False, "embedding": "dense", "cudnn_search": True, "shapes": "static"}
-        adapter = Adapter(Settings(mode, knobs=knobs))
-        assert {**adapter.applied(), **knobs, "mode": mode} == adapter.applied()
+        adapter = adapter_of(mode)
+        assert {**adapter.applied(), **KNOBS, "mode": mode} == adapter.applied()
         assert traced.convolution(adapter._variables, "matmul") == automatic
         with mock.patch.object(Recurrence, "resolved", lambda *_: Recurrence("deferred")):
             assert adapter.applied()["recurrence"] == "deferred"
+
+
+def classifier(adapter, spec):
+    """Return a trainer of a dense layer with the mean cross-entropy, and the 20 batches of five samples that are its feed."""
+
+    def build(sizes, variables):
+        layer = layers.Dense(variables, "head", sizes["features"], sizes["classes"])
+        return lambda values, training: {"logits": layer(values)}
+
+    def loss(outputs, batch):
+        return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(batch["label"], outputs["logits"]))
+
+    parts = SimpleNamespace(INPUTS=("values",), build=build, loss=loss)
+    tensors = Network(
+        (Parameter("head.weight", (3, 4), "dense", "normal"), Parameter("head.bias", (3,), "bias", "zero")), (), 0
+    )
+    draw = np.random.default_rng(1)
+    weights = {"head.weight": draw.normal(size=(3, 4)).astype("f4"), "head.bias": np.zeros(3, "f4")}
+    values, labels = draw.normal(size=(100, 4)).astype("f4"), draw.integers(0, 3, 100, np.int32)
+    split = batches.Split({"values": values, "label": labels}, None)
+    source = batches.Source(split, np.arange(100, dtype=np.int32).reshape(20, 5))
+    built = adapter.trainer(parts, {"features": 4, "classes": 3}, tensors, weights, spec)
+    return built, source
+
+
+def fitting_adapter(mode="fit", **more):
+    """Return an adapter whose training step is Keras's, in a loop or in `fit`."""
+    return adapter_of(mode, **{"update": "keras", **more})
+
+
+def losses_in_blocks(adapter, spec, blocks=(1, 5, 14)):
+    """Return the losses of blocks of steps on the pipeline, and the trainer."""
+    built, source = classifier(adapter, spec)
+    feed = adapter.pipeline(built, source, 0)
+    found = [measure.time_block(built, feed, steps, time.perf_counter_ns) for steps in blocks]
+    assert [len(block.stamps_ns) for block in found] == list(blocks)
+    return np.concatenate([built.losses(block.handles) for block in found]), built
+
+
+def check_fit_has_the_losses_and_weights_of_the_loop_on_the_same_batches_across_blocks():
+    for spec in (Optimizer("sgd", 0.1, momentum=0.9), Optimizer("adam", 0.01)):
+        expected, loop = losses_in_blocks(fitting_adapter("graph"), spec)
+        found, fitted = losses_in_blocks(fitting_adapter(), spec)
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+        for name, tensor in loop.state().items():
+            np.testing.assert_allclose(fitted.state()[name], tensor, rtol=1e-6, atol=1e-7)
+
+
+def check_one_call_of_fit_trains_through_all_blocks_and_epochs():
+    import keras
+
+    calls, adapter = [], fitting_adapter()
+    kept = keras.Model.fit
+
+    def counted(self, *arguments, **options):
+        calls.append(options["steps_per_epoch"])
+        return kept(self, *arguments, **options)
+
+    with mock.patch.object(keras.Model, "fit", counted):
+        _, built = losses_in_blocks(adapter, Optimizer("sgd", 0.1), (1, 19, 20, 5))
+    assert (calls, built._call.epochs, adapter.compilations()) == ([20], 3, 1)
+
+
+def check_fit_goes_on_with_another_feed_and_with_single_batches():
+    adapter = fitting_adapter()
+    spec = Optimizer("sgd", 0.1)
+    fitted, source = classifier(adapter, spec)
+    loop, _ = classifier(fitting_adapter("graph"), spec)
+    pipeline, cached = adapter.pipeline(fitted, source, 0), itertools.repeat(fitted.put(source.batch(7)))
+    found = [*fitted.run(pipeline, 3, lambda: None), *fitted.run(cached, 2, lambda: None)]
+    found += [fitted.step(fitted.put(source.batch(number))) for number in (9, 4)]
+    expected = [loop.step(loop.put(source.batch(number))) for number in (0, 1, 2, 7, 7, 9, 4)]
+    np.testing.assert_allclose(fitted.losses(found), loop.losses(expected), rtol=1e-6)
+
+
+def check_a_failure_inside_fit_is_raised_where_the_step_was_asked_for():
+    adapter = fitting_adapter()
+    fitted, source = classifier(adapter, Optimizer("sgd", 0.1))
+    with mock.patch.object(fitted.model, "_loss_of", mock.Mock(side_effect=MemoryError("planted"))):
+        for _ in range(2):
+            try:
+                fitted.run(adapter.pipeline(fitted, source, 0), 1, lambda: None)
+            except MemoryError as error:
+                assert "planted" in str(error)
+            else:
+                raise AssertionError
+
+
+def check_the_thread_of_fit_ends_with_its_trainer():
+    adapter = fitting_adapter()
+    fitted, source = classifier(adapter, Optimizer("sgd", 0.1))
+    fitted.step(fitted.put(source.batch(0)))
+    thread, gone = fitted._call._thread, weakref.ref(fitted)
+    assert thread.is_alive()
+    del fitted
+    gc.collect()
+    thread.join(10)
+    assert gone() is None
+    assert not thread.is_alive()
+
+
+def check_training_without_fit_is_reported():
+    """A loop over `train_on_batch` computes the same steps, but it is not what `fit` does."""
+    import keras
+
+    adapter = fitting_adapter(update="auto")
+    found = adapter.applied()
+    assert (found["mode"], found["update"]) == ("fit", "auto"), found
+
+    def without_epochs(self, dataset, callbacks, **_):
+        (hold,) = callbacks
+        hold.set_model(self)
+        for batch in dataset:
+            self.train_on_batch(batch)
+            hold.on_train_batch_end(0)
+            if self.stop_training:
+                break
+
+    with mock.patch.object(keras.Model, "fit", without_epochs):
+        assert adapter.applied()["mode"] == "unknown"
+
+
+def check_dropout_has_its_rate_and_acts_in_training_only():
+    layer_of = layers.Variables(tf.float32, dropout=True)
+    effects = network.load(HERE, "dropout_effects")
+    effects.check_layer(lambda ones, rate: layers.Dropout(layer_of, rate)(tf.constant(ones), training=True).numpy())
+    eager = [adapter_of("eager", dropout=each) for each in ("off", "on")]
+    effects.check_networks("tensorflow", *eager, names=effects.NETWORKS)
+    compiled = [adapter_of("xla", dropout=each) for each in ("off", "on")]
+    effects.check_networks("tensorflow", *compiled, names=["vgg16"])
+
+
+def check_dropout_without_effect_is_reported():
+    adapter = adapter_of("graph", dropout="on")
+    assert adapter.applied()["dropout"] == "on"
+    with mock.patch.object(layers.Dropout, "__call__", lambda _, x, training: x):
+        assert adapter.applied()["dropout"] == "off"
+
+
+def check_the_mistakes_of_the_published_program_have_the_losses_and_gradients_that_follow_from_them():
+    """softmax twice: the loss of the probabilities; summed: as many times the gradient as the batch has samples."""
+
+    def gradients(kind):
+        built, source = classifier(adapter_of("eager", loss=kind), Optimizer("sgd", 0.1))
+        _, loss, found = built.gradients(built.put(source.batch(0)))
+        return built, source, loss, found["head.bias"]
+
+    built, source, right, gradient = gradients("as-described")
+    _, _, same, summed = gradients("summed")
+    np.testing.assert_allclose(same, right, rtol=1e-6)
+    np.testing.assert_allclose(summed, 5 * gradient, rtol=1e-6)
+    batch = source.batch(0)
+    logits = built.outputs(built.put(batch))["logits"].astype("f8")
+    chances = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
+    again = np.exp(chances) / np.exp(chances).sum(1, keepdims=True)
+    _, _, twice, flat = gradients("softmax-twice")
+    np.testing.assert_allclose(twice, -np.log(again[np.arange(5), batch["label"]]).mean(), rtol=1e-5)
+    assert np.linalg.norm(flat) < 0.8 * np.linalg.norm(gradient)
+    np.testing.assert_allclose(gradients("softmax-twice-and-summed")[3], 5 * flat, rtol=1e-5)
+
+
+def check_a_loss_without_its_mistake_is_reported():
+    for kind in ("as-described", "softmax-twice", "summed", "softmax-twice-and-summed"):
+        assert adapter_of("graph", loss=kind).applied()["loss"] == kind
+    with mock.patch.object(mistakes, "_twice", lambda outputs: outputs):
+        assert adapter_of("graph", loss="softmax-twice-and-summed").applied()["loss"] == "summed"

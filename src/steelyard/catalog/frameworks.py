@@ -35,8 +35,10 @@ _user_folders: list[Path] = []
 class Knob:
     """A setting that may change speed but not results. `values`: the values allowed; empty: any value of the default's type.
 
-    `unsupported`: why something cannot be done, and `another_algorithm`: what is computed instead; both by "VALUE",
-    "VALUE on DEVICE", "VALUE in MODE", or "VALUE with WORD", where the word is the optimizer or a part of it (`words`).
+    `unsupported`: why something cannot be done; `another_algorithm`: what is computed instead; `wrong_on_purpose`: which mistake
+    is made, and whose it was; `apart`: why cases with a value are compared with each other only, and certified as with the
+    default. All by "VALUE", "VALUE on DEVICE", "VALUE in MODE", or "VALUE with WORD", where the word is the
+    optimizer or a part of it (`words`).
     """
 
     default: Any
@@ -44,6 +46,8 @@ class Knob:
     help: str
     unsupported: dict[str, str] = field(default_factory=dict)
     another_algorithm: dict[str, str] = field(default_factory=dict)
+    wrong_on_purpose: dict[str, str] = field(default_factory=dict)
+    apart: dict[str, str] = field(default_factory=dict)
 
     def reason(self, table: Mapping[str, str], value: Any, settings: Settings, rule: Optimizer) -> str:
         """Return the first text of a table that applies to a value; empty if none does."""
@@ -66,7 +70,8 @@ class Exporter:
 class Framework:
     """One framework as its `framework.toml` describes it; `folder` holds that file and the adapter.
 
-    The texts in `devices` and `precisions` say what is untested; `unsupported` says why something cannot be done.
+    The texts in `devices` and `precisions` say what is untested; `unsupported` says why something cannot be done: a device, a
+    precision, or "MODE with WORD" (see `words`).
     `exporters`: for a runtime of networks that other frameworks export, what exports them, by mode; otherwise empty.
     `reference_variables`: environment variables of a process that computes a reference; "{folder}" stands for a folder that all
     references of a run share. `large_reference_variables` replace those of the same name where one step is large.
@@ -114,20 +119,32 @@ class Framework:
         return value
 
     def obstacle(self, settings: Settings, rule: Optimizer) -> str:
-        """Return why a knob cannot have its value with these settings and this optimizer; empty if all can."""
+        """Return why a mode or the value of a knob is impossible with these settings and this optimizer; empty if none is."""
+        for word in words(rule):
+            if reason := self.unsupported.get(f"{settings.mode} with {word}", ""):
+                return f"{self.title} cannot run in mode {settings.mode} here: {reason}."
         for name, knob in self.knobs.items():
             value = settings.knobs.get(name, knob.default)
             if reason := knob.reason(knob.unsupported, value, settings, rule):
                 return f"{self.title} cannot run with {name} = {_shown(value)}: {reason}."
         return ""
 
-    def another_algorithm(self, settings: Settings, rule: Optimizer) -> str:
-        """Return what is computed instead of the network's training as described; empty if it is that."""
+    def otherwise(self, settings: Settings, rule: Optimizer) -> tuple[str, str]:
+        """Return what is computed on purpose instead of the training as described: (label, reason); both empty if nothing is."""
         for name, knob in self.knobs.items():
             value = settings.knobs.get(name, knob.default)
-            if reason := knob.reason(knob.another_algorithm, value, settings, rule):
-                return f"Another algorithm: {reason}."
-        return ""
+            for label in ("another_algorithm", "wrong_on_purpose"):
+                if reason := knob.reason(getattr(knob, label), value, settings, rule):
+                    return label.replace("_", " "), reason
+        return "", ""
+
+    def apart(self, settings: Settings, rule: Optimizer) -> dict[str, str]:
+        """Return the knobs whose values set a case apart from cases without them: knob -> why."""
+        found = {
+            name: knob.reason(knob.apart, settings.knobs.get(name, knob.default), settings, rule)
+            for name, knob in self.knobs.items()
+        }
+        return {name: reason for name, reason in found.items() if reason}
 
     def complete(self, settings: Settings) -> Settings:
         """Return the settings with every knob of the framework: a knob that was not set has its default."""
@@ -136,7 +153,10 @@ class Framework:
 
 
 def words(rule: Optimizer) -> list[str]:
-    """Return the words by which knobs refer to an optimizer: its name, its implementation, and the parts that it has."""
+    """Return the words by which knobs and modes refer to an optimizer: its name, its implementation, and the parts that it has.
+
+    The name of an inference's optimizer is "none".
+    """
     parts = {"momentum": rule.momentum, "decay": rule.weight_decay and rule.decay, "clip": rule.clip}
     return [rule.name, rule.implementation, *(name for name, value in parts.items() if value)]
 
@@ -281,7 +301,7 @@ def _knob(path: Path, where: str, table: Any) -> Knob:
     if knob.values:
         settings_files.check_one_of(path, "default", knob.default, knob.values, where)
     known = [_shown(value) for value in knob.values]
-    for table in ("unsupported", "another_algorithm"):
+    for table in ("unsupported", "another_algorithm", "wrong_on_purpose", "apart"):
         for key in getattr(knob, table):
             value, condition, _ = key.partition(" ")
             if knob.values and condition:

@@ -53,7 +53,7 @@ class Preset:
 class Workload:
     """One folder: spec.toml, network.py, and one file per framework.
 
-    `unsupported` gives reasons by framework, or by framework and precision as in `mxnet/float64`.
+    `unsupported` gives reasons by framework, or by framework and precision or mode as in `mxnet/float64` and `tensorflow/fit`.
     """
 
     name: str
@@ -111,9 +111,9 @@ class Workload:
         own = known.user_folder if known else ""
         return networks.implementation_file(self.folder, self.name, framework, own).is_file()
 
-    def obstacle(self, framework: str, precision: str) -> str:
-        """Return why a framework cannot compute this workload in a precision; empty if it can."""
-        return self.unsupported.get(framework, "") or self.unsupported.get(f"{framework}/{precision}", "")
+    def obstacle(self, framework: str, where: str) -> str:
+        """Return why a framework cannot compute this workload in a precision or in a mode; empty if it can."""
+        return self.unsupported.get(framework, "") or self.unsupported.get(f"{framework}/{where}", "")
 
     def specification(self, preset: Preset) -> str:
         """Return the hash of network.py and the sizes, which together define the computation."""

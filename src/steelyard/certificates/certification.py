@@ -25,6 +25,7 @@ from steelyard.certificates.plan import (
 )
 from steelyard.certificates.record import Certificate
 from steelyard.certificates.references import has_reference
+from steelyard.certificates.sources import digest
 from steelyard.environments import EnvironmentName, setup
 from steelyard.errors import UserError
 from steelyard.files import atomic
@@ -59,7 +60,8 @@ def certify(session: Session, fresh: bool = False, scope: Scope | None = None) -
 
     def work(group: Group) -> None:
         for part in _in_order_of_arrival(session, group):
-            found = _certify_group(session, part, installed[group.name], renewed, scope, gate)
+            plain = replace(part, variants=tuple(map(_as_certified, part.variants)))
+            found = _of_variants(part, _certify_group(session, plain, installed[group.name], renewed, scope, gate))
             with lock:
                 certificates.update(found)
                 atomic.write_text(session.folder / record.CERTIFICATES, json.dumps(certificates, indent=1))
@@ -73,6 +75,28 @@ def certify(session: Session, fresh: bool = False, scope: Scope | None = None) -
     shutil.rmtree(session.folder / DUMPS / SHARED, ignore_errors=True)
     ids = [variant.case.id for variant in session.plan.variants]
     return {case_id: certificates[case_id] for case_id in ids if case_id in certificates}
+
+
+def _as_certified(variant: Variant) -> Variant:
+    """Return the variant with those knobs at their defaults with which no case can be certified, such as dropout."""
+    case, known = variant.case, frameworks.framework(variant.case.framework)
+    apart = known.apart(case.settings, case.optimizer)
+    knobs = case.settings.knobs | {name: known.knobs[name].default for name in apart}
+    return replace(variant, case=replace(case, settings=replace(case.settings, knobs=knobs)))
+
+
+def _of_variants(group: Group, found: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return the certificates by the ids of the variants' own cases; one that was made with other knobs says so.
+
+    The losses of a trial with these knobs are not those of the certificate, so they cannot be compared.
+    """
+    keys = {variant.case.id: _as_certified(variant).case.id for variant in group.variants}
+    own = {key: found[certified] for key, certified in keys.items() if certified in found}
+    without: dict[str, Any] = {"losses": [], "loss_limits": []}
+    return {
+        key: each if key == keys[key] else {**each, **without, "sentence": f"{group.apart} {each['sentence']}"}
+        for key, each in own.items()
+    }
 
 
 def _in_order_of_arrival(session: Session, group: Group) -> Iterator[Group]:
@@ -107,7 +131,7 @@ def _certify_group(
     """
     if reason := _nothing_to_compare(group):
         return {case.id: {"passed": False, "sentence": reason} for case in group.cases}
-    others = _other_algorithms(group)
+    others = _computed_otherwise(group)
     variants = [each for each in group.variants if each.case.id not in others]
     plans = {each.case.id: _plan(session, group, each, installed, scope) for each in variants if installed}
     found: dict[str, Certificate | str] = {}
@@ -126,14 +150,18 @@ def _certify_group(
         return {}
     found |= {key: _conclude(plan) for key, plan in missing.items()}
     _delete_dumps(missing.values())
-    return {case.id: _as_dict(others.get(case.id) or found.get(case.id)) for case in group.cases}
+    return {case.id: others.get(case.id) or _as_dict(found.get(case.id)) for case in group.cases}
 
 
-def _other_algorithms(group: Group) -> dict[str, str]:
-    """Return what the cases compute that train by another algorithm on purpose; they cannot match the reference."""
+def _computed_otherwise(group: Group) -> dict[str, dict[str, Any]]:
+    """Return what stands in place of a certificate for the cases that compute something else on purpose."""
     known = {case.id: (frameworks.framework(case.framework), case) for case in group.cases}
-    found = {key: each.another_algorithm(case.settings, case.optimizer) for key, (each, case) in known.items()}
-    return {key: sentence for key, sentence in found.items() if sentence}
+    found = {key: each.otherwise(case.settings, case.optimizer) for key, (each, case) in known.items()}
+    return {
+        key: {"passed": False, "sentence": f"{label.capitalize()}: {reason}.", "on_purpose": label}
+        for key, (label, reason) in found.items()
+        if label
+    }
 
 
 def _nothing_to_compare(group: Group) -> str:
@@ -162,7 +190,9 @@ def _plan(
         exporter=_exporter(session, case),
     )
     form = "-".join([case.optimizer.name, *map(str, declared.values())])
-    reference_folder = folder / f"reference-{case.workload}.{case.preset}-{recipe(case)[:8]}-{form}"
+    # Of one group, because groups with equal inputs may be certified at the same time.
+    where = f"{case.workload}.{case.preset}-{recipe(case)[:8]}-{digest(group.name)[:8]}"
+    reference_folder = folder / f"reference-{where}-{form}"
     return plan_certification(candidate, installed, reference_folder)
 
 

@@ -23,7 +23,8 @@ TASKS = (TRAINING, INFERENCE)
 class Common:
     """What all cases of a group have in common; groups with equal values are one group.
 
-    `rule` is the name under which the workload lists the optimizer; several may have the same update rule.
+    `rule` is the name under which the workload lists the optimizer; several may have the same update rule. `apart`: (knob, value,
+    why) of knobs that set the group apart.
     """
 
     workload: Workload
@@ -41,6 +42,7 @@ class Common:
     evaluation_limit: int
     stands_for: str
     memory_limit: int
+    apart: tuple[tuple[str, Any, str], ...] = ()
 
     @property
     def base(self) -> str:
@@ -80,30 +82,46 @@ def groups(
         for common in _commons(cells, known):
             members = found.setdefault(repr(common), Members(common))
             for framework, version in environments:
-                _add(members, cells, framework, version, f"{facts[framework].title} {version}".strip())
+                _add(found, members, cells, framework, version, f"{facts[framework].title} {version}".strip())
     titles = names.groups(
         [each.common.base for each in found.values()], [each.common.fields() for each in found.values()]
     )
     kept: list[Group] = []
     skipped: list[Skipped] = []
     for (name, suffix), members in zip(titles, found.values(), strict=True):
+        name = ",".join([name, *(f"{knob}={value}" for knob, value, _ in members.common.apart)])
+        suffix += "".join(f", {knob} {value}" for knob, value, _ in members.common.apart)
         skipped += [Skipped(name, *each) for each in members.skipped]
         if members.cases:
             kept.append(_group(name, suffix, members, facts))
     return kept, skipped
 
 
-def _add(members: Members, cells: Cells, framework: str, version: str, title: str) -> None:
-    """Add the cases of one environment, and why there is none for the environment or for a value of a knob."""
+def _add(
+    found: dict[str, Members], members: Members, cells: Cells, framework: str, version: str, title: str
+) -> None:  # fmt: skip
+    """Add the cases of one environment, and why there is none for the environment or for a value of a knob.
+
+    A case that a knob sets apart is added to a group of its own.
+    """
     known, environment = frameworks.framework(framework), joined((framework, version))
     if reason := _obstacle(members.common, known):
         members.skipped.append((environment, title, reason))
         return
     for case in _cases(cells, members.common, framework, version):
-        if reason := known.obstacle(case.settings, case.optimizer) or _export_obstacle(members.common, case):
+        reason = (
+            _obstacle_of_case(members.common, known, case)
+            or known.obstacle(case.settings, case.optimizer)
+            or _export_obstacle(members.common, case)
+        )
+        if reason:
             members.skipped.append((environment, _with_origin(known, title, case), reason))
         else:
-            members.cases[case.id] = case  # a case that is requested twice is measured once
+            knobs = case.settings.knobs
+            reasons = known.apart(case.settings, case.optimizer)
+            common = replace(members.common, apart=tuple((name, knobs[name], why) for name, why in reasons.items()))
+            # A case that is requested twice is measured once.
+            found.setdefault(repr(common), Members(common)).cases[case.id] = case
 
 
 def _with_origin(known: Framework, title: str, case: Case) -> str:
@@ -195,7 +213,8 @@ def _group(name: str, suffix: str, members: Members, facts: dict[str, FrameworkF
         forward_flops=network.forward_flops,
         implemented_by=tuple(able), float64=tuple(each for each in able if not workload.obstacle(each, "float64")),
         protocol=common.protocol, train_steps=common.train_steps, evaluation_limit=common.evaluation_limit,
-        stands_for=common.stands_for, variants=names.variants(name, list(members.cases.values()), facts),
+        stands_for=common.stands_for, apart=" ".join(f"{why[:1].upper()}{why[1:]}." for _, _, why in common.apart),
+        variants=names.variants(name, list(members.cases.values()), facts),
     )  # fmt: skip
 
 
@@ -239,6 +258,16 @@ def _obstacle_of_memory(common: Common) -> str:
         )
     if not common.memory_limit and common.device == "cpu":
         return f"Protocol {common.protocol.name} needs a memory limit on the CPU, such as --memory-limit 4GB."
+    return ""
+
+
+def _obstacle_of_case(common: Common, known: Framework, case: Case) -> str:
+    """Return why a workload cannot run in the mode of a case, or with dropout; empty if it can."""
+    mode = case.settings.mode
+    if reason := common.workload.obstacle(known.name, mode):
+        return f"{known.title} cannot run {common.workload.name} in mode {mode}: {reason}"
+    if case.settings.knobs.get("dropout") == "on" and not common.workload.network(common.preset).dropout:
+        return f"{common.base} has no dropout to turn on: it was not published with any, or its dropout is not built."
     return ""
 
 

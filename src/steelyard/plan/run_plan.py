@@ -50,6 +50,7 @@ class Group:
     float64.
     `train_steps`: training steps before the evaluation; `evaluation_limit`: test samples used at most, 0 for all.
     `stands_for`: the published workload:preset that this group stands for at another size; empty: its own.
+    `apart`: why its cases are compared with each other only, and certified with another value of a knob; usually empty.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Group:
     evaluation_limit: int
     stands_for: str
     variants: tuple[Variant, ...]
+    apart: str = ""
 
     @property
     def cases(self) -> list[Case]:

@@ -168,7 +168,7 @@ def _mean(unit: str, span: tuple[float, float, float], processes: int, alone: st
 def ratio(comparison: Comparison, contender: Contender, source: str) -> Formatted:
     """Return the ranked quantity's value divided by the best contender's, with its interval."""
     if contender.proof.state != "certified":
-        return Formatted("not certified")
+        return Formatted(contender.proof.on_purpose or "not certified")
     if contender.above_peak:
         return Formatted("invalid")
     if contender.case.id == comparison.rankings[source].leader:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from steelyard.report import figures
+from steelyard.report import figures, losses
 from steelyard.report.figures import Figure, plain
 from steelyard.report.model import Comparison
 from steelyard.report.notation import duration
@@ -26,6 +26,7 @@ SAME = (
     " All contenders start from the same weights and train on the same batches, so curves by epoch should coincide until "
     "rounding parts them."
 )
+OTHERWISE = " Those of contenders that compute something else on purpose differ, and are in no verdict."
 ARRIVED = (
     "The share of trainings whose {score} has reached {threshold}, over the time of training (Kaplan and Meier). A training that "
     "ends without it counts as long as it lasted. Bands are 95 % intervals, where there is more than one training."
@@ -34,11 +35,12 @@ ARRIVED = (
 
 @dataclass(frozen=True)
 class Line:
-    """The trainings of one contender: rounds or seeds."""
+    """The trainings of one contender: rounds or seeds. `otherwise`: it computes something else on purpose."""
 
     title: str
     style: Style
     courses: list[Course]
+    otherwise: bool = False
 
 
 @dataclass(frozen=True)
@@ -87,19 +89,20 @@ def section(comparisons: Sequence[Comparison], styles: dict[str, Style]) -> Lear
     first, by_variant = comparisons[0], dict[str, Line]()
     seeds = tuple(each.contenders[0].case.seed for each in comparisons if each.contenders)
     for contender in (contender for comparison in comparisons for contender in comparison.contenders):
-        line = by_variant.setdefault(contender.variant, Line(contender.title, styles[contender.variant], []))
+        new = Line(contender.curve, styles[contender.variant], [], bool(contender.proof.on_purpose))
+        line = by_variant.setdefault(contender.variant, new)
         line.courses.extend(learning.courses(contender.trials))
     lines = [
         line for line in by_variant.values() if min((len(course.epochs) for course in line.courses), default=0) > 1
     ]
     if not lines:
         return None
-    drawn = [_curves(first.group, lines, "", unit) for unit in UNITS]
+    drawn = [_curves(first, lines, "", unit) for unit in UNITS]
     score = next((course.score for line in lines for course in line.courses if course.score), "")
     scored = [line for line in lines if score and all(course.score == score for course in line.courses)]
     if not scored:
         return Learning([], [], drawn, seeds)
-    drawn += [_curves(first.group, scored, score, unit) for unit in UNITS]
+    drawn += [_curves(first, scored, score, unit) for unit in UNITS]
     shares = [_shares(line, first.thresholds, "seconds") for line in scored]
     drawn += [
         _arrived(first.group, scored, score, threshold, [each[place] for each in shares])
@@ -134,7 +137,7 @@ def _cell(time: Share, epoch: Share) -> str:
     return f"{duration(time.median * 1e9)}, epoch {epoch.median:g} ({time.arrived} of {time.runs})"
 
 
-def _curves(group: str, lines: list[Line], score: str, unit: Unit) -> Figure:
+def _curves(comparison: Comparison, lines: list[Line], score: str, unit: Unit) -> Figure:
     """Return the curves of the loss, or of a score, by epoch or by second."""
     data: list[dict[str, Any]] = []
     for line in lines:
@@ -146,12 +149,14 @@ def _curves(group: str, lines: list[Line], score: str, unit: Unit) -> Figure:
     what = score or "training loss"
     place = "second" if unit == "seconds" else "epoch"
     several = any(len(line.courses) > 1 for line in lines)
-    caption = (SCORE.format(score=score) if score else LOSS) + (BY_SECOND if unit == "seconds" else SAME)
+    apart = losses.APART.format(why=comparison.apart) if comparison.apart else ""
+    same = SAME + apart + (OTHERWISE if any(line.otherwise for line in lines) else "")
+    caption = (SCORE.format(score=score) if score else LOSS) + (BY_SECOND if unit == "seconds" else same)
     layout = {
         "xaxis": figures.axis("seconds of training" if unit == "seconds" else "epoch", nticks=6, rangemode="tozero"),
         "yaxis": figures.axis(what, nticks=6, ticksuffix=" %" if metrics.in_percent(score) else ""),
     }
-    name = f"learning/{group}/{what}/{unit}".replace(" ", "-")
+    name = f"learning/{comparison.group}/{what}/{unit}".replace(" ", "-")
     title, frame = (
         f"{what[:1].upper()}{what[1:]} by {place}",
         figures.frame(HEIGHT, figures.LEGEND, hovermode="closest", **layout),

@@ -21,6 +21,7 @@ DISTANCES = (
     " Below: the absolute difference from {first}. Rounding differences start near one part in ten million and grow "
     "during training."
 )
+APART = " Here they part from the first step on. {why}"
 DIFFERENT_RULES = (
     " They may diverge after the first step, because the frameworks' own update rules differ. {rules} "
     "With --optimizer-implementation reference all contenders use the same rule."
@@ -51,7 +52,8 @@ def figure(comparison: Comparison, styles: dict[str, Style]) -> Figure | None:
         scale = {"type": "log", "range": _decades(data), "nticks": 4, "tickformat": ".0e"}
         layout["yaxis2"] = figures.axis("difference", domain=[0, 0.32], **scale)
     frame = figures.frame(360, figures.LEGEND, hovermode="closest", **layout)
-    caption = CURVES + _different_rules(trained) + ("" if alone else DISTANCES.format(first=trained[0].title))
+    apart = APART.format(why=comparison.apart) if comparison.apart else ""
+    caption = CURVES + apart + _different_rules(trained) + ("" if alone else DISTANCES.format(first=trained[0].title))
     return Figure(f"losses/{comparison.group}", "Losses", caption, data, frame)
 
 
@@ -73,7 +75,7 @@ def _decades(data: list[dict[str, Any]]) -> list[int]:
 
 
 def _curve(contender: Contender, style: Style, steps: Any, values: Series, down: str) -> dict[str, Any]:
-    title = figures.plain(contender.title)
+    title = figures.plain(contender.curve)
     return {
         "x": (steps + 1).tolist(), "y": figures.rounded(values), "yaxis": down, "mode": "lines", "name": title,
         "legendgroup": contender.variant, "showlegend": down == "y",

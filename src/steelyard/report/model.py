@@ -68,11 +68,15 @@ class Standing:
 
 @dataclass(frozen=True)
 class Proof:
-    """A certificate as the table shows it. `state`: certified, rejected, none."""
+    """A certificate as the table shows it. `state`: certified, rejected, none.
+
+    `on_purpose`: "another algorithm" or "wrong on purpose" where something else is computed on purpose; otherwise empty.
+    """
 
     state: str
     sentence: str
     details: dict[str, Any]
+    on_purpose: str = ""
 
 
 @dataclass(frozen=True)
@@ -119,6 +123,11 @@ class Contender:
         """The title, with a mark if the framework is retired."""
         return self.title if self.maintained else f"{self.title} (retired)"
 
+    @property
+    def curve(self) -> str:
+        """The title, with a mark if something else is computed on purpose."""
+        return f"{self.title} ({self.proof.on_purpose})" if self.proof.on_purpose else self.title
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -126,8 +135,9 @@ class Comparison:
 
     `task`: training or inference. `quantity` is what they are ranked by, in the task's words; one with a single value per process
     has PROCESS as its only input. `sentences` and `advice` are by input. `reused` says from which earlier run the rounds are,
-    if they are. `thresholds` are of the main score of the test metric. `remarks` are (framework, note) pairs, such as that a
-    framework is retired.
+    if they are. `thresholds` are of the main score of the test metric. `remarks` are (title, note) pairs: that a framework is
+    retired, or what a row computes that is wrong on purpose. `apart`: why its
+    contenders are compared with each other only; usually empty.
     """
 
     group: str
@@ -148,6 +158,7 @@ class Comparison:
     reused: Reused | None
     remarks: tuple[tuple[str, str], ...]
     thresholds: tuple[float, ...] = ()
+    apart: str = ""
 
 
 @dataclass(frozen=True)
@@ -220,8 +231,12 @@ def compare(source: Source, group: Group) -> Comparison:
         advice={name: _advice(source, group, titles, name == primary, each) for name, each in rankings.items()},
         skipped=tuple(each for each in source.plan.skipped if each.group == group.name),
         reused=source.record.reused.get(group.name),
-        remarks=tuple((each.title, each.note) for each in facts.values() if each.note),
-        thresholds=source.plan.thresholds,
+        remarks=(
+            *((("Compared with each other only", group.apart),) if group.apart else ()),
+            *((each.title, each.note) for each in facts.values() if each.note),
+            *((each.title, each.proof.sentence) for each in contenders if each.proof.on_purpose),
+        ),
+        thresholds=source.plan.thresholds, apart=group.apart,
     )  # fmt: skip
 
 
@@ -331,7 +346,7 @@ def _peak_flops(record: RunRecord, case: Case) -> float | None:
 def _proof(source: Source, case: Case) -> Proof:
     found = source.certificates.get(case.id, UNPROVED)
     if not found["passed"] and "key" not in found:  # nothing was judged: there was no reference, or it broke down
-        return Proof("none", found["sentence"], {})
+        return Proof("none", found["sentence"], {}, found.get("on_purpose", ""))
     return Proof("certified" if found["passed"] else "rejected", found["sentence"], found)
 
 

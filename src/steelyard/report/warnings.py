@@ -150,7 +150,7 @@ def _of_contender(comparison: Comparison, contender: Contender, source: Source) 
         yield _warning("FewerMultiplications", subject, note)
     if contender.failure:
         yield _warning("Failed", subject, contender.failure)
-    if contender.speeds and contender.proof.state != "certified":
+    if contender.speeds and contender.proof.state != "certified" and not contender.proof.on_purpose:
         yield _warning("NotCertified", subject, contender.proof.sentence)
     for kind in sorted({warning["name"] for trial in contender.trials for warning in trial.warnings}):
         sentence = OF_WORKERS.get(kind, f"The worker reported the warning '{kind}'.")

@@ -50,6 +50,10 @@ class Trainer(Protocol):
     """One network with its weights and its optimizer, in the framework's own tensors.
 
     Inputs and results are canonical NumPy arrays; nothing is read back to the host between `put` and `losses`.
+
+    Where a loop of the framework's own drives the training, a trainer also has `run(feed, steps, stamp)`: that loop does the next
+    steps on the feed, which is what `pipeline` returned or `itertools.repeat(batch)`, calls `stamp()` after each, and the losses
+    are returned as handles. It is timed in place of `step`.
     """
 
     def put(self, batch: Batch) -> Any:
@@ -122,7 +126,10 @@ class Adapter(Protocol):
         """Build the network for inference and load the canonical weights into it."""
 
     def pipeline(self, trainer: Any, source: Source, workers: int) -> Iterator[Any]:
-        """Yield batches 0, 1, 2, ... of the source, as the trainer or predictor places them, from its own input pipeline."""
+        """Yield batches 0, 1, 2, ... of the source, as the trainer or predictor places them, from its own input pipeline.
+
+        For a trainer with `run` it may be any iterable that `run` understands.
+        """
 
     def compilations(self) -> int:
         """Count compilations, traces and retraces so far; none may happen in a counted block."""

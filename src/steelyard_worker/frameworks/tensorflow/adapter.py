@@ -12,10 +12,11 @@ from weakref import WeakSet
 
 import numpy as np
 
+from steelyard_worker import dropout
 from steelyard_worker.protocol import Refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
     from types import ModuleType
 
@@ -25,10 +26,10 @@ if TYPE_CHECKING:
     from steelyard_worker.frameworks.base import Array
     from steelyard_worker.frameworks.tensorflow.layers import Variables
     from steelyard_worker.frameworks.tensorflow.predictor import Predictor
-    from steelyard_worker.frameworks.tensorflow.trainer import Trainer
+    from steelyard_worker.frameworks.tensorflow.trainer import Learner
     from steelyard_worker.network import Network
 
-MODES = ("graph", "eager", "xla")
+MODES = ("graph", "eager", "xla", "fit")
 
 
 class Adapter:
@@ -52,7 +53,11 @@ class Adapter:
             tf.config.threading.set_inter_op_parallelism_threads(settings.threads)
         if settings.deterministic:
             tf.config.experimental.enable_op_determinism()
+        if settings.knobs["dropout"] == dropout.ON:
+            tf.random.set_seed(dropout.SEED)
         tf.config.experimental.enable_tensor_float_32_execution(settings.knobs["tf32"])
+        if settings.mode == "fit":
+            import keras  # noqa: F401 - it takes two seconds, which users of `fit` wait for, too
 
     def _choose_devices(self) -> None:
         config = self._tf.config
@@ -73,11 +78,11 @@ class Adapter:
         from tensorflow.python.framework.config import is_op_determinism_enabled
         from tensorflow.python.util._pywrap_util_port import IsMklEnabled
 
-        from steelyard_worker.frameworks.tensorflow import shapes, traced
+        from steelyard_worker.frameworks.tensorflow import mistakes, shapes, traced
 
         config, knobs, probe = self._tf.config, self._settings.knobs, self._variables().new("probe")
         return {
-            "mode": self._observed_mode(self._tf.zeros_like(probe)),
+            "mode": self._observed_mode(probe),
             "device": "cuda" if "GPU" in probe.device else "cpu",
             "threads": config.threading.get_intra_op_parallelism_threads(),
             "interop_threads": config.threading.get_inter_op_parallelism_threads(),
@@ -89,14 +94,24 @@ class Adapter:
             "cudnn_search": os.environ["TF_CUDNN_USE_AUTOTUNE"] == "1",
             "convolution": traced.convolution(self._variables, knobs["convolution"]),
             "embedding": traced.embedding(self._variables, knobs["embedding"]),
+            "dropout": traced.dropout(self._variables()),
             "lstm": traced.lstm(self._variables()),
             "shapes": shapes.observed(self._compile),
             "recurrence": traced.recurrence(self._variables, knobs["recurrence"]),
-            "update": traced.update(self._variables, knobs["update"]),
+            "loss": mistakes.observed(knobs["loss"]),
+            "update": traced.update(self._variables, knobs["update"], self._kernel),
         }
 
-    def _observed_mode(self, probe: Any) -> str:
-        """Ask within a function whether it runs eagerly; then ask the function for text that only XLA produces."""
+    def _observed_mode(self, variable: Any) -> str:
+        """Ask within a function whether it runs eagerly; then ask the function for text that only XLA produces.
+
+        Where `fit` trains, ask a small model that it trains.
+        """
+        if self._settings.mode == "fit":
+            from steelyard_worker.frameworks.tensorflow import fitting
+
+            return fitting.observed_mode(variable.dtype)
+        probe = self._tf.zeros_like(variable)
         function = self._compile(lambda x: x + float(self._tf.executing_eagerly()))
         if float(function(probe)):
             return "eager"
@@ -136,15 +151,26 @@ class Adapter:
     def trainer(
         self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array],
         optimizer: Optimizer, rates: Array | None = None,
-    ) -> Trainer:  # fmt: skip
+    ) -> Learner:  # fmt: skip
         """Build the network and load the canonical weights into it."""
+        built = self._wrap, self._variables(), implementation, sizes, network, weights, optimizer
+        if self._settings.mode == "fit":
+            from steelyard_worker.frameworks.tensorflow.fitting import FitTrainer
+
+            fitted = FitTrainer(*built, rates)
+            self._functions.add(fitted.model)
+            return fitted
         from steelyard_worker.frameworks.tensorflow.trainer import Trainer
 
         knobs = self._settings.knobs
-        return Trainer(
-            self._wrap, self._variables(), implementation, sizes, network, weights, optimizer, knobs["update"], rates,
-            knobs["embedding"],
-        )  # fmt: skip
+        return Trainer(*built, self._kernel, rates, knobs["embedding"], knobs["loss"])
+
+    @property
+    def _kernel(self) -> str:
+        """What updates the variables: "fused" or "keras"."""
+        requested: str = self._settings.knobs["update"]
+        automatic = "keras" if self._settings.mode == "fit" else "fused"
+        return automatic if requested == "auto" else requested
 
     def predictor(
         self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array]
@@ -170,13 +196,21 @@ class Adapter:
         automatic = "xla" if mode == "xla" else "library"
         convolution = automatic if knobs["convolution"] == "auto" else knobs["convolution"]
         dtype = self._tf.as_dtype(self._settings.precision)
-        return Variables(dtype, convolution, fuse=mode != "xla", recurrence=recurrence, lstm=knobs["lstm"])
+        return Variables(
+            dtype, convolution, fuse=mode != "xla", recurrence=recurrence, lstm=knobs["lstm"],
+            dropout=knobs["dropout"] == dropout.ON,
+        )  # fmt: skip
 
-    def pipeline(self, trainer: Predictor, source: Source, workers: int) -> Iterator[Any]:
+    def pipeline(self, trainer: Predictor, source: Source, workers: int) -> Iterable[Any]:
         """Yield batches from `tf.data`, which decodes `workers` batches at a time (0: one) and chooses how many to prefetch."""
         from steelyard_worker.frameworks.tensorflow import feed
 
-        return iter(feed.dataset(trainer, source, workers))
+        dataset = feed.dataset(trainer, source, workers)
+        if self._settings.mode == "fit":
+            from steelyard_worker.frameworks.tensorflow import fitting
+
+            return fitting.Feed(dataset, source.steps_per_epoch)
+        return iter(dataset)
 
     def compilations(self) -> int:
         """Count the traces of the wrapped functions; XLA compiles once per trace, because every trace has one shape."""

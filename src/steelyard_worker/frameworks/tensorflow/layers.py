@@ -22,6 +22,7 @@ class Variables:
 
     convolution: "library", "matmul", or "xla" (the library's unless XLA would be slow). fuse: use fused operators where they
     exist. recurrence: how loops over time run. lstm: "loop", one of those loops, or a Keras layer, "cell" or "fused".
+    dropout: whether the network has it.
     """
 
     dtype: tf.DType
@@ -29,6 +30,7 @@ class Variables:
     fuse: bool = True
     recurrence: Recurrence = field(default_factory=Recurrence)
     lstm: str = "loop"
+    dropout: bool = False
     named: dict[str, tf.Variable] = field(default_factory=dict)
 
     def new(self, name: str, *shape: int) -> tf.Variable:
@@ -108,3 +110,13 @@ class Dense:
 
     def __call__(self, x: tf.Tensor) -> tf.Tensor:
         return tf.matmul(x, self._weight) + self._bias
+
+
+class Dropout:
+    """Inverted dropout in training, where the network has it: units become zero with the probability `rate`, the others grow."""
+
+    def __init__(self, variables: Variables, rate: float) -> None:
+        self._rate, self._on = rate, variables.dropout
+
+    def __call__(self, x: tf.Tensor, training: bool) -> tf.Tensor:
+        return tf.nn.dropout(x, self._rate) if self._on and training else x

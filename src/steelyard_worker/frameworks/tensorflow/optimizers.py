@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     Update = Callable[[list[tf.Tensor]], None]
 
 
+NATIVE = ("sgd", "adam", "adamw")
+
+
 def update_rule(
     spec: Optimizer, named: Named, kernel: str, rates: Array | None = None, sparse: Collection[str] = ()
 ) -> Update:  # fmt: skip
@@ -32,17 +35,20 @@ def update_rule(
         if rates is not None:
             raise Refusal("unsupported", "Learning rates that change were not built for sparse gradients.")
         return Sparse(spec, named, kernel, sparse)
-    native = ("sgd", "adam", "adamw")
-    if spec.implementation != "reference" and spec.name not in native:
-        available = ", ".join(native)
-        raise Refusal(
-            "unsupported", f"TensorFlow has no native {spec.name} here; available: {available}. {WRITTEN_OUT}"
-        )
     if spec.implementation == "reference":
         rule: Update = Reference(spec, named, rates)
     else:
+        _check_native(spec)
         rule = Fused(spec, named, rates) if kernel == "fused" else _keras_rule(spec, named, rates)
     return (lambda gradients: rule(tf.clip_by_global_norm(gradients, spec.clip)[0])) if spec.clip else rule
+
+
+def _check_native(spec: Optimizer) -> None:
+    if spec.name not in NATIVE:
+        available = ", ".join(NATIVE)
+        raise Refusal(
+            "unsupported", f"TensorFlow has no native {spec.name} here; available: {available}. {WRITTEN_OUT}"
+        )
 
 
 class Sparse:
@@ -134,8 +140,22 @@ class Fused:
 
 
 def _keras_rule(spec: Optimizer, named: Named, rates: Array | None) -> Update:
+    optimizer, variables = keras_optimizer(spec, named, rates), list(named.values())
+    # In Keras, weight_decay is decoupled in every optimizer (P-42), so coupled decay is added to the gradient here.
+    coupled = [update_scalars.decay_of(spec, name) if spec.name != "adamw" else 0.0 for name in named]
+
+    def update(gradients: list[tf.Tensor]) -> None:
+        full = [g + d * v if d else g for g, d, v in zip(gradients, coupled, variables, strict=True)]
+        optimizer.apply(full, variables)
+
+    return update
+
+
+def keras_optimizer(spec: Optimizer, named: Named, rates: Array | None = None) -> Any:
+    """Return an optimizer of `keras.optimizers` for these variables; Refusal: it has no such rule."""
     import keras
 
+    _check_native(spec)
     if rates is not None and spec.momentum:
         raise Refusal(
             "unsupported",
@@ -148,14 +168,7 @@ def _keras_rule(spec: Optimizer, named: Named, rates: Array | None) -> Update:
         exempt = [variable for name, variable in named.items() if name not in spec.decay]
         optimizer.exclude_from_weight_decay(var_list=exempt)
     optimizer.build(variables)
-    # In Keras, weight_decay is decoupled in every optimizer (P-42), so coupled decay is added to the gradient here.
-    coupled = [update_scalars.decay_of(spec, name) if spec.name != "adamw" else 0.0 for name in named]
-
-    def update(gradients: list[tf.Tensor]) -> None:
-        full = [g + d * v if d else g for g, d, v in zip(gradients, coupled, variables, strict=True)]
-        optimizer.apply(full, variables)
-
-    return update
+    return optimizer
 
 
 def _keras_schedule(rates: Array) -> Any:

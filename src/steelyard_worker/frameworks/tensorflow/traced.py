@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from steelyard_worker.case import Optimizer
+from steelyard_worker.dropout import OFF, ON
 from steelyard_worker.frameworks.tensorflow import optimizers
-from steelyard_worker.frameworks.tensorflow.layers import Convolution
+from steelyard_worker.frameworks.tensorflow.layers import Convolution, Dropout
 from steelyard_worker.frameworks.tensorflow.recurrent import Lstm
 
 if TYPE_CHECKING:
@@ -77,13 +78,21 @@ def embedding(new: Callable[[], Variables], requested: str) -> str:
     return "sparse" if "ResourceScatterSub" in _operations(update, (1, 1), variables.dtype) else "dense"
 
 
-def update(new: Callable[[], Variables], requested: str) -> str:
-    """Return the value of the knob `update` that the graph of a native rule shows."""
+def dropout(variables: Variables) -> str:
+    """Return the value of the knob `dropout` that the graph of a layer in training shows."""
+    layer = Dropout(variables, 0.5)
+    random = "RandomUniform" in _operations(lambda x: layer(x, training=True), (2,), variables.dtype)
+    return ON if random else OFF
+
+
+def update(new: Callable[[], Variables], requested: str, kernel: str) -> str:
+    """Return the value of the knob `update` that the graph of a native rule shows; `kernel` is what the value means here."""
     variables = new()
     variables.new("p", 1)
-    rule = optimizers.update_rule(Optimizer("sgd", 0.1, momentum=0.9), variables.named, requested)
+    rule = optimizers.update_rule(Optimizer("sgd", 0.1, momentum=0.9), variables.named, kernel)
     operations = _operations(lambda gradient: rule([gradient]), (1,), variables.dtype)
-    return "fused" if "ResourceApplyMomentum" in operations else "keras"
+    found = "fused" if "ResourceApplyMomentum" in operations else "keras"
+    return requested if found == kernel else found
 
 
 def _operations(

@@ -1,4 +1,4 @@
-"""One network with its update rule, as functions that run eagerly, as graphs or compiled by XLA."""
+"""One network with its update rule, as functions that run eagerly, as graphs or compiled by XLA; `fitting` has that of Keras."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from steelyard_worker import probes
-from steelyard_worker.frameworks.tensorflow import optimizers
+from steelyard_worker.frameworks.tensorflow import mistakes, optimizers
 from steelyard_worker.frameworks.tensorflow.predictor import Predictor
 
 if TYPE_CHECKING:
@@ -22,20 +22,17 @@ if TYPE_CHECKING:
     from steelyard_worker.network import Network
 
 
-class Trainer(Predictor):
-    """A predictor with an update rule; `step` calls `train_step`."""
+class Learner(Predictor):
+    """A predictor with a loss and its gradients."""
 
     def __init__(
         self, wrap: Wrap, variables: Variables, implementation: ModuleType, sizes: dict[str, Any], network: Network,
-        weights: Mapping[str, Array], optimizer: Optimizer, kernel: str, rates: Array | None = None, embedding: str = "dense",
+        weights: Mapping[str, Array], loss: str = mistakes.RIGHT,
     ) -> None:  # fmt: skip
         super().__init__(wrap, variables, implementation, sizes, network, weights)
-        self._loss = implementation.loss
+        self._objective = mistakes.objective(implementation.loss, loss)
+        self._loss, self._wrap, self._backward = implementation.loss, wrap, wrap(self._gradients)
         self._trained = {p.name: self._named[p.name] for p in network.parameters if p.trainable}
-        tables = [name for name in self._trained if self._kinds[name] == "embedding" and embedding == "sparse"]
-        self._update, self._wrap = optimizers.update_rule(optimizer, self._trained, kernel, rates, tables), wrap
-        self._tables = frozenset(tables)
-        self.train_step, self._backward = wrap(self._train), wrap(self._gradients)
 
     def _gradients(
         self, batch: Tensors, sparse: frozenset[str] = frozenset()
@@ -44,19 +41,10 @@ class Trainer(Predictor):
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(variables)
             outputs = self._outputs(batch, training=True)
-            loss = self._loss(outputs, batch)
+            loss, differentiated = self._objective(outputs, batch)
         # Gradients of embeddings are IndexedSlices; optimizers need the sum over repeated ids (P-29), but for sparse updates.
-        found = zip(self._trained, tape.gradient(loss, variables), strict=True)
+        found = zip(self._trained, tape.gradient(differentiated, variables), strict=True)
         return outputs, loss, [g if name in sparse else tf.convert_to_tensor(g) for name, g in found]
-
-    def _train(self, batch: Tensors) -> tf.Tensor:
-        _, loss, gradients = self._gradients(batch, self._tables)
-        self._update(gradients)
-        return loss
-
-    def step(self, batch: Tensors) -> tf.Tensor:
-        """Forward, backward, update; the loss stays a tensor."""
-        return self.train_step(batch)
 
     def losses(self, handles: list[tf.Tensor]) -> Array:
         """Read the losses back."""
@@ -77,3 +65,26 @@ class Trainer(Predictor):
             return {name: found[name] for name in found.keys() & names}
 
         return {name: tensor.numpy() for name, tensor in self._wrap(collect)(batch).items()}
+
+
+class Trainer(Learner):
+    """A network with an update rule; `step` calls `train_step`."""
+
+    def __init__(
+        self, wrap: Wrap, variables: Variables, implementation: ModuleType, sizes: dict[str, Any], network: Network,
+        weights: Mapping[str, Array], optimizer: Optimizer, kernel: str, rates: Array | None = None, embedding: str = "dense",
+        loss: str = mistakes.RIGHT,
+    ) -> None:  # fmt: skip
+        super().__init__(wrap, variables, implementation, sizes, network, weights, loss)
+        tables = [name for name in self._trained if self._kinds[name] == "embedding" and embedding == "sparse"]
+        self._update = optimizers.update_rule(optimizer, self._trained, kernel, rates, tables)
+        self._tables, self.train_step = frozenset(tables), wrap(self._train)
+
+    def _train(self, batch: Tensors) -> tf.Tensor:
+        _, loss, gradients = self._gradients(batch, self._tables)
+        self._update(gradients)
+        return loss
+
+    def step(self, batch: Tensors) -> tf.Tensor:
+        """Forward, backward, update; the loss stays a tensor."""
+        return self.train_step(batch)
