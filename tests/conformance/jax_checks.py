@@ -367,3 +367,25 @@ def check_settings_without_effect_are_reported():
         assert adapter.applied()["convolution"] == "xla"
     with mock.patch.object(Recurrence, "resolved", lambda self, *_: replace(self, formulation="scan")):
         assert adapter.applied()["recurrence"] == "scan"
+
+
+def check_dropout_has_its_rate_and_acts_in_training_only():
+    state = {layers.RANDOM: jax.random.key(1)}
+
+    def dropped(ones, rate):
+        found = layers.Layers(dict(state), training=True, choices=layers.Choices(dropout=True))
+        y = found.dropout(jnp.asarray(ones), rate)
+        state.update(found.statistics)
+        return y
+
+    effects = network.load(HERE, "dropout_effects")
+    effects.check_layer(dropped)
+    off, on = (adapter_of(knobs={"dropout": each}) for each in ("off", "on"))
+    effects.check_networks("jax", off, on, names=["vgg16"])
+
+
+def check_dropout_without_effect_is_reported():
+    adapter = adapter_of(knobs={"dropout": "on"})
+    assert adapter.applied()["dropout"] == "on"
+    with mock.patch.object(layers.Layers, "dropout", lambda _, x, rate: x):
+        assert adapter.applied()["dropout"] == "off"

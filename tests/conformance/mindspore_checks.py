@@ -11,12 +11,14 @@ import numpy as np
 from mindspore import Parameter, Tensor, nn, ops
 
 import steelyard_worker
-from steelyard_worker import network
+from steelyard_worker import dropout, network
 from steelyard_worker.case import Optimizer, Settings
-from steelyard_worker.frameworks.mindspore import onednn, optimizers, pooling, recurrent, runtime
+from steelyard_worker.frameworks.mindspore import layers, onednn, optimizers, pooling, recurrent, runtime
+from steelyard_worker.frameworks.mindspore.adapter import Adapter
 
 HERE = Path(__file__).parent
 WORKLOADS = Path(steelyard_worker.__file__).parent / "workloads"
+KNOBS = {"avx512": "auto", "lstm": "fused", "embedding": "dense", "dropout": "off"}
 GRADIENTS = (0.5, -0.2, 0.3)
 # The learning rates of three steps: the last of two stays.
 RATES = np.array((0.1, 0.02), np.float32)
@@ -203,3 +205,25 @@ def check_settings_without_effect_are_reported():
 def check_native_nesterov_momentum_has_its_declared_form():
     spec = rule("sgd", momentum=0.9, nesterov=True)
     np.testing.assert_allclose(trajectory(spec), (0.905, 0.9025, 0.82525), rtol=3e-6)
+
+
+def check_dropout_has_its_rate_and_acts_in_training_only():
+    def dropped(ones, rate):
+        with dropout.built_as("on"):
+            return layers.dropout(rate).set_train()(Tensor(ones)).asnumpy()
+
+    effects = network.load(HERE, "dropout_effects")
+    effects.check_layer(dropped)
+    before = mindspore.get_context("mode")
+    try:
+        with mock.patch.object(runtime, "_set_device"):  # MindSpore takes a device before the first kernel only
+            adapters = [Adapter(Settings("pynative", knobs=KNOBS | {"dropout": each})) for each in ("off", "on")]
+        effects.check_networks("mindspore", *adapters, names=["vgg16"])
+    finally:
+        mindspore.set_context(mode=before)
+
+
+def check_dropout_without_effect_is_reported():
+    assert layers.observed_dropout("on") == "on"
+    with mock.patch.object(layers, "dropout", lambda _: nn.Identity()):
+        assert layers.observed_dropout("on") == "off"

@@ -10,14 +10,16 @@ import numpy as np
 from mxnet import autograd, gluon, nd
 
 import steelyard_worker
-from steelyard_worker import network
+from steelyard_worker import dropout, network
 from steelyard_worker.case import Optimizer, Settings
 from steelyard_worker.frameworks.mxnet import layers, optimizers, recurrent
 from steelyard_worker.frameworks.mxnet import settings as process
+from steelyard_worker.frameworks.mxnet.adapter import Adapter
 from steelyard_worker.frameworks.mxnet.running_statistics import RunningStatistics
 
 HERE = Path(__file__).parent
 WORKLOADS = Path(steelyard_worker.__file__).parent / "workloads"
+KNOBS = {"lstm": "fused", "onednn": True, "embedding": "dense", "dropout": "off", "shapes": "static"}
 GRADIENTS = (0.5, -0.2, 0.3)
 # The learning rates of three steps: the last of two stays.
 RATES = np.array((0.1, 0.02), np.float32)
@@ -247,9 +249,7 @@ def check_running_variances_are_unbiased_where_the_number_of_values_changes():
 
 def check_settings_without_effect_are_reported():
     """A block that is not hybridized, one that is not cast, and an engine that was running before it was chosen."""
-    settings = Settings(
-        "hybridized", precision="float64", knobs={"lstm": "fused", "embedding": "dense", "shapes": "static"}
-    )
+    settings = Settings("hybridized", precision="float64", knobs=KNOBS)
     found = process.read_back(settings)
     assert (found["mode"], found["precision"], found["engine"]) == ("hybridized", "float64", "threaded"), found
     with mock.patch.object(gluon.HybridBlock, "hybridize", lambda *_, **__: None):
@@ -257,6 +257,27 @@ def check_settings_without_effect_are_reported():
     with mock.patch.object(gluon.Block, "cast", lambda *_: None):
         assert process.read_back(replace(settings, mode="imperative"))["precision"] == "float32"
     with mock.patch.object(recurrent, "Loop", recurrent.Cells):
-        assert process.read_back(replace(settings, knobs=settings.knobs | {"lstm": "loop"}))["lstm"] == "cell"
+        assert process.read_back(replace(settings, knobs=KNOBS | {"lstm": "loop"}))["lstm"] == "cell"
     with mock.patch.dict("os.environ", {"MXNET_ENGINE_TYPE": "NaiveEngine"}):
         assert process.read_back(settings)["engine"] == "threaded"
+
+
+def check_dropout_has_its_rate_and_acts_in_training_only():
+    def dropped(ones, rate):
+        with dropout.built_as("on"):
+            layer = layers.dropout(rate)
+        with autograd.train_mode():
+            return layer(nd.array(ones)).asnumpy()
+
+    effects = network.load(HERE, "dropout_effects")
+    effects.check_layer(dropped)
+    for mode, names in (("imperative", effects.NETWORKS), ("hybridized", ["vgg16"])):
+        adapters = [Adapter(Settings(mode, knobs=KNOBS | {"dropout": each})) for each in ("off", "on")]
+        effects.check_networks("mxnet", *adapters, names=names)
+
+
+def check_dropout_without_effect_is_reported():
+    asked = Settings("hybridized", knobs=KNOBS | {"dropout": "on"})
+    assert process.read_back(asked)["dropout"] == "on"
+    with mock.patch.object(layers, "dropout", lambda _: layers.Unchanged()):
+        assert process.read_back(asked)["dropout"] == "off"

@@ -10,17 +10,17 @@ import tomllib
 import torch
 
 import steelyard_worker
-from steelyard_worker import batches, network
+from steelyard_worker import batches, dropout, network
 from steelyard_worker.case import Optimizer, Settings
 from steelyard_worker.frameworks.pytorch import layers, optimizers, recurrent
 from steelyard_worker.frameworks.pytorch import settings as process
+from steelyard_worker.frameworks.pytorch.adapter import Adapter
 
 HERE = Path(__file__).parent
 WORKLOADS = Path(steelyard_worker.__file__).parent / "workloads"
 GRADIENTS = (0.5, -0.2, 0.3)
 KNOBS = {"layout": "channels-last", "lstm": "fused", "embedding": "dense", "onednn": True, "cudnn_search": False}
-KNOBS |= {"shapes": "automatic"}
-KNOBS |= {"tf32": False}
+KNOBS |= {"shapes": "automatic", "tf32": False, "dropout": "off"}
 # The learning rates of three steps: the last of two stays.
 RATES = np.array((0.1, 0.02), np.float32)
 
@@ -255,3 +255,22 @@ def check_settings_without_effect_are_reported():
         assert process.read_back(replace(settings, knobs=KNOBS | {"lstm": "loop"}))["lstm"] == "fused"
     with mock.patch.dict("os.environ", {"TORCHDYNAMO_DISABLE": "1"}):
         assert process.read_back(settings)["mode"] == "eager"
+
+
+def check_dropout_has_its_rate_and_acts_in_training_only():
+    def dropped(ones, rate):
+        with dropout.built_as("on"):
+            return layers.dropout(rate).train()(torch.from_numpy(ones)).numpy()
+
+    effects = network.load(HERE, "dropout_effects")
+    effects.check_layer(dropped)
+    effects.check_networks(
+        "pytorch", *(Adapter(Settings("eager", knobs=KNOBS | {"dropout": each})) for each in ("off", "on"))
+    )
+
+
+def check_dropout_without_effect_is_reported():
+    asked = Settings("eager", knobs=KNOBS | {"dropout": "on"})
+    assert process.read_back(asked)["dropout"] == "on"
+    with mock.patch.object(layers, "dropout", lambda _: torch.nn.Identity()):
+        assert process.read_back(asked)["dropout"] == "off"

@@ -15,6 +15,7 @@ import jaxlib
 import numpy as np
 import optax
 
+from steelyard_worker import dropout
 from steelyard_worker.frameworks.jax import traced
 from steelyard_worker.frameworks.jax.layers import Choices
 from steelyard_worker.frameworks.jax.predictor import Predictor
@@ -47,7 +48,8 @@ class Adapter:
         knobs = settings.knobs
         if knobs["tf32"] and settings.device == "cpu":
             raise Refusal("unsupported", "JAX computes in TensorFloat-32 on CUDA devices only.")
-        self._choices = Choices(knobs["convolution"], Recurrence(knobs["recurrence"], knobs["unroll"]))
+        recurrence, dropped = Recurrence(knobs["recurrence"], knobs["unroll"]), knobs["dropout"] == dropout.ON
+        self._choices = Choices(knobs["convolution"], recurrence, dropped)
         if settings.threads:
             os.environ["PJRT_NPROC"] = str(settings.threads)
         if settings.deterministic:

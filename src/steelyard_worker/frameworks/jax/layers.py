@@ -29,11 +29,19 @@ class Choices:
 
     convolution: str = "auto"
     recurrence: Recurrence = field(default_factory=Recurrence)
+    dropout: bool = False
+
+
+# Name under which a trainer keeps the state of its random generator among the statistics.
+RANDOM = "dropout.random"
 
 
 @dataclass(frozen=True)
 class Layers:
-    """Forward pass over `weights`; when `training`, new running statistics are added to `statistics`."""
+    """Forward pass over `weights`; when `training`, new running statistics are added to `statistics`.
+
+    With dropout, the state of the random generator is one of the statistics.
+    """
 
     weights: Mapping[str, jax.Array]
     training: bool
@@ -80,6 +88,14 @@ class Layers:
     def dense(self, name: str, x: jax.Array) -> jax.Array:
         """(N, in) -> (N, out), with bias."""
         return x @ self.weight(f"{name}.weight") + self.weight(f"{name}.bias")
+
+    def dropout(self, x: jax.Array, rate: float) -> jax.Array:
+        """Inverted dropout in training: units become zero with the probability `rate`, the others grow."""
+        if not (self.training and self.choices.dropout):
+            return x
+        state, own = jax.random.split(self.statistics.get(RANDOM, self.weights[RANDOM]))
+        self.statistics[RANDOM] = state
+        return jnp.where(jax.random.bernoulli(own, 1 - rate, x.shape), x / (1 - rate), 0)
 
     def recur(
         self, name: str, cell: Cell, x: jax.Array, backward: bool, valid: jax.Array | None = None

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 import jax
 import jax.numpy as jnp
 
+from steelyard_worker.dropout import OFF, ON
 from steelyard_worker.frameworks.jax import convolution
+from steelyard_worker.frameworks.jax.layers import RANDOM, Layers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +24,8 @@ def choices(chosen: Choices) -> dict[str, Any]:
     """Trace a small layer of each kind and return the settings that its operations show."""
     with jax.disable_jit(False):
         return {
-            "convolution": _convolution(chosen.convolution), "embedding": _embedding(), **_recurrence(chosen.recurrence)
+            "convolution": _convolution(chosen.convolution), "embedding": _embedding(), "dropout": _dropout(chosen),
+            **_recurrence(chosen.recurrence)
         }  # fmt: skip
 
 
@@ -42,6 +45,12 @@ def _embedding() -> str:
     """Differentiate a lookup of one row of two: the gradient has all rows."""
     gradient = jax.eval_shape(jax.grad(lambda table: table[jnp.zeros(1, int)].sum()), jnp.zeros((2, 1)))
     return "dense" if gradient.shape == (2, 1) else "sparse"
+
+
+def _dropout(chosen: Choices) -> str:
+    """Look for random numbers in the forward pass of a network in training."""
+    layers = Layers({RANDOM: jax.random.key(0)}, training=True, choices=chosen)
+    return ON if "random_bits" in dict(_operations(lambda x: layers.dropout(x, 0.5), (2,))) else OFF
 
 
 def _recurrence(recurrence: Recurrence) -> dict[str, Any]:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
-from steelyard_worker import probes
+from steelyard_worker import dropout, probes
 from steelyard_worker.frameworks.jax import optimizers
+from steelyard_worker.frameworks.jax.layers import RANDOM
 from steelyard_worker.frameworks.jax.predictor import Predictor, to_numpy
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ class Trainer(Predictor):
         self.tensors = {}  # from now on they are in `carry`
         trained = {p.name: native.pop(p.name) for p in network.parameters if p.trainable}
         self._rule = optimizers.update_rule(optimizer, list(trained), rates)
+        if choices.dropout:
+            native[RANDOM] = jax.random.key(dropout.SEED)
         # One program, because every zero tensor would otherwise be compiled separately.
         self.carry = (trained, native, jax.jit(self._rule.init)(trained))
         self.scalars = self._rule.scalars
@@ -93,4 +96,4 @@ class Trainer(Predictor):
     @property
     def _current(self) -> Tensors:
         trained, fixed, _ = self.carry
-        return {**trained, **fixed}
+        return {name: tensor for name, tensor in {**trained, **fixed}.items() if name != RANDOM}

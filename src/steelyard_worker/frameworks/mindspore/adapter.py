@@ -8,8 +8,9 @@ import mindspore
 import mindspore.dataset
 import numpy as np
 
+from steelyard_worker import dropout
 from steelyard_worker.batches import Steps
-from steelyard_worker.frameworks.mindspore import onednn, recurrent, runtime
+from steelyard_worker.frameworks.mindspore import layers, onednn, recurrent, runtime
 from steelyard_worker.frameworks.mindspore.predictor import Predictor
 from steelyard_worker.frameworks.mindspore.trainer import Trainer
 
@@ -36,11 +37,14 @@ class Adapter:
         self._settings = settings
         self._instructions = onednn.Instructions(settings.knobs["avx512"])
         runtime.apply(settings)
+        if settings.knobs["dropout"] == dropout.ON:
+            mindspore.set_seed(dropout.SEED)
 
     def applied(self) -> dict[str, Any]:
         """Read the settings back from MindSpore and oneDNN."""
         lstm = recurrent.implementation_of(self._settings.knobs["lstm"])
-        return runtime.applied() | self._instructions.applied() | {"lstm": lstm, "embedding": "dense"}
+        own = {"lstm": lstm, "embedding": "dense", "dropout": layers.observed_dropout(self._settings.knobs["dropout"])}
+        return runtime.applied() | self._instructions.applied() | own
 
     def libraries(self) -> dict[str, Any]:
         """Return the versions and builds that do the arithmetic."""

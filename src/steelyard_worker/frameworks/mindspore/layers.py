@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from mindspore import Tensor, nn, ops
 
+from steelyard_worker import dropout as knob
+
 if TYPE_CHECKING:
     from mindspore import Parameter
 
@@ -19,6 +21,18 @@ def named_by_cell(network: nn.Cell) -> dict[str, Parameter]:
         cell, _, name = path.rpartition(".")
         found[f"{cell}.{BATCH_NORM.get(name, name)}"] = parameter
     return found
+
+
+def dropout(rate: float) -> nn.Cell:
+    """Return inverted dropout where the knob `dropout` is on: units become zero with this probability, the others grow."""
+    return nn.Dropout(p=rate) if knob.is_on() else nn.Identity()
+
+
+def observed_dropout(value: str) -> str:
+    """Return the value of the knob `dropout` that the zeros show which a layer in training makes of ones."""
+    with knob.built_as(value):
+        found = dropout(0.5).set_train()(ops.ones(64)).asnumpy()
+    return knob.ON if (found == 0).any() else knob.OFF
 
 
 def freeze(body: nn.Cell) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from mindspore import Parameter, Tensor, nn
 from mindspore.nn.utils import no_init_parameters
 
+from steelyard_worker import dropout
 from steelyard_worker.exchange import Signature
 from steelyard_worker.frameworks import named_tensors
 from steelyard_worker.frameworks.mindspore import cells, recurrent
@@ -38,8 +39,9 @@ class Predictor:
     ) -> None:  # fmt: skip
         self._implementation = implementation
         self.columns: tuple[str, ...] = tuple(implementation.INPUTS)
+        chosen = settings.knobs["dropout"]
         # All weights are loaded, and random initialisation takes seconds.
-        with no_init_parameters(), recurrent.built_as(settings.knobs["lstm"]):
+        with no_init_parameters(), recurrent.built_as(settings.knobs["lstm"]), dropout.built_as(chosen):
             self._cell: nn.Cell = implementation.build(sizes)
         self._named = implementation.variables(self._cell)
         load(self._named, network, weights)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from steelyard_worker import dropout
 from steelyard_worker.frameworks.mxnet import settings as process
 from steelyard_worker.protocol import Refusal
 
@@ -30,6 +31,8 @@ class Adapter:
 
         if settings.device == "cuda" and not mx.runtime.Features().is_enabled("CUDA"):
             raise Refusal("unsupported", "This build of MXNet has no CUDA (mxnet.runtime.Features).")
+        if settings.knobs["dropout"] == dropout.ON:
+            mx.random.seed(dropout.SEED)
         self._settings = settings
         self._graphs = 0
         self._latest: Predictor | None = None

@@ -9,6 +9,7 @@ import mxnet as mx
 import numpy as np
 from mxnet.gluon import HybridBlock, nn
 
+from steelyard_worker import dropout as knob
 from steelyard_worker.frameworks import named_tensors
 
 if TYPE_CHECKING:
@@ -28,6 +29,18 @@ class CrossEntropy(HybridBlock):
         # (P-53). That error is visible in a loss of two classes and in its gradient.
         scores = F.log_softmax(logits, axis=-1, temperature=1.0)
         return F.mean(-F.pick(scores, label, axis=-1))
+
+
+def dropout(rate: float) -> HybridBlock:
+    """Return inverted dropout where the knob `dropout` is on: units become zero with this probability, the others grow."""
+    return nn.Dropout(rate) if knob.is_on() else Unchanged()
+
+
+class Unchanged(HybridBlock):
+    """No operation; `nn.Identity` of MXNet copies its input."""
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        return x
 
 
 def choose_gradients(network: HybridBlock, embedding: str) -> None:

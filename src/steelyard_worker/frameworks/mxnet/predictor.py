@@ -8,6 +8,7 @@ import mxnet as mx
 import numpy as np
 from mxnet import gluon, nd
 
+from steelyard_worker import dropout
 from steelyard_worker.case import OWN
 from steelyard_worker.frameworks.mxnet import layers, recurrent
 from steelyard_worker.protocol import Refusal
@@ -98,7 +99,7 @@ class Predictor:
         self._context = context_of(settings)
         self._dtype = np.dtype(settings.precision)
         self._columns, self._outputs = tuple(implementation.INPUTS), implementation.OUTPUTS
-        with recurrent.built_as(settings.knobs["lstm"]):
+        with recurrent.built_as(settings.knobs["lstm"]), dropout.built_as(settings.knobs["dropout"]):
             self._network: gluon.HybridBlock = implementation.build(sizes)
         if trained:
             layers.choose_gradients(self._network, settings.knobs["embedding"])

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from steelyard_worker import dropout
 from steelyard_worker.protocol import Refusal
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ def read_back(settings: Settings) -> dict[str, Any]:
         "lstm": recurrent.implementation_of(settings.knobs["lstm"]),
         "embedding": _embedding(settings.knobs["embedding"]),
         "shapes": "dynamic" if ("static_shape", False) in probe._flags else "static",  # noqa: SLF001 - nothing public tells
+        "dropout": _dropout(settings.knobs["dropout"]),
     }
 
 
@@ -92,6 +94,19 @@ def _embedding(requested: str) -> str:
     if table.weight.grad().stype == "default":
         return "dense"
     return "lazy" if requested == "lazy" else "sparse"
+
+
+def _dropout(requested: str) -> str:
+    """Count the zeros that a layer of a network in training makes of ones."""
+    import mxnet as mx
+
+    from steelyard_worker.frameworks.mxnet import layers
+
+    with dropout.built_as(requested):
+        layer = layers.dropout(0.5)
+    with mx.autograd.train_mode():
+        found = layer(mx.nd.ones(64)).asnumpy()
+    return dropout.ON if (found == 0).any() else dropout.OFF
 
 
 def _engine() -> str:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from torch import nn
 
+from steelyard_worker import dropout as knob
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -29,6 +31,11 @@ def uninitialised() -> Iterator[None]:
     finally:
         for kind, method in usual:
             kind.reset_parameters = method
+
+
+def dropout(rate: float) -> nn.Module:
+    """Return inverted dropout where the knob `dropout` is on: units become zero with this probability, the others grow."""
+    return nn.Dropout(rate) if knob.is_on() else nn.Identity()
 
 
 def choose_gradients(network: nn.Module, embedding: str) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from steelyard_worker import dropout
 from steelyard_worker.frameworks import named_tensors
 from steelyard_worker.frameworks.pytorch import layers
 from steelyard_worker.frameworks.pytorch import settings as process
@@ -37,7 +38,7 @@ class Predictor:
         self._device = torch.device(settings.device)
         self._dtype, self._layout = process.DTYPES[settings.precision], process.LAYOUTS[settings.knobs["layout"]]
         self._inputs = implementation.INPUTS
-        with layers.uninitialised():
+        with layers.uninitialised(), dropout.built_as(settings.knobs["dropout"]):
             self._module: nn.Module = process.placed(implementation.build(sizes), settings).eval()
         self._named = implementation.variables(self._module)
         load(self._named, network, weights)

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
+from steelyard_worker import dropout
 from steelyard_worker.frameworks.pytorch import layers, recurrent
 from steelyard_worker.protocol import Refusal
 
@@ -42,6 +43,8 @@ def apply(settings: Settings) -> None:
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = tf32
     torch.backends.mkldnn.enabled = bool(settings.knobs["onednn"])
     torch.backends.cudnn.benchmark = bool(settings.knobs["cudnn_search"])
+    if settings.knobs["dropout"] == dropout.ON:
+        torch.manual_seed(dropout.SEED)
     # Only when it changes something: the call imports the settings of PyTorch's compiler, which takes as long as PyTorch itself.
     if settings.deterministic != torch.are_deterministic_algorithms_enabled():
         torch.use_deterministic_algorithms(settings.deterministic)
@@ -90,6 +93,7 @@ def read_back(settings: Settings) -> dict[str, Any]:
         "lstm": _lstm(settings),
         "embedding": _embedding(settings),
         "shapes": _shapes(settings),
+        "dropout": _dropout(settings),
         "onednn": _onednn(),
         "cudnn_search": torch.backends.cudnn.benchmark,
     }
@@ -127,6 +131,13 @@ def _embedding(settings: Settings) -> str:
     if not table.weight.grad.is_sparse:
         return "dense"
     return "lazy" if requested == "lazy" else "sparse"
+
+
+def _dropout(settings: Settings) -> str:
+    """Count the zeros that a layer of a network in training makes of ones."""
+    with dropout.built_as(settings.knobs["dropout"]):
+        found = layers.dropout(0.5).train()(torch.ones(64))
+    return dropout.ON if (found == 0).any() else dropout.OFF
 
 
 def _onednn() -> bool:

@@ -34,7 +34,7 @@ def forward(layers: Layers, sizes: dict[str, Any], batch: Mapping[str, jax.Array
             outputs[aux] = _head(layers, aux, x)
         if name in ("3b", "4e"):
             x = max_pool(x, 3 if name == "3b" else 2, 2, ceil=True)
-    return {"logits": layers.dense("head", jnp.mean(x, axis=(1, 2))), **outputs}
+    return {"logits": layers.dense("head", layers.dropout(jnp.mean(x, axis=(1, 2)), 0.2)), **outputs}
 
 
 def _inception(layers: Layers, name: str, x: jax.Array, third: tuple[int, int]) -> jax.Array:
@@ -52,7 +52,7 @@ def _head(layers: Layers, name: str, x: jax.Array) -> jax.Array:
     """Auxiliary head: average pool to 4x4, 1x1 block, two dense layers."""
     x = conv_block(layers, f"{name}.reduce", adaptive_average_pool(x, 4))
     flat = jnp.transpose(x, (0, 3, 1, 2)).reshape(x.shape[0], -1)  # the canonical order is C, H, W (P-17)
-    return layers.dense(f"{name}.head", jax.nn.relu(layers.dense(f"{name}.hidden", flat)))
+    return layers.dense(f"{name}.head", layers.dropout(jax.nn.relu(layers.dense(f"{name}.hidden", flat)), 0.7))
 
 
 def loss(outputs: Mapping[str, jax.Array], batch: Mapping[str, jax.Array]) -> jax.Array:

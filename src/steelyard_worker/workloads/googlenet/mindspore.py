@@ -45,10 +45,10 @@ class Head(nn.Cell):
         self.pool, self.relu, self.flatten = AdaptiveAveragePool(4), nn.ReLU(), nn.Flatten()
         self.reduce = conv_block(channels, 2 * width)
         self.hidden = nn.Dense(2 * width * 16, 16 * width)
-        self.head = nn.Dense(16 * width, classes)
+        self.head, self.dropout = nn.Dense(16 * width, classes), layers.dropout(0.7)
 
     def construct(self, x: Tensor) -> Tensor:
-        return self.head(self.relu(self.hidden(self.flatten(self.reduce(self.pool(x))))))
+        return self.head(self.dropout(self.relu(self.hidden(self.flatten(self.reduce(self.pool(x)))))))
 
 
 class Network(nn.Cell):
@@ -70,13 +70,14 @@ class Network(nn.Cell):
                 head = Head(channels, width, sizes["classes"]) if self.aux else nn.Identity()
                 self.insert_child_to_cell("aux1" if name == "inception4a" else "aux2", head)
         self.head = nn.Dense(channels, sizes["classes"])
+        self.dropout = layers.dropout(0.2)
 
     def construct(self, image: Tensor) -> tuple[Tensor, ...]:
         x = self.pool3(self.conv3(self.conv2(self.pool3(self.conv1(image)))))
         a = self.inception4a(self.pool3(self.inception3b(self.inception3a(x))))
         d = self.inception4d(self.inception4c(self.inception4b(a)))
         x = self.inception5b(self.inception5a(self.pool2(self.inception4e(d))))
-        logits = self.head(ops.mean(x, (2, 3)))
+        logits = self.head(self.dropout(ops.mean(x, (2, 3))))
         return (logits, self.aux1(a), self.aux2(d)) if self.aux else (logits,)
 
 

@@ -45,11 +45,12 @@ class Head(HybridBlock):
         with self.name_scope():
             self.reduce = conv_block("reduce.", channels, 2 * width)
             self.hidden = nn.Dense(16 * width, in_units=2 * width * 16, prefix="hidden.")
+            self.dropout = layers.dropout(0.7)
             self.head = nn.Dense(classes, in_units=16 * width, prefix="head.")
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         x = self.reduce(F.contrib.AdaptiveAvgPooling2D(x, output_size=4))
-        return self.head(F.Activation(self.hidden(x), act_type="relu"))
+        return self.head(self.dropout(F.Activation(self.hidden(x), act_type="relu")))
 
 
 class Network(HybridBlock):
@@ -78,6 +79,7 @@ class Network(HybridBlock):
             if name in ("inception3b", "inception4e"):
                 self._append(nn.MaxPool2D(3 if name == "inception3b" else 2, 2, ceil_mode=True))
         self.pool = nn.GlobalAvgPool2D()
+        self.dropout = layers.dropout(0.2)
         self.head = nn.Dense(sizes["classes"], in_units=channels, prefix="head.")
 
     def _append(self, part: HybridBlock) -> None:
@@ -90,7 +92,7 @@ class Network(HybridBlock):
             x = part(x)
             if done in self.heads:
                 aux.append(self.heads[done](x))
-        logits = self.head(self.pool(x))
+        logits = self.head(self.dropout(self.pool(x)))
         return (logits, *aux) if aux else logits
 
 

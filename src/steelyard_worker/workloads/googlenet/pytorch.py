@@ -49,11 +49,11 @@ class Head(nn.Module):
         super().__init__()
         self.reduce = ConvBlock(channels, 2 * width, epsilon=EPSILON)
         self.hidden = nn.Linear(2 * width * 16, 16 * width)
-        self.head = nn.Linear(16 * width, classes)
+        self.head, self.dropout = nn.Linear(16 * width, classes), layers.dropout(0.7)
 
     def forward(self, x: Tensor) -> Tensor:
         x = self.reduce(F.adaptive_avg_pool2d(x, 4))
-        return self.head(F.relu(self.hidden(torch.flatten(x, 1))))
+        return self.head(self.dropout(F.relu(self.hidden(torch.flatten(x, 1)))))
 
 
 class Network(nn.Module):
@@ -74,13 +74,14 @@ class Network(nn.Module):
                 self.add_module("aux1" if name == "inception4a" else "aux2", Head(channels, width, sizes["classes"]))
         self.pool3, self.pool2 = nn.MaxPool2d(3, 2, ceil_mode=True), nn.MaxPool2d(2, 2, ceil_mode=True)
         self.head = nn.Linear(channels, sizes["classes"])
+        self.dropout = layers.dropout(0.2)
 
     def forward(self, image: Tensor) -> dict[str, Tensor]:
         x = self.pool3(self.conv3(self.conv2(self.pool3(self.conv1(image)))))
         x = a = self.inception4a(self.pool3(self.inception3b(self.inception3a(x))))
         x = d = self.inception4d(self.inception4c(self.inception4b(x)))
         x = self.inception5b(self.inception5a(self.pool2(self.inception4e(x))))
-        outputs = {"logits": self.head(torch.flatten(F.adaptive_avg_pool2d(x, 1), 1))}
+        outputs = {"logits": self.head(self.dropout(torch.flatten(F.adaptive_avg_pool2d(x, 1), 1)))}
         return outputs | {"aux1": self.aux1(a), "aux2": self.aux2(d)} if self.aux else outputs
 
 

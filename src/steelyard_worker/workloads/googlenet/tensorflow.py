@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from steelyard_worker.frameworks.tensorflow.blocks import Branch, ConvBlock
-from steelyard_worker.frameworks.tensorflow.layers import Dense, Variables
+from steelyard_worker.frameworks.tensorflow.layers import Dense, Dropout, Variables
 from steelyard_worker.frameworks.tensorflow.pooling import MaxPool, adaptive_average_pool
 
 EPSILON = 1e-3
@@ -48,12 +48,12 @@ class Head:
     def __init__(self, variables: Variables, name: str, channels: int, width: int, classes: int) -> None:
         self._reduce = ConvBlock(variables, f"{name}.reduce", channels, 2 * width, epsilon=EPSILON)
         self._hidden = Dense(variables, f"{name}.hidden", 2 * width * 16, 16 * width)
-        self._head = Dense(variables, f"{name}.head", 16 * width, classes)
+        self._head, self._dropout = Dense(variables, f"{name}.head", 16 * width, classes), Dropout(variables, 0.7)
 
     def __call__(self, x: tf.Tensor, training: bool) -> tf.Tensor:
         x = self._reduce(adaptive_average_pool(x, 4), training)
         flat = tf.reshape(tf.transpose(x, (0, 3, 1, 2)), (x.shape[0], -1))  # the canonical order is C, H, W (P-17)
-        return self._head(tf.nn.relu(self._hidden(flat)))
+        return self._head(self._dropout(tf.nn.relu(self._hidden(flat)), training))
 
 
 class Network:
@@ -75,6 +75,7 @@ class Network:
         self._pool3 = MaxPool(variables, 3, 2, ceil=True)
         self._pools = {"inception3b": self._pool3, "inception4e": MaxPool(variables, 2, 2, ceil=True)}
         self._head = Dense(variables, "head", channels, sizes["classes"])
+        self._dropout = Dropout(variables, 0.2)
 
     def __call__(self, image: tf.Tensor, training: bool) -> dict[str, tf.Tensor]:
         x = self._conv2(self._pool3(self._conv1(image, training)), training)
@@ -85,7 +86,7 @@ class Network:
                 aux, head = self._heads[name]
                 outputs[aux] = head(x, training)
             x = self._pools[name](x) if name in self._pools else x
-        return {"logits": self._head(tf.reduce_mean(x, (1, 2))), **outputs}
+        return {"logits": self._head(self._dropout(tf.reduce_mean(x, (1, 2)), training)), **outputs}
 
 
 INPUTS = ("image",)

@@ -33,7 +33,7 @@ def forward(layers: Layers, sizes: dict[str, Any], batch: Mapping[str, jax.Array
         x = _c(layers, name, x)
     outputs = {"aux": _head(layers, "aux", x)} if sizes["aux"] else {}
     x = _e(layers, "e2", _e(layers, "e1", _d(layers, "d", x)))
-    return {"logits": layers.dense("head", jnp.mean(x, axis=(1, 2))), **outputs}
+    return {"logits": layers.dense("head", layers.dropout(jnp.mean(x, axis=(1, 2)), 0.5)), **outputs}
 
 
 def _a(layers: Layers, name: str, x: jax.Array) -> jax.Array:

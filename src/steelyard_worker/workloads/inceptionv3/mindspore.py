@@ -112,12 +112,13 @@ class Network(nn.Cell):
         self.d = make.d(count(768))
         self.e1, self.e2 = make.e(count(1280)), make.e(count(2048))
         self.head = nn.Dense(count(2048), sizes["classes"])
+        self.dropout = layers.dropout(0.5)
 
     def construct(self, image: Tensor) -> tuple[Tensor, ...]:
         x = self.pool(self.conv3(self.conv2(self.conv1(image))))
         x = self.pool(self.conv5(self.conv4(x)))
         c = self.c4(self.c3(self.c2(self.c1(self.b(self.a3(self.a2(self.a1(x))))))))
-        logits = self.head(ops.mean(self.e2(self.e1(self.d(c))), (2, 3)))
+        logits = self.head(self.dropout(ops.mean(self.e2(self.e1(self.d(c))), (2, 3))))
         return (logits, self.aux(c)) if self.has_aux else (logits,)
 
 

@@ -110,11 +110,12 @@ class Network(HybridBlock):
         self.last.add(
             make.d("d", count(768)), make.e("e1", count(1280)), make.e("e2", count(2048)), nn.GlobalAvgPool2D()
         )
+        self.dropout = layers.dropout(0.5)
         self.head = nn.Dense(sizes["classes"], in_units=count(2048), prefix="head.")
 
     def hybrid_forward(self, F: Any, image: Any) -> Any:
         x = self.first(image)
-        logits = self.head(self.last(x))
+        logits = self.head(self.dropout(self.last(x)))
         return (logits, self.aux(x)) if self.aux is not None else logits
 
 

@@ -2,7 +2,8 @@
 
 Every convolution is bias-free and followed by batch norm (epsilon 1e-3, weight of the new statistic 0.1) and ReLU. Average
 pools are 3x3 at stride 1, padding counted in the divisor. `aux` adds the head after the last C block; it is also an
-output in inference, so that training and inference run the same graph.
+output in inference, so that training and inference run the same graph. The knob `dropout` adds dropout of 0.5 before the last
+dense layer.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def describe(sizes: dict[str, Any]) -> Network:
     found, predictions = blocks.layers, classification.predictions(sizes["classes"])
     return Network(
         tuple(found.parameters), (image, label), found.macs, found.activations, predictions=predictions,
-        adversarial=LARGE_ACTIVATIONS, probes=tuple(found.probes),
+        adversarial=LARGE_ACTIVATIONS, probes=tuple(found.probes), dropout=True,
     )  # fmt: skip
 
 

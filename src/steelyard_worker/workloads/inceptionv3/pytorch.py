@@ -137,6 +137,7 @@ class Network(nn.Module):
         self.e1, self.e2 = blocks.e(count(1280)), blocks.e(count(2048))
         self.pool = nn.MaxPool2d(3, 2)
         self.head = nn.Linear(count(2048), sizes["classes"])
+        self.dropout = layers.dropout(0.5)
 
     def forward(self, image: Tensor) -> dict[str, Tensor]:
         x = self.pool(self.conv3(self.conv2(self.conv1(image))))
@@ -144,7 +145,7 @@ class Network(nn.Module):
         x = self.b(self.a3(self.a2(self.a1(x))))
         x = c = self.c4(self.c3(self.c2(self.c1(x))))
         x = self.e2(self.e1(self.d(x)))
-        outputs = {"logits": self.head(torch.flatten(F.adaptive_avg_pool2d(x, 1), 1))}
+        outputs = {"logits": self.head(self.dropout(torch.flatten(F.adaptive_avg_pool2d(x, 1), 1)))}
         return outputs | {"aux": self.aux(c)} if self.aux is not None else outputs
 
 

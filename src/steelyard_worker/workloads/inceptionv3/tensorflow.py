@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from steelyard_worker.frameworks.tensorflow.blocks import Branch, ConvBlock
-from steelyard_worker.frameworks.tensorflow.layers import Dense, Variables
+from steelyard_worker.frameworks.tensorflow.layers import Dense, Dropout, Variables
 from steelyard_worker.frameworks.tensorflow.pooling import AveragePool, MaxPool
 
 if TYPE_CHECKING:
@@ -136,6 +136,7 @@ class Network:
         self._aux = Head(variables, make, sizes["classes"]) if sizes["aux"] else None
         self._last = [make.d("d", count(768)), make.e("e1", count(1280)), make.e("e2", count(2048))]
         self._head = Dense(variables, "head", count(2048), sizes["classes"])
+        self._dropout = Dropout(variables, 0.5)
 
     def __call__(self, image: tf.Tensor, training: bool) -> dict[str, tf.Tensor]:
         x = image
@@ -144,7 +145,7 @@ class Network:
         outputs = {"aux": self._aux(x, training)} if self._aux else {}
         for part in self._last:
             x = part(x, training)
-        return {"logits": self._head(tf.reduce_mean(x, (1, 2))), **outputs}
+        return {"logits": self._head(self._dropout(tf.reduce_mean(x, (1, 2)), training)), **outputs}
 
 
 INPUTS = ("image",)

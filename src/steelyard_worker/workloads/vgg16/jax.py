@@ -28,7 +28,7 @@ def forward(layers: Layers, sizes: dict[str, Any], batch: Mapping[str, jax.Array
     # The canonical order of the flattened image is channels first (P-17).
     x = x.transpose(0, 3, 1, 2).reshape(x.shape[0], -1)
     for name in ("dense1", "dense2") if sizes["dense"] else ():
-        x = jax.nn.relu(layers.dense(name, x))
+        x = layers.dropout(jax.nn.relu(layers.dense(name, x)), 0.5)
     return {"logits": layers.dense("head", x)}
 
 

@@ -42,6 +42,7 @@ class Network(nn.Cell):
         if self.hidden:
             self.dense1 = nn.Dense(features, sizes["dense"])
             self.dense2 = nn.Dense(sizes["dense"], sizes["dense"])
+            self.dropout1, self.dropout2 = layers.dropout(0.5), layers.dropout(0.5)
             features = sizes["dense"]
         self.head = nn.Dense(features, sizes["classes"])
         self.flatten, self.relu = nn.Flatten(), nn.ReLU()
@@ -49,7 +50,8 @@ class Network(nn.Cell):
     def construct(self, image: Tensor) -> tuple[Tensor]:
         x = self.flatten(self.stage5(self.stage4(self.stage3(self.stage2(self.stage1(image))))))
         if self.hidden:
-            x = self.relu(self.dense2(self.relu(self.dense1(x))))
+            x = self.dropout1(self.relu(self.dense1(x)))
+            x = self.dropout2(self.relu(self.dense2(x)))
         return (self.head(x),)
 
 

@@ -36,7 +36,7 @@ def build(sizes: dict[str, Any]) -> HybridBlock:
         channels, extent = sizes["width"] * factor, extent // 2
     features = channels * extent * extent
     for name in ("dense1", "dense2") if sizes["dense"] else ():
-        network.add(nn.Dense(sizes["dense"], "relu", in_units=features, prefix=f"{name}."))
+        network.add(nn.Dense(sizes["dense"], "relu", in_units=features, prefix=f"{name}."), layers.dropout(0.5))
         features = sizes["dense"]
     network.add(nn.Dense(sizes["classes"], in_units=features, prefix="head."))
     return network

@@ -2,8 +2,9 @@
 
 3x3 convolutions with bias, ReLU after each, a 2x2 max pool (rounded down) after each stage; then the image is flattened,
 channels first, into dense layers. With `batch_norm` convolutions have no bias and are followed by batch norm (epsilon 1e-5,
-weight of the new statistic 0.1). `dense` is the width of the two hidden dense layers; 0 means there are none. With
-`freeze_backbone` the convolutions are not trained, and their batch norm also uses its running statistics in training.
+weight of the new statistic 0.1). `dense` is the width of the two hidden dense layers; 0 means there are none. The knob `dropout`
+adds dropout of 0.5 after each of them. With `freeze_backbone` the convolutions are not trained, and their batch norm also uses
+its running statistics in training.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def describe(sizes: dict[str, Any]) -> Network:
         adversarial=Adversarial(
             scale=8.0 if normalised else 64.0, factors={"*.gamma": 8.0 if normalised else 1.0, "dense*.weight": 16.0}
         ),
-        probes=tuple(f"stage{number}" for number in range(1, len(STAGES) + 1)),
+        probes=tuple(f"stage{number}" for number in range(1, len(STAGES) + 1)), dropout=bool(sizes["dense"]),
     )  # fmt: skip
 
 

@@ -46,6 +46,7 @@ class Network(nn.Module):
         if self.hidden:
             self.dense1 = nn.Linear(features, sizes["dense"])
             self.dense2 = nn.Linear(sizes["dense"], sizes["dense"])
+            self.dropout1, self.dropout2 = layers.dropout(0.5), layers.dropout(0.5)
             features = sizes["dense"]
         self.head = nn.Linear(features, sizes["classes"])
 
@@ -59,7 +60,8 @@ class Network(nn.Module):
         x = self.stage5(self.stage4(self.stage3(self.stage2(self.stage1(image)))))
         x = torch.flatten(x, 1)
         if self.hidden:
-            x = F.relu(self.dense2(F.relu(self.dense1(x))))
+            x = self.dropout1(F.relu(self.dense1(x)))
+            x = self.dropout2(F.relu(self.dense2(x)))
         return {"logits": self.head(x)}
 
 

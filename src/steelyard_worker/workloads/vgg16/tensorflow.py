@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from steelyard_worker.frameworks.tensorflow.layers import BatchNorm, Convolution, Dense, Variables
+from steelyard_worker.frameworks.tensorflow.layers import BatchNorm, Convolution, Dense, Dropout, Variables
 from steelyard_worker.frameworks.tensorflow.pooling import MaxPool
 from steelyard_worker.probes import probe
 
@@ -40,7 +40,7 @@ class Network:
             extent //= 2
         features, self._hidden = channels * extent * extent, []
         for name in ("dense1", "dense2") if sizes["dense"] else ():
-            self._hidden.append(Dense(variables, name, features, sizes["dense"]))
+            self._hidden.append((Dense(variables, name, features, sizes["dense"]), Dropout(variables, 0.5)))
             features = sizes["dense"]
         self._head = Dense(variables, "head", features, sizes["classes"])
 
@@ -52,8 +52,8 @@ class Network:
             x = probe(f"stage{number}", self._pool(x))
         # The canonical order of the flattened image is channels first (P-17).
         x = tf.reshape(tf.transpose(x, (0, 3, 1, 2)), (x.shape[0], -1))
-        for dense in self._hidden:
-            x = tf.nn.relu(dense(x))
+        for dense, dropout in self._hidden:
+            x = dropout(tf.nn.relu(dense(x)), training)
         return {"logits": self._head(x)}
 
 
