@@ -9,7 +9,7 @@ import pytest
 from reading import Page
 from recorded import Script, view_of, write_run
 
-from steelyard.report import losses, page
+from steelyard.report import losses, page, published
 from steelyard.report.styles import styles
 from steelyard.results import record
 
@@ -35,6 +35,11 @@ def test_its_row_says_so_and_it_is_in_no_verdict_and_no_warning(view):
     assert any("wrong on purpose" in row for row in rows)
     assert any(SENTENCE in each.words for each in found.all("p"))
     assert not [warning for warning in view.warnings if warning.name == "NotCertified"]
+
+
+def test_statements_of_documents_do_not_mean_it(view):
+    (comparison,), (group,) = view.comparisons, view.record.plan.groups
+    assert [arm.title for arm in published.measured(comparison, group).arms] == ["Fake"]
 
 
 def test_its_curve_is_marked(view):

@@ -130,8 +130,9 @@ def tables(source: Source) -> tuple[Table, ...]:
 
 
 def measured(comparison: Comparison, group: Group) -> MeasuredGroup:
-    """Return what was measured of a group, for the statements of documents."""
+    """Return what was measured of a group, for the statements of documents, which mean nothing that is wrong on purpose."""
     ranking, first = comparison.rankings.get(comparison.primary), group.variants[0].case
+    meant = [each for each in comparison.contenders if each.proof.on_purpose != "wrong on purpose"]
 
     def ratio(a: str, b: str) -> Ratio | None:
         verdict = ranking.between(a, b) if ranking else None
@@ -141,7 +142,7 @@ def measured(comparison: Comparison, group: Group) -> MeasuredGroup:
 
     return MeasuredGroup(
         name=group.name, cell=group.stands_for or f"{first.workload}:{first.preset}", task=first.task, batch=first.batch,
-        optimizer=first.optimizer.name, arms=[_arm(comparison, each) for each in comparison.contenders], ratio=ratio,
+        optimizer=first.optimizer.name, arms=[_arm(comparison, each) for each in meant], ratio=ratio,
         missing={each.environment.partition("@")[0]: each.reason for each in comparison.skipped},
     )  # fmt: skip
 
