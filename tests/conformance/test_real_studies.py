@@ -20,7 +20,19 @@ PAIR = ("-f", "pytorch", "-f", "mxnet")
 
 def run(folder: Path, study: str, *more: str) -> tuple[dict[str, Any], str]:
     """Run a study; return its results and the text of its page."""
-    command = [sys.executable, "-m", "steelyard", "run", study, "--size", "Q", "--json", "--plain", "--no-guard", "--fresh"]
+    command = [
+        sys.executable,
+        "-m",
+        "steelyard",
+        "run",
+        study,
+        "--size",
+        "Q",
+        "--json",
+        "--plain",
+        "--no-guard",
+        "--fresh",
+    ]
     done = subprocess.run(
         [*command, "--runs", str(folder), *PAIR, *more], capture_output=True, text=True, check=False, timeout=1500
     )

@@ -16,7 +16,7 @@ from steelyard_worker import dropout
 from steelyard_worker.protocol import Refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
     from types import ModuleType
 
