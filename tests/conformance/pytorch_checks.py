@@ -197,6 +197,7 @@ def check_no_shape_is_left_to_eager_pytorch():
 
     def compiled_for(lengths):
         graphs = []
+        torch.compiler.reset()
         function = torch.compile(lambda x: x + 1, backend=lambda g, _: graphs.append(g) or g.forward, dynamic=False)
         for length in range(2, 2 + lengths):
             function(torch.zeros(length))

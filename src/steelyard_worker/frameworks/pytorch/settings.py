@@ -118,6 +118,7 @@ def _shapes(settings: Settings) -> str:
         graphs.append(graph)
         return graph.forward
 
+    torch.compiler.reset()  # which lengths it has seen before
     function = torch.compile(lambda x: x + 1, backend=collect, dynamic=SHAPES[settings.knobs["shapes"]])
     for length in (2, 3, 4):
         function(torch.zeros(length))
