@@ -92,9 +92,9 @@ def _flag(name: str, text: str, action: str = "store_true", **more: Any) -> Argu
 
 # An argument whose name is that of a field of `Options` becomes that option; without a value, the option has its default.
 QUANTITIES = (
-    "step time (default), throughput, first step, time to first step, peak memory; of an inference latency p50, p95, p99; of "
-    "whole epochs total time, epoch, first epoch, second epoch, evaluation time; memory of import, build, first step, warm-up, "
-    "counted steps, evaluation"
+    "step time (default), throughput, first step, time to first step, peak memory, largest batch; of an inference latency p50, "
+    "p95, p99; of whole epochs total time, epoch, first epoch, second epoch, evaluation time; memory of import, build, first "
+    "step, warm-up, counted steps, evaluation"
 )
 RUNS = _value("--runs", "DIR", "folder that holds the runs")
 PLAIN = _flag("--plain", "print plain lines instead of the live view")
