@@ -20,22 +20,9 @@ PAIR = ("-f", "pytorch", "-f", "mxnet")
 
 def run(folder: Path, study: str, *more: str) -> tuple[dict[str, Any], str]:
     """Run a study; return its results and the text of its page."""
-    command = [
-        sys.executable,
-        "-m",
-        "steelyard",
-        "run",
-        study,
-        "--size",
-        "Q",
-        "--json",
-        "--plain",
-        "--no-guard",
-        "--fresh",
-    ]
-    done = subprocess.run(
-        [*command, "--runs", str(folder), *PAIR, *more], capture_output=True, text=True, check=False, timeout=1500
-    )
+    options = ("--size", "Q", "--json", "--plain", "--no-guard", "--fresh", "--runs", str(folder), *PAIR, *more)
+    command = [sys.executable, "-m", "steelyard", "run", study, *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1500)
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout)
     return found, (Path(found["folder"]) / "report.html").read_text(encoding="utf-8")
