@@ -6,7 +6,7 @@ from steelyard import host
 from steelyard.errors import UserError
 from steelyard.inputs import case_inputs
 from steelyard.inputs.data import training_samples
-from steelyard.plan import estimate, memory, resolve, studies
+from steelyard.plan import estimate, memory, resolve
 from steelyard.plan.options import Options
 from steelyard.plan.run_plan import Group, RunPlan, Skipped
 from steelyard.results import quantities
@@ -21,10 +21,10 @@ def planned(options: Options) -> tuple[RunPlan, str]:
     Without a requested size it is the largest that fits this machine and an hour. In a study with sizes, cells that
     cannot be measured here are skipped. UserError: nothing can be measured, or a quantity does not exist.
     """
-    study = studies.study(options.study or resolve.DEFAULT_STUDY)
+    study = resolve.requested_study(options)
     for held in study.published:
         quantities.quantity(held.quantity)
-    if options.workloads or not study.sizes:
+    if not study.sizes:
         plan = resolve.plan(options)
         check(plan)
         return plan, ""

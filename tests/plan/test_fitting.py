@@ -72,3 +72,22 @@ def test_a_cell_that_does_not_fit_is_skipped_with_its_reason_and_the_study_goes_
 def test_a_study_of_which_nothing_fits_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="There is nothing to measure: line:small needs about"):
         fitting.planned(options(tmp_path, tables(9, 8, TOO_LARGE), size="Q"))
+
+
+def test_a_workload_of_the_study_is_measured_as_the_study_has_it(tmp_path: Path) -> None:
+    """Without the study's own tasks and modes, an exported network would be trained."""
+    plan, sentence = fitting.planned(Options(study="onnx-exchange", workloads=("lstm-imdb:tiny",)))
+    assert {(case.workload, case.preset, case.task) for group in plan.groups for case in group.cases} == {
+        ("lstm-imdb", "tiny", "inference")
+    }
+    assert "from-pytorch" in {case.settings.mode for group in plan.groups for case in group.cases}
+    assert plan.study.name.startswith("onnx-exchange")
+    assert sentence == "Size Q is measured, the largest of this study. Another can be chosen with --size."
+
+
+def test_a_workload_that_the_study_lacks_makes_a_study_of_its_own(tmp_path: Path) -> None:
+    plan, sentence = fitting.planned(
+        options(tmp_path, tables(9, 8, 7), workloads=("resnet18:tiny",), frameworks=("pytorch",))
+    )
+    assert [(case.workload, case.task) for group in plan.groups for case in group.cases] == [("resnet18", "training")]
+    assert (plan.study.name, sentence) == ("resnet18", "")

@@ -1,5 +1,6 @@
 """Turn options and a study into a plan: its cases, their groups and protocols. Nothing is created or run here."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from steelyard.catalog import frameworks, workloads
@@ -57,18 +58,33 @@ def _user_framework_hashes() -> dict[str, str]:
 
 def _study(options: Options, known: dict[str, Workload]) -> Study:
     """Return the study at the requested size, with the axes that the options replace."""
-    study = studies.study(options.study or DEFAULT_STUDY)
-    if options.workloads:
-        found = [chosen(known, text)[0] for text in options.workloads]
-        # The default study skips the cached batch to be quick; a workload of the user's choice is measured with both inputs.
-        study = studies.of_workloads(study, options.workloads, found, "" if options.study else "sequential")
-    else:
+    study = requested_study(options, known)
+    if study.sizes or not options.workloads:
         study = study.of_size(options.size)
+        options = replace(options, workloads=())  # what is left of the study has no others
     study = studies.of_inference(study) if options.tasks == (INFERENCE,) else study
     # Before the options: `--framework` leaves out frameworks whose modes and knobs the study names.
     for cells in study.cells:
         _check_targets(cells.modes, cells.knobs, chosen_environments(cells.frameworks))
     return studies.with_cells(study, tuple(cells.with_options(options) for cells in study.cells))
+
+
+def requested_study(options: Options, known: dict[str, Workload] | None = None) -> Study:
+    """Return the study with only the requested workloads; for workloads that it does not have, a study of these.
+
+    UserError: there is no such study, workload or preset.
+    """
+    study = studies.study(options.study or DEFAULT_STUDY)
+    if not options.workloads:
+        return study
+    known = known or workloads.find(options.workload_folders)
+    found = [chosen(known, text) for text in options.workloads]
+    pairs = [f"{workload.name}:{preset.name}" for workload, preset in found]
+    if options.study and study.sizes and (left := studies.only(study, pairs)):
+        return left
+    # The default study skips the cached batch to be quick; a workload of the user's choice is measured with both inputs.
+    protocol = "" if options.study else "sequential"
+    return studies.of_workloads(study, options.workloads, [workload for workload, _ in found], protocol)
 
 
 def _check_targets(modes: tuple[str, ...], knobs: tuple[str, ...], environments: list[tuple[str, str]]) -> None:

@@ -12,6 +12,8 @@ from steelyard.plan.cells import Cells
 from steelyard.published import gathering, held
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from steelyard.catalog.workloads import Workload
 
 FOLDER = Path(__file__).parent
@@ -80,6 +82,18 @@ def of_inference(study: Study) -> Study:
     )  # fmt: skip
 
 
+def only(study: Study, requested: Collection[str]) -> Study | None:
+    """Return the study with only the requested `workload:preset` pairs, and the sizes that have any; None if it lacks one."""
+    kept = [(each, tuple(name for name in each.workloads if name in requested)) for each in study.cells]
+    if set(requested) - {name for _, names_kept in kept for name in names_kept}:
+        return None
+    cells = tuple(replace(each, workloads=names_kept) for each, names_kept in kept if names_kept)
+    sizes = {
+        size: each for size, each in study.sizes.items() if any(not one.sizes or size in one.sizes for one in cells)
+    }
+    return replace(study, cells=cells, sizes=sizes)
+
+
 def of_workloads(study: Study, requested: tuple[str, ...], found: list[Workload], protocol: str = "") -> Study:
     """Return a study for workloads that the user chose, measured as its first cells are, or with another protocol.
 
@@ -97,7 +111,7 @@ def of_workloads(study: Study, requested: tuple[str, ...], found: list[Workload]
     title = " and ".join([", ".join(titles[:-1]), titles[-1]] if titles[1:] else titles)
     which = "each of them" if titles[1:] else "it"
     question = f"Which framework trains {which} fastest on this machine?"
-    return replace(study, name=name, title=title, question=question, cells=(cells,), published=())
+    return replace(study, name=name, title=title, question=question, cells=(cells,), sizes={}, published=())
 
 
 def read(path: Path) -> Study:
