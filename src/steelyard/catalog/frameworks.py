@@ -219,11 +219,6 @@ def exporter_of(case: Case) -> str:
     return found.environment if found else ""
 
 
-def environments_of(case: Case) -> list[str]:
-    """Return the environments that a case needs: its own, and the one that exports its network."""
-    return [each for each in (case.environment, exporter_of(case)) if each]
-
-
 def files_hash(folder: Path) -> str:
     """Return a hash of the source files of a workload's or a framework's folder (16 hexadecimal digits).
 

@@ -115,7 +115,7 @@ def _in_order_of_arrival(session: Session, group: Group) -> Iterator[Group]:
 
 def _is_available(session: Session, case: Case) -> bool:
     """Return whether all environments of a case exist; waits for the one that exports its network."""
-    needed = frameworks.environments_of(case)
+    needed = session.plan.environments_of(case)
     for name in needed:
         session.environments.next_ready([name])
     return all(name in session.environments for name in needed)

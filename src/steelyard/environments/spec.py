@@ -118,7 +118,8 @@ def _plan_one(name: EnvironmentName, accelerator: str, locks: list[Lock]) -> Env
     for lock in of_framework:
         if lock.accelerator == accelerator and version in ("", lock.version):
             return EnvironmentSpec(str(name), lock, _python_version_for(lock))
-    existing = ", ".join(dict.fromkeys(f"{lock.version} for {lock.accelerator}" for lock in of_framework))
+    usual = [lock for lock in of_framework if "+" not in lock.version]  # the others have packages for an export, too
+    existing = ", ".join(dict.fromkeys(f"{lock.version} for {lock.accelerator}" for lock in usual))
     return Failure(
         str(name),
         f"{name} has no lock file for {accelerator} (only {existing}); name an interpreter of your own with "

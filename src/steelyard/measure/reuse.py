@@ -5,7 +5,6 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from steelyard.catalog.frameworks import environments_of
 from steelyard.errors import UserError
 from steelyard.files import json_lines
 from steelyard.measure import jobs
@@ -60,6 +59,7 @@ def _measured_alike(group: Group, known: RunRecord, earlier: RunRecord) -> bool:
         return False
     other = next((each for each in earlier.plan.groups if {*_ids(group)} <= {*_ids(each)}), None)
     workload = group.cases[0].workload
+    needed = {name for case in group.cases for name in known.plan.environments_of(case)}
     return bool(
         other
         and (other.protocol, other.train_steps, other.evaluation_limit)
@@ -67,16 +67,12 @@ def _measured_alike(group: Group, known: RunRecord, earlier: RunRecord) -> bool:
         and earlier.plan.options.guard == known.plan.options.guard
         and earlier.plan.workload_hashes.get(workload) == known.plan.workload_hashes[workload]
         and earlier.plan.framework_hashes == known.plan.framework_hashes
-        and all(earlier.environments.get(each) == known.environments.get(each) for each in _environments(group))
+        and all(earlier.environments.get(each) == known.environments.get(each) for each in needed)
     )
 
 
 def _ids(group: Group) -> list[str]:
     return [case.id for case in group.cases]
-
-
-def _environments(group: Group) -> set[str]:
-    return {name for case in group.cases for name in environments_of(case)}
 
 
 def _rounds_of(folder: Path, group: Group) -> list[Trial]:

@@ -135,4 +135,5 @@ def _facts(known: Framework) -> FrameworkFacts:
     knobs = {name: knob.default for name, knob in known.knobs.items()}
     # No origin of a network is the usual one, so titles name each.
     default_mode = "" if known.exporters else known.default_mode
-    return FrameworkFacts(known.title, default_mode, knobs, known.maintained, known.note)
+    exporters = {mode: each.environment for mode, each in known.exporters.items()}
+    return FrameworkFacts(known.title, default_mode, knobs, known.maintained, known.note, exporters)

@@ -5,7 +5,6 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
 
-from steelyard.catalog.frameworks import environments_of
 from steelyard.plan.options import Options
 from steelyard.plan.protocols import Protocol
 from steelyard.plan.studies import Study
@@ -109,13 +108,17 @@ class Skipped:
 
 @dataclass(frozen=True)
 class FrameworkFacts:
-    """What reports show of a framework. `knobs` are the defaults; `note` says, for example, that it is retired."""
+    """What reports show of a framework. `knobs` are the defaults; `note` says, for example, that it is retired.
+
+    `exporters`: of a runtime of exported networks, mode -> environment that exports them.
+    """
 
     title: str
     default_mode: str
     knobs: dict[str, Any]
     maintained: bool = True
     note: str = ""
+    exporters: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -174,7 +177,12 @@ class RunPlan:
     @property
     def environments(self) -> list[str]:
         """The names of the environments that the cases need."""
-        return list(dict.fromkeys(name for variant in self.variants for name in environments_of(variant.case)))
+        return list(dict.fromkeys(name for variant in self.variants for name in self.environments_of(variant.case)))
+
+    def environments_of(self, case: Case) -> list[str]:
+        """Return the environments that a case needs: its own, and the one that exports its network."""
+        exporter = self.frameworks[case.framework].exporters.get(case.settings.mode)
+        return [case.environment, exporter] if exporter else [case.environment]
 
     def title(self, case: Case) -> str:
         """Return the title of a case's framework, with the version if one was requested."""
@@ -182,12 +190,12 @@ class RunPlan:
 
     def _title(self, variant: Variant) -> str:
         """Return the title of a variant that is skipped: of its framework, or its own where it needs two environments."""
-        return variant.title if len(environments_of(variant.case)) > 1 else self.title(variant.case)
+        return variant.title if len(self.environments_of(variant.case)) > 1 else self.title(variant.case)
 
     def without(self, unavailable: Mapping[str, str]) -> Self:
         """Return the plan without the cases of unavailable environments ({name: reason}); they are listed as skipped."""
         missing = {
-            each.case.id: next((name for name in environments_of(each.case) if name in unavailable), "")
+            each.case.id: next((name for name in self.environments_of(each.case) if name in unavailable), "")
             for each in self.variants
         }
         skipped = [
