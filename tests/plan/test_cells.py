@@ -211,3 +211,12 @@ def test_what_the_search_for_the_largest_batch_needs(tmp_path: Path, options: di
     tables = '[[cells]]\nworkloads = ["resnet18:tiny"]\nframeworks = ["pytorch"]\nprotocol = "largest-batch:3"\n'
     with pytest.raises(UserError, match=re.escape(reason)):
         planned(tmp_path, tables, **options)
+
+
+def test_a_group_is_named_after_what_tells_it_from_the_others_and_no_more(tmp_path: Path) -> None:
+    table = '[[cells]]\nworkloads = ["resnet18:digits"]\nframeworks = ["pytorch"]\n'
+    inference = f'{table}tasks = ["inference"]\nrounds = "3"\n'
+    plan = planned(tmp_path, f'{table}seeds = [1, 2]\nprotocol = "epochs:3"\n' + inference)
+    assert [group.title for group in plan.groups] == [
+        "ResNet-18, sgd, seed 1", "ResNet-18, sgd, seed 2", "ResNet-18, inference",
+    ]  # fmt: skip

@@ -6,12 +6,15 @@ from typing import Any
 from steelyard.plan.run_plan import FrameworkFacts, Variant
 from steelyard_worker.case import Case
 
+# Fields that are named only where nothing else tells groups apart; the least telling first.
+SECONDARY = ("evaluation_limit", "train_steps", "rounds", "protocol", "seed", "task")
+
 
 def groups(bases: Sequence[str], fields: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
-    """Name groups after their base, such as `resnet18:digits`, and after every field in which groups of one base differ.
+    """Name groups after their base, such as `resnet18:digits`, and after the fields in which groups of one base differ.
 
-    Returns (name, suffix of the title): `resnet18:digits,batch=8` and `, batch 8`. The suffix has the preset where there are
-    several of one workload.
+    Protocol, seed and task are part of a name only if nothing else tells the group from the others. Returns (name, suffix of the
+    title): `resnet18:digits,batch=8` and `, batch 8`. The suffix has the preset where there are several of one workload.
     """
     found = []
     presets: dict[str, dict[str, None]] = {}
@@ -20,7 +23,11 @@ def groups(bases: Sequence[str], fields: Sequence[Mapping[str, Any]]) -> list[tu
         presets.setdefault(workload, {})[preset] = None
     for base, own in zip(bases, fields, strict=True):
         relatives = [each for other, each in zip(bases, fields, strict=True) if other == base]
-        differing = [name for name in own if any(each.get(name) != own[name] for each in relatives)]
+        differing = [name for name in own if own[name] != "" and any(each.get(name) != own[name] for each in relatives)]
+        for field in SECONDARY:
+            left = [name for name in differing if name != field]
+            if sum(all(each.get(name) == own[name] for name in left) for each in relatives) == 1:
+                differing = left
         name = ",".join([base, *(f"{field}={own[field]}" for field in differing)])
         workload, _, preset = base.partition(":")
         words = [preset] if len(presets[workload]) > 1 else []
