@@ -56,7 +56,7 @@ class FitTrainer(Learner):
     ) -> None:  # fmt: skip
         super().__init__(wrap, variables, implementation, sizes, network, weights)
         # The model must not hold this trainer: the thread of `fit` keeps the model alive until this trainer is deleted.
-        forward, inputs = self._forward, self._inputs
+        forward, inputs = self._forward, self.inputs
 
         def outputs(batch: Tensors) -> Tensors:
             found: Tensors = forward(*(batch[name] for name in inputs), training=True)
