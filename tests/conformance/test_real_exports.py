@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.conformance, pytest.mark.slow]
 
 ORIGINS = ("from-pytorch", "from-tensorflow", "from-mindspore", "from-mxnet")
-NOT_EXPORTED = {"lstm-imdb:tiny/onnxruntime/from-mindspore"}
+NOT_EXPORTED = {"lstm-imdb:tiny/onnxruntime/from-mindspore", "resnet50:tiny/onnxruntime/from-mindspore"}
 
 
 def test_every_export_computes_the_same(tmp_path: Path) -> None:
