@@ -29,8 +29,8 @@ def run(folder: Path, study: str, *more: str) -> tuple[dict[str, Any], str]:
 
 
 def test_three_forms_of_an_lstm_are_certified_measured_and_held_against_the_document(tmp_path: Path) -> None:
-    found, page = run(tmp_path, "lstm-kernels", "--rounds", "2")
-    assert [each["group"] for each in found["comparisons"]] == ["lstm-imdb:tiny", "deepspeech2:tiny"]
+    found, page = run(tmp_path, "lstm-kernels", "-w", "deepspeech2:tiny", "--rounds", "2")
+    assert [each["group"] for each in found["comparisons"]] == ["deepspeech2:tiny"]
     for comparison in found["comparisons"]:
         assert len(comparison["contenders"]) == 6
         assert {each["certificate"] for each in comparison["contenders"]} == {"certified"}
@@ -40,11 +40,11 @@ def test_three_forms_of_an_lstm_are_certified_measured_and_held_against_the_docu
     for row in rows:
         assert row["measured"]["low"] < row["measured"]["value"] < row["measured"]["high"]
         assert row["judgement"] in ("confirmed", "same order", "reversed", "open")
-    assert "4.14" in page, "what the document says of PyTorch's fused LSTM"
+    assert "4.14×" in page, "what the document says of PyTorch's fused LSTM"
 
 
 def test_trainings_of_two_frameworks_learn_alike_and_reach_the_thresholds(tmp_path: Path) -> None:
-    found, page = run(tmp_path, "time-to-accuracy")
+    found, page = run(tmp_path, "time-to-accuracy", "--seed", "1")
     (comparison, *_) = found["comparisons"]
     assert {each["certificate"] for each in comparison["contenders"]} == {"certified"}
     scores = [each["evaluation"]["value"] for each in comparison["contenders"]]

@@ -10,6 +10,7 @@ from reading import Page
 from recorded import Script, view_of, write_run
 
 from steelyard import report
+from steelyard.plan.options import Options
 from steelyard.published.gathering import gather
 from steelyard.published.held import Held
 from steelyard.report import page, published, terminal
@@ -239,3 +240,15 @@ def test_a_cell_that_was_skipped_has_its_reason_on_the_page(tmp_path):
     record.update(folder, plan=replace(plan, skipped=skipped))
     (row,) = [each for each in rows(Page(page.render(view_of(folder)))) if "610(h)" in each]
     assert "BERT needs 27 GB of memory." in row
+
+
+def test_a_times_sign_of_a_documents_source_is_shown_as_one(tmp_path) -> None:
+    folder = write_run(
+        tmp_path,
+        {"pytorch": Script(10.0), "mxnet": Script(12.0)},
+        Options(study="lstm-kernels", size="Q", frameworks=("pytorch", "mxnet")),
+    )
+    page = Page(report.write(view_of(folder)).read_text(encoding="utf-8"))
+    words = " ".join(each.words for each in page.all("td"))
+    assert "4.14×" in words
+    assert "\\times" not in words

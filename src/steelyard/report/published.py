@@ -207,7 +207,9 @@ def setting(row: Row) -> str:
 
 def _cells(row: Row, derived: bool) -> Cells:
     statement = row.statement
-    printed = "" if derived or not statement.printed else f"printed: {statement.printed}"
+    # The text of some documents is LaTeX.
+    figure = statement.printed.replace(r"\times", "×")
+    printed = "" if derived or not figure else f"printed: {figure}"
     return Cells(
         sides=f"{row.sides[0]} over {row.sides[1]}",
         network=" ".join(filter(None, (statement.network, statement.cell or row.group))),
