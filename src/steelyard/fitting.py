@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from steelyard import host
+from steelyard.catalog import workloads
 from steelyard.errors import UserError
 from steelyard.inputs import case_inputs
 from steelyard.inputs.data import training_samples
@@ -21,24 +22,25 @@ def planned(options: Options) -> tuple[RunPlan, str]:
     Without a requested size it is the largest that fits this machine and an hour. In a study with sizes, cells that
     cannot be measured here are skipped. UserError: nothing can be measured, or a quantity does not exist.
     """
-    study = resolve.requested_study(options)
+    known = workloads.find(options.workload_folders)
+    study = resolve.requested_study(options, known)
     for held in study.published:
         quantities.quantity(held.quantity)
     if not study.sizes:
-        plan = resolve.plan(options)
+        plan = resolve.plan(options, known)
         check(plan)
         return plan, ""
     if options.size:
-        return feasible(resolve.plan(options)), ""
+        return feasible(resolve.plan(options, known)), ""
     reasons: list[str] = []
     *larger, smallest = study.sizes
     for size in larger:
-        plan = resolve.plan(replace(options, size=size))
+        plan = resolve.plan(replace(options, size=size), known)
         if reason := _obstacle(plan):
             reasons.append(f"{size} {reason}")
         else:
             return plan, _sentence(size, reasons)
-    return feasible(resolve.plan(replace(options, size=smallest))), _sentence(smallest, reasons)
+    return feasible(resolve.plan(replace(options, size=smallest), known)), _sentence(smallest, reasons)
 
 
 def check(plan: RunPlan) -> None:

@@ -166,6 +166,19 @@ def test_an_error_in_the_description_of_a_network_is_reported(
     assert str(folder) in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("features", "message"),
+    [
+        (None, "network.py failed for the sizes {"),
+        ("many", "gives 'head.weight' the shape (3, 'many'); sizes must be whole numbers from 1."),
+        (0, "gives 'head.weight' the shape (3, 0); sizes must be whole numbers from 1."),
+    ],
+)
+def test_impossible_sizes_of_a_record_are_reported(features: object, message: str) -> None:
+    with pytest.raises(UserError, match=re.escape(message)):
+        workloads.described(LINE, {"features": features, "classes": 3, "batch": 16})
+
+
 def test_a_folder_without_workloads_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"no spec\.toml was found"):
         workloads.find((tmp_path,))

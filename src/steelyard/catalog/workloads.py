@@ -88,21 +88,15 @@ class Workload:
         """Return the network at the sizes of a preset; UserError: the sizes or network.py are wrong."""
         spec, where = self.folder / "spec.toml", f"presets.{preset.name}.sizes"
         try:
-            network = described(self.folder, preset.sizes)
-            shapes = {parameter.name: parameter.shape for parameter in network.parameters}
-            shapes |= {each.name: each.shape for each in network.inputs}
+            network = _described_once(self.folder, preset.sizes)
+            wrong = _wrong_shape(network)
         except KeyError as error:
             sentence = f"[{where}] lacks the key '{error.args[0]}'. Add it."
             raise settings_files.wrong(spec, "", where, sentence) from None
         except Exception as error:  # network.py may be the user's code and can raise anything
-            message = " ".join(str(error).split())
-            raise UserError(
-                f"{self.folder / 'network.py'} failed for [{where}]: {type(error).__name__}: {message}."
-            ) from None
-        for name, shape in shapes.items():
-            if not all(isinstance(extent, int) and extent > 0 for extent in shape):
-                sentence = f"[{where}] gives '{name}' the shape {shape}; sizes must be whole numbers from 1."
-                raise settings_files.wrong(spec, "", where, sentence)
+            raise _failed(self.folder, f"[{where}]", error) from None
+        if wrong:
+            raise settings_files.wrong(spec, "", where, f"[{where}] gives {wrong}")
         return network
 
     def implemented_by(self, framework: str) -> bool:
@@ -121,7 +115,37 @@ class Workload:
 
 
 def described(folder: Path, sizes: dict[str, Any]) -> Network:
-    """Return the network of a workload folder at the given sizes; results are cached in this process."""
+    """Return the network of a workload folder at the given sizes; results are cached in this process.
+
+    UserError: network.py fails for these sizes, or makes empty tensors; a damaged record can cause that.
+    """
+    given = f"the sizes {json.dumps(sizes)}"
+    try:
+        network = _described_once(folder, sizes)
+        wrong = _wrong_shape(network)
+    except Exception as error:  # network.py may be the user's code and can raise anything
+        raise _failed(folder, given, error) from None
+    if wrong:
+        raise UserError(f"{folder / 'network.py'}, with {given}, gives {wrong}")
+    return network
+
+
+def _wrong_shape(network: Network) -> str:
+    """Return which tensor's shape is impossible; empty if none is."""
+    shapes = {parameter.name: parameter.shape for parameter in network.parameters}
+    shapes |= {each.name: each.shape for each in network.inputs}
+    for name, shape in shapes.items():
+        if not all(isinstance(extent, int) and extent > 0 for extent in shape):
+            return f"'{name}' the shape {shape}; sizes must be whole numbers from 1."
+    return ""
+
+
+def _failed(folder: Path, sizes: str, error: Exception) -> UserError:
+    message = " ".join(str(error).split())
+    return UserError(f"{folder / 'network.py'} failed for {sizes}: {type(error).__name__}: {message}.")
+
+
+def _described_once(folder: Path, sizes: dict[str, Any]) -> Network:
     return _described(folder, specification(folder, sizes), json.dumps(sizes))
 
 

@@ -18,13 +18,13 @@ from steelyard_worker.case import INFERENCE
 DEFAULT_STUDY = "first-look"
 
 
-def plan(options: Options) -> RunPlan:
+def plan(options: Options, known: dict[str, Workload] | None = None) -> RunPlan:
     """Resolve all names and combine workloads with environments, modes and knobs. UserError: an unknown name.
 
-    A study with sizes has to be given with one of them.
+    A study with sizes has to be given with one of them. `known`: all workloads, if they were read before.
     """
     frameworks.use(options.framework_folders)
-    known = workloads.find(options.workload_folders)
+    known = known or workloads.find(options.workload_folders)
     study = _study(options, known)
     _check_data(options, study, known)
     environments = [each for cells in study.cells for each in chosen_environments(cells.frameworks)]
@@ -69,7 +69,7 @@ def _study(options: Options, known: dict[str, Workload]) -> Study:
     return studies.with_cells(study, tuple(cells.with_options(options) for cells in study.cells))
 
 
-def requested_study(options: Options, known: dict[str, Workload] | None = None) -> Study:
+def requested_study(options: Options, known: dict[str, Workload]) -> Study:
     """Return the study with only the requested workloads; for workloads that it does not have, a study of these.
 
     UserError: there is no such study, workload or preset.
@@ -77,7 +77,6 @@ def requested_study(options: Options, known: dict[str, Workload] | None = None) 
     study = studies.study(options.study or DEFAULT_STUDY)
     if not options.workloads:
         return study
-    known = known or workloads.find(options.workload_folders)
     found = [chosen(known, text) for text in options.workloads]
     pairs = [f"{workload.name}:{preset.name}" for workload, preset in found]
     if options.study and study.sizes and (left := studies.only(study, pairs)):
