@@ -4,10 +4,22 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from steelyard.report import costs, exchange, forest, formatting, latency, learning, losses, series, stability
+from steelyard.report import (
+    costs,
+    exchange,
+    forest,
+    formatting,
+    job_length,
+    latency,
+    learning,
+    losses,
+    series,
+    stability,
+)
 from steelyard.report.columns import Column, of_epochs, of_phases, ranked_by
 from steelyard.report.figures import Figure
 from steelyard.report.formatting import Formatted
+from steelyard.report.job_length import JobLength
 from steelyard.report.learning import Learning
 from steelyard.report.model import Comparison, Contender
 from steelyard.report.styles import Style
@@ -37,7 +49,8 @@ class Workload:
     """One comparison on the page; `missing`: (title, reason) of what was not measured or failed.
 
     `verdict` belongs to the deciding input, the rest to no single one. `epochs` and `learning` are None where no whole epochs
-    were trained, `memory` where no phase has a known peak. `exchanged`: rows of the table of exported networks.
+    were trained, `memory` where no phase has a known peak, `length` where fewer than two contenders have steady steps.
+    `exchanged`: rows of the table of exported networks.
     """
 
     comparison: Comparison
@@ -45,6 +58,7 @@ class Workload:
     inputs: list[Input]
     epochs: Input | None
     memory: Input | None
+    length: JobLength | None
     learning: Learning | None
     figures: list[Figure]
     missing: list[tuple[str, str]]
@@ -53,8 +67,9 @@ class Workload:
     @property
     def all_figures(self) -> list[Figure]:
         """The plots of all inputs, the learning curves, and the others."""
-        curves = self.learning.figures if self.learning else []
-        return [part.forest for part in self.inputs if part.forest] + curves + self.figures
+        found = [part.forest for part in self.inputs if part.forest]
+        found += [self.length.figure] if self.length else []
+        return found + (self.learning.figures if self.learning else []) + self.figures
 
     @property
     def anchor(self) -> str:
@@ -81,6 +96,7 @@ def workload(comparison: Comparison, styles: dict[str, Style], among: Sequence[C
     return Workload(
         comparison, verdict, list(inputs.values()), _table(formatting.EPOCHS, trained, columns, comparison, styles),
         _table(formatting.PHASES, known, of_phases(comparison.task), comparison, styles),
+        job_length.section(comparison, styles),
         learning.section(learning.of_all_seeds(comparison, among or [comparison]), styles), shown, missing(comparison),
         exchange.rows(comparison),
     )  # fmt: skip

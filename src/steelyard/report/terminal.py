@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from steelyard.report import columns, formatting, learning, published, sections, warnings
+from steelyard.report import columns, formatting, job_length, learning, published, sections, warnings
 from steelyard.report.columns import Column
 from steelyard.report.model import Comparison, Contender, View, location_of
 from steelyard.report.styles import styles
@@ -83,6 +83,8 @@ def _print_comparison(console: Console, comparison: Comparison, among: Sequence[
         console.print(Text.assemble((headline, "bold"), " ", verdict))
         if comparison.advice[source]:
             console.print(Text(comparison.advice[source]))
+    if length := job_length.section(comparison, styles([comparison])):
+        console.print(Text(length.sentence))
     _print_trainings(console, comparison, among)
     remarks = [
         f"{title}: {'' if reason.startswith('Failed') else 'Not measured. '}{reason}"
@@ -205,13 +207,36 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
             source: [_verdict(comparison, verdict) for verdict in ranking.verdicts]
             for source, ranking in rankings.items()
         },
+        "job_length": _job_length(comparison),
         "contenders": [_contender(comparison, contender) for contender in comparison.contenders],
         "skipped": [asdict(each) for each in comparison.skipped],
     }
 
 
+def _job_length(comparison: Comparison) -> dict[str, Any] | None:
+    """Return who is done first from how many steps on, and after how many steps a slow start has paid; None if unknown."""
+    found = job_length.section(comparison, styles([comparison]))
+    if not found:
+        return None
+    return {
+        "sentence": found.sentence,
+        "first": [{"from_steps": steps, "case": _name(comparison, each)} for steps, each in found.first],
+        "pairs": [
+            {
+                "later": _name(comparison, pair.later), "sooner": _name(comparison, pair.sooner),
+                "break_even": asdict(pair.found) if pair.found else None,
+            }
+            for pair in found.pairs
+        ],
+    }  # fmt: skip
+
+
+def _name(comparison: Comparison, contender: Contender) -> str:
+    return f"{comparison.group}/{contender.variant}"
+
+
 def _verdict(comparison: Comparison, verdict: Verdict) -> dict[str, Any]:
-    names = {contender.case.id: f"{comparison.group}/{contender.variant}" for contender in comparison.contenders}
+    names = {contender.case.id: _name(comparison, contender) for contender in comparison.contenders}
     ratio = comparison.quantity.ratio(verdict)
     values = {"ratio": ratio.value, "low": ratio.low, "high": ratio.high}
     return asdict(verdict) | values | {"a": names[verdict.a], "b": names[verdict.b]}
@@ -219,7 +244,7 @@ def _verdict(comparison: Comparison, verdict: Verdict) -> dict[str, Any]:
 
 def _contender(comparison: Comparison, contender: Contender) -> dict[str, Any]:
     found = {
-        "case": f"{comparison.group}/{contender.variant}",
+        "case": _name(comparison, contender),
         "id": contender.case.id,
         **_picked(contender, "title", "version", "mode", "maintained"),
         "certificate": contender.proof.state,
