@@ -36,6 +36,9 @@ float64 = ""
 [unsupported]
 cuda = "NumPy computes on the CPU."
 
+[start_seconds]
+plain = 1.5
+
 [knobs.order]
 default = "rows"
 values = ["rows", "columns"]
@@ -80,12 +83,14 @@ def test_the_file_that_the_mistakes_are_made_in_is_right(tmp_path: Path) -> None
         ('plain = "As it is"', "plain = 1", 9, "'plain' must be a string, but it is 1."),
         ('float64 = ""\n', "", 5, "a 'reference' needs float64, but [precisions] does not list it."),
         ("[unsupported]", "[unsuported]", 18, "the file has an unknown key 'unsuported'. Did you mean 'unsupported'?"),
-        ('"rows"\n', '"row"\n', 22, "'default' must be one of 'rows', 'columns', but it is 'row'."),
-        ('"columns"]', "2]", 23, "'values' must be of the type of 'default', but one is 2."),
-        ("values = [", "value = [", 23, "[knobs.order] has an unknown key 'value'. Did you mean 'values'?"),
-        ('help = "Order of the loops"', "help = []", 24, "'help' must be a string, but it is []."),
-        ('"canonical"', '"other"', 27, "'form' must be one of 'canonical', 'epsilon-hat', but it is 'other'."),
-        ('correction = "float64"', "", 26, "[optimizers.adam] lacks the key 'correction'. Add it."),
+        ("plain = 1.5", "plain = 'long'", 22, "'plain' must be a number, but it is 'long'."),
+        ("plain = 1.5", "plian = 1.5", 22, "'plian' must be one of 'plain', but it is 'plian'."),
+        ('"rows"\n', '"row"\n', 25, "'default' must be one of 'rows', 'columns', but it is 'row'."),
+        ('"columns"]', "2]", 26, "'values' must be of the type of 'default', but one is 2."),
+        ("values = [", "value = [", 26, "[knobs.order] has an unknown key 'value'. Did you mean 'values'?"),
+        ('help = "Order of the loops"', "help = []", 27, "'help' must be a string, but it is []."),
+        ('"canonical"', '"other"', 30, "'form' must be one of 'canonical', 'epsilon-hat', but it is 'other'."),
+        ('correction = "float64"', "", 29, "[optimizers.adam] lacks the key 'correction'. Add it."),
     ],
 )
 def test_a_mistake_is_refused_with_file_line_and_key(

@@ -269,6 +269,17 @@ def test_the_latency_is_part_of_the_estimate() -> None:
     assert alone == pytest.approx(3 * 2 * 500 * step)
 
 
+def test_a_mode_that_starts_slowly_takes_longer_by_estimate() -> None:
+    options = Options(workloads=("resnet18:tiny",), frameworks=("pytorch",), rounds="2")
+    eager, compiled = (
+        estimate.estimate(resolve.plan(replace(options, modes=(f"pytorch={mode}",)))) for mode in ("eager", "compiled")
+    )
+    later = frameworks.framework("pytorch").start_s("compiled") - frameworks.framework("pytorch").start_s("eager")
+    assert later > 0
+    assert compiled["rounds"] >= eager["rounds"] + 2 * later
+    assert compiled["certificates"] > eager["certificates"]
+
+
 def test_a_knob_that_a_framework_cannot_set_is_skipped_with_the_reason_and_the_others_run() -> None:
     plan = resolve.plan(
         Options(workloads=("lstm-imdb:tiny",), frameworks=("jax", "tensorflow", "pytorch"), knobs=("lstm=fused,loop",))

@@ -25,6 +25,9 @@ WORKER = Path(steelyard_worker.__file__).resolve().parent
 BUILT_IN = WORKER / "frameworks"
 FILE = "framework.toml"
 
+# Of a mode that `start_seconds` does not have.
+START_S = 4.0
+
 DECLARED: dict[str, tuple[str, ...]] = {"form": ("canonical", "epsilon-hat"), "correction": ("float64", "float32")}
 # With a learning rate that changes, the form of a rule with momentum may be another one.
 SCHEDULED: dict[str, tuple[str, ...]] = {"scheduled_form": ("rate-in-momentum",)}
@@ -72,6 +75,7 @@ class Framework:
 
     The texts in `devices` and `precisions` say what is untested; `unsupported` says why something cannot be done: a device, a
     precision, or "MODE with WORD" (see `words`).
+    `start_seconds`: about how long a process of a mode takes to its second step on two cores, for estimates.
     `exporters`: for a runtime of networks that other frameworks export, what exports them, by mode; otherwise empty.
     `reference_variables`: environment variables of a process that computes a reference; "{folder}" stands for a folder that all
     references of a run share. `large_reference_variables` replace those of the same name where one step is large.
@@ -89,6 +93,7 @@ class Framework:
     knobs: dict[str, Knob] = field(default_factory=dict)
     optimizers: dict[str, dict[str, str]] = field(default_factory=dict)
     unsupported: dict[str, str] = field(default_factory=dict)
+    start_seconds: dict[str, float] = field(default_factory=dict)
     exporters: dict[str, Exporter] = field(default_factory=dict)
     reference: int = 0  # rank as a float64 reference, 1 is preferred; 0: never a reference
     reference_mode: str = ""  # mode of a reference; empty: the default mode
@@ -103,6 +108,10 @@ class Framework:
     def user_folder(self) -> str:
         """The folder of a framework of the user's own; empty for a built-in framework."""
         return "" if self.folder.parent == BUILT_IN else str(self.folder)
+
+    def start_s(self, mode: str) -> float:
+        """Return about how many seconds a process of a mode takes to its second step."""
+        return self.start_seconds.get(mode, START_S)
 
     def mode(self, name: str) -> str:
         """Return the mode; UserError: the framework does not have it."""
@@ -271,8 +280,9 @@ def _read(folder: Path) -> Framework:
     settings_files.check_one_of(path, "default_mode", found.default_mode, found.modes)
     if found.reference_mode:
         settings_files.check_one_of(path, "reference_mode", found.reference_mode, found.modes)
-    for mode in found.exporters:
-        settings_files.check_one_of(path, mode, mode, found.modes, "exporters")
+    for key in ("exporters", "start_seconds"):
+        for mode in getattr(found, key):
+            settings_files.check_one_of(path, mode, mode, found.modes, key)
     if found.reference and "float64" not in found.precisions:
         raise settings_files.wrong(
             path, "reference", "", "a 'reference' needs float64, but [precisions] does not list it."

@@ -26,9 +26,14 @@ MEANINGS: dict[str, tuple[tuple[type, ...], str]] = {
     "tuple[float, ...]": ((list,), "a list of numbers"),
     "tuple[Any, ...]": ((list,), "a list"),
     "dict[str, str]": ((dict,), "a table of strings"),
+    "dict[str, float]": ((dict,), "a table of numbers"),
     "dict[str, Any]": ((dict,), "a table"),
 }
 ITEMS = {"tuple[str, ...]": (str,), "tuple[int, ...]": (int,), "tuple[float, ...]": (int, float)}
+VALUES: dict[str, tuple[tuple[type, ...], str]] = {
+    "dict[str, str]": ((str,), "a string"),
+    "dict[str, float]": ((int, float), "a number"),
+}
 # Every other annotation.
 LIST_OF_TABLES = ((list,), "a list of tables")
 OF_TABLES = ((dict,), "a table of tables")
@@ -118,9 +123,9 @@ def _fit(path: Path, where: str, key: str, annotation: str, value: Any) -> Any:
     if annotation in ITEMS:
         for each in value:
             check_type(path, key, each, ITEMS[annotation], meaning, where)
-    if annotation == "dict[str, str]":
+    if annotation in VALUES:
         for name, each in value.items():
-            check_type(path, name, each, (str,), "a string", ".".join(filter(None, (where, key))))
+            check_type(path, name, each, *VALUES[annotation], ".".join(filter(None, (where, key))))
     if list in kinds:
         return tuple(value)
     return float(value) if annotation == "float" else value

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from steelyard.catalog import workloads
+from steelyard.catalog import frameworks, workloads
 from steelyard.plan import memory
 from steelyard.plan.protocols import Protocol
 from steelyard.plan.run_plan import RunPlan, Variant
@@ -13,8 +13,11 @@ from steelyard_worker.case import INFERENCE
 from steelyard_worker.protocol import Schedule
 
 # Rough figures for planning only, from runs on two cores: seconds, and the share of one core's 75 GFLOP/s that is reached.
-START_S = 4.0
-CERTIFY_S = 16.0
+# A certificate runs two programs more than a trial. Two processes run side by side.
+CERTIFY_S = 12.0
+CERTIFY_STARTS = 2
+REFERENCE_S = 28.0
+SIDE_BY_SIDE = 2
 ENVIRONMENT_S = 15.0
 CORE_FLOPS = 75e9
 SHARE_OF_PEAK = 0.25
@@ -23,8 +26,8 @@ SMALLEST_STEP_S = 0.003
 SHAPES_S = 20.0
 # After the pipeline a process is warm, and the cached batch needs a few steps only.
 CACHED_WARMUP_STEPS = 10
-# Processes of a search: two powers of two, three halves, and the last batch again.
-SEARCHED = 7
+# Processes of a search: a few powers of two, some halves, and the last batch again.
+SEARCHED = 9
 # Samples of a data set whose size is not known.
 USUAL_SAMPLES = 20_000
 
@@ -36,9 +39,11 @@ def estimate(plan: RunPlan, samples: Mapping[str, int] | None = None) -> dict[st
     for the most. `samples`: data set -> training samples, for protocols that count epochs.
     """
     known = samples or {}
-    certificates = CERTIFY_S * (len(plan.variants) + 2 * len(plan.groups)) / 2 if plan.options.certify else 0.0
+    candidates = sum(CERTIFY_S + CERTIFY_STARTS * _start_s(each) for each in plan.variants)
+    certificates = (candidates + 2 * REFERENCE_S * len(plan.groups)) / SIDE_BY_SIDE
     return {
-        "environments": ENVIRONMENT_S * len(plan.environments), "certificates": certificates,
+        "environments": ENVIRONMENT_S * len(plan.environments),
+        "certificates": certificates if plan.options.certify else 0.0,
         "rounds": _rounds_s(plan, known, lambda protocol: protocol.rounds_min),
         "most_rounds": _rounds_s(plan, known, lambda protocol: protocol.rounds_max),
     }  # fmt: skip
@@ -59,6 +64,11 @@ def in_words(seconds: float) -> str:
     return f"{seconds:.0f} seconds"
 
 
+def _start_s(variant: Variant) -> float:
+    """Return about how many seconds a process takes to its second step."""
+    return frameworks.framework(variant.case.framework).start_s(variant.case.settings.mode)
+
+
 def _rounds_s(plan: RunPlan, samples: Mapping[str, int], rounds: Callable[[Protocol], int]) -> float:
     found = 0.0
     for variant in plan.variants:
@@ -70,7 +80,8 @@ def _rounds_s(plan: RunPlan, samples: Mapping[str, int], rounds: Callable[[Proto
         if group.protocol.searches_batch:
             found += _search_s(plan, variant, schedule, seconds) * rounds(group.protocol)
             continue
-        process_s = START_S + _steps(schedule, seconds, steps_per_epoch, bool(variant.case.data)) * seconds
+        start_s = _start_s(variant)
+        process_s = start_s + _steps(schedule, seconds, start_s, steps_per_epoch, bool(variant.case.data)) * seconds
         process_s += SHAPES_S if variant.case.cuts_batches else 0.0
         if variant.case.task == INFERENCE:
             process_s += _latency_s(schedule, seconds)
@@ -84,7 +95,7 @@ def _search_s(plan: RunPlan, variant: Variant, schedule: Schedule, seconds: floa
     if case.memory_limit:
         network = workloads.described(Path(plan.workload_folders[case.workload]), case.sizes)
         batch = max(1, memory.fitting_batch(network, case.optimizer, case.memory_limit))
-    return SEARCHED * (START_S + (2 + schedule.counted.count) * seconds * batch / case.batch)
+    return SEARCHED * (_start_s(variant) + (2 + schedule.counted.count) * seconds * batch / case.batch)
 
 
 def _latency_s(schedule: Schedule, seconds: float) -> float:
@@ -92,11 +103,11 @@ def _latency_s(schedule: Schedule, seconds: float) -> float:
     return min(max(schedule.latency_s, schedule.latency_fewest * seconds), schedule.latency_most * seconds)
 
 
-def _steps(schedule: Schedule, seconds: float, steps_per_epoch: int, has_data: bool) -> float:
+def _steps(schedule: Schedule, seconds: float, start_s: float, steps_per_epoch: int, has_data: bool) -> float:
     """Return the steps of one process: its first step, its warm-up, its counted steps, and those on the cached batch."""
     counted = schedule.counted_min
     if schedule.warmup.unit == "adaptive":
-        counted = round(schedule.noise_ratio * math.sqrt(START_S / seconds))
+        counted = round(schedule.noise_ratio * math.sqrt(start_s / seconds))
         counted = min(max(counted, schedule.counted_min), schedule.counted_max)
         # A block is counted as a whole.
         counted = max(counted, schedule.block_min_steps, round(schedule.block_min_s / seconds))
