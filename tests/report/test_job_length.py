@@ -11,6 +11,7 @@ from steelyard.report import job_length, page, terminal
 from steelyard.report.styles import styles
 from steelyard.results import trials
 from steelyard.results.job_times import job_time
+from steelyard.results.quantities import PEAK_MEMORY
 from steelyard.statistics.break_even import BreakEven
 
 QUICK = {"scatter": 0.0, "process_scatter": 0.0}
@@ -65,6 +66,12 @@ def test_page_terminal_and_json_say_the_same(folder, printed):
     (pair,) = found["pairs"]
     assert pair["later"].endswith("step_us=6000")
     assert pair["break_even"]["steps"] == pytest.approx(500)
+
+
+def test_a_page_that_ranks_something_else_than_steps_leaves_it_out(folder):
+    view = view_of(folder, PEAK_MEMORY)
+    assert "By length of the job" not in page.render(view)
+    assert terminal.as_dict(view)["comparisons"][0]["job_length"] is None
 
 
 def test_what_saves_nothing_never_pays(tmp_path):

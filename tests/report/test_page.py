@@ -102,7 +102,7 @@ def test_every_plot_has_a_title_a_description_and_data(rendered):
         assert len(holder.attributes["aria-label"]) > 30
         assert drawn[holder.attributes["data-figure"]]["data"]
     kinds = {name.partition("/")[0] for name in drawn}
-    assert kinds == {"ratios", "steps", "rounds", "losses", "start", "memory", "machine"}
+    assert kinds == {"ratios", "steps", "rounds", "losses", "start", "job length", "memory", "machine"}
 
 
 def test_table_cells_are_associated_with_their_headings(rendered):
@@ -305,7 +305,7 @@ def test_paper_has_question_answer_table_and_what_was_measured(rendered):
         "line-small": False, "certificates": True, "warnings": True, "setting": True, "repeat": True, "glossary": True,
     }  # fmt: skip
     inputs = rendered.all("div", class_="input")
-    assert ["screen" in each.attributes["class"] for each in inputs] == [False, True]
+    assert ["screen" in each.attributes["class"] for each in inputs] == [False, True, True]
     plots = rendered.all("div", class_="plots")
     assert [each.attributes["class"] for each in plots].count("plots screen") == len(plots) - 1, "all but the machine's"
     (paper,) = rendered.all("p", class_="paper")

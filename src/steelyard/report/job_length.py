@@ -64,7 +64,12 @@ class JobLength:
 
 
 def section(comparison: Comparison, styles: dict[str, Style]) -> JobLength | None:
-    """Return what a group's job times say; None for fewer than two certified contenders that have them."""
+    """Return what a group's job times say; None for fewer than two certified contenders that have them.
+
+    It is left out where a quantity is ranked that has one value per process: it is about the time of steps.
+    """
+    if comparison.quantity.per_process:
+        return None
     found = {each.case.id: (each, times) for each in comparison.contenders if (times := _times(each))}
     if len(found) < 2 or len({trial.batch for each, _ in found.values() for trial in each.trials}) > 1:
         return None
