@@ -27,6 +27,7 @@ USERS_CACHE = cache_folder()  # read before any test sets STEELYARD_CACHE
 
 settings.register_profile("steelyard", deadline=None, max_examples=60)
 settings.register_profile("steelyard-ci", deadline=None, max_examples=60, derandomize=True)
+settings.register_profile("thorough", deadline=None, max_examples=1500)
 # For `make mutants`: the same examples for every mutant, and no time spent on simpler ones than the first that fails.
 settings.register_profile(
     "mutants", deadline=None, max_examples=60, derandomize=True, database=None, phases=[Phase.explicit, Phase.generate]

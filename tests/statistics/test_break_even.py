@@ -44,6 +44,12 @@ def test_a_start_within_the_noise_may_have_paid_from_the_beginning() -> None:
     assert found.steps < found.high < math.inf
 
 
+def test_equal_starts_are_overtaken_at_once() -> None:
+    found = break_even(rounds((100, 8), (100, 8)), rounds((100, 10), (100, 10)))
+    assert found is not None
+    assert (found.steps, found.low, found.high) == (0, 0, 0)
+
+
 def test_one_common_round_or_an_earlier_start_says_nothing() -> None:
     assert break_even(rounds((1000, 8)), rounds((100, 10), (100, 10))) is None
     assert break_even(rounds((100, 8), (100, 8)), rounds((1000, 10), (1000, 10))) is None
@@ -106,7 +112,8 @@ def test_a_contender_that_is_first_for_less_than_a_step_is_left_out() -> None:
 )
 def test_the_first_is_the_first_at_every_length(times: dict[str, JobTime]) -> None:
     found = soonest(times)
-    for (start, key), (end, _) in zip(found, [*found[1:], (10**7, "")], strict=True):
+    longest = 10 * found[-1][0]
+    for (start, key), (end, _) in zip(found, [*found[1:], (longest, "")], strict=True):
         for steps in {start, (start + end) // 2, end - 1} - {start - 1}:
             best = min(each.after(steps) for each in times.values())
             assert times[key].after(steps) <= best * (1 + 1e-9) + 1e-6

@@ -10,6 +10,7 @@ import numpy as np
 
 from steelyard.report import figures, forest
 from steelyard.report.figures import Figure
+from steelyard.report.formatting import SHORT_INPUTS
 from steelyard.report.model import Comparison, Contender
 from steelyard.report.notation import duration, significant
 from steelyard.report.styles import Style
@@ -19,10 +20,13 @@ from steelyard.statistics import sentences
 from steelyard.statistics.break_even import BreakEven, JobTime, break_even, mean, soonest
 
 CAPTION = (
-    "A job's time: importing the framework, {building}, the first {steps} with compilation, and then as many {steps} as it has. "
-    "Intervals are over processes, paired by round."
+    "A job's time: importing the framework, {building}, the first {steps} with compilation, and then as many {steps} as it has, "
+    "on the {input}. Means and intervals are over the rounds that all of these contenders finished."
 )
-TABLE = "The table has those that follow each other as the first, and what starts soonest of a framework against its other rows."
+TABLE = (
+    "The table compares contenders that take the lead from each other as jobs get longer, and each mode or setting of a "
+    "framework with the one that starts soonest."
+)
 FIGURE = (
     "The time of a whole job divided by its {steps}, by the length of the job, start included: the lowest line is done first. "
     "Means over processes."
@@ -49,7 +53,7 @@ class Pair:
 class JobLength:
     """`sentence` says which contender is done first; `first` has them as (from so many steps on, contender)."""
 
-    HEADINGS: ClassVar = ("starts later", "starts sooner", "the first is done sooner after")
+    HEADINGS: ClassVar = ("starts later", "starts sooner", "the later one overtakes after")
 
     sentence: str
     first: list[tuple[int, Contender]]
@@ -70,7 +74,7 @@ def section(comparison: Comparison, styles: dict[str, Style]) -> JobLength | Non
     """
     if comparison.quantity.per_process:
         return None
-    found = {each.case.id: (each, times) for each in comparison.contenders if (times := _times(each))}
+    found = _in_common({each.case.id: (each, times) for each in comparison.contenders if (times := _times(each))})
     if len(found) < 2 or len({trial.batch for each, _ in found.values() for trial in each.trials}) > 1:
         return None
     means = {key: mean(times) for key, (_, times) in found.items()}
@@ -81,8 +85,15 @@ def section(comparison: Comparison, styles: dict[str, Style]) -> JobLength | Non
     ]
     figure = _figure(comparison, [(each, means[key]) for key, (each, _) in found.items()], pairs, styles)
     sentence = _sentence(first, pairs, comparison.task)
-    caption = said(CAPTION, comparison.task) + (f" {TABLE}" if pairs else "")
+    source = SHORT_INPUTS[comparison.primary]
+    caption = said(CAPTION.replace("{input}", source), comparison.task) + (f" {TABLE}" if pairs else "")
     return JobLength(sentence, first, pairs, caption, figure)
+
+
+def _in_common(found: dict[str, tuple[Contender, Times]]) -> dict[str, tuple[Contender, Times]]:
+    """Keep the rounds that all contenders finished: one that is decided early runs no further rounds, and those may differ."""
+    common = set.intersection(*(set(times) for _, times in found.values())) if found else set()
+    return {key: (each, {number: times[number] for number in common}) for key, (each, times) in found.items() if common}
 
 
 def _times(contender: Contender) -> Times:
@@ -107,7 +118,7 @@ def _compared(contenders: Sequence[Contender], means: dict[str, JobTime], first:
 
 def _pair(later: Contender, times: Times, sooner: Contender, others: Times, task: str) -> Pair:
     found = break_even(times, others)
-    after = _after(found, said("{steps}", task), _steps_per_epoch(later))
+    after = _after(found, task, _steps_per_epoch(later))
     return Pair(later, sooner, found, (later.title, sooner.title, after))
 
 
@@ -116,16 +127,16 @@ def _steps_per_epoch(contender: Contender) -> int:
     return sum(block.steps for block in contender.trials[0].epochs.get(1, []))
 
 
-def _after(found: BreakEven | None, steps: str, per_epoch: int) -> str:
+def _after(found: BreakEven | None, task: str, per_epoch: int) -> str:
     if found is None:
         return sentences.NOT_ENOUGH
     if math.isinf(found.low):
-        return f"never: it needs no less time for one of the {steps}"
+        return said("never: not faster per {step}", task)
     ends = f"[{_count(found.low)}, {'never' if math.isinf(found.high) else _count(found.high)}]"
     if math.isinf(found.steps):
         return f"never on average {ends}"
     epochs = f" ({significant(found.steps / per_epoch, 2)} epochs)" if per_epoch else ""
-    return f"{_count(found.steps)} {steps}{epochs} {ends}"
+    return f"{_count(found.steps)} {said('{steps}', task)}{epochs} {ends}"
 
 
 def _count(steps: float) -> str:

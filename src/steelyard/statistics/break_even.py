@@ -47,7 +47,7 @@ def break_even(slow: Mapping[int, JobTime], soon: Mapping[int, JobTime], error: 
     """Return when the contender that starts slowly has overtaken the other, from the rounds that both finished.
 
     The interval holds every number of steps at which a paired t test at level `error` does not tell the two times apart
-    (Fieller 1954). None for fewer than two common rounds, and if `slow` does not start later on average.
+    (Fieller 1954). None for fewer than two common rounds, and if `slow` starts earlier on average.
     """
     common = sorted(slow.keys() & soon.keys())
     if len(common) < 2:
@@ -55,7 +55,7 @@ def break_even(slow: Mapping[int, JobTime], soon: Mapping[int, JobTime], error: 
     later = [slow[number].start_ns - soon[number].start_ns for number in common]
     saved = [soon[number].step_ns - slow[number].step_ns for number in common]
     late, gain = fsum(later) / len(common), fsum(saved) / len(common)
-    if late <= 0:
+    if late < 0:
         return None
     scale = student_quantile(1 - error / 2, len(common) - 1) ** 2 / len(common)
     # late - n gain is 0 within its error where a n^2 - 2 b n + c <= 0.
