@@ -228,7 +228,7 @@ class Session:
 
     def measure_input(self, feed: Iterator[Any], source: str, warmup: Length, most: int = 0) -> None:
         """Warm up, then take the counted blocks of one input: at least one, and `most` steps; 0: no limit."""
-        blocks = self._warm_up(feed, source, warmup)
+        blocks = self.warm_up(feed, source, warmup)
         self.start_s += sum(blocks) * WARMUP_BLOCK_STEPS / 1e9
         step_s = max(1e-9, _typical(blocks) / 1e9)
         sizes = self._block_sizes(step_s, most)
@@ -244,7 +244,7 @@ class Session:
         if recompiled := self.adapter.compilations() - before:
             self.events.write("warning", name="compiled-while-counted", count=recompiled, input=source)
 
-    def _warm_up(self, feed: Iterator[Any], source: str, warmup: Length) -> list[int]:
+    def warm_up(self, feed: Iterator[Any], source: str, warmup: Length) -> list[int]:
         """Run the warm-up; returns the time per step (ns) of each of its blocks."""
         if warmup.unit == "adaptive":
             return self._warm_up_until_steady(feed, source)

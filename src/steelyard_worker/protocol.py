@@ -30,6 +30,8 @@ EVENTS = "events.jsonl"
 SAMPLES = "samples.i64"
 LOSSES = "losses.f32"
 LOG = "output.log"
+# Folder of a profile: the framework's trace files, and the tensors folder `operations` that was read from them.
+PROFILE = "profile"
 # Tensors folder: the predictions on the test split as small arrays (samples, ...); the metric scores them. Where every epoch is
 # evaluated, those of epoch n are in its subfolder `epoch<n>`.
 PREDICTIONS = "predictions"

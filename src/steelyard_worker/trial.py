@@ -149,7 +149,11 @@ def _measure(
     with _Phase(events, "build", peaks):
         built = build(tensors.read(Path(job.weights)))  # not stored in a variable: mapped files count as memory used
     recorder = measure.Recorder(Path(job.folder), events, peaks)
-    run = inference.measure_inference if job.case.task == INFERENCE else measure.measure
+    run: Any = inference.measure_inference if job.case.task == INFERENCE else measure.measure
+    if job.kind == "profile":
+        from steelyard_worker import profiling
+
+        run = profiling.profile
     run(job, described, adapter, built, events, recorder)
     recorder.close()
     return built

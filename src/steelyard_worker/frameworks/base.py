@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from steelyard_worker.batches import Batch, Source
     from steelyard_worker.case import Optimizer, Settings
     from steelyard_worker.network import Network
+    from steelyard_worker.profiling import Profiler
 
     Array = np.ndarray[Any, Any]
 
@@ -129,6 +130,13 @@ class Adapter(Protocol):
         """Yield batches 0, 1, 2, ... of the source, as the trainer or predictor places them, from its own input pipeline.
 
         For a trainer with `run` it may be any iterable that `run` understands.
+        """
+
+    def profiler(self, folder: Path, timed: Any, batch: Any) -> Profiler:
+        """Return the framework's own profiler, whose files go into the folder.
+
+        `timed` is the trainer or predictor whose steps on batches such as `batch`, a placed one, will be recorded. An adapter
+        without this method cannot be profiled.
         """
 
     def compilations(self) -> int:

@@ -124,6 +124,12 @@ class Adapter:
                 placed.append(pool.submit(_place, trainer, source, next(steps)))
                 yield batch
 
+    def profiler(self, folder: Path, timed: Any, batch: Any) -> Any:
+        """Return JAX's profiler."""
+        from steelyard_worker.frameworks.jax.profiling import Profiler
+
+        return Profiler(folder, lambda: timed.program(batch))
+
     def compilations(self) -> int:
         """Count the traces, lowerings and compilations that JAX has reported to its monitoring listeners."""
         return self._compilations

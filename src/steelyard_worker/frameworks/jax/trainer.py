@@ -58,6 +58,10 @@ class Trainer(Predictor):
         self.carry, self.loss = self.update(self.carry, batch, self.scalars())
         return self.loss
 
+    def program(self, batch: Tensors) -> str:
+        """Return the text of the optimised program of a step; it is compiled again for that."""
+        return str(self.update.lower(self.carry, batch, self.scalars()).compile().as_text())
+
     def synchronise(self) -> None:
         """Wait for every buffer that the last step replaces and for its loss."""
         jax.block_until_ready((self.carry, self.loss))

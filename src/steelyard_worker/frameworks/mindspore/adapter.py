@@ -80,6 +80,13 @@ class Adapter:
         while True:
             yield from map(tuple, data.create_tuple_iterator(num_epochs=1))
 
+    def profiler(self, folder: Path, timed: Any, batch: Any) -> Any:
+        """Return MindSpore's profiler."""
+        from steelyard_worker.frameworks.mindspore.profiling import Profiler
+
+        del timed, batch
+        return Profiler(folder)
+
     def compilations(self) -> int:
         """Count the graphs compiled so far, including those inside the optimizers."""
         return runtime.compilations()

@@ -76,6 +76,13 @@ class Adapter:
 
         return pipeline.feed(trainer, source, workers)
 
+    def profiler(self, folder: Path, timed: Any, batch: Any) -> Any:
+        """Return MXNet's profiler."""
+        from steelyard_worker.frameworks.mxnet.profiling import Profiler
+
+        del timed, batch
+        return Profiler(folder)
+
     def compilations(self) -> int:
         """Count the graphs that `hybridize` has built."""
         return self._graphs + (self._latest.graphs if self._latest else 0)

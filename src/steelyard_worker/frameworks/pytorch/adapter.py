@@ -71,6 +71,13 @@ class Adapter:
             for batch in DataLoader(Steps(source), batch_size=None, num_workers=workers, **options):
                 yield trainer.place(batch)
 
+    def profiler(self, folder: Path, timed: Any, batch: Any) -> Any:
+        """Return PyTorch's profiler."""
+        from steelyard_worker.frameworks.pytorch.profiling import Profiler
+
+        del timed, batch
+        return Profiler(folder)
+
     def compilations(self) -> int:
         """Count the frames and graphs that TorchDynamo has compiled."""
         if self._settings.mode == "eager":

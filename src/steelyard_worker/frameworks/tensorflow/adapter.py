@@ -212,6 +212,13 @@ class Adapter:
             return fitting.Feed(dataset, source.steps_per_epoch)
         return iter(dataset)
 
+    def profiler(self, folder: Path, timed: Any, batch: Any) -> Any:
+        """Return TensorFlow's profiler."""
+        from steelyard_worker.frameworks.tensorflow.profiling import Profiler
+
+        del timed, batch
+        return Profiler(folder)
+
     def compilations(self) -> int:
         """Count the traces of the wrapped functions; XLA compiles once per trace, because every trace has one shape."""
         return sum(function.experimental_get_tracing_count() for function in self._functions)

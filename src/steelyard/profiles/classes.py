@@ -1,0 +1,58 @@
+"""The classes of operations that all frameworks share, and the tables that say which operation belongs to which."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+FORWARD, TO_DATA, TO_WEIGHTS = (
+    "convolution, forward", "convolution, backward to data", "convolution, backward to weights",
+)  # fmt: skip
+BACKWARD = "convolution, backward"
+"""One operation that computes both gradients; it is divided by what oneDNN's own log says, where there is one."""
+DISPATCH, INPUT, GAP, UNATTRIBUTED = "dispatch", "input pipeline", "host gap", "unattributed"
+OPERATIONS = (
+    FORWARD, TO_DATA, TO_WEIGHTS, BACKWARD, "matrix product", "recurrent", "attention", "normalisation", "elementwise", "pooling",
+    "gather and scatter", "reduction and loss", "optimizer", "copies and layout", "fused",
+)  # fmt: skip
+CLASSES = (*OPERATIONS, DISPATCH, INPUT, GAP, UNATTRIBUTED)
+"""All classes in the order in which they are shown."""
+HELP = {
+    DISPATCH: "the framework's own bookkeeping between operations: its executor, views of tensors, allocation",
+    INPUT: "waiting for the next batch while no operation runs",
+    GAP: "neither an operation nor a wait for data: Python, and what no profiler records",
+    UNATTRIBUTED: "operations whose names belong to no class",
+    "fused": "operations that a compiler has joined, and whose parts are not known",
+}
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rules in order: (class, regular expressions that are searched for in the name); the first that matches counts."""
+
+    rules: tuple[tuple[str, tuple[str, ...]], ...]
+
+    @cached_property
+    def _patterns(self) -> list[tuple[str, re.Pattern[str]]]:
+        return [(name, re.compile("|".join(f"(?:{each})" for each in names))) for name, names in self.rules]
+
+    def class_of(self, operation: str) -> str:
+        """Return the class of an operation's name; empty if no rule matches."""
+        return next((name for name, pattern in self._patterns if pattern.search(operation)), "")
+
+
+def table(rules: Iterable[Mapping[str, Any]]) -> Table:
+    """Return the table of rules with the keys `class` and `names`. Raises ValueError for an unknown class or a bad pattern."""
+    found = Table(tuple((str(rule["class"]), tuple(rule["names"])) for rule in rules))
+    for name, names in found.rules:
+        if name not in (*CLASSES, "convolution"):
+            message = f"there is no class '{name}'"
+            raise ValueError(message)
+        for each in names:
+            try:
+                re.compile(each)
+            except re.error as error:
+                message = f"'{each}' is no regular expression ({error})"
+                raise ValueError(message) from None
+    return found

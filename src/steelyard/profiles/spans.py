@@ -1,0 +1,46 @@
+"""Intervals of time: what they cover together, and what of an operation's time is its own."""
+
+from typing import Any
+
+import numpy as np
+
+Times = np.ndarray[Any, np.dtype[np.int64]]
+
+
+def own_times(start_ns: Times, duration_ns: Times) -> Times:
+    """Return the time of each operation of one thread that it does not spend in operations inside it.
+
+    They are in order of their starts, the longer one first where they start together. One that ends after the operation it
+    began in, which clocks of different precision can cause, counts as inside it.
+    """
+    own, open_, ends = duration_ns.copy(), list[int](), (start_ns + duration_ns).tolist()
+    durations = duration_ns.tolist()
+    for place, start in enumerate(start_ns.tolist()):
+        while open_ and ends[open_[-1]] <= start:
+            open_.pop()
+        if open_:
+            own[open_[-1]] -= durations[place]
+        open_.append(place)
+    return np.maximum(own, 0)
+
+
+def union(start_ns: Times, end_ns: Times) -> tuple[Times, Times]:
+    """Return the disjoint intervals, in order, that cover exactly what these cover."""
+    if not len(start_ns):
+        return start_ns, end_ns
+    order = np.argsort(start_ns, kind="stable")
+    starts, ends = start_ns[order], np.maximum.accumulate(end_ns[order])
+    new = np.concatenate(([True], starts[1:] > ends[:-1]))
+    return starts[new], ends[np.concatenate((new[1:], [True]))]
+
+
+def length(start_ns: Times, end_ns: Times) -> int:
+    """Return the time that intervals cover together."""
+    starts, ends = union(start_ns, end_ns)
+    return int((ends - starts).sum())
+
+
+def uncovered(start_ns: Times, end_ns: Times, other_start_ns: Times, other_end_ns: Times) -> int:
+    """Return how much of what the first intervals cover the others do not."""
+    both = length(np.concatenate((start_ns, other_start_ns)), np.concatenate((end_ns, other_end_ns)))
+    return both - length(other_start_ns, other_end_ns)
