@@ -1,6 +1,6 @@
 """All stages of a run, in order: from the plan to the report."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -15,9 +15,9 @@ from steelyard.errors import UserError
 from steelyard.host import turns
 from steelyard.inputs import case_inputs
 from steelyard.inputs.case_inputs import CaseInputs
-from steelyard.measure import peak, reuse, rounds
+from steelyard.measure import peak, profiles, reuse, rounds
 from steelyard.measure.session import Session
-from steelyard.plan.run_plan import RunPlan
+from steelyard.plan.run_plan import RunPlan, Variant
 from steelyard.results import record, round_results, trials
 from steelyard.results.durations import CERTIFICATES, ENVIRONMENTS, INPUTS, PEAK, ROUNDS, TOTAL, Durations
 from steelyard.results.store import Store
@@ -44,6 +44,14 @@ def certify(
     with record.claim(folder), _working(folder) as durations, turns.turn(screen.say):
         session = _prepare(plan, folder, screen, durations)
         return _certified(session, fresh, scope)[1]
+
+
+def explain(plan: RunPlan, folder: Path, screen: Screen, wanted: Collection[Variant], fresh: bool = False) -> None:
+    """Profile variants of a finished run that have no profile yet; with `fresh` all of them."""
+    with record.claim(folder), turns.turn(screen.say):
+        session = _prepare(plan, folder, screen, Durations())
+        screen.stage("Profiles")
+        profiles.take(session, wanted, fresh)
 
 
 @contextmanager

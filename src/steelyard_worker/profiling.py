@@ -18,7 +18,7 @@ import numpy as np
 
 from steelyard_worker import batches, inference, measure, tensors
 from steelyard_worker.case import INFERENCE
-from steelyard_worker.protocol import PROFILE, Refusal
+from steelyard_worker.protocol import PROFILE, PROFILE_BEGINS, PROFILE_ENDS, Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -34,8 +34,6 @@ BLOCK_S = 1.0
 FEWEST_STEPS, MOST_STEPS = 3, 20
 # Blocks without the profiler on either side of the profiled one.
 PLAIN_BLOCKS = 2
-# Lines in the log of the process around the profiled block: oneDNN writes its own log there, line by line.
-BEGINS, ENDS = "steelyard: profiled block begins", "steelyard: profiled block ends"
 
 
 class Profiler(Protocol):
@@ -122,9 +120,9 @@ def profile(
     kept: list[measure.Block] = []
     if isinstance(waiting, Waiting):
         waiting.waits.clear()
-    print(BEGINS, flush=True)
+    print(PROFILE_BEGINS, flush=True)
     profiler.record(lambda: _keep(measure.time_block(timed, waiting, steps, clock), kept))
-    print(ENDS, flush=True)
+    print(PROFILE_ENDS, flush=True)
     (block,) = kept
     recorder.keep(timed, block, source, "profiled")
     plain()

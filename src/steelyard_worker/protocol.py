@@ -32,6 +32,8 @@ LOSSES = "losses.f32"
 LOG = "output.log"
 # Folder of a profile: the framework's trace files, and the tensors folder `operations` that was read from them.
 PROFILE = "profile"
+# Lines in the log of a process around the profiled block: oneDNN writes its own log there, line by line.
+PROFILE_BEGINS, PROFILE_ENDS = "steelyard: profiled block begins", "steelyard: profiled block ends"
 # Tensors folder: the predictions on the test split as small arrays (samples, ...); the metric scores them. Where every epoch is
 # evaluated, those of epoch n are in its subfolder `epoch<n>`.
 PREDICTIONS = "predictions"
@@ -150,7 +152,8 @@ class Job:
     """The job of one process, which runs one case once. Paths are absolute.
 
     kind: "measure", "probe" (the same, to find out whether a batch fits), "certify", "contract" (check the adapter), "export"
-    (write the network as files for another runtime) or "settings" (only read the settings back).
+    (write the network as files for another runtime), "profile" (steps under the framework's own profiler) or "settings" (only read
+    the settings back).
     round: 0 outside the rounds. attempt: a disturbed round is repeated under the next number.
     rates: tensors folder with the learning rate of every step, `rates` float32 (steps,); the last one stays for further steps.
     Empty: the rate of the update rule is constant.

@@ -19,6 +19,7 @@ ORDER = (
     "catalog",
     "plan",
     "results",
+    "profiles",
     "report",
     "console",
     "environments",
@@ -32,7 +33,7 @@ ORDER = (
     "__main__",
 )
 # A report shows what was recorded, so it must not depend on the current catalogue or machine.
-REPORT_READS = {"errors", "files", "statistics", "results", "report"}
+REPORT_READS = {"errors", "files", "statistics", "results", "profiles", "report"}
 
 
 def allowed(name: str) -> set[str]:

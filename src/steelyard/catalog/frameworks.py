@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 WORKER = Path(steelyard_worker.__file__).resolve().parent
 BUILT_IN = WORKER / "frameworks"
 FILE = "framework.toml"
+# Which operations belong to which class; a framework without this file cannot be explained.
+OPERATIONS = "operations.toml"
 
 # Of a mode that `start_seconds` does not have.
 START_S = 4.0
@@ -79,6 +81,7 @@ class Framework:
     `exporters`: for a runtime of networks that other frameworks export, what exports them, by mode; otherwise empty.
     `reference_variables`: environment variables of a process that computes a reference; "{folder}" stands for a folder that all
     references of a run share. `large_reference_variables` replace those of the same name where one step is large.
+    `profile_variables`: those of a process that is profiled.
     """
 
     name: str
@@ -99,6 +102,7 @@ class Framework:
     reference_mode: str = ""  # mode of a reference; empty: the default mode
     reference_variables: dict[str, str] = field(default_factory=dict)
     large_reference_variables: dict[str, str] = field(default_factory=dict)
+    profile_variables: dict[str, str] = field(default_factory=dict)
     variables: tuple[str, ...] = ()
     maintained: bool = True
     scripted: bool = False

@@ -42,6 +42,15 @@ example:
 REPORT_ABOUT = """\
 Write the HTML page of a run again from its stored results and print its table of verdicts. Nothing is measured."""
 
+EXPLAIN_ABOUT = """\
+Say where the time of a step goes, and what makes one contender slower than another. Each contender runs once more under its
+framework's own profiler, in a process that is in no verdict; operations are put into classes that all frameworks share. The
+page of the run gets a section with tables and plots, and names the trace files.
+
+examples:
+  steelyard explain                     every contender of the latest run
+  steelyard explain pytorch jax         only these two"""
+
 COMPARE_ABOUT = """\
 Compare two results of one run, or two runs with each other. A result is named as in the table of the run: by its
 framework, or in full where the framework alone is not unique.
@@ -184,6 +193,13 @@ DETAILS: dict[str, tuple[str, dict[str, list[Argument]]]] = {
         RUNS,
         _flag("--json", "print the result as JSON"),
         _value("--output", "FILE", "write the page to this file instead of the run's folder"),
+    ]}),
+    "explain": (EXPLAIN_ABOUT, {"": [
+        _value("results", "RESULT", "results of the run, by framework or in full (default: all)", nargs="*"),
+        _value("--run", None, "the run to explain (default: the latest)", default="latest"),
+        RUNS,
+        _flag("--fresh", "take profiles again that exist already"),
+        _flag("--plain", "print plain lines instead of progress bars"),
     ]}),
     "compare": (COMPARE_ABOUT, {"": [
         _value("a", "A", "a result of a run, or a run"),

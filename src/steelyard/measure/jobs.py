@@ -3,12 +3,13 @@
 from dataclasses import replace
 from pathlib import Path
 
+from steelyard.catalog import frameworks
 from steelyard.inputs import rates
 from steelyard.inputs.case_inputs import CaseInputs
 from steelyard.plan.run_plan import RunPlan, Variant
 from steelyard.statistics.effort import FIRST_RATIO
 from steelyard_worker.case import TRAINING
-from steelyard_worker.protocol import Certify, Job
+from steelyard_worker.protocol import Certify, Job, Length
 
 ROUNDS_OF_ALL_INPUTS = 3
 # Certificates run several processes at once. OpenMP threads that wait busily would take the cores from those that compute.
@@ -43,6 +44,14 @@ def measuring(
     )  # fmt: skip
     job = _job("measure", plan, variant, inputs, folder)
     return replace(job, schedule=schedule, round=number, attempt=attempt, rates=str(inputs.rates or ""))
+
+
+def profiling(plan: RunPlan, variant: Variant, inputs: CaseInputs, folder: Path) -> Job:
+    """Return the job that runs steps under the framework's own profiler, on the input that verdicts rest on."""
+    known = frameworks.framework(variant.case.framework)
+    job = measuring(plan, variant, inputs, ROUNDS_OF_ALL_INPUTS + 1, 0, folder)
+    schedule = replace(job.schedule, inputs=job.schedule.inputs[:1], warmup=Length(), evaluate=False)
+    return replace(job, kind="profile", round=0, schedule=schedule, variables=known.profile_variables)
 
 
 def certifying(plan: RunPlan, variant: Variant, inputs: CaseInputs, folder: Path, steps: int = Certify.steps) -> Job:

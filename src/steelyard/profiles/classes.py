@@ -39,7 +39,12 @@ class Table:
 
     def class_of(self, operation: str) -> str:
         """Return the class of an operation's name; empty if no rule matches."""
-        return next((name for name, pattern in self._patterns if pattern.search(operation)), "")
+        return self.class_of_any((operation,))
+
+    def class_of_any(self, names: Iterable[str]) -> str:
+        """Return the first class of which a rule matches any of these names; empty if none does."""
+        known = tuple(names)
+        return next((name for name, pattern in self._patterns if any(map(pattern.search, known))), "")
 
 
 def table(rules: Iterable[Mapping[str, Any]]) -> Table:

@@ -29,7 +29,7 @@ def view(folder: Path, quantity: Quantity = STEP_TIME) -> View:
     source = model.Source(
         name=folder.name, plan=plan, record=known, results=round_results.collect(found, certificates),
         certificates=certificates, quantity=quantity,
-        disturbances=tuple(disturbances),
+        disturbances=tuple(disturbances), folder=folder,
     )  # fmt: skip
     comparisons = tuple(model.compare(source, each) for each in plan.groups if each.cases[0].task in quantity.tasks)
     reasons = warnings.find(comparisons, tuple(disturbances), source, [*damaged, *wrong])

@@ -7,6 +7,8 @@ import statistics as plain
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from steelyard.errors import UserError
+from steelyard.profiles import recorded
 from steelyard.report.advice import advice, seconds_per_round
 from steelyard.results.quantities import LARGEST_BATCH, LATENCIES, PROCESS, STEP_TIME, in_task
 from steelyard.results.trials import LATENCY
@@ -20,6 +22,7 @@ from steelyard_worker.case import INFERENCE, TRAINING
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from steelyard.profiles.recorded import Explained
     from steelyard.report.published import Table
     from steelyard.report.warnings import ResultWarning
     from steelyard.results.quantities import Quantity
@@ -85,6 +88,7 @@ class Contender:
 
     `variant` is its name in the group, `title` what tables show, `settings` its knobs that are not at their defaults.
     `standings` is by ranked input, `speeds` by measured input.
+    `profile`: where the time of its step goes; None if that was not asked, or failed for the reason `not_profiled`.
     `latencies` are by quantity. `maintained` is false for a retired framework. `above_peak` says why its speed is an error; empty
     where it is none.
     """
@@ -112,6 +116,8 @@ class Contender:
     failure: str
     above_peak: str = ""
     maintained: bool = True
+    profile: Explained | None = None
+    not_profiled: str = ""
 
     @property
     def trains_epochs(self) -> bool:
@@ -196,6 +202,7 @@ class Source:
     certificates: dict[str, dict[str, Any]]
     quantity: Quantity
     disturbances: tuple[dict[str, Any], ...]
+    folder: Path
 
 
 def compare(source: Source, group: Group) -> Comparison:
@@ -261,6 +268,7 @@ def _contender(
     failed = source.results.failed.get(case.id)
     first = trials[0] if trials else failed
     environment = source.record.environments.get(case.environment)
+    profile, not_profiled = _profile(source, variant)
     evaluated = next((trial for trial in trials if trial.evaluation), None)
     standings = {
         name: found for name, each in rankings.items() if (found := _standing(source, case, trials, name, each))
@@ -281,7 +289,16 @@ def _contender(
         applied=first.applied if first else {}, libraries=first.libraries if first else {}, trials=trials,
         failure=f"{failed.error[1]} ({failed.error[0]}; see {failed.folder / 'output.log'})" if failed and failed.error else "",
         above_peak=source.record.above_peak.get(case.id, ""), maintained=source.plan.frameworks[case.framework].maintained,
+        profile=profile, not_profiled=not_profiled,
     )  # fmt: skip
+
+
+def _profile(source: Source, variant: Variant) -> tuple[Explained | None, str]:
+    """Return a variant's profile, or why it has none; neither where none was taken."""
+    try:
+        return recorded.read(source.folder, variant.file_name), ""
+    except UserError as error:
+        return None, str(error)
 
 
 def _standing(source: Source, case: Case, trials: tuple[Trial, ...], name: str, ranking: Ranking) -> Standing | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from steelyard.report import (
     costs,
     exchange,
+    explained,
     forest,
     formatting,
     job_length,
@@ -59,6 +60,7 @@ class Workload:
     epochs: Input | None
     memory: Input | None
     length: JobLength | None
+    explained: explained.Section | None
     learning: Learning | None
     figures: list[Figure]
     missing: list[tuple[str, str]]
@@ -69,6 +71,7 @@ class Workload:
         """The plots of all inputs, the learning curves, and the others."""
         found = [part.forest for part in self.inputs if part.forest]
         found += [self.length.figure] if self.length else []
+        found += self.explained.figures if self.explained else []
         return found + (self.learning.figures if self.learning else []) + self.figures
 
     @property
@@ -97,6 +100,7 @@ def workload(comparison: Comparison, styles: dict[str, Style], among: Sequence[C
         comparison, verdict, list(inputs.values()), _table(formatting.EPOCHS, trained, columns, comparison, styles),
         _table(formatting.PHASES, known, of_phases(comparison.task), comparison, styles),
         job_length.section(comparison, styles),
+        explained.section(comparison),
         learning.section(learning.of_all_seeds(comparison, among or [comparison]), styles), shown, missing(comparison),
         exchange.rows(comparison),
     )  # fmt: skip

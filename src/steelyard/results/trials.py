@@ -133,6 +133,15 @@ class _Error:
 
 
 @dataclass(frozen=True)
+class Profiled:
+    """The profiled block of a process; `files`: the traces, relative to its folder."""
+
+    steps: Positive
+    events: Count
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class _Done:
     pass
 
@@ -140,7 +149,7 @@ class _Done:
 # Event -> what a trial needs of it. Other events are for others.
 EVENTS: dict[str, Any] = {
     "hello": _Hello, "applied": _Applied, "phase": _Phase, "samples": Block, "epoch": Shapes, "evaluated": _Evaluated,
-    "outputs": _Outputs, "exchanged": Exchanged, "memory": _Memory, "warning": _Warning, "error": _Error, "done": _Done,
+    "outputs": _Outputs, "exchanged": Exchanged, "memory": _Memory, "profiled": Profiled, "warning": _Warning, "error": _Error, "done": _Done,
 }  # fmt: skip
 
 
@@ -177,6 +186,7 @@ class Trial:
     evaluations: tuple[Evaluation, ...] = ()
     shapes: dict[int, Shapes] = field(default_factory=dict)
     exchanged: Exchanged | None = None
+    profiled: Profiled | None = None
     peak_resident_bytes: int | None = None
     peak_device_bytes: int | None = None
     memory: dict[str, PhaseMemory] = field(default_factory=dict)
@@ -381,6 +391,8 @@ def replay(folder: Path, job: Job, events: Iterable[dict[str, Any]]) -> Trial:
                 outputs |= {f"inference{batch}/{name}": value for name, value in fingerprints.items()}
             case Exchanged() as exchanged:
                 found["exchanged"] = exchanged
+            case Profiled() as profiled:
+                found["profiled"] = profiled
             case _Memory(resident, device, phases):
                 found |= {"peak_resident_bytes": resident, "peak_device_bytes": device}
                 found["memory"] = {each.name: each for each in phases}

@@ -69,7 +69,7 @@ def _resumed(asked: Options, root: Path, name: str) -> tuple[Path, RunPlan]:
     folder = record.find(root, name)
     known = record.read(folder)
     frameworks.use(known.plan.options.framework_folders)
-    _check_same(folder, known)
+    check_same(folder, known)
     options = known.plan.options
     minutes = options.minutes if asked.minutes is None else asked.minutes
     return folder, replace(known.plan, options=replace(options, silence_s=asked.silence_s, minutes=minutes))
@@ -86,7 +86,7 @@ def _check_nothing_else(asked: Options) -> None:
         )
 
 
-def _check_same(folder: Path, known: RunRecord) -> None:
+def check_same(folder: Path, known: RunRecord) -> None:
     """Reject a run whose further rounds would come from different measuring code, workloads or another machine."""
     from steelyard import host
     from steelyard.measure.launch import worker_hash

@@ -1,0 +1,47 @@
+"""`steelyard explain`: where the time of a step goes, and what makes one contender slower than another."""
+
+import argparse
+from contextlib import closing
+from pathlib import Path
+
+from steelyard.catalog import frameworks
+from steelyard.cli.commands import run as run_command
+from steelyard.cli.commands import selection
+from steelyard.errors import UserError, nearest
+from steelyard.plan.run_plan import RunPlan, Variant
+from steelyard.results import record
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Profile what has no profile yet, write the page again and print the explanation; the exit code is 1 if none could be made."""
+    from steelyard import report
+    from steelyard import run as runs
+    from steelyard.report import terminal
+
+    folder = record.find(selection.runs_of(arguments), arguments.run)
+    known = record.read(folder)
+    frameworks.use(known.plan.options.framework_folders)
+    run_command.check_same(folder, known)
+    plan = known.available
+    wanted = _wanted(plan, arguments.results)
+    selection.check_cache()
+    with closing(selection.screen_of(arguments)) as screen:
+        runs.explain(plan, folder, screen, wanted, fresh=arguments.fresh)
+    found = report.view(folder)
+    report.write(found)
+    made = terminal.show_explanations(found, {variant.case.id for variant in wanted})
+    print(Path(folder / record.PAGE))
+    return 0 if made else 1
+
+
+def _wanted(plan: RunPlan, names: list[str]) -> list[Variant]:
+    """Return the named variants, by framework or in full; without names all. UserError: there is no such result."""
+    if not names:
+        return list(plan.variants)
+    found = []
+    for name in names:
+        matching = [each for each in plan.variants if name in (each.key, each.name, each.case.environment)]
+        if not matching:
+            raise UserError(f"Run has no result '{name}'.{nearest(name, [each.name for each in plan.variants])}")
+        found += matching
+    return list(dict.fromkeys(found))

@@ -1,0 +1,96 @@
+"""The folder of a profiled process -> where the time of its step went. Everything is read from that folder."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from steelyard.errors import UserError
+from steelyard.profiles import classes, hlo, onednn
+from steelyard.profiles.breakdown import Breakdown, Profile, breakdown
+from steelyard.results import trials
+from steelyard.results.trials import Block, Trial
+from steelyard_worker import protocol, records, tensors
+
+FOLDER = "profiles"
+RULES = "rules.json"
+"""The framework's table of operations as it was when the profile was taken."""
+PROGRAM = "program.txt"
+TRACED = "operations"
+
+
+@dataclass(frozen=True)
+class Explained:
+    """One profiled process. `kernels`: share of oneDNN's time by primitive and implementation; empty without its log.
+
+    `files`: the traces, relative to the folder of the run.
+    """
+
+    trial: Trial
+    breakdown: Breakdown
+    kernels: Mapping[tuple[str, str], float]
+    files: tuple[str, ...]
+
+
+def folder_of(run: Path, file_name: str) -> Path:
+    """Return the folder of a variant's profile."""
+    return run / FOLDER / file_name
+
+
+def write_rules(folder: Path, rules: Mapping[str, Any]) -> None:
+    """Keep the framework's table of operations beside its profile."""
+    (folder / RULES).write_text(json.dumps(rules, indent=1), encoding="utf-8")
+
+
+def read(run: Path, file_name: str) -> Explained | None:
+    """Return a variant's profile; None where there is none. UserError: its files are damaged, or the process failed."""
+    folder = folder_of(run, file_name)
+    if not (folder / trials.JOB).exists():
+        return None
+    trial = trials.read(folder)
+    if trial.error:
+        raise UserError(f"{trial.error[1]} ({trial.error[0]}; see {folder / protocol.LOG})")
+    if not trial.done or not trial.profiled:
+        return None
+    try:
+        return _explained(run, folder, trial)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"The profile in {folder} is damaged ({error}). Delete that folder to take it again.") from None
+
+
+def _explained(run: Path, folder: Path, trial: Trial) -> Explained:
+    recorded, log = folder / protocol.PROFILE / TRACED, folder / protocol.LOG
+    arrays, names = tensors.read(recorded), tensors.read_meta(recorded)["names"]
+    (block,) = [each for each in trial.blocks if each.phase == "profiled"]
+    plain = [each for each in trial.blocks if each.phase == "plain"]
+    profile = Profile(
+        names, arrays["thread"], arrays["name"], arrays["start_ns"], arrays["duration_ns"], arrays["waits_ns"], block.steps,
+        block.elapsed_ns, _per_step(plain, lambda each: each.elapsed_ns),
+        (block.cpu_ns / block.steps, _per_step(plain, lambda each: each.cpu_ns)),
+    )  # fmt: skip
+    found = list(onednn.kernels(log.read_text(encoding="utf-8", errors="replace").splitlines()))
+    return Explained(
+        trial, breakdown(profile, _class_of(folder), onednn.to_data(found)), onednn.shares(found),
+        tuple(str((folder / name).relative_to(run)) for name in trial.profiled.files if (folder / name).is_file()),
+    )  # fmt: skip
+
+
+def _per_step(blocks: list[Block], value: Callable[[Block], int]) -> float:
+    return sum(map(value, blocks)) / sum(each.steps for each in blocks)
+
+
+def _class_of(folder: Path) -> Callable[[str], str]:
+    """Return the function from an operation's name to its class."""
+    rules = records.parse(records.read_text(folder / RULES))
+    operations, program = classes.table(rules["operations"]), folder / protocol.PROFILE / PROGRAM
+    if not program.exists():
+        return operations.class_of
+    known = hlo.classes(hlo.parse(program.read_text(encoding="utf-8")), operations, classes.table(rules["stack"]))
+
+    def of_instruction(name: str) -> str:
+        """`name`: module/instruction.number; the program is that of the step, and others run small programs beside it."""
+        instruction = name.rpartition("/")[2]
+        return known.get(instruction) or operations.class_of(instruction.rpartition(".")[0] or instruction)
+
+    return of_instruction

@@ -1,0 +1,47 @@
+"""From the step of one contender to that of another: what each class of operations adds or saves."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from steelyard.profiles.classes import BACKWARD, CLASSES, TO_DATA, TO_WEIGHTS
+
+
+@dataclass(frozen=True)
+class Fall:
+    """One class: nanoseconds of a step in the first and in the second contender."""
+
+    kind: str
+    first_ns: float
+    second_ns: float
+
+    @property
+    def change_ns(self) -> float:
+        """What the second takes longer than the first; below 0 if it is faster."""
+        return self.second_ns - self.first_ns
+
+
+def waterfall(first: Mapping[str, float], second: Mapping[str, float]) -> list[Fall]:
+    """Return a step per class that either has; their changes add up to the difference of the two steps.
+
+    If one of the two has convolutions' backward pass as one class, so has the other here.
+    """
+    if BACKWARD in first or BACKWARD in second:
+        first, second = _joined(first), _joined(second)
+    return [
+        Fall(kind, first.get(kind, 0.0), second.get(kind, 0.0)) for kind in CLASSES if kind in first or kind in second
+    ]
+
+
+def largest(falls: list[Fall], share: float = 0.1) -> list[Fall]:
+    """Return the classes whose change is at least this share of all changes, the largest first."""
+    total = sum(abs(each.change_ns) for each in falls)
+    return sorted(
+        (each for each in falls if total and abs(each.change_ns) >= share * total),
+        key=lambda each: -abs(each.change_ns),
+    )
+
+
+def _joined(classes: Mapping[str, float]) -> dict[str, float]:
+    found = {kind: value for kind, value in classes.items() if kind not in (TO_DATA, TO_WEIGHTS)}
+    found[BACKWARD] = sum(classes.get(kind, 0.0) for kind in (BACKWARD, TO_DATA, TO_WEIGHTS))
+    return found
