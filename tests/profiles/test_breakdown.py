@@ -13,11 +13,16 @@ from steelyard.profiles.waterfall import largest, waterfall
 KINDS = {"conv": "convolution, forward", "both": "convolution, backward", "run": "dispatch"}
 
 
-def profile(*events: tuple[str, int, int, int], elapsed: int = 200, waits: tuple[tuple[int, int], ...] = (), steps: int = 2) -> Profile:
+def profile(
+    *events: tuple[str, int, int, int], elapsed: int = 200, waits: tuple[tuple[int, int], ...] = (), steps: int = 2
+) -> Profile:
     """Return a profile of (name, thread, start, duration) events."""
     names = list(dict.fromkeys(name for name, *_ in events))
     ordered = sorted(events, key=lambda event: (event[2], -event[3]))
-    columns = [np.array(column, np.int64) for column in zip(*((names.index(n), t, s, d) for n, t, s, d in ordered), strict=True)]
+    columns = [
+        np.array(column, np.int64)
+        for column in zip(*((names.index(n), t, s, d) for n, t, s, d in ordered), strict=True)
+    ]
     return Profile(
         names, columns[1], columns[0], columns[2], columns[3], np.array(waits, np.int64).reshape(-1, 2), steps, elapsed, 90.0, (120.0, 100.0)
     )  # fmt: skip
@@ -44,7 +49,11 @@ def test_operations_of_several_threads_share_the_time_that_they_cover() -> None:
     made = breakdown(profile(("conv", 1, 0, 100), ("run", 2, 0, 50)), lambda name: KINDS.get(name, ""))
     assert made.parallelism == pytest.approx(1.5)
     assert made.covered == 0.5
-    assert dict(made.classes) == {"convolution, forward": pytest.approx(100 / 3), "dispatch": pytest.approx(50 / 3), "host gap": 50}
+    assert dict(made.classes) == {
+        "convolution, forward": pytest.approx(100 / 3),
+        "dispatch": pytest.approx(50 / 3),
+        "host gap": 50,
+    }
 
 
 def test_what_lies_outside_the_block_is_cut_off() -> None:
@@ -54,7 +63,9 @@ def test_what_lies_outside_the_block_is_cut_off() -> None:
 
 
 def test_the_cost_of_the_profiler_and_the_operations_per_step_are_told() -> None:
-    made = breakdown(profile(("conv", 1, 0, 40), ("conv", 1, 50, 40), ("run", 1, 100, 10)), lambda name: KINDS.get(name, ""))
+    made = breakdown(
+        profile(("conv", 1, 0, 40), ("conv", 1, 50, 40), ("run", 1, 100, 10)), lambda name: KINDS.get(name, "")
+    )
     assert (made.slow_down, made.cpu_slow_down) == (pytest.approx(100 / 90), pytest.approx(1.2))
     assert made.dispatches == 1
     assert [(each.name, each.calls, each.step_ns) for each in made.operations] == [("conv", 1, 40), ("run", 0.5, 5)]
@@ -68,19 +79,31 @@ waiting = st.lists(st.tuples(st.integers(0, 180), st.integers(1, 20)), max_size=
 
 
 @given(events, waiting, st.none() | st.floats(0, 1))
-def test_the_classes_add_up_to_the_step(drawn: list[tuple[str, int, int, int]], waits: list[tuple[int, int]], to_data: float | None) -> None:
+def test_the_classes_add_up_to_the_step(
+    drawn: list[tuple[str, int, int, int]], waits: list[tuple[int, int]], to_data: float | None
+) -> None:
     made = breakdown(profile(*drawn, waits=tuple(waits)), lambda name: KINDS.get(name, ""), to_data)
     assert sum(made.classes.values()) == pytest.approx(made.step_ns)
     assert all(value > -1e-6 for value in made.classes.values())
 
 
 def test_a_waterfall_ends_at_the_other_step() -> None:
-    first = {"convolution, forward": 30.0, "convolution, backward to data": 20.0, "convolution, backward to weights": 25.0, "host gap": 5.0}
+    first = {
+        "convolution, forward": 30.0,
+        "convolution, backward to data": 20.0,
+        "convolution, backward to weights": 25.0,
+        "host gap": 5.0,
+    }
     second = {"convolution, forward": 60.0, "convolution, backward": 40.0, "dispatch": 7.0}
     falls = waterfall(first, second)
     assert sum(each.change_ns for each in falls) == pytest.approx(107 - 80)
     assert [(each.kind, each.change_ns) for each in falls] == [
         ("convolution, forward", 30), ("convolution, backward", -5), ("dispatch", 7), ("host gap", -5),
     ]  # fmt: skip
-    assert [each.kind for each in largest(falls)] == ["convolution, forward", "dispatch", "convolution, backward", "host gap"]
+    assert [each.kind for each in largest(falls)] == [
+        "convolution, forward",
+        "dispatch",
+        "convolution, backward",
+        "host gap",
+    ]
     assert largest(waterfall(first, first)) == []

@@ -46,7 +46,9 @@ SEEN = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("framework", "name", "kind"), [(f, *pair) for f, pairs in SEEN.items() for pair in pairs.items()])
+@pytest.mark.parametrize(
+    ("framework", "name", "kind"), [(f, *pair) for f, pairs in SEEN.items() for pair in pairs.items()]
+)
 def test_an_operation_that_was_seen_has_its_class(framework: str, name: str, kind: str) -> None:
     rules = tomllib.loads((frameworks.BUILT_IN / framework / frameworks.OPERATIONS).read_text())
     assert table(rules["operations"]).class_of(name) == kind

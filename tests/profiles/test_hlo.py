@@ -9,7 +9,7 @@ from steelyard.catalog import frameworks
 from steelyard.profiles import hlo
 from steelyard.profiles.classes import table
 
-PROGRAM = '''\
+PROGRAM = """\
 HloModule jit__update, is_scheduled=true
 
 FileNames
@@ -72,7 +72,7 @@ ENTRY %main.206 (image.1: f32[64,32,32,1]) -> f32[] {
   %tanh.1 = (f32[64]{0}, f32[64]{0}) tanh(%image.1), metadata={op_name="jit(_update)/jvp()/tanh" stack_frame_id=2}
   ROOT %odd.1 = f32[]{} something-new(%image.1)
 }
-'''  # noqa: E501 - as XLA writes it
+"""
 
 
 @pytest.fixture(scope="module")

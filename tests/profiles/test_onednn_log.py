@@ -29,7 +29,14 @@ def test_the_kernels_of_the_profiled_block_are_read(line: str) -> None:
 
 
 def test_damaged_lines_are_left_out() -> None:
-    assert list(onednn.kernels([PROFILE_BEGINS, "onednn_verbose,v1,primitive,exec,cpu\n", "dnnl_verbose,exec,cpu,a,b,c,soon\n"])) == []
+    assert (
+        list(
+            onednn.kernels(
+                [PROFILE_BEGINS, "onednn_verbose,v1,primitive,exec,cpu\n", "dnnl_verbose,exec,cpu,a,b,c,soon\n"]
+            )
+        )
+        == []
+    )
 
 
 def test_without_convolutions_nothing_is_divided() -> None:

@@ -44,7 +44,9 @@ def test_a_union_covers_exactly_the_same_points(drawn: list[tuple[int, int]]) ->
     start, end = times(*(a for a, _ in drawn)), times(*(a + b for a, b in drawn))
     covered = {point for a, b in drawn for point in range(a, a + b)}
     starts, ends = spans.union(start, end)
-    assert [point for a, b in zip(starts.tolist(), ends.tolist(), strict=True) for point in range(a, b)] == sorted(covered)
+    assert [point for a, b in zip(starts.tolist(), ends.tolist(), strict=True) for point in range(a, b)] == sorted(
+        covered
+    )
 
 
 @given(intervals)

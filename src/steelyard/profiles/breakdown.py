@@ -55,8 +55,8 @@ class Operation:
 class Breakdown:
     """Nanoseconds of a step by class; they add up to `step_ns`, the mean of the profiled block.
 
-    `covered`: share of the time in which an operation ran. `parallelism`: operations that ran at once while one did. `dispatches`:
-    operations per step. `slow_down` and `cpu_slow_down`: of the profiled block over those without the profiler.
+    `covered`: share of the time in which an operation ran. `parallelism`: operations that ran at once while one did.
+    `dispatches`: operations per step. `slow_down` and `cpu_slow_down`: of the profiled block over those without the profiler.
     """
 
     classes: Mapping[str, float]

@@ -29,10 +29,11 @@ def kernels(lines: Iterable[str]) -> Iterator[Kernel]:
         elif inside and line.startswith(PREFIXES):
             fields = line.strip().split(",")
             try:
-                # oneDNN 2 and 3 have different numbers of fields before this word: ...,exec,cpu,convolution,jit:avx2,backward_data,...
+                # ...,exec,cpu,convolution,jit:avx2,backward_data,...: oneDNN 2 and 3 have different numbers of fields before it.
                 place = fields.index(EXECUTED)
-                yield Kernel(*fields[place + 2 : place + 5], float(fields[-1]))
-            except (ValueError, TypeError):
+                primitive, implementation, direction = fields[place + 2 : place + 5]
+                yield Kernel(primitive, implementation, direction, float(fields[-1]))
+            except ValueError:
                 continue
 
 

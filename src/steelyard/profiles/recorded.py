@@ -54,12 +54,12 @@ def read(run: Path, file_name: str) -> Explained | None:
     if not trial.done or not trial.profiled:
         return None
     try:
-        return _explained(run, folder, trial)
+        return _explained(run, folder, trial, trial.profiled.files)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(f"The profile in {folder} is damaged ({error}). Delete that folder to take it again.") from None
 
 
-def _explained(run: Path, folder: Path, trial: Trial) -> Explained:
+def _explained(run: Path, folder: Path, trial: Trial, files: tuple[str, ...]) -> Explained:
     recorded, log = folder / protocol.PROFILE / TRACED, folder / protocol.LOG
     arrays, names = tensors.read(recorded), tensors.read_meta(recorded)["names"]
     (block,) = [each for each in trial.blocks if each.phase == "profiled"]
@@ -72,7 +72,7 @@ def _explained(run: Path, folder: Path, trial: Trial) -> Explained:
     found = list(onednn.kernels(log.read_text(encoding="utf-8", errors="replace").splitlines()))
     return Explained(
         trial, breakdown(profile, _class_of(folder), onednn.to_data(found)), onednn.shares(found),
-        tuple(str((folder / name).relative_to(run)) for name in trial.profiled.files if (folder / name).is_file()),
+        tuple(str((folder / name).relative_to(run)) for name in files if (folder / name).is_file()),
     )  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 """Where the time of a step goes, by class of operations, and what makes one contender slower than another."""
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,7 +8,6 @@ from steelyard.profiles import waterfall
 from steelyard.profiles.breakdown import Breakdown
 from steelyard.profiles.classes import CLASSES, HELP
 from steelyard.profiles.recorded import Explained
-from steelyard.profiles.waterfall import Fall
 from steelyard.report import figures, notation
 from steelyard.report.figures import Figure
 from steelyard.report.model import Comparison, Contender
@@ -17,14 +17,17 @@ from steelyard.statistics.sentences import listed
 COSTLY = 1.2
 """Where the profiler slows a step down by more than this, shares are those of the profiled step only."""
 CAPTION = (
-    "Time of one {step} by class of operations, from the profiler of each framework, in a process of its own that is in no verdict. "
-    "The classes of a contender add up to its profiled {step}. Where operations of several threads overlap, each counts by its share."
+    "Time of one {step} by class of operations, from the profiler of each framework, in a process of its own that is in no "
+    "verdict. The classes of a contender add up to its profiled {step}. Where operations of several threads overlap, each counts "
+    "by its share."
 )
 CHANGE = (
     "From the {step} of the one to that of the other: what each class of operations adds (to the right) or saves. "
     "The changes add up to the difference of the two profiled {steps}."
 )
 ROW_PIXELS = 30
+
+Profiled = tuple[Contender, Explained]
 
 
 @dataclass(frozen=True)
@@ -55,16 +58,14 @@ def section(comparison: Comparison) -> Section | None:
         ["slowed down by the profiler", *(f"{each.slow_down:.2f}x" for each in parts)],
         [said("operations per {step}", comparison.task), *(f"{each.dispatches:,.0f}" for each in parts)],
     ]
-    plots = []
-    if len(profiled) > 1:
-        (first, a), (second, b) = profiled[:2]
-        plots.append(_figure(comparison, first, second, waterfall.waterfall(a.breakdown.classes, b.breakdown.classes)))
+    pairs = list(itertools.pairwise(profiled))
+    plots = [_figure(comparison, *pairs[0])] if pairs else []
     return Section(
-        ["class", *(contender.title for contender, _ in profiled)], rows,
-        [sentence for pair in zip(profiled, profiled[1:], strict=False) if (sentence := difference(*pair[0], *pair[1], comparison.task))],
-        reasons, said(CAPTION, comparison.task),
-        [(kind, HELP[kind]) for kind in kinds if kind in HELP], plots,
-        [(contender.title, name) for contender, profile in profiled for name in profile.files],
+        headings=["class", *(contender.title for contender, _ in profiled)], rows=rows,
+        sentences=[difference(*first, *second, comparison.task) for first, second in pairs],
+        reasons=reasons, caption=said(CAPTION, comparison.task),
+        helps=[(kind, HELP[kind]) for kind in kinds if kind in HELP], figures=plots,
+        files=[(contender.title, name) for contender, profile in profiled for name in profile.files],
     )  # fmt: skip
 
 
@@ -90,8 +91,10 @@ def _share(found: Breakdown, kind: str) -> str:
     return f"{notation.duration(value)} ({value / found.step_ns:.1%})" if value else "-"
 
 
-def _figure(comparison: Comparison, first: Contender, second: Contender, falls: list[Fall]) -> Figure:
+def _figure(comparison: Comparison, one: Profiled, other: Profiled) -> Figure:
     """Return the waterfall: a total, a bar for each class that begins where the one before ended, and the other total."""
+    (first, a), (second, b) = one, other
+    falls = waterfall.waterfall(a.breakdown.classes, b.breakdown.classes)
     start, end = sum(each.first_ns for each in falls), sum(each.second_ns for each in falls)
     scale, unit = notation.time_unit(max(start, end))
     shown = [each for each in falls if abs(each.change_ns) > 1e-3 * max(start, end)]

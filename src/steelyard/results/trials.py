@@ -149,7 +149,8 @@ class _Done:
 # Event -> what a trial needs of it. Other events are for others.
 EVENTS: dict[str, Any] = {
     "hello": _Hello, "applied": _Applied, "phase": _Phase, "samples": Block, "epoch": Shapes, "evaluated": _Evaluated,
-    "outputs": _Outputs, "exchanged": Exchanged, "memory": _Memory, "profiled": Profiled, "warning": _Warning, "error": _Error, "done": _Done,
+    "outputs": _Outputs, "exchanged": Exchanged, "memory": _Memory, "profiled": Profiled, "warning": _Warning, "error": _Error,
+    "done": _Done,
 }  # fmt: skip
 
 

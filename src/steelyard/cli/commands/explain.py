@@ -13,7 +13,7 @@ from steelyard.results import record
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Profile what has no profile yet, write the page again and print the explanation; the exit code is 1 if none could be made."""
+    """Profile what has no profile yet, write the page again and print what was found; the exit code is 1 if nothing was."""
     from steelyard import report
     from steelyard import run as runs
     from steelyard.report import terminal
@@ -44,4 +44,4 @@ def _wanted(plan: RunPlan, names: list[str]) -> list[Variant]:
         if not matching:
             raise UserError(f"Run has no result '{name}'.{nearest(name, [each.name for each in plan.variants])}")
         found += matching
-    return list(dict.fromkeys(found))
+    return list({each.case.id: each for each in found}.values())

@@ -39,6 +39,7 @@ class Adapter:
         self.draw = random.Random()
         self.speed = max(0.1, self.draw.gauss(1, self.knobs["process_noise"]))
         self._now_ns = time.perf_counter_ns()
+        self._passed: list[tuple[int, int]] = []
 
     def scripted_clock(self) -> int:
         """Return the scripted time, nanoseconds."""
@@ -47,7 +48,14 @@ class Adapter:
     def pass_step(self, share: float = 1.0) -> None:
         """Advance the scripted time by one step, or by a share of one."""
         noise = self.draw.gauss(1, self.knobs["noise"]) if self.knobs["noise"] else 1.0
-        self._now_ns += max(1, round(self.knobs["step_us"] * 1000 * self.speed * noise * share))
+        took = max(1, round(self.knobs["step_us"] * 1000 * self.speed * noise * share))
+        self._passed.append((self._now_ns, took))
+        self._now_ns += took
+
+    def passed(self) -> list[tuple[int, int]]:
+        """Return the (start, duration) of every step since the last call, nanoseconds."""
+        found, self._passed = self._passed, []
+        return found
 
     def applied(self) -> dict[str, Any]:
         """Return the settings unchanged, including the threads."""
@@ -87,6 +95,15 @@ class Adapter:
         while True:
             yield trainer.put(source.batch(step))
             step += 1
+
+    def profiler(self, folder: Path, timed: Any, batch: Any) -> Any:
+        """Return the scripted profiler, or fail."""
+        from steelyard_worker.frameworks.fake.profiling import Profiler
+
+        del timed, batch
+        if self.knobs["fault"] == "profiler":
+            raise Refusal("unsupported", "The script says that this cannot be profiled.")
+        return Profiler(folder, self.passed, self.scripted_clock)
 
     def compilations(self) -> int:
         """Return 0: nothing is compiled."""

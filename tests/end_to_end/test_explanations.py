@@ -1,0 +1,88 @@
+"""`steelyard explain`: where the time of a step goes, on terminal and page, and what happens where that cannot be known."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from finished_runs import CommandLine, Finished
+
+
+def test_every_contender_is_profiled_and_the_classes_add_up(copied: Finished, cli: CommandLine) -> None:
+    code, out, err = cli("explain", "--plain")
+    assert code == 0, err
+    text = " ".join(out.split())
+    # Two thirds of 10 ms are the product, a quarter the optimizer, and the rest is a gap.
+    assert "matrix product 6.60 ms (66.0%) 6.60 ms (66.0%) 7.92 ms (66.0%)" in text
+    assert "optimizer 2.50 ms (25.0%) 2.50 ms (25.0%) 3.00 ms (25.0%)" in text
+    assert "host gap 900 µs (9.0%) 900 µs (9.0%) 1.08 ms (9.0%)" in text
+    assert "takes 2.00 ms longer than one of" in text
+    assert "matrix product (+1.32 ms) and optimizer (+500 µs)" in text
+    assert out.splitlines()[-1].endswith("report.html")
+    page = (copied.folder / "report.html").read_text()
+    assert "Where the time goes" in page
+    assert "profile/trace.json" in page
+    assert len(list(copied.folder.glob("profiles/*/profile/trace.json"))) == 3
+
+
+def test_a_profile_is_taken_once_and_verdicts_stay(copied: Finished, cli: CommandLine) -> None:
+    cli("explain", "fake", "--plain")
+    (folder,) = copied.folder.glob("profiles/*")
+    before = (folder / "events.jsonl").stat().st_mtime_ns
+    code, out, _ = cli("explain", "fake", "--plain")
+    assert code == 0
+    assert (folder / "events.jsonl").stat().st_mtime_ns == before
+    assert "Dummy" not in out
+    code, out, _ = cli("explain", "fake", "--plain", "--fresh")
+    assert (folder / "events.jsonl").stat().st_mtime_ns > before
+    _, out, _ = cli("report", "--json")
+    after = json.loads(out)["comparisons"][0]
+    assert after["verdicts"] == copied.result["comparisons"][0]["verdicts"]
+
+
+def test_what_is_not_in_the_run_is_refused(copied: Finished, cli: CommandLine) -> None:
+    assert "fak" in cli.error("explain", "fak", "--plain")
+    assert not list(copied.folder.glob("profiles"))
+
+
+@pytest.mark.parametrize("damaged", ["rules.json", "profile/operations/tensors.bin", "profile/operations/index.json"])
+def test_a_damaged_profile_is_a_sentence_and_the_rest_is_shown(
+    copied: Finished, cli: CommandLine, damaged: str
+) -> None:
+    cli("explain", "--plain")
+    folder = sorted(copied.folder.glob("profiles/*"))[0]
+    (folder / damaged).write_text("{}")
+    code, _, err = cli("report")
+    assert code == 0, err
+    page = (copied.folder / "report.html").read_text()
+    assert "could not be profiled" in page
+    assert "Where the time goes" in page
+
+
+def test_a_framework_without_a_profiler_keeps_its_verdict_and_says_why(
+    steelyard_run_with_fault: Finished, cli: CommandLine
+) -> None:
+    code, out, err = cli("explain", "--plain")
+    assert code == 0, err
+    assert "cannot be profiled" in " ".join(out.split())
+
+
+@pytest.fixture
+def steelyard_run_with_fault(cli: CommandLine, data_folder) -> object:
+    from finished_runs import LINE
+
+    knobs = ("--knob", "fake.fault=profiler")
+    code, _, err = cli("run", *LINE, "-f", "fake", "-f", "dummy", *knobs, "--no-certify", "--rounds", "2", "--json")
+    assert code == 0, err
+    return data_folder
+
+
+def test_a_run_of_other_measuring_code_is_refused(copied: Finished, cli: CommandLine) -> None:
+    path = copied.folder / "run.json"
+    path.write_text(path.read_text().replace('"worker_hash": "', '"worker_hash": "0'))
+    assert "different measuring code" in cli.error("explain", "--plain")
+    shutil.rmtree(copied.folder)
