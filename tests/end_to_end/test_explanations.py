@@ -19,6 +19,7 @@ def test_every_contender_is_profiled_and_the_classes_add_up(copied: Finished, cl
     # Two thirds of 10 ms are the product, a quarter the optimizer, and the rest is a gap.
     assert "matrix product 6.60 ms (66.0%) 6.60 ms (66.0%) 7.92 ms (66.0%)" in text
     assert "optimizer 2.50 ms (25.0%) 2.50 ms (25.0%) 3.00 ms (25.0%)" in text
+    assert "unattributed 0 ns (0.0%)" in text
     assert "host gap 900 µs (9.0%) 900 µs (9.0%) 1.08 ms (9.0%)" in text
     assert "takes 2.00 ms longer than one of" in text
     assert "matrix product (+1.32 ms) and optimizer (+500 µs)" in text
@@ -27,6 +28,21 @@ def test_every_contender_is_profiled_and_the_classes_add_up(copied: Finished, cl
     assert "Where the time goes" in page
     assert "profile/trace.json" in page
     assert len(list(copied.folder.glob("profiles/*/profile/trace.json"))) == 3
+
+
+def test_two_results_are_a_waterfall(copied: Finished, cli: CommandLine) -> None:
+    code, out, err = cli("explain", "fake", "dummy/scripted,step_us=12000", "--plain")
+    assert code == 0, err
+    changes = [line for line in out.splitlines() if "█" in line]
+    assert ["matrix product", "optimizer", "host gap"] == [line.split("  ")[0].strip() for line in changes]
+    assert "+1.32 ms" in changes[0]
+    assert changes[0].count("█") > changes[1].count("█") > changes[2].count("█") > 0
+    _, out, _ = cli("report", "--json")
+    for contender in json.loads(out)["comparisons"][0]["contenders"]:
+        found = contender.get("profile")
+        assert (not contender["case"].endswith("step_us=10000") or "fake" in contender["case"]) == bool(found)
+        if found:
+            assert sum(found["classes"].values()) == pytest.approx(found["step_ns"])
 
 
 def test_a_profile_is_taken_once_and_verdicts_stay(copied: Finished, cli: CommandLine) -> None:

@@ -1,16 +1,16 @@
-"""Where the time of a step goes, by class of operations, and what makes one contender slower than another."""
+"""Where the time of a step goes, by class of operations, and what makes the others slower or faster than the first contender."""
 
-import itertools
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 from steelyard.profiles import waterfall
 from steelyard.profiles.breakdown import Breakdown
-from steelyard.profiles.classes import CLASSES, HELP
+from steelyard.profiles.classes import CLASSES, HELP, UNATTRIBUTED
 from steelyard.profiles.recorded import Explained
-from steelyard.report import figures, notation
+from steelyard.report import notation
 from steelyard.report.figures import Figure
 from steelyard.report.model import Comparison, Contender
+from steelyard.report.waterfalls import figure
 from steelyard.report.words import said
 from steelyard.statistics.sentences import listed
 
@@ -21,27 +21,29 @@ CAPTION = (
     "verdict. The classes of a contender add up to its profiled {step}. Where operations of several threads overlap, each counts "
     "by its share."
 )
-CHANGE = (
-    "From the {step} of the one to that of the other: what each class of operations adds (to the right) or saves. "
-    "The changes add up to the difference of the two profiled {steps}."
-)
-ROW_PIXELS = 30
-
-Profiled = tuple[Contender, Explained]
+# Kernels of less than this share of oneDNN's time are left out, and all after the first few.
+KERNEL_SHARE, MOST_KERNELS = 0.03, 6
 
 
 @dataclass(frozen=True)
 class Section:
-    """What the page shows: headings and rows of the table, sentences, and the plots."""
+    """What the page shows. `reasons`: (title, why) of what could not be profiled; `kernels`: rows under `KERNEL_HEADINGS`."""
 
-    headings: list[str]
-    rows: list[list[str]]
-    sentences: list[str]
+    KERNEL_HEADINGS: ClassVar = ("", "primitive", "kernel", "share of oneDNN's time")
+    KERNELS: ClassVar = (
+        "oneDNN is the library that computes convolutions, products and the like in PyTorch and MXNet. Its log names the kernel "
+        "that it chose for each."
+    )
+
     reasons: list[tuple[str, str]]
-    caption: str
-    helps: list[tuple[str, str]]
-    figures: list[Figure]
-    files: list[tuple[str, str]]
+    headings: list[str] = field(default_factory=list)
+    rows: list[list[str]] = field(default_factory=list)
+    sentences: list[str] = field(default_factory=list)
+    caption: str = ""
+    helps: list[tuple[str, str]] = field(default_factory=list)
+    figures: list[Figure] = field(default_factory=list)
+    kernels: list[list[str]] = field(default_factory=list)
+    files: list[tuple[str, str]] = field(default_factory=list)
 
 
 def section(comparison: Comparison) -> Section | None:
@@ -49,22 +51,22 @@ def section(comparison: Comparison) -> Section | None:
     profiled = [(each, each.profile) for each in comparison.contenders if each.profile]
     reasons = [(each.title, each.not_profiled) for each in comparison.contenders if each.not_profiled]
     if not profiled:
-        return Section([], [], [], reasons, "", [], [], []) if reasons else None
+        return Section(reasons) if reasons else None
     parts = [profile.breakdown for _, profile in profiled]
-    kinds = [kind for kind in CLASSES if any(each.classes.get(kind) for each in parts)]
+    kinds = [kind for kind in CLASSES if kind == UNATTRIBUTED or any(each.classes.get(kind) for each in parts)]
+    step = said("{step}", comparison.task)
     rows = [[kind, *(_share(each, kind) for each in parts)] for kind in kinds]
     rows += [
-        [said("profiled {step}", comparison.task), *(notation.duration(each.step_ns) for each in parts)],
-        ["slowed down by the profiler", *(f"{each.slow_down:.2f}x" for each in parts)],
-        [said("operations per {step}", comparison.task), *(f"{each.dispatches:,.0f}" for each in parts)],
+        [f"profiled {step}", *(notation.duration(each.step_ns) for each in parts)],
+        [f"{step} without the profiler", *(notation.duration(each.step_ns / each.slow_down) for each in parts)],
+        [f"operations per {step}", *(f"{each.dispatches:,.0f}" for each in parts)],
     ]
-    pairs = list(itertools.pairwise(profiled))
-    plots = [_figure(comparison, *pairs[0])] if pairs else []
+    first, *others = profiled
     return Section(
-        headings=["class", *(contender.title for contender, _ in profiled)], rows=rows,
-        sentences=[difference(*first, *second, comparison.task) for first, second in pairs],
-        reasons=reasons, caption=said(CAPTION, comparison.task),
-        helps=[(kind, HELP[kind]) for kind in kinds if kind in HELP], figures=plots,
+        reasons=reasons, headings=["class", *(contender.title for contender, _ in profiled)], rows=rows,
+        sentences=[difference(*first, *each, comparison.task) for each in others],
+        caption=said(CAPTION, comparison.task), helps=[(kind, HELP[kind]) for kind in kinds if kind in HELP],
+        figures=[figure(comparison, *first, *each) for each in others], kernels=_kernels(profiled),
         files=[(contender.title, name) for contender, profile in profiled for name in profile.files],
     )  # fmt: skip
 
@@ -73,10 +75,7 @@ def difference(first: Contender, a: Explained, second: Contender, b: Explained, 
     """Return what makes the two steps differ, as a sentence."""
     falls = waterfall.waterfall(a.breakdown.classes, b.breakdown.classes)
     change = b.breakdown.step_ns - a.breakdown.step_ns
-    causes = [
-        f"{each.kind} ({'+' if each.change_ns > 0 else '-'}{notation.duration(abs(each.change_ns))})"
-        for each in waterfall.largest(falls)
-    ]
+    causes = [f"{each.kind} ({notation.change(each.change_ns)})" for each in waterfall.largest(falls)]
     costly = [who.title for who, found in ((first, a), (second, b)) if found.breakdown.slow_down > COSTLY]
     doubt = f" The profiler slows {listed(costly)} down, so these are parts of the profiled step." if costly else ""
     more = "longer" if change > 0 else "less time"
@@ -88,39 +87,13 @@ def difference(first: Contender, a: Explained, second: Contender, b: Explained, 
 
 def _share(found: Breakdown, kind: str) -> str:
     value = found.classes.get(kind, 0.0)
-    return f"{notation.duration(value)} ({value / found.step_ns:.1%})" if value else "-"
+    return f"{notation.duration(value)} ({value / found.step_ns:.1%})" if value or kind == UNATTRIBUTED else "-"
 
 
-def _figure(comparison: Comparison, one: Profiled, other: Profiled) -> Figure:
-    """Return the waterfall: a total, a bar for each class that begins where the one before ended, and the other total."""
-    (first, a), (second, b) = one, other
-    falls = waterfall.waterfall(a.breakdown.classes, b.breakdown.classes)
-    start, end = sum(each.first_ns for each in falls), sum(each.second_ns for each in falls)
-    scale, unit = notation.time_unit(max(start, end))
-    shown = [each for each in falls if abs(each.change_ns) > 1e-3 * max(start, end)]
-    texts = [
-        (first.title, notation.duration(start)),
-        *(
-            (each.kind, f"{'+' if each.change_ns > 0 else '-'}{notation.duration(abs(each.change_ns))}")
-            for each in shown
-        ),
-        (second.title, notation.duration(end)),
+def _kernels(profiled: list[tuple[Contender, Explained]]) -> list[list[str]]:
+    return [
+        [contender.title, primitive, kernel, f"{share:.0%}"]
+        for contender, profile in profiled
+        for (primitive, kernel), share in list(profile.kernels.items())[:MOST_KERNELS]
+        if share >= KERNEL_SHARE
     ]
-    bases, lengths, at = [0.0], [start], start
-    for each in shown:
-        bases.append(min(at, at + each.change_ns))
-        lengths.append(abs(each.change_ns))
-        at += each.change_ns
-    bases.append(0.0)
-    lengths.append(end)
-    colours = ["#636784", *("#c17013" if each.change_ns > 0 else "#6892d1" for each in shown), "#636784"]
-    bar: dict[str, Any] = {
-        "type": "bar", "orientation": "h", "base": figures.rounded(each / scale for each in bases),
-        "x": figures.rounded(each / scale for each in lengths), "y": list(range(len(bases))), "width": 0.4,
-        "marker": {"color": colours}, "hoverinfo": "skip",
-    }  # fmt: skip
-    layout = figures.rows(
-        ROW_PIXELS * len(texts) + 84, figures.axis(unit, nticks=6, rangemode="tozero"), texts, -0.9, 7
-    )
-    title = f"From {first.title} to {second.title}"
-    return Figure(f"waterfall/{comparison.group}", title, said(CHANGE, comparison.task), [bar], layout, wide=True)

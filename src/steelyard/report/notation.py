@@ -9,6 +9,11 @@ def duration(nanoseconds: float) -> str:
     return f"{significant(nanoseconds / scale)} {unit}"
 
 
+def change(nanoseconds: float) -> str:
+    """Return a difference of two durations with its sign: `+1.20 ms`."""
+    return f"{'-' if nanoseconds < 0 else '+'}{duration(abs(nanoseconds))}"
+
+
 def significant(value: float, digits: int = 3) -> str:
     """Return a number with `digits` significant digits and thousands separators."""
     if not value or not math.isfinite(value):

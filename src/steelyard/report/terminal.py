@@ -2,15 +2,15 @@
 
 import json
 import math
-from collections.abc import Collection, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from steelyard.report import columns, explained, formatting, job_length, learning, published, sections, warnings
+from steelyard.report import columns, formatting, job_length, learning, published, sections, warnings
 from steelyard.report.columns import Column
 from steelyard.report.model import Comparison, Contender, View, location_of
 from steelyard.report.styles import styles
@@ -30,30 +30,6 @@ def show(found: View, as_json: bool = False) -> None:
         print(json.dumps(as_dict(found), indent=1, allow_nan=False))
         return
     print_view(Console(highlight=False), found)
-
-
-def show_explanations(found: View, wanted: Collection[str]) -> bool:
-    """Print where the time of a step goes, for these case ids; returns whether anything is known of them."""
-    console, made = Console(highlight=False), False
-    for comparison in found.comparisons:
-        kept = tuple(each for each in comparison.contenders if each.case.id in wanted)
-        section = explained.section(replace(comparison, contenders=kept))
-        if not section:
-            continue
-        console.rule(
-            Text(f"{comparison.title}, {comparison.group}", style="bold"), align="left", characters="─", style="dim"
-        )
-        table = Table(*section.headings, box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-        for row in section.rows:
-            table.add_row(*row)
-            made = True
-        if section.rows:
-            console.print(table)
-        for sentence in section.sentences:
-            console.print(Text(sentence))
-        for title, reason in section.reasons:
-            console.print(Text(f"{title}: could not be profiled. {reason}", style="yellow"))
-    return made
 
 
 def print_view(console: Console, view: View) -> None:
@@ -284,6 +260,10 @@ def _contender(comparison: Comparison, contender: Contender) -> dict[str, Any]:
         "settings": contender.applied,
         "libraries": contender.libraries,
     }
+    if contender.profile:
+        found["profile"] = {**asdict(contender.profile.breakdown), "files": contender.profile.files}
+    if contender.not_profiled:
+        found["not_profiled"] = contender.not_profiled
     if contender.trains_epochs:
         found["trainings"] = [asdict(each) for each in courses(contender.trials)]
     if comparison.quantity is not STEP_TIME:

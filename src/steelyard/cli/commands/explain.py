@@ -16,7 +16,7 @@ def execute(arguments: argparse.Namespace) -> int:
     """Profile what has no profile yet, write the page again and print what was found; the exit code is 1 if nothing was."""
     from steelyard import report
     from steelyard import run as runs
-    from steelyard.report import terminal
+    from steelyard.report import explained_lines
 
     folder = record.find(selection.runs_of(arguments), arguments.run)
     known = record.read(folder)
@@ -29,7 +29,7 @@ def execute(arguments: argparse.Namespace) -> int:
         runs.explain(plan, folder, screen, wanted, fresh=arguments.fresh)
     found = report.view(folder)
     report.write(found)
-    made = terminal.show_explanations(found, {variant.case.id for variant in wanted})
+    made = explained_lines.show(found, {variant.case.id for variant in wanted})
     print(Path(folder / record.PAGE))
     return 0 if made else 1
 

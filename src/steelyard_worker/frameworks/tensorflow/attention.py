@@ -29,9 +29,11 @@ class SelfAttention:
         def split(projected: tf.Tensor) -> tf.Tensor:
             return tf.transpose(tf.reshape(projected, (batch, length, self._heads, -1)), (0, 2, 1, 3))
 
-        scores = tf.matmul(split(self._query(x) * self._scale), split(self._key(x)), transpose_b=True) + masked
-        context = tf.matmul(tf.nn.softmax(scores), split(self._value(x)))
-        return tf.reshape(tf.transpose(context, (0, 2, 1, 3)), x.shape)
+        query, key, value = self._query(x) * self._scale, self._key(x), self._value(x)
+        with tf.name_scope("attention"):
+            scores = tf.matmul(split(query), split(key), transpose_b=True) + masked
+            context = tf.matmul(tf.nn.softmax(scores), split(value))
+            return tf.reshape(tf.transpose(context, (0, 2, 1, 3)), x.shape)
 
 
 def masked_scores(mask: tf.Tensor, dtype: tf.DType) -> tf.Tensor:

@@ -29,7 +29,8 @@ class LayerNorm:
         self._epsilon, self._name = epsilon, name
 
     def __call__(self, x: tf.Tensor) -> tf.Tensor:
-        return probe(self._name, _normalise(x, self._gamma.value(), self._beta.value(), self._epsilon))
+        with tf.name_scope("normalisation"):
+            return probe(self._name, _normalise(x, self._gamma.value(), self._beta.value(), self._epsilon))
 
 
 def _normalise(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float) -> tf.Tensor:
@@ -40,9 +41,10 @@ def _normalise(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float) 
         normal = centred * inverse
 
         def gradients(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-            scaled = upstream * gamma
-            inward = (scaled - _mean(scaled) - normal * _mean(scaled * normal)) * inverse
-            return inward, tf.reduce_sum(upstream * normal, axis=0), tf.reduce_sum(upstream, axis=0)
+            with tf.name_scope("normalisation"):
+                scaled = upstream * gamma
+                inward = (scaled - _mean(scaled) - normal * _mean(scaled * normal)) * inverse
+                return inward, tf.reduce_sum(upstream * normal, axis=0), tf.reduce_sum(upstream, axis=0)
 
         return normal * gamma + beta, gradients
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 MARK = "steelyard.block"
 HOST = "/host:CPU"
 EXECUTOR = "ExecutorState::Process"
+# The name scopes of loops over time, attention and layer norm, which have no operation of their own.
+SCOPES = re.compile(r"(?:^|/)(recurrent|attention|normalisation)(?:_\d+)?/")
 
 
 class Profiler:
@@ -60,10 +63,11 @@ def _events(plane: Any) -> Iterator[tuple[int, str, float, float]]:
 
 
 def _operation(name: str) -> str:
-    """Return the type of `node:Type`, or the executor; empty for the frames around them."""
+    """Return the type of `node:Type` after a scope that its node is in, or the executor; empty for the frames around them."""
     if name == EXECUTOR:
         return EXECUTOR
     if "::" in name or " " in name or ":" not in name:
         return ""
     node, _, kind = name.rpartition(":")
-    return f"recurrent/{kind}" if "recurrent" in node.split("/") else kind
+    scope = SCOPES.search(node)
+    return f"{scope[1]}/{kind}" if scope else kind

@@ -53,14 +53,15 @@ class Recurrence:
 
         affine(name, value (N, in)) is value @ weights[name] + added[name]: a matrix (in, Z), and either a bias (Z,) or the values
         of all steps (T, N, Z), of which each step uses its own. A step uses each name once. Other tensors that are
-        differentiated must be passed in `shared`. "auto" must be resolved before.
+        differentiated must be passed in `shared`. "auto" must be resolved before. A profile knows the loop by its name scope.
         """
         frames = _Frames(step, inputs, start, widths, backward)
-        if self.formulation != "deferred":
-            return frames.run(weights, added, shared, ())[:2]
-        length, samples = next((extent(each, 0), each.shape[1]) for each in added.values() if each.shape.rank == 3)
-        at = {name: _over_time(value, length, samples) for name, value in added.items()}
-        return frames.run_deferred(weights, at, shared)
+        with tf.name_scope("recurrent"):
+            if self.formulation != "deferred":
+                return frames.run(weights, added, shared, ())[:2]
+            length, samples = next((extent(each, 0), each.shape[1]) for each in added.values() if each.shape.rank == 3)
+            at = {name: _over_time(value, length, samples) for name, value in added.items()}
+            return frames.run_deferred(weights, at, shared)
 
 
 def _over_time(value: tf.Tensor, length: int | tf.Tensor, samples: int) -> tf.Tensor:
@@ -124,9 +125,10 @@ class _Frames:
             results = [*state, *outputs]
 
             def gradient(*of_results: tf.Tensor) -> list[tf.Tensor]:
-                of_added, of_shared = tape.gradient(results, (added, shared), list(of_results))
-                of_weights = {name: tf.tensordot(factors[name], of_added[name], ((0, 1), (0, 1))) for name in names}
-                return tf.nest.flatten((of_weights, of_added, of_shared))
+                with tf.name_scope("recurrent"):
+                    of_added, of_shared = tape.gradient(results, (added, shared), list(of_results))
+                    of_weights = {name: tf.tensordot(factors[name], of_added[name], ((0, 1), (0, 1))) for name in names}
+                    return tf.nest.flatten((of_weights, of_added, of_shared))
 
             return results, gradient
 

@@ -39,16 +39,18 @@ class Lstm:
         """Return the hidden state after the last step, (N, hidden)."""
         if self._keras:
             return self.every(x, backward=False)[-1]
-        (h, _), _ = self._run(x, backward=False, keep=False)
+        with tf.name_scope("recurrent"):
+            (h, _), _ = self._run(x, backward=False, keep=False)
         return h
 
     def every(self, x: tf.Tensor, backward: bool) -> tf.Tensor:
         """Return the hidden states of all steps in the order of the input; `backward` starts at the end."""
-        if self._keras:
-            x = tf.reverse(x, (0,)) if backward else x
-            states = tf.transpose(self._keras(tf.transpose(x, (1, 0, 2))), (1, 0, 2))
-            return tf.reverse(states, (0,)) if backward else states
-        _, (states,) = self._run(x, backward, keep=True)
+        with tf.name_scope("recurrent"):
+            if self._keras:
+                x = tf.reverse(x, (0,)) if backward else x
+                states = tf.transpose(self._keras(tf.transpose(x, (1, 0, 2))), (1, 0, 2))
+                return tf.reverse(states, (0,)) if backward else states
+            _, (states,) = self._run(x, backward, keep=True)
         return states
 
     def _run(self, x: tf.Tensor, backward: bool, keep: bool) -> tuple[Tensors, list[tf.Tensor]]:

@@ -1,0 +1,61 @@
+"""Where the time of a step goes, in the terminal; between two contenders as a waterfall."""
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from steelyard.profiles import waterfall
+from steelyard.report import explained, notation
+from steelyard.report.model import Comparison, View
+
+BAR = 24
+"""Characters of the longest bar."""
+
+
+def show(found: View, wanted: Collection[str]) -> bool:
+    """Print where the time of a step goes, for these case ids; returns whether anything is known of them."""
+    console = Console(highlight=False)
+    shown = [_show(console, comparison, wanted) for comparison in found.comparisons]
+    return any(shown)
+
+
+def _show(console: Console, comparison: Comparison, wanted: Collection[str]) -> bool:
+    kept = tuple(each for each in comparison.contenders if each.case.id in wanted)
+    section = explained.section(replace(comparison, contenders=kept))
+    if not section:
+        return False
+    heading = Text(f"{comparison.title}, {comparison.group}", style="bold")
+    console.rule(heading, align="left", characters="─", style="dim")
+    if section.rows:
+        falls = _falls(replace(comparison, contenders=kept))
+        table = Table(
+            *section.headings, *(("change", "") if falls else ()), box=None, pad_edge=False, header_style="dim",
+            padding=(0, 2, 0, 0),
+        )  # fmt: skip
+        for row in section.rows:
+            table.add_row(*row, *falls.get(row[0], ()))
+        console.print(table)
+    for sentence in section.sentences:
+        console.print(Text(sentence))
+    for title, reason in section.reasons:
+        console.print(Text(f"{title}: could not be profiled. {reason}", style="yellow"))
+    return bool(section.rows)
+
+
+def _falls(comparison: Comparison) -> dict[str, tuple[str, Text]]:
+    """Return the change of every class from the one contender to the other, and its bar; nothing unless there are two."""
+    profiles = [each.profile for each in comparison.contenders if each.profile]
+    if len(profiles) != 2:
+        return {}
+    falls = waterfall.waterfall(*(each.breakdown.classes for each in profiles))
+    largest = max((abs(each.change_ns) for each in falls), default=0.0) or 1.0
+    return {
+        each.kind: (
+            notation.change(each.change_ns),
+            Text("█" * round(BAR * abs(each.change_ns) / largest), style="yellow" if each.change_ns > 0 else "blue"),
+        )
+        for each in falls
+    }
