@@ -34,7 +34,7 @@ def test_two_results_are_a_waterfall(copied: Finished, cli: CommandLine) -> None
     code, out, err = cli("explain", "fake", "dummy/scripted,step_us=12000", "--plain")
     assert code == 0, err
     changes = [line for line in out.splitlines() if "█" in line]
-    assert ["matrix product", "optimizer", "host gap"] == [line.split("  ")[0].strip() for line in changes]
+    assert [line.split("  ")[0].strip() for line in changes] == ["matrix product", "optimizer", "host gap"]
     assert "+1.32 ms" in changes[0]
     assert changes[0].count("█") > changes[1].count("█") > changes[2].count("█") > 0
     _, out, _ = cli("report", "--json")
