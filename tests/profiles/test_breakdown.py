@@ -107,3 +107,15 @@ def test_a_waterfall_ends_at_the_other_step() -> None:
         "host gap",
     ]
     assert largest(waterfall(first, first)) == []
+
+
+def test_a_waterfall_joins_what_one_side_does_not_tell_apart() -> None:
+    known = {
+        "convolution, forward": 30.0,
+        "convolution, backward to data": 20.0,
+        "convolution, backward to weights": 25.0,
+    }
+    for second in ({"convolution": 50.0}, {"convolution": 20.0, "convolution, backward": 30.0}):
+        for falls in (waterfall(known, second), waterfall(second, known)):
+            assert [each.kind for each in falls] == ["convolution"]
+            assert abs(falls[0].change_ns) == 25

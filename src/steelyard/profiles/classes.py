@@ -11,10 +11,12 @@ FORWARD, TO_DATA, TO_WEIGHTS = (
 )  # fmt: skip
 BACKWARD = "convolution, backward"
 """One operation that computes both gradients; it is divided by what oneDNN's own log says, where there is one."""
+CONVOLUTION = "convolution"
+"""Of a direction that the profile does not tell."""
 DISPATCH, INPUT, GAP, UNATTRIBUTED = "dispatch", "input pipeline", "host gap", "unattributed"
 OPERATIONS = (
-    FORWARD, TO_DATA, TO_WEIGHTS, BACKWARD, "matrix product", "recurrent", "attention", "normalisation", "elementwise", "pooling",
-    "gather and scatter", "reduction and loss", "optimizer", "copies and layout", "fused",
+    FORWARD, TO_DATA, TO_WEIGHTS, BACKWARD, CONVOLUTION, "matrix product", "recurrent", "attention", "normalisation",
+    "elementwise", "pooling", "gather and scatter", "reduction and loss", "optimizer", "copies and layout", "fused",
 )  # fmt: skip
 CLASSES = (*OPERATIONS, DISPATCH, INPUT, GAP, UNATTRIBUTED)
 """All classes in the order in which they are shown."""
@@ -23,6 +25,9 @@ HELP = {
     INPUT: "waiting for the next batch while no operation runs",
     GAP: "neither an operation nor a wait for data: Python, and what no profiler records",
     UNATTRIBUTED: "operations whose names belong to no class",
+    CONVOLUTION: "convolutions whose direction the profile does not tell",
+    "attention": "scores, softmax and weighted sums; where a framework has no name for these, every softmax outside the loss and "
+    "every batched product",
     "fused": "operations that a compiler has joined, and whose parts are not known",
 }
 
@@ -51,7 +56,7 @@ def table(rules: Iterable[Mapping[str, Any]]) -> Table:
     """Return the table of rules with the keys `class` and `names`. Raises ValueError for an unknown class or a bad pattern."""
     found = Table(tuple((str(rule["class"]), tuple(rule["names"])) for rule in rules))
     for name, names in found.rules:
-        if name not in (*CLASSES, "convolution"):
+        if name not in CLASSES:
             message = f"there is no class '{name}'"
             raise ValueError(message)
         for each in names:

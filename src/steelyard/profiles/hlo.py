@@ -9,9 +9,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from steelyard.profiles.classes import FORWARD, TO_DATA, TO_WEIGHTS, Table
+from steelyard.profiles.classes import CONVOLUTION, FORWARD, TO_DATA, TO_WEIGHTS, Table
 
-CONVOLUTION, PRODUCT, COPIES = "convolution", "matrix product", "copies and layout"
+COPIES = "copies and layout"
 # Instructions that compute nothing, or whose work is that of others.
 SILENT = ("parameter", "constant", "broadcast", "bitcast", "tuple", "get-tuple-element", "iota")
 CONTAINERS = (
@@ -27,6 +27,7 @@ CONTAINERS = (
     "select-and-scatter",
 )
 
+_MODULE = re.compile(r"^HloModule ([^\s,]+)")
 _SECTION = re.compile(r"^(FileNames|FunctionNames|FileLocations|StackFrames)$")
 _NAMED = re.compile(r'^(\d+) "(.*)"$')
 _NUMBERS = re.compile(r"^(\d+) \{(.*)\}$")
@@ -58,6 +59,7 @@ class Instruction:
 class Program:
     """Computations by name, each {instruction: Instruction}; `stacks`: frame -> names of functions, innermost first."""
 
+    module: str
     computations: Mapping[str, Mapping[str, Instruction]]
     stacks: Mapping[int, tuple[str, ...]]
 
@@ -66,9 +68,11 @@ def parse(text: str) -> Program:
     """Return the program of an HLO text; lines of no known form are left out."""
     tables: dict[str, dict[int, str]] = defaultdict(dict)
     computations: dict[str, dict[str, Instruction]] = {}
-    section, current = "", dict[str, Instruction]()
+    section, module, current = "", "", dict[str, Instruction]()
     for line in text.splitlines():
-        if found := _SECTION.match(line):
+        if found := _MODULE.match(line):
+            module = found[1]
+        elif found := _SECTION.match(line):
             section = found[1]
         elif section and (found := _NAMED.match(line) or _NUMBERS.match(line)):
             tables[section][int(found[1])] = found[2]
@@ -77,7 +81,7 @@ def parse(text: str) -> Program:
         elif found := _INSTRUCTION.match(line):
             name, shape, opcode, rest = found.groups()
             current[name] = _instruction(shape, opcode, rest)
-    return Program(computations, dict(_stacks(tables)))
+    return Program(module, computations, dict(_stacks(tables)))
 
 
 def classes(program: Program, operations: Table, stack: Table) -> dict[str, str]:

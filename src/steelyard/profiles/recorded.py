@@ -83,14 +83,19 @@ def _per_step(blocks: list[Block], value: Callable[[Block], int]) -> float:
 def _class_of(folder: Path) -> Callable[[str], str]:
     """Return the function from an operation's name to its class."""
     rules = records.parse(records.read_text(folder / RULES))
-    operations, program = classes.table(rules["operations"]), folder / protocol.PROFILE / PROGRAM
-    if not program.exists():
-        return operations.class_of
-    known = hlo.classes(hlo.parse(program.read_text(encoding="utf-8")), operations, classes.table(rules["stack"]))
+    operations, text = classes.table(rules["operations"]), folder / protocol.PROFILE / PROGRAM
+    program = hlo.parse(text.read_text(encoding="utf-8")) if text.exists() else hlo.Program("", {}, {})
+    known = hlo.classes(program, operations, classes.table(rules.get("stack", [])))
 
     def of_instruction(name: str) -> str:
-        """`name`: module/instruction.number; the program is that of the step, and others run small programs beside it."""
-        instruction = name.rpartition("/")[2]
-        return known.get(instruction) or operations.class_of(instruction.rpartition(".")[0] or instruction)
+        """Return the class of a name, which is module/instruction.number where XLA compiled it.
 
-    return of_instruction
+        The program is that of the step. Others are those of single operations, named after them (`jit_add`).
+        """
+        module, _, instruction = name.rpartition("/")
+        if module == program.module and instruction in known:
+            return known[instruction]
+        of_module = operations.class_of(module.removeprefix("jit_")) if module.startswith("jit_") else ""
+        return of_module or operations.class_of(instruction.rpartition(".")[0] or instruction)
+
+    return of_instruction if "stack" in rules else operations.class_of

@@ -10,18 +10,19 @@ Times = np.ndarray[Any, np.dtype[np.int64]]
 def own_times(start_ns: Times, duration_ns: Times) -> Times:
     """Return the time of each operation of one thread that it does not spend in operations inside it.
 
-    They are in order of their starts, the longer one first where they start together. One that ends after the operation it
-    began in, which clocks of different precision can cause, counts as inside it.
+    They are in order of their starts, the longer one first where they start together. Times of one thread add up to what its
+    operations cover together, even where one begins shortly before the one before it has ended, as in TensorFlow's executor:
+    that time belongs to the later one.
     """
     own, open_, ends = duration_ns.copy(), list[int](), (start_ns + duration_ns).tolist()
-    durations = duration_ns.tolist()
     for place, start in enumerate(start_ns.tolist()):
-        while open_ and ends[open_[-1]] <= start:
-            open_.pop()
-        if open_:
-            own[open_[-1]] -= durations[place]
+        open_, at, end = [each for each in open_ if ends[each] > start], start, ends[place]
+        for outer in reversed(open_):  # a moment belongs to the last that has begun
+            if at < min(end, ends[outer]):
+                own[outer] -= min(end, ends[outer]) - at
+                at = ends[outer]
         open_.append(place)
-    return np.maximum(own, 0)
+    return own
 
 
 def union(start_ns: Times, end_ns: Times) -> tuple[Times, Times]:

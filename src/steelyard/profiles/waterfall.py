@@ -3,7 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from steelyard.profiles.classes import BACKWARD, CLASSES, TO_DATA, TO_WEIGHTS
+from steelyard.profiles.classes import BACKWARD, CLASSES, CONVOLUTION, FORWARD, TO_DATA, TO_WEIGHTS
+
+JOINT = {BACKWARD: (TO_DATA, TO_WEIGHTS), CONVOLUTION: (FORWARD, TO_DATA, TO_WEIGHTS, BACKWARD)}
+"""Classes that some profiles have instead of their parts."""
 
 
 @dataclass(frozen=True)
@@ -23,10 +26,11 @@ class Fall:
 def waterfall(first: Mapping[str, float], second: Mapping[str, float]) -> list[Fall]:
     """Return a step per class that either has; their changes add up to the difference of the two steps.
 
-    If one of the two has convolutions' backward pass as one class, so has the other here.
+    If one of the two has convolutions or their backward pass as one class, so has the other here.
     """
-    if BACKWARD in first or BACKWARD in second:
-        first, second = _joined(first), _joined(second)
+    for joint, parts in JOINT.items():
+        if joint in first or joint in second:
+            first, second = _joined(first, joint, parts), _joined(second, joint, parts)
     return [
         Fall(kind, first.get(kind, 0.0), second.get(kind, 0.0)) for kind in CLASSES if kind in first or kind in second
     ]
@@ -41,7 +45,7 @@ def largest(falls: list[Fall], share: float = 0.1) -> list[Fall]:
     )
 
 
-def _joined(classes: Mapping[str, float]) -> dict[str, float]:
-    found = {kind: value for kind, value in classes.items() if kind not in (TO_DATA, TO_WEIGHTS)}
-    found[BACKWARD] = sum(classes.get(kind, 0.0) for kind in (BACKWARD, TO_DATA, TO_WEIGHTS))
+def _joined(classes: Mapping[str, float], joint: str, parts: tuple[str, ...]) -> dict[str, float]:
+    found = {kind: value for kind, value in classes.items() if kind not in parts}
+    found[joint] = sum(classes.get(kind, 0.0) for kind in (joint, *parts))
     return found

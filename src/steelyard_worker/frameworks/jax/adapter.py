@@ -128,7 +128,7 @@ class Adapter:
         """Return JAX's profiler."""
         from steelyard_worker.frameworks.jax.profiling import Profiler
 
-        return Profiler(folder, lambda: timed.program(batch))
+        return Profiler(folder, None if jax.config.jax_disable_jit else lambda: timed.program(batch))
 
     def compilations(self) -> int:
         """Count the traces, lowerings and compilations that JAX has reported to its monitoring listeners."""

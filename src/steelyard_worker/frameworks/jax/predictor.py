@@ -65,6 +65,10 @@ class Predictor:
             jax.block_until_ready(self._queued.popleft())
         return outputs
 
+    def program(self, batch: Tensors) -> str:
+        """Return the text of the optimised program of a forward pass, which is compiled again for that."""
+        return str(self._infer.lower(self.tensors, batch).compile().as_text())
+
     def synchronise(self) -> None:
         """Wait for every pass: nothing makes independent programs finish in the order in which they were called."""
         jax.block_until_ready(self._queued)

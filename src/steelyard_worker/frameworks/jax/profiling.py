@@ -18,9 +18,12 @@ PROGRAM = "program.txt"
 
 
 class Profiler:
-    """Profiles the threads of the host. `program`: returns the text of the optimised program, which compiles it again."""
+    """Profiles the threads of the host.
 
-    def __init__(self, folder: Path, program: Callable[[], str]) -> None:
+    `program`: returns the text of the optimised program, which compiles it again; None where every operation is a program.
+    """
+
+    def __init__(self, folder: Path, program: Callable[[], str] | None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder, self._program = folder, program
 
@@ -39,7 +42,8 @@ class Profiler:
         with gzip.open(self._trace(), "rt", encoding="utf-8") as file:
             traced = [event for event in json.load(file)["traceEvents"] if event.get("ph") == "X"]
         (origin,) = [event["ts"] * 1e3 for event in traced if event["name"] == MARK]
-        (self._folder / PROGRAM).write_text(self._program(), encoding="utf-8")
+        if self._program:
+            (self._folder / PROGRAM).write_text(self._program(), encoding="utf-8")
         return origin, [
             ((event["pid"], event["tid"]), name, event["ts"] * 1e3, event["dur"] * 1e3)
             for event in traced
@@ -47,8 +51,8 @@ class Profiler:
         ]
 
     def files(self) -> list[Path]:
-        """Return the trace and the program."""
-        return [self._trace(), self._folder / PROGRAM]
+        """Return the trace, and the program if there is one."""
+        return [self._trace(), *([self._folder / PROGRAM] if self._program else [])]
 
     def _trace(self) -> Path:
         return sorted(self._folder.rglob("*.trace.json.gz"), key=lambda path: path.stat().st_mtime_ns)[-1]

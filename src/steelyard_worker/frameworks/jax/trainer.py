@@ -59,7 +59,7 @@ class Trainer(Predictor):
         return self.loss
 
     def program(self, batch: Tensors) -> str:
-        """Return the text of the optimised program of a step; it is compiled again for that."""
+        """Return the text of the optimised program of a step, which is compiled again for that."""
         return str(self.update.lower(self.carry, batch, self.scalars()).compile().as_text())
 
     def synchronise(self) -> None:

@@ -33,7 +33,7 @@ class Profiler:
         found: list[tuple[Any, str, float, float]] = []
         for line in self._stamps().read_text(encoding="utf-8").splitlines():
             name, _, executions = line.split(";", 2)
-            kind = name.rsplit("/", 1)[-1].rpartition("-op")[0] or name
+            kind = _kind(name)
             for execution in executions.split():
                 start, took, thread = execution.split(",")
                 found.append((thread, kind, float(start), float(took) * 1e6))
@@ -46,3 +46,12 @@ class Profiler:
 
     def _stamps(self) -> Path:
         return sorted(self._folder.rglob(STAMPS), key=lambda path: path.stat().st_mtime_ns)[-1]
+
+
+def _kind(name: str) -> str:
+    """Return the type of an operation, after the optimizer (`rule-`) or the operation of which it is a part (`_`), if any.
+
+    `Default/rule-Adam/Mul-op3` is `rule-Adam/Mul`, `Gradients/Default/Grad_MatMul/MatMul-op7` is `MatMul`.
+    """
+    *scopes, last = name.rpartition("-op")[0].split("/") if "-op" in name else name.split("/")
+    return f"{scopes[-1]}/{last}" if scopes and scopes[-1].startswith(("rule-", "_")) else last

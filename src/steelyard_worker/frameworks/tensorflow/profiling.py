@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 MARK = "steelyard.block"
 HOST = "/host:CPU"
 EXECUTOR = "ExecutorState::Process"
+EAGER, EAGER_KERNEL = "EagerLocalExecute: ", "KernelAndDeviceFunc::Run"
 # The name scopes of loops over time, attention and layer norm, which have no operation of their own.
 SCOPES = re.compile(r"(?:^|/)(recurrent|attention|normalisation)(?:_\d+)?/")
 
@@ -45,7 +46,7 @@ class Profiler:
         (plane,) = [each for each in space.planes if each.name == HOST]
         found = list(_events(plane))
         (origin,) = [start for _, name, start, _ in found if name == MARK]
-        return origin, [(lane, kept, start, took) for lane, name, start, took in found if (kept := _operation(name))]
+        return origin, list(_operations(found))
 
     def files(self) -> list[Path]:
         """Return the trace."""
@@ -60,6 +61,21 @@ def _events(plane: Any) -> Iterator[tuple[int, str, float, float]]:
         for event in line.events:
             name = plane.event_metadata[event.metadata_id].name
             yield line.id, name, line.timestamp_ns + event.offset_ps / 1e3, event.duration_ps / 1e3
+
+
+def _operations(events: list[tuple[int, str, float, float]]) -> Iterator[tuple[int, str, float, float]]:
+    """Yield operations. Eager ones have their name on the call, whose kernel runs inside it; the rest of the call is dispatch."""
+    called: dict[int, tuple[str, float]] = {}
+    for lane, name, start, took in sorted(events, key=lambda event: (event[2], -event[3])):
+        kind, ended = called.get(lane, ("", 0.0))
+        if name.startswith(EAGER):
+            called[lane] = name.removeprefix(EAGER), start + took
+            if not name.startswith(f"{EAGER}__"):  # a graph, whose operations come one by one
+                yield lane, EAGER.strip(), start, took
+        elif name == EAGER_KERNEL and start < ended and not kind.startswith("__"):
+            yield lane, kind, start, took
+        elif found := _operation(name):
+            yield lane, found, start, took
 
 
 def _operation(name: str) -> str:

@@ -1,0 +1,104 @@
+"""The profile of every framework: what its profiler records belongs to the classes, and they add up to the step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from steelyard import environments
+from steelyard.catalog import frameworks
+from steelyard.files import settings_files
+from steelyard.inputs import case_inputs
+from steelyard.measure import jobs
+from steelyard.measure.launch import Guard, launch
+from steelyard.plan import resolve
+from steelyard.plan.options import Options
+from steelyard.profiles import recorded
+from steelyard.profiles.classes import DISPATCH, FORWARD, INPUT, TO_DATA, TO_WEIGHTS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from steelyard.profiles.recorded import Explained
+
+pytestmark = pytest.mark.conformance
+
+FRAMEWORKS = ["jax", "mindspore", "mxnet", "pytorch", "tensorflow"]
+CONVOLUTIONAL = {FORWARD, TO_DATA, TO_WEIGHTS, "normalisation", "pooling", "optimizer", "reduction and loss"}
+
+
+def profiled(folder: Path, framework: str, workload: str, **more: tuple[str, ...]) -> Explained:
+    plan = resolve.plan(Options(workloads=(workload,), frameworks=(framework,), threads=(1,), **more))
+    (variant,) = plan.variants
+    (inputs,) = case_inputs.prepare(plan, lambda progress: None).values()
+    names = [environments.EnvironmentName(framework)]
+    (created,) = environments.ensure_all(environments.plan_environments(names, "cpu")).values()
+    place = recorded.folder_of(folder, variant.file_name)
+    trial = launch(jobs.profiling(plan, variant, inputs, place), created.python, lambda event: None, Guard(300))
+    assert trial.error is None
+    recorded.write_rules(place, settings_files.read(frameworks.framework(framework).folder / frameworks.OPERATIONS))
+    found = recorded.read(folder, variant.file_name)
+    assert found is not None
+    return found
+
+
+def check(found: Explained, folder: Path, classes: set[str]) -> None:
+    parts = found.breakdown.classes
+    assert sum(parts.values()) == pytest.approx(found.breakdown.step_ns, rel=1e-6)
+    unknown = [each.name for each in found.breakdown.operations if each.kind == "unattributed"]
+    assert found.breakdown.unattributed <= 0.01, unknown
+    assert classes <= parts.keys(), classes - parts.keys()
+    assert found.breakdown.dispatches >= 10
+    assert found.files
+    assert all((folder / name).stat().st_size for name in found.files)
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_the_profile_of_a_convolutional_network(framework: str, tmp_path: Path) -> None:
+    found = profiled(tmp_path, framework, "resnet18:tiny")
+    check(found, tmp_path, CONVOLUTIONAL)
+    parts = found.breakdown.classes
+    convolutions = sum(parts[each] for each in (FORWARD, TO_DATA, TO_WEIGHTS))
+    assert found.breakdown.covered > 0.5
+    assert 0.1 < convolutions / sum(value for kind, value in parts.items() if kind not in (DISPATCH, INPUT)) < 0.95
+    assert ({kernel[0] for kernel in found.kernels} >= {"convolution"}) == (framework in ("mxnet", "pytorch"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_the_profile_of_a_recurrent_network(framework: str, tmp_path: Path) -> None:
+    found = profiled(tmp_path, framework, "lstm-imdb:tiny")
+    check(found, tmp_path, {"recurrent", "gather and scatter", "optimizer", "matrix product"})
+    assert found.breakdown.classes["recurrent"] > 0.2 * found.breakdown.covered * found.breakdown.step_ns
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_the_profile_of_a_transformer(framework: str, tmp_path: Path) -> None:
+    found = profiled(tmp_path, framework, "bert:tiny")
+    check(found, tmp_path, {"attention", "matrix product", "normalisation", "optimizer"})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("framework", "mode", "classes"),
+    [
+        ("jax", "no-jit", {"convolution", "elementwise", "host gap"}),
+        ("mindspore", "pynative", CONVOLUTIONAL),
+        ("mxnet", "imperative", CONVOLUTIONAL),
+        ("pytorch", "compiled", CONVOLUTIONAL - {"pooling"}),  # fused with the normalisation before it
+        ("tensorflow", "eager", CONVOLUTIONAL),
+        ("tensorflow", "xla", {"fused"}),
+    ],
+)
+def test_the_profile_of_another_mode(framework: str, mode: str, classes: set[str], tmp_path: Path) -> None:
+    check(profiled(tmp_path, framework, "resnet18:tiny", modes=(f"{framework}={mode}",)), tmp_path, classes)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_the_profile_of_inference(framework: str, tmp_path: Path) -> None:
+    found = profiled(tmp_path, framework, "resnet18:tiny", tasks=("inference",))
+    check(found, tmp_path, {FORWARD})
+    assert not found.breakdown.classes.keys() & {TO_DATA, TO_WEIGHTS, "optimizer"}
