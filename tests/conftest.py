@@ -67,7 +67,7 @@ def judging_code() -> str:
     root = REPOSITORY / "src" / "steelyard"
     found = [
         path for path in sorted(root.rglob("*"))
-        if path.suffix in (".py", ".toml", ".txt") and path.relative_to(root).parts[0] not in ("cli", "report", "published")
+        if path.suffix in (".py", ".toml", ".txt") and path.relative_to(root).parts[0] not in ("cli", "report", "published", "profiles")
     ]  # fmt: skip
     text = "".join(f"{path.relative_to(root)} {hashlib.sha256(path.read_bytes()).hexdigest()}\n" for path in found)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 
 def test_every_contender_is_profiled_and_the_classes_add_up(copied: Finished, cli: CommandLine) -> None:
+    hint = f"steelyard explain --run {copied.folder.name}"
+    assert hint in (copied.folder / "report.html").read_text()
     code, out, err = cli("explain", "--plain")
     assert code == 0, err
     text = " ".join(out.split())
@@ -26,6 +28,7 @@ def test_every_contender_is_profiled_and_the_classes_add_up(copied: Finished, cl
     assert out.splitlines()[-1].endswith("report.html")
     page = (copied.folder / "report.html").read_text()
     assert "Where the time goes" in page
+    assert hint not in page
     assert "profile/trace.json" in page
     assert len(list(copied.folder.glob("profiles/*/profile/trace.json"))) == 3
 
