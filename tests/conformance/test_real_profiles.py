@@ -15,7 +15,7 @@ from steelyard.measure.launch import Guard, launch
 from steelyard.plan import resolve
 from steelyard.plan.options import Options
 from steelyard.profiles import recorded
-from steelyard.profiles.classes import DISPATCH, FORWARD, INPUT, TO_DATA, TO_WEIGHTS
+from steelyard.profiles.classes import FORWARD, OPERATIONS, TO_DATA, TO_WEIGHTS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,19 +49,24 @@ def check(found: Explained, folder: Path, classes: set[str]) -> None:
     unknown = [each.name for each in found.breakdown.operations if each.kind == "unattributed"]
     assert found.breakdown.unattributed <= 0.01, unknown
     assert classes <= parts.keys(), classes - parts.keys()
-    assert found.breakdown.dispatches >= 10
+    assert found.breakdown.dispatches >= 1
     assert found.files
     assert all((folder / name).stat().st_size for name in found.files)
+
+
+def share(found: Explained, classes: set[str]) -> float:
+    """Return the share of these classes in the time of all operations."""
+    operations = {kind: value for kind, value in found.breakdown.classes.items() if kind in OPERATIONS}
+    return sum(operations.get(kind, 0.0) for kind in classes) / sum(operations.values())
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_the_profile_of_a_convolutional_network(framework: str, tmp_path: Path) -> None:
     found = profiled(tmp_path, framework, "resnet18:tiny")
     check(found, tmp_path, CONVOLUTIONAL)
-    parts = found.breakdown.classes
-    convolutions = sum(parts[each] for each in (FORWARD, TO_DATA, TO_WEIGHTS))
     assert found.breakdown.covered > 0.5
-    assert 0.1 < convolutions / sum(value for kind, value in parts.items() if kind not in (DISPATCH, INPUT)) < 0.95
+    assert found.breakdown.dispatches >= 100
+    assert 0.1 < share(found, {FORWARD, TO_DATA, TO_WEIGHTS}) < 0.95
     assert ({kernel[0] for kernel in found.kernels} >= {"convolution"}) == (framework in ("mxnet", "pytorch"))
 
 
@@ -70,7 +75,7 @@ def test_the_profile_of_a_convolutional_network(framework: str, tmp_path: Path) 
 def test_the_profile_of_a_recurrent_network(framework: str, tmp_path: Path) -> None:
     found = profiled(tmp_path, framework, "lstm-imdb:tiny")
     check(found, tmp_path, {"recurrent", "gather and scatter", "optimizer", "matrix product"})
-    assert found.breakdown.classes["recurrent"] > 0.2 * found.breakdown.covered * found.breakdown.step_ns
+    assert share(found, {"recurrent"}) > 0.2
 
 
 @pytest.mark.slow
