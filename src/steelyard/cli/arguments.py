@@ -53,7 +53,8 @@ examples:
 
 COMPARE_ABOUT = """\
 Compare two results of one run, or two runs with each other. A result is named as in the table of the run: by its
-framework, or in full where the framework alone is not unique.
+framework, or in full where the framework alone is not unique. Of two runs, the packages, settings and facts that differ are
+listed and, where both runs were explained (`steelyard explain`), the classes of operations that changed.
 
 examples:
   steelyard compare pytorch jax                     two frameworks in the latest run

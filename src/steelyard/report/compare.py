@@ -1,10 +1,12 @@
 """Two contenders of one run, or the same contenders in two runs: sentences and numbers for `steelyard compare`."""
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from steelyard.errors import UserError, nearest
+from steelyard.report import changes
+from steelyard.report.changes import Cause, Difference
 from steelyard.report.model import Comparison, Contender, View
 from steelyard.report.notation import quantity_text
 from steelyard.results.quantities import Quantity
@@ -16,6 +18,7 @@ from steelyard_worker.case import differences
 
 ERROR = 0.05
 MOST_NAMES = 3  # of packages that are named
+THE_MACHINE = "the machine"
 # What a field of a case is called where it differs between two runs.
 FIELDS = {
     "inputs": "data or initial weights",
@@ -28,7 +31,10 @@ FIELDS = {
 
 @dataclass(frozen=True)
 class Finding:
-    """One comparison: `ratio` is the value of A over the value of B, None where there is no interval."""
+    """One comparison: `ratio` is the value of A over the value of B, None where there is no interval.
+
+    Of two runs, `variant` is the result that both have; only they have `differences` and a `cause`.
+    """
 
     group: str
     input: str
@@ -38,6 +44,9 @@ class Finding:
     low: float | None
     high: float | None
     sentence: str
+    variant: str = ""
+    differences: tuple[Difference, ...] = ()
+    cause: Cause = field(default_factory=Cause)
 
 
 def contenders(view: View, a: str, b: str) -> list[Finding]:
@@ -74,20 +83,24 @@ def runs(before: View, after: View, anyway: bool = False) -> list[Finding]:
     common = _differing_terms(before, after)
     found, differing = [], list(common)
     for comparison, old, new in pairs:
-        changes = [*common, *_differing_case(old, new)]
-        differing += changes
+        terms = [*common, *_differing_case(old, new)]
+        differing += terms
+        facts = changes.differences((after, new), (before, old))
         for source in comparison.rankings:
             values = [_values(comparison.quantity, each, source) for each in (old, new)]
-            ratio = None if changes else _ratio(old, new, *values)
-            if changes:
-                sentence = _side_by_side(comparison, new, values, changes)
+            ratio = None if terms else _ratio(old, new, *values)
+            if terms:
+                sentence = _side_by_side(comparison, new, values, terms)
             else:
                 sentence = _change(comparison, new, ratio, _what_changed(before, after, old, new))
-            found.append(_finding(comparison, source, after.name, before.name, sentence, ratio))
+            cause = changes.cause((before, old), (after, new), comparison.quantity, source, ratio)
+            finding = _finding(comparison, source, after.name, before.name, sentence, ratio)
+            found.append(replace(finding, variant=new.variant, differences=facts, cause=cause))
     if differing and not anyway:
+        terms = [_with_facts(each, before, after) for each in dict.fromkeys(differing)]
         raise UserError(
-            f"Runs {before.name} and {after.name} did not measure the same thing; they differ in: "
-            f"{'; '.join(dict.fromkeys(differing))}. With --anyway both are shown without a verdict."
+            f"Runs {before.name} and {after.name} did not measure the same thing; they differ in: {'; '.join(terms)}. "
+            "With --anyway both are shown without a verdict."
         )
     return found
 
@@ -95,7 +108,7 @@ def runs(before: View, after: View, anyway: bool = False) -> list[Finding]:
 def _differing_terms(before: View, after: View) -> list[str]:
     """Return in what two runs differ as a whole: machine, way of measuring, schedules of the groups that both have."""
     old, new = before.record, after.record
-    found = ["the machine"] if old.machine != new.machine else []
+    found = [THE_MACHINE] if old.machine != new.machine else []
     if old.method != new.method:
         where = "see the changelog's section Measurement"
         found.append(f"the method of measuring ({old.method} before, {new.method} after; {where})")
@@ -105,6 +118,12 @@ def _differing_terms(before: View, after: View) -> list[str]:
         now = _terms(group)
         found += [_difference(name, terms[name], now[name]) for name in terms if terms[name] != now[name]]
     return list(dict.fromkeys(found))
+
+
+def _with_facts(term: str, before: View, after: View) -> str:
+    """Return a term with the facts that differ, if it is the machine."""
+    facts = [changes.change(each) for each in changes.machines(after, before)] if term == THE_MACHINE else []
+    return f"{term} ({', '.join(facts[:MOST_NAMES])})" if facts else term
 
 
 def _terms(group: Group) -> dict[str, Any]:
@@ -169,11 +188,11 @@ def _values(quantity: Quantity, contender: Contender, source: str) -> list[float
     return list(quantity.of_rounds({trial.job.round: trial for trial in contender.trials}, source).values())
 
 
-def _side_by_side(comparison: Comparison, new: Contender, values: list[list[float]], changes: list[str]) -> str:
+def _side_by_side(comparison: Comparison, new: Contender, values: list[list[float]], terms: list[str]) -> str:
     """Return both values of what is not comparable, and why it is not."""
     unit = comparison.quantity.unit
     before, after = (quantity_text(unit, sum(each) / len(each)) if each else "nothing" for each in values)
-    return f"{new.title}: {before} before, {after} after. Not comparable: {'; '.join(changes)}."
+    return f"{new.title}: {before} before, {after} after. Not comparable: {'; '.join(terms)}."
 
 
 def _ratio(old: Contender, new: Contender, before: list[float], after: list[float]) -> Ratio | None:

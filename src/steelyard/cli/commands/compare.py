@@ -7,7 +7,7 @@ from pathlib import Path
 from steelyard import report
 from steelyard.cli.commands import selection
 from steelyard.errors import UserError
-from steelyard.report import compare
+from steelyard.report import changes, compare
 from steelyard.results import record
 from steelyard.results.quantities import quantity
 
@@ -18,13 +18,29 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.json:
         selection.print_json([asdict(finding) for finding in found])
         return 0
+    _print(found)
+    return 0
+
+
+def _print(found: list[compare.Finding]) -> None:
+    """Print each finding with what differs, once per result; then what holds for all of them."""
     from rich.console import Console
     from rich.markup import escape
+    from rich.padding import Padding
 
-    console = Console(highlight=False)
-    for finding in found:
-        console.print(f"[bold]{finding.group}[/] [dim]{finding.input}[/]  {escape(finding.sentence)}")
-    return 0
+    console, shown = Console(highlight=False), set[tuple[str, str]]()
+    for each in found:
+        console.print(f"[bold]{each.group}[/] [dim]{each.input}[/]  {escape(each.sentence)}")
+        about = [each.cause.sentence] if each.cause.classes else []
+        if (each.group, each.variant) not in shown:
+            about += changes.sentences(each.differences, changes.OWN)
+        shown.add((each.group, each.variant))
+        for sentence in about:
+            console.print(Padding(escape(sentence), (0, 0, 0, 2)))
+    of_runs = [sentence for each in found for sentence in changes.sentences(each.differences, changes.COMMON)]
+    unknown = [each.cause.sentence for each in found if each.cause.sentence and not each.cause.classes]
+    for sentence in dict.fromkeys([*of_runs, *unknown]):
+        console.print(sentence, markup=False)
 
 
 def _findings(root: Path, arguments: argparse.Namespace) -> list[compare.Finding]:
