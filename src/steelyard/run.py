@@ -49,7 +49,7 @@ def certify(
 def explain(plan: RunPlan, folder: Path, screen: Screen, wanted: Collection[Variant], fresh: bool = False) -> None:
     """Profile variants of a finished run that have no profile yet; with `fresh` all of them."""
     with record.claim(folder), turns.turn(screen.say):
-        session = _prepare(plan, folder, screen, Durations())
+        session = _session(plan, folder, screen, Durations())
         screen.stage("Profiles")
         profiles.take(session, wanted, fresh)
 
@@ -85,6 +85,14 @@ def _measure(plan: RunPlan, folder: Path, screen: Screen, durations: Durations) 
 
 
 def _prepare(plan: RunPlan, folder: Path, screen: Screen, durations: Durations) -> Session:
+    """Begin a session, and write what it works on into run.json."""
+    session = _session(plan, folder, screen, durations)
+    _note_inputs(folder, session.plan, session.inputs)
+    session.store.add_run(folder)
+    return session
+
+
+def _session(plan: RunPlan, folder: Path, screen: Screen, durations: Durations) -> Session:
     """Prepare the inputs, while the environments are being made."""
     store = Store(folder.parent, screen.say)
     environments = setup.begin(plan, screen)
@@ -92,8 +100,6 @@ def _prepare(plan: RunPlan, folder: Path, screen: Screen, durations: Durations) 
     with durations.of(INPUTS):
         inputs = case_inputs.prepare(plan, lambda p: screen.progress(p.sentence, p.done, p.total))
     ready = plan.with_inputs(lambda case: inputs[case_inputs.recipe(case)].identity)
-    _note_inputs(folder, ready, inputs)
-    store.add_run(folder)
     return Session(ready, folder, environments, inputs, store, screen, durations=durations)
 
 

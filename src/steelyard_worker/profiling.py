@@ -128,6 +128,8 @@ def profile(
     plain()
     began = time.perf_counter()
     found = gathered(*profiler.operations())
+    if not found.names:
+        raise Refusal("unsupported", f"The profiler of {job.case.framework} recorded no operation.")
     waits = np.array(waiting.waits if isinstance(waiting, Waiting) else [], np.int64).reshape(-1, 2)
     waits[:, 0] -= block.start_ns
     arrays = {"thread": found.thread, "name": found.name, "start_ns": found.start_ns, "duration_ns": found.duration_ns}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
 from finished_runs import LINE, CommandLine, Finished, finished
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from finished_runs import Steelyard
@@ -52,3 +54,23 @@ def cli(
     monkeypatch.setenv("STEELYARD_CACHE", str(cache))
     monkeypatch.setenv("COLUMNS", "160")
     return CommandLine(capsys)
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
+    """Mount a small disk with `disk("64m")`; a further call changes its size, `disk("ro")` makes it read-only."""
+    folder = tmp_path / "disk"
+
+    def mount(options: str) -> Path:
+        if options == "ro":
+            subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
+        elif folder.exists():
+            subprocess.run(["mount", "-o", f"remount,size={options}", str(folder)], check=True)
+        else:
+            folder.mkdir()
+            subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={options}", "tmpfs", str(folder)], check=True)
+        return folder
+
+    yield mount
+    if folder.exists():
+        subprocess.run(["umount", "-l", str(folder)], check=True)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +18,9 @@ from steelyard.cli.main import main
 Steelyard = Callable[..., subprocess.CompletedProcess[str]]
 
 WORKLOADS = Path(__file__).resolve().parent.parent / "workloads"
+MOUNTS = pytest.mark.skipif(
+    os.geteuid() != 0 or sys.platform != "linux", reason="only root can mount a temporary disk, and only on Linux"
+)
 LINE = ("--workloads", str(WORKLOADS), "-w", "line", "--no-guard", "--plain")
 
 

@@ -82,24 +82,6 @@ def test_a_damaged_profile_is_a_sentence_and_the_rest_is_shown(
     assert "Where the time goes" in page
 
 
-def test_a_framework_without_a_profiler_keeps_its_verdict_and_says_why(
-    steelyard_run_with_fault: Finished, cli: CommandLine
-) -> None:
-    code, out, err = cli("explain", "--plain")
-    assert code == 0, err
-    assert "cannot be profiled" in " ".join(out.split())
-
-
-@pytest.fixture
-def steelyard_run_with_fault(cli: CommandLine, data_folder) -> object:
-    from finished_runs import LINE
-
-    knobs = ("--knob", "fake.fault=profiler")
-    code, _, err = cli("run", *LINE, "-f", "fake", "-f", "dummy", *knobs, "--no-certify", "--rounds", "2", "--json")
-    assert code == 0, err
-    return data_folder
-
-
 def test_a_run_of_other_measuring_code_is_refused(copied: Finished, cli: CommandLine) -> None:
     path = copied.folder / "run.json"
     path.write_text(path.read_text().replace('"worker_hash": "', '"worker_hash": "0'))

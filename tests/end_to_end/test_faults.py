@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from finished_runs import LINE, Finished, contender, finished
+from finished_runs import LINE, MOUNTS, Finished, contender, finished
 
 from steelyard.inputs import case_inputs
 from steelyard.measure import jobs, launch
@@ -23,16 +23,11 @@ from steelyard.plan.options import Options
 from steelyard.results import trials
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from finished_runs import CommandLine, Steelyard
 
 pytestmark = pytest.mark.end_to_end
-
-ROOT = os.geteuid() == 0
-MOUNTS = pytest.mark.skipif(
-    not ROOT or sys.platform != "linux", reason="only root can mount a temporary disk, and only on Linux"
-)
 
 # fault -> (kind of the recorded event, part of the message)
 FAULTS = {
@@ -174,26 +169,6 @@ def test_a_full_disk_ends_the_run_with_one_message(steelyard: Steelyard, data_fo
     assert trial.error is not None
     assert trial.error[0] == "disk-full"
     assert len(trial.steps_ns("cached", ("first", "warm-up"))) >= 16
-
-
-@pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
-    """Mount a small disk with `disk("64m")`; a further call changes its size, `disk("ro")` makes it read-only."""
-    folder = tmp_path / "disk"
-
-    def mount(options: str) -> Path:
-        if options == "ro":
-            subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
-        elif folder.exists():
-            subprocess.run(["mount", "-o", f"remount,size={options}", str(folder)], check=True)
-        else:
-            folder.mkdir()
-            subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={options}", "tmpfs", str(folder)], check=True)
-        return folder
-
-    yield mount
-    if folder.exists():
-        subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
 @MOUNTS

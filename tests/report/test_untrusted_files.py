@@ -9,18 +9,22 @@ import shutil
 import tempfile
 from array import array
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorded import Script, options, write_run
+from recorded_profiles import write_profile
 
 from steelyard import host
 from steelyard.cli.main import main
 from steelyard.measure import launch
 from steelyard.report import page
 from steelyard.results import record
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 COMMANDS = (
     ("report", "latest", "--json"),
@@ -42,12 +46,13 @@ CONTENTS = (b"", b"\n", b"\x00" * 64, b"\xff\xfe\xfd" * 30, b"null", b"[]", b"{}
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with two runs, each with a failed trial, that could be continued on this machine."""
+    """A folder with two runs, each with a failed trial and a profile, that could be continued on this machine."""
     root = tmp_path_factory.mktemp("runs")
     scripts = {"fake": Script(rounds=2), "dummy": Script(12.0, rounds=2, failure=("crash", "It fell over."))}
     run = write_run(root, scripts, options(frameworks=tuple(scripts)))
     machine = host.describe().fingerprint()
     record.update(run, worker_hash=launch.worker_hash(), machine=machine)
+    write_profile(run, "fake", 6.0, 3.0)
     shutil.copytree(run, root / "20260101-030405-test")
     return root
 
@@ -160,11 +165,22 @@ def test_every_command_succeeds_on_a_run_without_damage(original: Path) -> None:
 @settings(max_examples=40)
 @given(data=st.data())
 def test_no_damaged_file_causes_anything_but_a_sentence(data: st.DataObject, original: Path) -> None:
-    with tempfile.TemporaryDirectory() as name:
-        root = Path(name) / "runs"
+    _damage(data, original, files_of(original), COMMANDS)
+
+
+@settings(max_examples=15)
+@given(data=st.data())
+def test_no_damaged_profile_causes_anything_but_a_sentence(data: st.DataObject, original: Path) -> None:
+    names = [each for each in files_of(original) if each.startswith("profiles/")]
+    _damage(data, original, names, [COMMANDS[0], COMMANDS[3]])
+
+
+def _damage(data: st.DataObject, original: Path, names: list[str], commands: Sequence[tuple[str, ...]]) -> None:
+    """Alter one of these files in a copy of the runs, and run the commands."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder) / "runs"
         shutil.copytree(original, root)
-        run = max(root.glob("*/run.json")).parent
-        path = run / data.draw(st.sampled_from(files_of(root)))
+        path = max(root.glob("*/run.json")).parent / data.draw(st.sampled_from(names))
         data.draw(st.sampled_from(alterations(path)))(path, data.draw)
-        for command in COMMANDS:
+        for command in commands:
             run_command(root, command)

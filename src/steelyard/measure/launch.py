@@ -56,14 +56,14 @@ def launch(job: Job, python: Path, watch: Watch, guard: Guard, worker: Path = WO
         trial = trials.read(folder)
     except UserError as error:  # what the process wrote is damaged; the others can still be measured
         return Trial(folder, job, error=("crash", str(error)))
-    return trial if trial.done or trial.error else _record(trial, *verdict)
+    return trial if trial.done or trial.error else record_error(trial, *verdict)
 
 
 def refused(job: Job, kind: str, message: str) -> Trial:
     """Record a job whose process cannot be started for a known reason."""
     job = _recorded(job)
     (Path(job.folder) / protocol.LOG).write_text(f"{message}\n", encoding="utf-8")
-    return _record(Trial(Path(job.folder), job), kind, message)
+    return record_error(Trial(Path(job.folder), job), kind, message)
 
 
 def _recorded(job: Job, worker: Path = WORKER) -> Job:
@@ -177,7 +177,7 @@ def _final_error(code: int, folder: Path) -> tuple[str, str]:
     return "crash", f"The worker ended with exit code {code}: {last}"
 
 
-def _record(trial: Trial, kind: str, message: str) -> Trial:
+def record_error(trial: Trial, kind: str, message: str) -> Trial:
     """Append the launcher's error to the events; an incomplete last line of the worker is removed first."""
     event = {"v": protocol.VERSION, "event": "error", "t_ns": time.perf_counter_ns(), "kind": kind, "message": message}
     # On a full disk the line cannot be written. The user still gets the message, and earlier events remain.

@@ -1,36 +1,109 @@
 """Profile the contenders of a measured run, each in a process of its own that is in no verdict."""
 
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from steelyard.catalog import frameworks
+from steelyard.catalog.frameworks import Framework
+from steelyard.environments import Failure, setup
+from steelyard.errors import UserError
 from steelyard.files import settings_files
 from steelyard.measure import jobs, launch
-from steelyard.measure.session import Session
+from steelyard.measure.session import SPARE_BYTES, Session
 from steelyard.plan.run_plan import Variant
-from steelyard.profiles import recorded
+from steelyard.profiles import classes, recorded
+from steelyard.results import record
 from steelyard.results.trials import Trial
+from steelyard_worker.protocol import PROFILE
+
+DECIDING = ("version", "python_version", "packages", "contents")
+"""The facts of an environment that decide what runs in it."""
 
 
 def take(session: Session, wanted: Iterable[Variant], fresh: bool = False) -> None:
-    """Profile every wanted variant that has no profile yet; one that failed is tried again. A failure keeps its reason."""
+    """Profile every wanted variant that has no profile yet; one that failed is tried again. A failure keeps its reason.
+
+    UserError: the disk has no room for another profile.
+    """
     for variant in wanted:
         folder = recorded.folder_of(session.folder, variant.file_name)
         if fresh or not (folder / recorded.RULES).exists():
-            shutil.rmtree(folder, ignore_errors=True)
+            session.check_disk("explain --run")
             session.screen.say(f"profiling {variant.key}")
-            trial = _profile(session, variant, folder)
+            with _replacing(folder) as earlier:
+                trial = _profile(session, variant, folder)
             if trial.error:
-                session.screen.say(f"{variant.key} could not be profiled: {trial.error[1]}")
+                kept = " The earlier profile was kept." if earlier else ""
+                session.screen.say(f"{variant.key} could not be profiled: {trial.error[1]}{kept}")
+
+
+@contextmanager
+def _replacing(folder: Path) -> Iterator[bool]:
+    """Empty a folder, and bring back the profile that it held if there is none at the end; yields whether it held one."""
+    held, aside = (folder / recorded.RULES).exists(), folder.with_name(f"{folder.name}.earlier")
+    shutil.rmtree(aside if held else folder, ignore_errors=True)
+    if held:
+        folder.rename(aside)
+    try:
+        yield held
+    finally:
+        if held and not (folder / recorded.RULES).exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            aside.rename(folder)
+        shutil.rmtree(aside, ignore_errors=True)
 
 
 def _profile(session: Session, variant: Variant, folder: Path) -> Trial:
     job = jobs.profiling(session.plan, variant, session.inputs_of(variant.case), folder)
-    rules = frameworks.framework(variant.case.framework).folder / frameworks.OPERATIONS
-    if not rules.is_file():
-        return launch.refused(job, "unsupported", f"{variant.case.framework} has no {frameworks.OPERATIONS}")
+    try:
+        rules = _rules(frameworks.framework(variant.case.framework))
+        _check_environment(session, variant.case.environment)
+    except UserError as error:
+        return launch.refused(job, "unsupported", str(error))
     trial = session.run_aside(job)
     if not trial.error:
-        recorded.write_rules(folder, settings_files.read(rules))
-    return trial
+        recorded.write_rules(folder, rules)
+        return trial
+    # A profiler that cannot write its trace may fail in any way.
+    full = trial.error[0] == "disk-full" or shutil.disk_usage(folder).free < SPARE_BYTES
+    return _without_trace(trial) if full else trial
+
+
+def _rules(known: Framework) -> dict[str, Any]:
+    """Return a framework's table of operations; UserError: there is none, or it cannot be used."""
+    path = known.folder / frameworks.OPERATIONS
+    if not path.is_file():
+        raise UserError(f"{known.title} cannot be profiled: it has no table of operations ({path.name}).")
+    found = settings_files.read(path)
+    if "operations" not in found:
+        raise UserError(f"{path} has no [[operations]].")
+    try:
+        for key in ("operations", "stack"):
+            classes.table(found.get(key, ()))
+    except (LookupError, TypeError, ValueError) as error:
+        raise UserError(f"{path} cannot be used: {error}.") from None
+    return found
+
+
+def _check_environment(session: Session, name: str) -> None:
+    """Check that the environment of this name is the one that was measured; UserError: it is not, or cannot be made."""
+    now = session.environments.results()[name]
+    then: Mapping[str, Any] = record.read(session.folder).environments.get(name) or {}
+    if isinstance(now, Failure):
+        raise UserError(now.sentence)
+    facts = setup.facts(now)
+    if any(then.get(key, facts[key]) != facts[key] for key in DECIDING):
+        raise UserError(
+            f"The packages of {name} have changed since the run, so a profile would not explain it. Measure again."
+        )
+
+
+def _without_trace(trial: Trial) -> Trial:
+    """Remove what a profiler wrote until the disk was full, and record that as the reason."""
+    shutil.rmtree(trial.folder / PROFILE, ignore_errors=True)
+    free = shutil.disk_usage(trial.folder).free / 2**20
+    reason = f"Its trace does not fit into the {free:.0f} MiB that are free on the disk that holds {trial.folder}."
+    return launch.record_error(trial, "disk-full", reason)

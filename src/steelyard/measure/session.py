@@ -85,13 +85,16 @@ class Session:
             return launch.refused(job, error.kind, str(error))
         return launch.launch(job, self.environments[job.case.environment].python, watch, guard)
 
-    def check_disk(self) -> None:
-        """Check that the disk has room for the record of one more process; UserError: it has not."""
+    def check_disk(self, command: str = "run --resume") -> None:
+        """Check that the disk has room for the record of one more process; UserError: it has not.
+
+        `command`: what continues the work, before the name of the run.
+        """
         free = shutil.disk_usage(self.folder).free
         if free < SPARE_BYTES:
             raise UserError(
                 f"The disk that holds {self.folder} has {free / 2**20:.0f} MiB left. Free at least "
-                f"{SPARE_BYTES / 2**20:.0f} MiB, then continue with: steelyard run --resume {self.folder.name}"
+                f"{SPARE_BYTES / 2**20:.0f} MiB, then continue with: steelyard {command} {self.folder.name}"
             )
 
     def note_round(self, **values: Any) -> None:

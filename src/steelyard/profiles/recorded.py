@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.errors import UserError
+from steelyard.files import atomic
 from steelyard.profiles import classes, hlo, onednn
 from steelyard.profiles.breakdown import Breakdown, Profile, breakdown
 from steelyard.results import trials
@@ -40,27 +41,30 @@ def folder_of(run: Path, file_name: str) -> Path:
 
 def write_rules(folder: Path, rules: Mapping[str, Any]) -> None:
     """Keep the framework's table of operations beside its profile."""
-    (folder / RULES).write_text(json.dumps(rules, indent=1), encoding="utf-8")
+    atomic.write_text(folder / RULES, json.dumps(rules, indent=1))
 
 
 def read(run: Path, file_name: str) -> Explained | None:
-    """Return a variant's profile; None where there is none. UserError: its files are damaged, or the process failed."""
+    """Return a variant's profile; None where none was taken. UserError: it failed, was interrupted, or its files are damaged."""
     folder = folder_of(run, file_name)
     if not (folder / trials.JOB).exists():
         return None
     trial = trials.read(folder)
     if trial.error:
         raise UserError(f"{trial.error[1]} ({trial.error[0]}; see {folder / protocol.LOG})")
-    if not trial.done or not trial.profiled:
-        return None
+    if not trial.done or not trial.profiled or not (folder / RULES).exists():
+        raise UserError(f"Its profiling was interrupted. Take it again with: steelyard explain --run {run.name}")
     try:
         return _explained(run, folder, trial, trial.profiled.files)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
         raise UserError(f"The profile in {folder} is damaged ({error}). Delete that folder to take it again.") from None
 
 
 def _explained(run: Path, folder: Path, trial: Trial, files: tuple[str, ...]) -> Explained:
     recorded, log = folder / protocol.PROFILE / TRACED, folder / protocol.LOG
+    if not tensors.is_unchanged(recorded):
+        message = f"{recorded} does not hold what was written"
+        raise ValueError(message)
     arrays, names = tensors.read(recorded), tensors.read_meta(recorded)["names"]
     (block,) = [each for each in trial.blocks if each.phase == "profiled"]
     plain = [each for each in trial.blocks if each.phase == "plain"]
@@ -71,7 +75,7 @@ def _explained(run: Path, folder: Path, trial: Trial, files: tuple[str, ...]) ->
     )  # fmt: skip
     found = list(onednn.kernels(log.read_text(encoding="utf-8", errors="replace").splitlines()))
     return Explained(
-        trial, breakdown(profile, _class_of(folder), onednn.to_data(found)), onednn.shares(found),
+        trial, breakdown(profile, _class_of(folder, files), onednn.to_data(found)), onednn.shares(found),
         tuple(str((folder / name).relative_to(run)) for name in files if (folder / name).is_file()),
     )  # fmt: skip
 
@@ -80,12 +84,16 @@ def _per_step(blocks: list[Block], value: Callable[[Block], int]) -> float:
     return sum(map(value, blocks)) / sum(each.steps for each in blocks)
 
 
-def _class_of(folder: Path) -> Callable[[str], str]:
+def _class_of(folder: Path, files: tuple[str, ...]) -> Callable[[str], str]:
     """Return the function from an operation's name to its class."""
     rules = records.parse(records.read_text(folder / RULES))
-    operations, text = classes.table(rules["operations"]), folder / protocol.PROFILE / PROGRAM
-    program = hlo.parse(text.read_text(encoding="utf-8")) if text.exists() else hlo.Program("", {}, {})
-    known = hlo.classes(program, operations, classes.table(rules.get("stack", [])))
+    operations = classes.table(rules["operations"])
+    if "stack" not in rules:
+        return operations.class_of
+    program = hlo.Program("", {}, {})
+    if any(name.endswith(PROGRAM) for name in files):  # every operation is a program where JAX does not compile the step
+        program = hlo.parse((folder / protocol.PROFILE / PROGRAM).read_text(encoding="utf-8"))
+    known = hlo.classes(program, operations, classes.table(rules["stack"]))
 
     def of_instruction(name: str) -> str:
         """Return the class of a name, which is module/instruction.number where XLA compiled it.
@@ -98,4 +106,4 @@ def _class_of(folder: Path) -> Callable[[str], str]:
         of_module = operations.class_of(module.removeprefix("jit_")) if module.startswith("jit_") else ""
         return of_module or operations.class_of(instruction.rpartition(".")[0] or instruction)
 
-    return of_instruction if "stack" in rules else operations.class_of
+    return of_instruction

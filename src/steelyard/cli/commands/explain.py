@@ -2,14 +2,13 @@
 
 import argparse
 from contextlib import closing
-from pathlib import Path
 
 from steelyard.catalog import frameworks
 from steelyard.cli.commands import run as run_command
 from steelyard.cli.commands import selection
 from steelyard.errors import UserError, nearest
 from steelyard.plan.run_plan import RunPlan, Variant
-from steelyard.results import record
+from steelyard.results import record, trials
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -20,21 +19,23 @@ def execute(arguments: argparse.Namespace) -> int:
 
     folder = record.find(selection.runs_of(arguments), arguments.run)
     known = record.read(folder)
+    if not trials.has_finished(folder):
+        advice = f"Continue it with: steelyard run --resume {folder.name}"
+        raise UserError(f"Run {folder.name} has no finished process, so there is nothing to explain. {advice}")
     frameworks.use(known.plan.options.framework_folders)
-    run_command.check_same(folder, known)
+    run_command.check_same(folder, known, "explained")
     plan = known.available
-    wanted = _wanted(plan, arguments.results)
+    wanted = _wanted(folder.name, plan, arguments.results)
     selection.check_cache()
     with closing(selection.screen_of(arguments)) as screen:
         runs.explain(plan, folder, screen, wanted, fresh=arguments.fresh)
     found = report.view(folder)
-    report.write(found)
     made = explained_lines.show(found, {variant.case.id for variant in wanted})
-    print(Path(folder / record.PAGE))
+    print(report.write(found))
     return 0 if made else 1
 
 
-def _wanted(plan: RunPlan, names: list[str]) -> list[Variant]:
+def _wanted(run: str, plan: RunPlan, names: list[str]) -> list[Variant]:
     """Return the named variants, by framework or in full; without names all. UserError: there is no such result."""
     if not names:
         return list(plan.variants)
@@ -42,6 +43,6 @@ def _wanted(plan: RunPlan, names: list[str]) -> list[Variant]:
     for name in names:
         matching = [each for each in plan.variants if name in (each.key, each.name, each.case.environment)]
         if not matching:
-            raise UserError(f"Run has no result '{name}'.{nearest(name, [each.name for each in plan.variants])}")
+            raise UserError(f"Run {run} has no result '{name}'.{nearest(name, [each.name for each in plan.variants])}")
         found += matching
     return list({each.case.id: each for each in found}.values())

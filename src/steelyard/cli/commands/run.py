@@ -86,8 +86,11 @@ def _check_nothing_else(asked: Options) -> None:
         )
 
 
-def check_same(folder: Path, known: RunRecord) -> None:
-    """Reject a run whose further rounds would come from different measuring code, workloads or another machine."""
+def check_same(folder: Path, known: RunRecord, done: str = "continued") -> None:
+    """Reject a run whose further processes would have different measuring code, workloads or another machine.
+
+    `done`: what cannot be done with the run.
+    """
     from steelyard import host
     from steelyard.measure.launch import worker_hash
 
@@ -99,4 +102,4 @@ def check_same(folder: Path, known: RunRecord) -> None:
     elif known.machine and known.machine != host.describe().fingerprint():
         reason = f"Run {name} was started on another machine, or this machine has changed"
     if reason:
-        raise UserError(f"{reason}, so it cannot be continued. Start a new run.")
+        raise UserError(f"{reason}, so it cannot be {done}. Start a new run.")

@@ -97,13 +97,14 @@ class Adapter:
             step += 1
 
     def profiler(self, folder: Path, timed: Any, batch: Any) -> Any:
-        """Return the scripted profiler, or fail."""
+        """Return the scripted profiler, or refuse."""
         from steelyard_worker.frameworks.fake.profiling import Profiler
 
         del timed, batch
-        if self.knobs["fault"] == "profiler":
-            raise Refusal("unsupported", "The script says that this cannot be profiled.")
-        return Profiler(folder, self.passed, self.scripted_clock)
+        fault = self.knobs.get("profiler_fault", "none")
+        if fault == "unsupported":
+            cause(fault)
+        return Profiler(folder, self.passed, self.scripted_clock, fault)
 
     def compilations(self) -> int:
         """Return 0: nothing is compiled."""
@@ -214,8 +215,8 @@ class Trainer(Predictor):
         return {name: np.asarray(found[name]) for name in found.keys() & names}
 
 
-def cause(fault: str) -> None:
-    """Cause a fault: hang, exit, allocate more memory than the machine has, or fill the disk."""
+def cause(fault: str, folder: Path = Path()) -> None:
+    """Cause a fault: hang, exit, allocate more memory than the machine has, or fill the disk that holds a folder."""
     if fault == "hang":
         time.sleep(3600)
     elif fault == "die":
@@ -225,7 +226,9 @@ def cause(fault: str) -> None:
     elif fault == "disk":
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     elif fault == "fill":
-        _fill(Path("filler"))
+        _fill(folder / "filler")
+    elif fault == "privileges":
+        raise PermissionError(errno.EACCES, "The script denies the profiler its counters")
     elif fault == "unsupported":
         raise Refusal("unsupported", "The script says that this cannot be done.")
 
