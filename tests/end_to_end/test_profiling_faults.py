@@ -94,9 +94,11 @@ def test_another_environment_than_the_measured_one_is_not_profiled(
 
 
 def test_the_record_of_a_run_stays_as_it_was_measured(copied: Finished, cli: CommandLine) -> None:
-    before = (copied.folder / "run.json").read_bytes()
+    path = copied.folder / "run.json"
+    path.write_text(path.read_text().replace('"system": "', '"system": "Before an update of '))
+    before = path.read_bytes()
     assert cli("explain", "fake", "--plain")[0] == 0
-    assert (copied.folder / "run.json").read_bytes() == before
+    assert path.read_bytes() == before
 
 
 @pytest.mark.parametrize(
@@ -123,11 +125,12 @@ def test_a_run_without_a_finished_process_has_nothing_to_explain(copied: Finishe
     assert message.endswith(f"steelyard run --resume {copied.folder.name}")
 
 
-def test_an_interrupted_profile_is_said_to_be_and_taken_again(copied: Finished, cli: CommandLine) -> None:
+@pytest.mark.parametrize("missing", [0, 3])  # events at the end of the file
+def test_an_interrupted_profile_is_said_to_be_and_taken_again(copied: Finished, cli: CommandLine, missing: int) -> None:
     cli("explain", "fake", "--plain")
     (folder,) = copied.folder.glob("profiles/*")
     events = (folder / "events.jsonl").read_text().splitlines()
-    (folder / "events.jsonl").write_text("\n".join(events[:-3]) + "\n")
+    (folder / "events.jsonl").write_text("".join(f"{event}\n" for event in events[: len(events) - missing]))
     (folder / "rules.json").unlink()
     assert cli("report")[0] == 0
     assert "Its profiling was interrupted." in (copied.folder / "report.html").read_text()
@@ -167,4 +170,4 @@ def test_a_trace_larger_than_the_disk_is_removed_and_the_others_are_profiled(
     advice = f"MiB left. Free at least 200 MiB, then continue with: steelyard explain --run {run.folder.name}"
     assert advice in full.stderr.splitlines()[-1]
     shown = json.loads(steelyard("report", "--json", STEELYARD_RUNS=str(folder)).stdout)
-    assert shown["comparisons"] == run.result["comparisons"]
+    assert _verdicts(shown["comparisons"]) == _verdicts(run.result["comparisons"])

@@ -57,7 +57,7 @@ def script(
 
 def answer(job: Job) -> Answer:
     settings = job.case.settings
-    if adapter_checks.UNKNOWN in (settings.mode, settings.knobs["fault"]):
+    if adapter_checks.UNKNOWN in (settings.mode, settings.knobs["fault"], settings.knobs["profiler_fault"]):
         return [{"event": "error", "kind": "setting", "message": "There is no such value."}]
     if job.kind == "settings":
         return [{"event": "hello"}, {"event": "done"}]
@@ -82,7 +82,7 @@ def test_every_declared_mode_precision_and_knob_gets_a_process(
     def changed(**knobs: Any) -> Settings:
         return replace(usual, knobs={**usual.knobs, **knobs})
 
-    faults = frameworks.framework("fake").knobs["fault"].values
+    knobs = frameworks.framework("fake").knobs
     expected = [
         ("contract", usual),
         ("contract", replace(usual, deterministic=True)),
@@ -90,9 +90,11 @@ def test_every_declared_mode_precision_and_knob_gets_a_process(
         ("settings", changed(step_us=10001)),
         ("settings", changed(noise=1.0)),
         ("settings", changed(process_noise=1.0)),
-        *(("settings", changed(fault=value)) for value in faults),
+        *(("settings", changed(fault=value)) for value in knobs["fault"].values),
         ("settings", changed(fault="no-such-value")),
         ("settings", changed(fault_step=21)),
+        *(("settings", changed(profiler_fault=value)) for value in knobs["profiler_fault"].values),
+        ("settings", changed(profiler_fault="no-such-value")),
         ("settings", replace(usual, mode="no-such-value")),
     ]
     assert [(job.kind, job.case.settings) for job, _, _ in started] == expected
@@ -136,7 +138,7 @@ def test_a_kept_contract_is_reported_per_setting_and_per_check(started: list[Any
     assert found["mode no-such-value"] == NOT_ACCEPTED
     assert found["fault = no-such-value"].state == "ok"
     assert {finding.state for finding in found.values()} == {"ok"}
-    assert len(found) == 3 * 2 + 3 + 9 + 1 + 1 + 1
+    assert len(found) == 3 * 2 + 3 + 9 + 1 + 1 + 9 + 1 + 1
     assert "float64" not in found, "only a framework without float64 gets a finding that says so"
 
 

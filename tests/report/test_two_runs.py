@@ -90,6 +90,7 @@ def test_a_costly_profiler_and_another_machine_are_doubts(write):
     sentence = findings(before, after, anyway=True)["pipeline"].cause.sentence
     assert "The profiler slowed this down (1.50x after)" in sentence
     assert "of different machines" in sentence
+    assert "There is no measured interval beside it" in sentence
 
 
 def test_without_a_profile_the_command_that_takes_it_is_named(write):
@@ -107,6 +108,15 @@ def test_a_profile_that_failed_is_said_with_its_reason(write):
     (write_profile(after, "fake", 8.0, 3.0) / "rules.json").write_text("{}")
     sentence = findings(before, after)["pipeline"].cause.sentence
     assert sentence.startswith("Fake could not be profiled in run after: The profile in")
+
+
+def test_a_profile_whose_numbers_were_altered_explains_nothing(write):
+    before, after = write("before", 10.0), write("after", 12.0)
+    write_profile(before, "fake", 6.0, 3.0)
+    path = write_profile(after, "fake", 8.0, 3.0) / "profile" / "operations" / "tensors.bin"
+    content = path.read_bytes()
+    path.write_bytes(bytes([content[0] ^ 1]) + content[1:])
+    assert "does not hold what was written" in findings(before, after)["pipeline"].cause.sentence
 
 
 def test_packages_settings_and_facts_that_differ_are_listed(write):

@@ -200,7 +200,9 @@ def _doubts(old: Explained, new: Explained, same_machine: bool, measured: tuple[
     if slowed:
         yield f"The profiler slowed this down ({listed(slowed)}), so these are parts of the profiled time."
     change = new.breakdown.step_ns - old.breakdown.step_ns
-    if measured and measured[0] <= 1 <= measured[1]:
+    if not measured:
+        yield "There is no measured interval beside it, so this may be chance."
+    elif measured[0] <= 1 <= measured[1]:
         yield "No change was detected by the measurement, so this may be chance."
-    elif measured and (measured[0] > 1) != (change > 0):
+    elif (measured[0] > 1) != (change > 0):
         yield "The measurement found a change in the other direction, so this does not explain it."
