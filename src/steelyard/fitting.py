@@ -4,12 +4,13 @@ from dataclasses import replace
 
 from steelyard import host
 from steelyard.catalog import workloads
-from steelyard.errors import UserError
+from steelyard.errors import UserError, named
 from steelyard.inputs import case_inputs
 from steelyard.inputs.data import training_samples
 from steelyard.plan import estimate, memory, resolve
 from steelyard.plan.options import Options
 from steelyard.plan.run_plan import Group, RunPlan, Skipped
+from steelyard.profiles import quantities as profiled
 from steelyard.results import quantities
 
 # A size of a study is chosen without being asked for only if it takes no longer than this.
@@ -25,7 +26,13 @@ def planned(options: Options) -> tuple[RunPlan, str]:
     known = workloads.find(options.workload_folders)
     study = resolve.requested_study(options, known)
     for held in study.published:
-        quantities.quantity(held.quantity)
+        known_quantities = quantities.QUANTITIES | profiled.QUANTITIES
+        named(known_quantities, held.quantity, f"There is no quantity '{held.quantity}'.")
+        if held.levels and held.quantity not in profiled.QUANTITIES:
+            raise UserError(
+                f"{held.entry} is held with 'levels' against {held.quantity}, which is no quantity of profiles. Documents' "
+                f"values of it are compared as ratios. Remove 'levels', or choose one of {', '.join(profiled.QUANTITIES)}."
+            )
     if not study.sizes:
         plan = resolve.plan(options, known)
         check(plan)
@@ -86,7 +93,7 @@ def _obstacle(plan: RunPlan) -> str:
         if reason := _obstacle_of(plan, group):
             return f"does not fit this machine ({reason.rstrip('.')})"
     found = estimate.estimate(plan, training_samples())
-    seconds = found["certificates"] + found["rounds"]
+    seconds = found["certificates"] + found["rounds"] + found["profiles"]
     return f"would take about {estimate.in_words(seconds)}" if seconds > LONGEST_S else ""
 
 

@@ -19,7 +19,7 @@ from steelyard.measure import peak, profiles, reuse, rounds
 from steelyard.measure.session import Session
 from steelyard.plan.run_plan import RunPlan, Variant
 from steelyard.results import record, round_results, trials
-from steelyard.results.durations import CERTIFICATES, ENVIRONMENTS, INPUTS, PEAK, ROUNDS, TOTAL, Durations
+from steelyard.results.durations import CERTIFICATES, ENVIRONMENTS, INPUTS, PEAK, PROFILES, ROUNDS, TOTAL, Durations
 from steelyard.results.store import Store
 
 
@@ -47,11 +47,11 @@ def certify(
 
 
 def explain(plan: RunPlan, folder: Path, screen: Screen, wanted: Collection[Variant], fresh: bool = False) -> None:
-    """Profile variants of a finished run that have no profile yet; with `fresh` all of them."""
+    """Take the profiles of variants of a finished run that are missing, at least one of each; with `fresh` all of them."""
     with record.claim(folder), turns.turn(screen.say):
         session = _session(plan, folder, screen, Durations())
         screen.stage("Profiles")
-        profiles.take(session, wanted, fresh)
+        profiles.take(session, wanted, max(1, plan.profiles), fresh)
 
 
 @contextmanager
@@ -82,6 +82,11 @@ def _measure(plan: RunPlan, folder: Path, screen: Screen, durations: Durations) 
         rounds.measure(session, results)
     with durations.of(PEAK):
         peak.check(session, results)
+    if plan.profiles:
+        screen.stage("Profiles")
+        measured = [each for each in session.plan.variants if results.finished.get(each.case.id)]
+        with durations.of(PROFILES):
+            profiles.take(session, measured, plan.profiles)
 
 
 def _prepare(plan: RunPlan, folder: Path, screen: Screen, durations: Durations) -> Session:

@@ -161,6 +161,32 @@ def test_seconds_of_delay_and_accuracies_are_shown_only():
     assert not delay.statements and not accuracy.statements
 
 
+def test_values_themselves_have_one_side(tmp_path):
+    path = tmp_path / "study.toml"
+    entries = ("table-3", "claim-kernel-share", "claim-memory-copy", "claim-launches", "launch-rate")
+    path.write_text(
+        "".join(f'[[published]]\nentry = "S1:{each}"\nlevels = true\n' for each in entries), encoding="utf-8"
+    )
+    held = gathering.read(path, settings_files.read(path)["published"])
+    shares, bounds, copies, launches, rates = gathering.gather("gpu-share", held).tables
+    assert len(shares.statements) == 14
+    first = shares.statements[0]
+    assert (first.cell, first.first.framework, first.second, first.said.low, first.said.high, first.printed) == (
+        "resnet50:imagenet", "tensorflow", None, 96.38, 96.38, "96.38 %"
+    )  # fmt: skip
+    said = {(each.cell, each.first.framework): (each.said.low, each.said.high) for each in bounds.statements}
+    assert said["vgg16:imagenet", "pytorch"] == (96, None)
+    assert said["gnmt:wmt16", "tensorflow"] == (86, 86)
+    assert [each.network for each in bounds.figures] == ["most"], "of no single cell"
+    assert {(each.said.low, each.said.high) for each in copies.statements} == {(0, 3)}
+    assert len(copies.statements) == 14, "seven networks in both frameworks"
+    assert [each.network for each in copies.figures] == ["mean of all"]
+    assert [(each.first.words, each.printed) for each in launches.statements][2:] == [
+        ("tensorflow", "447 in VGG16"), ("pytorch", "447 in VGG16")
+    ]  # fmt: skip
+    assert rates.statements[0].printed == "35,322 to 40,363 launches/s"
+
+
 def test_an_order_without_a_cell_holds_in_every_one():
     found = stated("static-dynamic")
     assert found == {
@@ -255,6 +281,7 @@ GOOD = 'entry = "S1:claim-lstm"\narms = { cuDNNLSTM = "lstm=fused", LBC = "lstm=
         (f"{GOOD}compare = ['LC']", r"line 8: 'compare' must name two words"),
         (f"{GOOD}compare = ['LC', 'LBC']", r"line 8: 'compare': no two values of S1:claim-lstm differ"),
         ("quantity = 'step time'", r"line 5: .*lacks the key 'entry'"),
+        (f"{GOOD}levels = true\ncompare = ['LC', 'LBC']", r"line 8: 'levels' and 'compare' contradict each other"),
     ],
 )
 def test_a_mistake_in_a_study_file_is_refused_with_its_line(tmp_path, table, message):
@@ -302,14 +329,20 @@ quantity = "step time"
     path.write_text(text.replace("step time", "stap time"), encoding="utf-8")
     with pytest.raises(UserError, match=r"no quantity 'stap time'\. Did you mean 'step time'"):
         fitting.planned(options)
+    path.write_text(f"{text}levels = true\n", encoding="utf-8")
+    with pytest.raises(
+        UserError, match=r"S0:table-2 is held with 'levels' against step time, .* no quantity of profiles"
+    ):
+        fitting.planned(options)
 
 
 def test_the_studies_of_steelyard_are_held_against_entries_that_name_them():
     from steelyard.plan import studies
+    from steelyard.profiles import quantities as profiled
     from steelyard.published.documents import find
     from steelyard.results.quantities import QUANTITIES
 
     pairs = [(study.name, each) for study in studies.all_studies().values() for each in study.published]
     assert len(pairs) >= 10
     assert [(name, each.entry) for name, each in pairs if name not in find(each.entry)[1].studies] == []
-    assert {each.quantity for _, each in pairs} <= QUANTITIES.keys()
+    assert {each.quantity for _, each in pairs} <= (QUANTITIES | profiled.QUANTITIES).keys()

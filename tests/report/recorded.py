@@ -15,14 +15,16 @@ from steelyard.inputs.case_inputs import CaseInputs
 from steelyard.measure import jobs
 from steelyard.plan import resolve
 from steelyard.plan.options import Options
+from steelyard.profiles import recorded
 from steelyard.results import record, trials
 from steelyard.results.quantities import STEP_TIME
 from steelyard.results.store import Store
 from steelyard_worker import tensors
 from steelyard_worker.case import INFERENCE
 from steelyard_worker.measure import Block, Recorder
-from steelyard_worker.protocol import EVENTS, METHOD, PREDICTIONS, Data, EventWriter
+from steelyard_worker.protocol import EVENTS, METHOD, PREDICTIONS, PROFILE, Data, EventWriter
 
+INPUTS = CaseInputs(Path("weights"), Data("synthetic", "prepared"), "", {}, "")
 WORKLOADS = Path(__file__).parents[1] / "workloads"
 MACHINE = {
     "cpu_model": "Test Processor",
@@ -36,7 +38,10 @@ MACHINE = {
 
 @dataclass(frozen=True)
 class Script:
-    """The behaviour of one contender. `spike` multiplies one counted step of the first round."""
+    """The behaviour of one contender. `spike` multiplies one counted step of the first round.
+
+    In a profile two thirds of a step are operations, `operations` of them, and a tenth is a copy.
+    """
 
     step_ms: float = 10.0
     scatter: float = 0.01
@@ -51,6 +56,8 @@ class Script:
     applied: dict = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     memory: dict[str, int | None] = field(default_factory=dict)  # of phases, bytes
+    operations: int = 10
+    profile_failure: tuple[str, str] | None = None
 
 
 def options(**more):
@@ -112,6 +119,8 @@ def write_run(root, scripts, wanted=None, sources=("pipeline", "cached"), publis
                 }
             for number in range(1, script.rounds + 1):
                 store.add_trial(folder.name, _process(planned, folder, variant, number, script, sources, place))
+            for number in range(1, planned.profiles + 1):
+                _profiled(planned, folder, variant, number, script)
             if script.failure:
                 store.add_trial(folder.name, _failed(planned, folder, variant, script))
     (folder / record.CERTIFICATES).write_text(json.dumps(proofs), encoding="utf-8")
@@ -199,12 +208,50 @@ def _failed(planned, folder, variant, script):
     return trials.read(home)
 
 
+def _profiled(planned, folder, variant, number, script):
+    """Write a profile: operations of equal length one after the other, then a copy, then nothing."""
+    home = recorded.folder_of(folder, variant.file_name, number)
+    home.mkdir(parents=True)
+    job = jobs.profiling(planned, variant, INPUTS, number, home)
+    (home / trials.JOB).write_text(json.dumps(asdict(job)), encoding="utf-8")
+    now = [1_000_000_000 * number]
+    events = EventWriter(home / EVENTS, lambda: now[0])
+    if script.profile_failure:
+        events.write("hello", method=METHOD)
+        events.write("error", kind=script.profile_failure[0], message=script.profile_failure[1])
+        events.close()
+        return
+    recorder, draw, steps = Recorder(home, events), np.random.default_rng(number), 4
+    _begin(events, script)
+    step_ns = int(script.step_ms * 1e6 * (1 + 0.001 * number))
+    for phase in ("plain", "profiled", "plain"):
+        block = _block(now, np.full(steps, step_ns), recorder.steps, script, draw)
+        recorder.keep(_NoLosses(), block, "cached", phase)
+    busy = step_ns * 2 // 3
+    lengths = np.append(np.full(script.operations, busy // script.operations), step_ns // 10)
+    starts = np.append(0, np.cumsum(lengths)[:-1])
+    names = np.append(np.zeros(script.operations), 1)
+    arrays = {
+        "thread": np.zeros(steps * len(lengths), np.int32),
+        "name": np.tile(names, steps).astype(np.int32),
+        "start_ns": (np.arange(steps)[:, None] * step_ns + starts).ravel().astype(np.int64),
+        "duration_ns": np.tile(lengths, steps).astype(np.int64),
+        "waits_ns": np.zeros((0, 2), np.int64),
+    }
+    tensors.write(home / PROFILE / recorded.TRACED, arrays, {"names": ["product", "copy"]})
+    events.write("profiled", steps=steps, elapsed_ns=steps * step_ns, cpu_ns=0, events=len(names), files=[], read_s=0.1)
+    events.write("done")
+    recorder.close()
+    events.close()
+    (home / "output.log").write_text("", encoding="utf-8")
+    rules = [{"class": "matrix product", "names": ["product"]}, {"class": "copies and layout", "names": ["copy"]}]
+    recorded.write_rules(home, {"operations": rules})
+
+
 def _home(planned, folder, variant, number):
     home = jobs.trial_folder(folder, number, 0, variant)
     home.mkdir(parents=True)
-    job = jobs.measuring(
-        planned, variant, CaseInputs(Path("weights"), Data("synthetic", "prepared"), "", {}, ""), number, 0, home
-    )
+    job = jobs.measuring(planned, variant, INPUTS, number, 0, home)
     if planned.group(variant.group).protocol.searches_batch:
         place = planned.group(variant.group).variants.index(variant)
         schedule = replace(job.schedule, batch=96 - 8 * place, failed_batch=104 - 8 * place)

@@ -57,7 +57,7 @@ def test_ratios_of_a_whole_training():
     assert [row.group for row in rows] == ["googlenet:cifar10", "lstm-imdb:mindspore", "bert:tiny"]
     assert rows[0].values == ("MindSpore's", "PyTorch's")
     assert [row.judgement for row in beside(claim, groups)] == ["same order", "reversed", "same order"]
-    assert count(rows) == {"confirmed": 1, "same order": 1, "reversed": 1, "open": 0}
+    assert count(rows) == {"confirmed": 1, "same order": 1, "different": 0, "reversed": 1, "open": 0}
 
 
 def test_a_mode_that_is_not_meant_is_left_out():

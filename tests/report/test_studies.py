@@ -38,6 +38,7 @@ def test_the_cells_of_every_size_exist_and_are_told_apart(name: str, size: str) 
     assert all(each.reason for each in plan.skipped)
     found = estimate.estimate(plan, training_samples())
     assert 0 < found["rounds"] <= found["most_rounds"]
+    assert bool(found["profiles"]) == bool(plan.profiles)
 
 
 @pytest.mark.parametrize("name", [name for name, size in QUICK if size])
@@ -60,6 +61,7 @@ def test_the_quick_size_gives_a_page_and_a_table(name: str, size: str, tmp_path,
     held = studies.study(name).published
     assert ("Published and measured" in headings) == bool(held)
     assert len(view.published) == len(held)
+    assert ("Profiled steps in numbers" in page.text()) == bool(plan.profiles)
     terminal.show(view, as_json=True)
     result = json.loads(capsys.readouterr().out)
     assert [each["group"] for each in result["comparisons"]] == [group.name for group in plan.groups]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import pytest
 
-from steelyard.statistics.claims import Claim, claim, judge, speed_ratio
-from steelyard.statistics.intervals import Ratio
+from steelyard.statistics.claims import Claim, claim, judge, judge_level, level, speed_ratio
+from steelyard.statistics.intervals import Level, Ratio, level_interval
 
 # Numbers that the documents print, with the two values from which each follows.
 PRINTED = [
@@ -104,3 +106,35 @@ MINDSPORE = Claim(1.1981, 1.1981, ordered=True)
 def test_a_measured_interval_is_judged(said, measured, judgement):
     low, high = measured
     assert judge(said, Ratio((low * high) ** 0.5, low, high, 5)) == judgement
+
+
+@pytest.mark.parametrize(
+    ("relation", "value", "measured", "expected"),
+    [
+        ("", 54.3, (50, 45, 55), "confirmed"),
+        ("", 54.3, (50, 49, 51), "different"),
+        ("<", 3, (1, 0.1, 2), "confirmed"),  # a wide interval, but all of it below the bound
+        ("<", 3, (5, 1, 9), "open"),
+        ("<", 3, (5, 4, 6), "different"),
+        (">", 96, (97, 95, 99), "confirmed"),
+        (">", 96, (90, 85, 95), "different"),
+        ("about", 86, (86, 85, 87), "confirmed"),
+        ("", 54.3, (54.3, -inf, inf), "open"),  # one process
+    ],
+)
+def test_a_value_is_held_against_the_interval_of_the_same_value(relation, value, measured, expected):
+    assert judge_level(level(relation, value), Level(*measured, 3)) == expected
+
+
+def test_a_value_that_says_nothing_is_held_against_nothing():
+    assert level("not given", None) is None
+    assert level("order", 3) is None
+    assert level("range", None, 2, 4) == Claim(2, 4, ordered=False)
+
+
+def test_the_mean_of_processes_has_an_interval_from_two_on():
+    assert level_interval([]) is None
+    assert level_interval([4.0]) == Level(4, -inf, inf, 1)
+    found = level_interval([0.0, 2.0])
+    assert (found.value, found.processes) == (1, 2)
+    assert found.high - found.value == pytest.approx(12.706, abs=1e-3)  # Student's t with one degree of freedom

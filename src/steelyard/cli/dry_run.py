@@ -39,6 +39,7 @@ def show(plan: RunPlan, as_json: bool = False) -> None:
     if found["most_rounds"] > found["rounds"]:
         parts.append(f"at most {estimate.in_words(found['most_rounds'])}")
     extra = [
+        ("profiles", "for profiles"),
         ("certificates", "for certificates that are not stored"),
         ("environments", "for environments that do not exist"),
     ]

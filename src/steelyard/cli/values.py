@@ -7,6 +7,7 @@ from steelyard.errors import UserError
 
 MOST_THREADS = 4096
 MOST_WORKERS = 1024
+MOST_PROFILES = 20  # as in study files
 MOST_SAMPLES = 10_000_000
 MOST_SEED = 2**32 - 1  # the largest that every framework accepts
 
@@ -89,6 +90,13 @@ def _count(text: str, least: int, most: int, wrong: str) -> int:
     if not re.fullmatch(r"[0-9]{1,20}", text) or not least <= int(text) <= most:
         raise UserError(wrong.format(text))
     return int(text)
+
+
+def profiles(text: str) -> int:
+    """Read a number of processes."""
+    return _count(
+        text, 0, MOST_PROFILES, f"--profiles must be a number of processes from 0 to {MOST_PROFILES}, not '{{}}'."
+    )
 
 
 def delta(text: str) -> float:

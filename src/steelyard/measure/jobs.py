@@ -46,12 +46,15 @@ def measuring(
     return replace(job, schedule=schedule, round=number, attempt=attempt, rates=str(inputs.rates or ""))
 
 
-def profiling(plan: RunPlan, variant: Variant, inputs: CaseInputs, folder: Path) -> Job:
-    """Return the job that runs steps under the framework's own profiler, on the input that verdicts rest on."""
+def profiling(plan: RunPlan, variant: Variant, inputs: CaseInputs, number: int, folder: Path) -> Job:
+    """Return the job that runs steps under the framework's own profiler, on the input that verdicts rest on.
+
+    `number`: of the variant's profiles, from 1.
+    """
     known = frameworks.framework(variant.case.framework)
     job = measuring(plan, variant, inputs, ROUNDS_OF_ALL_INPUTS + 1, 0, folder)
-    schedule = replace(job.schedule, inputs=job.schedule.inputs[:1], warmup=Length(), evaluate=False)
-    return replace(job, kind="profile", round=0, schedule=schedule, variables=known.profile_variables)
+    schedule = replace(job.schedule, inputs=job.schedule.inputs[:1], warmup=Length(), counted=Length(), evaluate=False)
+    return replace(job, kind="profile", round=number, schedule=schedule, variables=known.profile_variables)
 
 
 def certifying(plan: RunPlan, variant: Variant, inputs: CaseInputs, folder: Path, steps: int = Certify.steps) -> Job:

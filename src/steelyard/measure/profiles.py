@@ -1,4 +1,4 @@
-"""Profile the contenders of a measured run, each in a process of its own that is in no verdict."""
+"""Profile the contenders of a measured run, each in processes of its own that are in no verdict."""
 
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,27 +17,30 @@ from steelyard.plan.run_plan import Variant
 from steelyard.profiles import classes, recorded
 from steelyard.results import record
 from steelyard.results.trials import Trial
+from steelyard.statistics.orders import round_order
 from steelyard_worker.protocol import PROFILE
 
 DECIDING = ("version", "python_version", "packages", "contents")
 """The facts of an environment that decide what runs in it."""
 
 
-def take(session: Session, wanted: Iterable[Variant], fresh: bool = False) -> None:
-    """Profile every wanted variant that has no profile yet; one that failed is tried again. A failure keeps its reason.
+def take(session: Session, wanted: Iterable[Variant], processes: int = 1, fresh: bool = False) -> None:
+    """Profile every wanted variant in as many processes, interleaved as in rounds. Profiles that exist are kept.
 
-    UserError: the disk has no room for another profile.
+    One that failed is tried again. A failure keeps its reason. UserError: the disk has no room for another profile.
     """
-    for variant in wanted:
-        folder = recorded.folder_of(session.folder, variant.file_name)
-        if fresh or not (folder / recorded.RULES).exists():
-            session.check_disk("explain --run")
-            session.screen.say(f"profiling {variant.key}")
-            with _replacing(folder) as earlier:
-                trial = _profile(session, variant, folder)
-            if trial.error:
-                kept = " The earlier profile was kept." if earlier else ""
-                session.screen.say(f"{variant.key} could not be profiled: {trial.error[1]}{kept}")
+    by_key = {variant.key: variant for variant in wanted}
+    for number in range(1, processes + 1):
+        for key in round_order(by_key, number, session.plan.seed):
+            folder = recorded.folder_of(session.folder, by_key[key].file_name, number)
+            if fresh or not (folder / recorded.RULES).exists():
+                session.check_disk("explain --run")
+                session.screen.say(f"profiling {key}" + (f", {number} of {processes}" if processes > 1 else ""))
+                with _replacing(folder) as earlier:
+                    trial = _profile(session, by_key[key], number, folder)
+                if trial.error:
+                    kept = " The earlier profile was kept." if earlier else ""
+                    session.screen.say(f"{key} could not be profiled: {trial.error[1]}{kept}")
 
 
 @contextmanager
@@ -56,8 +59,8 @@ def _replacing(folder: Path) -> Iterator[bool]:
         shutil.rmtree(aside, ignore_errors=True)
 
 
-def _profile(session: Session, variant: Variant, folder: Path) -> Trial:
-    job = jobs.profiling(session.plan, variant, session.inputs_of(variant.case), folder)
+def _profile(session: Session, variant: Variant, number: int, folder: Path) -> Trial:
+    job = jobs.profiling(session.plan, variant, session.inputs_of(variant.case), number, folder)
     try:
         rules = _rules(frameworks.framework(variant.case.framework))
         _check_environment(session, variant.case.environment)

@@ -28,6 +28,11 @@ SHAPES_S = 20.0
 CACHED_WARMUP_STEPS = 10
 # Processes of a search: a few powers of two, some halves, and the last batch again.
 SEARCHED = 9
+# A profiled process: blocks of about a second, of a few steps at least and some at most, and the time to read its events.
+PROFILED_BLOCKS = 5
+PROFILED_BLOCK_S = 1.0
+PROFILED_STEPS = (3, 20)
+PROFILE_READ_S = 2.0
 # Samples of a data set whose size is not known.
 USUAL_SAMPLES = 20_000
 
@@ -36,7 +41,7 @@ def estimate(plan: RunPlan, samples: Mapping[str, int] | None = None) -> dict[st
     """Estimate the seconds of each stage from FLOPs and fixed costs.
 
     `environments`: if all must be created; `certificates`: if none is stored; `rounds`: for the fewest rounds, `most_rounds`:
-    for the most. `samples`: data set -> training samples, for protocols that count epochs.
+    for the most; `profiles`: of all profiled processes. `samples`: data set -> training samples, for protocols that count epochs.
     """
     known = samples or {}
     candidates = sum(CERTIFY_S + CERTIFY_STARTS * _start_s(each) for each in plan.variants)
@@ -46,6 +51,7 @@ def estimate(plan: RunPlan, samples: Mapping[str, int] | None = None) -> dict[st
         "certificates": certificates if plan.options.certify else 0.0,
         "rounds": _rounds_s(plan, known, lambda protocol: protocol.rounds_min),
         "most_rounds": _rounds_s(plan, known, lambda protocol: protocol.rounds_max),
+        "profiles": plan.profiles * sum(_profile_s(plan, each) for each in plan.variants),
     }  # fmt: skip
 
 
@@ -87,6 +93,15 @@ def _rounds_s(plan: RunPlan, samples: Mapping[str, int], rounds: Callable[[Proto
             process_s += _latency_s(schedule, seconds)
         found += process_s * rounds(group.protocol) + group.train_steps * seconds
     return found
+
+
+def _profile_s(plan: RunPlan, variant: Variant) -> float:
+    """Return the time of a process that warms up and is profiled."""
+    seconds, schedule = step_s(plan, variant), plan.group(variant.group).protocol.schedule
+    fewest, most = PROFILED_STEPS
+    steps = min(most, max(fewest, math.ceil(PROFILED_BLOCK_S / seconds)))
+    warm_up = max(schedule.warmup_min_steps, schedule.warmup_min_s / seconds)
+    return _start_s(variant) + (1 + warm_up + PROFILED_BLOCKS * steps) * seconds + PROFILE_READ_S
 
 
 def _search_s(plan: RunPlan, variant: Variant, schedule: Schedule, seconds: float) -> float:

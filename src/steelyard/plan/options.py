@@ -36,6 +36,7 @@ class Options:
     framework_folders: tuple[str, ...] = ()
     external: dict[str, str] = field(default_factory=dict)  # environment name -> interpreter of the user's own
     thresholds: tuple[float, ...] = ()  # of the main score of the test metric: when a training reaches them
+    profiles: int | None = None  # processes of each contender that are profiled after the rounds; None: the study's
     delta: float = 0.02
     minutes: float | None = None  # None: the study's limit; 0: no limit
     fresh: bool = False  # measure every cell anew, even if an earlier run has measured it in the same way

@@ -156,6 +156,11 @@ class RunPlan:
         return self.study.minutes if self.options.minutes is None else self.options.minutes
 
     @property
+    def profiles(self) -> int:
+        """The processes of each contender that are profiled after the rounds."""
+        return self.study.profiles if self.options.profiles is None else self.options.profiles
+
+    @property
     def thresholds(self) -> tuple[float, ...]:
         """Scores of which a report says when trainings reached them."""
         return self.options.thresholds or self.study.thresholds

@@ -14,9 +14,12 @@ BACKWARD = "convolution, backward"
 CONVOLUTION = "convolution"
 """Of a direction that the profile does not tell."""
 DISPATCH, INPUT, GAP, UNATTRIBUTED = "dispatch", "input pipeline", "host gap", "unattributed"
+COPIES = "copies and layout"
+NO_OPERATION = (DISPATCH, INPUT, GAP)
+"""The classes of time in which no operation computes or copies anything."""
 OPERATIONS = (
     FORWARD, TO_DATA, TO_WEIGHTS, BACKWARD, CONVOLUTION, "matrix product", "recurrent", "attention", "normalisation",
-    "elementwise", "pooling", "gather and scatter", "reduction and loss", "optimizer", "copies and layout", "fused",
+    "elementwise", "pooling", "gather and scatter", "reduction and loss", "optimizer", COPIES, "fused",
 )  # fmt: skip
 CLASSES = (*OPERATIONS, DISPATCH, INPUT, GAP, UNATTRIBUTED)
 """All classes in the order in which they are shown."""

@@ -34,9 +34,9 @@ class Explained:
     files: tuple[str, ...]
 
 
-def folder_of(run: Path, file_name: str) -> Path:
-    """Return the folder of a variant's profile."""
-    return run / FOLDER / file_name
+def folder_of(run: Path, file_name: str, number: int = 1) -> Path:
+    """Return the folder of a variant's profile; those of several processes are numbered from 1."""
+    return run / FOLDER / f"{number}-{file_name}"
 
 
 def write_rules(folder: Path, rules: Mapping[str, Any]) -> None:
@@ -44,9 +44,9 @@ def write_rules(folder: Path, rules: Mapping[str, Any]) -> None:
     atomic.write_text(folder / RULES, json.dumps(rules, indent=1))
 
 
-def read(run: Path, file_name: str) -> Explained | None:
-    """Return a variant's profile; None where none was taken. UserError: it failed, was interrupted, or its files are damaged."""
-    folder = folder_of(run, file_name)
+def read(run: Path, file_name: str, number: int = 1) -> Explained | None:
+    """Return a profile of a variant; None where none was taken. UserError: it failed, was interrupted, or its files are damaged."""
+    folder = folder_of(run, file_name, number)
     if not (folder / trials.JOB).exists():
         return None
     trial = trials.read(folder)

@@ -98,6 +98,8 @@ def _read(path: Path, table: Any, where: str) -> Held:
         settings_files.check_one_of(path, key, key, COORDINATES, f"{where}.where")
     if len(held.compare) not in (0, 2):
         raise settings_files.wrong(path, "compare", where, "'compare' must name two words, the first over the second.")
+    if held.levels and held.compare:
+        raise settings_files.wrong(path, "levels", where, "'levels' and 'compare' contradict each other. Remove one.")
     try:
         for word, text in held.arms.items():
             arm(word, text)
@@ -142,7 +144,7 @@ def _table(held: Held, document: Document, entry: Entry) -> PublishedTable:
     figures = tuple(
         _figure(document, each)
         for each in statements.selected(held, entry)
-        if not held.compare and not statements.claim_of(each)
+        if not held.compare and not (statements.level_of(each) if held.levels else statements.claim_of(each))
     )
     return PublishedTable(
         entry=f"{document.short}:{entry.id}", title=entry.title or entry.says or of.title, cite=document.cite,

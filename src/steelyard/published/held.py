@@ -21,6 +21,7 @@ class Held:
     where: only values with these coordinates, such as { device = "V100" }.
     arms: a word of the document for a framework, mode or strategy -> the variant that it means here, written as in tables:
         "pytorch/eager", "lstm=fused", "/graph,workers=2". A framework's own name needs none.
+    levels: the values themselves, such as shares, are held against the measured ones, and not ratios of two sides.
     compare: for a table of times or rates, the two words that are compared; the first is over the second.
     """
 
@@ -30,6 +31,7 @@ class Held:
     where: dict[str, Any] = field(default_factory=dict)
     arms: dict[str, str] = field(default_factory=dict)
     compare: tuple[str, ...] = ()
+    levels: bool = False
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.errors import UserError, nearest
 from steelyard.published.held import WORKERS, Arm, Held, arm
-from steelyard.statistics.claims import Claim, claim
+from steelyard.statistics.claims import Claim, claim, level
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,6 +25,8 @@ ANY_FRAMEWORK = ("both", "not given")
 class Statement:
     """What a document says of the ratio of two sides, in one cell (`workload:preset`; empty: in every one).
 
+    Without a second side it is what the document says of a value of the first.
+
     `batch` and `optimizer` are those of the document, 0 and "" where it gives none. `remark` says how the number was read
     if it is not the printed one.
     """
@@ -34,7 +36,7 @@ class Statement:
     batch: int
     optimizer: str
     first: Arm
-    second: Arm
+    second: Arm | None
     said: Claim
     printed: str
     remark: str = ""
@@ -43,6 +45,8 @@ class Statement:
 def statements(held: Held, document: Document, entry: Entry) -> tuple[Statement, ...]:
     """Return what an entry says of two sides. UserError: it speaks of something that is no framework and no arm."""
     values = selected(held, entry)
+    if held.levels:
+        return tuple(_levels(held, document, values))
     return tuple(_compared(held, document, values) if held.compare else _stated(held, document, values))
 
 
@@ -64,6 +68,23 @@ def claim_of(value: Value) -> Claim | None:
     number = value.recomputed if value.doubtful else value.value
     said = claim(value.quantity, value.relation, _is_ordered(value), number, value.low, value.high)
     return said if said and (value.all_cells or said.low is None) else None
+
+
+def level_of(value: Value) -> Claim | None:
+    """Return what a value says of the same value of a cell; None if it names no cell, such as a mean over networks."""
+    return level(value.relation, value.value, value.low, value.high) if value.all_cells else None
+
+
+def _levels(held: Held, document: Document, values: list[Value]) -> Iterator[Statement]:
+    """Yield a statement for every value in every cell; one that names no framework is of all that the document compares."""
+    for value in values:
+        said = level_of(value)
+        if not said:
+            continue
+        for framework in document.compares if value.framework in ("", *ANY_FRAMEWORK) else (value.framework,):
+            side = _all(held, document, [framework, value.mode, value.strategy])
+            for cell in value.all_cells:
+                yield Statement(value.network, cell, value.batch, value.optimizer, side, None, said, printed(value))
 
 
 def _is_ordered(value: Value) -> bool:
@@ -94,6 +115,8 @@ def printed(value: Value) -> str:
     """Return a value as the document prints it, or as we computed it; a column of percentages does not repeat the sign."""
     if value.printed:
         return f"{value.printed} %" if value.unit == "%" and value.printed[-1].isdigit() else value.printed
+    if value.low is not None and value.high is not None:
+        return f"{value.low:,g} to {value.high:,g} {value.unit}".strip()
     return f"{value.value:g} {value.unit}".strip() if value.value is not None else ""
 
 

@@ -35,7 +35,7 @@ def view(folder: Path, quantity: Quantity = STEP_TIME) -> View:
     reasons = warnings.find(comparisons, tuple(disturbances), source, [*damaged, *wrong])
     groups = {group.name for group in plan.groups}
     missing = tuple(each for each in plan.skipped if each.group not in groups)
-    redone = published.tables(source)
+    redone = published.tables(source, comparisons)
     return model.View(folder.name, folder, known, quantity, comparisons, missing, tuple(disturbances), reasons, redone)
 
 

@@ -7,22 +7,23 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from steelyard.statistics.claims import Claim, Judgement, judge
+from steelyard.statistics.claims import Claim, Judgement, judge, judge_level
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from steelyard.results.record import Arm, PublishedTable, Statement
-    from steelyard.statistics.intervals import Ratio
+    from steelyard.statistics.intervals import Level, Ratio
 
-JUDGEMENTS: tuple[Judgement, ...] = ("confirmed", "same order", "reversed", "open")
+JUDGEMENTS: tuple[Judgement, ...] = ("confirmed", "same order", "different", "reversed", "open")
 
 
 @dataclass(frozen=True)
 class MeasuredArm:
     """One measured variant. `settings`: its knobs as text, and "workers". `value`: its mean as text; empty without any.
 
-    `reason` says why it is in no verdict; empty if it is in one.
+    `level`: the mean as a number with its interval, of a quantity of which documents give values. `reason` says why it is in no
+    verdict; empty if it is in one.
     """
 
     key: str
@@ -32,6 +33,7 @@ class MeasuredArm:
     settings: Mapping[str, str]
     value: str = ""
     reason: str = ""
+    level: Level | None = None
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class MeasuredGroup:
     """What was measured of one group in one quantity. `cell`: the published workload:preset that it is or stands for.
 
     `ratio` returns the ratio of two arms, above 1 where the first is better, None without a verdict. `missing`: framework ->
-    why it was not measured.
+    why it was not measured. `no_ratio`: why two arms without a reason of their own have no ratio.
     """
 
     name: str
@@ -50,21 +52,22 @@ class MeasuredGroup:
     arms: Sequence[MeasuredArm]
     ratio: Callable[[str, str], Ratio | None]
     missing: Mapping[str, str]
+    no_ratio: str = "They have fewer than two rounds in common."
 
 
 @dataclass(frozen=True)
 class Row:
     """One statement beside one measured pair. `measured` and `judgement` are empty where `reason` says why.
 
-    `sides`: the names of both; `values`: the measured means of both as text.
+    `sides`: the names of both, or of the one whose value it is; `values`: the measured means of both as text.
     """
 
     statement: Statement
-    sides: tuple[str, str]
+    sides: tuple[str, ...]
     group: str = ""
     batch: int = 0
-    values: tuple[str, str] = ("", "")
-    measured: Ratio | None = None
+    values: tuple[str, ...] = ()
+    measured: Ratio | Level | None = None
     judgement: Judgement | None = None
     reason: str = ""
 
@@ -92,7 +95,8 @@ def count(rows: Iterable[Row]) -> dict[Judgement, int]:
 
 
 def _rows(statement: Statement, groups: list[MeasuredGroup], absent: Mapping[str, str]) -> Iterator[Row]:
-    words = (statement.first.words, statement.second.words)
+    named = [side for side in (statement.first, statement.second) if side]
+    words = tuple(side.words for side in named)
     meant = [
         group
         for group in groups
@@ -104,21 +108,34 @@ def _rows(statement: Statement, groups: list[MeasuredGroup], absent: Mapping[str
         yield Row(statement, words, reason=reason)
         return
     same_batch = [group for group in meant if statement.batch and group.batch == statement.batch]
-    found = [row for group in same_batch or meant for row in _pairs(statement, group)]
+    found = [row for group in same_batch or meant for row in _found(statement, group)]
     if found:
         yield from found
-    elif reasons := [_missing(arm, group) for group in meant for arm in (statement.first, statement.second)]:
+    elif reasons := [_missing(arm, group) for group in meant for arm in named]:
         yield Row(statement, words, reason=next(filter(None, reasons), "The two are not in this run together."))
 
 
-def _pairs(statement: Statement, group: MeasuredGroup) -> Iterator[Row]:
-    firsts, seconds = ([arm for arm in group.arms if means(side, arm)] for side in (statement.first, statement.second))
-    for first, second in itertools.product(firsts, seconds):
-        if first is second or not _alike_otherwise(statement, first, second):
+def _found(statement: Statement, group: MeasuredGroup) -> Iterator[Row]:
+    """Yield a row for every pair of arms that a statement means, or for every arm where it has one side only."""
+    firsts = [arm for arm in group.arms if means(statement.first, arm)]
+    if statement.second:
+        seconds = [arm for arm in group.arms if means(statement.second, arm)]
+        yield from _pairs(statement, statement.second, group, itertools.product(firsts, seconds))
+        return
+    for arm in firsts:
+        judgement = judge_level(statement.said, arm.level) if arm.level else None
+        yield Row(statement, (arm.title,), group.name, group.batch, (arm.value,), arm.level, judgement, arm.reason)
+
+
+def _pairs(
+    statement: Statement, second_side: Arm, group: MeasuredGroup, pairs: Iterable[tuple[MeasuredArm, MeasuredArm]]
+) -> Iterator[Row]:
+    for first, second in pairs:
+        if first is second or not _alike_otherwise(statement, second_side, first, second):
             continue
         sides, values = (first.title, second.title), (first.value, second.value)
         measured = group.ratio(first.key, second.key)
-        reason = "" if measured else first.reason or second.reason or "They have fewer than two rounds in common."
+        reason = "" if measured else first.reason or second.reason or group.no_ratio
         judgement = judge(statement.said, measured) if measured else None
         yield Row(statement, sides, group.name, group.batch, values, measured, judgement, reason)
 
@@ -132,15 +149,15 @@ def means(side: Arm, arm: MeasuredArm) -> bool:
     )
 
 
-def _alike_otherwise(statement: Statement, first: MeasuredArm, second: MeasuredArm) -> bool:
+def _alike_otherwise(statement: Statement, second_side: Arm, first: MeasuredArm, second: MeasuredArm) -> bool:
     """Return whether two variants of one framework are equal in all that the statement does not name.
 
     Variants of two frameworks have other modes and knobs; they need as many loader workers.
     """
-    named = statement.first.settings.keys() | statement.second.settings.keys()
+    named = statement.first.settings.keys() | second_side.settings.keys()
     if first.framework != second.framework:
         return "workers" in named or first.settings.get("workers") == second.settings.get("workers")
-    if not (statement.first.mode or statement.second.mode) and first.mode != second.mode:
+    if not (statement.first.mode or second_side.mode) and first.mode != second.mode:
         return False
     names = (first.settings.keys() | second.settings.keys()) - named
     return all(first.settings.get(name) == second.settings.get(name) for name in names)

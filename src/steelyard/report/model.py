@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics as plain
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from steelyard.errors import UserError
@@ -88,7 +88,8 @@ class Contender:
 
     `variant` is its name in the group, `title` what tables show, `settings` its knobs that are not at their defaults.
     `standings` is by ranked input, `speeds` by measured input.
-    `profile`: where the time of its step goes; None if that was not asked, or failed for the reason `not_profiled`.
+    `profile`: where the time of its step goes; None if that was not asked, or failed for the reason `not_profiled`. `profiles`:
+    those of all profiled processes, by number.
     `latencies` are by quantity. `maintained` is false for a retired framework. `above_peak` says why its speed is an error; empty
     where it is none.
     """
@@ -118,6 +119,7 @@ class Contender:
     maintained: bool = True
     profile: Explained | None = None
     not_profiled: str = ""
+    profiles: dict[int, Explained] = field(default_factory=dict)
 
     @property
     def trains_epochs(self) -> bool:
@@ -268,7 +270,7 @@ def _contender(
     failed = source.results.failed.get(case.id)
     first = trials[0] if trials else failed
     environment = source.record.environments.get(case.environment)
-    profile, not_profiled = _profile(source, variant)
+    profiles, not_profiled = _profiles(source, variant)
     evaluated = next((trial for trial in trials if trial.evaluation), None)
     standings = {
         name: found for name, each in rankings.items() if (found := _standing(source, case, trials, name, each))
@@ -289,16 +291,22 @@ def _contender(
         applied=first.applied if first else {}, libraries=first.libraries if first else {}, trials=trials,
         failure=f"{failed.error[1]} ({failed.error[0]}; see {failed.folder / 'output.log'})" if failed and failed.error else "",
         above_peak=source.record.above_peak.get(case.id, ""), maintained=source.plan.frameworks[case.framework].maintained,
-        profile=profile, not_profiled=not_profiled,
+        profile=next(iter(profiles.values()), None), not_profiled="" if profiles else not_profiled, profiles=profiles,
     )  # fmt: skip
 
 
-def _profile(source: Source, variant: Variant) -> tuple[Explained | None, str]:
-    """Return a variant's profile, or why it has none; neither where none was taken."""
-    try:
-        return recorded.read(source.folder, variant.file_name), ""
-    except UserError as error:
-        return None, str(error)
+def _profiles(source: Source, variant: Variant) -> tuple[dict[int, Explained], str]:
+    """Return a variant's profiles by number, and why one is missing; neither where none was taken."""
+    found: dict[int, Explained] = {}
+    reason = ""
+    for number in range(1, max(1, source.plan.profiles) + 1):
+        try:
+            profile = recorded.read(source.folder, variant.file_name, number)
+        except UserError as error:
+            reason = reason or str(error)
+        else:
+            found |= {number: profile} if profile else {}
+    return found, reason
 
 
 def _standing(source: Source, case: Case, trials: tuple[Trial, ...], name: str, ranking: Ranking) -> Standing | None:

@@ -6,16 +6,18 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from steelyard.report import formatting, model
+from steelyard.profiles import quantities as profiled
+from steelyard.report import formatting, model, shares
 from steelyard.report.beside import JUDGEMENTS, MeasuredArm, MeasuredGroup, beside, count
 from steelyard.report.formatting import Formatted
 from steelyard.results.quantities import QUANTITIES
-from steelyard.statistics.intervals import Ratio
+from steelyard.statistics.intervals import Level, Ratio, ratio_interval
 from steelyard.statistics.sentences import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from steelyard.profiles.quantities import ProfileQuantity
     from steelyard.report.beside import Row
     from steelyard.report.model import Comparison, Contender, Source, View
     from steelyard.results.record import Group, Published, PublishedTable
@@ -34,11 +36,19 @@ DISPATCH = (
     "This is the quick size of the study. In networks this small most of the time goes into dispatching operations, not into "
     "their arithmetic, so the ratios say little about the published sizes."
 )
+DIFFERENT = ("different", "the published value lies outside the measured interval")
+"""The judgement that only values have which are no ratios."""
 HEADINGS = ("first over second", "published", "measured here", "judgement", "values here")
+FIRST_OF_LEVELS = "contender"
 READING = (
     "A ratio above 1x means that the first of the two is faster, or better in the quantity of its table. Seconds of other "
     "machines are not compared with those of this one; ratios and orders are."
 )
+LEVELS = (
+    " Shares and counts have no second side: the published value is compared with the interval of the same value here."
+)
+NO_PROFILE = "It was not profiled."
+ONE_PROFILE = "They have fewer than two profiled processes each, so there is no interval."
 
 
 @dataclass(frozen=True)
@@ -70,7 +80,17 @@ class Table:
     @property
     def cells(self) -> list[Cells]:
         """The rows as text."""
-        return [_cells(row, self.published.derived) for row in self.rows]
+        return [_cells(row, self.published) for row in self.rows]
+
+    @property
+    def headings(self) -> tuple[str, ...]:
+        """The headings of the columns."""
+        return (FIRST_OF_LEVELS, *HEADINGS[1:]) if self.has_levels else HEADINGS
+
+    @property
+    def has_levels(self) -> bool:
+        """Whether values are judged themselves, and not ratios of two."""
+        return any(row.statement.second is None for row in self.rows)
 
 
 @dataclass(frozen=True)
@@ -97,7 +117,6 @@ class Section:
     published: Published
     tables: tuple[Table, ...]
     reading: str = READING
-    headings: tuple[str, ...] = HEADINGS
     meanings: tuple[tuple[str, str], ...] = tuple(MEANINGS.items())
 
 
@@ -105,11 +124,20 @@ def section(view: View) -> Section:
     """Return what the page of a run shows of documents."""
     published = view.record.plan.published
     dispatch = DISPATCH if published.size == QUICK else ""
-    return Section(answer(view.published), _clauses(view.published), dispatch, published, view.published)
+    found, meanings = (
+        Section(answer(view.published), _clauses(view.published), dispatch, published, view.published),
+        MEANINGS,
+    )
+    if any(table.has_levels for table in view.published):
+        found = replace(found, reading=READING + LEVELS, meanings=(*meanings.items(), DIFFERENT))
+    return found
 
 
-def tables(source: Source) -> tuple[Table, ...]:
-    """Return what a run's study is held against, beside what the run measured; empty for a study without documents."""
+def tables(source: Source, comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
+    """Return what a run's study is held against, beside what the run measured; empty for a study without documents.
+
+    `comparisons`: those of the run, with the profiles of their contenders.
+    """
     plan = source.plan
     names = {group.name for group in plan.groups}
     absent = {each.group.partition(",")[0]: each.reason for each in plan.skipped if each.group not in names}
@@ -120,9 +148,17 @@ def tables(source: Source) -> tuple[Table, ...]:
         name: [measured(model.compare(replace(source, quantity=quantity), group), group) for group in plan.groups]
         for name, quantity in quantities.items()
     }
+    profiles = {
+        each.quantity: profiled.QUANTITIES[each.quantity]
+        for each in plan.published.tables
+        if each.quantity in profiled.QUANTITIES
+    }
+    for name, quantity in profiles.items():
+        groups[name] = [profiled_group(each, plan.group(each.group), quantity) for each in comparisons]
+    labels = {name: each.label for name, each in (quantities | profiles).items()}
     return tuple(
         Table(
-            each, quantities[each.quantity].label if each.quantity in quantities else each.quantity,
+            each, labels.get(each.quantity, each.quantity),
             beside(each, groups.get(each.quantity, []), absent),
         )
         for each in plan.published.tables
@@ -131,8 +167,7 @@ def tables(source: Source) -> tuple[Table, ...]:
 
 def measured(comparison: Comparison, group: Group) -> MeasuredGroup:
     """Return what was measured of a group, for the statements of documents, which mean nothing that is wrong on purpose."""
-    ranking, first = comparison.rankings.get(comparison.primary), group.variants[0].case
-    meant = [each for each in comparison.contenders if each.proof.on_purpose != "wrong on purpose"]
+    ranking = comparison.rankings.get(comparison.primary)
 
     def ratio(a: str, b: str) -> Ratio | None:
         verdict = ranking.between(a, b) if ranking else None
@@ -140,9 +175,37 @@ def measured(comparison: Comparison, group: Group) -> MeasuredGroup:
             return None
         return Ratio(1 / verdict.ratio, 1 / verdict.high, 1 / verdict.low, verdict.rounds)
 
+    return _group(comparison, group, [_arm(comparison, each) for each in _meant(comparison)], ratio)
+
+
+def profiled_group(comparison: Comparison, group: Group, quantity: ProfileQuantity) -> MeasuredGroup:
+    """Return what the profiles of a group say in one quantity."""
+    arms = [_profiled_arm(each, quantity) for each in _meant(comparison)]
+    valid = {arm.key for arm in arms if not arm.reason}
+    by_id = {
+        each.case.id: shares.by_process(quantity, each) if each.case.id in valid else {}
+        for each in comparison.contenders
+    }
+
+    def ratio(a: str, b: str) -> Ratio | None:
+        if not (all(by_id[a].values()) and all(by_id[b].values())):
+            return None  # a ratio to 0
+        return ratio_interval(by_id[a], by_id[b]) if quantity.more_is_better else ratio_interval(by_id[b], by_id[a])
+
+    return replace(_group(comparison, group, arms, ratio), no_ratio=ONE_PROFILE)
+
+
+def _meant(comparison: Comparison) -> list[Contender]:
+    return [each for each in comparison.contenders if each.proof.on_purpose != "wrong on purpose"]
+
+
+def _group(
+    comparison: Comparison, group: Group, arms: list[MeasuredArm], ratio: Callable[[str, str], Ratio | None]
+) -> MeasuredGroup:
+    first = group.variants[0].case
     return MeasuredGroup(
         name=group.name, cell=group.stands_for or f"{first.workload}:{first.preset}", task=first.task, batch=first.batch,
-        optimizer=first.optimizer.name, arms=[_arm(comparison, each) for each in meant], ratio=ratio,
+        optimizer=first.optimizer.name, arms=arms, ratio=ratio,
         missing={each.environment.partition("@")[0]: each.reason for each in comparison.skipped},
     )  # fmt: skip
 
@@ -170,7 +233,7 @@ def _clauses(found: Sequence[Table]) -> list[str]:
 
 
 def _about(row: Row) -> str:
-    return f"{row.sides[0]} over {row.sides[1]} on {row.group}"
+    return f"{' over '.join(row.sides)} on {row.group}"
 
 
 def lines(numbers: Sequence[int]) -> str:
@@ -192,8 +255,10 @@ def said(claim: Claim) -> str:
     return f"up to {_factor(claim.high)}" if claim.low == 1 else f"{_factor(claim.low)} to {_factor(claim.high)}"
 
 
-def ratio(row: Row) -> Formatted:
-    """Return the measured ratio with its interval, or why there is none."""
+def ratio(row: Row, quantity: str = "") -> Formatted:
+    """Return the measured ratio, or the measured value of a quantity, with its interval, or why there is none."""
+    if isinstance(row.measured, Level):
+        return shares.formatted(profiled.QUANTITIES[quantity], row.measured)
     return formatting.of_ratio(row.measured) if row.measured else Formatted(formatting.NO_VALUE, row.reason)
 
 
@@ -205,15 +270,19 @@ def setting(row: Row) -> str:
     return f"{row.group}, batch {row.batch}" + (f" (published: {there})" if there and there != row.batch else "")
 
 
-def _cells(row: Row, derived: bool) -> Cells:
-    statement = row.statement
+def _cells(row: Row, published: PublishedTable) -> Cells:
+    statement, derived = row.statement, published.derived
     # The text of some documents is LaTeX.
     figure = statement.printed.replace(r"\times", "×")
     printed = "" if derived or not figure else f"printed: {figure}"
+    if statement.second is None:
+        said_here, printed = figure, statement.remark
+    else:
+        said_here, printed = said(statement.said), "; ".join(filter(None, (printed, statement.remark)))
     return Cells(
-        sides=f"{row.sides[0]} over {row.sides[1]}",
+        sides=" over ".join(row.sides),
         network=" ".join(filter(None, (statement.network, statement.cell or row.group))),
-        said=said(statement.said), printed="; ".join(filter(None, (printed, statement.remark))), ratio=ratio(row),
+        said=said_here, printed=printed, ratio=ratio(row, published.quantity),
         judgement=row.judgement or "", values=" against ".join(filter(None, row.values)) or formatting.NO_VALUE,
         setting=setting(row),
     )  # fmt: skip
@@ -225,13 +294,23 @@ def _factor(value: float) -> str:
 
 
 def _arm(comparison: Comparison, contender: Contender) -> MeasuredArm:
-    case = contender.case
-    settings = {name: str(value) for name, value in case.settings.knobs.items()} | {"workers": str(case.loader_workers)}
     standing = contender.standings.get(comparison.primary)
     value = formatting.standing(comparison, contender, comparison.primary).value if standing else ""
-    return MeasuredArm(
-        case.id, contender.title, case.framework, case.settings.mode, settings, value, _reason(contender, bool(standing)),
-    )  # fmt: skip
+    return replace(_plain_arm(contender), value=value, reason=_reason(contender, bool(standing)))
+
+
+def _plain_arm(contender: Contender) -> MeasuredArm:
+    case = contender.case
+    settings = {name: str(value) for name, value in case.settings.knobs.items()} | {"workers": str(case.loader_workers)}
+    return MeasuredArm(case.id, contender.title, case.framework, case.settings.mode, settings)
+
+
+def _profiled_arm(contender: Contender, quantity: ProfileQuantity) -> MeasuredArm:
+    """Return a contender with its mean in a quantity of profiles. Without a certificate it is held against nothing."""
+    found = shares.level(quantity, contender)
+    reason = _reason(contender, has_value=True) or ("" if found else NO_PROFILE)
+    text = str(shares.formatted(quantity, found)) if found else ""
+    return replace(_plain_arm(contender), value=text, reason=reason, level=None if reason else found)
 
 
 def _reason(contender: Contender, has_value: bool) -> str:

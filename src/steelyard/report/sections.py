@@ -15,6 +15,7 @@ from steelyard.report import (
     learning,
     losses,
     series,
+    shares,
     stability,
 )
 from steelyard.report.columns import Column, of_epochs, of_phases, ranked_by
@@ -61,6 +62,7 @@ class Workload:
     memory: Input | None
     length: JobLength | None
     explained: explained.Section | None
+    shares: shares.Section | None
     learning: Learning | None
     figures: list[Figure]
     missing: list[tuple[str, str]]
@@ -100,7 +102,7 @@ def workload(comparison: Comparison, styles: dict[str, Style], among: Sequence[C
         comparison, verdict, list(inputs.values()), _table(formatting.EPOCHS, trained, columns, comparison, styles),
         _table(formatting.PHASES, known, of_phases(comparison.task), comparison, styles),
         job_length.section(comparison, styles),
-        explained.section(comparison),
+        explained.section(comparison), shares.section(comparison),
         learning.section(learning.of_all_seeds(comparison, among or [comparison]), styles), shown, missing(comparison),
         exchange.rows(comparison),
     )  # fmt: skip

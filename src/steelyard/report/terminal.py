@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from steelyard.report import columns, formatting, job_length, learning, published, sections, warnings
+from steelyard.profiles.quantities import QUANTITIES as PROFILED
+from steelyard.report import columns, formatting, job_length, learning, published, sections, shares, warnings
 from steelyard.report.columns import Column
 from steelyard.report.model import Comparison, Contender, View, location_of
 from steelyard.report.styles import styles
@@ -30,6 +31,17 @@ def show(found: View, as_json: bool = False) -> None:
         print(json.dumps(as_dict(found), indent=1, allow_nan=False))
         return
     print_view(Console(highlight=False), found)
+
+
+def _print_shares(console: Console, comparison: Comparison) -> None:
+    """Print what the profiles say in single numbers, where there are any."""
+    if found := shares.section(comparison):
+        console.print()
+        console.print(Text("Profiled steps in numbers", style="bold"))
+        table = Table(*found.headings, box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+        for row in found.rows:
+            table.add_row(*map(Text, row))
+        console.print(table)
 
 
 def print_view(console: Console, view: View) -> None:
@@ -55,14 +67,15 @@ def _print_published(console: Console, found: published.Section) -> None:
     table.add_column(published.HEADINGS[0], min_width=17, overflow="fold")
     for heading in published.HEADINGS[1:4]:
         table.add_column(heading, overflow="fold")
-    rows = [each for entry in found.tables for each in entry.cells]
-    for cells in (each for each in rows if each.judgement):
+    rows = [(entry.published.quantity, each) for entry in found.tables for each in entry.cells]
+    for quantity, cells in (each for each in rows if each[1].judgement):
+        where = cells.network if quantity == STEP_TIME.name else f"{cells.network}, {quantity}"
         ratio = Text.assemble(cells.ratio.value, "\n", (cells.ratio.interval, "dim"))
         judgement = Text(cells.judgement, JUDGEMENTS.get(cells.judgement, "dim"))
-        table.add_row(Text.assemble((cells.sides, "bold"), "\n", (cells.network, "dim")), cells.said, ratio, judgement)
+        table.add_row(Text.assemble((cells.sides, "bold"), "\n", (where, "dim")), cells.said, ratio, judgement)
     if table.rows:
         console.print(table)
-    missing = sum(not each.judgement for each in rows)
+    missing = sum(not each.judgement for _, each in rows)
     console.print(Text.assemble((found.answer, "bold"), f" Not measured here: {missing}." if missing else ""))
     if found.dispatch:
         console.print(Text(found.dispatch, "yellow"))
@@ -85,6 +98,7 @@ def _print_comparison(console: Console, comparison: Comparison, among: Sequence[
             console.print(Text(comparison.advice[source]))
     if length := job_length.section(comparison, styles([comparison])):
         console.print(Text(length.sentence))
+    _print_shares(console, comparison)
     _print_trainings(console, comparison, among)
     remarks = [
         f"{title}: {'' if reason.startswith('Failed') else 'Not measured. '}{reason}"
@@ -264,6 +278,9 @@ def _contender(comparison: Comparison, contender: Contender) -> dict[str, Any]:
         found["profile"] = {**asdict(contender.profile.breakdown), "files": contender.profile.files}
     if contender.not_profiled:
         found["not_profiled"] = contender.not_profiled
+    if contender.profiles:
+        levels = {name: shares.level(each, contender) for name, each in PROFILED.items()}
+        found["profile_quantities"] = {name: asdict(each) for name, each in levels.items() if each}
     if contender.trains_epochs:
         found["trainings"] = [asdict(each) for each in courses(contender.trials)]
     if comparison.quantity is not STEP_TIME:

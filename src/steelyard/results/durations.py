@@ -12,9 +12,10 @@ ROUNDS = "rounds"
 PROCESSES = "processes"
 """The part of the rounds during which a process ran."""
 PEAK = "peak check"
+PROFILES = "profiles"
 TOTAL = "total"
 """All of it. Environments are made while inputs are prepared and certificates run, so the stages may add up to more."""
-STAGES = (ENVIRONMENTS, INPUTS, CERTIFICATES, ROUNDS, PEAK)
+STAGES = (ENVIRONMENTS, INPUTS, CERTIFICATES, ROUNDS, PEAK, PROFILES)
 
 
 @dataclass

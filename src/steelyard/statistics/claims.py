@@ -1,4 +1,4 @@
-"""What a document says of the ratio of two speeds, and whether a measurement agrees with it. Pure."""
+"""What a document says of a ratio of two speeds, or of a share, and whether a measurement agrees with it. Pure."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Literal
 from steelyard.statistics.answer import is_wide
 
 if TYPE_CHECKING:
-    from steelyard.statistics.intervals import Ratio
+    from steelyard.statistics.intervals import Level, Ratio
 
-Judgement = Literal["confirmed", "same order", "reversed", "open"]
+Judgement = Literal["confirmed", "same order", "different", "reversed", "open"]
 
 RELATIONS = ("", "<", "<=", ">", "about", "range", "order", "ambiguous", "not given", "missing")
 """How a published value is to be read: as it stands, as a bound, roughly, as a range; "order": only who is better is said."""
@@ -83,6 +83,28 @@ def claim(
     if relation in ("<", "<="):
         return Claim(1.0 if ordered else 1 / ratio, ratio, ordered)
     return Claim(ratio, ratio, ordered) if ordered else None
+
+
+def level(relation: str, value: float | None, low: float | None = None, high: float | None = None) -> Claim | None:
+    """Return what a published value says of the same value here, in its own unit; None if it says nothing of it."""
+    if relation == "range":
+        return Claim(low, high, ordered=False) if low is not None and high is not None else None
+    if value is None or relation not in ("", "about", "<", "<=", ">"):
+        return None
+    return Claim(0.0 if relation.startswith("<") else value, None if relation == ">" else value, ordered=False)
+
+
+def judge_level(said: Claim, measured: Level) -> Judgement:
+    """Return whether a measured value with its interval agrees with a published one.
+
+    Different: the interval has no value that the document allows. Confirmed: it has one, and is narrow enough to be of use or
+    has no other. Everything else is open, such as a single process.
+    """
+    low, high = said.low or 0.0, inf if said.high is None else said.high
+    if measured.high < low or measured.low > high:
+        return "different"
+    inside = low <= measured.low and measured.high <= high
+    return "confirmed" if inside or not is_wide(measured.low, measured.high) else "open"
 
 
 def judge(said: Claim, measured: Ratio) -> Judgement:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import exp, fsum, isfinite, log, sqrt
+from math import exp, fsum, inf, isfinite, log, sqrt
 
 WIDEST_LOG = 300.0
 """Largest half width of a log interval: anything wider is meaningless, and exp() of it would overflow."""
@@ -32,6 +32,16 @@ class Ratio:
 
 
 @dataclass(frozen=True)
+class Level:
+    """Mean over processes of a value that may be 0, with its interval; one process alone gives no ends."""
+
+    value: float
+    low: float
+    high: float
+    processes: int
+
+
+@dataclass(frozen=True)
 class LogRatio:
     """Estimate of ln(m_A / m_B), with the standard error and degrees of freedom of Student's t."""
 
@@ -51,6 +61,15 @@ def location_interval(locations_ns: Sequence[float], error: float = 0.05) -> Loc
     """Return the t interval on the log scale over processes; None for fewer than two processes."""
     found = _interval(logs(locations_ns), error)
     return Location(found.value, found.low, found.high, found.rounds) if found else None
+
+
+def level_interval(values: Sequence[float], error: float = 0.05) -> Level | None:
+    """Return the arithmetic mean over processes with its t interval; of one process without ends, None without any."""
+    if len(values) < 2:
+        return Level(values[0], -inf, inf, 1) if values else None
+    mean, standard_error = mean_and_error(values)
+    half = student_quantile(1 - error / 2, len(values) - 1) * standard_error
+    return Level(mean, mean - half, mean + half, len(values))
 
 
 def ratio_interval(a: Rounds, b: Rounds, error: float = 0.05) -> Ratio | None:

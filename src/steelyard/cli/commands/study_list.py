@@ -43,8 +43,8 @@ def show(found: list[dict[str, Any]]) -> None:
             table.add_row("", size["size"], escape(size["summary"]), time)
         console.print(table)
     console.print(
-        "\nRun one with: steelyard run STUDY --size NAME. Times are rough estimates for this machine, for the fewest rounds, "
-        "without making environments and certificates."
+        "\nRun one with: steelyard run STUDY --size NAME. Times are rough estimates for this machine, for the fewest rounds "
+        "and the profiles, without making environments and certificates."
     )
 
 
@@ -53,4 +53,5 @@ def _seconds(study: Study, size: str, samples: dict[str, int]) -> float | None:
         plan = resolve.plan(Options(study=study.name, size=size))
     except UserError:
         return None
-    return estimate.estimate(plan, samples)["rounds"]
+    found = estimate.estimate(plan, samples)
+    return found["rounds"] + found["profiles"]

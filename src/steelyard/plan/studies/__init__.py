@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from steelyard.catalog.workloads import Workload
 
 FOLDER = Path(__file__).parent
+MOST_PROFILES = 20
+"""No contender is profiled in more processes."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,8 @@ class Size:
 class Study:
     """A predefined comparison: tables of cells, and the sizes that it is offered in, the largest first.
 
-    `minutes` is the limit of a study without sizes. `published`: the entries of documents that it is held against.
+    `minutes` is the limit of a study without sizes. `profiles`: processes of each contender that are profiled after the rounds.
+    `published`: the entries of documents that it is held against.
     """
 
     name: str
@@ -41,6 +44,7 @@ class Study:
     cells: tuple[Cells, ...]
     sizes: dict[str, Size] = field(default_factory=dict)
     minutes: float = 0.0
+    profiles: int = 0
     thresholds: tuple[float, ...] = ()  # scores of which the page says when trainings reached them
     published: tuple[held.Held, ...] = ()
 
@@ -123,6 +127,9 @@ def read(path: Path) -> Study:
         raise settings_files.wrong(
             path, "cells", "", "there are no [[cells]], so there is nothing to measure. Add one."
         )
+    if not 0 <= found.profiles <= MOST_PROFILES:
+        sentence = f"'profiles' must be a number of processes from 0 to {MOST_PROFILES}, not {found.profiles}."
+        raise settings_files.wrong(path, "profiles", "", sentence)
     cells = tuple(_cells(path, number, table, sizes) for number, table in enumerate(found.cells))
     for size in sizes:
         if not any(not each.sizes or size in each.sizes for each in cells):

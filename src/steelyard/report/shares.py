@@ -1,0 +1,55 @@
+"""What the profiles of each contender say in single numbers, with intervals over their processes."""
+
+import math
+from dataclasses import dataclass
+
+from steelyard.profiles.quantities import QUANTITIES, ProfileQuantity
+from steelyard.report import notation
+from steelyard.report.formatting import NO_VALUE, Formatted
+from steelyard.report.model import Comparison, Contender
+from steelyard.statistics.intervals import Level, level_interval
+
+ONE_PROCESS = "[one process]"
+CAPTION = "Each value is the mean over the profiled processes, with its 95 % confidence interval. One process has none."
+
+
+@dataclass(frozen=True)
+class Section:
+    """A table with a column for each profiled contender: headings, rows that begin with their names, and how each row is read."""
+
+    headings: list[str]
+    rows: list[list[str]]
+    helps: list[tuple[str, str]]
+    caption: str = CAPTION
+
+
+def section(comparison: Comparison) -> Section | None:
+    """Return the table of a comparison; None where no contender was profiled."""
+    profiled = [each for each in comparison.contenders if each.profiles]
+    if not profiled:
+        return None
+    rows = [[each.name, *(str(formatted(each, level(each, one))) for one in profiled)] for each in QUANTITIES.values()]
+    rows.append(["profiled processes", *(str(len(one.profiles)) for one in profiled)])
+    helps = [(each.name, each.help) for each in QUANTITIES.values()]
+    return Section(["", *(each.title for each in profiled)], rows, helps)
+
+
+def by_process(quantity: ProfileQuantity, contender: Contender) -> dict[int, float]:
+    """Return {number of the profile: value}."""
+    return {number: quantity.read(each.breakdown) for number, each in contender.profiles.items()}
+
+
+def level(quantity: ProfileQuantity, contender: Contender) -> Level | None:
+    """Return the mean over the profiled processes of a contender; None without any."""
+    return level_interval(list(by_process(quantity, contender).values()))
+
+
+def formatted(quantity: ProfileQuantity, found: Level | None) -> Formatted:
+    """Return a mean with its interval, or with the words that one process has none."""
+    if not found:
+        return Formatted(NO_VALUE)
+    if not math.isfinite(found.high):
+        return Formatted(notation.quantity_text(quantity.unit, found.value).strip(), ONE_PROCESS)
+    scale, unit = notation.scaled_unit(quantity.unit, found.value)
+    value, brackets = notation.interval(found.value / scale, max(0.0, found.low) / scale, found.high / scale)
+    return Formatted(f"{value} {unit}".strip(), brackets)
