@@ -62,6 +62,7 @@ def test_times_in_operations_become_ratios_between_the_two(view):
     sides = {row.group: (row.sides, row.measured.value) for row in found}
     assert sides["vgg16:tiny"] == (("TensorFlow", "PyTorch"), pytest.approx(10 / 12, rel=1e-3))
     assert {row.judgement for row in found} == {"reversed"}, "TensorFlow takes less here in the document"
+    assert table.cells[-1].printed == "computed: 1.899 s/step against 2.17 s/step"
     assert table.headings[0] == "first over second"
 
 
@@ -79,9 +80,12 @@ def test_the_page_and_the_table_have_all_numbers_with_their_intervals(view, prin
         "Profiled steps in numbers",
         "summed share in operations",
         "share in operations 76.667 %",
-        "different: the published value lies",
+        "the published value lies outside",
     ):
         assert words in text, words
+    assert "on vgg16:tiny: PyTorch 76.7 % (1,432 per second of that time); TensorFlow 76.7 % (1,193" in text
+    assert "Different: share in operations of TensorFlow on vgg16:tiny" in text
+    assert "3 profiled processes" in text
     assert "Profiled steps in numbers" in printed(view, 160)
     terminal.show(view, as_json=True)
     result = json.loads(capsys.readouterr().out)

@@ -20,7 +20,7 @@ class ProfileQuantity:
     @property
     def label(self) -> str:
         """The name in running text."""
-        return f"{self.name} of the profiled steps"
+        return f"{self.name}, from profiles"
 
 
 def operating_ns(found: Breakdown) -> float:

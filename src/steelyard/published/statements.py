@@ -166,7 +166,7 @@ def _compared(held: Held, document: Document, values: list[Value]) -> Iterator[S
             _all(held, document, [value.framework, value.mode, value.strategy if value.strategy in held.arms else ""])
             for value in (one, other)
         )
-        texts = [one.printed, other.printed]
+        texts = [printed(one), printed(other)]
         if ratio < 1:
             first, second, ratio, texts = second, first, 1 / ratio, texts[::-1]
         for cell in one.all_cells or ("",):

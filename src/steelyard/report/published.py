@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 QUICK = "Q"
 """The size of a study for tests and demonstration."""
 MOST_NAMED = 4
+AGAINST = " against "
+"""Between two values that are compared."""
 MEANINGS = {
     "confirmed": "the published ratio lies inside the measured interval",
     "same order": "the same one is better, by another factor",
@@ -73,7 +75,8 @@ class Table:
     def notes(self) -> list[str]:
         """What a reader has to know of the entry."""
         known = self.published
-        computed = f"The document does not print these ratios. They are computed from its values: {known.formula}."
+        kind = "values" if self.has_levels else "ratios"
+        computed = f"The document does not print these {kind}. They are computed from its values: {known.formula}."
         checked = f"Checked against the document's own numbers: {known.checked}" if known.checked else ""
         return [note for note in (known.says, computed if known.derived else "", known.note, checked) if note]
 
@@ -122,15 +125,19 @@ class Section:
 
 def section(view: View) -> Section:
     """Return what the page of a run shows of documents."""
-    published = view.record.plan.published
-    dispatch = DISPATCH if published.size == QUICK else ""
-    found, meanings = (
-        Section(answer(view.published), _clauses(view.published), dispatch, published, view.published),
-        MEANINGS,
-    )
-    if any(table.has_levels for table in view.published):
-        found = replace(found, reading=READING + LEVELS, meanings=(*meanings.items(), DIFFERENT))
-    return found
+    published, found = view.record.plan.published, view.published
+    has_levels = any(table.has_levels for table in found)
+    return Section(
+        answer(found), [*_profiled(view), *_clauses(found)], DISPATCH if published.size == QUICK else "", published, found,
+        READING + LEVELS if has_levels else READING, (*MEANINGS.items(), *((DIFFERENT,) if has_levels else ())),
+    )  # fmt: skip
+
+
+def _profiled(view: View) -> list[str]:
+    """Return what the profiles say of each group, where the study is held against any of it."""
+    if not any(table.published.quantity in profiled.QUANTITIES for table in view.published):
+        return []
+    return [sentence for each in view.comparisons if (sentence := shares.sentence(each))]
 
 
 def tables(source: Source, comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
@@ -222,18 +229,19 @@ def answer(found: Sequence[Table]) -> str:
 
 def _clauses(found: Sequence[Table]) -> list[str]:
     """Return a sentence for each judgement that occurs, with what it is about."""
-    rows = [row for table in found for row in table.rows]
+    rows = [(table.published.quantity, row) for table in found for row in table.rows]
     clauses = []
     for judgement in JUDGEMENTS:
-        about = list(dict.fromkeys(_about(row) for row in rows if row.judgement == judgement))
+        about = list(dict.fromkeys(_about(*each) for each in rows if each[1].judgement == judgement))
         if about:
             more = f" and {len(about) - MOST_NAMED} more" if len(about) > MOST_NAMED else ""
             clauses.append(f"{judgement.capitalize()}: {'; '.join(about[:MOST_NAMED])}{more}.")
     return clauses
 
 
-def _about(row: Row) -> str:
-    return f"{' over '.join(row.sides)} on {row.group}"
+def _about(quantity: str, row: Row) -> str:
+    sides = " over ".join(row.sides)
+    return f"{f'{quantity} of {sides}' if quantity in profiled.QUANTITIES else sides} on {row.group}"
 
 
 def lines(numbers: Sequence[int]) -> str:
@@ -274,7 +282,9 @@ def _cells(row: Row, published: PublishedTable) -> Cells:
     statement, derived = row.statement, published.derived
     # The text of some documents is LaTeX.
     figure = statement.printed.replace(r"\times", "×")
-    printed = "" if derived or not figure else f"printed: {figure}"
+    # A ratio that was computed needs no second text, the two values that it is computed from do.
+    kind = ("computed" if AGAINST in figure else "") if derived else "printed"
+    printed = f"{kind}: {figure}" if kind and figure else ""
     if statement.second is None:
         said_here, printed = figure, statement.remark
     else:
@@ -283,9 +293,16 @@ def _cells(row: Row, published: PublishedTable) -> Cells:
         sides=" over ".join(row.sides),
         network=" ".join(filter(None, (statement.network, statement.cell or row.group))),
         said=said_here, printed=printed, ratio=ratio(row, published.quantity),
-        judgement=row.judgement or "", values=" against ".join(filter(None, row.values)) or formatting.NO_VALUE,
+        judgement=row.judgement or "", values=_values(row),
         setting=setting(row),
     )  # fmt: skip
+
+
+def _values(row: Row) -> str:
+    """Return the measured means of both sides; of one alone, whose mean has a column of its own, the number of processes."""
+    if isinstance(row.measured, Level):
+        return f"{row.measured.processes} profiled process{'es' if row.measured.processes > 1 else ''}"
+    return AGAINST.join(filter(None, row.values)) or formatting.NO_VALUE
 
 
 def _factor(value: float) -> str:

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from steelyard.profiles.quantities import QUANTITIES, ProfileQuantity
+from steelyard.profiles.quantities import QUANTITIES, RATE, SHARE, ProfileQuantity
 from steelyard.report import notation
 from steelyard.report.formatting import NO_VALUE, Formatted
 from steelyard.report.model import Comparison, Contender
@@ -32,6 +32,19 @@ def section(comparison: Comparison) -> Section | None:
     rows.append(["profiled processes", *(str(len(one.profiles)) for one in profiled)])
     helps = [(each.name, each.help) for each in QUANTITIES.values()]
     return Section(["", *(each.title for each in profiled)], rows, helps)
+
+
+def sentence(comparison: Comparison) -> str:
+    """Return the share of a step in operations, and how short they are, of each contender; empty where none was profiled."""
+    parts = []
+    for each in comparison.contenders:
+        share, rate = level(SHARE, each), level(RATE, each)
+        if share and rate:
+            starts = f"{notation.significant(rate.value)} per second of that time"
+            parts.append(f"{each.title} {notation.significant(share.value)} % ({starts})")
+    if not parts:
+        return ""
+    return f"Share of a step in operations, and how many start, on {comparison.group}: {'; '.join(parts)}."
 
 
 def by_process(quantity: ProfileQuantity, contender: Contender) -> dict[int, float]:
