@@ -10,7 +10,9 @@ from recorded import Script, view_of, write_run
 
 from steelyard import report
 from steelyard.plan.options import Options
+from steelyard.profiles.quantities import QUANTITIES
 from steelyard.report import shares, terminal
+from steelyard.statistics.intervals import level_interval
 
 NAMES = ("pytorch", "tensorflow")
 
@@ -120,3 +122,9 @@ def test_without_profiles_nothing_is_judged(tmp_path):
     view = study(tmp_path, profiles=0)
     assert not any(row.judgement for table in view.published for row in table.rows)
     assert "Profiled steps in numbers" not in report.write(view).read_text(encoding="utf-8")
+
+
+def test_an_interval_ends_where_a_share_can():
+    found = level_interval([60.0, 99.0])
+    assert shares.formatted(QUANTITIES["share in operations"], found).interval.endswith(" 100.0]")
+    assert not shares.formatted(QUANTITIES["summed share in operations"], found).interval.endswith(" 100.0]")

@@ -1,7 +1,8 @@
 """What a profile says of a step in single numbers, each with its unit and how it is read."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import inf
 
 from steelyard.profiles.breakdown import Breakdown
 from steelyard.profiles.classes import COPIES, DISPATCH, GAP, INPUT, NO_OPERATION
@@ -9,13 +10,14 @@ from steelyard.profiles.classes import COPIES, DISPATCH, GAP, INPUT, NO_OPERATIO
 
 @dataclass(frozen=True)
 class ProfileQuantity:
-    """A number of at least 0 per profiled process. `help` says how it is read; `label` is its name in running text."""
+    """A number of at least 0 per profiled process. `help` says how it is read; no value is above `highest`."""
 
     name: str
     unit: str
     read: Callable[[Breakdown], float]
     help: str
     more_is_better: bool = False
+    highest: float = inf
 
     @property
     def label(self) -> str:
@@ -30,7 +32,7 @@ def operating_ns(found: Breakdown) -> float:
 
 def _share(name: str, read: Callable[[Breakdown], float], about: str, more_is_better: bool = False) -> ProfileQuantity:
     """Return a quantity of nanoseconds per step as a share of the step, in %."""
-    return ProfileQuantity(name, "%", lambda found: 100 * read(found) / found.step_ns, about, more_is_better)
+    return ProfileQuantity(name, "%", lambda found: 100 * read(found) / found.step_ns, about, more_is_better, 100.0)
 
 
 def _of_class(name: str, kind: str, about: str) -> ProfileQuantity:
@@ -48,9 +50,12 @@ SHARE = _share(
     "of the step's time; where several run at once, their time counts once",
     more_is_better=True,
 )
-SUMMED_SHARE = _share(
-    "summed share in operations", lambda found: operating_ns(found) * found.parallelism,
-    "the times of all operations added up, over the step's time: more than 100 % where several run at once", more_is_better=True,
+SUMMED_SHARE = replace(
+    _share(
+        "summed share in operations", lambda found: operating_ns(found) * found.parallelism,
+        "the times of all operations added up, over the step's time: more than 100 % where several run at once",
+        more_is_better=True,
+    ), highest=inf,
 )  # fmt: skip
 COPY_SHARE = _of_class("share of copies", COPIES, "operations that copy data or change its layout")
 BOOKKEEPING = _of_class("share of bookkeeping", DISPATCH, "the framework's own work between operations")

@@ -64,5 +64,7 @@ def formatted(quantity: ProfileQuantity, found: Level | None) -> Formatted:
     if not math.isfinite(found.high):
         return Formatted(notation.quantity_text(quantity.unit, found.value).strip(), ONE_PROCESS)
     scale, unit = notation.scaled_unit(quantity.unit, found.value)
-    value, brackets = notation.interval(found.value / scale, max(0.0, found.low) / scale, found.high / scale)
+    value, brackets = notation.interval(
+        found.value / scale, max(0.0, found.low) / scale, min(found.high, quantity.highest) / scale
+    )
     return Formatted(f"{value} {unit}".strip(), brackets)
