@@ -85,7 +85,10 @@ def test_the_page_and_the_table_have_all_numbers_with_their_intervals(view, prin
         "the published value lies outside",
     ):
         assert words in text, words
-    assert "on vgg16:tiny: PyTorch 76.7 % (1,432 per second of that time); TensorFlow 76.7 % (1,193" in text
+    assert (
+        "on vgg16:tiny: PyTorch 76.667 %, TensorFlow 76.667 %. Operations per second of that time: PyTorch 1,432"
+        in text
+    )
     assert "Different: share in operations of TensorFlow on vgg16:tiny" in text
     assert "3 profiled processes" in text
     assert "Profiled steps in numbers" in printed(view, 160)

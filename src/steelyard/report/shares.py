@@ -36,15 +36,14 @@ def section(comparison: Comparison) -> Section | None:
 
 def sentence(comparison: Comparison) -> str:
     """Return the share of a step in operations, and how short they are, of each contender; empty where none was profiled."""
-    parts = []
-    for each in comparison.contenders:
-        share, rate = level(SHARE, each), level(RATE, each)
-        if share and rate:
-            starts = f"{notation.significant(rate.value)} per second of that time"
-            parts.append(f"{each.title} {notation.significant(share.value)} % ({starts})")
-    if not parts:
+    profiled = [each for each in comparison.contenders if each.profiles]
+    if not profiled:
         return ""
-    return f"Share of a step in operations, and how many start, on {comparison.group}: {'; '.join(parts)}."
+    share, rate = (
+        ", ".join(f"{each.title} {formatted(quantity, level(quantity, each)).value}" for each in profiled)
+        for quantity in (SHARE, RATE)
+    )
+    return f"Share of a step in operations on {comparison.group}: {share}. Operations per second of that time: {rate}."
 
 
 def by_process(quantity: ProfileQuantity, contender: Contender) -> dict[int, float]:
