@@ -56,7 +56,8 @@ def measure_inference(
 ) -> None:  # fmt: skip
     """Follow the schedule of one process: first batch, checked outputs, warm-up and counted blocks per input, latency."""
     schedule = job.schedule
-    session = measure.Session(schedule, network, adapter, Passes(predictor), events, recorder)
+    passes, device = Passes(predictor), job.case.settings.device
+    session = measure.Session(schedule, network, adapter, passes, events, recorder, device=device)
     cached = predictor.put(batches.synthetic_batch(job.data))
     for place, source in enumerate(schedule.inputs):
         feed: Iterator[Any] = itertools.repeat(cached)

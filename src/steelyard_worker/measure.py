@@ -9,13 +9,14 @@ import itertools
 import math
 import time
 from array import array
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, Protocol
 
 from steelyard_worker import batches, evaluation, steady, tensors
 from steelyard_worker.memory import Peaks
+from steelyard_worker.meters import Meters
 from steelyard_worker.protocol import LOSSES, SAMPLES, Length, Refusal, predictions_folder
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ class Block:
 
     `stamps_ns[i]` is the clock when the call of step i returned. It is for diagnosis only, as calls may return before the work
     is done. `cpu_ns` is the CPU time that all threads of the process used: it stands still while the process does.
+    `energy_uj`: what each meter of the machine counted, microjoules. `gpu_percent`: use of the GPU at the end; None: not known.
     """
 
     start_ns: int
@@ -71,15 +73,18 @@ class Block:
     cpu_ns: int
     stamps_ns: array[int]
     handles: list[Any]
+    energy_uj: dict[str, int] = field(default_factory=dict)
+    gpu_percent: int | None = None
 
 
-def time_block(timed: Steps, feed: Iterator[Any], steps: int, clock: Clock) -> Block:
+def time_block(timed: Steps, feed: Iterator[Any], steps: int, clock: Clock, meters: Meters | None = None) -> Block:
     """Time `steps` steps; fetching batches from the feed is included, as it is part of real training.
 
-    Where the framework drives the training, its own loop does the steps.
+    Where the framework drives the training, its own loop does the steps. Meters are read before and after what is timed.
     """
     stamps, handles, step, run = array("q"), [], timed.step, getattr(timed, "run", None)
     timed.synchronise()
+    before = meters.read() if meters else {}
     cpu = time.process_time_ns()
     start = clock()
     if run:
@@ -90,7 +95,9 @@ def time_block(timed: Steps, feed: Iterator[Any], steps: int, clock: Clock) -> B
             stamps.append(clock())
     timed.synchronise()
     end = clock()
-    return Block(start, end - start, time.process_time_ns() - cpu, stamps, handles)
+    cpu = time.process_time_ns() - cpu
+    energy = meters.since(before) if meters else {}
+    return Block(start, end - start, cpu, stamps, handles, energy, meters.gpu_percent() if meters else None)
 
 
 class Recorder:
@@ -115,7 +122,7 @@ class Recorder:
             file.flush()
         self._events.write(
             "samples", input=source, phase=phase, steps=steps, start_ns=block.start_ns, elapsed_ns=block.elapsed_ns,
-            cpu_ns=block.cpu_ns, first_step=self.steps, epoch=epoch,
+            cpu_ns=block.cpu_ns, energy_uj=block.energy_uj, gpu_percent=block.gpu_percent, first_step=self.steps, epoch=epoch,
         )  # fmt: skip
         self.steps += steps
         if not math.isfinite(losses.sum(dtype="f8")):
@@ -143,7 +150,7 @@ def measure(
     It is evaluated after `train_steps`: after the counted blocks and some training, or earlier if they would go beyond. Where it
     trains whole epochs, it is evaluated after the last one, or after each.
     """
-    session = Session(job.schedule, network, adapter, trainer, events, recorder)
+    session = Session(job.schedule, network, adapter, trainer, events, recorder, device=job.case.settings.device)
     for source in job.schedule.inputs:
         if source == "pipeline":
             opened = batches.open_source(job.data)
@@ -183,9 +190,11 @@ class Session:
     block_steps: int = WARMUP_BLOCK_STEPS  # of the next block of an epoch
     compiled: int = 0  # compilations before the first step
     ahead: int = 0  # batches of the feed that were no steps
+    device: str = "cpu"
 
     def __post_init__(self) -> None:
         self.clock = clock_of(self.adapter)
+        self.meters = Meters(self.device)
 
     def first_step(self, feed: Iterator[Any], source: str, spawned_ns: int) -> None:
         """Time the first step alone: it includes compilation, allocation and autotuning, which users wait for.
@@ -236,7 +245,7 @@ class Session:
             self._run(feed, source, "warm-up", WARMUP_BLOCK_STEPS)
         before = self.adapter.compilations()
         for size in sizes:
-            block = time_block(self.trainer, feed, size, self.clock)
+            block = time_block(self.trainer, feed, size, self.clock, self.meters)
             self.recorder.keep(self.trainer, block, source, "counted")
         self._warn_if_compiled(before, source)
 
@@ -254,7 +263,7 @@ class Session:
         """Run one block, if it has any steps; returns its time per step (ns) in a list."""
         if steps <= 0:
             return []
-        block = time_block(self.trainer, feed, steps, self.clock)
+        block = time_block(self.trainer, feed, steps, self.clock, self.meters if phase == "counted" else None)
         self.recorder.keep(self.trainer, block, source, phase, epoch)
         return [block.elapsed_ns // steps]
 

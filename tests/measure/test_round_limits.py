@@ -200,6 +200,7 @@ def own_peak(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any,
     monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path / "cache"))
     measured: list[tuple[Any, ...]] = []
     monkeypatch.setattr(peak.gemm, "measure_peak", lambda *asked: measured.append(asked) or 100.0)
+    monkeypatch.setattr(peak.bandwidth, "measure", lambda *_: 10.0)
     return measured
 
 
@@ -229,7 +230,7 @@ def test_the_message_about_an_impossible_speed_is_a_sentence(
         "the number of operations is wrong."
     )
     assert own_peak[0] == (expected, precision)
-    assert record.read(run.folder).peak == {precision: {"numpy": 100.0}}
+    assert record.read(run.folder).peak == {f"{precision}, {expected} threads": {"numpy": 100.0}}
 
 
 @pytest.mark.parametrize("fast", ["pipeline", "cached"])
@@ -300,4 +301,4 @@ def test_without_a_finished_round_no_peak_is_measured(tmp_path: Path, own_peak: 
 def test_a_case_uses_its_threads_or_every_core(threads: int | None, expected: int | None, tmp_path: Path) -> None:
     run = session(tmp_path / "run", steady, threads=() if threads is None else (threads,))
     variant = run.plan.variants[0]
-    assert peak.threads_of(run, variant) == (expected or variant.case.settings.threads)
+    assert record.read(run.folder).threads_of(variant.case) == (expected or variant.case.settings.threads)

@@ -194,6 +194,7 @@ def test_a_speed_above_the_measured_peak_is_recorded_as_an_error(
 
     measured = []
     monkeypatch.setattr(gemm, "measure_peak", lambda *_: measured.append(1) or gflops)
+    monkeypatch.setattr(peak.bandwidth, "measure", lambda *_: 10.0)
     run = session(tmp_path / "run", lambda *_: None, rounds="1-1")
     fast = max(1e-6, _at_gflops(run, "fake"))
     results = round_results.RoundResults()
@@ -211,5 +212,6 @@ def test_a_speed_above_the_measured_peak_is_recorded_as_an_error(
     assert (found.keys() == {fake}) is too_fast
     assert not too_fast or "more than this machine can do" in found[fake]
     assert record.read(run.folder).above_peak == found
-    assert record.read(run.folder).peak == {"float32": {"numpy": gflops}}
+    threads = run.plan.variants[0].case.settings.threads
+    assert record.read(run.folder).peak == {f"float32, {threads} threads": {"numpy": gflops}}
     assert len(measured) == (2 if too_fast else 1), "a peak is measured again before a speed is called an error"

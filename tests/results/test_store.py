@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from steelyard.plan import resolve
 from steelyard.plan.options import Options
 from steelyard.results import record, trials
-from steelyard.results.store import Store
+from steelyard.results.store import OF_BLOCKS, Store
 
 TRIALS = st.lists(
     st.tuples(
@@ -340,7 +340,7 @@ def test_the_index_can_be_searched_by_what_decides_a_trial(tmp_path: Path) -> No
     assert (indexed["created"], indexed["state"]) == ("2026-01-01", "running")
     assert json.loads(indexed["plan"]) == json.loads(json.dumps(PLAN.to_dict()))
     blocks = [tuple(block) for block in database.execute("SELECT * FROM blocks ORDER BY first_step")]
-    assert blocks == [(run.name, "r02.1-fake", *vars(block).values()) for block in trial.blocks]
+    assert blocks == [(run.name, "r02.1-fake", *(getattr(block, name) for name in OF_BLOCKS)) for block in trial.blocks]
     database.close()
 
 

@@ -41,7 +41,10 @@ def peaks(machine: str, threads: int, dtype: str = "float32") -> dict[str, float
 
 
 def add_peak(machine: str, threads: int, dtype: str, source: str, gflops: float) -> None:
-    """Store the GFLOP/s that a source reached, unless a higher figure of the same source is stored."""
+    """Store the GFLOP/s that a source reached, unless a higher figure of the same source is stored.
+
+    `measure.bandwidth` stores GB/s in the same way, with a kind of its own in place of `dtype`.
+    """
     path = _path(machine)
     path.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(path.with_suffix(".lock")):

@@ -1,14 +1,19 @@
-"""The peak check: a speed above this machine's arithmetic peak is an error, not a result."""
+"""The limits of this machine: its arithmetic peak, which no speed may exceed, and the bandwidth of its memory.
+
+Both are measured after the rounds, when no contender runs.
+"""
 
 from pathlib import Path
 
 from steelyard.catalog import workloads
-from steelyard.host import gpu
-from steelyard.measure import gemm
+from steelyard.errors import UserError
+from steelyard.host import available_memory_bytes, gpu
+from steelyard.measure import bandwidth, gemm
 from steelyard.measure.session import Session
 from steelyard.plan.run_plan import Variant
 from steelyard.results import record
 from steelyard.results.quantities import STEP_TIME
+from steelyard.results.record import RunRecord, peak_name
 from steelyard.results.round_results import RoundResults
 
 # Winograd's convolutions F(4x4, 3x3) multiply a quarter as often as is counted, F(2x2, 3x3) 2.25 times less often (Lavin &
@@ -19,27 +24,50 @@ FEWEST_MULTIPLICATIONS = 4.0
 def check(session: Session, results: RoundResults) -> dict[str, str]:
     """Compare the FLOP/s of every case with the peak; on the CPU it is measured again before a speed is rejected.
 
-    Returns {case id: message} for speeds above the peak. The peak of the CPU, the messages, and the notes on speeds that only
-    convolutions with fewer multiplications explain, are written into run.json.
+    Returns {case id: message} for speeds above the peak. The peak of the CPU, the bandwidth of its memory, the messages, and the
+    notes on speeds that only convolutions with fewer multiplications explain, are written into run.json.
     """
     known = record.read(session.folder)
     found: dict[str, str] = {}
     notes: dict[str, str] = {}
     peak: dict[str, dict[str, float]] = {}
+    moved: dict[int, float] = {}
+    cache_bytes = known.last_cache_bytes
     of_gpu = gpu.peak_gflops()
     for variant in session.plan.variants:
         settings, gflops = variant.case.settings, _fastest_gflops(session, variant, results)
         error = note = ""
         if settings.device == "cpu":
-            threads = threads_of(session, variant)
+            threads = known.threads_of(variant.case)
             error = gemm.peak_check(known.machine, threads, settings.precision, gflops) if gflops else ""
-            peak[settings.precision] = gemm.peaks(known.machine, threads, settings.precision)
+            peak[peak_name(settings.precision, threads)] = gemm.peaks(known.machine, threads, settings.precision)
+            if gflops:
+                moved[threads] = max(moved.get(threads, 0.0), _moved_gbps(session, variant, results, cache_bytes))
         elif settings.device == "cuda" and of_gpu and not settings.knobs.get("tf32"):
             error, note = judge_on_gpu(gflops, of_gpu, _convolves(session, variant))
         found |= {variant.case.id: f"{error}."} if error else {}
         notes |= {variant.case.id: f"{note}."} if note else {}
-    record.update(session.folder, peak=peak, above_peak=found, fewer_multiplications=notes)
+    speeds = {
+        str(threads): gbps for threads, most in moved.items() if (gbps := _bandwidth(session, known, threads, most))
+    }
+    record.update(session.folder, peak=peak, bandwidth=speeds, above_peak=found, fewer_multiplications=notes)
     return found
+
+
+def _bandwidth(session: Session, known: RunRecord, threads: int, moved_gbps: float) -> float | None:
+    """Return the measured bandwidth of the memory, GB/s, and None where it cannot be measured, which fails no run.
+
+    It is measured if it is not known, and again before a share of more than all of it is reported.
+    """
+    found = bandwidth.known_gbps(known.machine, threads)
+    if found is not None and moved_gbps <= found:
+        return found
+    try:
+        cache_bytes = known.last_cache_bytes
+        return bandwidth.measured_gbps(known.machine, threads, cache_bytes, available_memory_bytes())
+    except UserError as error:
+        session.screen.say(str(error))
+        return found
 
 
 def judge_on_gpu(gflops: float, peak: float, convolves: bool) -> tuple[str, str]:
@@ -66,20 +94,24 @@ def _convolves(session: Session, variant: Variant) -> bool:
     return any(each.kind == "conv" and max(each.shape[2:]) > 1 for each in network.parameters)
 
 
-def threads_of(session: Session, variant: Variant) -> int:
-    """Return the number of threads of a case: as set, or all cores that this process may use."""
-    return variant.case.settings.threads or int(record.read(session.folder).host["cores_usable"])
-
-
 def _fastest_gflops(session: Session, variant: Variant, results: RoundResults) -> float:
     """Return the highest GFLOP/s of any trial and input; 0 without finished trials."""
-    trials = results.finished.get(variant.case.id, {})
     flops = session.plan.group(variant.group).known_step_flops(variant.case) / variant.case.batch
-    return max(
-        (
-            flops * trials[number].batch / ns
-            for source in ("pipeline", "cached")
-            for number, ns in STEP_TIME.of_rounds(trials, source).items()
-        ),
-        default=0.0,
-    )
+    return max((flops * batch / ns for batch, ns in _steps(variant, results)), default=0.0)
+
+
+def _moved_gbps(session: Session, variant: Variant, results: RoundResults, cache_bytes: int) -> float:
+    """Return the most GB/s that any trial and input must have moved; 0 where a cache can hold all of its data."""
+    traffic = session.plan.group(variant.group).known_traffic(variant.case)
+    found = (traffic.moved(batch) / ns for batch, ns in _steps(variant, results) if traffic.held(batch) > cache_bytes)
+    return max(found, default=0.0)
+
+
+def _steps(variant: Variant, results: RoundResults) -> list[tuple[int, float]]:
+    """Return the batch and the time of a step, ns, of every finished trial and input."""
+    trials = results.finished.get(variant.case.id, {})
+    return [
+        (trials[number].batch, ns)
+        for source in ("pipeline", "cached")
+        for number, ns in STEP_TIME.of_rounds(trials, source).items()
+    ]

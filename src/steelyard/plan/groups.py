@@ -14,6 +14,7 @@ from steelyard.plan import names, protocols
 from steelyard.plan.cells import Cells, memory_bytes, overrides
 from steelyard.plan.protocols import Protocol
 from steelyard.plan.run_plan import FrameworkFacts, Group, Skipped
+from steelyard.plan.traffic import traffic
 from steelyard_worker.case import INFERENCE, NO_OPTIMIZER, TRAINING, Case, Optimizer, Settings
 
 TASKS = (TRAINING, INFERENCE)
@@ -215,6 +216,7 @@ def _group(name: str, suffix: str, members: Members, facts: dict[str, FrameworkF
         protocol=common.protocol, train_steps=common.train_steps, evaluation_limit=common.evaluation_limit,
         stands_for=common.stands_for, apart=" ".join(f"{why[:1].upper()}{why[1:]}." for _, _, why in common.apart),
         variants=names.variants(name, list(members.cases.values()), facts),
+        traffic=traffic(network, common.optimizer, common.precision),
     )  # fmt: skip
 
 

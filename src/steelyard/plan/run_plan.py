@@ -8,6 +8,7 @@ from typing import Any, Self
 from steelyard.plan.options import Options
 from steelyard.plan.protocols import Protocol
 from steelyard.plan.studies import Study
+from steelyard.plan.traffic import Traffic
 from steelyard.published.gathering import Published
 from steelyard_worker.case import INFERENCE, Case
 
@@ -50,6 +51,7 @@ class Group:
     `train_steps`: training steps before the evaluation; `evaluation_limit`: test samples used at most, 0 for all.
     `stands_for`: the published workload:preset that this group stands for at another size; empty: its own.
     `apart`: why its cases are compared with each other only, and certified with another value of a knob; usually empty.
+    `traffic`: the least data that a step moves between memory and processor; nothing in older records.
     """
 
     name: str
@@ -68,6 +70,7 @@ class Group:
     stands_for: str
     variants: tuple[Variant, ...]
     apart: str = ""
+    traffic: Traffic = field(default_factory=Traffic)
 
     @property
     def cases(self) -> list[Case]:
@@ -84,6 +87,10 @@ class Group:
     def known_step_flops(self, case: Case) -> int:
         """Return the FLOPs of one step; 0 where they are not known, because every batch has its own length."""
         return 0 if case.cuts_batches else self.step_flops(case)
+
+    def known_traffic(self, case: Case) -> Traffic:
+        """Return the least traffic of a step; nothing where it is not known, because every batch has its own length."""
+        return Traffic() if case.cuts_batches else self.traffic
 
     @property
     def titles(self) -> dict[str, str]:

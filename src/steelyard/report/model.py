@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from steelyard.errors import UserError
 from steelyard.profiles import recorded
 from steelyard.report.advice import advice, seconds_per_round
+from steelyard.results import utilisation
 from steelyard.results.quantities import LARGEST_BATCH, LATENCIES, PROCESS, STEP_TIME, in_task
 from steelyard.results.trials import LATENCY
 from steelyard.statistics import summaries
@@ -40,6 +41,9 @@ class Speed:
     """One contender on one input. Times in nanoseconds per step; `throughput` in samples per second.
 
     `ratio`: time over the fastest contender's time; None for the fastest itself, and if another quantity is ranked.
+    `flops`: of a step; `least_bytes`: what a step must move between memory and processor, `held_bytes`: the data that it uses, at
+    least; 0 where they are not known. `busy_cores`: kept busy by the process; `gpu_share`: of the time in which a kernel ran.
+    `joules`: energy per step, by meter. Means over processes.
     """
 
     median_ns: float
@@ -51,6 +55,14 @@ class Speed:
     processes: int
     counted_steps: int
     share_of_peak: float | None
+    share_of_bandwidth: float | None
+    flops: int
+    least_bytes: int
+    held_bytes: int
+    busy_cores: float | None
+    share_of_cores: float | None
+    gpu_share: float | None
+    joules: dict[str, float]
     host_share: float | None
     label: SeriesLabel | None
 
@@ -145,7 +157,8 @@ class Comparison:
     has PROCESS as its only input. `sentences` and `advice` are by input. `reused` says from which earlier run the rounds are,
     if they are. `thresholds` are of the main score of the test metric. `remarks` are (title, note) pairs: that a framework is
     retired, or what a row computes that is wrong on purpose. `apart`: why its
-    contenders are compared with each other only; usually empty.
+    contenders are compared with each other only; usually empty. `peak_flops` (FLOP/s) and `bandwidth` (bytes/s) are the measured
+    limits of this machine, None where they are not known; `cache_bytes`: size of its last-level caches, 0 where it is not known.
     """
 
     group: str
@@ -167,6 +180,10 @@ class Comparison:
     remarks: tuple[tuple[str, str], ...]
     thresholds: tuple[float, ...] = ()
     apart: str = ""
+    peak_flops: float | None = None
+    bandwidth: float | None = None
+    cache_bytes: int = 0
+    threads: int = 0
 
 
 @dataclass(frozen=True)
@@ -245,7 +262,9 @@ def compare(source: Source, group: Group) -> Comparison:
             *((each.title, each.note) for each in facts.values() if each.note),
             *((each.title, each.proof.sentence) for each in contenders if each.proof.on_purpose),
         ),
-        thresholds=source.plan.thresholds, apart=group.apart,
+        thresholds=source.plan.thresholds, apart=group.apart, cache_bytes=source.record.last_cache_bytes,
+        peak_flops=_peak_flops(source.record, group.cases[0]), bandwidth=_bandwidth(source.record, group.cases[0]),
+        threads=source.record.threads_of(group.cases[0]),
     )  # fmt: skip
 
 
@@ -334,12 +353,19 @@ def _speed(
     batches = {trial.batch for trial in trials}
     batch = batches.pop() if len(batches) == 1 else plain.geometric_mean(trial.batch for trial in trials)
     peak, flops = _peak_flops(source.record, case), group.known_step_flops(case) * batch / case.batch
+    bandwidth, traffic = _bandwidth(source.record, case), group.known_traffic(case)
+    least_bytes, threads = traffic.moved(round(batch)), source.record.threads_of(case)
+    busy = _mean(utilisation.busy_cores(trial, name) for trial in trials)
     return Speed(
         median_ns=plain.median(summaries.summarise(s).median_ns for s in steps if len(s)), location=location,
         throughput=batch * 1e9 / location.value_ns, throughput_low=batch * 1e9 / location.high_ns,
         throughput_high=batch * 1e9 / location.low_ns if location.low_ns else math.inf,
         ratio=ratio, processes=location.processes, counted_steps=sum(len(s) for s in steps),
         share_of_peak=flops / (location.value_ns / 1e9) / peak if peak and flops else None,
+        share_of_bandwidth=least_bytes / (location.value_ns / 1e9) / bandwidth if bandwidth and least_bytes else None,
+        flops=round(flops), least_bytes=least_bytes, held_bytes=traffic.held(round(batch)),
+        busy_cores=busy, share_of_cores=busy / threads if busy and threads else None,
+        gpu_share=_mean(utilisation.gpu_share(trial, name) for trial in trials), joules=_joules(trials, name),
         host_share=_median(t.host_share(name) for t in trials),
         # Steps on batches of different shapes are no series.
         label=series_label(longest) if len(longest) >= 20 and not case.cuts_batches else None,
@@ -361,11 +387,21 @@ def _ratio(source: Source, case: Case, name: str, ranking: Ranking) -> Ratio | N
 
 
 def _peak_flops(record: RunRecord, case: Case) -> float | None:
-    """Return the measured matrix-product peak in FLOP/s for a case's precision; CPU only."""
-    if case.settings.device != "cpu":
-        return None
-    values = [float(value) for value in record.peak.get(case.settings.precision, {}).values()]
-    return max(values) * 1e9 if values else None
+    """Return the measured matrix-product peak in FLOP/s for a case's precision and threads; CPU only."""
+    found = record.peak_gflops(case) if case.settings.device == "cpu" else None
+    return found * 1e9 if found else None
+
+
+def _bandwidth(record: RunRecord, case: Case) -> float | None:
+    """Return the measured bandwidth of the memory in bytes/s with a case's threads; CPU only."""
+    found = record.bandwidth_gbps(case) if case.settings.device == "cpu" else None
+    return found * 1e9 if found else None
+
+
+def _joules(trials: tuple[Trial, ...], name: str) -> dict[str, float]:
+    """Return the energy per step by meter, the mean over processes."""
+    found = [utilisation.joules_per_step(trial, name) for trial in trials]
+    return {meter: plain.mean(each[meter] for each in found if meter in each) for meter in sorted(set().union(*found))}
 
 
 def _proof(source: Source, case: Case) -> Proof:
@@ -379,6 +415,11 @@ def _losses(trial: Trial | None) -> tuple[float, ...]:
     """Return the losses of the training steps in order: of the pipeline, or of the cached batch without one."""
     found = (trial.losses(source).tolist() for source in ("pipeline", "cached")) if trial else ()
     return next((tuple(losses) for losses in found if losses), ())
+
+
+def _mean(values: Any) -> float | None:
+    known = [float(value) for value in values if value is not None]
+    return plain.mean(known) if known else None
 
 
 def _median(values: Any) -> float | None:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from steelyard.report import (
+    ceiling,
     costs,
     exchange,
     explained,
@@ -18,6 +19,7 @@ from steelyard.report import (
     shares,
     stability,
 )
+from steelyard.report.ceiling import Ceiling
 from steelyard.report.columns import Column, of_epochs, of_phases, ranked_by
 from steelyard.report.figures import Figure
 from steelyard.report.formatting import Formatted
@@ -51,8 +53,8 @@ class Workload:
     """One comparison on the page; `missing`: (title, reason) of what was not measured or failed.
 
     `verdict` belongs to the deciding input, the rest to no single one. `epochs` and `learning` are None where no whole epochs
-    were trained, `memory` where no phase has a known peak, `length` where fewer than two contenders have steady steps.
-    `exchanged`: rows of the table of exported networks.
+    were trained, `memory` where no phase has a known peak, `ceiling` where nothing was measured, `length` where fewer than two
+    contenders have steady steps. `exchanged`: rows of the table of exported networks.
     """
 
     comparison: Comparison
@@ -60,6 +62,7 @@ class Workload:
     inputs: list[Input]
     epochs: Input | None
     memory: Input | None
+    ceiling: Ceiling | None
     length: JobLength | None
     explained: explained.Section | None
     shares: shares.Section | None
@@ -72,9 +75,16 @@ class Workload:
     def all_figures(self) -> list[Figure]:
         """The plots of all inputs, the learning curves, and the others."""
         found = [part.forest for part in self.inputs if part.forest]
+        found += [self.ceiling.figure] if self.ceiling and self.ceiling.figure else []
         found += [self.length.figure] if self.length else []
         found += self.explained.figures if self.explained else []
         return found + (self.learning.figures if self.learning else []) + self.figures
+
+    @property
+    def limits(self) -> Input | None:
+        """The table of how close each contender comes to the machine's limits."""
+        found = self.ceiling
+        return Input(f"{formatting.LIMITS}, {found.heading}", "", [], "", found.rows, None) if found else None
 
     @property
     def anchor(self) -> str:
@@ -101,6 +111,7 @@ def workload(comparison: Comparison, styles: dict[str, Style], among: Sequence[C
     return Workload(
         comparison, verdict, list(inputs.values()), _table(formatting.EPOCHS, trained, columns, comparison, styles),
         _table(formatting.PHASES, known, of_phases(comparison.task), comparison, styles),
+        ceiling.section(comparison, styles),
         job_length.section(comparison, styles),
         explained.section(comparison), shares.section(comparison),
         learning.section(learning.of_all_seeds(comparison, among or [comparison]), styles), shown, missing(comparison),

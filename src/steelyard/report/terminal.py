@@ -11,7 +11,17 @@ from rich.table import Table
 from rich.text import Text
 
 from steelyard.profiles.quantities import QUANTITIES as PROFILED
-from steelyard.report import columns, formatting, job_length, learning, published, sections, shares, warnings
+from steelyard.report import (
+    ceiling,
+    columns,
+    formatting,
+    job_length,
+    learning,
+    published,
+    sections,
+    shares,
+    warnings,
+)
 from steelyard.report.columns import Column
 from steelyard.report.model import Comparison, Contender, View, location_of
 from steelyard.report.styles import styles
@@ -96,6 +106,8 @@ def _print_comparison(console: Console, comparison: Comparison, among: Sequence[
         console.print(Text.assemble((headline, "bold"), " ", verdict))
         if comparison.advice[source]:
             console.print(Text(comparison.advice[source]))
+    if (found := ceiling.section(comparison, styles([comparison]))) and found.headline:
+        console.print(Text(found.headline))
     if length := job_length.section(comparison, styles([comparison])):
         console.print(Text(length.sentence))
     _print_shares(console, comparison)
@@ -221,10 +233,22 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
             source: [_verdict(comparison, verdict) for verdict in ranking.verdicts]
             for source, ranking in rankings.items()
         },
+        "limits": _limits(comparison),
         "job_length": _job_length(comparison),
         "contenders": [_contender(comparison, contender) for contender in comparison.contenders],
         "skipped": [asdict(each) for each in comparison.skipped],
     }
+
+
+def _limits(comparison: Comparison) -> dict[str, Any] | None:
+    """Return what a step needs, the machine's limits per second, and which of them bounds the network; None if not known."""
+    found = ceiling.section(comparison, styles([comparison]))
+    if not (found and found.limits):
+        return None
+    return {
+        "headline": found.headline, "sentences": found.sentences, **asdict(found.limits),
+        **_picked(found.limits, "intensity", "roof_flops", "bound"),
+    }  # fmt: skip
 
 
 def _job_length(comparison: Comparison) -> dict[str, Any] | None:

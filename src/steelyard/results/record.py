@@ -19,6 +19,7 @@ from steelyard.published.held import Arm
 from steelyard.published.statements import Statement
 from steelyard.results import trials
 from steelyard_worker import records
+from steelyard_worker.case import Case
 from steelyard_worker.protocol import METHOD
 from steelyard_worker.records import Count
 
@@ -35,6 +36,8 @@ CERTIFICATES = "certificates.json"
 ROUNDS = "rounds.jsonl"
 PAGE = "report.html"
 
+
+LAST_LEVELS = ("L2", "L3", "L4")
 
 # No run has more rounds; a record that claims so is damaged.
 MOST_ROUNDS = 10_000
@@ -64,6 +67,7 @@ class HostFacts(TypedDict, total=False):
     cores_usable: Count
     cores_logical: Count
     memory_bytes: Count
+    caches: dict[str, Count]
     system: str
     virtualised: str
     gpus: list[str]
@@ -134,6 +138,7 @@ class RunRecord:
     `inputs`: group -> description of its data. `above_peak`: case id -> why its speed is an error.
     `fewer_multiplications`: case id -> why only convolutions with fewer multiplications than are counted explain its speed.
     `reused`: group -> the earlier run whose rounds are used again.
+    `peak`: `peak_name` -> source -> GFLOP/s of the fastest matrix product. `bandwidth`: number of threads -> GB/s of the memory.
     `seconds`: stage -> elapsed time, over all parts of a continued run.
     `shared_machine`: another run used the machine at the same time, and this one did not wait for its end.
     """
@@ -148,6 +153,7 @@ class RunRecord:
     unavailable: dict[str, str] = field(default_factory=dict)
     inputs: dict[str, InputFacts] = field(default_factory=dict)
     peak: dict[str, dict[str, float]] = field(default_factory=dict)
+    bandwidth: dict[str, float] = field(default_factory=dict)
     above_peak: dict[str, str] = field(default_factory=dict)
     fewer_multiplications: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
@@ -163,10 +169,36 @@ class RunRecord:
         """The name of the study."""
         return self.plan.study.name
 
+    @property
+    def last_cache_bytes(self) -> int:
+        """The size of the processors' last-level caches together, as far as the system tells it; 0 where it does not."""
+        levels = {name: size for name, size in self.host.get("caches", {}).items() if name in LAST_LEVELS}
+        return levels[max(levels)] if levels else 0
+
+    def threads_of(self, case: Case) -> int:
+        """Return the number of threads of a case: as set, or all cores that a process may use."""
+        return case.settings.threads or int(self.host.get("cores_usable", 0))
+
+    def peak_gflops(self, case: Case) -> float | None:
+        """Return the GFLOP/s of the fastest matrix product in the precision and with the threads of a case; None if not known."""
+        precision = case.settings.precision
+        # Older runs did not record the threads of a peak.
+        found = self.peak.get(peak_name(precision, self.threads_of(case))) or self.peak.get(precision, {})
+        return max(found.values(), default=None)
+
+    def bandwidth_gbps(self, case: Case) -> float | None:
+        """Return the measured bandwidth of the memory with the threads of a case, GB/s; None if it is not known."""
+        return self.bandwidth.get(str(self.threads_of(case)))
+
     @cached_property
     def available(self) -> RunPlan:
         """The plan without the cases whose environments could not be created."""
         return self.plan.without(self.unavailable)
+
+
+def peak_name(precision: str, threads: int) -> str:
+    """Return the name of a peak, such as `float32, 2 threads`."""
+    return f"{precision}, {threads} threads"
 
 
 def new(plan: RunPlan, command: str, worker_hash: str) -> RunRecord:

@@ -22,8 +22,9 @@ BUSY_S = 5
 SCHEMA_VERSION = 2
 SCHEMA = Path(__file__).parent / "schema.sql"
 LATER = "No data were lost: it will be brought up to date from the event files."
-# The fields of a trial that are columns of the same name.
+# The fields of a trial, and of its blocks, that are columns of the same name.
 AS_THEY_ARE = ("method", "peak_resident_bytes", "peak_device_bytes")
+OF_BLOCKS = ("input", "phase", "steps", "start_ns", "elapsed_ns", "first_step", "cpu_ns", "epoch")
 AS_JSON = ("applied", "libraries", "phases_ns", "warnings")
 
 
@@ -124,11 +125,13 @@ class Store:
         """Index trials and their blocks, replacing earlier entries."""
         for trial in found:
             row, name = _row(run, trial), trial.folder.name
-            blocks = [(run, name, *vars(block).values()) for block in trial.blocks]
+            blocks = [
+                {"run": run, "trial": name, **{key: getattr(block, key) for key in OF_BLOCKS}} for block in trial.blocks
+            ]
             self._change(
                 ("DELETE FROM trials WHERE run = ? AND id = ?", [(run, name)]),
                 (_insert("trials", row), [row]),
-                ("INSERT INTO blocks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", blocks),
+                *([(_insert("blocks", blocks[0]), blocks)] if blocks else []),
             )
 
     def remove_run(self, run: str) -> None:

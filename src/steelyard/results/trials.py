@@ -30,7 +30,8 @@ class Block:
 
     `first_step` is the index of its first value in samples.i64 and losses.f32; times are in nanoseconds. `cpu_ns` is the CPU time
     of all threads of the process, 0 where it was not recorded. `epoch` counts from 1; it is 0 where the process does not train
-    whole epochs.
+    whole epochs. `energy_uj`: microjoules that each meter of the machine counted, empty without any. `gpu_percent`: use of the
+    GPU; None where it is not known.
     """
 
     input: str
@@ -41,6 +42,8 @@ class Block:
     first_step: Count
     cpu_ns: Count = 0
     epoch: Count = 0
+    energy_uj: dict[str, Count] = field(default_factory=dict)
+    gpu_percent: Count | None = None
 
 
 @dataclass(frozen=True)

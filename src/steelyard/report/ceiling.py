@@ -1,0 +1,244 @@
+"""How close each contender comes to the limits of the machine: cores, arithmetic, the bandwidth of memory, and energy."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from steelyard.report import figures
+from steelyard.report.columns import Column, of_limits
+from steelyard.report.figures import Figure
+from steelyard.report.formatting import SHORT_INPUTS, Formatted
+from steelyard.report.model import Comparison, Contender, Speed
+from steelyard.report.notation import significant
+from steelyard.report.styles import Style
+from steelyard.report.words import said
+from steelyard.results import utilisation
+from steelyard.statistics.sentences import listed, percent
+
+ARITHMETIC, MEMORY, CACHE = "arithmetic", "memory", "cache"
+FIGURE = (
+    "Speed over the operations for each byte that {a_step} must move at least, both on logarithmic scales. The line is the limit "
+    "of this machine: its fastest matrix product, and to the left of the bend the bandwidth of its memory."
+)
+CACHED = " Data that stays in the processor's caches is not bound by the sloping part."
+NO_METER = "Energy: this machine has no meter that can be read."
+MARGIN = 8.0
+"""The horizontal axis goes beyond its outermost points by this factor."""
+
+Row = tuple[Contender, Style, list[tuple[Column, Formatted]]]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The limits of one network on this machine. `flops` and `least_bytes` are of a step; the rest is per second.
+
+    `bound`: which of the machine's two limits is the lower one for this network; CACHE where its data may stay in the caches, so
+    that the bandwidth of memory need not limit it.
+    """
+
+    flops: int
+    least_bytes: int
+    held_bytes: int
+    peak_flops: float
+    bandwidth: float
+    cache_bytes: int
+
+    @property
+    def intensity(self) -> float:
+        """The operations for each byte that must be moved: at most this many."""
+        return self.flops / self.least_bytes
+
+    @property
+    def bend(self) -> float:
+        """The operations per byte from which on arithmetic is the lower limit."""
+        return self.peak_flops / self.bandwidth
+
+    @property
+    def roof_flops(self) -> float:
+        """The limit of this network, FLOP/s."""
+        return self.intensity * self.bandwidth if self.bound == MEMORY else self.peak_flops
+
+    @property
+    def bound(self) -> str:
+        """Which limit is the lower one."""
+        if self.intensity >= self.bend:
+            return ARITHMETIC
+        return CACHE if self.held_bytes <= self.cache_bytes else MEMORY
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """The section: `headline` and `limits` only where both limits are known, and equal for all contenders."""
+
+    headline: str
+    sentences: list[str]
+    heading: str
+    rows: list[Row]
+    limits: Limits | None
+    figure: Figure | None
+
+
+def section(comparison: Comparison, styles: dict[str, Style]) -> Ceiling | None:
+    """Return what a group's processes used of the machine; None where nothing was measured."""
+    source = next((name for name in (comparison.primary, "pipeline", "cached") if _measured(comparison, name)), "")
+    measured = _measured(comparison, source)
+    if not measured:
+        return None
+    speeds = [each.speeds[source] for each in measured]
+    found = {limits for speed in speeds if (limits := _limits(comparison, speed))}
+    limits = found.pop() if len(found) == 1 else None
+    shown = of_limits(measured, source, comparison.task)
+    rows = [
+        (each, styles[each.variant], [(column, column.format(comparison, each, source)) for column in shown])
+        for each in measured
+    ]
+    sentences = [*(_work(limits, comparison) if limits else []), *_above(measured, source, limits), _energy(measured)]
+    return Ceiling(
+        _headline(measured, source, limits) if limits else "", sentences, SHORT_INPUTS[source], rows, limits,
+        _figure(comparison, measured, source, styles),
+    )  # fmt: skip
+
+
+def _measured(comparison: Comparison, source: str) -> list[Contender]:
+    return [each for each in comparison.contenders if source in each.speeds]
+
+
+def _limits(comparison: Comparison, speed: Speed) -> Limits | None:
+    if not (comparison.peak_flops and comparison.bandwidth and speed.flops and speed.least_bytes):
+        return None
+    return Limits(
+        speed.flops, speed.least_bytes, speed.held_bytes, comparison.peak_flops, comparison.bandwidth, comparison.cache_bytes
+    )  # fmt: skip
+
+
+def _headline(measured: list[Contender], source: str, limits: Limits) -> str:
+    """Return what bounds the network, and who comes closest to it."""
+    valid = [each for each in measured if each.proof.state == "certified" and not each.above_peak]
+    of_memory = limits.bound == MEMORY
+    what = "the bandwidth of the memory" if of_memory else "arithmetic"
+
+    def share(contender: Contender) -> float:
+        speed = contender.speeds[source]
+        return (speed.share_of_bandwidth if of_memory else speed.share_of_peak) or 0.0
+
+    if not valid:
+        return f"The limit of this network is {what}."
+    closest = max(valid, key=share)
+    part = (
+        f"at least {percent(share(closest))} of it" if of_memory else f"{percent(share(closest))} of the matrix product"
+    )
+    return f"The limit of this network is {what}: {closest.title} comes closest, with {part}."
+
+
+def _work(limits: Limits, comparison: Comparison) -> list[str]:
+    """Return what a step needs, and which of the machine's limits that meets first."""
+    step, threads = said("{a_step}", comparison.task), comparison.threads
+    with_threads = f"{threads} {'thread' if threads == 1 else 'threads'}"
+    needs = (
+        f"{step[:1].upper()}{step[1:]} computes {_scaled(limits.flops)}FLOP and must move at least "
+        f"{_scaled(limits.least_bytes)}B between memory and processor: at most {significant(limits.intensity)} operations per "
+        f"byte. With {with_threads} this machine reached {_scaled(limits.peak_flops)}FLOP/s in a matrix product and "
+        f"{_scaled(limits.bandwidth)}B/s from memory, so the memory is the lower limit below {significant(limits.bend)} "
+        "operations per byte."
+    )
+    if limits.bound == ARITHMETIC:
+        times = significant(limits.intensity / limits.bend, 2)
+        means = f"A framework that moves more than {times} times as much is limited by the memory all the same."
+    elif limits.bound == CACHE:
+        means = (
+            f"But the data of {step}, at least {_scaled(limits.held_bytes)}B, may stay in the last-level caches of "
+            f"{_scaled(limits.cache_bytes)}B. Then the memory is no limit, and shares of its bandwidth may exceed 100 %."
+        )
+    else:
+        means = (
+            f"So at most {_scaled(limits.roof_flops)}FLOP/s are possible with data from memory, "
+            f"{percent(limits.roof_flops / limits.peak_flops)} of the matrix product."
+        )
+    return [f"{needs} {means}"]
+
+
+def _above(measured: list[Contender], source: str, limits: Limits | None) -> list[str]:
+    """Return why shares are above 100 %, for those that are."""
+    speeds = {each.title: each.speeds[source] for each in measured}
+    reasons = {
+        "share_of_peak": "of the matrix product: libraries may be faster than NumPy's, and convolutions may multiply less often",
+        "share_of_bandwidth": "of the bandwidth: data that was used shortly before comes from the caches",
+        "share_of_cores": "of the cores: there are threads beside those that compute, such as threads of the input pipeline",
+    }
+    if limits and limits.bound == CACHE:
+        del reasons["share_of_bandwidth"]  # already said
+    found = []
+    for name, reason in reasons.items():
+        if above := [title for title, speed in speeds.items() if (getattr(speed, name) or 0.0) > 1.005]:
+            found.append(f"More than 100 % {reason} ({listed(above)}).")
+    return found
+
+
+def _energy(measured: list[Contender]) -> str:
+    """Return which meters counted the energy; they count more than the process."""
+    meters = sorted({name for each in measured for trial in each.trials for name in utilisation.meters(trial)})
+    if not meters:
+        return NO_METER
+    if not any(speed.joules for each in measured for speed in each.speeds.values()):
+        return f"Energy: the counted time of a process is too short for the meter of this machine ({listed(meters)})."
+    what = "that of everything that runs there, idle power included, not of the process alone"
+    return f"Energy is counted by {listed(meters)}: {what}."
+
+
+def _figure(
+    comparison: Comparison, measured: list[Contender], source: str, styles: dict[str, Style]
+) -> Figure | None:  # fmt: skip
+    """Return the roofline: the limit as a line, and a point for each contender."""
+    known = [
+        (each, limits, limits.flops / (each.speeds[source].location.value_ns / 1e9))
+        for each in measured
+        if (limits := _limits(comparison, each.speeds[source]))
+    ]
+    if not known:
+        return None
+    one = known[0][1]
+    places = [one.bend, *(limits.intensity for _, limits, _ in known)]
+    low, high = min(places) / MARGIN, max(places) * MARGIN
+    roof = [(x, min(one.peak_flops, x * one.bandwidth)) for x in (low, one.bend, high)]
+    data: list[dict[str, Any]] = [
+        {
+            "x": figures.rounded(x for x, _ in roof), "y": figures.rounded(y / 1e9 for _, y in roof), "mode": "lines",
+            "name": "limit of this machine", "line": {"color": figures.MUTED, "width": 2}, "hoverinfo": "skip",
+        }
+    ]  # fmt: skip
+    data += [_point(each, limits, flops, styles[each.variant]) for each, limits, flops in known]
+    speeds = [flops / 1e9 for _, _, flops in known]
+    bottom, top = min([*speeds, roof[0][1] / 1e9]) / 2, max([*speeds, one.peak_flops / 1e9]) * 2
+    layout = figures.frame(
+        380, figures.LEGEND, hovermode="closest", xaxis=_axis("operations per byte, at most", low, high, ""),
+        yaxis=_axis("", bottom, top, " GFLOP/s"),
+    )  # fmt: skip
+    in_cache = any(limits.held_bytes <= limits.cache_bytes for _, limits, _ in known)
+    caption = said(FIGURE, comparison.task) + (CACHED if in_cache else "")
+    return Figure(f"roofline/{comparison.group}", "Speed and the limits of this machine", caption, data, layout)
+
+
+def _point(contender: Contender, limits: Limits, flops: float, style: Style) -> dict[str, Any]:
+    title = figures.plain(contender.title)
+    share = percent(flops / limits.roof_flops)
+    return {
+        "x": figures.rounded([limits.intensity]), "y": figures.rounded([flops / 1e9]), "mode": "markers", "name": title,
+        "marker": {"color": style.colour, "symbol": style.symbol_of(contender), "size": 11},
+        "hovertemplate": f"{title}<br>{_scaled(flops)}FLOP/s, {share} of the limit<extra></extra>",
+    }  # fmt: skip
+
+
+def _axis(title: str, low: float, high: float, unit: str) -> dict[str, Any]:
+    """Return a logarithmic axis with a tick at each power of ten."""
+    ticks = [10.0**power for power in range(math.ceil(math.log10(low)), math.floor(math.log10(high)) + 1)]
+    texts = [f"{tick:,.10g}{unit}" for tick in ticks]
+    limits = [math.log10(low), math.log10(high)]
+    return figures.axis(title, type="log", range=limits, tickvals=ticks, ticktext=texts)
+
+
+def _scaled(value: float) -> str:
+    """Return a number with three digits and the prefix of its unit: `12.3 G`."""
+    for scale, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= 0.9995 * scale:
+            return f"{significant(value / scale)} {prefix}"
+    return f"{significant(value)} "

@@ -1,0 +1,45 @@
+"""How much of the machine the counted steps used: cores, GPU, energy."""
+
+from steelyard.results.trials import Block, Trial
+
+GPU = "GPU"
+# The least counted time for which the energy of a process is stated, by how often meters are updated: RAPL about every
+# millisecond, so a thousand updates; GPUs about every 0.1 s, so a hundred. A reading may be one update old.
+SHORTEST_S, SHORTEST_GPU_S = 1.0, 10.0
+
+
+def busy_cores(trial: Trial, source: str) -> float | None:
+    """Return how many cores the process kept busy, its CPU time over the elapsed time; None where it was not recorded.
+
+    A thread that waits in a loop, as those of OpenMP do for a while, counts as busy. Processes that a framework starts do not.
+    """
+    blocks = trial.counted(source)
+    if not blocks or not all(block.cpu_ns for block in blocks):
+        return None
+    return sum(block.cpu_ns for block in blocks) / sum(block.elapsed_ns for block in blocks)
+
+
+def gpu_share(trial: Trial, source: str) -> float | None:
+    """Return the share of the time in which a kernel ran on the GPU, mean of the counted blocks; None where it is not known."""
+    found = [block.gpu_percent for block in trial.counted(source) if block.gpu_percent is not None]
+    return sum(found) / len(found) / 100 if found else None
+
+
+def meters(trial: Trial) -> set[str]:
+    """Return the names of the energy meters that were read."""
+    return {name for block in trial.blocks for name in block.energy_uj}
+
+
+def joules_per_step(trial: Trial, source: str) -> dict[str, float]:
+    """Return the energy per step by meter, joules; without meters for whose updates the counted time is too short."""
+    found = {}
+    for name in sorted(meters(trial)):
+        blocks = [block for block in trial.counted(source) if name in block.energy_uj]
+        if seconds(blocks) >= (SHORTEST_GPU_S if name == GPU else SHORTEST_S):
+            found[name] = sum(block.energy_uj[name] for block in blocks) / 1e6 / sum(block.steps for block in blocks)
+    return found
+
+
+def seconds(blocks: list[Block]) -> float:
+    """Return the time of blocks together."""
+    return sum(block.elapsed_ns for block in blocks) / 1e9

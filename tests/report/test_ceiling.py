@@ -1,0 +1,219 @@
+"""How close contenders come to the machine's limits: what bounds a network, shares, energy, and the roofline."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import pytest
+from recorded import MACHINE, Script, options, view_of, write_run
+
+from steelyard.report import ceiling, page, terminal
+from steelyard.report.ceiling import Limits
+from steelyard.report.styles import styles
+from steelyard.results import record, trials
+from steelyard_worker.protocol import EVENTS
+
+SCRIPTS = {"fake": Script(10.0), "dummy": Script(20.0)}
+GROUP = {"flops": 10**9, "moved": 10**8, "held": 5 * 10**7}
+CACHE = 2**20
+
+
+def written(tmp_path, scripts=SCRIPTS, gflops=200.0, gbps=10.0, cache=CACHE, wanted=None, **changed):
+    """Write a run whose steps of 1 GFLOP move 100 MB at least, on a machine of 200 GFLOP/s and 10 GB/s."""
+    work = {**GROUP, **changed}
+    batch = 16
+    folder = write_run(
+        tmp_path, scripts, wanted or options(threads=(2,)), host={**MACHINE, "caches": {"L1d": 2**30, "L2": 2**10, "L3": cache}},
+        peak={"float32, 2 threads": {"numpy": gflops}}, bandwidth={"2": gbps} if gbps else {},
+    )  # fmt: skip
+    raw = json.loads((folder / record.FILE).read_text())
+    for group in raw["plan"]["groups"]:
+        group["training_flops"] = work["flops"] // batch
+        group["traffic"] = {"fixed": work["moved"], "sample": 0, "held_fixed": work["held"], "held_sample": 0}
+    (folder / record.FILE).write_text(json.dumps(raw))
+    return folder
+
+
+def section(folder):
+    (comparison,) = view_of(folder).comparisons
+    return ceiling.section(comparison, styles([comparison]))
+
+
+def cells(found):
+    return {
+        contender.title: {column.heading: str(value) for column, value in values} for contender, _, values in found.rows
+    }
+
+
+def test_below_the_bend_the_bandwidth_of_the_memory_is_the_limit(tmp_path):
+    found = section(written(tmp_path))
+    assert found.headline == (
+        "The limit of this network is the bandwidth of the memory: Fake comes closest, with at least 100 % of it."
+    )
+    assert found.sentences[0] == (
+        "A step computes 1.00 GFLOP and must move at least 100 MB between memory and processor: at most 10.0 operations per byte. "
+        "With 2 threads this machine reached 200 GFLOP/s in a matrix product and 10.0 GB/s from memory, so the memory is the lower "
+        "limit below 20.0 operations per byte. So at most 100 GFLOP/s are possible with data from memory, 50 % of the matrix product."
+    )
+    fake, dummy = cells(found)["Fake"], cells(found)["Dummy"]
+    assert (fake["share of peak"], fake["share of bandwidth"]) == ("50 %", "at least 100 %")
+    assert (dummy["share of peak"], dummy["share of bandwidth"]) == ("25 %", "at least 50 %")
+
+
+def test_above_the_bend_arithmetic_is_the_limit_and_the_sentence_says_up_to_which_traffic(tmp_path):
+    found = section(written(tmp_path, moved=10**7, held=5 * 10**6))
+    assert found.headline == (
+        "The limit of this network is arithmetic: Fake comes closest, with 50 % of the matrix product."
+    )
+    assert found.sentences[0].endswith(
+        "A framework that moves more than 5.0 times as much is limited by the memory all the same."
+    )
+
+
+def test_data_that_a_cache_can_hold_is_not_bound_by_the_memory(tmp_path):
+    found = section(written(tmp_path, gbps=1.0, cache=64 * 10**6))
+    assert found.limits.bound == ceiling.CACHE
+    assert found.headline.startswith("The limit of this network is arithmetic: Fake comes closest, with 50 %")
+    assert found.sentences[0].endswith(
+        "But the data of a step, at least 50.0 MB, may stay in the last-level caches of 64.0 MB. Then the memory is no limit, and "
+        "shares of its bandwidth may exceed 100 %."
+    )
+    assert found.rows[0][0].speeds["pipeline"].share_of_bandwidth == pytest.approx(10, rel=0.01)
+    assert not any(sentence.startswith("More than 100 % of the bandwidth") for sentence in found.sentences)
+
+
+def test_shares_above_all_of_it_are_explained(tmp_path):
+    found = section(written(tmp_path, gflops=60.0, gbps=4.0))
+    assert any(
+        sentence
+        == "More than 100 % of the matrix product: libraries may be faster than NumPy's, and convolutions may multiply "
+        "less often (Fake)."
+        for sentence in found.sentences
+    )
+    assert any(sentence.startswith("More than 100 % of the bandwidth: data that") for sentence in found.sentences)
+
+
+def test_more_busy_cores_than_given_are_explained(tmp_path):
+    found = section(written(tmp_path, wanted=options(threads=(1,))))  # the recorder writes two busy cores
+    assert cells(found)["Fake"]["busy cores"] == "2.00 200 %"
+    assert any(
+        sentence.startswith("More than 100 % of the cores") and "(Dummy and Fake)" in sentence.replace("Fake and Dummy", "Dummy and Fake")
+        for sentence in found.sentences
+    )  # fmt: skip
+
+
+def test_a_peak_with_other_threads_is_no_limit(tmp_path):
+    folder = written(tmp_path, wanted=options(threads=(1,)))
+    assert section(folder).limits is None
+    assert cells(section(folder))["Fake"].keys() == {"busy cores"}
+
+
+def test_a_record_without_bandwidth_and_threads_has_its_share_of_the_peak(tmp_path):
+    folder = written(tmp_path, gbps=None)
+    record.update(folder, peak={"float32": {"numpy": 400.0}})
+    found = section(folder)
+    assert (found.headline, found.limits, found.figure) == ("", None, None)
+    assert cells(found)["Fake"] == {"busy cores": "2.00 100 %", "share of peak": "25 %"}
+
+
+def test_a_group_recorded_before_traffic_was_counted_can_be_read(tmp_path):
+    folder = written(tmp_path)
+    raw = json.loads((folder / record.FILE).read_text())
+    for group in raw["plan"]["groups"]:
+        del group["traffic"]
+    (folder / record.FILE).write_text(json.dumps(raw))
+    assert "share of bandwidth" not in cells(section(folder))["Fake"]
+
+
+def test_the_roof_bends_where_both_limits_meet_and_each_contender_is_a_point(tmp_path):
+    (roof, *points) = section(written(tmp_path)).figure.data
+    assert roof["x"] == [1.25, 20.0, 160.0]
+    assert roof["y"] == [12.5, 200.0, 200.0]
+    assert {(each["name"], *each["x"]) for each in points} == {("Fake", 10.0), ("Dummy", 10.0)}
+    assert {each["name"]: each["y"][0] for each in points} == pytest.approx({"Fake": 100, "Dummy": 50}, rel=0.01)
+
+
+def test_page_terminal_and_json_have_it(tmp_path, printed):
+    view = view_of(written(tmp_path))
+    text = page.render(view)
+    assert "How close to the machine&#39;s limits" in text
+    assert "bandwidth of memory</dt><dd>10.0 GB/s with 2 threads" in " ".join(text.split())
+    assert "The limit of this network is the bandwidth of the memory" in " ".join(printed(view, 200).split())
+    found = terminal.as_dict(view)["comparisons"][0]
+    assert found["limits"]["bound"] == "memory"
+    assert found["limits"]["intensity"] == pytest.approx(10)
+    assert found["limits"]["roof_flops"] == pytest.approx(1e11)
+    speed = next(each for each in found["contenders"] if each["title"] == "Fake")["speeds"]["pipeline"]
+    assert speed["share_of_bandwidth"] == pytest.approx(1.0, rel=0.01)
+    assert speed["busy_cores"] == pytest.approx(2.0)
+    assert speed["joules"] == {}
+
+
+def metered(folder, energy, percent=None):
+    """Add energy and the use of a GPU to every counted block; the 100 counted steps of a process last 1 or 2 s."""
+    for path in folder.glob(f"{trials.FOLDER}/*/{EVENTS}"):
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        for line in lines:
+            if line["event"] == "samples" and line["phase"] == "counted":
+                line |= {"energy_uj": energy, "gpu_percent": percent}
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def test_energy_is_shown_with_its_meters_and_what_they_count(tmp_path):
+    folder = written(tmp_path, scripts={"fake": Script(20.0, process_scatter=0.0), "dummy": Script(40.0)})
+    metered(folder, {"package-0": 25 * 10**6, "package-0 dram": 25 * 10**5}, 85)  # 25 steps
+    found = section(folder)
+    assert cells(found)["Fake"]["energy"].startswith("1.10 J 5")
+    assert cells(found)["Fake"]["GPU use"] == "85 %"
+    assert found.sentences[-1] == (
+        "Energy is counted by package-0 and package-0 dram: that of everything that runs there, idle power included, not of the "
+        "process alone."
+    )
+
+
+def test_too_short_a_time_has_no_energy(tmp_path):
+    folder = written(tmp_path, scripts={"fake": Script(5.0), "dummy": Script(6.0)})
+    metered(folder, {"package-0": 10**6})
+    found = section(folder)
+    assert "energy" not in cells(found)["Fake"]
+    assert found.sentences[-1] == (
+        "Energy: the counted time of a process is too short for the meter of this machine (package-0)."
+    )
+
+
+def test_without_a_meter_one_sentence_says_so(tmp_path):
+    found = section(written(tmp_path))
+    assert "energy" not in cells(found)["Fake"]
+    assert found.sentences[-1] == "Energy: this machine has no meter that can be read."
+
+
+def test_who_is_not_certified_does_not_come_closest(tmp_path):
+    found = section(written(tmp_path, scripts={**SCRIPTS, "fake": Script(10.0, passed=False)}))
+    assert "Dummy comes closest, with at least 50 %" in found.headline
+
+
+def test_nothing_measured_is_no_section(tmp_path):
+    failed = Script(rounds=0, failure=("crash", "It broke"))
+    folder = write_run(tmp_path, {"fake": failed, "dummy": failed})
+    assert section(folder) is None
+
+
+LIMITS = Limits(10**9, 10**8, 5 * 10**7, 2e11, 1e10, 2**20)
+
+
+@pytest.mark.parametrize(
+    ("changes", "bound", "roof"),
+    [
+        ({}, ceiling.MEMORY, 1e11),
+        ({"least_bytes": 5 * 10**7}, ceiling.ARITHMETIC, 2e11),
+        ({"held_bytes": 2**20}, ceiling.CACHE, 2e11),
+        ({"held_bytes": 2**20 + 1}, ceiling.MEMORY, 1e11),
+        ({"cache_bytes": 0}, ceiling.MEMORY, 1e11),
+    ],
+)
+def test_the_lower_limit_bounds(changes, bound, roof):
+    found = replace(LIMITS, **changes)
+    assert found.bound == bound
+    assert math.isclose(found.roof_flops, roof)
