@@ -83,9 +83,10 @@ class Meters:
         """Return the microjoules that each meter has counted since `before`, at most one turn of a counter ago."""
         found = {}
         for name, now in self.read().items():
-            if name in before:
-                used = now - before[name]
-                found[name] = used + self._all[name].range_uj if used < 0 else used
+            used = now - before.get(name, now)
+            used += self._all[name].range_uj if used < 0 else 0
+            if name in before and used >= 0:  # a GPU whose driver was loaded again counts from 0
+                found[name] = used
         return found
 
     def gpu_percent(self) -> int | None:

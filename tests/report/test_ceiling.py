@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import replace
 
 import pytest
@@ -13,6 +14,7 @@ from steelyard.report import ceiling, page, terminal
 from steelyard.report.ceiling import Limits
 from steelyard.report.styles import styles
 from steelyard.results import record, trials
+from steelyard.results.quantities import PEAK_MEMORY
 from steelyard_worker.protocol import EVENTS
 
 SCRIPTS = {"fake": Script(10.0), "dummy": Script(20.0)}
@@ -42,15 +44,14 @@ def section(folder):
 
 
 def cells(found):
-    return {
-        contender.title: {column.heading: str(value) for column, value in values} for contender, _, values in found.rows
-    }
+    return {row[0]: dict(zip(found.headings[1:], row[1:], strict=True)) for row in found.rows}
 
 
 def test_below_the_bend_the_bandwidth_of_the_memory_is_the_limit(tmp_path):
     found = section(written(tmp_path))
     assert found.headline == (
-        "The limit of this network is the bandwidth of the memory: Fake comes closest, with at least 100 % of it."
+        "Of the machine's two limits, the bandwidth of memory is the lower one for this network: Fake comes closest, with at least 100 % "
+        "of it."
     )
     assert found.sentences[0] == (
         "A step computes 1.00 GFLOP and must move at least 100 MB between memory and processor: at most 10.0 operations per byte. "
@@ -65,22 +66,38 @@ def test_below_the_bend_the_bandwidth_of_the_memory_is_the_limit(tmp_path):
 def test_above_the_bend_arithmetic_is_the_limit_and_the_sentence_says_up_to_which_traffic(tmp_path):
     found = section(written(tmp_path, moved=10**7, held=5 * 10**6))
     assert found.headline == (
-        "The limit of this network is arithmetic: Fake comes closest, with 50 % of the matrix product."
+        "Of the machine's two limits, arithmetic is the lower one for this network: Fake comes closest, with 50 % of the matrix product."
     )
     assert found.sentences[0].endswith(
         "A framework that moves more than 5.0 times as much is limited by the memory all the same."
     )
 
 
+def test_above_the_bend_caches_may_save_what_moves_more(tmp_path):
+    found = section(written(tmp_path, moved=10**7, held=CACHE))
+    assert found.sentences[0].endswith(
+        "is limited by the memory all the same, unless its data stays in the last-level caches."
+    )
+
+
+def test_where_all_are_far_from_the_limit_the_headline_says_what_to_do(tmp_path):
+    far = section(written(tmp_path, scripts={"fake": Script(30.0), "dummy": Script(40.0)}))
+    assert far.headline.endswith(
+        "with at least 33 % of it. Most of the time goes elsewhere: `steelyard explain` shows where."
+    )
+
+
 def test_data_that_a_cache_can_hold_is_not_bound_by_the_memory(tmp_path):
     found = section(written(tmp_path, gbps=1.0, cache=64 * 10**6))
     assert found.limits.bound == ceiling.CACHE
-    assert found.headline.startswith("The limit of this network is arithmetic: Fake comes closest, with 50 %")
+    assert found.headline.startswith(
+        "Of the machine's two limits, arithmetic is the only one that this network cannot avoid: Fake comes closest, with 50 %"
+    )
     assert found.sentences[0].endswith(
         "But the data of a step, at least 50.0 MB, may stay in the last-level caches of 64.0 MB. Then the memory is no limit, and "
         "shares of its bandwidth may exceed 100 %."
     )
-    assert found.rows[0][0].speeds["pipeline"].share_of_bandwidth == pytest.approx(10, rel=0.01)
+    assert re.fullmatch(r"at least (99\d|100\d) %", cells(found)["Fake"]["share of bandwidth"])
     assert not any(sentence.startswith("More than 100 % of the bandwidth") for sentence in found.sentences)
 
 
@@ -97,7 +114,7 @@ def test_shares_above_all_of_it_are_explained(tmp_path):
 
 def test_more_busy_cores_than_given_are_explained(tmp_path):
     found = section(written(tmp_path, wanted=options(threads=(1,))))  # the recorder writes two busy cores
-    assert cells(found)["Fake"]["busy cores"] == "2.00 200 %"
+    assert cells(found)["Fake"]["busy cores"] == "2.00 (200 %)"
     assert any(
         sentence.startswith("More than 100 % of the cores") and "(Dummy and Fake)" in sentence.replace("Fake and Dummy", "Dummy and Fake")
         for sentence in found.sentences
@@ -115,7 +132,7 @@ def test_a_record_without_bandwidth_and_threads_has_its_share_of_the_peak(tmp_pa
     record.update(folder, peak={"float32": {"numpy": 400.0}})
     found = section(folder)
     assert (found.headline, found.limits, found.figure) == ("", None, None)
-    assert cells(found)["Fake"] == {"busy cores": "2.00 100 %", "share of peak": "25 %"}
+    assert cells(found)["Fake"] == {"busy cores": "2.00 (100 %)", "share of peak": "25 %"}
 
 
 def test_a_group_recorded_before_traffic_was_counted_can_be_read(tmp_path):
@@ -140,7 +157,7 @@ def test_page_terminal_and_json_have_it(tmp_path, printed):
     text = page.render(view)
     assert "How close to the machine&#39;s limits" in text
     assert "bandwidth of memory</dt><dd>10.0 GB/s with 2 threads" in " ".join(text.split())
-    assert "The limit of this network is the bandwidth of the memory" in " ".join(printed(view, 200).split())
+    assert "the bandwidth of memory is the lower one for this network" in " ".join(printed(view, 200).split())
     found = terminal.as_dict(view)["comparisons"][0]
     assert found["limits"]["bound"] == "memory"
     assert found["limits"]["intensity"] == pytest.approx(10)
@@ -165,7 +182,7 @@ def test_energy_is_shown_with_its_meters_and_what_they_count(tmp_path):
     folder = written(tmp_path, scripts={"fake": Script(20.0, process_scatter=0.0), "dummy": Script(40.0)})
     metered(folder, {"package-0": 25 * 10**6, "package-0 dram": 25 * 10**5}, 85)  # 25 steps
     found = section(folder)
-    assert cells(found)["Fake"]["energy"].startswith("1.10 J 5")
+    assert cells(found)["Fake"]["energy"].startswith("1.10 J (5")
     assert cells(found)["Fake"]["GPU use"] == "85 %"
     assert found.sentences[-1] == (
         "Energy is counted by package-0 and package-0 dram: that of everything that runs there, idle power included, not of the "
@@ -192,6 +209,13 @@ def test_without_a_meter_one_sentence_says_so(tmp_path):
 def test_who_is_not_certified_does_not_come_closest(tmp_path):
     found = section(written(tmp_path, scripts={**SCRIPTS, "fake": Script(10.0, passed=False)}))
     assert "Dummy comes closest, with at least 50 %" in found.headline
+
+
+def test_a_page_that_ranks_something_else_than_steps_leaves_it_out(tmp_path):
+    folder = written(tmp_path)
+    view = view_of(folder, PEAK_MEMORY)
+    assert "How close to the machine" not in page.render(view)
+    assert terminal.as_dict(view)["comparisons"][0]["limits"] is None
 
 
 def test_nothing_measured_is_no_section(tmp_path):

@@ -110,6 +110,14 @@ def test_a_gpu_counts_millijoules_and_tells_its_use(tmp_path: Path) -> None:
     assert (before, found.since(before), found.gpu_percent()) == ({"GPU": 7_000_000}, {"GPU": 12_000}, 83)
 
 
+def test_a_gpu_whose_driver_was_loaded_again_has_no_energy(tmp_path: Path) -> None:
+    library = Library()
+    found = Meters("cuda", tmp_path, lambda: Nvml(lambda _: library))
+    before = found.read()
+    library.energy_mj = 3
+    assert found.since(before) == {}
+
+
 def test_a_gpu_that_counts_no_energy_still_tells_its_use(tmp_path: Path) -> None:
     library = Library(nvmlDeviceGetTotalEnergyConsumption=3)
     found = Meters("cuda", tmp_path, lambda: Nvml(lambda _: library))

@@ -22,6 +22,8 @@ KIND = "memory"
 SECONDS = 1.0
 WINDOWS = 5
 LIMIT_S = 120
+# How long the processes wait for each other. One that ran out of memory does not come.
+WAIT_S = 30
 # Each of the two arrays is this many times as large as the last-level caches together, as STREAM's rules ask.
 OVER_CACHE = 4
 # Where the system does not tell the size of the caches.
@@ -101,7 +103,7 @@ def sweeps(scalars: int, window_s: float) -> list[float]:
     found = []
     for _ in range(WINDOWS):
         if _barrier:
-            _barrier.wait(LIMIT_S)
+            _barrier.wait(WAIT_S)
         began, moved, elapsed = time.perf_counter(), 0, 0.0
         while elapsed < window_s:
             for left, right in zip(a, b, strict=True):

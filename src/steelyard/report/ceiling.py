@@ -1,13 +1,13 @@
 """How close each contender comes to the limits of the machine: cores, arithmetic, the bandwidth of memory, and energy."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from steelyard.report import figures
-from steelyard.report.columns import Column, of_limits
 from steelyard.report.figures import Figure
-from steelyard.report.formatting import SHORT_INPUTS, Formatted
+from steelyard.report.formatting import NO_VALUE, SHORT_INPUTS, share_text
 from steelyard.report.model import Comparison, Contender, Speed
 from steelyard.report.notation import significant
 from steelyard.report.styles import Style
@@ -21,11 +21,49 @@ FIGURE = (
     "of this machine: its fastest matrix product, and to the left of the bend the bandwidth of its memory."
 )
 CACHED = " Data that stays in the processor's caches is not bound by the sloping part."
+HEADLINES = {
+    ARITHMETIC: "Of the machine's two limits, arithmetic is the lower one for this network",
+    MEMORY: "Of the machine's two limits, the bandwidth of memory is the lower one for this network",
+    CACHE: "Of the machine's two limits, arithmetic is the only one that this network cannot avoid",
+}
+REST = "Most of the time goes elsewhere: `steelyard explain` shows where."
+HALF = 0.5
+"""A contender that reaches less of its limit spends most of its time on something else."""
 NO_METER = "Energy: this machine has no meter that can be read."
 MARGIN = 8.0
 """The horizontal axis goes beyond its outermost points by this factor."""
 
-Row = tuple[Contender, Style, list[tuple[Column, Formatted]]]
+Cell = Callable[[Speed], str]
+
+
+def _busy_cores(speed: Speed) -> str:
+    share = f" ({share_text(speed.share_of_cores)})" if speed.share_of_cores else ""
+    return NO_VALUE if speed.busy_cores is None else f"{speed.busy_cores:.2f}{share}"
+
+
+def _energy(speed: Speed) -> str:
+    joules = sum(speed.joules.values())
+    return f"{significant(joules)} J ({significant(joules / speed.location.value_ns * 1e9)} W)" if joules else NO_VALUE
+
+
+def _text(share: float | None) -> str:
+    return NO_VALUE if share is None else share_text(share)
+
+
+COLUMNS: tuple[tuple[str, Cell, str], ...] = (
+    (
+        "busy cores", _busy_cores,
+        "CPU time over elapsed time, and its share of the cores that a process is given. Waiting in a loop counts as busy.",
+    ),
+    ("share of peak", lambda x: _text(x.share_of_peak), "arithmetic of {a_step} as a share of the fastest matrix product."),
+    (
+        "share of bandwidth",
+        lambda x: NO_VALUE if x.share_of_bandwidth is None else f"at least {percent(x.share_of_bandwidth)}",
+        "what {a_step} must move between memory and processor as a share of the bandwidth; most frameworks move more.",
+    ),
+    ("GPU use", lambda x: _text(x.gpu_share), "share of the time in which a kernel ran, by the counter of the driver."),
+    ("energy", _energy, "of {a_step} by the meters of the machine, which count all programs, and the mean power."),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -72,14 +110,21 @@ class Ceiling:
 
     headline: str
     sentences: list[str]
-    heading: str
-    rows: list[Row]
+    caption: str
+    headings: list[str]
+    rows: list[list[str]]
+    helps: list[tuple[str, str]]
     limits: Limits | None
     figure: Figure | None
 
 
 def section(comparison: Comparison, styles: dict[str, Style]) -> Ceiling | None:
-    """Return what a group's processes used of the machine; None where nothing was measured."""
+    """Return what a group's processes used of the machine; None where nothing was measured.
+
+    It is left out where a quantity is ranked that has one value per process: it is about the time of steps.
+    """
+    if comparison.quantity.per_process:
+        return None
     source = next((name for name in (comparison.primary, "pipeline", "cached") if _measured(comparison, name)), "")
     measured = _measured(comparison, source)
     if not measured:
@@ -87,15 +132,16 @@ def section(comparison: Comparison, styles: dict[str, Style]) -> Ceiling | None:
     speeds = [each.speeds[source] for each in measured]
     found = {limits for speed in speeds if (limits := _limits(comparison, speed))}
     limits = found.pop() if len(found) == 1 else None
-    shown = of_limits(measured, source, comparison.task)
-    rows = [
-        (each, styles[each.variant], [(column, column.format(comparison, each, source)) for column in shown])
-        for each in measured
-    ]
-    sentences = [*(_work(limits, comparison) if limits else []), *_above(measured, source, limits), _energy(measured)]
+    cells = {heading: [cell(speed) for speed in speeds] for heading, cell, _ in COLUMNS}
+    shown = [each for each in COLUMNS if set(cells[each[0]]) != {NO_VALUE}]
     return Ceiling(
-        _headline(measured, source, limits) if limits else "", sentences, SHORT_INPUTS[source], rows, limits,
-        _figure(comparison, measured, source, styles),
+        headline=_headline(measured, source, limits) if limits else "",
+        sentences=[*(_work(limits, comparison) if limits else []), *_above(measured, source, limits), _meters(measured)],
+        caption=f"Of the counted {said('{steps}', comparison.task)} on the {SHORT_INPUTS[source]}, the mean over processes.",
+        headings=["contender", *(heading for heading, _, _ in shown)],
+        rows=[[each.name, *(cell(speed) for _, cell, _ in shown)] for each, speed in zip(measured, speeds, strict=True)],
+        helps=[(heading, said(text, comparison.task)) for heading, _, text in shown], limits=limits,
+        figure=_figure(comparison, measured, source, styles),
     )  # fmt: skip
 
 
@@ -115,19 +161,20 @@ def _headline(measured: list[Contender], source: str, limits: Limits) -> str:
     """Return what bounds the network, and who comes closest to it."""
     valid = [each for each in measured if each.proof.state == "certified" and not each.above_peak]
     of_memory = limits.bound == MEMORY
-    what = "the bandwidth of the memory" if of_memory else "arithmetic"
+    first = HEADLINES[limits.bound]
 
     def share(contender: Contender) -> float:
         speed = contender.speeds[source]
         return (speed.share_of_bandwidth if of_memory else speed.share_of_peak) or 0.0
 
     if not valid:
-        return f"The limit of this network is {what}."
+        return f"{first}."
     closest = max(valid, key=share)
     part = (
         f"at least {percent(share(closest))} of it" if of_memory else f"{percent(share(closest))} of the matrix product"
     )
-    return f"The limit of this network is {what}: {closest.title} comes closest, with {part}."
+    rest = "" if share(closest) > HALF else f" {REST}"
+    return f"{first}: {closest.title} comes closest, with {part}.{rest}"
 
 
 def _work(limits: Limits, comparison: Comparison) -> list[str]:
@@ -143,7 +190,8 @@ def _work(limits: Limits, comparison: Comparison) -> list[str]:
     )
     if limits.bound == ARITHMETIC:
         times = significant(limits.intensity / limits.bend, 2)
-        means = f"A framework that moves more than {times} times as much is limited by the memory all the same."
+        cached = "" if limits.held_bytes > limits.cache_bytes else ", unless its data stays in the last-level caches"
+        means = f"A framework that moves more than {times} times as much is limited by the memory all the same{cached}."
     elif limits.bound == CACHE:
         means = (
             f"But the data of {step}, at least {_scaled(limits.held_bytes)}B, may stay in the last-level caches of "
@@ -174,7 +222,7 @@ def _above(measured: list[Contender], source: str, limits: Limits | None) -> lis
     return found
 
 
-def _energy(measured: list[Contender]) -> str:
+def _meters(measured: list[Contender]) -> str:
     """Return which meters counted the energy; they count more than the process."""
     meters = sorted({name for each in measured for trial in each.trials for name in utilisation.meters(trial)})
     if not meters:

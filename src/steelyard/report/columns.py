@@ -1,6 +1,6 @@
 """The columns of a verdict table, shared by page and terminal. Headings and helps have the words of the task."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from steelyard.report import formatting
@@ -52,10 +52,6 @@ def _latency(quantity: Quantity, percentile: str, width: int) -> Column:
     )  # fmt: skip
 
 
-SHARE_OF_PEAK = Column(
-    "share of peak", lambda _, x, s: formatting.share(x, s), 0,
-    "Arithmetic of {a_step} as a share of the fastest matrix product measured on this machine.", per_input=True,
-)  # fmt: skip
 COLUMNS = (
     Column(
         "mean {per_step}", lambda _, x, s: formatting.mean_step(x, s), NARROW,
@@ -88,7 +84,10 @@ COLUMNS = (
         "The workload's metric on the test split, after the same number of training steps for every contender.",
         tasks=(TRAINING,),
     ),
-    SHARE_OF_PEAK,
+    Column(
+        "share of peak", lambda _, x, s: formatting.share(x, s), 0,
+        "Arithmetic of {a_step} as a share of the fastest matrix product measured on this machine.", per_input=True,
+    ),
     Column(
         "certified", lambda _, x, _s: Formatted(formatting.CERTIFICATES[x.proof.state]), NARROW,
         "Whether the contender was proved to compute the same as the reference.",
@@ -149,41 +148,6 @@ def of_phases(task: str) -> list[Column]:
     """Return the columns of the table of peak memory by phase, in the words of a task."""
     text = "Peak memory of this phase alone: on the device if the framework reports it, otherwise of the whole process."
     return [replace(_over_processes(each, NARROW, text), heading=in_task(each, task).label) for each in OF_PHASES]
-
-
-LIMITS = (
-    Column(
-        "busy cores", lambda _, x, s: formatting.busy_cores(x, s), 0,
-        "CPU time of the process divided by the elapsed time of its counted {steps}, and below it the share of the "
-        "cores that the run gives to a process. A thread that waits in a loop counts as busy.", per_input=True,
-    ),
-    SHARE_OF_PEAK,
-    Column(
-        "share of bandwidth", lambda _, x, s: formatting.share_of_bandwidth(x, s), 0,
-        "Data that {a_step} must move between memory and processor at least, as a share of the bandwidth measured on this "
-        "machine. A framework that moves more uses more.", per_input=True,
-    ),
-    Column(
-        "GPU use", lambda _, x, s: formatting.gpu_share(x, s), 0,
-        "Share of the time in which a kernel ran on the GPU, by the counter of its driver.", per_input=True,
-    ),
-    Column(
-        "energy", lambda _, x, s: formatting.energy(x, s), 0,
-        "Energy of {a_step} by the machine's meters, which count all programs, and below it the mean power.", per_input=True,
-    ),
-)  # fmt: skip
-
-
-def of_limits(contenders: Sequence[Contender], source: str, task: str) -> list[Column]:
-    """Return the columns of the table of the machine's limits, without those for which no contender has a value."""
-    speeds = [each.speeds[source] for each in contenders]
-    known = {
-        "share of peak": any(each.share_of_peak for each in speeds),
-        "share of bandwidth": any(each.share_of_bandwidth for each in speeds),
-        "GPU use": any(each.gpu_share is not None for each in speeds),
-        "energy": any(each.joules for each in speeds),
-    }
-    return [replace(each, help=said(each.help, task)) for each in LIMITS if known.get(each.heading, True)]
 
 
 def own(quantity: Quantity, task: str) -> Column:

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from steelyard.report.model import Comparison, Contender, location_of
-from steelyard.report.notation import duration, interval, quantity_text, scaled_unit, significant
+from steelyard.report.notation import duration, interval, quantity_text, scaled_unit
 from steelyard.report.words import said
 from steelyard.results.quantities import LARGEST_BATCH, PROCESS, Quantity
 from steelyard.statistics import metrics, sentences
@@ -22,7 +22,6 @@ INPUTS = {
 """Input -> heading of its table, with the words of the task."""
 EPOCHS = "Whole epochs"
 PHASES = "Peak memory by phase"
-LIMITS = "How close to the machine's limits"
 SHORT_INPUTS = {"pipeline": "own input pipeline", "cached": "cached batch", "process": "whole process"}
 CERTIFICATES = {"certified": "yes", "rejected": "REJECTED", "none": "none"}
 INTERVALS = (
@@ -229,40 +228,12 @@ def test_metric(contender: Contender) -> Formatted:
 
 def share(contender: Contender, source: str) -> Formatted:
     """Return the share of the arithmetic peak measured on this machine."""
-    return Formatted(_share(contender.speeds[source].share_of_peak))
+    found = contender.speeds[source].share_of_peak
+    return Formatted(NO_VALUE if found is None else share_text(found))
 
 
-def share_of_bandwidth(contender: Contender, source: str) -> Formatted:
-    """Return the least share of the bandwidth measured on this machine."""
-    found = contender.speeds[source].share_of_bandwidth
-    return Formatted(NO_VALUE if found is None else f"at least {_share(found)}")
-
-
-def busy_cores(contender: Contender, source: str) -> Formatted:
-    """Return the cores that were busy, and their share of the cores given."""
-    found = contender.speeds[source]
-    if found.busy_cores is None:
-        return Formatted(NO_VALUE)
-    return Formatted(f"{found.busy_cores:.2f}", _share(found.share_of_cores) if found.share_of_cores else "")
-
-
-def gpu_share(contender: Contender, source: str) -> Formatted:
-    """Return the share of the time in which a kernel ran on the GPU."""
-    return Formatted(_share(contender.speeds[source].gpu_share))
-
-
-def energy(contender: Contender, source: str) -> Formatted:
-    """Return the energy per step of all meters together, and the mean power."""
-    speed = contender.speeds[source]
-    if not speed.joules:
-        return Formatted(NO_VALUE)
-    joules = sum(speed.joules.values())
-    return Formatted(f"{significant(joules)} J", f"{significant(joules / (speed.location.value_ns / 1e9))} W")
-
-
-def _share(found: float | None) -> str:
-    if found is None:
-        return NO_VALUE
+def share_text(found: float) -> str:
+    """Return a share of a limit as text."""
     return "under 0.1 %" if found < 0.001 else percent(found)
 
 

@@ -33,10 +33,7 @@ def render(view: View) -> str:
     workloads = [sections.workload(comparison, style, view.comparisons) for comparison in view.comparisons]
     machine = stability.machine(view)
     figures = [figure for workload in workloads for figure in workload.all_figures] + ([machine] if machine else [])
-    tasks, tables = (
-        {each.task for each in view.comparisons},
-        [t for w in workloads for t in (w.epochs, w.memory, w.limits) if t],
-    )
+    tasks, tables = {each.task for each in view.comparisons}, [t for w in workloads for t in (w.epochs, w.memory) if t]
     more = [column for table in tables for _, _, values in table.rows for column, _ in values]
     more += [column for each in view.comparisons for column in ranked_by(each.quantity, each.task)]
     by_time, terms = view.quantity is STEP_TIME, glossary(view.quantity, tasks, more)

@@ -81,12 +81,6 @@ class Workload:
         return found + (self.learning.figures if self.learning else []) + self.figures
 
     @property
-    def limits(self) -> Input | None:
-        """The table of how close each contender comes to the machine's limits."""
-        found = self.ceiling
-        return Input(f"{formatting.LIMITS}, {found.heading}", "", [], "", found.rows, None) if found else None
-
-    @property
     def anchor(self) -> str:
         """The name of the section for links inside the page."""
         return re.sub(r"\W+", "-", self.comparison.group)
