@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-import math
 import re
-from dataclasses import replace
 
 import pytest
 from recorded import MACHINE, Script, options, view_of, write_run
 
 from steelyard.report import ceiling, page, terminal
-from steelyard.report.ceiling import Limits
 from steelyard.report.styles import styles
 from steelyard.results import record, trials
 from steelyard.results.quantities import PEAK_MEMORY
+from steelyard.statistics import roofline
 from steelyard_worker.protocol import EVENTS
 
 SCRIPTS = {"fake": Script(10.0), "dummy": Script(20.0)}
@@ -89,7 +87,7 @@ def test_where_all_are_far_from_the_limit_the_headline_says_what_to_do(tmp_path)
 
 def test_data_that_a_cache_can_hold_is_not_bound_by_the_memory(tmp_path):
     found = section(written(tmp_path, gbps=1.0, cache=64 * 10**6))
-    assert found.limits.bound == ceiling.CACHE
+    assert found.limits.bound == roofline.CACHE
     assert found.headline.startswith(
         "Of the machine's two limits, arithmetic is the only one that this network cannot avoid: Fake comes closest, with 50 %"
     )
@@ -222,22 +220,3 @@ def test_nothing_measured_is_no_section(tmp_path):
     failed = Script(rounds=0, failure=("crash", "It broke"))
     folder = write_run(tmp_path, {"fake": failed, "dummy": failed})
     assert section(folder) is None
-
-
-LIMITS = Limits(10**9, 10**8, 5 * 10**7, 2e11, 1e10, 2**20)
-
-
-@pytest.mark.parametrize(
-    ("changes", "bound", "roof"),
-    [
-        ({}, ceiling.MEMORY, 1e11),
-        ({"least_bytes": 5 * 10**7}, ceiling.ARITHMETIC, 2e11),
-        ({"held_bytes": 2**20}, ceiling.CACHE, 2e11),
-        ({"held_bytes": 2**20 + 1}, ceiling.MEMORY, 1e11),
-        ({"cache_bytes": 0}, ceiling.MEMORY, 1e11),
-    ],
-)
-def test_the_lower_limit_bounds(changes, bound, roof):
-    found = replace(LIMITS, **changes)
-    assert found.bound == bound
-    assert math.isclose(found.roof_flops, roof)

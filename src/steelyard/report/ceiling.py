@@ -13,9 +13,9 @@ from steelyard.report.notation import significant
 from steelyard.report.styles import Style
 from steelyard.report.words import said
 from steelyard.results import utilisation
+from steelyard.statistics.roofline import ARITHMETIC, CACHE, MEMORY, Limits
 from steelyard.statistics.sentences import listed, percent
 
-ARITHMETIC, MEMORY, CACHE = "arithmetic", "memory", "cache"
 FIGURE = (
     "Speed over the operations for each byte that {a_step} must move at least, both on logarithmic scales. The line is the limit "
     "of this machine: its fastest matrix product, and to the left of the bend the bandwidth of its memory."
@@ -64,44 +64,6 @@ COLUMNS: tuple[tuple[str, Cell, str], ...] = (
     ("GPU use", lambda x: _text(x.gpu_share), "share of the time in which a kernel ran, by the counter of the driver."),
     ("energy", _energy, "of {a_step} by the meters of the machine, which count all programs, and the mean power."),
 )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Limits:
-    """The limits of one network on this machine. `flops` and `least_bytes` are of a step; the rest is per second.
-
-    `bound`: which of the machine's two limits is the lower one for this network; CACHE where its data may stay in the caches, so
-    that the bandwidth of memory need not limit it.
-    """
-
-    flops: int
-    least_bytes: int
-    held_bytes: int
-    peak_flops: float
-    bandwidth: float
-    cache_bytes: int
-
-    @property
-    def intensity(self) -> float:
-        """The operations for each byte that must be moved: at most this many."""
-        return self.flops / self.least_bytes
-
-    @property
-    def bend(self) -> float:
-        """The operations per byte from which on arithmetic is the lower limit."""
-        return self.peak_flops / self.bandwidth
-
-    @property
-    def roof_flops(self) -> float:
-        """The limit of this network, FLOP/s."""
-        return self.intensity * self.bandwidth if self.bound == MEMORY else self.peak_flops
-
-    @property
-    def bound(self) -> str:
-        """Which limit is the lower one."""
-        if self.intensity >= self.bend:
-            return ARITHMETIC
-        return CACHE if self.held_bytes <= self.cache_bytes else MEMORY
 
 
 @dataclass(frozen=True)
