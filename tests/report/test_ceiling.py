@@ -133,6 +133,15 @@ def test_a_record_without_bandwidth_and_threads_has_its_share_of_the_peak(tmp_pa
     assert cells(found)["Fake"] == {"busy cores": "2.00 (100 %)", "share of peak": "25 %"}
 
 
+@pytest.mark.parametrize(
+    ("gflops", "gbps", "flops"), [(-1.0, 10.0, 10**9), (200.0, -1.0, 10**9), (200.0, 10.0, -(10**9))]
+)
+def test_an_altered_record_has_no_limits(gflops, gbps, flops, tmp_path):
+    folder = written(tmp_path, gflops=gflops, gbps=gbps, flops=flops)
+    assert section(folder).limits is None
+    page.render(view_of(folder))
+
+
 def test_a_group_recorded_before_traffic_was_counted_can_be_read(tmp_path):
     folder = written(tmp_path)
     raw = json.loads((folder / record.FILE).read_text())
@@ -167,11 +176,13 @@ def test_page_terminal_and_json_have_it(tmp_path, printed):
 
 
 def metered(folder, energy, percent=None):
-    """Add energy and the use of a GPU to every counted block; the 100 counted steps of a process last 1 or 2 s."""
+    """Add energy and the use of a GPU to every counted block; None: as a record from before meters were looked for."""
     for path in folder.glob(f"{trials.FOLDER}/*/{EVENTS}"):
         lines = [json.loads(line) for line in path.read_text().splitlines()]
         for line in lines:
-            if line["event"] == "samples" and line["phase"] == "counted":
+            if energy is None:
+                line.pop("energy_uj", None)
+            elif line["event"] == "samples" and line["phase"] == "counted":
                 line |= {"energy_uj": energy, "gpu_percent": percent}
         path.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
@@ -202,6 +213,12 @@ def test_without_a_meter_one_sentence_says_so(tmp_path):
     found = section(written(tmp_path))
     assert "energy" not in cells(found)["Fake"]
     assert found.sentences[-1] == "Energy: this machine has no meter that can be read."
+
+
+def test_a_record_from_before_meters_were_looked_for_says_nothing_of_energy(tmp_path):
+    folder = written(tmp_path)
+    metered(folder, None)
+    assert not any("Energy" in sentence for sentence in section(folder).sentences)
 
 
 def test_who_is_not_certified_does_not_come_closest(tmp_path):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from steelyard_worker.case import NO_OPTIMIZER, Optimizer
 from steelyard_worker.network import Network
+from steelyard_worker.records import Count
 
 SIZES = {"float16": 2, "bfloat16": 2, "float64": 8}
 """Bytes of a scalar in the precisions that do not have 4."""
@@ -23,10 +24,10 @@ class Traffic:
     `fixed` and `sample` count every transfer; `held_fixed` and `held_sample` count the same data once, as it fills a cache.
     """
 
-    fixed: int = 0
-    sample: int = 0
-    held_fixed: int = 0
-    held_sample: int = 0
+    fixed: Count = 0
+    sample: Count = 0
+    held_fixed: Count = 0
+    held_sample: Count = 0
 
     def moved(self, batch: int) -> int:
         """Return the least bytes that a step of this batch moves."""

@@ -98,7 +98,7 @@ def section(comparison: Comparison, styles: dict[str, Style]) -> Ceiling | None:
     shown = [each for each in COLUMNS if set(cells[each[0]]) != {NO_VALUE}]
     return Ceiling(
         headline=_headline(measured, source, limits) if limits else "",
-        sentences=[*(_work(limits, comparison) if limits else []), *_above(measured, source, limits), _meters(measured)],
+        sentences=[*(_work(limits, comparison) if limits else []), *_above(measured, source, limits), *_meters(measured)],
         caption=f"Of the counted {said('{steps}', comparison.task)} on the {SHORT_INPUTS[source]}, the mean over processes.",
         headings=["contender", *(heading for heading, _, _ in shown)],
         rows=[[each.name, *(cell(speed) for _, cell, _ in shown)] for each, speed in zip(measured, speeds, strict=True)],
@@ -112,7 +112,7 @@ def _measured(comparison: Comparison, source: str) -> list[Contender]:
 
 
 def _limits(comparison: Comparison, speed: Speed) -> Limits | None:
-    if not (comparison.peak_flops and comparison.bandwidth and speed.flops and speed.least_bytes):
+    if not (comparison.peak_flops and comparison.bandwidth and speed.flops > 0 and speed.least_bytes):
         return None
     return Limits(
         speed.flops, speed.least_bytes, speed.held_bytes, comparison.peak_flops, comparison.bandwidth, comparison.cache_bytes
@@ -184,15 +184,16 @@ def _above(measured: list[Contender], source: str, limits: Limits | None) -> lis
     return found
 
 
-def _meters(measured: list[Contender]) -> str:
+def _meters(measured: list[Contender]) -> list[str]:
     """Return which meters counted the energy; they count more than the process."""
-    meters = sorted({name for each in measured for trial in each.trials for name in utilisation.meters(trial)})
+    read = [found for each in measured for trial in each.trials if (found := utilisation.meters(trial)) is not None]
+    meters = sorted(set().union(*read))
     if not meters:
-        return NO_METER
+        return [NO_METER] if read else []
     if not any(speed.joules for each in measured for speed in each.speeds.values()):
-        return f"Energy: the counted time of a process is too short for the meter of this machine ({listed(meters)})."
+        return [f"Energy: the counted time of a process is too short for the meter of this machine ({listed(meters)})."]
     what = "that of everything that runs there, idle power included, not of the process alone"
-    return f"Energy is counted by {listed(meters)}: {what}."
+    return [f"Energy is counted by {listed(meters)}: {what}."]
 
 
 def _figure(

@@ -184,16 +184,20 @@ class RunRecord:
         precision = case.settings.precision
         # Older runs did not record the threads of a peak.
         found = self.peak.get(peak_name(precision, self.threads_of(case))) or self.peak.get(precision, {})
-        return max(found.values(), default=None)
+        return _positive(max(found.values(), default=0.0))
 
     def bandwidth_gbps(self, case: Case) -> float | None:
         """Return the measured bandwidth of the memory with the threads of a case, GB/s; None if it is not known."""
-        return self.bandwidth.get(str(self.threads_of(case)))
+        return _positive(self.bandwidth.get(str(self.threads_of(case)), 0.0))
 
     @cached_property
     def available(self) -> RunPlan:
         """The plan without the cases whose environments could not be created."""
         return self.plan.without(self.unavailable)
+
+
+def _positive(speed: float) -> float | None:
+    return speed if speed > 0 else None
 
 
 def peak_name(precision: str, threads: int) -> str:

@@ -30,8 +30,8 @@ class Block:
 
     `first_step` is the index of its first value in samples.i64 and losses.f32; times are in nanoseconds. `cpu_ns` is the CPU time
     of all threads of the process, 0 where it was not recorded. `epoch` counts from 1; it is 0 where the process does not train
-    whole epochs. `energy_uj`: microjoules that each meter of the machine counted, empty without any. `gpu_percent`: use of the
-    GPU; None where it is not known.
+    whole epochs. `energy_uj`: microjoules that each meter of the machine counted, empty without any, None where meters were not
+    looked for. `gpu_percent`: use of the GPU; None where it is not known.
     """
 
     input: str
@@ -42,7 +42,7 @@ class Block:
     first_step: Count
     cpu_ns: Count = 0
     epoch: Count = 0
-    energy_uj: dict[str, Count] = field(default_factory=dict)
+    energy_uj: dict[str, Count] | None = None
     gpu_percent: Count | None = None
 
 

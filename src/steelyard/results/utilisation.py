@@ -25,18 +25,20 @@ def gpu_share(trial: Trial, source: str) -> float | None:
     return sum(found) / len(found) / 100 if found else None
 
 
-def meters(trial: Trial) -> set[str]:
-    """Return the names of the energy meters that were read."""
-    return {name for block in trial.blocks for name in block.energy_uj}
+def meters(trial: Trial) -> set[str] | None:
+    """Return the names of the energy meters that were read; None of a record from before they were looked for."""
+    found = [block.energy_uj for block in trial.blocks if block.energy_uj is not None]
+    return set().union(*found) if found else None
 
 
 def joules_per_step(trial: Trial, source: str) -> dict[str, float]:
     """Return the energy per step by meter, joules; without meters for whose updates the counted time is too short."""
     found = {}
-    for name in sorted(meters(trial)):
-        blocks = [block for block in trial.counted(source) if name in block.energy_uj]
+    for name in sorted(meters(trial) or ()):
+        blocks = [block for block in trial.counted(source) if name in (block.energy_uj or ())]
         if seconds(blocks) >= (SHORTEST_GPU_S if name == GPU else SHORTEST_S):
-            found[name] = sum(block.energy_uj[name] for block in blocks) / 1e6 / sum(block.steps for block in blocks)
+            energy = sum((block.energy_uj or {})[name] for block in blocks)
+            found[name] = energy / 1e6 / sum(block.steps for block in blocks)
     return found
 
 
