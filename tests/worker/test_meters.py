@@ -37,6 +37,7 @@ def test_packages_and_their_memory_are_read_and_parts_of_a_package_are_not(tmp_p
     zone(tmp_path, "intel-rapl:0", "package-0", 100)
     zone(tmp_path, "intel-rapl:0:0", "core", 60)
     zone(tmp_path, "intel-rapl:0:1", "dram", 30)
+    zone(tmp_path, "intel-rapl:0:2", "uncore", 20)
     zone(tmp_path, "intel-rapl:1", "psys", 500)
     zone(tmp_path, "intel-rapl-mmio:0", "package-0", 100)
     (tmp_path / "intel-rapl").mkdir()
