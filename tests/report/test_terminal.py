@@ -110,7 +110,9 @@ def test_the_certificate_is_shown_on_the_narrowest_terminal():
 def test_no_name_is_cut_however_long_its_words(recorded_view, printed):
     (comparison,) = recorded_view.comparisons
     title = "MindSpore 2.10.0, convolution_algorithm_of_another_library_or_none, pynative"
-    named = tuple(replace(each, title=title, maintained=False) for each in comparison.contenders)
+    named = tuple(
+        replace(each, title=title, facts=replace(each.facts, maintained=False)) for each in comparison.contenders
+    )
     view = replace(recorded_view, comparisons=(replace(comparison, contenders=named),))
     for width in (60, 80):
         text = printed(view, width)

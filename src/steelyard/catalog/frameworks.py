@@ -81,7 +81,7 @@ class Framework:
     `exporters`: for a runtime of networks that other frameworks export, what exports them, by mode; otherwise empty.
     `reference_variables`: environment variables of a process that computes a reference; "{folder}" stands for a folder that all
     references of a run share. `large_reference_variables` replace those of the same name where one step is large.
-    `profile_variables`: those of a process that is profiled.
+    `profile_variables`: those of a process that is profiled. `maintained_source`: the page that says whether it is maintained.
     """
 
     name: str
@@ -105,6 +105,7 @@ class Framework:
     profile_variables: dict[str, str] = field(default_factory=dict)
     variables: tuple[str, ...] = ()
     maintained: bool = True
+    maintained_source: str = ""
     scripted: bool = False
     note: str = ""
 
@@ -112,6 +113,11 @@ class Framework:
     def user_folder(self) -> str:
         """The folder of a framework of the user's own; empty for a built-in framework."""
         return "" if self.folder.parent == BUILT_IN else str(self.folder)
+
+    @property
+    def exports_of(self) -> set[str]:
+        """The frameworks whose networks this runtime runs; empty for a framework with networks of its own."""
+        return {each.environment.partition("@")[0] for each in self.exporters.values()}
 
     def start_s(self, mode: str) -> float:
         """Return about how many seconds a process of a mode takes to its second step."""

@@ -51,6 +51,25 @@ examples:
   steelyard explain                     every contender of the latest run
   steelyard explain pytorch jax         only these two"""
 
+ADVISE_ABOUT = """\
+Say what to choose, from what a run has measured. Without --for, each goal is answered by itself; with several, their costs are
+weighed against each other. The ranking has the probability that each contender is the best. Where the verdicts of the run do
+not single one out, none is named, and what would decide is. Nothing is measured.
+
+goals:
+  speed             time per step
+  short-jobs        time of a whole job of --steps or --epochs, start included
+  memory            peak memory
+  accuracy-in-time  time of training until the test metric has reached --threshold
+  exchange          only what can be exported, as ONNX
+  maintained        only frameworks that are still maintained
+
+examples:
+  steelyard advise                                       every goal by itself, for the latest run
+  steelyard advise --for speed=2 --for memory            speed counts twice as much as memory
+  steelyard advise --for short-jobs --steps 1000         what is done first with a thousand steps
+  steelyard advise --for speed --for maintained          the fastest framework that is not retired"""
+
 COMPARE_ABOUT = """\
 Compare two results of one run, or two runs with each other. A result is named as in the table of the run: by its
 framework, or in full where the framework alone is not unique. Of two runs, the packages, settings and facts that differ are
@@ -197,6 +216,17 @@ DETAILS: dict[str, tuple[str, dict[str, list[Argument]]]] = {
         RUNS,
         _flag("--json", "print the result as JSON"),
         _value("--output", "FILE", "write the page to this file instead of the run's folder"),
+    ]}),
+    "advise": (ADVISE_ABOUT, {"": [
+        _several("--for", "GOAL[=WEIGHT]", "what matters to you, and how much (default 1); may be repeated", type=values.goal,
+                 dest="goals"),
+        _value("--steps", "N", "steps of a short job (default 100)", type=values.steps, default=0),
+        _value("--epochs", "N", "the same as a number of epochs", type=values.epochs, default=0),
+        _value("--threshold", "VALUE[,VALUE]", "values of the test metric that a training must reach (default: those of the run)",
+               type=values.thresholds, dest="thresholds", default=()),
+        _value("--run", None, "the run to choose from (default: the latest)", default="latest"),
+        RUNS,
+        _flag("--json", "print the answers as JSON"),
     ]}),
     "explain": (EXPLAIN_ABOUT, {"": [
         _value("results", "RESULT", "results of the run, by framework or in full (default: all)", nargs="*"),

@@ -31,6 +31,7 @@ COMMANDS = {
     "run": "measure frameworks and write a report",
     "certify": "prove that frameworks compute the same function",
     "report": "write the report of a run again",
+    "advise": "say what to choose, by what matters to you",
     "explain": "say where the time of a step goes",
     "compare": "compare two results of a run, or two runs",
     "list": "list frameworks, workloads, presets, studies, data sets or runs",

@@ -9,6 +9,9 @@ MOST_THREADS = 4096
 MOST_WORKERS = 1024
 MOST_PROFILES = 20  # as in study files
 MOST_SAMPLES = 10_000_000
+MOST_WEIGHT = 1_000_000
+MOST_STEPS = 1_000_000_000
+MOST_EPOCHS = 1_000_000
 MOST_SEED = 2**32 - 1  # the largest that every framework accepts
 
 
@@ -74,6 +77,27 @@ def batches(text: str) -> tuple[int, ...]:
     return _counts(
         text, 1, MOST_SAMPLES, f"--batch must be a number of samples from 1 to {MOST_SAMPLES:,}, not '{{}}'."
     )
+
+
+def goal(text: str) -> tuple[str, float]:
+    """Read `GOAL` or `GOAL=WEIGHT`; returns the name, as typed, and the weight: 1 if there is none."""
+    name, equals, weight = text.partition("=")
+    found = _number(weight, f"--for {name}", 0.0, "GOAL=WEIGHT with a number above 0") if equals else 1.0
+    if not 0 < found <= MOST_WEIGHT:
+        raise UserError(
+            f"--for {text}: a weight must be above 0 and at most {MOST_WEIGHT:,}; leave out what does not matter."
+        )
+    return name, found
+
+
+def steps(text: str) -> int:
+    """Read the number of steps of a job."""
+    return _count(text, 1, MOST_STEPS, f"--steps must be a number of steps from 1 to {MOST_STEPS:,}, not '{{}}'.")
+
+
+def epochs(text: str) -> int:
+    """Read the number of epochs of a job."""
+    return _count(text, 1, MOST_EPOCHS, f"--epochs must be a number of epochs from 1 to {MOST_EPOCHS:,}, not '{{}}'.")
 
 
 def thresholds(text: str) -> tuple[float, ...]:

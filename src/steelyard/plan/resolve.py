@@ -135,4 +135,7 @@ def _facts(known: Framework) -> FrameworkFacts:
     # No origin of a network is the usual one, so titles name each.
     default_mode = "" if known.exporters else known.default_mode
     exporters = {mode: each.environment for mode, each in known.exporters.items()}
-    return FrameworkFacts(known.title, default_mode, knobs, known.maintained, known.note, exporters)
+    exported_to = tuple(name for name, each in frameworks.all_frameworks().items() if known.name in each.exports_of)
+    return FrameworkFacts(
+        known.title, default_mode, knobs, known.maintained, known.note, exporters, known.maintained_source, exported_to
+    )

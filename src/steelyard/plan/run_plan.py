@@ -117,7 +117,8 @@ class Skipped:
 class FrameworkFacts:
     """What reports show of a framework. `knobs` are the defaults; `note` says, for example, that it is retired.
 
-    `exporters`: of a runtime of exported networks, mode -> environment that exports them.
+    `maintained_source`: the page that says whether it is maintained. `exporters`: of a runtime of exported networks, mode ->
+    environment that exports them. `exported_to`: the runtimes for which this framework can export networks.
     """
 
     title: str
@@ -126,6 +127,8 @@ class FrameworkFacts:
     maintained: bool = True
     note: str = ""
     exporters: dict[str, str] = field(default_factory=dict)
+    maintained_source: str = ""
+    exported_to: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

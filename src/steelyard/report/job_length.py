@@ -118,13 +118,8 @@ def _compared(contenders: Sequence[Contender], means: dict[str, JobTime], first:
 
 def _pair(later: Contender, times: Times, sooner: Contender, others: Times, task: str) -> Pair:
     found = break_even(times, others)
-    after = _after(found, task, _steps_per_epoch(later))
+    after = _after(found, task, later.steps_per_epoch)
     return Pair(later, sooner, found, (later.title, sooner.title, after))
-
-
-def _steps_per_epoch(contender: Contender) -> int:
-    """Return the steps of an epoch; 0 of a contender that does not train whole epochs."""
-    return sum(block.steps for block in contender.trials[0].epochs.get(1, []))
 
 
 def _after(found: BreakEven | None, task: str, per_epoch: int) -> str:

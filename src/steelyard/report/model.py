@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from steelyard.report.published import Table
     from steelyard.report.warnings import ResultWarning
     from steelyard.results.quantities import Quantity
-    from steelyard.results.record import Group, Reused, RunPlan, RunRecord, Skipped, Variant
+    from steelyard.results.record import FrameworkFacts, Group, Protocol, Reused, RunPlan, RunRecord, Skipped, Variant
     from steelyard.results.round_results import RoundResults
     from steelyard.results.trials import Evaluation, Trial
     from steelyard.statistics.decision import Ranking
@@ -102,11 +102,12 @@ class Contender:
     `standings` is by ranked input, `speeds` by measured input.
     `profile`: where the time of its step goes; None if that was not asked, or failed for the reason `not_profiled`. `profiles`:
     those of all profiled processes, by number.
-    `latencies` are by quantity. `maintained` is false for a retired framework. `above_peak` says why its speed is an error; empty
+    `latencies` are by quantity. `facts` are those of the framework. `above_peak` says why its speed is an error; empty
     where it is none.
     """
 
     case: Case
+    facts: FrameworkFacts
     variant: str
     title: str
     settings: str
@@ -128,15 +129,24 @@ class Contender:
     trials: tuple[Trial, ...]
     failure: str
     above_peak: str = ""
-    maintained: bool = True
     profile: Explained | None = None
     not_profiled: str = ""
     profiles: dict[int, Explained] = field(default_factory=dict)
 
     @property
+    def maintained(self) -> bool:
+        """Whether its framework is maintained, and not retired."""
+        return self.facts.maintained
+
+    @property
     def trains_epochs(self) -> bool:
         """Whether its processes train whole epochs."""
         return any(trial.epochs for trial in self.trials)
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """The steps of an epoch; 0 where no whole epochs are trained."""
+        return sum(block.steps for block in self.trials[0].epochs.get(1, ())) if self.trials else 0
 
     @property
     def name(self) -> str:
@@ -156,9 +166,10 @@ class Comparison:
     `task`: training or inference. `quantity` is what they are ranked by, in the task's words; one with a single value per process
     has PROCESS as its only input. `sentences` and `advice` are by input. `reused` says from which earlier run the rounds are,
     if they are. `thresholds` are of the main score of the test metric. `remarks` are (title, note) pairs: that a framework is
-    retired, or what a row computes that is wrong on purpose. `apart`: why its
-    contenders are compared with each other only; usually empty. `peak_flops` (FLOP/s) and `bandwidth` (bytes/s) are the measured
-    limits of this machine, None where they are not known; `cache_bytes`: size of its last-level caches, 0 where it is not known.
+    retired, or what a row computes that is wrong on purpose. `apart`: why its contenders are compared with each other only;
+    usually empty. `round_s`: seconds of a further round, None if unknown. `peak_flops` (FLOP/s) and `bandwidth` (bytes/s) are the
+    measured limits of this machine, None where they are not known; `cache_bytes`: size of its last-level caches, 0 where it is
+    not known.
     """
 
     group: str
@@ -178,6 +189,8 @@ class Comparison:
     skipped: tuple[Skipped, ...]
     reused: Reused | None
     remarks: tuple[tuple[str, str], ...]
+    protocol: Protocol
+    round_s: float | None
     thresholds: tuple[float, ...] = ()
     apart: str = ""
     peak_flops: float | None = None
@@ -249,12 +262,13 @@ def compare(source: Source, group: Group) -> Comparison:
     facts = {case.framework: source.plan.frameworks[case.framework] for case in group.cases}
     titles = {contender.case.id: contender.title for contender in contenders}
     sentences = {name: ranking_sentence(each, titles, quantity.wording) for name, each in rankings.items()}
+    round_s = seconds_per_round(source.disturbances, group.name)
     return Comparison(
         group=group.name, title=group.title, task=task, unit=group.unit, preset=group.summary,
         origin=data["origin"] if (data := source.record.inputs.get(group.name)) else "", batch=group.cases[0].batch,
         parameters=group.parameters, primary=primary, quantity=quantity, contenders=tuple(contenders),
         rankings=rankings, sentences=sentences,
-        advice={name: _advice(source, group, titles, name == primary, each) for name, each in rankings.items()},
+        advice={name: _advice(source, group, titles, name == primary, each, round_s) for name, each in rankings.items()},
         skipped=tuple(each for each in source.plan.skipped if each.group == group.name),
         reused=source.record.reused.get(group.name),
         remarks=(
@@ -262,15 +276,16 @@ def compare(source: Source, group: Group) -> Comparison:
             *((each.title, each.note) for each in facts.values() if each.note),
             *((each.title, each.proof.sentence) for each in contenders if each.proof.on_purpose),
         ),
-        thresholds=source.plan.thresholds, apart=group.apart, cache_bytes=source.record.last_cache_bytes,
+        protocol=group.protocol, round_s=round_s, thresholds=source.plan.thresholds, apart=group.apart,
+        cache_bytes=source.record.last_cache_bytes, threads=source.record.threads_of(group.cases[0]),
         peak_flops=_peak_flops(source.record, group.cases[0]), bandwidth=_bandwidth(source.record, group.cases[0]),
-        threads=source.record.threads_of(group.cases[0]),
     )  # fmt: skip
 
 
-def _advice(source: Source, group: Group, titles: dict[str, str], is_primary: bool, ranking: Ranking) -> str:
+def _advice(
+    source: Source, group: Group, titles: dict[str, str], is_primary: bool, ranking: Ranking, round_s: float | None
+) -> str:
     extends = is_primary and source.quantity is STEP_TIME
-    round_s = seconds_per_round(source.disturbances, group.name)
     return advice(ranking, titles, group.protocol, source.name, round_s, extends)
 
 
@@ -297,7 +312,8 @@ def _contender(
     ratios = {name: standing.ratio for name, standing in standings.items() if source.quantity is STEP_TIME}
     speeds = {name: speed for name in inputs if (speed := _speed(source, group, case, trials, name, ratios.get(name)))}
     return Contender(
-        case=case, variant=variant.name, title=variant.title, settings=variant.settings,
+        case=case, facts=source.plan.frameworks[case.framework], variant=variant.name, title=variant.title,
+        settings=variant.settings,
         version=environment["version"] if environment else "", mode=case.settings.mode, standings=standings, speeds=speeds,
         first_step_ns=_median(t.phases_ns.get("first-step") for t in trials),
         to_first_step_ns=_median(t.first_step_since_spawn_ns for t in trials),
@@ -309,7 +325,7 @@ def _contender(
         losses=_losses(evaluated or first), proof=_proof(source, case),
         applied=first.applied if first else {}, libraries=first.libraries if first else {}, trials=trials,
         failure=f"{failed.error[1]} ({failed.error[0]}; see {failed.folder / 'output.log'})" if failed and failed.error else "",
-        above_peak=source.record.above_peak.get(case.id, ""), maintained=source.plan.frameworks[case.framework].maintained,
+        above_peak=source.record.above_peak.get(case.id, ""),
         profile=next(iter(profiles.values()), None), not_profiled="" if profiles else not_profiled, profiles=profiles,
     )  # fmt: skip
 

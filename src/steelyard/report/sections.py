@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from steelyard.report import (
     ceiling,
+    choosing,
     costs,
     exchange,
     explained,
@@ -54,7 +55,8 @@ class Workload:
 
     `verdict` belongs to the deciding input, the rest to no single one. `epochs` and `learning` are None where no whole epochs
     were trained, `memory` where no phase has a known peak, `ceiling` where nothing was measured, `length` where fewer than two
-    contenders have steady steps. `exchanged`: rows of the table of exported networks.
+    contenders have steady steps. `choice` says what to choose; None where another quantity than the time per step is ranked.
+    `exchanged`: rows of the table of exported networks.
     """
 
     comparison: Comparison
@@ -64,6 +66,7 @@ class Workload:
     memory: Input | None
     ceiling: Ceiling | None
     length: JobLength | None
+    choice: choosing.Section | None
     explained: explained.Section | None
     shares: shares.Section | None
     learning: Learning | None
@@ -78,6 +81,7 @@ class Workload:
         found += [self.ceiling.figure] if self.ceiling and self.ceiling.figure else []
         found += [self.length.figure] if self.length else []
         found += self.explained.figures if self.explained else []
+        found += [each.figure for each in self.choice.trade_offs] if self.choice else []
         return found + (self.learning.figures if self.learning else []) + self.figures
 
     @property
@@ -107,6 +111,7 @@ def workload(comparison: Comparison, styles: dict[str, Style], among: Sequence[C
         _table(formatting.PHASES, known, of_phases(comparison.task), comparison, styles),
         ceiling.section(comparison, styles),
         job_length.section(comparison, styles),
+        choosing.section(comparison, among or [comparison], styles),
         explained.section(comparison), shares.section(comparison),
         learning.section(learning.of_all_seeds(comparison, among or [comparison]), styles), shown, missing(comparison),
         exchange.rows(comparison),

@@ -194,7 +194,7 @@ def as_dict(view: View) -> dict[str, Any]:
     if quantity is not STEP_TIME:
         facts = _picked(quantity, "name", "unit", "more_is_better")
         found["quantity"] = {**facts, "decision": said(formatting.RULE, view.task)}
-    plain: dict[str, Any] = _finite(found)
+    plain: dict[str, Any] = finite(found)
     return plain
 
 
@@ -210,11 +210,12 @@ def _published(table: published.Table) -> dict[str, Any]:
     return {"entry": table.published.entry, "source": table.source, "quantity": table.published.quantity, "rows": rows}
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
+    """Return plain values in which those that are not finite are None, as JSON has no others."""
     if isinstance(value, dict):
-        return {key: _finite(each) for key, each in value.items()}
+        return {key: finite(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_finite(each) for each in value]
+        return [finite(each) for each in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -234,7 +235,7 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
             for source, ranking in rankings.items()
         },
         "limits": _limits(comparison),
-        "job_length": _job_length(comparison),
+        "job_length": length_of_job(comparison),
         "contenders": [_contender(comparison, contender) for contender in comparison.contenders],
         "skipped": [asdict(each) for each in comparison.skipped],
     }
@@ -251,17 +252,17 @@ def _limits(comparison: Comparison) -> dict[str, Any] | None:
     }  # fmt: skip
 
 
-def _job_length(comparison: Comparison) -> dict[str, Any] | None:
+def length_of_job(comparison: Comparison) -> dict[str, Any] | None:
     """Return who is done first from how many steps on, and after how many steps a slow start has paid; None if unknown."""
     found = job_length.section(comparison, styles([comparison]))
     if not found:
         return None
     return {
         "sentence": found.sentence,
-        "first": [{"from_steps": steps, "case": _name(comparison, each)} for steps, each in found.first],
+        "first": [{"from_steps": steps, "case": case_name(comparison, each)} for steps, each in found.first],
         "pairs": [
             {
-                "later": _name(comparison, pair.later), "sooner": _name(comparison, pair.sooner),
+                "later": case_name(comparison, pair.later), "sooner": case_name(comparison, pair.sooner),
                 "break_even": asdict(pair.found) if pair.found else None,
             }
             for pair in found.pairs
@@ -269,12 +270,13 @@ def _job_length(comparison: Comparison) -> dict[str, Any] | None:
     }  # fmt: skip
 
 
-def _name(comparison: Comparison, contender: Contender) -> str:
+def case_name(comparison: Comparison, contender: Contender) -> str:
+    """Return the name of a contender in the JSON of a run."""
     return f"{comparison.group}/{contender.variant}"
 
 
 def _verdict(comparison: Comparison, verdict: Verdict) -> dict[str, Any]:
-    names = {contender.case.id: _name(comparison, contender) for contender in comparison.contenders}
+    names = {contender.case.id: case_name(comparison, contender) for contender in comparison.contenders}
     ratio = comparison.quantity.ratio(verdict)
     values = {"ratio": ratio.value, "low": ratio.low, "high": ratio.high}
     return asdict(verdict) | values | {"a": names[verdict.a], "b": names[verdict.b]}
@@ -282,7 +284,7 @@ def _verdict(comparison: Comparison, verdict: Verdict) -> dict[str, Any]:
 
 def _contender(comparison: Comparison, contender: Contender) -> dict[str, Any]:
     found = {
-        "case": _name(comparison, contender),
+        "case": case_name(comparison, contender),
         "id": contender.case.id,
         **_picked(contender, "title", "version", "mode", "maintained"),
         "certificate": contender.proof.state,

@@ -63,7 +63,7 @@ def decide(rounds: Mapping[str, Rounds], plan: DecisionPlan | None = None) -> Ra
     names = tuple(sorted(rounds))
     if not names:
         return Ranking((), None, (), frozenset(), 0, plan.delta, 0.0, plan)
-    state = look(_table([rounds[name] for name in names]), plan)
+    state = look(table([rounds[name] for name in names]), plan)
     order = tuple(names[place] for place in state.order)
     leader = order[0] if rounds[order[0]] else None
     return Ranking(
@@ -89,7 +89,7 @@ def rounds_wanted(ranking: Ranking) -> frozenset[str]:
     return ranking.still_undecided | {ranking.leader} if ranking.leader else ranking.still_undecided
 
 
-def _table(rounds: list[Rounds]) -> NDArray[np.float64]:
+def table(rounds: list[Rounds]) -> NDArray[np.float64]:
     """Return the logarithms as an array of contenders and rounds, NaN where a contender did not finish a round."""
     numbers = sorted({number for finished in rounds for number in finished})
     table = np.full((len(rounds), len(numbers)), np.nan)

@@ -1,0 +1,32 @@
+"""`steelyard advise`: what to choose, from what a run has measured and what a person says matters."""
+
+import argparse
+
+from steelyard.cli.commands import selection
+from steelyard.errors import UserError, nearest
+from steelyard.results import record
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Print the answers; the exit code is 1 if the run has none."""
+    from steelyard import report
+    from steelyard.report import choosing_lines
+    from steelyard.report.goals import CONDITIONS, GOALS, Wishes
+
+    asked: dict[str, float] = {}
+    for name, weight in arguments.goals or ():
+        if name not in GOALS:
+            raise UserError(f"There is no goal '{name}'.{nearest(name, list(GOALS))}")
+        if name in asked:
+            raise UserError(f"--for {name} is given twice. Give each goal once, with its weight.")
+        if name in CONDITIONS and weight != 1:
+            raise UserError(f"--for {name} takes no weight: a contender meets it or does not, and is set aside if not.")
+        asked[name] = weight
+    if arguments.steps and arguments.epochs:
+        raise UserError("--steps and --epochs contradict each other. Remove one of them.")
+    wishes = Wishes(
+        {name: weight for name, weight in asked.items() if name not in CONDITIONS},
+        tuple(name for name in asked if name in CONDITIONS), arguments.steps, arguments.epochs, tuple(arguments.thresholds),
+    )  # fmt: skip
+    folder = record.find(selection.runs_of(arguments), arguments.run)
+    return 0 if choosing_lines.show(report.view(folder), wishes, arguments.json) else 1

@@ -1,0 +1,190 @@
+"""What to choose: the best contender for a goal or for several, how sure that is, and a refusal where the run does not tell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from steelyard.report import conditions, formatting, goals
+from steelyard.report.advice import advice
+from steelyard.report.goals import MEASURED, NONE
+from steelyard.results.quantities import STEP_TIME
+from steelyard.statistics import choice
+from steelyard.statistics.answer import answer
+from steelyard.statistics.decision import decide
+from steelyard.statistics.intervals import Ratio
+from steelyard.statistics.sentences import percent
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from steelyard.report.goals import Costs, Wishes
+    from steelyard.report.model import Comparison, Contender
+    from steelyard.statistics.decision import Ranking
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The answer for one goal, or for several with weights.
+
+    `thing`: what is compared, in running text. `ranking` has the contenders that are left, with the verdicts of all;
+    `probabilities` are by case id. `candidates`: the contenders that may be the best, best first; several are a refusal.
+    `ratios`: goal -> case id -> mean cost over that of the best in this goal.
+    """
+
+    goals: tuple[str, ...]
+    thing: str
+    ranking: Ranking
+    probabilities: dict[str, float]
+    candidates: tuple[str, ...]
+    ratios: dict[str, dict[str, float]]
+
+
+@dataclass(frozen=True)
+class Answers:
+    """All answers of a comparison. `choices`: with their sentences. `conditions`: which contenders meet them, as a sentence.
+
+    `aside`: contenders that are in no answer, or not in that of one goal, with the reason. `missing`: goals of which the run
+    says nothing, with the reason and the run that would. `able`: the contenders that may be in a verdict; `names` are theirs, by
+    case id.
+    """
+
+    choices: list[tuple[Choice, str]]
+    conditions: list[tuple[str, str]]
+    aside: list[tuple[str, str]]
+    missing: list[tuple[str, str]]
+    able: list[Contender]
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Case id -> name, with a mark if the framework is retired."""
+        return {each.case.id: each.name for each in self.able}
+
+
+def answers(comparison: Comparison, among: Sequence[Comparison], wishes: Wishes = NONE) -> Answers | None:
+    """Return what to choose; None for a comparison without a time per step, or with nothing that may be in a verdict.
+
+    `among`: every comparison of the run, as another one may show whether a network can be exported.
+    """
+    able = [each for each in comparison.contenders if _is_able(each)]
+    if comparison.quantity.name != STEP_TIME.name or comparison.primary not in comparison.rankings or not able:
+        return None
+    asked = tuple(wishes.weights) or MEASURED
+    checked = {name: conditions.met(name, able, among) for name in wishes.checked}
+    kept = {each.case.id for each in able} - {key for name in wishes.conditions for key in checked[name].unmet}
+    found = {goal: goals.costs(goal, comparison, able, wishes) for goal in asked}
+    missing = [(goal, each.reason) for goal, each in found.items() if each.reason]
+    known = {goal: each for goal, each in found.items() if not each.reason}
+    aside = [(f"{goal}: {who.name}", why) for goal, each in known.items() for who, why in each.lacking]
+    groups = [tuple(known)] if wishes.weights else [(goal,) for goal in known]
+    made = [_choice(comparison, group, known, wishes, kept) for group in groups if group]
+    choices = [each for each in made if each]
+    titles = {each.case.id: each.name for each in able}
+    sentences = [(each, _sentence(comparison, each, choices, titles, len(kept) < len(able))) for each in choices]
+    return Answers(sentences, [(name, each.sentence) for name, each in checked.items()], aside, missing, able)
+
+
+def _is_able(contender: Contender) -> bool:
+    proof = contender.proof
+    return (
+        bool(contender.trials)
+        and proof.state == "certified"
+        and not (proof.on_purpose or contender.failure or contender.above_peak)
+    )
+
+
+def _choice(
+    comparison: Comparison, group: tuple[str, ...], known: dict[str, Costs], wishes: Wishes, kept: set[str]
+) -> Choice | None:
+    """Return the choice by one goal or several; None if no contender has all of these costs."""
+    weights = {goal: wishes.weights.get(goal, 1.0) for goal in group}
+    ids = [key for key in known[group[0]].values if all(key in known[goal].values for goal in group)]
+    costs = {key: choice.combined({goal: known[goal].values[key] for goal in group}, weights) for key in ids}
+    costs = {key: rounds for key, rounds in costs.items() if rounds}
+    # All contenders share the error, whoever is set aside: otherwise a wish could decide what the run does not.
+    everyone = decide(costs, comparison.rankings[comparison.primary].plan)
+    ranking = choice.only(everyone, kept)
+    if not ranking.leader:
+        return None
+    left = {key: costs[key] for key in ranking.order}
+    sure = choice.probabilities(left, ranking.leader) if len(left) > 1 else {}
+    thing = known[group[0]].thing if len(group) == 1 else "combined cost"
+    ratios = {goal: _ratios({key: known[goal].values[key] for key in left}, comparison) for goal in group}
+    return Choice(group, thing, ranking, sure, answer(ranking).candidates or ranking.order[:1], ratios)
+
+
+def _ratios(values: dict[str, dict[int, float]], comparison: Comparison) -> dict[str, float]:
+    """Return each contender's cost over that of the best one, as the mean log ratio over their common rounds says."""
+    ranking = decide(values, comparison.rankings[comparison.primary].plan)
+    against = {key: ranking.between(key, ranking.leader or key) for key in ranking.order[1:]}
+    return {ranking.order[0]: 1.0} | {key: each.ratio for key, each in against.items() if each}
+
+
+def _sentence(
+    comparison: Comparison, found: Choice, others: list[Choice], titles: dict[str, str], is_restricted: bool
+) -> str:
+    """Return what to choose, or why none is named and what would decide."""
+    ranking = found.ranking
+    names = [titles[key] for key in found.candidates]
+    if len(ranking.order) == 1:
+        return f"Only {names[0]} is left, so there is nothing to choose from."
+    if ranking.rounds_run < 2:
+        return "One process of each shows no scatter, so none is named. Run again with `--rounds 5`."
+    if not ranking.verdicts:
+        return "The contenders have no round in common, so none is named."
+    if len(names) == 1:
+        return _chosen(found, titles) + _maintained(comparison, found, titles)
+    pairs = [ranking.between(found.candidates[0], key) for key in found.candidates[1:]]
+    equal = all(pair and pair.kind == "equal" for pair in pairs)
+    if equal:
+        within = percent(ranking.delta_used)
+        text = f"{_listed(names, 'and')} are practically the same (within {within}): choose by something else."
+    else:
+        text = f"Either of {_listed(names, 'or')}: the verdicts of this run do not tell them apart."
+    text += _otherwise(found, others, titles)
+    return text if equal else f"{text} {_further(comparison, found, titles, is_restricted)}".rstrip()
+
+
+def _chosen(found: Choice, titles: dict[str, str]) -> str:
+    """Return the choice with what comes next; every other one is shown to be worse than some contender."""
+    first = found.candidates[0]
+    pairs = {key: found.ranking.between(key, first) for key in found.ranking.order if key != first}
+    key, pair = min(((key, pair) for key, pair in pairs.items() if pair), key=lambda each: each[1].ratio)
+    follows = formatting.of_ratio(Ratio(pair.ratio, pair.low, pair.high, pair.rounds))
+    return f"Choose {titles[first]}. Next comes {titles[key]}, with {follows} of its {found.thing}."
+
+
+def _listed(names: list[str], last: str) -> str:
+    """Return names as a list; those with a mode have commas of their own."""
+    mark = ";" if any("," in name for name in names) else ","
+    before = mark if mark == ";" and len(names) > 2 else ""
+    return f"{f'{mark} '.join(names[:-1])}{before} {last} {names[-1]}" if names[1:] else names[0]
+
+
+def _otherwise(found: Choice, others: list[Choice], titles: dict[str, str]) -> str:
+    """Return which of the candidates another goal names, if one does."""
+    for other in others:
+        if other.goals != found.goals and set(found.candidates) <= set(other.ranking.order):
+            best = answer(other.ranking, found.candidates).candidates
+            if len(best) == 1:
+                return f" Of these, {titles[best[0]]} has the least {other.thing}."
+    return ""
+
+
+def _maintained(comparison: Comparison, found: Choice, titles: dict[str, str]) -> str:
+    """Return who else is the choice, if the framework of the chosen one is retired."""
+    maintained = {each.case.id for each in comparison.contenders if each.maintained}
+    if found.candidates[0] in maintained:
+        return ""
+    best = answer(found.ranking, maintained).candidates
+    if not best:
+        return ""
+    either = "either of " if len(best) > 1 else ""
+    return f" Of the maintained ones, {either}{_listed([titles[key] for key in best], 'or')}."
+
+
+def _further(comparison: Comparison, found: Choice, titles: dict[str, str], is_restricted: bool) -> str:
+    """Return what would decide: more rounds, or a quieter machine."""
+    if found.goals == ("speed",) and not is_restricted:
+        return comparison.advice[comparison.primary]
+    return advice(found.ranking, titles, comparison.protocol, "", comparison.round_s, extends=False)

@@ -1,0 +1,123 @@
+"""The section "What to choose" of a comparison: sentences, the table of probabilities, and the plots of trade-offs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from steelyard.report import choices, trade_offs, tried
+from steelyard.report.formatting import NO_VALUE
+from steelyard.report.goals import NONE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from steelyard.report.choices import Answers, Choice
+    from steelyard.report.goals import Wishes
+    from steelyard.report.model import Comparison
+    from steelyard.report.styles import Style
+    from steelyard.report.trade_offs import TradeOff
+
+CAPTION = (
+    "How likely each contender is the best for a goal, by the scatter between rounds. A choice is named only where the verdicts "
+    "single one out; their error of 5 % is shared over all pairs and looks, so they ask for more than a high probability. To "
+    "weigh several goals against each other: `steelyard advise --for speed=2 --for memory`"
+)
+WEIGHED = (
+    "Costs are combined as their geometric mean, each with the weight of its goal. The probability is that of the least combined "
+    "cost, by the scatter between rounds. The other columns show each cost over that of the best contender."
+)
+
+
+@dataclass(frozen=True)
+class Section:
+    """What is shown: (goal or condition, sentence) pairs, the table, and the trade-offs; `found` holds the values."""
+
+    found: Answers
+    answers: list[tuple[str, str]]
+    headings: list[str]
+    rows: list[list[str]]
+    caption: str
+    trade_offs: list[TradeOff]
+
+
+def section(
+    comparison: Comparison, among: Sequence[Comparison], styles: Mapping[str, Style], wishes: Wishes = NONE
+) -> Section | None:
+    """Return the section of a comparison; None where nothing can be chosen from. `among`: every comparison of the run."""
+    found = choices.answers(comparison, among, wishes)
+    if found is None:
+        return None
+    answers = [(_label(each, wishes), sentence) for each, sentence in found.choices]
+    answers += found.missing + found.conditions + found.aside
+    answers += [("settings tried", sentence) for sentence in tried.sentences(comparison, found.able)]
+    weighed = bool(wishes.weights) and bool(found.choices)
+    headings, rows = _weighed(found.choices[0][0], found) if weighed else _overview(found)
+    against = trade_offs.trade_offs(comparison, found.able, styles)
+    return Section(found, answers, headings, rows, WEIGHED if weighed else CAPTION, against)
+
+
+def probability(value: float | None) -> str:
+    """Return a probability in whole percent; the draws say nothing finer."""
+    if value is None:
+        return NO_VALUE
+    return "<1 %" if value < 0.01 else ">99 %" if value > 0.99 else f"{value * 100:.0f} %"
+
+
+def as_dict(shown: Section, case_names: Mapping[str, str]) -> dict[str, Any]:
+    """Return the values for scripts; `case_names` are by case id."""
+    return {
+        "choices": [
+            {
+                "goals": list(each.goals), "thing": each.thing, "sentence": sentence,
+                "candidates": [case_names[key] for key in each.candidates],
+                "contenders": [
+                    {
+                        "case": case_names[key], "probability": each.probabilities.get(key),
+                        "ratios": {goal: ratios.get(key) for goal, ratios in each.ratios.items()},
+                    }
+                    for key in each.ranking.order
+                ],
+            }
+            for each, sentence in shown.found.choices
+        ],
+        "conditions": dict(shown.found.conditions),
+        "set_aside": [{"contender": who, "reason": reason} for who, reason in shown.found.aside],
+        "missing": [{"goal": goal, "reason": reason} for goal, reason in shown.found.missing],
+        "trade_offs": [
+            {"goals": list(each.goals), "best": [case_names[who.case.id] for who in each.best], "sentence": each.sentence}
+            for each in shown.trade_offs
+        ],
+    }  # fmt: skip
+
+
+def _label(found: Choice, wishes: Wishes) -> str:
+    """Return the goals, with their weights where there are several."""
+    if len(found.goals) == 1:
+        return f"{found.goals[0]} ({found.thing})"
+    return "; ".join(f"{goal}, weight {wishes.weights[goal]:g}" for goal in found.goals)
+
+
+def _overview(found: Answers) -> tuple[list[str], list[list[str]]]:
+    """Return the probability of each contender for each goal."""
+    made = [each for each, _ in found.choices if each.probabilities]
+    keys = dict.fromkeys(key for each in made for key in each.ranking.order)
+    headings = ["probability of being the best", *(each.goals[0] for each in made)]
+    return headings, [[found.names[key], *(probability(each.probabilities.get(key)) for each in made)] for key in keys]
+
+
+def _weighed(made: Choice, found: Answers) -> tuple[list[str], list[list[str]]]:
+    """Return the ranking by several goals: probability, and the cost in each goal over that of the best one."""
+    rows = [
+        [
+            found.names[key],
+            probability(made.probabilities.get(key)),
+            *(_times(each.get(key)) for each in made.ratios.values()),
+        ]
+        for key in made.ranking.order
+    ]
+    return ["contender", "probability", *made.ratios], rows
+
+
+def _times(ratio: float | None) -> str:
+    return NO_VALUE if ratio is None else f"{ratio:.2f}x"

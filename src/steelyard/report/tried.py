@@ -1,0 +1,30 @@
+"""What the modes and settings of a framework brought when they were tried in this run."""
+
+from steelyard.report.model import Comparison, Contender
+from steelyard.statistics.decision import Ranking
+from steelyard.statistics.sentences import verdict_sentence
+
+
+def sentences(comparison: Comparison, able: list[Contender]) -> list[str]:
+    """Return for each framework with several variants what each brought over its default, in time of the deciding input.
+
+    Those that are not told apart from the default, and those that are slower, are counted together at the end.
+    """
+    ranking, titles = comparison.rankings[comparison.primary], {each.case.id: each.title for each in able}
+    by_framework = dict[str, list[Contender]]()
+    for each in able:
+        by_framework.setdefault(each.case.environment, []).append(each)
+    return [found for variants in by_framework.values() if (found := _sentence(ranking, variants, titles))]
+
+
+def _sentence(ranking: Ranking, variants: list[Contender], titles: dict[str, str]) -> str:
+    default = next((each for each in variants if each.mode == each.facts.default_mode and not each.settings), None)
+    others = [each for each in variants if each is not default]
+    if default is None or not others:
+        return ""
+    pairs = [ranking.between(each.case.id, default.case.id) for each in others]
+    better = [verdict_sentence(pair, titles) for pair in pairs if pair and pair.kind == "better"]
+    rest = [titles[each.case.id] for each, pair in zip(others, pairs, strict=True) if not pair or pair.kind != "better"]
+    parts = [f"{'; '.join(better)}."] if better else []
+    parts += [f"Not shown to be faster than {default.title}: {'; '.join(rest)}."] if rest else []
+    return " ".join(parts)

@@ -1,0 +1,91 @@
+"""How likely each contender is the best one, costs of several goals as one, and contenders that no other beats in two goals."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import permutations
+from math import exp, fsum, log
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from steelyard.statistics.decision import table
+from steelyard.statistics.pair_evidence import pair_evidence, pair_indices
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from steelyard.statistics.decision import Ranking
+    from steelyard.statistics.intervals import Rounds
+
+DRAWS = 10_000
+"""Draws of the true means: a probability of one half is then known to half a percentage point."""
+
+
+def combined(costs: Mapping[str, Rounds], weights: Mapping[str, float]) -> dict[int, float]:
+    """Return {round: cost} of several goals as one: the geometric mean of the costs, each with the weight of its goal.
+
+    `costs` and `weights` are by goal; weights are above zero. Only rounds that have every cost count.
+    """
+    common = set.intersection(*(set(costs[goal]) for goal in weights))
+    total = fsum(weights.values())
+    return {
+        number: exp(fsum(weight * log(costs[goal][number]) for goal, weight in weights.items()) / total)
+        for number in sorted(common)
+    }
+
+
+def probabilities(costs: Mapping[str, Rounds], leader: str, draws: int = DRAWS, seed: int = 1) -> dict[str, float]:
+    """Return how likely each contender has the smallest true cost; empty where no two rounds show how much they scatter.
+
+    `costs`: contender -> {round: positive value}. This is a parametric bootstrap over rounds: the mean log ratio of each
+    contender to the leader is drawn from Student's t with the scatter and the degrees of freedom that its verdict uses.
+    Contenders that share fewer than two rounds with the leader are left out.
+    """
+    others = sorted(costs.keys() - {leader})
+    evidence = pair_evidence(table([costs[name] for name in (leader, *others)]))
+    against = pair_indices(len(costs))[0] == 0
+    known = evidence.rounds[against] >= 2
+    if not known.any():
+        return {}
+    names = [leader, *(name for name, is_known in zip(others, known, strict=True) if is_known)]
+    behind, freedom = -evidence.mean[against][known], evidence.freedom[against][known]
+    error = np.sqrt(evidence.variance[against] / np.maximum(evidence.rounds[against], 1))[known]
+    draw, shape = np.random.default_rng(seed), (draws, len(behind))
+    # The leader's own noise is in every difference from it, so one draw of it serves all of them.
+    noise = (draw.normal(size=shape) + draw.normal(size=(draws, 1))) / np.sqrt(2)
+    scale = np.sqrt(freedom / draw.chisquare(freedom, shape))
+    found = np.hstack([np.zeros((draws, 1)), behind + error * scale * noise])
+    is_best = found == found.min(axis=-1, keepdims=True)  # contenders that are equal to the last digit share a draw
+    shares = (is_best / is_best.sum(axis=-1, keepdims=True)).mean(axis=0)
+    return dict(zip(names, shares.tolist(), strict=True))
+
+
+def only(ranking: Ranking, keys: Collection[str]) -> Ranking:
+    """Return a ranking of some of the contenders. Its verdicts stay as they are, at the error that all pairs share."""
+    order = tuple(key for key in ranking.order if key in keys)
+    verdicts = tuple(each for each in ranking.verdicts if each.a in order and each.b in order)
+    decided = {
+        key
+        for each in verdicts
+        if order[0] in (each.a, each.b) and each.kind != "undecided"
+        for key in (each.a, each.b)
+    }
+    undecided = frozenset(order[1:]) - decided
+    leader = order[0] if ranking.leader and order else None
+    return replace(ranking, order=order, leader=leader, verdicts=verdicts, still_undecided=undecided)
+
+
+def undominated(keys: Collection[str], one: Ranking, other: Ranking) -> tuple[str, ...]:
+    """Return the contenders that no other is shown to beat in one of two goals while it is at least equal in the other."""
+    beaten = {
+        key
+        for key, rival in permutations(keys, 2)
+        if {_kind(one, rival, key), _kind(other, rival, key)} in ({"better"}, {"better", "equal"})
+    }
+    return tuple(key for key in keys if key not in beaten)
+
+
+def _kind(ranking: Ranking, first: str, second: str) -> str:
+    verdict = ranking.between(first, second)
+    return verdict.kind if verdict else "undecided"

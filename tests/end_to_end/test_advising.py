@@ -1,0 +1,66 @@
+"""`steelyard advise`: what to choose from a finished run, and what is said about requests that make no sense."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from finished_runs import CommandLine, Finished
+
+
+def test_a_finished_run_says_what_to_choose(copied: Finished, cli: CommandLine) -> None:
+    code, out, err = cli("advise")
+    assert code == 0, err
+    text = " ".join(out.split())
+    # Two contenders at 10 ms, without noise.
+    assert "speed (time per step): Dummy, step_us 10000 and Fake are practically the same (within 2 %)" in text
+    assert "accuracy-in-time: No whole epochs were trained and evaluated. A run that does: `steelyard run" in text
+    assert "maintained: Maintained: Fake and Dummy." in text
+
+
+def test_goals_with_weights_and_conditions_as_json(copied: Finished, cli: CommandLine) -> None:
+    code, out, _ = cli(
+        "advise", "--for", "speed=2", "--for", "short-jobs", "--steps", "1000", "--for", "maintained", "--json"
+    )
+    assert code == 0
+    (comparison,) = json.loads(out)
+    (made,) = comparison["choices"]
+    assert made["goals"] == ["speed", "short-jobs"]
+    assert {each["case"] for each in made["contenders"]} >= set(made["candidates"])
+    assert sum(each["probability"] for each in made["contenders"]) == pytest.approx(1)
+    assert list(comparison["conditions"]) == ["maintained"]
+
+
+def test_a_goal_that_the_run_cannot_answer_names_the_run_that_can(copied: Finished, cli: CommandLine) -> None:
+    code, out, _ = cli("advise", "--for", "accuracy-in-time")
+    assert code == 1
+    assert "--protocol epochs:5 --threshold 0.9`" in " ".join(out.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--for", "sped"), "There is no goal 'sped'. Did you mean 'speed'?"),
+        (("--for", "speed=fast"), "--for speed must be GOAL=WEIGHT with a number above 0, not 'fast'."),
+        (("--for", "speed=-1"), "--for speed must be GOAL=WEIGHT with a number above 0, not '-1'."),
+        (
+            ("--for", "speed=0"),
+            "--for speed=0: a weight must be above 0 and at most 1,000,000; leave out what does not matter.",
+        ),
+        (("--for", "speed", "--for", "speed=2"), "--for speed is given twice. Give each goal once, with its weight."),
+        (
+            ("--for", "maintained=2"),
+            "--for maintained takes no weight: a contender meets it or does not, and is set aside if not.",
+        ),
+        (("--steps", "0"), "--steps must be a number of steps from 1 to 1,000,000,000, not '0'."),
+        (("--epochs", "x"), "--epochs must be a number of epochs from 1 to 1,000,000, not 'x'."),
+        (("--steps", "5", "--epochs", "1"), "--steps and --epochs contradict each other. Remove one of them."),
+    ],
+)
+def test_what_makes_no_sense_is_one_sentence(
+    copied: Finished, cli: CommandLine, arguments: tuple[str, ...], sentence: str
+) -> None:
+    assert sentence in cli.error("advise", *arguments)

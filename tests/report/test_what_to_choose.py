@@ -1,0 +1,294 @@
+"""What to choose: a choice where the verdicts single one out, a refusal where not, and sentences for what is not known."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from reading import Page
+from recorded import Script, options, view_of, write_run
+from recorded_trials import training
+
+from steelyard.report import choices, choosing, choosing_lines, page, trade_offs, tried
+from steelyard.report.goals import Wishes
+from steelyard.report.styles import styles
+from steelyard.results.quantities import PEAK_MEMORY
+from steelyard.statistics.decision import Ranking
+
+QUICK = {"scatter": 0.0, "process_scatter": 0.001}
+CLEAR = {"fake": Script(10.0, first_step_ms=4010.0, **QUICK), "dummy": Script(12.0, first_step_ms=12.0, **QUICK)}
+"""Fake is faster by a fifth and starts 4 seconds later, which takes 2,000 steps to make good; Dummy needs more memory."""
+
+
+def run(folder, scripts=CLEAR, **more):
+    return view_of(write_run(folder, scripts, **more))
+
+
+@pytest.fixture(scope="module")
+def view(tmp_path_factory):
+    return run(tmp_path_factory.mktemp("runs"))
+
+
+def told(view, *conditions, steps=0, epochs=0, thresholds=(), **weights):
+    """Return {goals: sentence} of the first comparison; a goal's name has `_` for `-`."""
+    weights = {name.replace("_", "-"): weight for name, weight in weights.items()}
+    found = answers(view, Wishes(weights, conditions, steps, epochs, thresholds))
+    return {", ".join(each.goals): sentence for each, sentence in found.choices}
+
+
+def answers(view, wishes):
+    found = choices.answers(view.comparisons[0], view.comparisons, wishes)
+    assert found is not None
+    return found
+
+
+def test_each_goal_has_its_own_choice(view):
+    found = told(view)
+    assert found["speed"].startswith("Choose Fake. Next comes Dummy, with 1.20x [")
+    assert found["speed"].endswith("of its time per step.")
+    assert found["short-jobs"].startswith("Choose Dummy. Next comes Fake, with ")
+    assert found["memory"].startswith("Choose Fake. Next comes Dummy, with 1.03x [")
+
+
+@pytest.mark.parametrize(("steps", "who"), [(100, "Dummy"), (100_000, "Fake")])
+def test_a_short_job_is_as_long_as_asked(view, steps, who):
+    ((made, sentence),) = answers(view, Wishes({"short-jobs": 1}, steps=steps)).choices
+    assert made.thing == f"time of a job of {steps:,} steps"
+    assert sentence.startswith(f"Choose {who}.")
+
+
+def test_the_ranking_by_speed_is_that_of_the_run(view):
+    (comparison,) = view.comparisons
+    (found, _), *_ = answers(view, Wishes({"speed": 3.0})).choices
+    assert isinstance(found.ranking, Ranking)
+    for verdict in comparison.rankings[comparison.primary].verdicts:
+        other = found.ranking.between(verdict.a, verdict.b)
+        assert (other.kind, other.error) == (verdict.kind, verdict.error)
+        assert (other.ratio, other.low, other.high) == pytest.approx((verdict.ratio, verdict.low, verdict.high))
+
+
+def test_weights_decide_between_goals(tmp_path):
+    """Fake is faster by a fifth, and Dummy needs 3 % less memory, which matters only where memory is nearly all that does."""
+    found = run(
+        tmp_path,
+        {"dummy": Script(12.0, **QUICK), "fake": Script(10.0, **QUICK)},
+        wanted=options(frameworks=("dummy", "fake")),
+    )
+    assert told(found, speed=1, memory=1)["speed, memory"].startswith("Choose Fake.")
+    assert told(found, speed=1, memory=1000)["speed, memory"].startswith("Choose Dummy.")
+    ((made, _),) = answers(found, Wishes({"speed": 1, "memory": 1000})).choices
+    assert made.thing == "combined cost"
+    assert sorted(made.ratios["memory"].values()) == pytest.approx([1.0, 310 / 300])
+
+
+def test_what_the_verdicts_do_not_tell_apart_is_not_recommended(tmp_path):
+    close = {"fake": Script(10.0, process_scatter=0.1), "dummy": Script(10.2, process_scatter=0.1)}
+    found = run(tmp_path, close)
+    sentence = told(found, speed=1)["speed"]
+    assert "Choose" not in sentence
+    assert sentence.startswith("Either of ")
+    assert "the verdicts of this run do not tell them apart." in sentence
+    assert found.comparisons[0].advice["pipeline"] in sentence
+    assert "Of these, Fake has the least peak memory." in told(found)["speed"]
+
+
+def test_what_would_decide_another_goal_than_speed_is_a_new_run(tmp_path):
+    close = {
+        "fake": Script(10.0, process_scatter=0.03, rounds=3),
+        "dummy": Script(10.6, process_scatter=0.03, rounds=3),
+    }
+    sentence = told(run(tmp_path, close), short_jobs=1)["short-jobs"]
+    assert sentence.startswith("Either of ")
+    assert "--rounds" in sentence
+    assert "--resume" not in sentence
+
+
+def test_equal_contenders_are_called_equal_and_another_goal_decides(tmp_path):
+    found = run(tmp_path, {"fake": Script(10.0, **QUICK), "dummy": Script(10.01, **QUICK)})
+    assert told(found)["speed"] == (
+        "Fake and Dummy are practically the same (within 2 %): choose by something else. Of these, Fake has the least peak memory."
+    )
+    assert told(found, speed=1)["speed"].endswith("choose by something else.")
+
+
+def test_one_round_names_nobody(tmp_path):
+    found = run(tmp_path, {name: replace(each, rounds=1) for name, each in CLEAR.items()})
+    assert set(told(found).values()) == {
+        "One process of each shows no scatter, so none is named. Run again with `--rounds 5`."
+    }
+    shown = choosing.section(found.comparisons[0], found.comparisons, styles(found.comparisons))
+    assert not shown.rows
+
+
+@pytest.mark.parametrize("fault", [{"passed": False}, {"passed": None}, {"failure": ("crash", "It ended.")}])
+def test_what_is_in_no_verdict_is_never_chosen(tmp_path, fault):
+    found = told(run(tmp_path, {"fake": Script(5.0, **fault), "dummy": CLEAR["dummy"]}))
+    assert found["speed"] == "Only Dummy is left, so there is nothing to choose from."
+
+
+def retired(view, **more):
+    """Return a view in which Fake's framework is retired, or has other facts."""
+    (comparison,) = view.comparisons
+    more = more or {"maintained": False, "maintained_source": "https://example.org/retired"}
+    contenders = tuple(
+        replace(each, facts=replace(each.facts, **more)) if each.title == "Fake" else each
+        for each in comparison.contenders
+    )
+    return replace(view, comparisons=(replace(comparison, contenders=contenders),))
+
+
+def test_a_retired_choice_is_marked_and_the_best_maintained_one_is_named(view):
+    found = told(retired(view))["speed"]
+    assert found.startswith("Choose Fake (retired).")
+    assert found.endswith("Of the maintained ones, Dummy.")
+
+
+def test_a_condition_sets_contenders_aside_and_says_where_it_is_said(view):
+    found = answers(retired(view), Wishes({"speed": 1}, ("maintained",)))
+    assert found.choices[0][1] == "Only Dummy is left, so there is nothing to choose from."
+    assert found.conditions == [("maintained", "Maintained: Dummy. Retired: Fake (https://example.org/retired).")]
+
+
+def test_an_export_that_was_not_certified_here_names_the_run_that_would(view):
+    found = answers(retired(view, exported_to=("onnxruntime",)), Wishes({}, ("exchange",)))
+    ((_, sentence),) = found.conditions
+    assert sentence.startswith(
+        "Possible, but not certified in this run: Fake. A run that certifies it: `steelyard run -w line:small "
+    )
+    assert "--task inference -f fake -f onnxruntime`" in sentence
+    assert sentence.endswith("No export of networks of Dummy is known to this run.")
+    assert {sentence for _, sentence in found.choices} == {"Only Fake is left, so there is nothing to choose from."}
+
+
+def test_an_export_that_was_certified_counts_and_one_that_failed_does_not(view):
+    """Dummy stands for a runtime of Fake's networks."""
+    (comparison,) = retired(view, exported_to=("dummy",)).comparisons
+
+    def with_runtime(**more):
+        contenders = tuple(
+            replace(each, facts=replace(each.facts, exporters={each.mode: "fake@1.0+onnx"}), **more)
+            if each.title == "Dummy"
+            else each
+            for each in comparison.contenders
+        )
+        return replace(view, comparisons=(replace(comparison, contenders=contenders),))
+
+    certified = answers(with_runtime(), Wishes({}, ("exchange",)))
+    assert certified.conditions == [("exchange", "Certified as an exported network: Fake; Dummy.")]
+    failed = answers(with_runtime(failure="It cannot be exported (unsupported; see log)."), Wishes({}, ("exchange",)))
+    assert failed.conditions[0][1] == "Not Fake: It cannot be exported."
+    assert not failed.choices
+
+
+def test_a_run_without_epochs_names_the_run_that_would_have_them(view):
+    found = answers(view, Wishes({"accuracy-in-time": 1}))
+    assert not found.choices
+    assert found.missing == [
+        (
+            "accuracy-in-time",
+            "No whole epochs were trained and evaluated. A run that does: `steelyard run -w line:small -f fake -f dummy --protocol epochs:5 --threshold 0.9`",
+        )
+    ]
+    ((_, reason),) = answers(view, Wishes({"short-jobs": 1}, epochs=3)).missing
+    assert reason.endswith("--protocol epochs:3`")
+
+
+@pytest.fixture
+def trained(view, tmp_path):
+    """Fake is twice as fast; both were trained twice, and one of Dummy's trainings never reaches 75 %."""
+    (comparison,) = view.comparisons
+    fake, dummy = comparison.contenders
+    courses = {"fake": [(0.5, 0.8, 0.9)] * 2, "dummy": [(0.5, 0.8, 0.8), (0.4, 0.7, 0.7)]}
+    made = {
+        name: tuple(
+            numbered(training(tmp_path / f"{name}{place}", scores, speed=1 + (name == "fake")), place)
+            for place, scores in enumerate(each)
+        )
+        for name, each in courses.items()
+    }
+    contenders = (replace(fake, trials=made["fake"]), replace(dummy, trials=made["dummy"]))
+    return replace(view, comparisons=(replace(comparison, contenders=contenders),))
+
+
+def numbered(trial, number):
+    return replace(trial, job=replace(trial.job, round=number))
+
+
+def test_the_time_to_an_accuracy_is_compared_where_every_training_reached_it(trained):
+    found = answers(trained, Wishes({"accuracy-in-time": 1}, thresholds=(0.45,)))
+    ((made, _),) = found.choices
+    assert made.thing == "time of training until the test metric has reached 0.45"
+    assert sorted(made.ratios["accuracy-in-time"].values())[0] == 1.0
+    assert made.candidates[0] == trained.comparisons[0].contenders[0].case.id
+
+
+def test_who_did_not_reach_an_accuracy_is_set_aside_with_the_reason(trained):
+    found = answers(trained, Wishes({"accuracy-in-time": 1}, thresholds=(0.75,)))
+    assert found.aside == [("accuracy-in-time: Dummy", "1 of its 2 trainings did not reach 0.75.")]
+    assert found.choices[0][1] == "Only Fake is left, so there is nothing to choose from."
+    none = answers(trained, Wishes({"accuracy-in-time": 1}, thresholds=(0.99,)))
+    assert none.missing[0][1].startswith("No contender reached 0.99 in every training.")
+
+
+def test_a_run_with_curves_but_without_thresholds_says_how_to_name_one(trained):
+    ((_, reason),) = answers(trained, Wishes({"accuracy-in-time": 1})).missing
+    assert reason == "No value of the test metric was named. Name one with: `steelyard advise --threshold 0.9`"
+
+
+def test_the_trade_off_names_who_is_not_beaten(view):
+    found = choosing.section(view.comparisons[0], view.comparisons, styles(view.comparisons))
+    memory, start = found.trade_offs
+    assert (
+        memory.sentence
+        == "Fake is at least as good as every other in time per step and peak memory, and better in one of them."
+    )
+    assert start.sentence.startswith("No contender is shown to beat another in time per step and time to start")
+    assert [each.title for each in memory.best] == ["Fake"]
+    fake, dummy = memory.figure.data[1:]
+    assert (fake["marker"]["opacity"], dummy["marker"]["opacity"]) == (1, trade_offs.FADED)
+    assert fake["x"] == pytest.approx([0.010], rel=0.01)
+    assert fake["y"] == pytest.approx([300])
+
+
+def test_page_and_terminal_and_json_say_the_same(view, capsys):
+    html = Page(page.render(view))
+    assert "What to choose" in html.text()
+    assert "trade-off/line:small/bytes" in html.figures()
+    sentence = told(view)["memory"]
+    assert sentence in html.text().replace(" .", ".").replace(" ,", ",")
+    assert choosing_lines.show(view, Wishes({}), as_json=False)
+    printed = " ".join(capsys.readouterr().out.split())
+    assert sentence in printed
+    assert "probability of being the best speed short-jobs memory Fake >99 % <1 % >99 %" in printed
+    assert choosing_lines.show(view, Wishes({"speed": 2, "memory": 1}), as_json=True)
+    (comparison,) = json.loads(capsys.readouterr().out)
+    (made,) = comparison["choices"]
+    assert made["goals"] == ["speed", "memory"]
+    assert made["candidates"] == ["line:small/fake/scripted"]
+    assert [each["probability"] for each in made["contenders"]] == [1.0, 0.0]
+    assert comparison["trade_offs"][0]["best"] == ["line:small/fake/scripted"]
+
+
+def test_a_page_that_ranks_another_quantity_has_no_such_section(tmp_path):
+    folder = write_run(tmp_path, CLEAR)
+    assert "What to choose" not in page.render(view_of(folder, PEAK_MEMORY))
+
+
+def test_contenders_without_a_common_round_are_not_compared(view):
+    (comparison,) = view.comparisons
+    fake, dummy = comparison.contenders
+    apart = (replace(fake, trials=fake.trials[:2]), replace(dummy, trials=dummy.trials[3:]))
+    found = replace(view, comparisons=(replace(comparison, contenders=apart),))
+    assert told(found)["speed"] == "The contenders have no round in common, so none is named."
+
+
+def test_what_a_setting_brought_is_said_where_the_verdicts_show_it(tmp_path):
+    scripts = {"step_us=10000": Script(10.0, **QUICK), "step_us=6000": Script(6.0, **QUICK), "step_us=12000": Script(12.0, **QUICK),
+               "dummy": Script(5.0, **QUICK)}  # fmt: skip
+    found = run(tmp_path, scripts, wanted=options(knobs=("fake.step_us=10000,6000,12000",)))
+    (comparison,) = found.comparisons
+    (sentence,) = tried.sentences(comparison, list(comparison.contenders))
+    first, rest = sentence.split(". Not shown ")
+    assert first.startswith("Fake, step_us 6000 is 1.67x faster than Fake, step_us 10000 [")
+    assert rest == "to be faster than Fake, step_us 10000: Fake, step_us 12000."
