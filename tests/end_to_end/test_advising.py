@@ -18,7 +18,7 @@ def test_a_finished_run_says_what_to_choose(copied: Finished, cli: CommandLine) 
     # Two contenders at 10 ms, without noise.
     assert "speed (time per step): Dummy, step_us 10000 and Fake are practically the same (within 2 %)" in text
     assert "accuracy-in-time: No whole epochs were trained and evaluated. A run that does: `steelyard run" in text
-    assert "maintained: Maintained: Fake and Dummy." in text
+    assert "maintained: Maintained: Dummy and Fake." in text
 
 
 def test_goals_with_weights_and_conditions_as_json(copied: Finished, cli: CommandLine) -> None:

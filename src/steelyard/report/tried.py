@@ -18,7 +18,7 @@ def sentences(comparison: Comparison, able: list[Contender]) -> list[str]:
 
 
 def _sentence(ranking: Ranking, variants: list[Contender], titles: dict[str, str]) -> str:
-    default = next((each for each in variants if each.mode == each.facts.default_mode and not each.settings), None)
+    default = next(filter(_is_default, variants), None)
     others = [each for each in variants if each is not default]
     if default is None or not others:
         return ""
@@ -28,3 +28,8 @@ def _sentence(ranking: Ranking, variants: list[Contender], titles: dict[str, str
     parts = [f"{'; '.join(better)}."] if better else []
     parts += [f"Not shown to be faster than {default.title}: {'; '.join(rest)}."] if rest else []
     return " ".join(parts)
+
+
+def _is_default(contender: Contender) -> bool:
+    facts, knobs = contender.facts, contender.case.settings.knobs
+    return contender.mode == facts.default_mode and all(facts.knobs.get(name) == value for name, value in knobs.items())
