@@ -102,7 +102,7 @@ def test_every_plot_has_a_title_a_description_and_data(rendered):
         assert len(holder.attributes["aria-label"]) > 30
         assert drawn[holder.attributes["data-figure"]]["data"]
     kinds = {name.partition("/")[0] for name in drawn}
-    assert kinds == {"ratios", "steps", "rounds", "losses", "start", "job length", "memory", "machine"}
+    assert kinds == {"ratios", "steps", "rounds", "losses", "start", "job length", "trade-off", "memory", "machine"}
 
 
 def test_table_cells_are_associated_with_their_headings(rendered):
@@ -187,7 +187,8 @@ def test_failed_and_skipped_contenders_are_listed_with_reasons(tmp_path):
         "pytorch": Script(),
     }
     found = Page(page.render(view_of(write_run(tmp_path, scripts, options(frameworks=("fake", "dummy", "pytorch"))))))
-    (reasons,) = found.all("dl", class_="reasons")
+    choices, reasons = found.all("dl", class_="reasons")
+    assert "Failed." not in choices.words
     assert "Failed. The worker ran out of memory." in reasons.words
     assert "Its 2 finished processes are shown but not used in any verdict." in reasons.words
     assert "no implementation of line" in reasons.words
