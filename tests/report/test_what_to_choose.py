@@ -119,6 +119,7 @@ def test_one_round_names_nobody(tmp_path):
     }
     shown = choosing.section(found.comparisons[0], found.comparisons, styles(found.comparisons))
     assert not shown.rows
+    assert not shown.trade_offs
 
 
 @pytest.mark.parametrize("fault", [{"passed": False}, {"passed": None}, {"failure": ("crash", "It ended.")}])
@@ -245,7 +246,7 @@ def test_the_trade_off_names_who_is_not_beaten(view):
     )
     assert start.sentence.startswith("No contender is shown to beat another in time per step and time to start")
     assert [each.title for each in memory.best] == ["Fake"]
-    fake, dummy = memory.figure.data[1:]
+    fake, dummy = memory.figure.data
     assert (fake["marker"]["opacity"], dummy["marker"]["opacity"]) == (1, trade_offs.FADED)
     assert fake["x"] == pytest.approx([0.010], rel=0.01)
     assert fake["y"] == pytest.approx([300])

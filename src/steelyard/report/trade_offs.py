@@ -23,11 +23,13 @@ if TYPE_CHECKING:
 
 FADED = 0.35
 CAPTION = (
-    "Lower and further left is better. The line joins the contenders that none is shown to beat: to be better in one of the two "
-    "and at least practically the same in the other. The others are pale. Means over processes."
+    "Lower and further left is better. Pale contenders are beaten: another one is shown to be better in one of the two and at "
+    "least practically the same in the other. Means over processes."
 )
 START = " Time to start: imports, building, and by how much all {steps} before the steady ones take longer than these."
 HEIGHT = 340
+ROOM = 1.25
+"""The axes end at this factor beyond the contenders."""
 
 Values = dict[str, dict[int, float]]
 
@@ -52,7 +54,9 @@ class Axis:
 
 
 def trade_offs(comparison: Comparison, able: list[Contender], styles: Mapping[str, Style]) -> list[TradeOff]:
-    """Return speed against memory, and start against speed; what was not recorded, or of one contender only, is left out."""
+    """Return speed against memory and against start; none after a single round, and without what was not recorded."""
+    if comparison.rankings[comparison.primary].rounds_run < 2:
+        return []
     speed, memory = (goals.costs(goal, comparison, able, NONE) for goal in ("speed", "memory"))
     step = Axis(speed.thing, "ns", speed.values)
     against = [
@@ -107,14 +111,9 @@ def _figure(
     scales = [forest.SIZES[axis.unit] for axis in (across, up)]
     spans = [[places[each.case.id][place] / scales[place] for each in shown] for place in (0, 1)]
     axes = [
-        forest.axis_between(0.85 * min(span), 1.18 * max(span), axis.thing, axis.unit)
+        forest.axis_between(min(span) / ROOM, ROOM * max(span), axis.thing, axis.unit)
         for span, axis in zip(spans, (across, up), strict=True)
     ]
-    joined = [[places[key][place] / scales[place] for key in left] for place in (0, 1)]
-    line = {
-        "x": figures.rounded(joined[0]), "y": figures.rounded(joined[1]), "mode": "lines", "showlegend": False,
-        "hoverinfo": "skip", "line": {"color": figures.MUTED, "width": 1, "dash": "dot"},
-    }  # fmt: skip
     points = [
         _point(each, x, y, each.case.id in left, styles[each.variant], (across, up))
         for each, x, y in zip(shown, *spans, strict=True)
@@ -123,7 +122,7 @@ def _figure(
     name = f"trade-off/{comparison.group}/{up.unit}"
     caption = CAPTION + (said(START, comparison.task) if up.thing == "time to start" else "")
     title = f"{across.thing[:1].upper()}{across.thing[1:]} against {up.thing}"
-    return Figure(name, title, caption, [line, *points], layout)
+    return Figure(name, title, caption, points, layout)
 
 
 def _point(

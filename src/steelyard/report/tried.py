@@ -8,9 +8,11 @@ from steelyard.statistics.sentences import verdict_sentence
 def sentences(comparison: Comparison, able: list[Contender]) -> list[str]:
     """Return for each framework with several variants what each brought over its default, in time of the deciding input.
 
-    Those that are not told apart from the default, and those that are slower, are counted together at the end.
+    Those that are not told apart from the default, and those that are slower, are listed together. Nothing after a single round.
     """
     ranking, titles = comparison.rankings[comparison.primary], {each.case.id: each.title for each in able}
+    if ranking.rounds_run < 2:
+        return []
     by_framework = dict[str, list[Contender]]()
     for each in able:
         by_framework.setdefault(each.case.environment, []).append(each)
