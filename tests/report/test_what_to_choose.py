@@ -291,5 +291,5 @@ def test_what_a_setting_brought_is_said_where_the_verdicts_show_it(tmp_path):
     (comparison,) = found.comparisons
     (sentence,) = tried.sentences(comparison, list(comparison.contenders))
     first, rest = sentence.split(". Not shown ")
-    assert first.startswith("Fake, step_us 6000 is 1.67x faster than Fake, step_us 10000 [")
+    assert first == "Fake, step_us 6000 is 1.67x [1.66, 1.67] faster than Fake, step_us 10000"
     assert rest == "to be faster than Fake, step_us 10000: Fake, step_us 12000."

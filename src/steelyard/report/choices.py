@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from steelyard.report import conditions, formatting, goals
 from steelyard.report.advice import advice
-from steelyard.report.goals import MEASURED, NONE
+from steelyard.report.goals import NONE
 from steelyard.results.quantities import STEP_TIME
 from steelyard.statistics import choice
 from steelyard.statistics.answer import answer
@@ -69,7 +69,7 @@ def answers(comparison: Comparison, among: Sequence[Comparison], wishes: Wishes 
     able = [each for each in comparison.contenders if _is_able(each)]
     if comparison.quantity.name != STEP_TIME.name or comparison.primary not in comparison.rankings or not able:
         return None
-    asked = tuple(wishes.weights) or MEASURED
+    asked = tuple(wishes.weights) or goals.measured(comparison.task)
     checked = {name: conditions.met(name, able, among) for name in wishes.checked}
     kept = {each.case.id for each in able} - {key for name in wishes.conditions for key in checked[name].unmet}
     found = {goal: goals.costs(goal, comparison, able, wishes) for goal in asked}

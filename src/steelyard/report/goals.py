@@ -29,7 +29,6 @@ GOALS = {
 """Name of a goal, as it is typed -> what it is about."""
 CONDITIONS = ("exchange", "maintained")
 """Goals that a contender meets or does not: they have no size, so they set contenders aside."""
-MEASURED = tuple(goal for goal in GOALS if goal not in CONDITIONS)
 SHORT_JOB = 100
 """Steps of a short job, if nothing else is asked."""
 
@@ -70,6 +69,12 @@ class Costs:
     values: dict[str, dict[int, float]]
     lacking: tuple[tuple[Contender, str], ...] = ()
     reason: str = ""
+
+
+def measured(task: str) -> tuple[str, ...]:
+    """Return the goals with a size that a task has: an inference does not learn."""
+    others = CONDITIONS if task == TRAINING else (*CONDITIONS, "accuracy-in-time")
+    return tuple(goal for goal in GOALS if goal not in others)
 
 
 def costs(goal: str, comparison: Comparison, contenders: list[Contender], wishes: Wishes) -> Costs:
