@@ -298,3 +298,14 @@ def test_sparse_updates_are_another_algorithm_only_where_the_rule_has_a_memory()
         known, lazy = frameworks.framework(name), Settings("eager", knobs={"embedding": "lazy"})
         assert "only the rows of words that are in the batch" in known.otherwise(lazy, Optimizer("adam", 0.1))[1]
         assert known.otherwise(replace(lazy, knobs={"embedding": "sparse"}), Optimizer("sgd", 0.1)) == ("", "")
+
+
+def test_a_plan_records_what_a_choice_needs_to_know_of_frameworks():
+    found = resolve.plan(Options(workloads=("resnet18:tiny",), frameworks=("pytorch", "jax", "mxnet"))).frameworks
+    assert {name: each.exported_to for name, each in found.items()} == {
+        "pytorch": ("onnxruntime",),
+        "jax": (),
+        "mxnet": ("onnxruntime",),
+    }
+    assert not found["mxnet"].maintained
+    assert all(each.maintained_source.startswith("https://") for each in found.values())
