@@ -45,7 +45,7 @@ def write_rules(folder: Path, rules: Mapping[str, Any]) -> None:
 
 
 def read(run: Path, file_name: str, number: int = 1) -> Explained | None:
-    """Return a profile of a variant; None where none was taken. UserError: it failed, was interrupted, or its files are damaged."""
+    """Return a profile of a variant; None where none was taken. UserError: it failed, was interrupted, or is damaged."""
     folder = folder_of(run, file_name, number)
     if not (folder / trials.JOB).exists():
         return None
@@ -91,7 +91,7 @@ def _class_of(folder: Path, files: tuple[str, ...]) -> Callable[[str], str]:
     if "stack" not in rules:
         return operations.class_of
     program = hlo.Program("", {}, {})
-    if any(name.endswith(PROGRAM) for name in files):  # every operation is a program where JAX does not compile the step
+    if any(name.endswith(PROGRAM) for name in files):  # without one, every operation was a program
         program = hlo.parse((folder / protocol.PROFILE / PROGRAM).read_text(encoding="utf-8"))
     known = hlo.classes(program, operations, classes.table(rules["stack"]))
 
