@@ -58,9 +58,9 @@ def test_a_short_job_is_as_long_as_asked(view, steps, who):
     assert sentence.startswith(f"Choose {who}.")
 
 
-def test_the_ranking_by_speed_is_that_of_the_run(view):
-    (comparison,) = view.comparisons
-    (found, _), *_ = answers(view, Wishes({"speed": 3.0})).choices
+def test_the_ranking_by_speed_is_that_of_the_run(recorded_view):
+    (comparison,) = recorded_view.comparisons
+    (found, _), *_ = answers(recorded_view, Wishes({"speed": 3.0})).choices
     assert isinstance(found.ranking, Ranking)
     for verdict in comparison.rankings[comparison.primary].verdicts:
         other = found.ranking.between(verdict.a, verdict.b)
