@@ -35,7 +35,7 @@ def profiled(folder: Path, framework: str, workload: str, **more: tuple[str, ...
     names = [environments.EnvironmentName(framework)]
     (created,) = environments.ensure_all(environments.plan_environments(names, "cpu")).values()
     place = recorded.folder_of(folder, variant.file_name)
-    trial = launch(jobs.profiling(plan, variant, inputs, place), created.python, lambda event: None, Guard(300))
+    trial = launch(jobs.profiling(plan, variant, inputs, 1, place), created.python, lambda event: None, Guard(300))
     assert trial.error is None
     recorded.write_rules(place, settings_files.read(frameworks.framework(framework).folder / frameworks.OPERATIONS))
     found = recorded.read(folder, variant.file_name)

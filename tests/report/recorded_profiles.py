@@ -27,7 +27,9 @@ def write_profile(run, name, product_ms, update_ms, gap_ms=1.0, slow_down=1.0):
     (variant,) = (each for each in plan.variants if name in each.key)
     folder = recorded.folder_of(run, variant.file_name)
     (folder / PROFILE).mkdir(parents=True)
-    job = jobs.profiling(plan, variant, CaseInputs(Path("weights"), Data("synthetic", "prepared"), "", {}, ""), folder)
+    job = jobs.profiling(
+        plan, variant, CaseInputs(Path("weights"), Data("synthetic", "prepared"), "", {}, ""), 1, folder
+    )
     job = replace(job, schedule=replace(job.schedule, inputs=("pipeline",)))
     (folder / trials.JOB).write_text(json.dumps(asdict(job)), encoding="utf-8")
     recorded.write_rules(folder, {"operations": RULES})

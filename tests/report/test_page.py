@@ -306,7 +306,7 @@ def test_paper_has_question_answer_table_and_what_was_measured(rendered):
         "line-small": False, "certificates": True, "warnings": True, "setting": True, "repeat": True, "glossary": True,
     }  # fmt: skip
     inputs = rendered.all("div", class_="input")
-    assert ["screen" in each.attributes["class"] for each in inputs] == [False, True, True, True]
+    assert ["screen" in each.attributes["class"] for each in inputs] == [False, True, True, True, True]
     plots = rendered.all("div", class_="plots")
     assert [each.attributes["class"] for each in plots].count("plots screen") == len(plots) - 1, "all but the machine's"
     (paper,) = rendered.all("p", class_="paper")

@@ -31,8 +31,8 @@ class Section:
 
     KERNEL_HEADINGS: ClassVar = ("", "primitive", "kernel", "share of oneDNN's time")
     KERNELS: ClassVar = (
-        "oneDNN is the library that computes convolutions, matrix products and the like for several frameworks. Where a framework "
-        "can write its log, that names the kernel that it chose for each."
+        "oneDNN is the library that computes convolutions, matrix products and the like for several frameworks. Its log, where "
+        "a framework can write it, names the kernel that it chose for each."
     )
 
     reasons: list[tuple[str, str]]
