@@ -14,6 +14,7 @@ from steelyard.report.waterfalls import figure
 from steelyard.report.words import said
 from steelyard.statistics.sentences import listed
 
+ALIKE = 0.01
 COSTLY = 1.2
 """Where the profiler slows a step down by more than this, shares are those of the profiled step only."""
 CAPTION = (
@@ -79,10 +80,10 @@ def difference(first: Contender, a: Explained, second: Contender, b: Explained, 
     costly = [who.title for who, found in ((first, a), (second, b)) if found.breakdown.slow_down > COSTLY]
     doubt = f" The profiler slows {listed(costly)} down, so these are parts of the profiled step." if costly else ""
     more = "longer" if change > 0 else "less time"
-    return (
-        f"A {said('{step}', task)} of {second.title} takes {notation.duration(abs(change))} {more} than one of {first.title}: "
-        f"{listed(causes)}.{doubt}"
-    )
+    than = f"{notation.duration(abs(change))} {more} than one of {first.title}"
+    if abs(change) < ALIKE * a.breakdown.step_ns:
+        than = f"as long as one of {first.title}, within {ALIKE:.0%}"
+    return f"A {said('{step}', task)} of {second.title} takes {than}{': ' if causes else ''}{listed(causes)}.{doubt}"
 
 
 def _share(found: Breakdown, kind: str) -> str:
