@@ -38,7 +38,9 @@ def test_profiles_are_planned_taken_and_resumed(cli: CommandLine, data_folder: P
 
 
 def test_a_profile_that_fails_leaves_the_run_complete(cli: CommandLine, data_folder: Path) -> None:
-    code, out, err = cli("run", *LINE, *CONTENDERS, "--profiles", "1", "--knob", "fake.fault=profiler", "--plain")
+    code, out, err = cli(
+        "run", *LINE, *CONTENDERS, "--profiles", "1", "--knob", "fake.profiler_fault=unsupported", "--plain"
+    )
     assert code == 0, err
     assert "could not be profiled" in " ".join((out + err).split())
     (folder,) = (each.parent for each in data_folder.glob("**/run.json"))
