@@ -81,12 +81,12 @@ def test_the_page_and_the_table_have_all_numbers_with_their_intervals(view, prin
     for words in (
         "Profiled steps in numbers",
         "summed share in operations",
-        "share in operations 76.667 %",
+        "share in operations 76.67 %",
         "the published value lies outside",
     ):
         assert words in text, words
     assert (
-        "on vgg16:tiny: PyTorch 76.667 %, TensorFlow 76.667 %. Operations per second of that time: PyTorch 1,432"
+        "on vgg16:tiny: PyTorch 76.67 %, TensorFlow 76.67 %. Operations per second of that time: PyTorch 1,432"
         in text
     )
     assert "Different: share in operations of TensorFlow on vgg16:tiny" in text

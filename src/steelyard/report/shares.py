@@ -1,7 +1,7 @@
 """What the profiles of each contender say in single numbers, with intervals over their processes."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from steelyard.profiles.quantities import QUANTITIES, RATE, SHARE, ProfileQuantity
 from steelyard.report import notation
@@ -60,6 +60,8 @@ def formatted(quantity: ProfileQuantity, found: Level | None) -> Formatted:
     """Return a mean with its interval, or with the words that one process has none."""
     if not found:
         return Formatted(NO_VALUE)
+    if quantity.unit == "%":  # a share of less than a hundredth of a percent is none to a reader
+        found = replace(found, value=round(found.value, 2), low=round(found.low, 2), high=round(found.high, 2))
     if not math.isfinite(found.high):
         return Formatted(notation.quantity_text(quantity.unit, found.value).strip(), ONE_PROCESS)
     scale, unit = notation.scaled_unit(quantity.unit, found.value)
