@@ -131,3 +131,12 @@ def test_an_interval_ends_where_a_share_can():
     found = level_interval([60.0, 99.0])
     assert shares.formatted(QUANTITIES["share in operations"], found).interval.endswith(" 100.0]")
     assert not shares.formatted(QUANTITIES["summed share in operations"], found).interval.endswith(" 100.0]")
+
+
+def test_a_contender_without_a_certificate_is_held_against_nothing(tmp_path):
+    view = study(tmp_path, tensorflow=Script(12.0, rounds=2, passed=False, sentence="It is off."))
+    for entry, quantity in (("S1:table-3", "share in operations"), ("S1:table-2-3-kernel-time", "time in operations")):
+        found = [row for row in rows(view, entry, quantity)[0] if "TensorFlow" in row.sides]
+        assert {(row.measured, row.judgement, row.reason) for row in found} == {
+            (None, None, "TensorFlow is not certified.")
+        }
