@@ -86,8 +86,7 @@ def test_the_page_and_the_table_have_all_numbers_with_their_intervals(view, prin
     ):
         assert words in text, words
     assert (
-        "on vgg16:tiny: PyTorch 76.67 %, TensorFlow 76.67 %. Operations per second of that time: PyTorch 1,432"
-        in text
+        "on vgg16:tiny: PyTorch 76.67 %, TensorFlow 76.67 %. Operations per second of that time: PyTorch 1,432" in text
     )
     assert "Different: share in operations of TensorFlow on vgg16:tiny" in text
     assert "3 profiled processes" in text
