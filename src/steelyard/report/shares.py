@@ -1,7 +1,7 @@
 """What the profiles of each contender say in single numbers, with intervals over their processes."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from steelyard.profiles.quantities import QUANTITIES, RATE, SHARE, ProfileQuantity
 from steelyard.report import notation
@@ -60,12 +60,12 @@ def formatted(quantity: ProfileQuantity, found: Level | None) -> Formatted:
     """Return a mean with its interval, or with the words that one process has none."""
     if not found:
         return Formatted(NO_VALUE)
-    if quantity.unit == "%":  # a share of less than a hundredth of a percent is none to a reader
-        found = replace(found, value=round(found.value, 2), low=round(found.low, 2), high=round(found.high, 2))
+    low, high = max(0.0, found.low), min(found.high, quantity.highest)
+    if quantity.unit == "%":
+        brackets = f"[{low:.1f}, {high:.1f}]" if math.isfinite(found.high) else ONE_PROCESS
+        return Formatted(f"{found.value:.1f} %", brackets)
     if not math.isfinite(found.high):
         return Formatted(notation.quantity_text(quantity.unit, found.value).strip(), ONE_PROCESS)
     scale, unit = notation.scaled_unit(quantity.unit, found.value)
-    value, brackets = notation.interval(
-        found.value / scale, max(0.0, found.low) / scale, min(found.high, quantity.highest) / scale
-    )
+    value, brackets = notation.interval(found.value / scale, low / scale, high / scale)
     return Formatted(f"{value} {unit}".strip(), brackets)
