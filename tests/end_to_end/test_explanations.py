@@ -24,6 +24,7 @@ def test_every_contender_is_profiled_and_the_classes_add_up(copied: Finished, cl
     assert "unattributed 0 ns (0.0%)" in text
     assert "host gap 900 µs (9.0%) 900 µs (9.0%) 1.08 ms (9.0%)" in text
     assert "takes 2.00 ms longer than one of" in text
+    assert "measured step, mean over rounds 10.0 ms 10.0 ms 12.0 ms" in text
     assert "matrix product (+1.32 ms) and optimizer (+500 µs)" in text
     assert out.splitlines()[-1].endswith("report.html")
     page = (copied.folder / "report.html").read_text()

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from measure.scripted_clock import Seconds
 from steelyard.errors import UserError
 from steelyard.measure import gemm, peak
 from steelyard.measure.gemm import MARGIN, add_peak, best_product, ensure_peak, peak_check, peaks, plausible_limit
@@ -80,25 +81,14 @@ def test_a_precision_that_numpy_cannot_multiply_is_checked_against_frameworks_on
     assert "more than this machine can do" in peak_check("m", 2, "bfloat16", 1e9)
 
 
-class _Seconds:
-    """A clock that advances by a second at each look."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def perf_counter(self) -> float:
-        self.now += 1
-        return self.now
-
-
 def test_the_speed_is_that_of_the_fastest_product_of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
     # Each product takes one second of this clock: 2 * 10^3 and 2 * 30^3 operations.
-    monkeypatch.setattr(gemm, "time", _Seconds())
+    monkeypatch.setattr(gemm, "time", Seconds())
     assert best_product("float32", 8.0, sizes=(30, 10)) == pytest.approx(2 * 30**3 / 1e9)
 
 
 def test_each_size_is_tried_for_an_equal_share_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = _Seconds()
+    clock = Seconds()
     monkeypatch.setattr(gemm, "time", clock)
     # Of 40 s each size gets 20: one look at its beginning, two per product, the last one at the end of its share.
     best_product("float32", 40.0, sizes=(4, 4))
@@ -110,7 +100,7 @@ def test_the_precision_asked_for_is_multiplied_and_nothing_is_allocated_meanwhil
     dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     multiplied = set()
-    monkeypatch.setattr(gemm, "time", _Seconds())
+    monkeypatch.setattr(gemm, "time", Seconds())
     monkeypatch.setattr(
         np,
         "matmul",

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from measure.scripted_clock import Seconds
 from measure.scripted_session import ScriptedSession, session, steady, write_trial
 from steelyard.errors import UserError
 from steelyard.measure import bandwidth, gemm, jobs, peak
@@ -39,20 +40,9 @@ def test_arrays_that_would_fill_the_memory_are_refused() -> None:
     assert bandwidth.array_bytes(GIB, 16 * GIB) == 4 * GIB
 
 
-class _Seconds:
-    """A clock that advances by a second at each look."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def perf_counter(self) -> float:
-        self.now += 1
-        return self.now
-
-
 def test_each_element_of_a_sweep_is_three_transfers(monkeypatch: pytest.MonkeyPatch) -> None:
     # Each chunk takes one second of this clock.
-    monkeypatch.setattr(bandwidth, "time", _Seconds())
+    monkeypatch.setattr(bandwidth, "time", Seconds())
     found = bandwidth.sweeps(2 * bandwidth.CHUNK, 3.0)
     assert found == [pytest.approx(3 * 4 * bandwidth.CHUNK / 1e9)] * bandwidth.WINDOWS
 
@@ -66,7 +56,7 @@ def test_the_bandwidth_is_measured_in_processes_of_its_own() -> None:
 )
 def test_a_failure_is_one_sentence(stderr: str, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
     done = subprocess.CompletedProcess([], 3, stdout="", stderr=stderr)
-    monkeypatch.setattr(bandwidth.subprocess, "run", lambda *_, **__: done)
+    monkeypatch.setattr(gemm.subprocess, "run", lambda *_, **__: done)
     with pytest.raises(UserError, match=rf"^The bandwidth of memory could not be measured: {reason}$"):
         bandwidth.measure(2, 2**22)
 
@@ -78,7 +68,7 @@ def test_each_process_has_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
         asked.update(options, command=command)
         return subprocess.CompletedProcess(command, 0, stdout="12.5\n", stderr="")
 
-    monkeypatch.setattr(bandwidth.subprocess, "run", run)
+    monkeypatch.setattr(gemm.subprocess, "run", run)
     assert bandwidth.measure(3, 1000) == 12.5
     assert asked["command"] == [
         sys.executable,

@@ -6,13 +6,10 @@ two processes, two arrays of 300 MB, for one second.
 """
 
 import multiprocessing
-import subprocess
 import sys
 import time
 from multiprocessing.synchronize import Barrier
-from pathlib import Path
 
-from steelyard.environments.interpreter import clean_environ
 from steelyard.errors import UserError
 from steelyard.measure import gemm
 
@@ -21,7 +18,6 @@ KIND = "memory"
 """In place of a precision, where the machine's peaks are stored."""
 SECONDS = 1.0
 WINDOWS = 5
-LIMIT_S = 120
 # How long the processes wait for each other. One that ran out of memory does not come.
 WAIT_S = 30
 # Each of the two arrays is this many times as large as the last-level caches together, as STREAM's rules ask.
@@ -63,17 +59,8 @@ def measured_gbps(machine: str, threads: int, cache_bytes: int, free_bytes: int)
 
 def measure(threads: int, size: int, seconds: float = SECONDS) -> float:
     """Return the GB/s of `threads` processes together, in arrays of `size` bytes. UserError: they failed or took too long."""
-    environ = {**clean_environ(), **dict.fromkeys(gemm.THREAD_VARIABLES, "1")}
-    environ["PYTHONPATH"] = str(Path(__file__).parents[2])
-    command = [sys.executable, "-m", "steelyard.measure.bandwidth", str(threads), str(size), str(seconds)]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, env=environ, timeout=LIMIT_S, check=False)
-    except subprocess.TimeoutExpired:
-        raise UserError(f"The bandwidth of memory could not be measured within {LIMIT_S} s.") from None
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-        raise UserError(f"The bandwidth of memory could not be measured: {last}")
-    return float(done.stdout)
+    failed = "The bandwidth of memory could not be measured"
+    return gemm.in_own_process("steelyard.measure.bandwidth", (threads, size, seconds), 1, failed)
 
 
 def together(threads: int, size: int, seconds: float) -> float:

@@ -93,16 +93,25 @@ def measure_peak(threads: int, dtype: str = "float32", seconds: float = SECONDS)
 
     UserError: the process failed, or took longer than two minutes.
     """
+    failed = "The machine's arithmetic peak could not be measured with NumPy"
+    return in_own_process("steelyard.measure.gemm", (dtype, seconds), threads, failed)
+
+
+def in_own_process(module: str, arguments: tuple[object, ...], threads: int, failed: str) -> float:
+    """Return the number that a module prints in a new process whose libraries use `threads` threads.
+
+    UserError, which begins with `failed`: the process failed, or took longer than two minutes.
+    """
     environ = {**clean_environ(), **dict.fromkeys(THREAD_VARIABLES, str(threads))}
     environ["PYTHONPATH"] = str(Path(__file__).parents[2])
-    command = [sys.executable, "-m", "steelyard.measure.gemm", dtype, str(seconds)]
+    command = [sys.executable, "-m", module, *map(str, arguments)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, env=environ, timeout=LIMIT_S, check=False)
     except subprocess.TimeoutExpired:
-        raise UserError(f"The machine's arithmetic peak could not be measured with NumPy within {LIMIT_S} s.") from None
+        raise UserError(f"{failed} within {LIMIT_S} s.") from None
     if done.returncode:
         last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-        raise UserError(f"The machine's arithmetic peak could not be measured with NumPy: {last}")
+        raise UserError(f"{failed}: {last}")
     return float(done.stdout)
 
 

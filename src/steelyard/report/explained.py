@@ -60,6 +60,7 @@ def section(comparison: Comparison) -> Section | None:
     rows += [
         [f"profiled {step}", *(notation.duration(each.step_ns) for each in parts)],
         [f"{step} without the profiler", *(notation.duration(each.step_ns / each.slow_down) for each in parts)],
+        [f"measured {step}, mean over rounds", *(_measured(*each) for each in profiled)],
         [f"operations per {step}", *(f"{each.dispatches:,.0f}" for each in parts)],
     ]
     first, *others = profiled
@@ -89,6 +90,12 @@ def difference(first: Contender, a: Explained, second: Contender, b: Explained, 
 def _share(found: Breakdown, kind: str) -> str:
     value = found.classes.get(kind, 0.0)
     return f"{notation.duration(value)} ({value / found.step_ns:.1%})" if value or kind == UNATTRIBUTED else "-"
+
+
+def _measured(contender: Contender, profile: Explained) -> str:
+    """Return the time of a step that verdicts rest on, on the input that was profiled."""
+    speed = contender.speeds.get(profile.trial.job.schedule.inputs[0])
+    return notation.duration(speed.location.value_ns) if speed else "-"
 
 
 def _kernels(profiled: list[tuple[Contender, Explained]]) -> list[list[str]]:
