@@ -15,7 +15,7 @@ from steelyard.errors import UserError
 from steelyard.host import turns
 from steelyard.inputs import case_inputs
 from steelyard.inputs.case_inputs import CaseInputs
-from steelyard.measure import peak, profiles, reuse, rounds
+from steelyard.measure import graphs, peak, profiles, reuse, rounds
 from steelyard.measure.session import Session
 from steelyard.plan.run_plan import RunPlan, Variant
 from steelyard.results import record, round_results, trials
@@ -87,6 +87,7 @@ def _measure(plan: RunPlan, folder: Path, screen: Screen, durations: Durations) 
         measured = [each for each in session.plan.variants if results.finished.get(each.case.id)]
         with durations.of(PROFILES):
             profiles.take(session, measured, plan.profiles)
+    graphs.count(session)
 
 
 def _prepare(plan: RunPlan, folder: Path, screen: Screen, durations: Durations) -> Session:

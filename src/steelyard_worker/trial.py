@@ -154,6 +154,10 @@ def _measure(
         from steelyard_worker import profiling
 
         run = profiling.profile
+    if job.kind == "graph":
+        from steelyard_worker import graphs
+
+        run = graphs.count
     run(job, described, adapter, built, events, recorder)
     recorder.close()
     return built

@@ -26,6 +26,10 @@ BUILT_IN = WORKER / "frameworks"
 FILE = "framework.toml"
 # Which operations belong to which class; a framework without this file cannot be explained.
 OPERATIONS = "operations.toml"
+# The same for names of operations in a graph that no profile has; these rules come first.
+GRAPHS = "graphs.toml"
+# Stands for every value of a knob but its default.
+OTHER_VALUES = "*"
 
 # Of a mode that `start_seconds` does not have.
 START_S = 4.0
@@ -43,7 +47,7 @@ class Knob:
     `unsupported`: why something cannot be done; `another_algorithm`: what is computed instead; `wrong_on_purpose`: which mistake
     is made, and whose it was; `apart`: why cases with a value are compared with each other only, and certified as with the
     default. All by "VALUE", "VALUE on DEVICE", "VALUE in MODE", or "VALUE with WORD", where the word is the
-    optimizer or a part of it (`words`).
+    optimizer or a part of it (`words`); the value "*" is every one but the default.
     """
 
     default: Any
@@ -56,11 +60,10 @@ class Knob:
 
     def reason(self, table: Mapping[str, str], value: Any, settings: Settings, rule: Optimizer) -> str:
         """Return the first text of a table that applies to a value; empty if none does."""
-        shown = _shown(value)
-        keys = [shown, f"{shown} on {settings.device}", f"{shown} in {settings.mode}"]
-        return next(
-            (table[key] for key in [*keys, *(f"{shown} with {word}" for word in words(rule))] if key in table), ""
-        )
+        conditions = [f" on {settings.device}", f" in {settings.mode}", *(f" with {word}" for word in words(rule))]
+        shown = [_shown(value)] + ([OTHER_VALUES] if value != self.default else [])
+        keys = [f"{each}{condition}" for each in shown for condition in ("", *conditions)]
+        return next((table[key] for key in keys if key in table), "")
 
 
 @dataclass(frozen=True)
@@ -320,7 +323,7 @@ def _knob(path: Path, where: str, table: Any) -> Knob:
         for key in getattr(knob, table):
             value, condition, _ = key.partition(" ")
             if knob.values and condition:
-                settings_files.check_one_of(path, key, value, known, f"{where}.{table}")
+                settings_files.check_one_of(path, key, value, [*known, OTHER_VALUES], f"{where}.{table}")
     return knob
 
 

@@ -57,6 +57,12 @@ def profiling(plan: RunPlan, variant: Variant, inputs: CaseInputs, number: int, 
     return replace(job, kind="profile", round=number, schedule=schedule, variables=known.profile_variables)
 
 
+def counting(plan: RunPlan, variant: Variant, inputs: CaseInputs, folder: Path) -> Job:
+    """Return the job that counts the operations of the graph of a step."""
+    job = _job("graph", plan, variant, inputs, folder)
+    return replace(job, rates=str(inputs.rates or ""), variables=PASSIVE)
+
+
 def certifying(plan: RunPlan, variant: Variant, inputs: CaseInputs, folder: Path, steps: int = Certify.steps) -> Job:
     """Return the job that saves the tensors of a certificate of some steps, unperturbed."""
     changing = rates.write_certificate(variant.case.optimizer, steps, inputs.steps_per_epoch)

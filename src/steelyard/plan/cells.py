@@ -23,7 +23,8 @@ class Cells:
 
     Workloads, `set`, batches, optimizers, tasks, precisions, threads, seeds and memory limits tell groups apart; what runs in a
     group are its frameworks in their modes, with their knobs and loader workers. `sizes`: the sizes of the study that have this
-    table; empty: all. `stands_for`: the published workload:preset that these cells stand for at another size.
+    table; empty: all. `stands_for`: the published workload:preset that these cells stand for at another size. `graphs`: count the
+    operations of their training steps' graphs, in processes of their own.
     """
 
     workloads: tuple[str, ...]
@@ -49,6 +50,7 @@ class Cells:
     evaluation_limit: int = 0
     sizes: tuple[str, ...] = ()
     stands_for: str = ""
+    graphs: bool = False
 
     def with_options(self, options: Options) -> Cells:
         """Return the cells with every axis that the command line names replaced."""

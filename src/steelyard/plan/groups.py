@@ -43,6 +43,7 @@ class Common:
     evaluation_limit: int
     stands_for: str
     memory_limit: int
+    graphs: bool = False
     apart: tuple[tuple[str, Any, str], ...] = ()
 
     @property
@@ -60,6 +61,7 @@ class Common:
             "deterministic": self.deterministic, "protocol": self.protocol.name,
             "rounds": f"{self.protocol.rounds_min}-{self.protocol.rounds_max}", "train_steps": self.train_steps,
             "evaluation_limit": self.evaluation_limit,
+            "graphs": "counted" if self.graphs else "not counted",
             "memory_limit": f"{self.memory_limit / 1e9:g}GB" if self.memory_limit else "none", **largest,
         }  # fmt: skip
 
@@ -180,7 +182,7 @@ def _commons(cells: Cells, known: dict[str, Workload]) -> Iterator[Common]:
             yield Common(
                 workload, final, _optimizer(cells, workload, final, optimizer, task), rule, task, precision, threads, seed,
                 cells.device or "cpu", cells.deterministic, protocol, cells.train_steps if trains else 0,
-                cells.evaluation_limit if trains else 0, cells.stands_for, memory_bytes(limit),
+                cells.evaluation_limit if trains else 0, cells.stands_for, memory_bytes(limit), cells.graphs,
             )  # fmt: skip
 
 
@@ -215,7 +217,7 @@ def _group(name: str, suffix: str, members: Members, facts: dict[str, FrameworkF
         implemented_by=tuple(able), float64=tuple(each for each in able if not workload.obstacle(each, "float64")),
         protocol=common.protocol, train_steps=common.train_steps, evaluation_limit=common.evaluation_limit,
         stands_for=common.stands_for, apart=" ".join(f"{why[:1].upper()}{why[1:]}." for _, _, why in common.apart),
-        variants=names.variants(name, list(members.cases.values()), facts),
+        variants=names.variants(name, list(members.cases.values()), facts), graphs=common.graphs,
         traffic=traffic(network, common.optimizer, common.precision),
     )  # fmt: skip
 

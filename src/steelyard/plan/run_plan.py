@@ -52,6 +52,7 @@ class Group:
     `stands_for`: the published workload:preset that this group stands for at another size; empty: its own.
     `apart`: why its cases are compared with each other only, and certified with another value of a knob; usually empty.
     `traffic`: the least data that a step moves between memory and processor; nothing in older records.
+    `graphs`: whether the operations of their training steps' graphs are counted.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Group:
     variants: tuple[Variant, ...]
     apart: str = ""
     traffic: Traffic = field(default_factory=Traffic)
+    graphs: bool = False
 
     @property
     def cases(self) -> list[Case]:

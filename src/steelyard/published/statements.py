@@ -127,7 +127,7 @@ def _sides(held: Held, document: Document, value: Value) -> tuple[Arm, Arm]:
     """
     if not (value.framework or value.faster or value.against):
         value = replace(value, framework=document.compares[0], against=document.compares[1])
-    against, modes = value.against.split(), [value.mode, value.strategy]
+    against, modes = value.against.split(), [value.mode, value.strategy, value.graph_pass]
     first = _all(held, document, [value.framework, value.faster, *modes])
     second = _all(held, document, [*(modes if set(against) <= set(document.compares) else ()), *against])
     if value.workers is not None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from steelyard.errors import UserError
-from steelyard.profiles import recorded
+from steelyard.profiles import graphs, recorded
 from steelyard.report.advice import advice, seconds_per_round
 from steelyard.results import utilisation
 from steelyard.results.quantities import LARGEST_BATCH, LATENCIES, PROCESS, STEP_TIME, in_task
@@ -23,6 +23,7 @@ from steelyard_worker.case import INFERENCE, TRAINING
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from steelyard.profiles.graphs import Counted
     from steelyard.profiles.recorded import Explained
     from steelyard.report.published import Table
     from steelyard.report.warnings import ResultWarning
@@ -102,6 +103,7 @@ class Contender:
     `standings` is by ranked input, `speeds` by measured input.
     `profile`: where the time of its step goes; None if that was not asked, or failed for the reason `not_profiled`. `profiles`:
     those of all profiled processes, by number.
+    `graphs`: stages of the graph of its step, empty if they were not counted, or could not be for the reason `no_graph`.
     `latencies` are by quantity. `facts` are those of the framework. `above_peak` says why its speed is an error; empty
     where it is none.
     """
@@ -131,6 +133,8 @@ class Contender:
     above_peak: str = ""
     profile: Explained | None = None
     not_profiled: str = ""
+    graphs: tuple[Counted, ...] = ()
+    no_graph: str = ""
     profiles: dict[int, Explained] = field(default_factory=dict)
 
     @property
@@ -305,6 +309,7 @@ def _contender(
     first = trials[0] if trials else failed
     environment = source.record.environments.get(case.environment)
     profiles, not_profiled = _profiles(source, variant)
+    counted, no_graph = _graphs(source, variant)
     evaluated = next((trial for trial in trials if trial.evaluation), None)
     standings = {
         name: found for name, each in rankings.items() if (found := _standing(source, case, trials, name, each))
@@ -327,6 +332,7 @@ def _contender(
         failure=f"{failed.error[1]} ({failed.error[0]}; see {failed.folder / 'output.log'})" if failed and failed.error else "",
         above_peak=source.record.above_peak.get(case.id, ""),
         profile=next(iter(profiles.values()), None), not_profiled="" if profiles else not_profiled, profiles=profiles,
+        graphs=counted, no_graph=no_graph,
     )  # fmt: skip
 
 
@@ -342,6 +348,14 @@ def _profiles(source: Source, variant: Variant) -> tuple[dict[int, Explained], s
         else:
             found |= {number: profile} if profile else {}
     return found, reason
+
+
+def _graphs(source: Source, variant: Variant) -> tuple[tuple[Counted, ...], str]:
+    """Return the stages of the graph of a variant's step, or why there are none; neither where they were not to be counted."""
+    try:
+        return graphs.read(source.folder, variant.file_name), ""
+    except UserError as error:
+        return (), str(error)
 
 
 def _standing(source: Source, case: Case, trials: tuple[Trial, ...], name: str, ranking: Ranking) -> Standing | None:

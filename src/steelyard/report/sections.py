@@ -12,6 +12,7 @@ from steelyard.report import (
     explained,
     forest,
     formatting,
+    graphs,
     job_length,
     latency,
     learning,
@@ -73,6 +74,7 @@ class Workload:
     figures: list[Figure]
     missing: list[tuple[str, str]]
     exchanged: list[list[str]]
+    graphs: graphs.Section | None
 
     @property
     def all_figures(self) -> list[Figure]:
@@ -114,7 +116,7 @@ def workload(comparison: Comparison, styles: dict[str, Style], among: Sequence[C
         choosing.section(comparison, among or [comparison], styles),
         explained.section(comparison), shares.section(comparison),
         learning.section(learning.of_all_seeds(comparison, among or [comparison]), styles), shown, missing(comparison),
-        exchange.rows(comparison),
+        exchange.rows(comparison), graphs.section(comparison),
     )  # fmt: skip
 
 

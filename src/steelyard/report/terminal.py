@@ -15,6 +15,7 @@ from steelyard.report import (
     ceiling,
     columns,
     formatting,
+    graphs,
     job_length,
     learning,
     published,
@@ -307,6 +308,8 @@ def _contender(comparison: Comparison, contender: Contender) -> dict[str, Any]:
     if contender.profiles:
         levels = {name: shares.level(each, contender) for name, each in PROFILED.items()}
         found["profile_quantities"] = {name: asdict(each) for name, each in levels.items() if each}
+    if contender.graphs or contender.no_graph:
+        found["graph"] = graphs.as_dict(contender)
     if contender.trains_epochs:
         found["trainings"] = [asdict(each) for each in courses(contender.trials)]
     if comparison.quantity is not STEP_TIME:

@@ -145,6 +145,21 @@ class Profiled:
 
 
 @dataclass(frozen=True)
+class GraphStage:
+    """What the graph of a step consists of at one stage (`steelyard_worker.graphs.Stage`). `kinds`: how often each occurs."""
+
+    stage: str
+    unit: str
+    kinds: dict[str, Count]
+    passes: str = ""
+
+    @property
+    def total(self) -> int:
+        """How many there are of all kinds."""
+        return sum(self.kinds.values())
+
+
+@dataclass(frozen=True)
 class _Done:
     pass
 
@@ -152,8 +167,8 @@ class _Done:
 # Event -> what a trial needs of it. Other events are for others.
 EVENTS: dict[str, Any] = {
     "hello": _Hello, "applied": _Applied, "phase": _Phase, "samples": Block, "epoch": Shapes, "evaluated": _Evaluated,
-    "outputs": _Outputs, "exchanged": Exchanged, "memory": _Memory, "profiled": Profiled, "warning": _Warning, "error": _Error,
-    "done": _Done,
+    "outputs": _Outputs, "exchanged": Exchanged, "memory": _Memory, "profiled": Profiled, "graph": GraphStage,
+    "warning": _Warning, "error": _Error, "done": _Done,
 }  # fmt: skip
 
 
@@ -191,6 +206,7 @@ class Trial:
     shapes: dict[int, Shapes] = field(default_factory=dict)
     exchanged: Exchanged | None = None
     profiled: Profiled | None = None
+    graphs: tuple[GraphStage, ...] = ()
     peak_resident_bytes: int | None = None
     peak_device_bytes: int | None = None
     memory: dict[str, PhaseMemory] = field(default_factory=dict)
@@ -374,6 +390,7 @@ def replay(folder: Path, job: Job, events: Iterable[dict[str, Any]]) -> Trial:
     evaluations: list[Evaluation] = []
     warnings: list[dict[str, Any]] = []
     outputs: dict[str, float] = {}
+    graphs: list[GraphStage] = []
     for number, event in enumerate(events, 1):
         match _checked(event, number):
             case _Hello(method):
@@ -400,6 +417,8 @@ def replay(folder: Path, job: Job, events: Iterable[dict[str, Any]]) -> Trial:
             case _Memory(resident, device, phases):
                 found |= {"peak_resident_bytes": resident, "peak_device_bytes": device}
                 found["memory"] = {each.name: each for each in phases}
+            case GraphStage() as graph:
+                graphs.append(graph)
             case {"name": str()} as warning:
                 warnings.append({key: warning[key] for key in warning.keys() - {"v", "event", "t_ns"}})
             case _Error(kind, message):
@@ -407,7 +426,12 @@ def replay(folder: Path, job: Job, events: Iterable[dict[str, Any]]) -> Trial:
             case _Done():
                 found["done"] = True
     return Trial(
-        **found, blocks=tuple(blocks), outputs=outputs, evaluations=tuple(evaluations), warnings=tuple(warnings)
+        **found,
+        blocks=tuple(blocks),
+        outputs=outputs,
+        evaluations=tuple(evaluations),
+        warnings=tuple(warnings),
+        graphs=tuple(graphs),
     )
 
 

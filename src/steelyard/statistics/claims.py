@@ -43,14 +43,14 @@ class Claim:
 def speed_ratio(quantity: str, value: float) -> float | None:
     """Return the ratio of speeds that a published number means; None if it means something else, such as seconds.
 
-    A gain of speed by x % is a ratio of 1 + x/100. A saving of time by x %, or a loss of speed by x % on the other side, is
-    1 / (1 - x/100). A difference in % is faster / slower - 1.
+    A gain of speed by x % is a ratio of 1 + x/100. A saving of time by x %, a loss of speed by x % on the other side, or nodes
+    of a graph of which x % are removed, is 1 / (1 - x/100). A difference in % is faster / slower - 1.
     """
     if quantity in ("ratio", "speed"):
         return value
     if quantity in ("faster by", "difference"):
         return 1 + value / 100
-    if quantity in ("less time by", "performance loss") and value < 100:
+    if quantity in ("less time by", "performance loss", "nodes removed") and value < 100:
         return 1 / (1 - value / 100)
     return None
 

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 from steelyard_worker import frameworks
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
     from types import ModuleType
 
     import numpy as np
 
     from steelyard_worker.batches import Batch, Source
     from steelyard_worker.case import Optimizer, Settings
+    from steelyard_worker.graphs import Stage
     from steelyard_worker.network import Network
     from steelyard_worker.profiling import Profiler
 
@@ -137,6 +138,13 @@ class Adapter(Protocol):
 
         `timed` is the trainer or predictor whose steps on batches such as `batch`, a placed one, will be recorded. An adapter
         without this method cannot be profiled.
+        """
+
+    def graphs(self, timed: Any, batch: Any) -> Iterable[Stage]:
+        """Yield what the graph of a training step on a placed batch consists of, first as it was traced, last as it is run.
+
+        `timed` is the trainer. The process is not used for anything else. Refusal: the mode makes no graph. An adapter may lack
+        this method.
         """
 
     def compilations(self) -> int:

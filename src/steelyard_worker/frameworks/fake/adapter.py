@@ -16,6 +16,7 @@ import numpy as np
 from steelyard_worker import probes
 from steelyard_worker.exchange import Signature
 from steelyard_worker.frameworks import update_scalars
+from steelyard_worker.graphs import Stage
 from steelyard_worker.protocol import Refusal
 
 if TYPE_CHECKING:
@@ -105,6 +106,14 @@ class Adapter:
         if fault == "unsupported":
             cause(fault)
         return Profiler(folder, self.passed, self.scripted_clock, fault)
+
+    def graphs(self, timed: Any, batch: Any) -> Iterator[Stage]:
+        """Yield a scripted graph, or fail."""
+        del timed, batch
+        if self.knobs["fault"] == "graph":
+            raise Refusal("unsupported", "The script says that there is no graph.")
+        yield Stage("traced", "nodes", {"product": 2, "update": 3, "strange": 5})
+        yield Stage("optimised", "nodes", {"product": 2, "update": 2})
 
     def compilations(self) -> int:
         """Return 0: nothing is compiled."""

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from steelyard_worker.batches import Source
     from steelyard_worker.case import Optimizer, Settings
     from steelyard_worker.frameworks.base import Array
+    from steelyard_worker.graphs import Stage
     from steelyard_worker.network import Network
 
 COMPILATION = "/jax/core/compile/"
@@ -129,6 +130,14 @@ class Adapter:
         from steelyard_worker.frameworks.jax.profiling import Profiler
 
         return Profiler(folder, None if jax.config.jax_disable_jit else lambda: timed.program(batch))
+
+    def graphs(self, timed: Any, batch: Any) -> Iterator[Stage]:
+        """Return the stages of the training step's program."""
+        if self._settings.mode != "jit":
+            raise Refusal("unsupported", "JAX makes no program of a whole step without jit.")
+        from steelyard_worker.frameworks.jax import graphs
+
+        return graphs.stages(timed.lowered(batch))
 
     def compilations(self) -> int:
         """Count the traces, lowerings and compilations that JAX has reported to its monitoring listeners."""

@@ -58,9 +58,13 @@ class Trainer(Predictor):
         self.carry, self.loss = self.update(self.carry, batch, self.scalars())
         return self.loss
 
+    def lowered(self, batch: Tensors) -> Any:
+        """Return the program of a step as JAX traced it."""
+        return self.update.lower(self.carry, batch, self.scalars())
+
     def program(self, batch: Tensors) -> str:
         """Return the text of the optimised program of a step, which is compiled again for that."""
-        return str(self.update.lower(self.carry, batch, self.scalars()).compile().as_text())
+        return str(self.lowered(batch).compile().as_text())
 
     def synchronise(self) -> None:
         """Wait for every buffer that the last step replaces and for its loss."""

@@ -13,6 +13,7 @@ from steelyard_worker.batches import Steps
 from steelyard_worker.frameworks.mindspore import layers, onednn, recurrent, runtime
 from steelyard_worker.frameworks.mindspore.predictor import Predictor
 from steelyard_worker.frameworks.mindspore.trainer import Trainer
+from steelyard_worker.protocol import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from steelyard_worker.case import Optimizer, Settings
     from steelyard_worker.exchange import Signature
     from steelyard_worker.frameworks.base import Array
+    from steelyard_worker.graphs import Stage
     from steelyard_worker.network import Network
 
     Tensors = tuple[Tensor, ...]
@@ -86,6 +88,14 @@ class Adapter:
 
         del timed, batch
         return Profiler(folder)
+
+    def graphs(self, timed: Any, batch: Any) -> Iterator[Stage]:
+        """Return the stages of the graph of a step."""
+        if self._settings.mode != "graph":
+            raise Refusal("unsupported", "PyNative MindSpore makes no graph of a whole step.")
+        from steelyard_worker.frameworks.mindspore import graphs
+
+        return graphs.stages(timed, batch)
 
     def compilations(self) -> int:
         """Count the graphs compiled so far, including those inside the optimizers."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from steelyard_worker.frameworks.base import Array
     from steelyard_worker.frameworks.mxnet.predictor import Predictor
     from steelyard_worker.frameworks.mxnet.trainer import Trainer
+    from steelyard_worker.graphs import Stage
     from steelyard_worker.network import Network
 
 
@@ -82,6 +83,15 @@ class Adapter:
 
         del timed, batch
         return Profiler(folder)
+
+    def graphs(self, timed: Any, batch: Any) -> Iterator[Stage]:
+        """Return the stages of the graph of a step, which is made when it first runs."""
+        if self._settings.mode != "hybridized":
+            raise Refusal("unsupported", "Imperative MXNet makes no graph.")
+        from steelyard_worker.frameworks.mxnet import graphs
+
+        timed.step(batch)
+        return graphs.stages(timed.forward)
 
     def compilations(self) -> int:
         """Count the graphs that `hybridize` has built."""

@@ -12,6 +12,7 @@ from steelyard_worker.batches import Steps
 from steelyard_worker.frameworks.pytorch import settings as process
 from steelyard_worker.frameworks.pytorch.predictor import Predictor
 from steelyard_worker.frameworks.pytorch.trainer import Trainer
+from steelyard_worker.protocol import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from steelyard_worker.case import Optimizer, Settings
     from steelyard_worker.exchange import Signature
     from steelyard_worker.frameworks.base import Array
+    from steelyard_worker.graphs import Stage
     from steelyard_worker.network import Network
 
 
@@ -77,6 +79,14 @@ class Adapter:
 
         del timed, batch
         return Profiler(folder)
+
+    def graphs(self, timed: Any, batch: Any) -> Iterator[Stage]:
+        """Return the stages of the graphs of a step."""
+        if self._settings.mode != "compiled":
+            raise Refusal("unsupported", "Eager PyTorch makes no graph.")
+        from steelyard_worker.frameworks.pytorch import graphs
+
+        return graphs.stages(timed, batch)
 
     def compilations(self) -> int:
         """Count the frames and graphs that TorchDynamo has compiled."""

@@ -16,7 +16,7 @@ from steelyard_worker import dropout
 from steelyard_worker.protocol import Refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
     from types import ModuleType
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from steelyard_worker.frameworks.tensorflow.layers import Variables
     from steelyard_worker.frameworks.tensorflow.predictor import Predictor
     from steelyard_worker.frameworks.tensorflow.trainer import Learner
+    from steelyard_worker.graphs import Stage
     from steelyard_worker.network import Network
 
 MODES = ("graph", "eager", "xla", "fit")
@@ -56,6 +57,10 @@ class Adapter:
         if settings.knobs["dropout"] == dropout.ON:
             tf.random.set_seed(dropout.SEED)
         tf.config.experimental.enable_tensor_float_32_execution(settings.knobs["tf32"])
+        if settings.knobs["passes"] != "all":
+            from steelyard_worker.frameworks.tensorflow import passes
+
+            passes.choose(settings.knobs["passes"])
         if settings.mode == "fit":
             import keras  # noqa: F401 - it takes two seconds, which users of `fit` wait for, too
 
@@ -78,7 +83,7 @@ class Adapter:
         from tensorflow.python.framework.config import is_op_determinism_enabled
         from tensorflow.python.util._pywrap_util_port import IsMklEnabled
 
-        from steelyard_worker.frameworks.tensorflow import mistakes, shapes, traced
+        from steelyard_worker.frameworks.tensorflow import mistakes, passes, shapes, traced
 
         config, knobs, probe = self._tf.config, self._settings.knobs, self._variables().new("probe")
         return {
@@ -95,6 +100,7 @@ class Adapter:
             "convolution": traced.convolution(self._variables, knobs["convolution"]),
             "embedding": traced.embedding(self._variables, knobs["embedding"]),
             "dropout": traced.dropout(self._variables()),
+            "passes": passes.observed(),
             "lstm": traced.lstm(self._variables()),
             "shapes": shapes.observed(self._compile),
             "recurrence": traced.recurrence(self._variables, knobs["recurrence"]),
@@ -218,6 +224,19 @@ class Adapter:
 
         del timed, batch
         return Profiler(folder)
+
+    def graphs(self, timed: Any, batch: Any) -> Iterator[Stage]:
+        """Return the stages of the training step's graph."""
+        if self._settings.mode != "graph":
+            reasons = {
+                "eager": "Eager TensorFlow makes no graph.",
+                "xla": "XLA rewrites the traced graph with passes of its own, which TensorFlow does not count.",
+                "fit": "Keras makes its graph inside fit; it is counted in mode graph.",
+            }
+            raise Refusal("unsupported", reasons[self._settings.mode])
+        from steelyard_worker.frameworks.tensorflow import graphs
+
+        return graphs.stages(timed.whole_step, self._wrap, batch, self._settings.knobs["passes"])
 
     def compilations(self) -> int:
         """Count the traces of the wrapped functions; XLA compiles once per trace, because every trace has one shape."""

@@ -78,9 +78,10 @@ class Trainer(Learner):
         super().__init__(wrap, variables, implementation, sizes, network, weights, loss)
         tables = [name for name in self._trained if self._kinds[name] == "embedding" and embedding == "sparse"]
         self._update = optimizers.update_rule(optimizer, self._trained, kernel, rates, tables)
-        self._tables, self.train_step = frozenset(tables), wrap(self._train)
+        self._tables, self.train_step = frozenset(tables), wrap(self.whole_step)
 
-    def _train(self, batch: Tensors) -> tf.Tensor:
+    def whole_step(self, batch: Tensors) -> tf.Tensor:
+        """Forward, backward, update; traced for `train_step`."""
         _, loss, gradients = self._gradients(batch, self._tables)
         self._update(gradients)
         return loss

@@ -1,0 +1,43 @@
+"""Count the operations of training steps' graphs, each in a process of its own that measures nothing."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from steelyard.catalog import frameworks
+from steelyard.errors import UserError
+from steelyard.files import settings_files
+from steelyard.measure import jobs
+from steelyard.measure.session import Session
+from steelyard.plan.run_plan import Variant
+from steelyard.profiles import graphs, recorded
+
+
+def count(session: Session) -> None:
+    """Count the graph of every variant whose group asks for it and that has no counts yet. A failure keeps its reason."""
+    for variant in session.plan.variants:
+        if session.plan.group(variant.group).graphs and not _is_known(session, variant):
+            session.screen.say(f"counting the graph of {variant.key}")
+            _count(session, variant)
+
+
+def _is_known(session: Session, variant: Variant) -> bool:
+    try:
+        return bool(graphs.read(session.folder, variant.file_name))
+    except UserError:
+        return False
+
+
+def _count(session: Session, variant: Variant) -> None:
+    folder = graphs.folder_of(session.folder, variant.file_name)
+    shutil.rmtree(folder, ignore_errors=True)
+    trial = session.run_aside(jobs.counting(session.plan, variant, session.inputs_of(variant.case), folder))
+    recorded.write_rules(folder, {"operations": _rules(frameworks.framework(variant.case.framework).folder)})
+    if trial.error:
+        session.screen.say(f"The graph of {variant.key} was not counted: {trial.error[1]}")
+
+
+def _rules(framework: Path) -> list[Any]:
+    """Return the rules that say which operation of a framework belongs to which class; none where it has no such file."""
+    files = [framework / name for name in (frameworks.GRAPHS, frameworks.OPERATIONS)]
+    return [rule for file in files if file.is_file() for rule in settings_files.read(file)["operations"]]
