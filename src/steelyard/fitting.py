@@ -26,7 +26,7 @@ def planned(options: Options) -> tuple[RunPlan, str]:
     known = workloads.find(options.workload_folders)
     study = resolve.requested_study(options, known)
     for held in study.published:
-        known_quantities = quantities.QUANTITIES | profiled.QUANTITIES
+        known_quantities = [*quantities.QUANTITIES, *profiled.QUANTITIES, quantities.NODES]
         named(known_quantities, held.quantity, f"There is no quantity '{held.quantity}'.")
         if held.levels and held.quantity not in profiled.QUANTITIES:
             raise UserError(
@@ -93,7 +93,7 @@ def _obstacle(plan: RunPlan) -> str:
         if reason := _obstacle_of(plan, group):
             return f"does not fit this machine ({reason.rstrip('.')})"
     found = estimate.estimate(plan, training_samples())
-    seconds = found["certificates"] + found["rounds"] + found["profiles"]
+    seconds = found["certificates"] + found["rounds"] + found["profiles"] + found["graphs"]
     return f"would take about {estimate.in_words(seconds)}" if seconds > LONGEST_S else ""
 
 

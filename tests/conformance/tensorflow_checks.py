@@ -17,10 +17,12 @@ import steelyard_worker
 from steelyard_worker import batches, measure, network
 from steelyard_worker.case import Optimizer, Settings
 from steelyard_worker.frameworks.tensorflow import (
+    graphs,
     layers,
     layouts,
     mistakes,
     optimizers,
+    passes,
     pooling,
     recurrent,
     traced,
@@ -587,3 +589,33 @@ def check_a_loss_without_its_mistake_is_reported():
         assert adapter_of("graph", loss=kind).applied()["loss"] == kind
     with mock.patch.object(mistakes, "_twice", lambda outputs: outputs):
         assert adapter_of("graph", loss="softmax-twice-and-summed").applied()["loss"] == "summed"
+
+
+def check_every_choice_of_passes_is_reported():
+    for value in FRAMEWORK["knobs"]["passes"]["values"]:
+        assert adapter_of("graph", passes=value).applied()["passes"] == value
+
+
+def check_passes_remove_nodes_and_none_are_removed_without_any():
+    """A product that nothing uses, an expression that is there twice, and a sum of constants."""
+
+    def step(batch):
+        _ = batch["x"] * 7.0
+        return tf.exp(batch["x"]) + tf.exp(batch["x"]) + (tf.constant(1.0) + tf.constant(2.0))
+
+    passes.choose("all")
+    found = list(graphs.stages(step, lambda each: tf.function(each, autograph=False), {"x": tf.ones(3)}, "all"))
+    traced, run, *others = [stage.kinds for stage in found]
+    by_passes = {stage.passes: kinds for stage, kinds in zip(found[2:], others, strict=True)}
+    assert traced["Mul"] == 1 and traced["Exp"] == 2
+    assert by_passes["none"] == traced
+    assert "Mul" not in by_passes["pruning"] and by_passes["pruning"]["Exp"] == 2
+    assert by_passes["arithmetic"]["Exp"] == 1
+    assert by_passes["folding"]["AddV2"] < traced["AddV2"]
+    assert "Mul" not in run and run["Exp"] == 1
+
+
+def check_a_process_with_its_own_choice_counts_that_alone():
+    passes.choose("none")
+    found = list(graphs.stages(lambda batch: batch["x"] * 2.0, tf.function, {"x": tf.ones(3)}, "none"))
+    assert [stage.passes for stage in found] == ["", ""]

@@ -322,8 +322,8 @@ def _knob(path: Path, where: str, table: Any) -> Knob:
     for table in ("unsupported", "another_algorithm", "wrong_on_purpose", "apart"):
         for key in getattr(knob, table):
             value, condition, _ = key.partition(" ")
-            if knob.values and condition:
-                settings_files.check_one_of(path, key, value, [*known, OTHER_VALUES], f"{where}.{table}")
+            if knob.values and condition and value != OTHER_VALUES:
+                settings_files.check_one_of(path, key, value, known, f"{where}.{table}")
     return knob
 
 

@@ -42,6 +42,7 @@ def show(plan: RunPlan, as_json: bool = False) -> None:
         ("profiles", "for profiles"),
         ("certificates", "for certificates that are not stored"),
         ("environments", "for environments that do not exist"),
+        ("graphs", "to count the graphs of steps"),
     ]
     parts += [f"{estimate.in_words(found[stage])} more {text}" for stage, text in extra if found[stage]]
     if plan.minutes:

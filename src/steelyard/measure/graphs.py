@@ -14,9 +14,9 @@ from steelyard.profiles import graphs, recorded
 
 
 def count(session: Session) -> None:
-    """Count the graph of every variant whose group asks for it and that has no counts yet. A failure keeps its reason."""
-    for variant in session.plan.variants:
-        if session.plan.group(variant.group).graphs and not _is_known(session, variant):
+    """Count the graph of every variant that the plan names and that has no counts yet. A failure keeps its reason."""
+    for variant in session.plan.counted:
+        if not _is_known(session, variant):
             session.screen.say(f"counting the graph of {variant.key}")
             _count(session, variant)
 

@@ -18,6 +18,8 @@ CERTIFY_S = 12.0
 CERTIFY_STARTS = 2
 REFERENCE_S = 28.0
 SIDE_BY_SIDE = 2
+# A process that counts a graph makes it anew for every choice of passes.
+COUNTED_STARTS = 3
 ENVIRONMENT_S = 15.0
 CORE_FLOPS = 75e9
 SHARE_OF_PEAK = 0.25
@@ -41,7 +43,8 @@ def estimate(plan: RunPlan, samples: Mapping[str, int] | None = None) -> dict[st
     """Estimate the seconds of each stage from FLOPs and fixed costs.
 
     `environments`: if all must be created; `certificates`: if none is stored; `rounds`: for the fewest rounds, `most_rounds`:
-    for the most; `profiles`: of all profiled processes. `samples`: data set -> training samples, for protocols that count epochs.
+    for the most; `profiles`: of all profiled processes; `graphs`: to count the operations of steps' graphs. `samples`: data set
+    -> training samples, for protocols that count epochs.
     """
     known = samples or {}
     candidates = sum(CERTIFY_S + CERTIFY_STARTS * _start_s(each) for each in plan.variants)
@@ -52,6 +55,7 @@ def estimate(plan: RunPlan, samples: Mapping[str, int] | None = None) -> dict[st
         "rounds": _rounds_s(plan, known, lambda protocol: protocol.rounds_min),
         "most_rounds": _rounds_s(plan, known, lambda protocol: protocol.rounds_max),
         "profiles": plan.profiles * sum(_profile_s(plan, each) for each in plan.variants),
+        "graphs": sum(COUNTED_STARTS * _start_s(each) for each in plan.counted),
     }  # fmt: skip
 
 

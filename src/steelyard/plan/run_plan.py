@@ -13,6 +13,8 @@ from steelyard.published.gathering import Published
 from steelyard_worker.case import INFERENCE, Case
 
 LONGEST_FILE_NAME = 120
+PASSES = "passes"
+"""The knob that chooses the passes which rewrite a graph."""
 
 
 @dataclass(frozen=True)
@@ -146,6 +148,18 @@ class RunPlan:
     workload_hashes: dict[str, str]  # workload -> hash of the files in that folder
     framework_hashes: dict[str, str]  # framework of the user's own -> hash of the files in its folder
     published: Published = field(default_factory=Published)
+
+    @property
+    def counted(self) -> list[Variant]:
+        """The variants whose graphs are counted: the one with the default passes tries the other choices, too."""
+        return [
+            each for group in self.groups if group.graphs for each in group.variants
+            if each.case == (whole := self._with_all_passes(each.case)) or whole not in group.cases
+        ]  # fmt: skip
+
+    def _with_all_passes(self, case: Case) -> Case:
+        default = {PASSES: self.frameworks[case.framework].knobs[PASSES]} if PASSES in case.settings.knobs else {}
+        return replace(case, settings=replace(case.settings, knobs=case.settings.knobs | default))
 
     @property
     def variants(self) -> list[Variant]:

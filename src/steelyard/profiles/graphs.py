@@ -13,8 +13,6 @@ from steelyard.results.trials import GraphStage
 from steelyard_worker import records
 
 FOLDER = "graphs"
-PASSES = "passes"
-"""The knob that chooses the passes which rewrite a graph."""
 EXPENSIVE, CHEAP, NONE, UNKNOWN = COSTS = ("expensive", "cheap", "none", "not known")
 HELP = {
     EXPENSIVE: "convolutions, matrix products, recurrent layers and attention",

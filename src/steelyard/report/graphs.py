@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from steelyard.profiles.graphs import COSTS, HELP, PASSES, Counted
+from steelyard.profiles.graphs import COSTS, HELP, Counted
 from steelyard.report import formatting
 from steelyard.report.beside import MeasuredArm, MeasuredGroup
 from steelyard.report.model import Comparison, Contender
 from steelyard.results.quantities import STEP_TIME
-from steelyard.results.record import Group
+from steelyard.results.record import PASSES, Group
 from steelyard.statistics.intervals import Ratio
 
 CAPTION = (
@@ -37,8 +37,6 @@ PASSES_HEADINGS = [
 ]
 SPEED_HEADINGS = ["without", "compared with", "loss of speed", "interval", "added time", "interval"]
 ALL, NONE = "all", "none"
-NODES = "nodes"
-"""What [[published]] tables call the number of operations of a graph."""
 
 
 @dataclass(frozen=True)

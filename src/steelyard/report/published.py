@@ -10,7 +10,7 @@ from steelyard.profiles import quantities as profiled
 from steelyard.report import formatting, graphs, model, shares
 from steelyard.report.beside import JUDGEMENTS, MeasuredArm, MeasuredGroup, beside, count
 from steelyard.report.formatting import Formatted
-from steelyard.results.quantities import QUANTITIES
+from steelyard.results.quantities import NODES, QUANTITIES
 from steelyard.statistics.intervals import Level, Ratio, ratio_interval
 from steelyard.statistics.sentences import listed
 
@@ -162,8 +162,8 @@ def tables(source: Source, comparisons: Sequence[Comparison]) -> tuple[Table, ..
     }
     for name, quantity in profiles.items():
         groups[name] = [profiled_group(each, plan.group(each.group), quantity) for each in comparisons]
-    if any(each.quantity == graphs.NODES for each in plan.published.tables):
-        groups[graphs.NODES] = [graphs.beside(model.compare(source, group), group) for group in plan.groups]
+    if any(each.quantity == NODES for each in plan.published.tables):
+        groups[NODES] = [graphs.beside(model.compare(source, group), group) for group in plan.groups]
     labels = {name: each.label for name, each in (quantities | profiles).items()}
     return tuple(
         Table(

@@ -13,6 +13,8 @@ from steelyard.statistics.sentences import TIME_PER_STEP, Wording
 from steelyard.statistics.verdicts import Verdict
 from steelyard_worker.case import INFERENCE, TRAINING
 
+NODES = "nodes"
+"""What [[published]] tables call the number of operations of a graph. It has no spread, so it is not ranked."""
 PROCESS = "process"
 """Stands for the input where a quantity has one value for the whole process."""
 

@@ -16,7 +16,7 @@ _COMPUTATION = re.compile(r"^(ENTRY )?%(\S+) \(")
 _INSTRUCTION = re.compile(r"^\s+(?:ROOT )?%\S+ = (?:\([^=]*\)|\S+) ([\w-]+)\((.*)$")
 # Computations whose instructions run one by one; those that fusions, sums and the like name are parts of one instruction.
 _RUN = re.compile(
-    r"(?:body|condition|true_computation|false_computation|branch_computations|to_apply|calls)=\{?(%[\w.%, -]+)"
+    r"(?:body|condition|true_computation|false_computation|branch_computations|to_apply|calls)=(?:\{([^}]*)\}|(%[\w.-]+))"
 )
 _RUNNING = ("while", "conditional", "call")
 
@@ -48,7 +48,7 @@ def instructions(text: str) -> dict[str, int]:
         for kind, rest in computations.get(waiting.pop(), []):
             kinds[kind] += 1
             if kind in _RUNNING:
-                names = {name.strip(" %") for group in _RUN.findall(rest) for name in group.split(",")}
+                names = {name.strip(" %") for found in _RUN.findall(rest) for name in "".join(found).split(",")}
                 waiting += sorted(names - seen)
                 seen |= names
     return dict(sorted(kinds.items()))

@@ -15,9 +15,9 @@ VARIABLE = "null"
 
 
 def stages(forward: Any) -> Iterator[Stage]:
-    """Yield the graph of a hybridized block that has run: what it traced, and the operators that the engine runs of it."""
+    """Yield the graph of a hybridized block that has run, and its operators alone: on a CPU MXNet rewrites nothing."""
     _, symbol = forward._cached_graph  # noqa: SLF001 - export() would write it, with all parameters, to a file
     kinds = Counter(node["op"] for node in json.loads(symbol.tojson())["nodes"])
     yield Stage("traced", "nodes, forward and loss", dict(sorted(kinds.items())))
     operators = {kind: count for kind, count in sorted(kinds.items()) if kind != VARIABLE}
-    yield Stage("run, as it is not rewritten on a CPU", "operators, forward and loss", operators)
+    yield Stage("run", "operators, forward and loss", operators)
