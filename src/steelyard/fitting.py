@@ -26,7 +26,7 @@ def planned(options: Options) -> tuple[RunPlan, str]:
     known = workloads.find(options.workload_folders)
     study = resolve.requested_study(options, known)
     for held in study.published:
-        known_quantities = [*quantities.QUANTITIES, *profiled.QUANTITIES, quantities.NODES]
+        known_quantities = quantities.QUANTITIES | profiled.QUANTITIES | {quantities.NODES: None}
         named(known_quantities, held.quantity, f"There is no quantity '{held.quantity}'.")
         if held.levels and held.quantity not in profiled.QUANTITIES:
             raise UserError(
