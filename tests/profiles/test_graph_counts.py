@@ -28,6 +28,7 @@ def test_every_class_has_one_cost() -> None:
     """A new class must not become cheap by chance."""
     known = {name: graphs._cost(name) for name in classes.CLASSES}
     assert {name for name, cost in known.items() if cost == "expensive"} == {
+        "convolution",
         "convolution, forward",
         "convolution, backward to data",
         "convolution, backward to weights",
