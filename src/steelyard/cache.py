@@ -25,11 +25,12 @@ FOLDERS = {
     "downloads": ("data/downloads",),
     "inputs": ("weights", "data/prepared", "data/orders", "data/rates", "data/synthetic", "networks"),
     "certificates": ("certificates", "certificates/references"),
+    "compiled code": ("compiled",),
 }
 # The names that steelyard gives to entries. The cache may be any folder of the user's, so nothing else is removed.
 OWN_NAME = re.compile(r"([\w.@+-]+-)?[0-9a-f]{12,64}(\.json|\.partial)?")
-# References only serve to certify further cases. No record names them, so their age decides.
-REFERENCE_DAYS = 30
+# References only serve to certify further cases, and compiled code to start faster. No record names them: their age decides.
+KEPT_DAYS = 30
 
 
 @dataclass(frozen=True)
@@ -105,8 +106,8 @@ def _is_used(kind: str, path: Path, needed: set[Path]) -> bool:
     if path.suffix == ".json":
         found = certificates.find(path.stem)
         return found is not None and found.method == method.VERSION
-    if kind == "certificates":
-        return time.time() - path.stat().st_mtime < REFERENCE_DAYS * 86_400
+    if kind in ("certificates", "compiled code"):
+        return time.time() - path.stat().st_mtime < KEPT_DAYS * 86_400
     return path in needed
 
 

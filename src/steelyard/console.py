@@ -5,7 +5,7 @@ import time
 from threading import Event, Thread
 from typing import Any
 
-from steelyard.plan.run_plan import Variant
+from steelyard.plan.run_plan import RunPlan, Variant
 from steelyard.results.trials import Trial
 from steelyard.statistics.decision import Ranking
 
@@ -44,6 +44,9 @@ class Screen:
         if self._last.get(label) != state:
             self._last[label] = state
             self.say(f"   {label}{': ' if state else ''}{state}")
+
+    def planned(self, plan: RunPlan) -> None:
+        """Take note of another plan: a search has chosen what the rounds measure."""
 
     def trial(self, number: int, variant: Variant) -> None:
         """Show that a process starts; `number`: the round."""

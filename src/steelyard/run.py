@@ -15,11 +15,12 @@ from steelyard.errors import UserError
 from steelyard.host import turns
 from steelyard.inputs import case_inputs
 from steelyard.inputs.case_inputs import CaseInputs
-from steelyard.measure import graphs, peak, profiles, reuse, rounds
+from steelyard.measure import graphs, peak, profiles, reuse, rounds, search
 from steelyard.measure.session import Session
 from steelyard.plan.run_plan import RunPlan, Variant
+from steelyard.results import durations as stages
 from steelyard.results import record, round_results, trials
-from steelyard.results.durations import CERTIFICATES, ENVIRONMENTS, INPUTS, PEAK, PROFILES, ROUNDS, TOTAL, Durations
+from steelyard.results.durations import Durations
 from steelyard.results.store import Store
 
 
@@ -59,7 +60,7 @@ def _working(folder: Path, measuring: bool = False) -> Iterator[Durations]:
     """Update state and times in run.json: running, then complete or interrupted; failed if no process that measures finished."""
     durations, earlier = Durations(), record.update(folder, state="running").seconds
     try:
-        with durations.of(TOTAL):
+        with durations.of(stages.TOTAL):
             yield durations
     except BaseException:
         with suppress(UserError):  # on a full disk this write fails too, and the original error must reach the user
@@ -70,7 +71,11 @@ def _working(folder: Path, measuring: bool = False) -> Iterator[Durations]:
 
 
 def _measure(plan: RunPlan, folder: Path, screen: Screen, durations: Durations) -> None:
-    session, certificates = _certified(_prepare(plan, folder, screen, durations))
+    session = _prepare(plan, folder, screen, durations)
+    if session.plan.search and not session.plan.search.ended:
+        with durations.of(stages.SEARCH):
+            session = search.run(session, certification.certify)
+    session, certificates = _certified(session)
     screen.stage("Rounds")
     reuse.adopt(session)
     found, damaged = trials.read_all(folder)
@@ -78,16 +83,19 @@ def _measure(plan: RunPlan, folder: Path, screen: Screen, durations: Durations) 
         screen.say(sentence)
     session.store.add_trials(folder.name, found)
     results = round_results.collect(found, certificates)
-    with durations.of(ROUNDS):
+    with durations.of(stages.ROUNDS):
         rounds.measure(session, results)
-    with durations.of(PEAK):
+    with durations.of(stages.PEAK):
         peak.check(session, results)
     if plan.profiles:
         screen.stage("Profiles")
         measured = [each for each in session.plan.variants if results.finished.get(each.case.id)]
-        with durations.of(PROFILES):
+        with durations.of(stages.PROFILES):
             profiles.take(session, measured, plan.profiles)
-    graphs.count(session)
+    if session.plan.counted:
+        screen.stage("Graphs")
+        with durations.of(stages.GRAPHS):
+            graphs.count(session)
 
 
 def _prepare(plan: RunPlan, folder: Path, screen: Screen, durations: Durations) -> Session:
@@ -103,7 +111,7 @@ def _session(plan: RunPlan, folder: Path, screen: Screen, durations: Durations) 
     store = Store(folder.parent, screen.say)
     environments = setup.begin(plan, screen)
     screen.stage("Data and weights")
-    with durations.of(INPUTS):
+    with durations.of(stages.INPUTS):
         inputs = case_inputs.prepare(plan, lambda p: screen.progress(p.sentence, p.done, p.total))
     ready = plan.with_inputs(lambda case: inputs[case_inputs.recipe(case)].identity)
     return Session(ready, folder, environments, inputs, store, screen, durations=durations)
@@ -113,10 +121,10 @@ def _certified(
     session: Session, fresh: bool = False, scope: Scope | None = None
 ) -> tuple[Session, dict[str, dict[str, Any]]]:
     """Certify what has an environment, beginning with those that are ready; returns the session without the others."""
-    with session.durations.of(CERTIFICATES):
+    with session.durations.of(stages.CERTIFICATES):
         certificates = certification.certify(session, fresh, scope)
     unavailable = session.environments.failures()
-    session.durations.seconds[ENVIRONMENTS] = session.environments.seconds
+    session.durations.seconds[stages.ENVIRONMENTS] = session.environments.seconds
     facts = {name: setup.facts(session.environments[name]) for name in session.environments}
     record.update(session.folder, environments=facts, unavailable=unavailable)
     return replace(session, plan=session.plan.without(unavailable)), certificates

@@ -103,7 +103,7 @@ def test_certificates_that_this_version_does_not_accept_are_removed(folder: Path
     damaged = certificate("2" * 64, cache.method.VERSION)
     damaged.write_text(damaged.read_text().replace("true", "false", 1))
     recent, old = (entry(folder / "certificates" / "references" / key) for key in KEYS[:2])
-    long_ago = time.time() - (cache.REFERENCE_DAYS + 1) * 86_400
+    long_ago = time.time() - (cache.KEPT_DAYS + 1) * 86_400
     os.utime(old, (long_ago, long_ago))
     assert {each.path for each in cache.prune(tmp_path / "runs")} == {older, damaged, old}
     assert current.exists()

@@ -50,7 +50,14 @@ def test_a_size_of_more_than_an_hour_is_not_chosen_unasked(tmp_path: Path, monke
     def seconds(plan: Any, samples: dict[str, int]) -> dict[str, float]:
         assert samples["cifar10"] == 50_000
         hours = {9: 30.0, 8: 0.5, 7: 0.1}[features(plan)[0]]
-        return {"environments": 0.0, "certificates": 0.0, "rounds": 3600 * hours, "most_rounds": 0.0, "profiles": 0.0}
+        return {
+            "environments": 0.0,
+            "certificates": 0.0,
+            "rounds": 3600 * hours,
+            "most_rounds": 0.0,
+            "profiles": 0.0,
+            "graphs": 0.0,
+        }
 
     monkeypatch.setattr(estimate, "estimate", seconds)
     plan, sentence = fitting.planned(options(tmp_path, tables(9, 8, 7)))

@@ -19,7 +19,8 @@ from steelyard.host.noise import HostNoise
 from steelyard.plan import cells, studies
 from steelyard.published import documents, gathering, held
 from steelyard.results import record, store, trials
-from steelyard.results.record import Group, RunPlan, RunRecord
+from steelyard.results.record import Group, RunPlan, RunRecord, Search
+from steelyard.results.searched import Searched, Tried
 from steelyard_worker import protocol, tensors
 from steelyard_worker.case import Case, Optimizer
 from steelyard_worker.protocol import EventWriter
@@ -123,6 +124,9 @@ def test_every_field_of_a_certificate_is_documented() -> None:
     [
         ("run.json", RunRecord),
         ("Plan", RunPlan),
+        ("Plan of a search", Search),
+        ("Search", Searched),
+        ("tried", Tried),
         ("Published", gathering.Published),
         ("Group", Group),
         ("Case", Case),

@@ -48,6 +48,9 @@ class Knob:
     is made, and whose it was; `apart`: why cases with a value are compared with each other only, and certified as with the
     default. All by "VALUE", "VALUE on DEVICE", "VALUE in MODE", or "VALUE with WORD", where the word is the
     optimizer or a part of it (`words`); the value "*" is every one but the default.
+
+    `matters_for`: the kinds of tensors (`steelyard_worker.network.KINDS`) of networks that another value may make faster; "*": of
+    every network. A search for the fastest settings tries its values there, and leaves it alone elsewhere.
     """
 
     default: Any
@@ -57,6 +60,7 @@ class Knob:
     another_algorithm: dict[str, str] = field(default_factory=dict)
     wrong_on_purpose: dict[str, str] = field(default_factory=dict)
     apart: dict[str, str] = field(default_factory=dict)
+    matters_for: tuple[str, ...] = ()
 
     def reason(self, table: Mapping[str, str], value: Any, settings: Settings, rule: Optimizer) -> str:
         """Return the first text of a table that applies to a value; empty if none does."""
@@ -84,6 +88,7 @@ class Framework:
     `exporters`: for a runtime of networks that other frameworks export, what exports them, by mode; otherwise empty.
     `reference_variables`: environment variables of a process that computes a reference; "{folder}" stands for a folder that all
     references of a run share. `large_reference_variables` replace those of the same name where one step is large.
+    `compiled_code`: of a mode whose compiler keeps code on the disk, the environment variable that names its folder.
     `profile_variables`: those of a process that is profiled. `maintained_source`: the page that says whether it is maintained.
     """
 
@@ -106,6 +111,7 @@ class Framework:
     reference_variables: dict[str, str] = field(default_factory=dict)
     large_reference_variables: dict[str, str] = field(default_factory=dict)
     profile_variables: dict[str, str] = field(default_factory=dict)
+    compiled_code: dict[str, str] = field(default_factory=dict)
     variables: tuple[str, ...] = ()
     maintained: bool = True
     maintained_source: str = ""
@@ -293,7 +299,7 @@ def _read(folder: Path) -> Framework:
     settings_files.check_one_of(path, "default_mode", found.default_mode, found.modes)
     if found.reference_mode:
         settings_files.check_one_of(path, "reference_mode", found.reference_mode, found.modes)
-    for key in ("exporters", "start_seconds"):
+    for key in ("exporters", "start_seconds", "compiled_code"):
         for mode in getattr(found, key):
             settings_files.check_one_of(path, mode, mode, found.modes, key)
     if found.reference and "float64" not in found.precisions:

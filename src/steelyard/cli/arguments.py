@@ -56,6 +56,10 @@ Say what to choose, from what a run has measured. Without --for, each goal is an
 weighed against each other. The ranking has the probability that each contender is the best. Where the verdicts of the run do
 not single one out, none is named, and what would decide is. Nothing is measured.
 
+With --tune, the modes and knobs of one framework are searched within a time limit: many settings are tried once, the faster half
+again, and so on. The fastest that is certified is then measured in new rounds, beside the usual settings and the fastest other
+contender of the run, so that the luck of the search is in no result.
+
 goals:
   speed             time per step
   short-jobs        time of a whole job of --steps or --epochs, start included
@@ -68,7 +72,9 @@ examples:
   steelyard advise                                       every goal by itself, for the latest run
   steelyard advise --for speed=2 --for memory            speed counts twice as much as memory
   steelyard advise --for short-jobs --steps 1000         what is done first with a thousand steps
-  steelyard advise --for speed --for maintained          the fastest framework that is not retired"""
+  steelyard advise --for speed --for maintained          the fastest framework that is not retired
+  steelyard advise --tune pytorch --minutes 10           are other settings of PyTorch faster?
+  steelyard advise --tune jax --knob unroll=1,4,16       only these settings"""
 
 COMPARE_ABOUT = """\
 Compare two results of one run, or two runs with each other. A result is named as in the table of the run: by its
@@ -227,6 +233,14 @@ DETAILS: dict[str, tuple[str, dict[str, list[Argument]]]] = {
         _value("--run", None, "the run to choose from (default: the latest)", default="latest"),
         RUNS,
         _flag("--json", "print the answers as JSON"),
+    ], "to search settings": [
+        _value("--tune", "NAME[@VERSION]", "search the settings of this framework, as in the run"),
+        _value("-w --workload", "NAME", "for which group or workload of the run, if it has several"),
+        _several("--mode", "MODE[,MODE]", "modes to try (default: all, and the knobs that matter to the network)",
+                 dest="modes"),
+        _several("--knob", "KNOB=VALUE[,VALUE]", "a knob and its values to try; may be repeated", dest="knobs"),
+        _value("--minutes", "N", "time limit of search and rounds (default 15); certificates come on top", type=values.minutes),
+        PLAIN,
     ]}),
     "explain": (EXPLAIN_ABOUT, {"": [
         _value("results", "RESULT", "results of the run, by framework or in full (default: all)", nargs="*"),

@@ -68,6 +68,9 @@ class LiveScreen(Screen):
         count = escape(note) if note else f"{done:,.0f} of {total:,.0f}" if total else ""
         self._stage_progress.update(self._tasks[label], completed=done, total=total or None, count=count)
 
+    def planned(self, plan: RunPlan) -> None:
+        self._plan, self._time_left = plan, TimeLeft(plan)
+
     def trial(self, number: int, variant: Variant) -> None:
         if self._time_left:
             self._time_left.started(variant)

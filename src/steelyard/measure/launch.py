@@ -31,7 +31,7 @@ POLL_S = 0.05
 LONGEST_MESSAGE = 400
 # The kinds of jobs for which a memory limit holds. The worker itself compares its exact peak with it; the launcher looks now and
 # then, so that a process far above it does not make the machine swap.
-LIMITED = ("measure", "probe")
+LIMITED = ("measure", "probe", "search")
 # The worker's exit code for a full disk, and Python's for output that could not be written (the log is on the same disk).
 FULL = (5, 120)
 

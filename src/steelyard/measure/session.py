@@ -13,7 +13,7 @@ from steelyard.environments.arriving import Arriving
 from steelyard.errors import UserError
 from steelyard.files import json_lines
 from steelyard.inputs.case_inputs import CaseInputs, recipe
-from steelyard.measure import exports, launch
+from steelyard.measure import compiled, exports, launch
 from steelyard.plan.run_plan import RunPlan
 from steelyard.results.durations import PROCESSES, Durations
 from steelyard.results.record import ROUNDS, read_rounds
@@ -83,7 +83,8 @@ class Session:
             )  # fmt: skip
         except exports.ExportError as error:
             return launch.refused(job, error.kind, str(error))
-        return launch.launch(job, self.environments[job.case.environment].python, watch, guard)
+        environment = self.environments[job.case.environment]
+        return compiled.launched(job, environment, lambda each: launch.launch(each, environment.python, watch, guard))
 
     def check_disk(self, command: str = "run --resume") -> None:
         """Check that the disk has room for the record of one more process; UserError: it has not.

@@ -136,8 +136,27 @@ class FrameworkFacts:
 
 
 @dataclass(frozen=True)
+class Search:
+    """Settings of one framework that a run tries before its rounds, to measure the fastest of them beside the default.
+
+    `environment` is tuned; the first variant of the run's only group has its settings as they usually are. `axes`: `mode` or
+    knob -> values to try, the usual one first. `minutes`: time limit of the search. `run`: the run whose contender is tuned.
+    `ended`: whether the group holds what was chosen.
+    """
+
+    environment: str
+    axes: dict[str, tuple[Any, ...]]
+    minutes: float
+    run: str = ""
+    ended: bool = False
+
+
+@dataclass(frozen=True)
 class RunPlan:
-    """The groups of a run with their cases and protocols, the study, what was published of it, and the options as requested."""
+    """The groups of a run with their cases and protocols, the study, what was published of it, and the options as requested.
+
+    `search`: what is tried before the rounds; usually nothing.
+    """
 
     options: Options
     study: Study
@@ -148,6 +167,7 @@ class RunPlan:
     workload_hashes: dict[str, str]  # workload -> hash of the files in that folder
     framework_hashes: dict[str, str]  # framework of the user's own -> hash of the files in its folder
     published: Published = field(default_factory=Published)
+    search: Search | None = None
 
     @property
     def counted(self) -> list[Variant]:

@@ -6,14 +6,16 @@ from steelyard.errors import UserError
 from steelyard.files import atomic
 from steelyard.report import model
 from steelyard.report.model import View
-from steelyard.results import record, round_results, trials
+from steelyard.results import record, round_results, searched, trials
 from steelyard.results.quantities import STEP_TIME, Quantity
+from steelyard.results.searched import Searched
 
 
 def view(folder: Path, quantity: Quantity = STEP_TIME) -> View:
     """Return what is to be shown of a run, ranked by a quantity; a function of the run folder alone.
 
-    Trials and notes on rounds that are damaged are left out, with a warning. UserError: run.json or certificates.json is damaged.
+    Trials, notes on rounds and the record of a search that are damaged are left out, with a warning. UserError: run.json or
+    certificates.json is damaged.
     """
     from steelyard.report import published, warnings
 
@@ -26,6 +28,7 @@ def view(folder: Path, quantity: Quantity = STEP_TIME) -> View:
     certificates = record.read_certificates(folder)
     found, damaged = trials.read_all(folder)
     disturbances, wrong = record.read_rounds(folder)
+    tried = _searched(folder, damaged)
     source = model.Source(
         name=folder.name, plan=plan, record=known, results=round_results.collect(found, certificates),
         certificates=certificates, quantity=quantity,
@@ -36,7 +39,18 @@ def view(folder: Path, quantity: Quantity = STEP_TIME) -> View:
     groups = {group.name for group in plan.groups}
     missing = tuple(each for each in plan.skipped if each.group not in groups)
     redone = published.tables(source, comparisons)
-    return model.View(folder.name, folder, known, quantity, comparisons, missing, tuple(disturbances), reasons, redone)
+    return model.View(
+        folder.name, folder, known, quantity, comparisons, missing, tuple(disturbances), reasons, redone, tried,
+    )  # fmt: skip
+
+
+def _searched(folder: Path, damaged: list[str]) -> Searched | None:
+    """Return what was tried before the rounds; a file that is damaged is named in `damaged`."""
+    try:
+        return searched.read(folder)
+    except UserError as error:
+        damaged.append(str(error))
+        return None
 
 
 def write(found: View, output: Path | None = None) -> Path:

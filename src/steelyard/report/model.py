@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from steelyard.results.quantities import Quantity
     from steelyard.results.record import FrameworkFacts, Group, Protocol, Reused, RunPlan, RunRecord, Skipped, Variant
     from steelyard.results.round_results import RoundResults
+    from steelyard.results.searched import Searched
     from steelyard.results.trials import Evaluation, Trial
     from steelyard.statistics.decision import Ranking
     from steelyard_worker.case import Case
@@ -208,7 +209,7 @@ class View:
     """Everything a report shows.
 
     `missing`: what is skipped of groups of which nothing could be measured. `published`: the entries of documents that the
-    study is held against.
+    study is held against. `searched`: the settings that were tried before the rounds.
     """
 
     name: str
@@ -220,6 +221,7 @@ class View:
     disturbances: tuple[dict[str, Any], ...]
     warnings: tuple[ResultWarning, ...]
     published: tuple[Table, ...] = ()
+    searched: Searched | None = None
 
     @property
     def task(self) -> str:

@@ -13,7 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
-from steelyard.report import details, exchange, formatting, privacy, published, sections, stability, warnings
+from steelyard.report import details, exchange, formatting, privacy, published, sections, stability, tuned, warnings
 from steelyard.report.columns import ranked_by
 from steelyard.report.model import View
 from steelyard.report.styles import styles
@@ -41,7 +41,8 @@ def render(view: View) -> str:
     return _environment(terms).get_template(PAGE).render(
         view=view, record=known, exchange=exchange, workloads=workloads, machine=machine, notices=warnings.gather(view.warnings),
         question=known.plan.study.question if by_time else formatting.basis(in_task(view.quantity, view.task)),
-        redone=published.section(view), rule="" if by_time else said(formatting.RULE, view.task), intervals=formatting.INTERVALS,
+        redone=published.section(view), tuned=tuned.section(view),
+        rule="" if by_time else said(formatting.RULE, view.task), intervals=formatting.INTERVALS,
         options=details.without_tables(asdict(known.plan.options)), when=formatting.moment(known.created),
         machine_line=formatting.machine(host), host=details.host_facts(host),
         figures=embedded([figure.as_dict() for figure in figures]), library=library() if figures else "",

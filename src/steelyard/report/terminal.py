@@ -21,6 +21,7 @@ from steelyard.report import (
     published,
     sections,
     shares,
+    tuned,
     warnings,
 )
 from steelyard.report.columns import Column
@@ -63,6 +64,8 @@ def print_view(console: Console, view: View) -> None:
         )
     for comparison in view.comparisons:
         _print_comparison(console, comparison, view.comparisons)
+    if tried := tuned.sentence(view):
+        console.print(Text(tried))
     for each in view.missing:
         console.print(Text(f"{each.group}, {each.title}: Not measured. {each.reason}", style="dim"))
     if view.published:
@@ -190,6 +193,8 @@ def as_dict(view: View) -> dict[str, Any]:
         "missing": [asdict(each) for each in view.missing],
         "warnings": [asdict(warning) for warning in view.warnings], "folder": str(view.folder),
     }  # fmt: skip
+    if view.searched:
+        found["search"] = asdict(view.searched)
     if view.published:
         found["published"] = [_published(each) for each in view.published]
     if quantity is not STEP_TIME:

@@ -13,9 +13,11 @@ PROCESSES = "processes"
 """The part of the rounds during which a process ran."""
 PEAK = "peak check"
 PROFILES = "profiles"
+GRAPHS = "graphs"
+SEARCH = "search"
 TOTAL = "total"
 """All of it. Environments are made while inputs are prepared and certificates run, so the stages may add up to more."""
-STAGES = (ENVIRONMENTS, INPUTS, CERTIFICATES, ROUNDS, PEAK, PROFILES)
+STAGES = (ENVIRONMENTS, INPUTS, SEARCH, CERTIFICATES, ROUNDS, PEAK, PROFILES, GRAPHS)
 
 
 @dataclass

@@ -13,7 +13,7 @@ from typing import Any, TypedDict
 from steelyard.errors import UserError, nearest
 from steelyard.files import atomic, json_lines, paths
 from steelyard.plan.protocols import Protocol
-from steelyard.plan.run_plan import PASSES, FrameworkFacts, Group, RunPlan, Skipped, Variant
+from steelyard.plan.run_plan import PASSES, FrameworkFacts, Group, RunPlan, Search, Skipped, Variant
 from steelyard.published.gathering import Published, PublishedTable
 from steelyard.published.held import Arm
 from steelyard.published.statements import Statement
@@ -24,8 +24,8 @@ from steelyard_worker.protocol import METHOD
 from steelyard_worker.records import Count
 
 __all__ = [
-    "PASSES", "Arm", "FrameworkFacts", "Group", "Protocol", "Published", "PublishedTable", "RunPlan", "RunRecord", "Skipped",
-    "Statement", "Variant",
+    "PASSES", "Arm", "FrameworkFacts", "Group", "Protocol", "Published", "PublishedTable", "RunPlan", "RunRecord", "Search",
+    "Skipped", "Statement", "Variant",
 ]  # fmt: skip
 
 # Format 1: only the options; a report had to plan again, from the workloads as they were by then.

@@ -2,17 +2,20 @@
 
 import argparse
 
-from steelyard.cli.commands import selection
+from steelyard.cli.commands import selection, tune
 from steelyard.errors import UserError, nearest
 from steelyard.results import record
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Print the answers; the exit code is 1 if the run has none."""
+    """Print the answers, or search settings with `--tune`; the exit code is 1 if there is no result."""
     from steelyard import report
     from steelyard.report import choosing_lines
     from steelyard.report.goals import CONDITIONS, GOALS, Wishes
 
+    tune.check(arguments)
+    if arguments.tune:
+        return tune.execute(arguments)
     asked: dict[str, float] = {}
     for name, weight in arguments.goals or ():
         if name not in GOALS:

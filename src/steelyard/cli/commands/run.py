@@ -21,9 +21,7 @@ from steelyard.results.record import RunRecord
 
 def execute(arguments: argparse.Namespace) -> int:
     """Measure, then print the verdicts; the path of the page is the last line. The exit code is 1 if no process finished."""
-    from steelyard import fitting, report
-    from steelyard import run as runs
-    from steelyard.report import terminal
+    from steelyard import fitting
 
     root = selection.runs_of(arguments)
     options = selection.options_of(arguments)
@@ -40,6 +38,15 @@ def execute(arguments: argparse.Namespace) -> int:
 
         dry_run.show(plan, as_json=arguments.json)
         return 0
+    return carry_out(arguments, plan, root, folder)
+
+
+def carry_out(arguments: argparse.Namespace, plan: RunPlan, root: Path, folder: Path | None = None) -> int:
+    """Carry out a plan, in a new folder or in that of a run to continue, and print its result; returns the exit code."""
+    from steelyard import report
+    from steelyard import run as runs
+    from steelyard.report import terminal
+
     selection.check_cache()
     folder = folder or selection.begin(plan, root, plan.study.name)
     try:

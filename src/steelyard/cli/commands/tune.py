@@ -1,0 +1,63 @@
+"""`steelyard advise --tune FRAMEWORK`: search its modes and knobs, and measure the fastest settings beside the usual ones."""
+
+import argparse
+from pathlib import Path
+
+from steelyard.catalog import frameworks
+from steelyard.cli.commands import run as run_command
+from steelyard.cli.commands import selection
+from steelyard.errors import UserError
+from steelyard.plan import tuning
+from steelyard.plan.run_plan import Group, RunPlan, Variant
+from steelyard.results import record
+
+MINUTES = 15.0
+LEAST_MINUTES = 0.5
+OWN = ("workload", "modes", "knobs", "minutes")
+"""Arguments that only a search has."""
+
+
+def check(arguments: argparse.Namespace) -> None:
+    """Reject arguments that contradict each other."""
+    if not arguments.tune:
+        given = [name for name in OWN if getattr(arguments, name) not in (None, "", [])]
+        if given:
+            raise UserError(f"--{given[0].rstrip('s') if given[0] != 'minutes' else given[0]} needs --tune FRAMEWORK.")
+    elif arguments.goals or arguments.steps or arguments.epochs or arguments.thresholds:
+        raise UserError(
+            "--tune looks for the least time per step, so it takes no goal. Choose from its result afterwards, with steelyard "
+            "advise --for."
+        )
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Search and measure; the path of the page is the last line. The exit code is 1 if no process of the rounds finished."""
+    root = selection.runs_of(arguments)
+    earlier = record.find(root, arguments.run)
+    return run_command.carry_out(arguments, planned(arguments, earlier), root)
+
+
+def planned(arguments: argparse.Namespace, folder: Path) -> RunPlan:
+    """Return the plan of the run that searches. UserError: the earlier run cannot be continued like this."""
+    known = record.read(folder)
+    frameworks.use(known.plan.options.framework_folders)
+    run_command.check_same(folder, known, "tuned")
+    minutes = MINUTES if arguments.minutes is None else arguments.minutes
+    if minutes < LEAST_MINUTES:
+        raise UserError(f"--minutes {minutes:g}: a search needs a time limit of at least {LEAST_MINUTES} minutes.")
+    plan = known.available
+    group = tuning.chosen_group(plan, arguments.workload or "", arguments.tune, folder.name)
+    return tuning.plan(
+        plan, folder.name, group, arguments.tune, _rival(folder, group, arguments.tune), minutes, arguments.modes or (),
+        arguments.knobs or (),
+    )  # fmt: skip
+
+
+def _rival(folder: Path, group: Group, environment: str) -> Variant | None:
+    """Return the fastest contender of another environment in the group; None if there is no other."""
+    from steelyard import report
+
+    comparison = next(each for each in report.view(folder).comparisons if each.group == group.name)
+    ranking = comparison.rankings.get(comparison.primary)
+    variants = {each.case.id: each for each in group.variants if each.case.environment != environment}
+    return next((variants[key] for key in ranking.order if key in variants), None) if ranking else None

@@ -1,0 +1,201 @@
+"""Search for the fastest settings of one framework by successive halving, before the rounds that measure what was chosen.
+
+The times of a search are in no verdict, because the best of many is partly luck. What it chose is measured anew.
+"""
+
+import itertools
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from steelyard.environments import Failure
+from steelyard.errors import UserError
+from steelyard.measure import jobs
+from steelyard.measure.session import Session
+from steelyard.plan import tuning
+from steelyard.plan.run_plan import Search, Variant
+from steelyard.results import record, searched, trials
+from steelyard.results.searched import CHOSEN, FAILED, LEFT, REJECTED, USUAL, Searched, Tried
+from steelyard.results.trials import Trial
+from steelyard.statistics.halving import better_half, measurements, ordered
+from steelyard.statistics.orders import round_order
+from steelyard_worker.case import Case
+
+FIRST_SHARE = 0.4
+"""Of the time of a search, for the first process of each candidate."""
+Certify = Callable[[Session], dict[str, dict[str, Any]]]
+"""Certify the cases of a session; returns the certificates by case id."""
+LEAST = 3
+"""So many candidates are tried whatever the time: the usual settings and two others."""
+
+
+@dataclass
+class _Bench:
+    """A search in progress: candidates by case id, their times per step so far, and why some failed."""
+
+    session: Session
+    search: Search
+    base: Case
+    others: Sequence[Case]
+    cases: dict[str, Case] = field(default_factory=dict)
+    times_ns: dict[str, list[float]] = field(default_factory=dict)
+    reasons: dict[str, str] = field(default_factory=dict)
+    rejected: dict[str, str] = field(default_factory=dict)
+    began_s: float = field(default_factory=time.monotonic)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the search began."""
+        return time.monotonic() - self.began_s
+
+    def has_time(self, share: float = 1.0) -> bool:
+        """Return whether less than this share of the time limit has passed."""
+        return self.seconds < share * 60 * self.search.minutes
+
+    def alive(self) -> dict[str, list[float]]:
+        """Return the times of the candidates that can be chosen: all but the usual settings and those that failed."""
+        return {key: found for key, found in self.times_ns.items() if key != self.base.id and key not in self.reasons}
+
+
+def run(session: Session, certify: Certify) -> Session:
+    """Search, and return the session with the plan that measures what was chosen; the plan is written into run.json.
+
+    UserError: the framework's environment could not be made, or the usual settings cannot be measured.
+    """
+    search = session.plan.search
+    assert search
+    session.screen.stage("Search")
+    made = session.environments.results()[search.environment]
+    if isinstance(made, Failure):
+        raise UserError(made.sentence)
+    base, *others = session.plan.groups[0].cases
+    bench = _Bench(session, search, base, others)
+    left_out = _first_processes(bench)
+    _halve(bench)
+    chosen = _certified(bench, certify)
+    found = [base, *([chosen] if chosen else []), *others]
+    plan = tuning.ended(tuning.with_cases(session.plan, found))
+    searched.write(session.folder, Searched(tuple(_tried(bench, chosen)), left_out, bench.seconds))
+    record.update(session.folder, plan=plan)
+    session.screen.planned(plan)
+    _say(bench, chosen)
+    return replace(session, plan=plan)
+
+
+def _first_processes(bench: _Bench) -> int:
+    """Run one process of as many candidates as there is time for; returns how many there was no time for."""
+    waiting = tuning.candidates(bench.search, bench.base, bench.session.plan)
+    tried = itertools.takewhile(lambda _: len(bench.cases) < LEAST or bench.has_time(FIRST_SHARE), waiting)
+    for case in tried:
+        _measure(bench, case, 1)
+    if bench.base.id in bench.reasons:
+        raise UserError(f"The usual settings cannot be measured: {bench.reasons[bench.base.id]}")
+    costs = {key: found[0] for key, found in bench.times_ns.items() if found and key not in bench.reasons}
+    together = tuning.joined(bench.search, bench.base, costs, bench.session.plan)
+    if together and together.id not in bench.cases:
+        _measure(bench, together, 1)
+    return sum(case.id not in bench.cases for case in tuning.candidates(bench.search, bench.base, bench.session.plan))
+
+
+def _halve(bench: _Bench) -> None:
+    """Measure the faster half of the candidates again, and again half of these, until one is left or the time is over."""
+    stage, left = 1, list(bench.alive())
+    while len(left) > 1 and bench.has_time():
+        stage += 1
+        left = better_half({key: bench.times_ns[key] for key in left})
+        for number in range(measurements(stage - 1) + 1, measurements(stage) + 1):
+            for key in round_order(left, number, bench.base.seed) if len(left) > 1 else ():
+                if bench.has_time():
+                    _measure(bench, bench.cases[key], number)
+        left = [key for key in left if key not in bench.reasons]
+
+
+def _measure(bench: _Bench, case: Case, number: int) -> None:
+    """Run a process of a candidate, unless an interrupted part of this run has finished it."""
+    bench.cases[case.id] = case
+    variant = _variant(bench, case)
+    times = bench.times_ns.setdefault(case.id, [])
+    label = f"process {number} of each" if number > 1 else "settings tried once"
+    trial = _process(bench.session, variant, number, label)
+    source = trial.job.schedule.inputs[0]
+    location = trial.location_ns(source) if trial.done else None
+    if location:
+        times.append(location)
+    else:
+        bench.reasons[case.id] = trial.error[1] if trial.error else "It counted no step."
+
+
+def _variant(bench: _Bench, case: Case) -> Variant:
+    """Return the candidate as a variant, named beside the usual settings."""
+    plan = tuning.with_cases(bench.session.plan, [case])
+    return plan.groups[0].variants[0]
+
+
+def _process(session: Session, variant: Variant, number: int, label: str) -> Trial:
+    folder = session.folder / searched.FOLDER / f"{number}-{variant.file_name}"
+    if earlier := _finished(folder):
+        return earlier
+    shutil.rmtree(folder, ignore_errors=True)
+    session.screen.progress(label, 0, 0, variant.name)
+    plan = replace(session.plan, groups=(replace(session.plan.groups[0], variants=(variant,)),))
+    # As in late rounds: the input that verdicts rest on, and no evaluation.
+    job = jobs.measuring(plan, variant, session.inputs_of(variant.case), jobs.ROUNDS_OF_ALL_INPUTS + 1, 0, folder)
+    return session.run_probe(replace(job, kind="search", round=number))
+
+
+def _finished(folder: Path) -> Trial | None:
+    if not (folder / trials.JOB).exists():
+        return None
+    try:
+        found = trials.read(folder)
+    except UserError:
+        return None
+    return found if found.done else None
+
+
+def _certified(bench: _Bench, certify: Certify) -> Case | None:
+    """Return the fastest candidate that is certified, trying the fastest first; None where none is."""
+    for key in ordered(bench.alive()):
+        case, session = bench.cases[key], bench.session
+        plan = tuning.with_cases(session.plan, [bench.base, case, *bench.others])
+        found = certify(replace(session, plan=plan)).get(key)
+        if found is None or found["passed"]:
+            return case
+        bench.rejected[key] = found["sentence"]
+    return None
+
+
+def _tried(bench: _Bench, chosen: Case | None) -> list[Tried]:
+    return [
+        Tried(_differences(bench, case), tuple(bench.times_ns[key]), *_outcome(bench, key, chosen))
+        for key, case in bench.cases.items()
+    ]
+
+
+def _outcome(bench: _Bench, key: str, chosen: Case | None) -> tuple[str, str]:
+    if key == bench.base.id:
+        return USUAL, ""
+    if key in bench.reasons:
+        return FAILED, bench.reasons[key]
+    if key in bench.rejected:
+        return REJECTED, bench.rejected[key]
+    return (CHOSEN if chosen and key == chosen.id else LEFT), ""
+
+
+def _differences(bench: _Bench, case: Case) -> dict[str, str]:
+    """Return the settings of a candidate that are not the usual ones."""
+    usual, own = bench.base.settings, case.settings
+    found = {tuning.MODE: own.mode} if own.mode != usual.mode else {}
+    return found | {name: str(value) for name, value in own.knobs.items() if value != usual.knobs[name]}
+
+
+def _say(bench: _Bench, chosen: Case | None) -> None:
+    tried = f"{len(bench.cases)} settings were tried in {bench.seconds:.0f} s"
+    if chosen is None:
+        bench.session.screen.say(f"{tried}. None of them can be measured beside the usual ones.")
+    else:
+        found = ", ".join(f"{name} {value}" for name, value in _differences(bench, chosen).items())
+        bench.session.screen.say(f"{tried}. The rounds measure {found} beside the usual settings.")

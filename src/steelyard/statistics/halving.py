@@ -1,0 +1,28 @@
+"""Successive halving: many candidates are measured a little, the faster half of them again, and so on until one is left. Pure.
+
+Source: Karnin, Koren, Somekh, "Almost Optimal Exploration in Multi-Armed Bandits", ICML 2013. Here the first stage measures as
+many candidates as there is time for, and every later stage doubles the measurements of those that are left.
+"""
+
+from collections.abc import Mapping, Sequence
+from math import ceil, fsum, log
+
+
+def ordered(costs: Mapping[str, Sequence[float]]) -> list[str]:
+    """Return the candidates that have costs, the one with the smallest geometric mean first.
+
+    `costs`: candidate -> positive costs of its measurements so far. Equal ones stay in the order given.
+    """
+    means = {name: fsum(map(log, found)) / len(found) for name, found in costs.items() if found}
+    return sorted(means, key=lambda name: means[name])
+
+
+def better_half(costs: Mapping[str, Sequence[float]]) -> list[str]:
+    """Return the better half of the candidates in order, at least one if there is any."""
+    found = ordered(costs)
+    return found[: ceil(len(found) / 2)]
+
+
+def measurements(stage: int) -> int:
+    """Return how many measurements a candidate should have after a stage (from 1): 1, 2, 4, 8 and so on."""
+    return 1 << (stage - 1)
