@@ -7,7 +7,8 @@ from array import array
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from steelyard.results.trials import Block, Evaluation, Trial
+from steelyard.results.events import Block
+from steelyard.results.trials import Evaluation, Trial
 from steelyard_worker import protocol
 from steelyard_worker.case import Case, Optimizer, Settings
 from steelyard_worker.protocol import Data, Job, Schedule

@@ -9,22 +9,20 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
+from recorded_profiles import INPUTS, write_scripted
 
 from steelyard import report
-from steelyard.inputs.case_inputs import CaseInputs
 from steelyard.measure import jobs
 from steelyard.plan import resolve
 from steelyard.plan.options import Options
-from steelyard.profiles import recorded
 from steelyard.results import record, trials
 from steelyard.results.quantities import STEP_TIME
 from steelyard.results.store import Store
 from steelyard_worker import tensors
 from steelyard_worker.case import INFERENCE
 from steelyard_worker.measure import Block, Recorder
-from steelyard_worker.protocol import EVENTS, METHOD, PREDICTIONS, PROFILE, Data, EventWriter
+from steelyard_worker.protocol import EVENTS, METHOD, PREDICTIONS, EventWriter
 
-INPUTS = CaseInputs(Path("weights"), Data("synthetic", "prepared"), "", {}, "")
 WORKLOADS = Path(__file__).parents[1] / "workloads"
 MACHINE = {
     "cpu_model": "Test Processor",
@@ -120,7 +118,7 @@ def write_run(root, scripts, wanted=None, sources=("pipeline", "cached"), publis
             for number in range(1, script.rounds + 1):
                 store.add_trial(folder.name, _process(planned, folder, variant, number, script, sources, place))
             for number in range(1, planned.profiles + 1):
-                _profiled(planned, folder, variant, number, script)
+                write_scripted(planned, folder, variant, number, script)
             if script.failure:
                 store.add_trial(folder.name, _failed(planned, folder, variant, script))
     (folder / record.CERTIFICATES).write_text(json.dumps(proofs), encoding="utf-8")
@@ -206,46 +204,6 @@ def _failed(planned, folder, variant, script):
     events.write("error", kind=script.failure[0], message=script.failure[1])
     events.close()
     return trials.read(home)
-
-
-def _profiled(planned, folder, variant, number, script):
-    """Write a profile: operations of equal length one after the other, then a copy, then nothing."""
-    home = recorded.folder_of(folder, variant.file_name, number)
-    home.mkdir(parents=True)
-    job = jobs.profiling(planned, variant, INPUTS, number, home)
-    (home / trials.JOB).write_text(json.dumps(asdict(job)), encoding="utf-8")
-    now = [1_000_000_000 * number]
-    events = EventWriter(home / EVENTS, lambda: now[0])
-    if script.profile_failure:
-        events.write("hello", method=METHOD)
-        events.write("error", kind=script.profile_failure[0], message=script.profile_failure[1])
-        events.close()
-        return
-    recorder, draw, steps = Recorder(home, events), np.random.default_rng(number), 4
-    _begin(events, script)
-    step_ns = int(script.step_ms * 1e6 * (1 + 0.001 * number))
-    for phase in ("plain", "profiled", "plain"):
-        block = _block(now, np.full(steps, step_ns), recorder.steps, script, draw)
-        recorder.keep(_NoLosses(), block, "cached", phase)
-    busy = step_ns * 2 // 3
-    lengths = np.append(np.full(script.operations, busy // script.operations), step_ns // 10)
-    starts = np.append(0, np.cumsum(lengths)[:-1])
-    names = np.append(np.zeros(script.operations), 1)
-    arrays = {
-        "thread": np.zeros(steps * len(lengths), np.int32),
-        "name": np.tile(names, steps).astype(np.int32),
-        "start_ns": (np.arange(steps)[:, None] * step_ns + starts).ravel().astype(np.int64),
-        "duration_ns": np.tile(lengths, steps).astype(np.int64),
-        "waits_ns": np.zeros((0, 2), np.int64),
-    }
-    tensors.write(home / PROFILE / recorded.TRACED, arrays, {"names": ["product", "copy"]})
-    events.write("profiled", steps=steps, elapsed_ns=steps * step_ns, cpu_ns=0, events=len(names), files=[], read_s=0.1)
-    events.write("done")
-    recorder.close()
-    events.close()
-    (home / "output.log").write_text("", encoding="utf-8")
-    rules = [{"class": "matrix product", "names": ["product"]}, {"class": "copies and layout", "names": ["copy"]}]
-    recorded.write_rules(home, {"operations": rules})
 
 
 def _home(planned, folder, variant, number):

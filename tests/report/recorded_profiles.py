@@ -17,6 +17,7 @@ from steelyard_worker import tensors
 from steelyard_worker.measure import Block, Recorder
 from steelyard_worker.protocol import EVENTS, LOG, METHOD, PROFILE, Data, EventWriter
 
+INPUTS = CaseInputs(Path("weights"), Data("synthetic", "prepared"), "", {}, "")
 RULES = [{"class": "matrix product", "names": ["^product$"]}, {"class": "optimizer", "names": ["^update$"]}]
 STEPS = 4
 
@@ -26,42 +27,69 @@ def write_profile(run, name, product_ms, update_ms, gap_ms=1.0, slow_down=1.0):
     plan = record.read(run).plan
     (variant,) = (each for each in plan.variants if name in each.key)
     folder = recorded.folder_of(run, variant.file_name)
-    (folder / PROFILE).mkdir(parents=True)
-    job = jobs.profiling(
-        plan, variant, CaseInputs(Path("weights"), Data("synthetic", "prepared"), "", {}, ""), 1, folder
-    )
-    job = replace(job, schedule=replace(job.schedule, inputs=("pipeline",)))
-    (folder / trials.JOB).write_text(json.dumps(asdict(job)), encoding="utf-8")
-    recorded.write_rules(folder, {"operations": RULES})
-    (folder / LOG).write_text("")
+    product_ns, update_ns = round(product_ms * 1e6), round(update_ms * 1e6)
+    operations = [("product", 0, product_ns), ("update", product_ns, update_ns)]
     step_ns = round((product_ms + update_ms + gap_ms) * 1e6)
-    starts = np.arange(STEPS, dtype=np.int64) * step_ns
-    arrays = {
-        "thread": np.zeros(2 * STEPS, np.int32),
-        "name": np.tile(np.array([0, 1], np.int32), STEPS),
-        "start_ns": np.stack([starts, starts + round(product_ms * 1e6)], 1).ravel(),
-        "duration_ns": np.tile(np.array([product_ms * 1e6, update_ms * 1e6], np.int64), STEPS),
-        "waits_ns": np.zeros((0, 2), np.int64),
-    }
-    tensors.write(folder / PROFILE / recorded.TRACED, arrays, {"names": ["product", "update"]})
-    _write_events(folder, step_ns, slow_down)
+    _write_job(plan, variant, folder, 1)
+    write_steps(folder, step_ns, operations, RULES, slow_down)
     return folder
 
 
-def _write_events(folder, step_ns, slow_down):
+def write_steps(folder, step_ns, operations, rules, slow_down=1.0):
+    """Write what a process leaves that profiled four equal steps, of (name, start, duration) each; times in ns."""
+    names = sorted({name for name, _, _ in operations})
+    starts = np.arange(STEPS)[:, None] * step_ns + [start for _, start, _ in operations]
+    arrays = {
+        "thread": np.zeros(starts.size, np.int32),
+        "name": np.tile([names.index(name) for name, _, _ in operations], STEPS).astype(np.int32),
+        "start_ns": starts.ravel().astype(np.int64),
+        "duration_ns": np.tile([duration for _, _, duration in operations], STEPS).astype(np.int64),
+        "waits_ns": np.zeros((0, 2), np.int64),
+    }
+    tensors.write(folder / PROFILE / recorded.TRACED, arrays, {"names": names})
+    recorded.write_rules(folder, {"operations": rules})
+    (folder / LOG).write_text("", encoding="utf-8")
     events = EventWriter(folder / EVENTS, lambda: 0)
     recorder = Recorder(folder, events)
     events.write("hello", method=METHOD)
     for phase, factor in (("plain", slow_down), ("profiled", 1.0), ("plain", slow_down)):
         took = round(STEPS * step_ns / factor)
         stamps = array("q", (round(took * (each + 1) / STEPS) for each in range(STEPS)))
-        recorder.keep(_Losses(), Block(0, took, took, stamps, [0.5] * STEPS), "pipeline", phase)
-    events.write("profiled", steps=STEPS, elapsed_ns=STEPS * step_ns, cpu_ns=1, events=2 * STEPS, files=[], read_s=0.1)
+        recorder.keep(_NoLosses(), Block(0, took, took, stamps, [0.0] * STEPS), "pipeline", phase)
+    events.write(
+        "profiled", steps=STEPS, elapsed_ns=STEPS * step_ns, cpu_ns=1, events=starts.size, files=[], read_s=0.1
+    )
     events.write("done")
     recorder.close()
     events.close()
 
 
-class _Losses:
+def write_scripted(plan, run, variant, number, script):
+    """Write a profile of a scripted contender: operations of equal length one after the other, a copy, then nothing."""
+    folder = recorded.folder_of(run, variant.file_name, number)
+    _write_job(plan, variant, folder, number)
+    if script.profile_failure:
+        kind, message = script.profile_failure
+        events = EventWriter(folder / EVENTS, lambda: 0)
+        events.write("hello", method=METHOD)
+        events.write("error", kind=kind, message=message)
+        events.close()
+        return
+    step_ns = int(script.step_ms * 1e6 * (1 + 0.001 * number))
+    length = step_ns * 2 // 3 // script.operations
+    operations = [("product", place * length, length) for place in range(script.operations)]
+    operations.append(("copy", script.operations * length, step_ns // 10))
+    rules = [{"class": "matrix product", "names": ["product"]}, {"class": "copies and layout", "names": ["copy"]}]
+    write_steps(folder, step_ns, operations, rules)
+
+
+def _write_job(plan, variant, folder, number):
+    (folder / PROFILE).mkdir(parents=True)
+    job = jobs.profiling(plan, variant, INPUTS, number, folder)
+    job = replace(job, schedule=replace(job.schedule, inputs=("pipeline",)))
+    (folder / trials.JOB).write_text(json.dumps(asdict(job)), encoding="utf-8")
+
+
+class _NoLosses:
     def losses(self, handles):
-        return np.array(handles, np.float32)
+        return np.zeros(0, np.float32)

@@ -14,7 +14,7 @@ from steelyard.plan import resolve
 from steelyard.plan.options import Options
 from steelyard.profiles.graphs import Counted
 from steelyard.report import graphs, terminal
-from steelyard.results.trials import GraphStage
+from steelyard.results.events import GraphStage
 
 RULES = [
     {"class": "matrix product", "names": ["^MatMul$"]},

@@ -10,7 +10,7 @@ from recorded_trials import training
 
 from steelyard.report import learning, page, sections
 from steelyard.report.styles import styles
-from steelyard.results.trials import Shapes
+from steelyard.results.events import Shapes
 
 FAST, SLOW = (0.5, 0.8, 0.9), (0.4, 0.7, 0.7)
 

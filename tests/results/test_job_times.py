@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 from recorded_trials import case, job
 
+from steelyard.results.events import Block
 from steelyard.results.job_times import job_time
-from steelyard.results.trials import Block, Trial
+from steelyard.results.trials import Trial
 from steelyard.statistics.break_even import JobTime
 from steelyard_worker.case import INFERENCE
 

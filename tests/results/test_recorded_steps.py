@@ -11,7 +11,8 @@ import pytest
 import recorded_trials
 
 from steelyard.results import trials
-from steelyard.results.trials import Block, Evaluation
+from steelyard.results.events import Block, PhaseMemory
+from steelyard.results.trials import Evaluation
 from steelyard_worker import protocol, tensors
 
 START_NS = 5_000_000
@@ -115,7 +116,7 @@ def test_a_trial_has_everything_that_its_events_say(tmp_path: Path) -> None:
     assert (trial.phases_ns, trial.first_step_since_spawn_ns) == ({"import": 5, "first-step": 8}, 30)
     assert trial.warnings == ({"name": "spill", "message": "Slow."},)
     assert (trial.peak_resident_bytes, trial.peak_device_bytes) == (10, 20)
-    assert trial.memory == {"build": trials.PhaseMemory("build", 9, None)}
+    assert trial.memory == {"build": PhaseMemory("build", 9, None)}
     assert (trial.blocks, trial.evaluation) == ((), None)
 
 

@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 import recorded_trials
 
+from steelyard.results.events import Block
 from steelyard.results.standstill import standstill
-from steelyard.results.trials import Block, Trial
+from steelyard.results.trials import Trial
 from steelyard_worker.case import Settings
 
 WORKER = """

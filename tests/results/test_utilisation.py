@@ -9,7 +9,8 @@ from typing import Any, cast
 import pytest
 
 from steelyard.results import utilisation
-from steelyard.results.trials import Block, Trial
+from steelyard.results.events import Block
+from steelyard.results.trials import Trial
 
 SECOND = 10**9
 

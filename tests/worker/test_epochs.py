@@ -13,6 +13,7 @@ import pytest
 from steelyard.catalog import frameworks
 from steelyard.plan.protocols import protocol
 from steelyard.results import trials
+from steelyard.results.events import Shapes
 from steelyard.results.quantities import quantity
 from steelyard_worker import measure, network, tensors
 from steelyard_worker.case import Case, Optimizer, Settings
@@ -82,7 +83,7 @@ def test_every_epoch_counts_from_the_first_step_on(name: str, tmp_path: Path, da
 
 def test_the_shapes_and_the_compilations_of_each_epoch_are_recorded(tmp_path: Path, data: Data) -> None:
     trial = trained("epochs:2", tmp_path / "t", data, compiling=(1, 2, 7))
-    assert trial.shapes == {1: trials.Shapes(1, 1, 1, 2), 2: trials.Shapes(2, 1, 0, 1)}
+    assert trial.shapes == {1: Shapes(1, 1, 1, 2), 2: Shapes(2, 1, 0, 1)}
 
 
 def test_a_compilation_for_a_new_shape_is_no_cause_for_a_warning(
@@ -93,7 +94,7 @@ def test_a_compilation_for_a_new_shape_is_no_cause_for_a_warning(
     ]
     monkeypatch.setattr(measure.batches.Source, "shapes", lambda _, steps: {(steps.start,)})
     trial = trained("epochs:2", tmp_path / "b", data, (7,))
-    assert (trial.warnings, trial.shapes[2]) == ((), trials.Shapes(2, 1, 1, 1))
+    assert (trial.warnings, trial.shapes[2]) == ((), Shapes(2, 1, 1, 1))
 
 
 def test_without_the_first_epoch_it_is_recorded_but_not_counted(tmp_path: Path, data: Data) -> None:

@@ -13,17 +13,22 @@ from typing import Any
 
 from steelyard.environments import Failure
 from steelyard.errors import UserError
+from steelyard.host.noise import judge
+from steelyard.host.sampler import Sampler
 from steelyard.measure import jobs
 from steelyard.measure.session import Session
 from steelyard.plan import tuning
 from steelyard.plan.run_plan import Search, Variant
 from steelyard.results import record, searched, trials
 from steelyard.results.searched import CHOSEN, FAILED, LEFT, REJECTED, USUAL, Searched, Tried
+from steelyard.results.standstill import standstill
 from steelyard.results.trials import Trial
 from steelyard.statistics.halving import better_half, measurements, ordered
 from steelyard.statistics.orders import round_order
 from steelyard_worker.case import Case
 
+ATTEMPTS = 2
+"""A process that the machine disturbed is followed by another one at once."""
 FIRST_SHARE = 0.4
 """Of the time of a search, for the first process of each candidate."""
 Certify = Callable[[Session], dict[str, dict[str, Any]]]
@@ -33,7 +38,7 @@ LEAST = 3
 
 
 @dataclass
-class _Bench:
+class _Tries:
     """A search in progress: candidates by case id, their times per step so far, and why some failed."""
 
     session: Session
@@ -72,78 +77,82 @@ def run(session: Session, certify: Certify) -> Session:
     if isinstance(made, Failure):
         raise UserError(made.sentence)
     base, *others = session.plan.groups[0].cases
-    bench = _Bench(session, search, base, others)
-    left_out = _first_processes(bench)
-    _halve(bench)
-    chosen = _certified(bench, certify)
+    tries = _Tries(session, search, base, others)
+    left_out = _first_processes(tries)
+    _halve(tries)
+    chosen = _certified(tries, certify)
     found = [base, *([chosen] if chosen else []), *others]
     plan = tuning.ended(tuning.with_cases(session.plan, found))
-    searched.write(session.folder, Searched(tuple(_tried(bench, chosen)), left_out, bench.seconds))
+    searched.write(session.folder, Searched(tuple(_tried(tries, chosen)), left_out, tries.seconds))
     record.update(session.folder, plan=plan)
     session.screen.planned(plan)
-    _say(bench, chosen)
+    _say(tries, chosen)
     return replace(session, plan=plan)
 
 
-def _first_processes(bench: _Bench) -> int:
+def _first_processes(tries: _Tries) -> int:
     """Run one process of as many candidates as there is time for; returns how many there was no time for."""
-    waiting = tuning.candidates(bench.search, bench.base, bench.session.plan)
-    tried = itertools.takewhile(lambda _: len(bench.cases) < LEAST or bench.has_time(FIRST_SHARE), waiting)
+    waiting = tuning.candidates(tries.search, tries.base, tries.session.plan)
+    tried = itertools.takewhile(lambda _: len(tries.cases) < LEAST or tries.has_time(FIRST_SHARE), waiting)
     for case in tried:
-        _measure(bench, case, 1)
-    if bench.base.id in bench.reasons:
-        raise UserError(f"The usual settings cannot be measured: {bench.reasons[bench.base.id]}")
-    costs = {key: found[0] for key, found in bench.times_ns.items() if found and key not in bench.reasons}
-    together = tuning.joined(bench.search, bench.base, costs, bench.session.plan)
-    if together and together.id not in bench.cases:
-        _measure(bench, together, 1)
-    return sum(case.id not in bench.cases for case in tuning.candidates(bench.search, bench.base, bench.session.plan))
+        _measure(tries, case, 1)
+    if tries.base.id in tries.reasons:
+        raise UserError(f"The usual settings cannot be measured: {tries.reasons[tries.base.id]}")
+    costs = {key: found[0] for key, found in tries.times_ns.items() if found and key not in tries.reasons}
+    together = tuning.joined(tries.search, tries.base, costs, tries.session.plan)
+    if together and together.id not in tries.cases:
+        _measure(tries, together, 1)
+    return sum(case.id not in tries.cases for case in tuning.candidates(tries.search, tries.base, tries.session.plan))
 
 
-def _halve(bench: _Bench) -> None:
+def _halve(tries: _Tries) -> None:
     """Measure the faster half of the candidates again, and again half of these, until one is left or the time is over."""
-    stage, left = 1, list(bench.alive())
-    while len(left) > 1 and bench.has_time():
+    stage, left = 1, list(tries.alive())
+    while len(left) > 1 and tries.has_time():
         stage += 1
-        left = better_half({key: bench.times_ns[key] for key in left})
+        left = better_half({key: tries.times_ns[key] for key in left})
         for number in range(measurements(stage - 1) + 1, measurements(stage) + 1):
-            for key in round_order(left, number, bench.base.seed) if len(left) > 1 else ():
-                if bench.has_time():
-                    _measure(bench, bench.cases[key], number)
-        left = [key for key in left if key not in bench.reasons]
+            for key in round_order(left, number, tries.base.seed) if len(left) > 1 else ():
+                if tries.has_time():
+                    _measure(tries, tries.cases[key], number)
+        left = [key for key in left if key not in tries.reasons]
 
 
-def _measure(bench: _Bench, case: Case, number: int) -> None:
+def _measure(tries: _Tries, case: Case, number: int) -> None:
     """Run a process of a candidate, unless an interrupted part of this run has finished it."""
-    bench.cases[case.id] = case
-    variant = _variant(bench, case)
-    times = bench.times_ns.setdefault(case.id, [])
+    tries.cases[case.id] = case
+    variant, times = _variant(tries, case), tries.times_ns.setdefault(case.id, [])
     label = f"process {number} of each" if number > 1 else "settings tried once"
-    trial = _process(bench.session, variant, number, label)
-    source = trial.job.schedule.inputs[0]
-    location = trial.location_ns(source) if trial.done else None
-    if location:
+    for attempt in range(ATTEMPTS):
+        trial, disturbed = _process(tries.session, variant, number, attempt, label)
+        location = trial.location_ns(trial.job.schedule.inputs[0]) if trial.done else None
+        if not location:
+            tries.reasons[case.id] = trial.error[1] if trial.error else "It counted no step."
+            return
         times.append(location)
-    else:
-        bench.reasons[case.id] = trial.error[1] if trial.error else "It counted no step."
+        if not disturbed or not tries.session.plan.options.guard:
+            return
 
 
-def _variant(bench: _Bench, case: Case) -> Variant:
+def _variant(tries: _Tries, case: Case) -> Variant:
     """Return the candidate as a variant, named beside the usual settings."""
-    plan = tuning.with_cases(bench.session.plan, [case])
+    plan = tuning.with_cases(tries.session.plan, [case])
     return plan.groups[0].variants[0]
 
 
-def _process(session: Session, variant: Variant, number: int, label: str) -> Trial:
-    folder = session.folder / searched.FOLDER / f"{number}-{variant.file_name}"
+def _process(session: Session, variant: Variant, number: int, attempt: int, label: str) -> tuple[Trial, bool]:
+    """Run a process, unless it has been run; returns its trial, and whether the machine disturbed it."""
+    folder = session.folder / searched.FOLDER / f"{number}.{attempt}-{variant.file_name}"
     if earlier := _finished(folder):
-        return earlier
+        return earlier, bool(standstill(earlier))
     shutil.rmtree(folder, ignore_errors=True)
     session.screen.progress(label, 0, 0, variant.name)
     plan = replace(session.plan, groups=(replace(session.plan.groups[0], variants=(variant,)),))
     # As in late rounds: the input that verdicts rest on, and no evaluation.
     job = jobs.measuring(plan, variant, session.inputs_of(variant.case), jobs.ROUNDS_OF_ALL_INPUTS + 1, 0, folder)
-    return session.run_probe(replace(job, kind="search", round=number))
+    with Sampler() as sampler:
+        trial = session.run_probe(replace(job, kind="search", round=number, attempt=attempt))
+    return trial, bool(judge(sampler.summary()) or standstill(trial))
 
 
 def _finished(folder: Path) -> Trial | None:
@@ -156,46 +165,46 @@ def _finished(folder: Path) -> Trial | None:
     return found if found.done else None
 
 
-def _certified(bench: _Bench, certify: Certify) -> Case | None:
+def _certified(tries: _Tries, certify: Certify) -> Case | None:
     """Return the fastest candidate that is certified, trying the fastest first; None where none is."""
-    for key in ordered(bench.alive()):
-        case, session = bench.cases[key], bench.session
-        plan = tuning.with_cases(session.plan, [bench.base, case, *bench.others])
+    for key in ordered(tries.alive()):
+        case, session = tries.cases[key], tries.session
+        plan = tuning.with_cases(session.plan, [tries.base, case, *tries.others])
         found = certify(replace(session, plan=plan)).get(key)
         if found is None or found["passed"]:
             return case
-        bench.rejected[key] = found["sentence"]
+        tries.rejected[key] = found["sentence"]
     return None
 
 
-def _tried(bench: _Bench, chosen: Case | None) -> list[Tried]:
+def _tried(tries: _Tries, chosen: Case | None) -> list[Tried]:
     return [
-        Tried(_differences(bench, case), tuple(bench.times_ns[key]), *_outcome(bench, key, chosen))
-        for key, case in bench.cases.items()
+        Tried(_differences(tries, case), tuple(tries.times_ns[key]), *_outcome(tries, key, chosen))
+        for key, case in tries.cases.items()
     ]
 
 
-def _outcome(bench: _Bench, key: str, chosen: Case | None) -> tuple[str, str]:
-    if key == bench.base.id:
+def _outcome(tries: _Tries, key: str, chosen: Case | None) -> tuple[str, str]:
+    if key == tries.base.id:
         return USUAL, ""
-    if key in bench.reasons:
-        return FAILED, bench.reasons[key]
-    if key in bench.rejected:
-        return REJECTED, bench.rejected[key]
+    if key in tries.reasons:
+        return FAILED, tries.reasons[key]
+    if key in tries.rejected:
+        return REJECTED, tries.rejected[key]
     return (CHOSEN if chosen and key == chosen.id else LEFT), ""
 
 
-def _differences(bench: _Bench, case: Case) -> dict[str, str]:
+def _differences(tries: _Tries, case: Case) -> dict[str, str]:
     """Return the settings of a candidate that are not the usual ones."""
-    usual, own = bench.base.settings, case.settings
+    usual, own = tries.base.settings, case.settings
     found = {tuning.MODE: own.mode} if own.mode != usual.mode else {}
     return found | {name: str(value) for name, value in own.knobs.items() if value != usual.knobs[name]}
 
 
-def _say(bench: _Bench, chosen: Case | None) -> None:
-    tried = f"{len(bench.cases)} settings were tried in {bench.seconds:.0f} s"
+def _say(tries: _Tries, chosen: Case | None) -> None:
+    tried = f"{len(tries.cases)} settings were tried in {tries.seconds:.0f} s"
     if chosen is None:
-        bench.session.screen.say(f"{tried}. None of them can be measured beside the usual ones.")
+        tries.session.screen.say(f"{tried}. None of them can be measured beside the usual ones.")
     else:
-        found = ", ".join(f"{name} {value}" for name, value in _differences(bench, chosen).items())
-        bench.session.screen.say(f"{tried}. The rounds measure {found} beside the usual settings.")
+        found = ", ".join(f"{name} {value}" for name, value in _differences(tries, chosen).items())
+        tries.session.screen.say(f"{tried}. The rounds measure {found} beside the usual settings.")

@@ -9,7 +9,7 @@ from steelyard.errors import UserError
 from steelyard.profiles import classes
 from steelyard.profiles.recorded import RULES
 from steelyard.results import trials
-from steelyard.results.trials import GraphStage
+from steelyard.results.events import GraphStage
 from steelyard_worker import records
 
 FOLDER = "graphs"

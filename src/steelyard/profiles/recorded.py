@@ -11,7 +11,8 @@ from steelyard.files import atomic
 from steelyard.profiles import classes, hlo, onednn
 from steelyard.profiles.breakdown import Breakdown, Profile, breakdown
 from steelyard.results import trials
-from steelyard.results.trials import Block, Trial
+from steelyard.results.events import Block
+from steelyard.results.trials import Trial
 from steelyard_worker import protocol, records, tensors
 
 FOLDER = "profiles"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from steelyard.errors import UserError
 from steelyard.files import atomic
-from steelyard.report import model
+from steelyard.report import comparing, model
 from steelyard.report.model import View
 from steelyard.results import record, round_results, searched, trials
 from steelyard.results.quantities import STEP_TIME, Quantity
@@ -34,7 +34,7 @@ def view(folder: Path, quantity: Quantity = STEP_TIME) -> View:
         certificates=certificates, quantity=quantity,
         disturbances=tuple(disturbances), folder=folder,
     )  # fmt: skip
-    comparisons = tuple(model.compare(source, each) for each in plan.groups if each.cases[0].task in quantity.tasks)
+    comparisons = tuple(comparing.compare(source, each) for each in plan.groups if each.cases[0].task in quantity.tasks)
     reasons = warnings.find(comparisons, tuple(disturbances), source, [*damaged, *wrong])
     groups = {group.name for group in plan.groups}
     missing = tuple(each for each in plan.skipped if each.group not in groups)

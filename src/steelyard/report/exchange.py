@@ -3,7 +3,7 @@
 from steelyard.report.details import size
 from steelyard.report.model import Comparison, Contender
 from steelyard.report.notation import significant
-from steelyard.results.trials import Exchanged
+from steelyard.results.events import Exchanged
 
 HEADINGS = ("contender", "written by", "file", "opset", "nodes", "operators", "largest difference", "of outputs up to")
 CAPTION = (

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from steelyard.profiles import quantities as profiled
-from steelyard.report import formatting, graphs, model, shares
+from steelyard.report import comparing, formatting, graphs, shares
 from steelyard.report.beside import JUDGEMENTS, MeasuredArm, MeasuredGroup, beside, count
 from steelyard.report.formatting import Formatted
 from steelyard.results.quantities import NODES, QUANTITIES
@@ -152,7 +152,7 @@ def tables(source: Source, comparisons: Sequence[Comparison]) -> tuple[Table, ..
         each.quantity: QUANTITIES[each.quantity] for each in plan.published.tables if each.quantity in QUANTITIES
     }
     groups = {
-        name: [measured(model.compare(replace(source, quantity=quantity), group), group) for group in plan.groups]
+        name: [measured(comparing.compare(replace(source, quantity=quantity), group), group) for group in plan.groups]
         for name, quantity in quantities.items()
     }
     profiles = {
@@ -163,7 +163,7 @@ def tables(source: Source, comparisons: Sequence[Comparison]) -> tuple[Table, ..
     for name, quantity in profiles.items():
         groups[name] = [profiled_group(each, plan.group(each.group), quantity) for each in comparisons]
     if any(each.quantity == NODES for each in plan.published.tables):
-        groups[NODES] = [graphs.beside(model.compare(source, group), group) for group in plan.groups]
+        groups[NODES] = [graphs.beside(comparing.compare(source, group), group) for group in plan.groups]
     labels = {name: each.label for name, each in (quantities | profiles).items()}
     return tuple(
         Table(

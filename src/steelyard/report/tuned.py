@@ -1,7 +1,6 @@
 """What a search tried before the rounds: one sentence, and a table whose times are in no verdict."""
 
 from dataclasses import dataclass
-from statistics import fmean
 
 from steelyard.report.formatting import NO_VALUE
 from steelyard.report.model import View
@@ -11,7 +10,7 @@ CAPTION = (
     "Every candidate ran once, the faster half again, and so on. These times chose what the rounds measured. They are in no "
     "verdict: the best of many is partly luck, and a candidate that ran once may have had a bad moment."
 )
-HEADINGS = ["settings", "processes", "ms per step", "outcome"]
+HEADINGS = ["settings", "processes", "least ms per step", "outcome"]
 
 
 @dataclass(frozen=True)
@@ -29,7 +28,7 @@ def section(view: View) -> Section | None:
     found, search = view.searched, view.record.plan.search
     if not found or not search:
         return None
-    rows = sorted(found.tried, key=lambda each: (-len(each.times_ns), fmean(each.times_ns) if each.times_ns else 0.0))
+    rows = sorted(found.tried, key=lambda each: (-len(each.times_ns), min(each.times_ns, default=0.0)))
     return Section(sentence(view), CAPTION, HEADINGS, [_row(each) for each in rows])
 
 
@@ -56,7 +55,7 @@ def _minutes(found: Searched) -> str:
 
 
 def _row(tried: Tried) -> list[str]:
-    time = f"{fmean(tried.times_ns) / 1e6:.3g}" if tried.times_ns else NO_VALUE
+    time = f"{min(tried.times_ns) / 1e6:.3g}" if tried.times_ns else NO_VALUE
     outcome = {USUAL: "the usual settings", CHOSEN: "measured in the rounds"}.get(tried.outcome, tried.outcome)
     reason = f": {tried.reason}" if tried.reason else ""
     return [words(tried), str(len(tried.times_ns)), time, f"{outcome}{reason}"]

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from steelyard.results.trials import Block, Trial
+from steelyard.results.events import Block
+from steelyard.results.trials import Trial
 from steelyard.statistics.break_even import JobTime
 
 ONCE = ("import", "build")

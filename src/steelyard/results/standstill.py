@@ -3,7 +3,8 @@
 from statistics import median
 
 from steelyard.host.noise import Disturbance
-from steelyard.results.trials import Block, Trial
+from steelyard.results.events import Block
+from steelyard.results.trials import Trial
 
 SHARE = 0.03
 """A trial stood still if it lost this share of its counted time, ..."""

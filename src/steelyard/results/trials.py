@@ -3,16 +3,32 @@
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 import numpy as np
 
 from steelyard.errors import UserError
+from steelyard.results.events import (
+    Applied,
+    Block,
+    Done,
+    Error,
+    Evaluated,
+    Exchanged,
+    GraphStage,
+    Hello,
+    Memory,
+    Outputs,
+    Phase,
+    PhaseMemory,
+    Profiled,
+    Shapes,
+    checked,
+)
 from steelyard.statistics import metrics
 from steelyard_worker import protocol, records, tensors
 from steelyard_worker.case import INFERENCE, TRAINING
 from steelyard_worker.protocol import Job
-from steelyard_worker.records import Count, Positive
 
 FOLDER = "trials"
 JOB = "job.json"
@@ -22,154 +38,6 @@ LATENCY = "latency"
 
 # If the last call of a block returned after this share of the block's time, its calls returned when their work was done.
 SYNCHRONOUS = 0.97
-
-
-@dataclass(frozen=True)
-class Block:
-    """Consecutive steps between two synchronisations.
-
-    `first_step` is the index of its first value in samples.i64 and losses.f32; times are in nanoseconds. `cpu_ns` is the CPU time
-    of all threads of the process, 0 where it was not recorded. `epoch` counts from 1; it is 0 where the process does not train
-    whole epochs. `energy_uj`: microjoules that each meter of the machine counted, empty without any, None where meters were not
-    looked for. `gpu_percent`: use of the GPU; None where it is not known.
-    """
-
-    input: str
-    phase: str
-    steps: Positive
-    start_ns: Count
-    elapsed_ns: Positive
-    first_step: Count
-    cpu_ns: Count = 0
-    epoch: Count = 0
-    energy_uj: dict[str, Count] | None = None
-    gpu_percent: Count | None = None
-
-
-@dataclass(frozen=True)
-class _Hello:
-    method: int
-
-
-@dataclass(frozen=True)
-class _Applied:
-    applied: dict[str, Any]
-    libraries: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class _Phase:
-    name: str
-    elapsed_ns: Count
-    since_spawn_ns: Count | None = None
-
-
-@dataclass(frozen=True)
-class _Evaluated:
-    steps: Count
-    samples: Count
-    elapsed_ns: Count
-    epoch: Count = 0
-
-
-@dataclass(frozen=True)
-class Shapes:
-    """The different shapes of an epoch's batches, those among them that no earlier epoch had, and the compilations in that epoch.
-
-    Frameworks count compilations in units of their own.
-    """
-
-    epoch: Positive
-    shapes: Positive
-    new_shapes: Count
-    compilations: Count
-
-
-@dataclass(frozen=True)
-class _Outputs:
-    batch: Positive
-    fingerprints: dict[str, float]
-
-
-@dataclass(frozen=True)
-class PhaseMemory:
-    """The peak memory of one phase of a process, bytes; None where it is not known."""
-
-    name: str
-    resident_bytes: Count | None
-    device_bytes: Count | None
-
-
-@dataclass(frozen=True)
-class _Memory:
-    peak_resident_bytes: Count | None
-    peak_device_bytes: Count | None
-    phases: tuple[PhaseMemory, ...] = ()
-
-
-@dataclass(frozen=True)
-class Exchanged:
-    """A network that another framework exported.
-
-    `bytes`: of the file; `producer`: what wrote it; `operators`: how often it has each. `difference`: the largest between an
-    output and that of the exporting framework for `samples` fixed inputs; `largest`: the largest output. Both are absolute.
-    """
-
-    bytes: Count
-    producer: str
-    opset: Count
-    nodes: Count
-    operators: dict[str, int]
-    samples: Positive
-    difference: float
-    largest: float
-
-
-class _Warning(TypedDict):
-    name: str
-
-
-@dataclass(frozen=True)
-class _Error:
-    kind: str
-    message: str
-
-
-@dataclass(frozen=True)
-class Profiled:
-    """The profiled block of a process; `files`: the traces, relative to its folder."""
-
-    steps: Positive
-    events: Count
-    files: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class GraphStage:
-    """What the graph of a step consists of at one stage (`steelyard_worker.graphs.Stage`). `kinds`: how often each occurs."""
-
-    stage: str
-    unit: str
-    kinds: dict[str, Count]
-    passes: str = ""
-
-    @property
-    def total(self) -> int:
-        """How many there are of all kinds."""
-        return sum(self.kinds.values())
-
-
-@dataclass(frozen=True)
-class _Done:
-    pass
-
-
-# Event -> what a trial needs of it. Other events are for others.
-EVENTS: dict[str, Any] = {
-    "hello": _Hello, "applied": _Applied, "phase": _Phase, "samples": Block, "epoch": Shapes, "evaluated": _Evaluated,
-    "outputs": _Outputs, "exchanged": Exchanged, "memory": _Memory, "profiled": Profiled, "graph": GraphStage,
-    "warning": _Warning, "error": _Error, "done": _Done,
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -392,38 +260,38 @@ def replay(folder: Path, job: Job, events: Iterable[dict[str, Any]]) -> Trial:
     outputs: dict[str, float] = {}
     graphs: list[GraphStage] = []
     for number, event in enumerate(events, 1):
-        match _checked(event, number):
-            case _Hello(method):
+        match checked(event, number):
+            case Hello(method):
                 found["method"] = method
-            case _Applied(applied, libraries):
+            case Applied(applied, libraries):
                 found |= {"applied": applied, "libraries": libraries}
-            case _Phase(name, elapsed_ns, since_spawn_ns):
+            case Phase(name, elapsed_ns, since_spawn_ns):
                 found["phases_ns"][name] = elapsed_ns
                 if name == "first-step":
                     found["first_step_since_spawn_ns"] = since_spawn_ns
             case Block() as block:
                 blocks.append(block)
-            case _Evaluated(steps, samples, elapsed_ns, epoch):
+            case Evaluated(steps, samples, elapsed_ns, epoch):
                 scores = _scores(job.metric, protocol.predictions_folder(folder, epoch)) if samples else {}
                 evaluations.append(Evaluation(steps, scores, elapsed_ns, epoch))
             case Shapes() as shapes:
                 found["shapes"][shapes.epoch] = shapes
-            case _Outputs(batch, fingerprints):
+            case Outputs(batch, fingerprints):
                 outputs |= {f"inference{batch}/{name}": value for name, value in fingerprints.items()}
             case Exchanged() as exchanged:
                 found["exchanged"] = exchanged
             case Profiled() as profiled:
                 found["profiled"] = profiled
-            case _Memory(resident, device, phases):
+            case Memory(resident, device, phases):
                 found |= {"peak_resident_bytes": resident, "peak_device_bytes": device}
                 found["memory"] = {each.name: each for each in phases}
             case GraphStage() as graph:
                 graphs.append(graph)
             case {"name": str()} as warning:
                 warnings.append({key: warning[key] for key in warning.keys() - {"v", "event", "t_ns"}})
-            case _Error(kind, message):
+            case Error(kind, message):
                 found["error"] = (kind, message)
-            case _Done():
+            case Done():
                 found["done"] = True
     return Trial(
         **found,
@@ -433,16 +301,6 @@ def replay(folder: Path, job: Job, events: Iterable[dict[str, Any]]) -> Trial:
         warnings=tuple(warnings),
         graphs=tuple(graphs),
     )
-
-
-def _checked(event: dict[str, Any], line: int) -> Any:
-    """Return an event in the type that `EVENTS` has for it; None for an event that no trial needs."""
-    name = event["event"]
-    try:
-        return records.convert(EVENTS[name], event, name) if name in EVENTS else None
-    except ValueError as error:
-        message = f"{protocol.EVENTS}, line {line}: {error}"
-        raise ValueError(message) from None
 
 
 def _scores(metric: str, folder: Path) -> dict[str, float]:

@@ -1,6 +1,7 @@
 """How much of the machine the counted steps used: cores, GPU, energy."""
 
-from steelyard.results.trials import Block, Trial
+from steelyard.results.events import Block
+from steelyard.results.trials import Trial
 
 GPU = "GPU"
 # The least counted time for which the energy of a process is stated, by how often meters are updated: RAPL about every

@@ -5,16 +5,17 @@ many candidates as there is time for, and every later stage doubles the measurem
 """
 
 from collections.abc import Mapping, Sequence
-from math import ceil, fsum, log
+from math import ceil
 
 
 def ordered(costs: Mapping[str, Sequence[float]]) -> list[str]:
-    """Return the candidates that have costs, the one with the smallest geometric mean first.
+    """Return the candidates that have costs, the one with the smallest cost first.
 
-    `costs`: candidate -> positive costs of its measurements so far. Equal ones stay in the order given.
+    `costs`: candidate -> costs of its measurements so far. The least of them counts, because other programs and the host of a
+    virtual machine only add time. Equal ones stay in the order given.
     """
-    means = {name: fsum(map(log, found)) / len(found) for name, found in costs.items() if found}
-    return sorted(means, key=lambda name: means[name])
+    least = {name: min(found) for name, found in costs.items() if found}
+    return sorted(least, key=lambda name: least[name])
 
 
 def better_half(costs: Mapping[str, Sequence[float]]) -> list[str]:

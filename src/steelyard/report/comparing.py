@@ -1,0 +1,241 @@
+"""The record and the trials of a group -> its comparison."""
+
+from __future__ import annotations
+
+import math
+import statistics as plain
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from steelyard.errors import UserError
+from steelyard.profiles import graphs, recorded
+from steelyard.report.advice import advice, seconds_per_round
+from steelyard.report.model import Comparison, Contender, Proof, Source, Speed, Standing, location_of
+from steelyard.results import utilisation
+from steelyard.results.quantities import LARGEST_BATCH, LATENCIES, PROCESS, STEP_TIME, in_task
+from steelyard.results.trials import LATENCY
+from steelyard.statistics import summaries
+from steelyard.statistics.decision import decide
+from steelyard.statistics.intervals import Ratio, ratio_interval
+from steelyard.statistics.sentences import ranking_sentence
+from steelyard.statistics.steadiness import series_label
+
+if TYPE_CHECKING:
+    from steelyard.profiles.graphs import Counted
+    from steelyard.profiles.recorded import Explained
+    from steelyard.results.record import Group, RunRecord, Variant
+    from steelyard.results.trials import Trial
+    from steelyard.statistics.decision import Ranking
+    from steelyard_worker.case import Case
+
+UNPROVED = {"passed": False, "sentence": "No certificate: this number is not proved to be the same computation."}
+
+
+def compare(source: Source, group: Group) -> Comparison:
+    """Build one comparison."""
+    task = group.cases[0].task
+    if group.protocol.searches_batch and source.quantity is STEP_TIME:  # steps of different batches are not compared
+        source = replace(source, quantity=LARGEST_BATCH)
+    quantity = in_task(source.quantity, task)
+    inputs = _inputs(source, group)
+    ranked = [PROCESS] if inputs and source.quantity.per_process else inputs
+    primary = ranked[0] if ranked else "cached"
+    # Cases that are not certified, or faster than possible, are shown, but they are in no ranking.
+    passed = {key for key, found in source.certificates.items() if found["passed"]} - source.record.above_peak.keys()
+    able = [case for case in group.cases if case.id in passed]
+    costs = {name: source.results.costs(able, source.quantity, name) for name in ranked}
+    rankings = {name: decide(each, group.protocol.decision(source.plan.options.delta)) for name, each in costs.items()}
+    contenders = [_contender(source, group, variant, inputs, rankings) for variant in group.variants]
+    order = rankings[primary].order if primary in rankings else ()
+
+    def place(contender: Contender) -> tuple[int, float]:
+        key, mean = contender.case.id, contender.standings.get(primary)
+        return order.index(key) if key in order else len(order), source.quantity.cost(mean.value) if mean else math.inf
+
+    contenders.sort(key=place)
+    facts = {case.framework: source.plan.frameworks[case.framework] for case in group.cases}
+    titles = {contender.case.id: contender.title for contender in contenders}
+    sentences = {name: ranking_sentence(each, titles, quantity.wording) for name, each in rankings.items()}
+    round_s = seconds_per_round(source.disturbances, group.name)
+    return Comparison(
+        group=group.name, title=group.title, task=task, unit=group.unit, preset=group.summary,
+        origin=data["origin"] if (data := source.record.inputs.get(group.name)) else "", batch=group.cases[0].batch,
+        parameters=group.parameters, primary=primary, quantity=quantity, contenders=tuple(contenders),
+        rankings=rankings, sentences=sentences,
+        advice={name: _advice(source, group, titles, name == primary, each, round_s) for name, each in rankings.items()},
+        skipped=tuple(each for each in source.plan.skipped if each.group == group.name),
+        reused=source.record.reused.get(group.name),
+        remarks=(
+            *((("Compared with each other only", group.apart),) if group.apart else ()),
+            *((each.title, each.note) for each in facts.values() if each.note),
+            *((each.title, each.proof.sentence) for each in contenders if each.proof.on_purpose),
+        ),
+        protocol=group.protocol, round_s=round_s, thresholds=source.plan.thresholds, apart=group.apart,
+        cache_bytes=source.record.last_cache_bytes, threads=source.record.threads_of(group.cases[0]),
+        peak_flops=_peak_flops(source.record, group.cases[0]), bandwidth=_bandwidth(source.record, group.cases[0]),
+    )  # fmt: skip
+
+
+def _advice(
+    source: Source, group: Group, titles: dict[str, str], is_primary: bool, ranking: Ranking, round_s: float | None
+) -> str:
+    extends = is_primary and source.quantity is STEP_TIME
+    return advice(ranking, titles, group.protocol, source.name, round_s, extends)
+
+
+def _inputs(source: Source, group: Group) -> list[str]:
+    finished = source.results.finished
+    trials = [trial for case in group.cases for trial in finished.get(case.id, {}).values()]
+    found = {block.input for trial in trials for block in trial.blocks if block.phase != LATENCY}
+    return [name for name in ("pipeline", "cached") if name in found]
+
+
+def _contender(
+    source: Source, group: Group, variant: Variant, inputs: list[str], rankings: dict[str, Ranking]
+) -> Contender:
+    case = variant.case
+    trials = tuple(trial for _, trial in sorted(source.results.finished.get(case.id, {}).items()))
+    failed = source.results.failed.get(case.id)
+    first = trials[0] if trials else failed
+    environment = source.record.environments.get(case.environment)
+    profiles, not_profiled = _profiles(source, variant)
+    counted, no_graph = _graphs(source, variant)
+    evaluated = next((trial for trial in trials if trial.evaluation), None)
+    standings = {
+        name: found for name, each in rankings.items() if (found := _standing(source, case, trials, name, each))
+    }
+    ratios = {name: standing.ratio for name, standing in standings.items() if source.quantity is STEP_TIME}
+    speeds = {name: speed for name in inputs if (speed := _speed(source, group, case, trials, name, ratios.get(name)))}
+    return Contender(
+        case=case, facts=source.plan.frameworks[case.framework], variant=variant.name, title=variant.title,
+        settings=variant.settings,
+        version=environment["version"] if environment else "", mode=case.settings.mode, standings=standings, speeds=speeds,
+        first_step_ns=_median(t.phases_ns.get("first-step") for t in trials),
+        to_first_step_ns=_median(t.first_step_since_spawn_ns for t in trials),
+        phases_ns={name: _median(t.phases_ns.get(name) for t in trials) or 0.0 for name in ("import", "build", "first-step")},
+        latencies={each.name: where for each in LATENCIES if (where := location_of(each, trials, PROCESS))},
+        peak_resident_bytes=max((t.peak_resident_bytes or 0 for t in trials), default=0) or None,
+        peak_device_bytes=max((t.peak_device_bytes or 0 for t in trials), default=0) or None,
+        evaluation=evaluated.evaluation if evaluated else None,
+        losses=_losses(evaluated or first), proof=_proof(source, case),
+        applied=first.applied if first else {}, libraries=first.libraries if first else {}, trials=trials,
+        failure=f"{failed.error[1]} ({failed.error[0]}; see {failed.folder / 'output.log'})" if failed and failed.error else "",
+        above_peak=source.record.above_peak.get(case.id, ""),
+        profile=next(iter(profiles.values()), None), not_profiled="" if profiles else not_profiled, profiles=profiles,
+        graphs=counted, no_graph=no_graph,
+    )  # fmt: skip
+
+
+def _profiles(source: Source, variant: Variant) -> tuple[dict[int, Explained], str]:
+    """Return a variant's profiles by number, and why one is missing; neither where none was taken."""
+    found: dict[int, Explained] = {}
+    reason = ""
+    for number in range(1, max(1, source.plan.profiles) + 1):
+        try:
+            profile = recorded.read(source.folder, variant.file_name, number)
+        except UserError as error:
+            reason = reason or str(error)
+        else:
+            found |= {number: profile} if profile else {}
+    return found, reason
+
+
+def _graphs(source: Source, variant: Variant) -> tuple[tuple[Counted, ...], str]:
+    """Return the stages of the graph of a variant's step, or why there are none; neither where they were not to be counted."""
+    try:
+        return graphs.read(source.folder, variant.file_name), ""
+    except UserError as error:
+        return (), str(error)
+
+
+def _standing(source: Source, case: Case, trials: tuple[Trial, ...], name: str, ranking: Ranking) -> Standing | None:
+    found = location_of(source.quantity, trials, name)
+    if not found:
+        return None
+    return Standing(found.value_ns, found.low_ns, found.high_ns, found.processes, _ratio(source, case, name, ranking))
+
+
+def _speed(
+    source: Source, group: Group, case: Case, trials: tuple[Trial, ...], name: str, ratio: Ratio | None
+) -> Speed | None:
+    location = location_of(STEP_TIME, trials, name)
+    if not location:
+        return None
+    steps = [t.steps_ns(name) for t in trials]
+    # Where whole epochs count, the first step does, too; it has its own column, and it is no part of a steady series.
+    longest = max((s[1:] if t.counts_first_step else s for s, t in zip(steps, trials, strict=True)), key=len)
+    batches = {trial.batch for trial in trials}
+    batch = batches.pop() if len(batches) == 1 else plain.geometric_mean(trial.batch for trial in trials)
+    peak, flops = _peak_flops(source.record, case), group.known_step_flops(case) * batch / case.batch
+    bandwidth, traffic = _bandwidth(source.record, case), group.known_traffic(case)
+    least_bytes, threads = traffic.moved(round(batch)), source.record.threads_of(case)
+    busy = _mean(utilisation.busy_cores(trial, name) for trial in trials)
+    return Speed(
+        median_ns=plain.median(summaries.summarise(s).median_ns for s in steps if len(s)), location=location,
+        throughput=batch * 1e9 / location.value_ns, throughput_low=batch * 1e9 / location.high_ns,
+        throughput_high=batch * 1e9 / location.low_ns if location.low_ns else math.inf,
+        ratio=ratio, processes=location.processes, counted_steps=sum(len(s) for s in steps),
+        share_of_peak=flops / (location.value_ns / 1e9) / peak if peak and flops else None,
+        share_of_bandwidth=least_bytes / (location.value_ns / 1e9) / bandwidth if bandwidth and least_bytes else None,
+        flops=round(flops), least_bytes=least_bytes, held_bytes=traffic.held(round(batch)),
+        busy_cores=busy, share_of_cores=busy / threads if busy and threads else None,
+        gpu_share=_mean(utilisation.gpu_share(trial, name) for trial in trials), joules=_joules(trials, name),
+        host_share=_median(t.host_share(name) for t in trials),
+        # Steps on batches of different shapes are no series.
+        label=series_label(longest) if len(longest) >= 20 and not case.cuts_batches else None,
+    )  # fmt: skip
+
+
+def _ratio(source: Source, case: Case, name: str, ranking: Ranking) -> Ratio | None:
+    """Return the quantity's value over the best contender's; None for the best itself and where they share no round."""
+    leader = ranking.leader
+    if not leader or leader == case.id:
+        return None
+    verdict = ranking.between(case.id, leader)
+    if verdict:
+        return source.quantity.ratio(verdict)
+    values = source.results.values([case, source.plan.by_id[leader].case], source.quantity, name)
+    if case.id not in values or leader not in values:
+        return None
+    return ratio_interval(values[case.id], values[leader])
+
+
+def _peak_flops(record: RunRecord, case: Case) -> float | None:
+    """Return the measured matrix-product peak in FLOP/s for a case's precision and threads; CPU only."""
+    found = record.peak_gflops(case) if case.settings.device == "cpu" else None
+    return found * 1e9 if found else None
+
+
+def _bandwidth(record: RunRecord, case: Case) -> float | None:
+    """Return the measured bandwidth of the memory in bytes/s with a case's threads; CPU only."""
+    found = record.bandwidth_gbps(case) if case.settings.device == "cpu" else None
+    return found * 1e9 if found else None
+
+
+def _joules(trials: tuple[Trial, ...], name: str) -> dict[str, float]:
+    """Return the energy per step by meter, the mean over processes."""
+    found = [utilisation.joules_per_step(trial, name) for trial in trials]
+    return {meter: plain.mean(each[meter] for each in found if meter in each) for meter in sorted(set().union(*found))}
+
+
+def _proof(source: Source, case: Case) -> Proof:
+    found = source.certificates.get(case.id, UNPROVED)
+    if not found["passed"] and "key" not in found:  # nothing was judged: there was no reference, or it broke down
+        return Proof("none", found["sentence"], {}, found.get("on_purpose", ""))
+    return Proof("certified" if found["passed"] else "rejected", found["sentence"], found)
+
+
+def _losses(trial: Trial | None) -> tuple[float, ...]:
+    """Return the losses of the training steps in order: of the pipeline, or of the cached batch without one."""
+    found = (trial.losses(source).tolist() for source in ("pipeline", "cached")) if trial else ()
+    return next((tuple(losses) for losses in found if losses), ())
+
+
+def _mean(values: Any) -> float | None:
+    known = [float(value) for value in values if value is not None]
+    return plain.mean(known) if known else None
+
+
+def _median(values: Any) -> float | None:
+    known = [float(value) for value in values if value is not None]
+    return plain.median(known) if known else None

@@ -1,0 +1,181 @@
+"""The events of a process, as far as a trial needs them, in the types that they must have. Anyone may have written them."""
+
+from dataclasses import dataclass
+from typing import Any, TypedDict
+
+from steelyard_worker import protocol, records
+from steelyard_worker.records import Count, Positive
+
+
+@dataclass(frozen=True)
+class Block:
+    """Consecutive steps between two synchronisations.
+
+    `first_step` is the index of its first value in samples.i64 and losses.f32; times are in nanoseconds. `cpu_ns` is the CPU time
+    of all threads of the process, 0 where it was not recorded. `epoch` counts from 1; it is 0 where the process does not train
+    whole epochs. `energy_uj`: microjoules that each meter of the machine counted, empty without any, None where meters were not
+    looked for. `gpu_percent`: use of the GPU; None where it is not known.
+    """
+
+    input: str
+    phase: str
+    steps: Positive
+    start_ns: Count
+    elapsed_ns: Positive
+    first_step: Count
+    cpu_ns: Count = 0
+    epoch: Count = 0
+    energy_uj: dict[str, Count] | None = None
+    gpu_percent: Count | None = None
+
+
+@dataclass(frozen=True)
+class Hello:
+    """A process has started; `method` is the version of the way of measuring."""
+
+    method: int
+
+
+@dataclass(frozen=True)
+class Applied:
+    """The settings as read back from the framework, and the libraries that it uses."""
+
+    applied: dict[str, Any]
+    libraries: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A phase such as `import` has ended; `since_spawn_ns`: since the start of the process."""
+
+    name: str
+    elapsed_ns: Count
+    since_spawn_ns: Count | None = None
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """Predictions on the test split were saved after `steps` training steps; `epoch` 0: not after an epoch."""
+
+    steps: Count
+    samples: Count
+    elapsed_ns: Count
+    epoch: Count = 0
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """The different shapes of an epoch's batches, those among them that no earlier epoch had, and the compilations in that epoch.
+
+    Frameworks count compilations in units of their own.
+    """
+
+    epoch: Positive
+    shapes: Positive
+    new_shapes: Count
+    compilations: Count
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Fingerprints of the outputs of one batch of an inference, by output."""
+
+    batch: Positive
+    fingerprints: dict[str, float]
+
+
+@dataclass(frozen=True)
+class PhaseMemory:
+    """The peak memory of one phase of a process, bytes; None where it is not known."""
+
+    name: str
+    resident_bytes: Count | None
+    device_bytes: Count | None
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The peak memory of the process and of its phases, bytes."""
+
+    peak_resident_bytes: Count | None
+    peak_device_bytes: Count | None
+    phases: tuple[PhaseMemory, ...] = ()
+
+
+@dataclass(frozen=True)
+class Exchanged:
+    """A network that another framework exported.
+
+    `bytes`: of the file; `producer`: what wrote it; `operators`: how often it has each. `difference`: the largest between an
+    output and that of the exporting framework for `samples` fixed inputs; `largest`: the largest output. Both are absolute.
+    """
+
+    bytes: Count
+    producer: str
+    opset: Count
+    nodes: Count
+    operators: dict[str, int]
+    samples: Positive
+    difference: float
+    largest: float
+
+
+class Warned(TypedDict):
+    """Something unusual, by its name; the other fields are figures about it."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Error:
+    """The process did not finish."""
+
+    kind: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Profiled:
+    """The profiled block of a process; `files`: the traces, relative to its folder."""
+
+    steps: Positive
+    events: Count
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class GraphStage:
+    """What the graph of a step consists of at one stage (`steelyard_worker.graphs.Stage`). `kinds`: how often each occurs."""
+
+    stage: str
+    unit: str
+    kinds: dict[str, Count]
+    passes: str = ""
+
+    @property
+    def total(self) -> int:
+        """How many there are of all kinds."""
+        return sum(self.kinds.values())
+
+
+@dataclass(frozen=True)
+class Done:
+    """The process has finished."""
+
+
+# Event -> what a trial needs of it. Other events are for others.
+EVENTS: dict[str, Any] = {
+    "hello": Hello, "applied": Applied, "phase": Phase, "samples": Block, "epoch": Shapes, "evaluated": Evaluated,
+    "outputs": Outputs, "exchanged": Exchanged, "memory": Memory, "profiled": Profiled, "graph": GraphStage,
+    "warning": Warned, "error": Error, "done": Done,
+}  # fmt: skip
+
+
+def checked(event: dict[str, Any], line: int) -> Any:
+    """Return an event in the type that `EVENTS` has for it; None for an event that no trial needs."""
+    name = event["event"]
+    try:
+        return records.convert(EVENTS[name], event, name) if name in EVENTS else None
+    except ValueError as error:
+        message = f"{protocol.EVENTS}, line {line}: {error}"
+        raise ValueError(message) from None

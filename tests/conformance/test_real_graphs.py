@@ -1,0 +1,73 @@
+"""The graph of a step in every framework: what is counted are the layers that the network has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from steelyard import environments
+from steelyard.inputs import case_inputs
+from steelyard.measure import jobs
+from steelyard.measure.launch import Guard, launch
+from steelyard.plan import resolve
+from steelyard.plan.options import Options
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from steelyard.results.trials import Trial
+
+pytestmark = pytest.mark.conformance
+
+LAYERS = 20
+"""The convolutions of ResNet-18; all but the first have a gradient for their input as well."""
+
+
+def counted(folder: Path, framework: str, mode: str) -> Trial:
+    modes = (f"{framework}={mode}",)
+    plan = resolve.plan(Options(workloads=("resnet18:tiny",), frameworks=(framework,), modes=modes, threads=(1,)))
+    (variant,) = plan.variants
+    (inputs,) = case_inputs.prepare(plan, lambda progress: None).values()
+    names = [environments.EnvironmentName(framework)]
+    (created,) = environments.ensure_all(environments.plan_environments(names, "cpu")).values()
+    return launch(jobs.counting(plan, variant, inputs, folder), created.python, lambda event: None, Guard(300))
+
+
+@pytest.mark.parametrize(
+    ("framework", "mode", "convolutions"),
+    [
+        ("jax", "jit", {"convolution": 3 * LAYERS - 1}),
+        ("mindspore", "graph", {"Conv2D": LAYERS, "Conv2DBackpropInput": LAYERS - 1, "Conv2DBackpropFilter": LAYERS}),
+        ("mxnet", "hybridized", {"Convolution": LAYERS}),
+        ("pytorch", "compiled", {"convolution": LAYERS, "convolution_backward": LAYERS}),
+        ("tensorflow", "graph", {"Conv2D": LAYERS, "Conv2DBackpropInput": LAYERS - 1, "Conv2DBackpropFilter": LAYERS}),
+    ],
+)
+def test_every_convolution_of_the_network_is_in_the_graph(
+    framework: str, mode: str, convolutions: dict[str, int], tmp_path: Path
+) -> None:
+    trial = counted(tmp_path, framework, mode)
+    assert trial.error is None
+    first, *_, last = [stage for stage in trial.graphs if not stage.passes]
+    assert {kind: first.kinds.get(kind) for kind in convolutions} == convolutions
+    # Nothing that multiplies may be lost on the way, and nothing else may be added to what was traced.
+    assert last.total >= sum(convolutions.values()) * (framework != "jax")
+    assert 0 < last.total < first.total
+
+
+@pytest.mark.parametrize(
+    ("framework", "mode"),
+    [
+        ("jax", "no-jit"),
+        ("mindspore", "pynative"),
+        ("mxnet", "imperative"),
+        ("pytorch", "eager"),
+        ("tensorflow", "xla"),
+    ],
+)
+def test_a_mode_without_a_graph_of_its_own_says_so(framework: str, mode: str, tmp_path: Path) -> None:
+    trial = counted(tmp_path, framework, mode)
+    assert trial.error is not None
+    assert trial.error[0] == "unsupported"
+    assert "graph" in trial.error[1] or "program" in trial.error[1]
