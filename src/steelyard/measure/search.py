@@ -130,7 +130,9 @@ def _measure(tries: _Tries, case: Case, number: int) -> None:
             tries.reasons[case.id] = trial.error[1] if trial.error else "It counted no step."
             return
         times.append(location)
-        if not disturbed or not tries.session.plan.options.guard:
+        # An interrupted part of this run may have found that it was.
+        repeated = disturbed or _folder(tries.session, variant, number, attempt + 1).exists()
+        if not repeated or not tries.session.plan.options.guard:
             return
 
 
@@ -142,7 +144,7 @@ def _variant(tries: _Tries, case: Case) -> Variant:
 
 def _process(session: Session, variant: Variant, number: int, attempt: int, label: str) -> tuple[Trial, bool]:
     """Run a process, unless it has been run; returns its trial, and whether the machine disturbed it."""
-    folder = session.folder / searched.FOLDER / f"{number}.{attempt}-{variant.file_name}"
+    folder = _folder(session, variant, number, attempt)
     if earlier := _finished(folder):
         return earlier, bool(standstill(earlier))
     shutil.rmtree(folder, ignore_errors=True)
@@ -153,6 +155,10 @@ def _process(session: Session, variant: Variant, number: int, attempt: int, labe
     with Sampler() as sampler:
         trial = session.run_probe(replace(job, kind="search", round=number, attempt=attempt))
     return trial, bool(judge(sampler.summary()) or standstill(trial))
+
+
+def _folder(session: Session, variant: Variant, number: int, attempt: int) -> Path:
+    return session.folder / searched.FOLDER / f"{number}.{attempt}-{variant.file_name}"
 
 
 def _finished(folder: Path) -> Trial | None:
