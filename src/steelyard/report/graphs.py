@@ -10,7 +10,9 @@ from steelyard.report.beside import MeasuredArm, MeasuredGroup
 from steelyard.report.model import Comparison, Contender
 from steelyard.results.quantities import STEP_TIME
 from steelyard.results.record import PASSES, Group
+from steelyard.statistics.answer import is_wide
 from steelyard.statistics.intervals import Ratio
+from steelyard.statistics.sentences import NOT_ENOUGH
 
 CAPTION = (
     "Operations of the graph of one training step, counted in a process of its own that measures nothing. The first line of a "
@@ -71,7 +73,7 @@ def section(comparison: Comparison) -> Section | None:
     if not counted and not reasons:
         return None
     rows = [row for each in counted for row in _stages(each)]
-    tables = [PassTable(each.title, removed) for each in counted if (removed := _removed(each.graphs))]
+    tables = [PassTable(_without_passes(each), removed) for each in counted if (removed := _removed(each.graphs))]
     return Section(
         rows, tables, _speeds(comparison), reasons, HEADINGS, PASSES_HEADINGS, SPEED_HEADINGS, CAPTION, PASSES_CAPTION,
         SPEED_CAPTION, list(HELP.items()),
@@ -97,7 +99,7 @@ def beside(comparison: Comparison, group: Group) -> MeasuredGroup:
     }
     arms = [
         MeasuredArm(
-            f"{key}/{value}", f"{each.title}, passes {_words(value)}", each.case.framework, each.case.settings.mode,
+            f"{key}/{value}", f"{_without_passes(each)}, passes {_words(value)}", each.case.framework, each.case.settings.mode,
             {name: str(other) for name, other in each.case.settings.knobs.items()} | {PASSES: value, "workers": "0"},
             f"{graph.total:,} nodes",
         )
@@ -169,6 +171,11 @@ def added(value: str, found: Mapping[str, Counted]) -> str:
     return "; ".join(parts)
 
 
+def _without_passes(contender: Contender) -> str:
+    """Return a title without the passes of the contender, where other choices of passes are told apart."""
+    return contender.title.replace(f", {PASSES} {ALL}", "")
+
+
 def _words(value: str) -> str:
     return value.replace("+", " + ")
 
@@ -182,9 +189,11 @@ def _speeds(comparison: Comparison) -> list[list[str]]:
         whole = next((other for other in comparison.contenders if _is_whole(other, each)), None)
         found = slower(comparison, each, whole) if whole else None
         if whole and found:
+            wide = is_wide(found.low, found.high)
             rows.append([
-                each.title, whole.title, _percent(1 - 1 / found.value), _range(1 - 1 / found.low, 1 - 1 / found.high),
-                _percent(found.value - 1), _range(found.low - 1, found.high - 1),
+                each.title, whole.title,
+                _percent(1 - 1 / found.value), NOT_ENOUGH if wide else _range(1 - 1 / found.low, 1 - 1 / found.high),
+                _percent(found.value - 1), NOT_ENOUGH if wide else _range(found.low - 1, found.high - 1),
             ])  # fmt: skip
     return rows
 
