@@ -63,11 +63,13 @@ def events(blocks: tuple[int, ...] = (1, 5, 10), ending: str = "done") -> list[d
     return [{"v": protocol.VERSION, "t_ns": place, **event} for place, event in enumerate(found)]
 
 
-def write_graph(folder: Path, stages: list[dict[str, Any]], rules: list[dict[str, Any]], error: str = "") -> Path:
-    """Write the folder of a process that counted a graph: `stages` are the values of its events."""
+def write_graph(
+    folder: Path, stages: list[dict[str, Any]], rules: list[dict[str, Any]], error: str = "", done: bool = True
+) -> Path:
+    """Write the folder of a process that counted a graph: `stages` are the values of its events; not `done`: it was killed."""
     counted = [{"event": "graph", "unit": "nodes", "passes": "", **stage} for stage in stages]
-    last = {"event": "error", "kind": "unsupported", "message": error} if error else {"event": "done"}
-    found = [{"v": protocol.VERSION, "t_ns": place, **event} for place, event in enumerate([*counted, last])]
+    ends = [{"event": "error", "kind": "unsupported", "message": error}] if error else [{"event": "done"}][: int(done)]
+    found = [{"v": protocol.VERSION, "t_ns": place, **event} for place, event in enumerate([*counted, *ends])]
     write(folder, job(folder), found)
     (folder / "rules.json").write_text(json.dumps({"operations": rules}))
     return folder

@@ -66,6 +66,11 @@ def test_a_process_that_failed_says_why(tmp_path) -> None:
         graphs.read(tmp_path, "one")
 
 
+def test_the_counts_of_a_process_that_was_killed_are_not_whole(tmp_path) -> None:
+    write_graph(tmp_path / "graphs" / "one", [{"stage": "traced", "kinds": {"Mul": 2}}], RULES, done=False)
+    assert graphs.read(tmp_path, "one") == ()
+
+
 def test_a_damaged_table_of_operations_is_named(tmp_path) -> None:
     folder = write_graph(
         tmp_path / "graphs" / "one", [{"stage": "traced", "kinds": {"Mul": 2}}], [{"class": "nonsense", "names": []}]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from reading import Page
@@ -73,6 +74,12 @@ def test_stages_have_their_share_of_the_first(comparison) -> None:
     assert ["TensorFlow, passes all", "traced", "100 nodes", "10", "30", "60", "0", ""] in rows
     assert ["TensorFlow, passes all", "optimised", "50 nodes", "10", "20", "20", "0", "50.0%"] in rows
     assert len(rows) == 4
+
+
+def test_what_is_counted_in_another_unit_has_no_share(folder, comparison) -> None:
+    contender = next(each for each in comparison.contenders if each.graphs)
+    kernels = Counted(GraphStage("run", "kernels", {"Mul": 5}), dict.fromkeys(graphs.COSTS, 1))
+    assert graphs._stages(replace(contender, graphs=(contender.graphs[0], kernels)))[1][-1] == ""
 
 
 def test_what_passes_remove_is_counted_from_the_graph_without_any(comparison) -> None:

@@ -166,7 +166,7 @@ def added(value: str, found: Mapping[str, Counted]) -> str:
     if before in found and chosen == longest[: len(chosen)]:
         parts.append(f"{chosen[-1]}: {found[before].total - found[value].total:,}")
     left_out = [name for name in longest if name not in chosen]
-    if len(left_out) == 1 and len(chosen) == len(longest) - 1:
+    if len(left_out) == 1:
         parts.append(f"{left_out[0]} to the others: {found[value].total - found['+'.join(longest)].total:,}")
     return "; ".join(parts)
 
