@@ -44,7 +44,13 @@ BOTH = {"Conv2D": LAYERS, "Conv2DBackpropFilter": LAYERS}
         ("jax", "jit", {"convolution dot_general": 3 * LAYERS - 1 + 3}, {}),
         ("mindspore", "graph", {"Conv2D": LAYERS}, BOTH | {"Conv2DBackpropInput": LAYERS - 1}),
         ("mxnet", "hybridized", {"Convolution": LAYERS}, {"Convolution": LAYERS}),
-        ("pytorch", "compiled", *2 * ({"convolution": LAYERS, "convolution_backward": LAYERS},)),
+        # It compiles for a minute.
+        pytest.param(
+            "pytorch",
+            "compiled",
+            *2 * ({"convolution": LAYERS, "convolution_backward": LAYERS},),
+            marks=pytest.mark.slow,
+        ),
         # The gradient for the images is traced, and then removed, because nothing uses it.
         ("tensorflow", "graph", BOTH | {"Conv2DBackpropInput": LAYERS}, BOTH | {"Conv2DBackpropInput": LAYERS - 1}),
     ],

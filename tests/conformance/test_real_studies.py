@@ -43,6 +43,7 @@ def test_three_forms_of_an_lstm_are_certified_measured_and_held_against_the_docu
     assert "4.14×" in page, "what the document says of PyTorch's fused LSTM"
 
 
+@pytest.mark.slow
 def test_trainings_of_two_frameworks_learn_alike_and_reach_the_thresholds(tmp_path: Path) -> None:
     found, page = run(tmp_path, "time-to-accuracy", "--seed", "1")
     (comparison, *_) = found["comparisons"]
