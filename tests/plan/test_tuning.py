@@ -97,6 +97,12 @@ def test_the_run_measures_the_usual_settings_and_one_rival() -> None:
     assert (plan.search.run, plan.search.ended, plan.search.minutes, plan.minutes) == ("earlier", False, 6.0, 4.0)
 
 
+def test_the_rounds_are_not_limited_to_those_of_the_earlier_run() -> None:
+    plan = tuned(measured("resnet18:tiny", "pytorch", rounds="2"), "pytorch")
+    assert (plan.groups[0].protocol.rounds_min, plan.groups[0].protocol.rounds_max) == (3, 12)
+    assert plan.options.rounds == ""
+
+
 def test_what_was_faster_alone_is_tried_together() -> None:
     plan = tuned(measured("resnet18:tiny", "pytorch"), "pytorch")
     assert plan.search

@@ -11,7 +11,7 @@ from typing import Any
 from steelyard.catalog import frameworks, workloads
 from steelyard.catalog.frameworks import Framework
 from steelyard.errors import UserError, named
-from steelyard.plan import names
+from steelyard.plan import names, protocols
 from steelyard.plan.run_plan import Group, RunPlan, Search, Variant
 from steelyard.published.gathering import Published
 from steelyard_worker.case import Case
@@ -56,8 +56,10 @@ def plan(known: RunPlan, run: str, group: Group, environment: str, rival: Varian
         question=f"Which settings of {framework.title} are the fastest here, and what do they bring?",
     )  # fmt: skip
     options = replace(
-        known.options, study="", size="", minutes=(1 - SEARCH_SHARE) * minutes, profiles=None, thresholds=()
+        known.options, study="", size="", rounds="", minutes=(1 - SEARCH_SHARE) * minutes, profiles=None, thresholds=()
     )
+    # As many rounds as the verdicts need, whatever the earlier run was allowed.
+    group = replace(group, protocol=protocols.protocol(group.protocol.name))
     found = replace(
         known, options=options, study=study, groups=(group,), skipped=(), published=Published(), search=search
     )
