@@ -9,9 +9,9 @@ import numpy as np
 
 from steelyard.catalog import frameworks, workloads
 from steelyard.certificates.plan import Candidate, Installation
+from steelyard.files import atomic
 from steelyard.inputs import rates, weights
 from steelyard.inputs.data.synthetic import synthesise_adversarial
-from steelyard_worker import tensors
 from steelyard_worker.case import INFERENCE, NO_OPTIMIZER, TRAINING, Case, Optimizer, RateSchedule, Settings
 from steelyard_worker.protocol import Data, Job
 
@@ -71,6 +71,7 @@ def installation(framework: str) -> Installation:
 
 
 def _data(network: Network, batch: int, folder: Path, seed: int) -> Data:
+    """Return the folders of the data; they are written once, because processes of other candidates may be reading them."""
     generator, count = np.random.default_rng(seed), batch * STEPS
     if network.draw:
         # Batch by batch, so that each has short and long samples.
@@ -78,10 +79,13 @@ def _data(network: Network, batch: int, folder: Path, seed: int) -> Data:
         arrays = {name: np.concatenate([each[name] for each in batches]) for name in batches[0]}
     else:
         arrays = {each.name: _random_array(each, count, generator) for each in network.inputs}
-    tensors.write(folder / "synthetic", {name: array[:batch] for name, array in arrays.items()})
-    tensors.write(folder / "prepared", {f"train/{name}": array for name, array in arrays.items()})
-    tensors.write(folder / "order", {"order": np.arange(count, dtype=np.int32).reshape(STEPS, batch)})
-    return Data(*(str(folder / name) for name in ("synthetic", "prepared", "order")))
+    order = np.arange(count, dtype=np.int32).reshape(STEPS, batch)
+    written = (
+        atomic.place_tensors(folder / "synthetic", lambda: {name: array[:batch] for name, array in arrays.items()}, {}),
+        atomic.place_tensors(folder / "prepared", lambda: {f"train/{name}": each for name, each in arrays.items()}, {}),
+        atomic.place_tensors(folder / "order", lambda: {"order": order}, {}),
+    )
+    return Data(*map(str, written))
 
 
 def _random_array(each: Input, count: int, generator: np.random.Generator) -> np.ndarray[Any, Any]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 import recorded_trials
 
+from steelyard import host
 from steelyard.environments import Environment
 from steelyard.files import paths
 from steelyard.measure import compiled
@@ -75,6 +76,15 @@ def test_another_environment_shares_nothing(environment: Environment, tmp_path: 
     compiled.launched(job(tmp_path), environment, process({"ab/kernel.so": "whole"}))
     changed = replace(environment, contents="def")
     assert compiled.launched(job(tmp_path), changed, process({})).applied == {}
+
+
+def test_another_machine_with_the_same_cache_shares_nothing(
+    environment: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled.launched(job(tmp_path), environment, process({"ab/kernel.so": "whole"}))
+    other = replace(host.describe(), cpu_flags=("sse2",))
+    monkeypatch.setattr(host, "describe", lambda: other)
+    assert compiled.launched(job(tmp_path), environment, process({})).applied == {}
 
 
 def test_modes_that_keep_nothing_get_no_folder(environment: Environment, tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ examples:
   steelyard advise --for short-jobs --steps 1000         what is done first with a thousand steps
   steelyard advise --for speed --for maintained          the fastest framework that is not retired
   steelyard advise --tune pytorch --minutes 10           are other settings of PyTorch faster?
-  steelyard advise --tune jax --knob unroll=1,4,16       only these settings"""
+  steelyard advise --tune jax --knob unroll=1,4,8        only these settings"""
 
 COMPARE_ABOUT = """\
 Compare two results of one run, or two runs with each other. A result is named as in the table of the run: by its

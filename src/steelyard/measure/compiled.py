@@ -1,4 +1,4 @@
-"""Code that a framework's compiler keeps on the disk: shared by the processes of an environment, and never left half-written.
+"""Code that a framework's compiler keeps on the disk: shared by processes of one environment and machine, never half-written.
 
 Frameworks that keep compiled code do so in one folder for all their processes. What a process that was killed has written there
 in part makes every later one fail. Here each process works in a folder of its own, with links to what earlier ones have
@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from steelyard import host
 from steelyard.catalog import frameworks
 from steelyard.environments import Environment
 from steelyard.files import atomic, paths
@@ -29,7 +30,8 @@ def launched(job: Job, environment: Environment, launch: Callable[[Job], Trial])
     variable = frameworks.framework(job.case.framework).compiled_code.get(job.case.settings.mode, "")
     if not variable:
         return launch(job)
-    key = atomic.key(environment.contents, str(environment.python))[:20]
+    # Compilers make code for the processor they run on, and a home folder may be shared by several machines.
+    key = atomic.key(environment.contents, str(environment.python), host.describe().fingerprint())[:20]
     finished = paths.cache_folder() / FOLDER / f"{environment.name}-{key}"
     own = finished.with_name(f"{environment.name}-{uuid.uuid4().hex}{PARTIAL}")
     paths.make_private(own)

@@ -13,16 +13,16 @@ from steelyard.results import record
 
 MINUTES = 15.0
 LEAST_MINUTES = 0.5
-OWN = ("workload", "modes", "knobs", "minutes")
-"""Arguments that only a search has."""
+OWN = {"workload": "--workload", "modes": "--mode", "knobs": "--knob", "minutes": "--minutes"}
+"""Arguments that only a search has, as they are typed."""
 
 
 def check(arguments: argparse.Namespace) -> None:
     """Reject arguments that contradict each other."""
     if not arguments.tune:
-        given = [name for name in OWN if getattr(arguments, name) not in (None, "", [])]
+        given = [typed for name, typed in OWN.items() if getattr(arguments, name) is not None]
         if given:
-            raise UserError(f"--{given[0].rstrip('s') if given[0] != 'minutes' else given[0]} needs --tune FRAMEWORK.")
+            raise UserError(f"{given[0]} needs --tune FRAMEWORK.")
     elif arguments.goals or arguments.steps or arguments.epochs or arguments.thresholds:
         raise UserError(
             "--tune looks for the least time per step, so it takes no goal. Choose from its result afterwards, with steelyard "
