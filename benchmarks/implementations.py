@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import math
 import subprocess
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.installed import interpreters
 from benchmarks.rows import Row
 from steelyard import environments
-from steelyard.catalog import frameworks
 from steelyard.catalog.frameworks import WORKER
 from steelyard.inputs import case_inputs
 from steelyard.measure.jobs import certifying
@@ -33,15 +32,9 @@ OVERHEAD_LIMITS = ((5.0, 1.02), (math.inf, 1.005))
 
 def measure(names: list[str] | None = None) -> list[Row]:
     """Return the rows of every framework whose environment can be created."""
-    names = names or list(frameworks.contenders())
-    wanted = map(environments.EnvironmentName.parse, names)
-    created = environments.ensure_all(environments.plan_environments(wanted, "cpu"))
     rows = []
-    for name, environment in created.items():
-        if isinstance(environment, environments.Failure):
-            print(environment.sentence, file=sys.stderr)
-            continue
-        rows += [_overhead(name, environment.python, group) for group in OVERHEAD]
+    for name, python in interpreters(names):
+        rows += [_overhead(name, python, group) for group in OVERHEAD]
     return rows
 
 

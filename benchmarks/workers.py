@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from benchmarks.implementations import inputs_for, plan_for, run_inside
+from benchmarks.installed import interpreters
 from benchmarks.rows import Row
-from steelyard import environments
-from steelyard.catalog import frameworks
 from steelyard.measure.jobs import measuring
 from steelyard.measure.launch import Guard, launch
 
@@ -26,15 +24,9 @@ STEPS = 5
 
 def measure(names: list[str] | None = None) -> list[Row]:
     """Return the rows of every framework whose environment can be created."""
-    names = names or list(frameworks.contenders())
-    wanted = map(environments.EnvironmentName.parse, names)
-    created = environments.ensure_all(environments.plan_environments(wanted, "cpu"))
     rows = []
-    for name, environment in created.items():
-        if isinstance(environment, environments.Failure):
-            print(environment.sentence, file=sys.stderr)
-            continue
-        rows += [_start(name, environment.python), _memory(name, environment.python)]
+    for name, python in interpreters(names):
+        rows += [_start(name, python), _memory(name, python)]
     return rows
 
 

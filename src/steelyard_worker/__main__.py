@@ -1,4 +1,7 @@
-"""Read one job from standard input and run it. Started by its path with the interpreter of a framework's environment."""
+"""Read one job from standard input, or from the file that is named, and run it.
+
+Started by its path with the interpreter of a framework's environment.
+"""
 
 from __future__ import annotations
 
@@ -26,4 +29,8 @@ if __name__ == "__main__":
     _register_package()
     from steelyard_worker.trial import main
 
+    if sys.argv[1:]:  # the ranks of a trial share the job
+        from pathlib import Path
+
+        sys.exit(main(Path(sys.argv[1]).read_text(encoding="utf-8")))
     sys.exit(main(sys.stdin.readline()))

@@ -35,17 +35,20 @@ class Split:
     def __len__(self) -> int:
         return len(next(iter(self.arrays.values())))
 
-    def take(self, rows: np.ndarray[Any, Any]) -> Batch:
-        """Return the samples at `rows`, decoded and cut: {input: array (len(rows), ...)}."""
-        return {name: self._decode(name, self._rows(name, rows)) for name in self.arrays}
+    def take(self, rows: np.ndarray[Any, Any], part: slice = slice(None)) -> Batch:
+        """Return the samples at `rows`, decoded and cut: {input: array (len(rows), ...)}.
+
+        With `part`, only these of the rows are returned, cut as the whole batch is.
+        """
+        return {name: self._decode(name, self._rows(name, rows, part)) for name in self.arrays}
 
     def shape(self, rows: np.ndarray[Any, Any]) -> tuple[int, ...]:
         """Return the extents of the batch of `rows` along the axes that are cut."""
         return tuple(each.stop for name in self.cut for each in self._extent(name, rows) if each.stop)
 
-    def _rows(self, name: str, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    def _rows(self, name: str, rows: np.ndarray[Any, Any], part: slice) -> np.ndarray[Any, Any]:
         array = self.arrays[name]
-        index: Any = (rows, *self._extent(name, rows)) if name in self.cut else rows
+        index: Any = (rows[part], *self._extent(name, rows)) if name in self.cut else rows[part]
         found: np.ndarray[Any, Any] = array[index]
         return found
 
@@ -69,10 +72,14 @@ class Split:
 
 @dataclass(frozen=True)
 class Source:
-    """The training batches in the order of the run: step i takes rows order[i % len(order)] (int32)."""
+    """The training batches in the order of the run: step i takes rows order[i % len(order)] (int32).
+
+    `part`: which rows of each batch are taken, where a batch is shared among processes.
+    """
 
     split: Split
     order: np.ndarray[Any, Any]
+    part: slice = field(default_factory=lambda: slice(None))
 
     @property
     def steps_per_epoch(self) -> int:
@@ -81,7 +88,7 @@ class Source:
 
     def batch(self, step: int) -> Batch:
         """Return the batch of step `step`, counted from 0."""
-        return self.split.take(self.order[step % len(self.order)])
+        return self.split.take(self.order[step % len(self.order)], self.part)
 
     def shapes(self, steps: range) -> set[tuple[int, ...]]:
         """Return the different shapes of the batches of these steps; all are equal where batches are not cut."""

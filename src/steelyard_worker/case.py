@@ -117,7 +117,9 @@ class Case:
     specification: hash of the network's description and its sizes.
     data: the data set and how it is prepared; empty: synthetic batches only.
     version: the framework version that was requested; empty: the locked default.
-    strategy: how the computation is spread over devices: "single".
+    strategy: how the computation is spread over devices or processes: "single", or a name and a number of parts, such as "ddp:2",
+    or "ddp:2@1gbit" on two hosts with such a link between them (see `strategy`). The batch is that of all parts together, and the
+    threads are those of each.
     loader_workers: processes of the framework's own data loader.
     memory_limit: bytes of resident memory that a measuring process may use; 0: no limit.
     inputs: hash of initial weights, prepared data, order of batches and synthetic batch; empty until these are prepared.

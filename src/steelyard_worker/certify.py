@@ -17,6 +17,7 @@ import numpy as np
 from steelyard_worker import batches, tensors
 from steelyard_worker.case import INFERENCE
 from steelyard_worker.protocol import Refusal
+from steelyard_worker.ranks import Ranks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -28,12 +29,17 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
     Build = Callable[..., Any]  # (weights), (weights, optimizer) -> Trainer; for an inference (weights) -> Predictor
 
+SINGLE = Ranks()
 # Elements of an output that decide its fingerprint.
 FINGERPRINT_ELEMENTS = 2**17
 
 
-def dump(job: Job, network: Network, weights: Mapping[str, Array], build: Build, events: EventWriter) -> None:
+def dump(
+    job: Job, network: Network, weights: Mapping[str, Array], build: Build, events: EventWriter, ranks: Ranks = SINGLE
+) -> None:  # fmt: skip
     """Write one tensors folder per perturbation; with `inner`, it only has inner/* and adversarial/inner/*.
+
+    Several ranks compute their shares, and the first joins and writes them.
 
     Of a training it has output/*, loss, grad/*, loss1..k, after0|1|2|<k>/*, inference/*; adversarial/loss1 and
     adversarial/after0|1/* of one step with the network's adversarial weights, batch and update rule. Of an inference it has
@@ -48,7 +54,9 @@ def dump(job: Job, network: Network, weights: Mapping[str, Array], build: Build,
         changed = _changed(weights, change)
         folder = Path(job.folder) / f"perturbation{number}"
         found = (
-            _inner(job, network, changed, build, change) if job.certify.inner else compute(job, changed, build, change)
+            _inner(job, network, changed, build, change, ranks)
+            if job.certify.inner
+            else compute(job, changed, build, change, ranks)
         )
         meta = {
             "perturbation": number, "steps": job.certify.steps,
@@ -56,8 +64,10 @@ def dump(job: Job, network: Network, weights: Mapping[str, Array], build: Build,
         }  # fmt: skip
         gc.collect()
         if job.data.adversarial and not job.certify.inner:
-            found |= compute_adversarial(job, network, changed, build, change)
-        tensors.write(folder, found, meta)
+            found |= compute_adversarial(job, network, changed, build, change, ranks)
+        found = ranks.joined_tensors(found)
+        if ranks.leads:
+            tensors.write(folder, {key: sampled(array, job.certify.sample) for key, array in found.items()}, meta)
         events.write("tensors", perturbation=number, folder=folder.name)
         gc.collect()
 
@@ -98,8 +108,9 @@ def fingerprint(output: Array) -> float:
     return float(fixed @ flat / np.linalg.norm(fixed))
 
 
-def _outputs(job: Job, weights: Mapping[str, Array], build: Build, change: Any) -> dict[str, Array]:
+def _outputs(job: Job, weights: Mapping[str, Array], build: Build, change: Any, ranks: Ranks) -> dict[str, Array]:
     """Return the outputs of an inference, batch by batch; without data there is only one batch."""
+    del ranks  # an inference is never spread
     predictor = build(weights)
     found, feed = _state(predictor, 0, job.certify.sample), _batches(job, change)
     for number, batch in enumerate(feed if job.data.prepared else feed[:1], 1):
@@ -109,9 +120,10 @@ def _outputs(job: Job, weights: Mapping[str, Array], build: Build, change: Any) 
 
 
 def _adversarial_outputs(
-    job: Job, network: Network, weights: Mapping[str, Array], build: Build, change: Any
+    job: Job, network: Network, weights: Mapping[str, Array], build: Build, change: Any, ranks: Ranks
 ) -> dict[str, Array]:  # fmt: skip
     """Return the outputs with the adversarial weights and batch, except for scales that only batch statistics undo."""
+    del ranks
     predictor = build(_adversarial_weights(network, weights))
     outputs = predictor.outputs(predictor.put(_adversarial_batch(job, change)))
     return {f"adversarial/inference1/{name}": sampled(array, job.certify.sample) for name, array in outputs.items()}
@@ -124,11 +136,12 @@ def _adversarial_weights(network: Network, weights: Mapping[str, Array]) -> dict
     }
 
 
-def _tensors(job: Job, weights: Mapping[str, Array], build: Build, change: Any) -> dict[str, Array]:
-    feed, most = _batches(job, change), job.certify.sample
+def _tensors(job: Job, weights: Mapping[str, Array], build: Build, change: Any, ranks: Ranks) -> dict[str, Array]:
+    feed, most = [ranks.share(batch) for batch in _batches(job, change)], job.certify.sample
     trainer = build(weights)
     outputs, loss, gradients = trainer.gradients(trainer.put(feed[0]))
-    found: dict[str, Array] = {f"output/{name}": sampled(array, most) for name, array in outputs.items()}
+    # Outputs are sampled when the shares of all ranks are joined.
+    found: dict[str, Array] = {f"output/{name}": np.array(array) for name, array in outputs.items()}
     found["loss"] = np.array(loss, np.float64)
     found |= {f"grad/{name}": sampled(array, most) for name, array in gradients.items()}
     # Free the memory before the second trainer is built. Reference cycles inside a trainer are only freed by the collector, which
@@ -140,23 +153,29 @@ def _tensors(job: Job, weights: Mapping[str, Array], build: Build, change: Any) 
     for number, batch in enumerate(feed, 1):
         handle = trainer.step(trainer.put(batch))
         trainer.synchronise()
-        found[f"loss{number}"] = np.array(trainer.losses([handle])[0], np.float64)
+        found[f"loss{number}"] = _loss(trainer, handle)
         if number in (1, 2, len(feed)):
             found |= _state(trainer, number, most)
     outputs = trainer.outputs(trainer.put(feed[0]))
-    return found | {f"inference/{name}": sampled(array, most) for name, array in outputs.items()}
+    return found | {f"inference/{name}": np.array(array) for name, array in outputs.items()}
+
+
+def _loss(trainer: Trainer, handle: Any) -> Array:
+    """Return the loss of one step, float64; not a number on a rank that has no loss."""
+    losses = trainer.losses([handle])
+    return np.array(losses[0] if len(losses) else np.nan, np.float64)
 
 
 def _adversarial(
-    job: Job, network: Network, weights: Mapping[str, Array], build: Build, change: Any
+    job: Job, network: Network, weights: Mapping[str, Array], build: Build, change: Any, ranks: Ranks
 ) -> dict[str, Array]:  # fmt: skip
     most, adversarial = job.certify.sample, network.adversarial
     scaled = {name: _scaled(adversarial, name, array) for name, array in weights.items()}
     trainer = build(scaled, adversarial.rule(job.case.optimizer))
     found = _state(trainer, 0, most)
-    handle = trainer.step(trainer.put(_adversarial_batch(job, change)))
+    handle = trainer.step(trainer.put(ranks.share(_adversarial_batch(job, change))))
     trainer.synchronise()
-    found["loss1"] = np.array(trainer.losses([handle])[0], np.float64)
+    found["loss1"] = _loss(trainer, handle)
     found |= _state(trainer, 1, most)
     return {f"adversarial/{name}": array for name, array in found.items()}
 
@@ -172,7 +191,9 @@ def _adversarial_batch(job: Job, change: Any) -> batches.Batch:
     return {name: change(f"adversarial/{name}", np.array(array[: job.case.batch])) for name, array in batch.items()}
 
 
-def _inner(job: Job, network: Network, weights: Mapping[str, Array], build: Build, change: Any) -> dict[str, Array]:
+def _inner(
+    job: Job, network: Network, weights: Mapping[str, Array], build: Build, change: Any, ranks: Ranks
+) -> dict[str, Array]:  # fmt: skip
     """Return the inner tensors of the forward pass of the first batch and of the adversarial one.
 
     Their values are sorted, because frameworks keep images and sequences in different layouts.
@@ -186,8 +207,8 @@ def _inner(job: Job, network: Network, weights: Mapping[str, Array], build: Buil
         trainer = build(start)
         if not hasattr(trainer, "inner"):
             raise Refusal("unsupported", f"The adapter of {job.case.framework} does not collect inner tensors.")
-        for name, array in trainer.inner(trainer.put(batch), frozenset(network.probes)).items():
-            found[f"{part}inner/{name}"] = sampled(np.sort(array, axis=None), job.certify.sample)
+        for name, array in trainer.inner(trainer.put(ranks.share(batch)), frozenset(network.probes)).items():
+            found[f"{part}inner/{name}"] = np.sort(array, axis=None)
         del trainer
         gc.collect()
     return found

@@ -11,19 +11,21 @@ from steelyard_worker import batches
 from steelyard_worker.protocol import ENCODING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from steelyard_worker.batches import Batch
-    from steelyard_worker.frameworks.base import Array, Trainer
+    from steelyard_worker.frameworks.base import Array
     from steelyard_worker.network import Network
     from steelyard_worker.protocol import Job
 
 
-def predictions(job: Job, network: Network, trainer: Trainer) -> tuple[Batch, int]:
-    """Return what the metric needs of every test sample, arrays (samples, ...) by name, and the number of samples."""
+def predictions(
+    job: Job, network: Network, forward: Callable[[Batch], Batch]
+) -> tuple[Batch, int]:  # fmt: skip
+    """Return what the metric needs of every test sample, arrays (samples, ...) by name, and the number of samples.
 
-    def forward(batch: Batch) -> Batch:
-        return trainer.outputs(trainer.put(batch))
+    `forward` returns the outputs for a batch.
+    """
 
     def predict(batch: Batch) -> Batch:
         found = (network.predictions or classified)(forward(batch), batch)

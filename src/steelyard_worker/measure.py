@@ -14,14 +14,18 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+
 from steelyard_worker import batches, evaluation, steady, tensors
 from steelyard_worker.memory import Peaks
 from steelyard_worker.meters import Meters
 from steelyard_worker.protocol import LOSSES, SAMPLES, Length, Refusal, predictions_folder
+from steelyard_worker.ranks import Ranks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from steelyard_worker.batches import Batch
     from steelyard_worker.frameworks.base import Adapter, Array, Trainer
     from steelyard_worker.network import Network
     from steelyard_worker.protocol import EventWriter, Job, Schedule
@@ -37,6 +41,10 @@ CACHED_WARMUP_STEPS = 10
 
 # The phase of all blocks on the second input of a process, where its peak memory is recorded.
 SECOND_INPUT = "second input"
+
+# What the first rank announces: a block of steps, or a forward pass of an evaluation.
+STEPS, FORWARD = "steps", "forward"
+ALONE = Ranks()
 
 monotonic: Clock = time.perf_counter_ns
 
@@ -77,14 +85,18 @@ class Block:
     gpu_percent: int | None = None
 
 
-def time_block(timed: Steps, feed: Iterator[Any], steps: int, clock: Clock, meters: Meters | None = None) -> Block:
+def time_block(
+    timed: Steps, feed: Iterator[Any], steps: int, clock: Clock, meters: Meters | None = None, ranks: Ranks = ALONE
+) -> Block:  # fmt: skip
     """Time `steps` steps; fetching batches from the feed is included, as it is part of real training.
 
-    Where the framework drives the training, its own loop does the steps. Meters are read before and after what is timed.
+    Where the framework drives the training, its own loop does the steps. Meters are read before and after what is timed. All
+    ranks begin together, and a block ends when the last of them has finished.
     """
     stamps, handles, step, run = array("q"), [], timed.step, getattr(timed, "run", None)
     timed.synchronise()
     before = meters.read() if meters else {}
+    ranks.barrier()
     cpu = time.process_time_ns()
     start = clock()
     if run:
@@ -94,6 +106,7 @@ def time_block(timed: Steps, feed: Iterator[Any], steps: int, clock: Clock, mete
             handles.append(step(next(feed)))
             stamps.append(clock())
     timed.synchronise()
+    ranks.barrier()
     end = clock()
     cpu = time.process_time_ns() - cpu
     energy = meters.since(before) if meters else {}
@@ -103,10 +116,11 @@ def time_block(timed: Steps, feed: Iterator[Any], steps: int, clock: Clock, mete
 class Recorder:
     """Turns blocks into events; stamps and losses go to binary files. Each block ends a phase of `peaks`."""
 
-    def __init__(self, folder: Path, events: EventWriter, peaks: Peaks | None = None) -> None:
+    def __init__(self, folder: Path, events: EventWriter, peaks: Peaks | None = None, ranks: Ranks = ALONE) -> None:
         self._samples = (folder / SAMPLES).open("ab")
         self._losses = (folder / LOSSES).open("ab")
         self._events = events
+        self._ranks = ranks
         self.peaks = peaks or Peaks()
         self._first_input = ""
         self.steps = 0
@@ -116,7 +130,7 @@ class Recorder:
 
         `epoch` counts from 1; 0 where a process does not train whole epochs.
         """
-        losses, steps = timed.losses(block.handles), len(block.handles)
+        losses, steps = self._ranks.joined_losses(timed.losses(block.handles)), len(block.stamps_ns)
         for file, values in ((self._samples, block.stamps_ns), (self._losses, losses)):
             file.write(values.tobytes())
             file.flush()
@@ -143,18 +157,24 @@ class Recorder:
 
 
 def measure(
-    job: Job, network: Network, adapter: Adapter, trainer: Trainer, events: EventWriter, recorder: Recorder
+    job: Job, network: Network, adapter: Adapter, trainer: Trainer, events: EventWriter, recorder: Recorder,
+    ranks: Ranks = ALONE,
 ) -> None:  # fmt: skip
     """Follow the schedule of one process: first step, then warm-up and counted blocks per input; or whole epochs.
 
     It is evaluated after `train_steps`: after the counted blocks and some training, or earlier if they would go beyond. Where it
     trains whole epochs, it is evaluated after the last one, or after each.
     """
-    session = Session(job.schedule, network, adapter, trainer, events, recorder, device=job.case.settings.device)
+    session = Session(
+        job.schedule, network, adapter, trainer, events, recorder, device=job.case.settings.device, ranks=ranks
+    )
+    if not ranks.leads:
+        session.follow(job)
+        return
     for source in job.schedule.inputs:
         if source == "pipeline":
             opened = batches.open_source(job.data)
-            feed = adapter.pipeline(trainer, opened, job.case.loader_workers)
+            feed = session.feed(job, source)
             session.first_step(feed, source, job.spawned_ns)
             session.to_evaluate = job if job.schedule.evaluate else None
             if job.schedule.epochs:
@@ -164,7 +184,7 @@ def measure(
             session.measure_input(feed, source, job.schedule.warmup)
             session.evaluate(feed)
         else:
-            feed = itertools.repeat(trainer.put(batches.synthetic_batch(job.data, job.schedule.batch)))
+            feed = session.feed(job, source)
             alone = recorder.steps == 0
             if alone:
                 session.first_step(feed, source, job.spawned_ns)
@@ -173,6 +193,7 @@ def measure(
                 session.measure_input(feed, source, Length("steps", CACHED_WARMUP_STEPS), job.schedule.counted_min)
             else:
                 session.measure_input(feed, source, job.schedule.warmup)
+    ranks.end()
 
 
 @dataclass
@@ -191,10 +212,57 @@ class Session:
     compiled: int = 0  # compilations before the first step
     ahead: int = 0  # batches of the feed that were no steps
     device: str = "cpu"
+    ranks: Ranks = ALONE
 
     def __post_init__(self) -> None:
         self.clock = clock_of(self.adapter)
         self.meters = Meters(self.device)
+
+    def feed(self, job: Job, source: str) -> Iterator[Any]:
+        """Return the batches of an input, or this rank's shares of them, as the trainer takes them."""
+        if source == "pipeline":
+            opened = self.ranks.source(batches.open_source(job.data))
+            return self.adapter.pipeline(self.trainer, opened, job.case.loader_workers)
+        batch = batches.synthetic_batch(job.data, job.schedule.batch)
+        return itertools.repeat(self.trainer.put(self.ranks.share(batch)))
+
+    def follow(self, job: Job) -> None:
+        """Do what the first rank announces, until it has finished: blocks of steps, and forward passes of an evaluation."""
+        feeds: dict[str, Iterator[Any]] = {}
+        for order, *values in self.ranks.orders():
+            if order == FORWARD:
+                self._forward_together(*values)
+                continue
+            source, phase, steps, epoch = values
+            if source not in feeds:
+                feeds[source] = self.feed(job, source)
+            self.recorder.keep(self.trainer, self._block(feeds[source], steps), source, phase, epoch)
+
+    def _timed(
+        self, feed: Iterator[Any], source: str, phase: str, steps: int, epoch: int = 0, meters: Meters | None = None
+    ) -> Block:  # fmt: skip
+        """Time one block, on all ranks at once."""
+        self.ranks.announce((STEPS, source, phase, steps, epoch))
+        return self._block(feed, steps, meters)
+
+    def _block(self, feed: Iterator[Any], steps: int, meters: Meters | None = None) -> Block:
+        return time_block(self.trainer, feed, steps, self.clock, meters, self.ranks)
+
+    def forward(self, batch: Batch) -> Batch:
+        """Return the outputs for a batch of an evaluation, which the ranks share.
+
+        The last sample is repeated where the ranks cannot share the batch equally.
+        """
+        samples = len(next(iter(batch.values())))
+        if missing := -samples % self.ranks.count:
+            rows = np.minimum(np.arange(samples + missing), samples - 1)
+            batch = {name: array[rows] for name, array in batch.items()}
+        self.ranks.announce((FORWARD, batch))
+        found = self._forward_together(batch)
+        return {name: array[:samples] for name, array in found.items()} if missing else found
+
+    def _forward_together(self, batch: Batch) -> Batch:
+        return self.ranks.joined_outputs(self.trainer.outputs(self.trainer.put(self.ranks.share(batch))))
 
     def first_step(self, feed: Iterator[Any], source: str, spawned_ns: int) -> None:
         """Time the first step alone: it includes compilation, allocation and autotuning, which users wait for.
@@ -202,14 +270,15 @@ class Session:
         It is counted only if whole epochs are trained and none is warm-up.
         """
         self.compiled = self.adapter.compilations()
-        block = time_block(self.trainer, feed, 1, self.clock)
+        counted = self.schedule.epochs and not self.schedule.warmup.count
+        phase, epoch = "counted" if counted else "first", min(1, self.schedule.epochs)
+        block = self._timed(feed, source, phase, 1, epoch)
         self.start_s = (self.clock() - spawned_ns) / 1e9 if spawned_ns else block.elapsed_ns / 1e9
         self.events.write(
             "phase", name="first-step", elapsed_ns=block.elapsed_ns, since_spawn_ns=int(self.start_s * 1e9)
         )
         self.recorder.peaks.end("first-step")
-        counted = self.schedule.epochs and not self.schedule.warmup.count
-        self.recorder.keep(self.trainer, block, source, "counted" if counted else "first", min(1, self.schedule.epochs))
+        self.recorder.keep(self.trainer, block, source, phase, epoch)
 
     def run_epochs(self, feed: Iterator[Any], source: str, opened: batches.Source) -> None:
         """After the first step, run whole epochs; evaluations are between the blocks."""
@@ -245,7 +314,7 @@ class Session:
             self._run(feed, source, "warm-up", WARMUP_BLOCK_STEPS)
         before = self.adapter.compilations()
         for size in sizes:
-            block = time_block(self.trainer, feed, size, self.clock, self.meters)
+            block = self._timed(feed, source, "counted", size, meters=self.meters)
             self.recorder.keep(self.trainer, block, source, "counted")
         self._warn_if_compiled(before, source)
 
@@ -263,7 +332,7 @@ class Session:
         """Run one block, if it has any steps; returns its time per step (ns) in a list."""
         if steps <= 0:
             return []
-        block = time_block(self.trainer, feed, steps, self.clock, self.meters if phase == "counted" else None)
+        block = self._timed(feed, source, phase, steps, epoch, self.meters if phase == "counted" else None)
         self.recorder.keep(self.trainer, block, source, phase, epoch)
         return [block.elapsed_ns // steps]
 
@@ -315,7 +384,7 @@ class Session:
 
     def _evaluate_now(self, job: Job, epoch: int = 0) -> None:
         began = self.clock()
-        predictions, samples = evaluation.predictions(job, self.network, self.trainer)
+        predictions, samples = evaluation.predictions(job, self.network, self.forward)
         elapsed_ns = self.clock() - began
         tensors.write(predictions_folder(Path(job.folder), epoch), predictions, {"steps": self.recorder.steps})
         self.events.write("evaluated", steps=self.recorder.steps, elapsed_ns=elapsed_ns, samples=samples, epoch=epoch)

@@ -122,6 +122,8 @@ class Network:
     arrays (N, ...) by name; without it these are `label` and the class with the largest of `logits`.
     `write(forward, batch)` adds the text that the network generates, word by word from its own previous words;
     `forward(batch)` is the network's pass in inference. `adversarial` reaches the branches that usual batches miss.
+    `mean_over`: what the loss is a mean over: "samples", or "words" where each sample has another number of them. Then the mean
+    of the losses of several shares is not the loss of the batch.
     `dropout`: whether it has any where the knob `dropout` is on.
     `probes` names inner tensors in the order of the forward pass. After a certificate was rejected, they are compared, so that
     the first one that differs can be named (see `steelyard_worker.probes`).
@@ -140,6 +142,7 @@ class Network:
     adversarial: Adversarial = field(default_factory=Adversarial)
     probes: tuple[str, ...] = ()
     dropout: bool = False
+    mean_over: str = "samples"
 
     @property
     def ranked_by(self) -> str:

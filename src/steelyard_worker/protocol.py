@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from steelyard_worker import records
 from steelyard_worker.case import Case  # noqa: TC001 - read when a job is built from JSON
+from steelyard_worker.strategy import Spread  # noqa: TC001 - the same
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +31,10 @@ EVENTS = "events.jsonl"
 SAMPLES = "samples.i64"
 LOSSES = "losses.f32"
 LOG = "output.log"
+# Where each thread of a process was when it was asked for it.
+PLACE = "place.txt"
+# Folder of the record of another rank than the first, inside the trial's.
+RANK_FOLDER = "rank"
 # Folder of a profile: the framework's trace files, and the tensors folder `operations` that was read from them.
 PROFILE = "profile"
 # Lines in the log of a process around the profiled block: oneDNN writes its own log there, line by line.
@@ -46,6 +51,11 @@ ENCODING = "tokenizer.json"
 def predictions_folder(trial: Path, epoch: int) -> Path:
     """Return the tensors folder of the predictions after an epoch, counted from 1; 0: after a number of steps."""
     return trial / PREDICTIONS / f"epoch{epoch}" if epoch else trial / PREDICTIONS
+
+
+def rank_folder(trial: Path, rank: int) -> Path:
+    """Return the folder of the record of a rank: for the first, that of the trial."""
+    return trial / f"{RANK_FOLDER}{rank}" if rank else trial
 
 
 class Refusal(Exception):
@@ -65,6 +75,7 @@ ERROR_KINDS = (
     "out-of-memory",
     "nan-loss",
     "nan-output",  # an output of an inference is not finite
+    "ranks",  # ranks that must have equal tensors have different ones
     "implementation",  # the implementation does not have the tensors that the network lists
     "crash",  # anything else, with the last line of the traceback
     "killed",  # written by the launcher: the process was ended by a signal or with the run
@@ -159,6 +170,7 @@ class Job:
     Empty: the rate of the update rule is constant.
     networks: folder of the files that another framework has exported, which the case's framework runs; empty: it has an
     implementation of its own. compared: tensors folder of the fixed inputs on which the two are compared; empty: they are not.
+    spread: what the framework declares of the case's strategy; None: a single process.
     adapter_folder: the folder of a framework of the user's own; empty: a built-in framework.
     variables: environment variables that the launcher sets for this process, besides those that are passed on.
     """
@@ -178,6 +190,7 @@ class Job:
     schedule: Schedule = field(default_factory=Schedule)
     certify: Certify = field(default_factory=Certify)
     spawned_ns: int = 0  # monotonic clock of the launcher, for the time to the first step
+    spread: Spread | None = None
     worker_hash: str = ""
     adapter_folder: str = ""
     variables: dict[str, str] = field(default_factory=dict)

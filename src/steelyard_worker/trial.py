@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import faulthandler
 import inspect
 import os
 import platform
@@ -10,12 +11,16 @@ import signal
 import sys
 import traceback
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steelyard_worker import memory, protocol, variables
 from steelyard_worker.case import INFERENCE
+from steelyard_worker.launcher import PARENT
 from steelyard_worker.protocol import EVENTS, EventWriter, Job, Refusal
+from steelyard_worker.ranks import Lost
+from steelyard_worker.strategy import without_link
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,22 +28,35 @@ if TYPE_CHECKING:
     from steelyard_worker.case import Optimizer
     from steelyard_worker.frameworks.base import Adapter
     from steelyard_worker.network import Network
+    from steelyard_worker.ranks import Ranks
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 EXIT_REFUSED = 3
 EXIT_CRASHED = 4
 EXIT_DISK_FULL = 5
+EXIT_STOPPED = 6
 
 
 def main(line: str) -> int:
-    """Run the job given as one JSON line; the exit code is 0 if `done` was written."""
-    from steelyard_worker import measure
+    """Run the job given as JSON, or one rank of it; the exit code is 0 if `done` was written."""
+    from steelyard_worker import measure, ranks
+    from steelyard_worker.frameworks import base
 
     _die_with_parent()
     job = protocol.from_line(line)
+    own = ranks.of_environment(job.case.strategy, job.spread)
+    if role := os.environ.get(ranks.ROLE):
+        base.serve(job.case.framework, job.adapter_folder, role, own)
+        return 0
+    job = replace(job, folder=str(protocol.rank_folder(Path(job.folder), own.rank)))
+    Path(job.folder).mkdir(exist_ok=True)
     events = EventWriter(Path(job.folder) / EVENTS, measure.monotonic)
+    if own.count > 1:
+        _answer_signals(events, Path(job.folder))
     try:
-        _run(job, events)
+        _pin(job, own)
+        _run(job, events, own)
+        own.barrier()  # the others may still need what this rank has
         events.write("done")
         events.close()
     except Exception as error:  # top level of the process: every failure is recorded as an event
@@ -54,11 +72,49 @@ def _die_with_parent() -> None:
     import ctypes
 
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.environ.get(PARENT) not in (None, str(os.getppid())):  # it was killed before this process could ask
+        sys.exit(EXIT_STOPPED)
+
+
+def _answer_signals(events: EventWriter, folder: Path) -> None:
+    """On SIGTERM, which launchers send to all ranks when one has failed, record that and end.
+
+    On SIGUSR1, write where every thread of this process is.
+    """
+
+    def stop(number: int, frame: object) -> None:
+        del frame
+        events.write("stopped", signal=number)
+        os._exit(EXIT_STOPPED)
+
+    signal.signal(signal.SIGTERM, stop)
+    faulthandler.register(signal.SIGUSR1, (folder / protocol.PLACE).open("w"), all_threads=True)
+
+
+def _pin(job: Job, own: Ranks) -> None:
+    """Use as many cores as there are threads, each rank its own, where a strategy has a number of parts.
+
+    Otherwise ranks would be compared with a process that uses cores which they share.
+    """
+    wanted, parts = job.case.settings.threads, own.parts
+    if ":" not in job.case.strategy or job.case.settings.device != "cpu" or not wanted or sys.platform != "linux":
+        return
+    cores = sorted(os.sched_getaffinity(0))
+    if len(cores) < wanted * parts:
+        raise Refusal(
+            "setting",
+            f"{parts} parts with {wanted} threads each need {wanted * parts} cores, and this process may use {len(cores)}.",
+        )
+    first = own.rank * wanted
+    os.sched_setaffinity(0, cores[first : first + wanted] if own.count > 1 else cores[: wanted * parts])
 
 
 def _record(events: EventWriter, error: Exception) -> int:
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return EXIT_DISK_FULL
+    if isinstance(error, Lost):  # the record of the other rank says why
+        events.write("stopped", message=str(error))
+        return EXIT_STOPPED
     kind, text = classify(error)
     events.write("error", kind=kind, message=text)
     return EXIT_REFUSED if isinstance(error, Refusal) else EXIT_CRASHED
@@ -77,7 +133,7 @@ def classify(error: Exception) -> tuple[str, str]:
     return "crash", f"{type(error).__name__}: {text}"
 
 
-def _run(job: Job, events: EventWriter) -> None:
+def _run(job: Job, events: EventWriter, own: Ranks) -> None:
     from steelyard_worker import certify, contract, exchange, network, tensors
     from steelyard_worker.frameworks import base
 
@@ -89,7 +145,7 @@ def _run(job: Job, events: EventWriter) -> None:
         job = replace(job, case=replace(job.case, sizes=job.case.sizes | {"batch": job.schedule.batch}))
     peaks = memory.Peaks(job.case.memory_limit if job.kind in ("measure", "probe") else 0)
     with _Phase(events, "import", peaks):
-        adapter = base.load(job.case.framework, job.case.settings, job.adapter_folder)
+        adapter = base.load(job.case.framework, job.case.settings, job.adapter_folder, own)
     peaks.of_device(adapter)
     with _Phase(events, "read-back", peaks) as read_back:
         _check_applied(job, adapter, events)
@@ -97,6 +153,8 @@ def _run(job: Job, events: EventWriter) -> None:
         return
     # Reading the settings back may build and trace probes. Users do not pay for that, so it is no part of the start-up time.
     job = replace(job, spawned_ns=job.spawned_ns + read_back.elapsed_ns if job.spawned_ns else 0)
+    own.meet(adapter.libraries())
+    sizes = own.sizes(job.case.sizes)
     described = network.describe(job.workload_folder, job.case.sizes)
     implementation: Any = (
         exchange.Networks(Path(job.networks))
@@ -106,7 +164,7 @@ def _run(job: Job, events: EventWriter) -> None:
 
     def build_trainer(weights: Mapping[str, Any], optimizer: Optimizer = job.case.optimizer) -> Any:
         rates = _rates(job, adapter) if optimizer.schedule.changes else ()
-        return adapter.trainer(implementation, job.case.sizes, described, weights, optimizer, *rates)
+        return adapter.trainer(implementation, sizes, described, weights, optimizer, *rates)
 
     def build_predictor(weights: Mapping[str, Any]) -> Any:
         if not hasattr(adapter, "predictor"):
@@ -128,10 +186,10 @@ def _run(job: Job, events: EventWriter) -> None:
         exchange.export(job, described, tensors.read(Path(job.weights)), adapter, build, events)
         return
     if job.kind == "certify":
-        certify.dump(job, described, tensors.read(Path(job.weights)), build, events)
+        certify.dump(job, described, tensors.read(Path(job.weights)), build, events, own)
         return
     try:
-        built = _measure(job, described, adapter, build, events, peaks)
+        built = _measure(job, described, adapter, build, events, peaks, own)
     finally:  # a process that ran out of memory says how much it used until then
         events.write(
             "memory", peak_resident_bytes=peaks.resident_bytes, peak_device_bytes=peaks.device_bytes, phases=peaks.records()
@@ -141,15 +199,15 @@ def _run(job: Job, events: EventWriter) -> None:
 
 
 def _measure(
-    job: Job, described: Network, adapter: Adapter, build: Any, events: EventWriter, peaks: memory.Peaks
+    job: Job, described: Network, adapter: Adapter, build: Any, events: EventWriter, peaks: memory.Peaks, own: Ranks
 ) -> Any:  # fmt: skip
     """Build the network, follow the schedule, and return what was built."""
     from steelyard_worker import inference, measure, tensors
 
     with _Phase(events, "build", peaks):
         built = build(tensors.read(Path(job.weights)))  # not stored in a variable: mapped files count as memory used
-    recorder = measure.Recorder(Path(job.folder), events, peaks)
-    run: Any = inference.measure_inference if job.case.task == INFERENCE else measure.measure
+    recorder = measure.Recorder(Path(job.folder), events, peaks, own)
+    run: Any = inference.measure_inference if job.case.task == INFERENCE else partial(measure.measure, ranks=own)
     if job.kind == "profile":
         from steelyard_worker import profiling
 
@@ -174,6 +232,8 @@ def _check_applied(job: Job, adapter: Adapter, events: EventWriter) -> None:
     }  # fmt: skip
     if settings.threads:
         requested["threads"] = settings.threads
+    if job.spread:
+        requested["strategy"] = without_link(job.case.strategy)
     for name, value in requested.items():
         if applied.get(name, "nothing") != value:
             raise Refusal(

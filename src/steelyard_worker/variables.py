@@ -31,6 +31,8 @@ COMMON = (
     "DNNL_", "ONEDNN_", "CUBLAS_", "CUBLASLT_", "CUDNN_", "CUDA_LAUNCH_BLOCKING", "CUDA_MODULE_LOADING", "NCCL_",
     "NVIDIA_TF32_OVERRIDE", "CC", "CXX", "CFLAGS", "CXXFLAGS", "LDFLAGS",
 )  # fmt: skip
+# Set for the ranks of a trial: the names of the variables that the orchestrator has chosen.
+GIVEN = "STEELYARD_GIVEN"
 
 
 def passed(environ: Mapping[str, str]) -> dict[str, str]:
@@ -44,8 +46,16 @@ def libraries(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def deciding(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return every variable of a process that is not neutral."""
-    return {name: value for name, value in sorted(environ.items()) if not _is_listed(name, NEUTRAL)}
+    """Return every variable of a process that is not neutral.
+
+    Launchers of ranks set further ones, such as ports and ranks, which differ in every trial; they are left out by GIVEN.
+    """
+    given = environ.get(GIVEN, "").split(",")
+    return {
+        name: value
+        for name, value in sorted(environ.items())
+        if not _is_listed(name, NEUTRAL) and (name in given or GIVEN not in environ)
+    }
 
 
 def ignored(environ: Mapping[str, str], of_frameworks: Iterable[str] = ()) -> list[str]:

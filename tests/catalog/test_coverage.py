@@ -29,7 +29,7 @@ def certificate(workload: workloads.Workload, framework: str, preset: str) -> Ce
         key=f"{workload.name}-{framework}-{preset}", passed=True, sentence="", framework=framework, version="1",
         workload=workload.name, preset=preset, settings={}, optimizer={}, declared="", references=(), agreement=None,
         float64_error=None, worst="", worst_units=0.0, limit=200.0, first="", stage="", tensors=1, trainable_scalars=1,
-        resolution={}, losses=(), loss_limits=(), outputs={}, output_limits={}, task="training", steps=5, method=1, inputs="", specification="",
+        resolution={}, losses=(), loss_limits=(), outputs={}, output_limits={}, task="training", strategy="single", steps=5, method=1, inputs="", specification="",
         implementation=implementation_of(framework, workload.folder, workload.name), created="",
     )  # fmt: skip
 

@@ -18,7 +18,7 @@ CERTIFICATE = Certificate(
     preset="tiny", settings={"mode": "eager"}, optimizer={"name": "adam"}, declared="",
     references=("pytorch 2.13.0", "jax 0.10.2"), agreement=1e-14, float64_error=None,
     worst="head.bias after 1 step", worst_units=3.2, limit=128.0, first="", stage="", tensors=32,
-    trainable_scalars=5346, resolution={"outputs": 1e-5}, losses=(2.5, 2.25), loss_limits=(1e-5, 2e-5), outputs={"inference1/logits": 0.5}, output_limits={"inference1/logits": 1e-6}, task="training", steps=5, method=1, inputs="m", specification="s", implementation="i",
+    trainable_scalars=5346, resolution={"outputs": 1e-5}, losses=(2.5, 2.25), loss_limits=(1e-5, 2e-5), outputs={"inference1/logits": 0.5}, output_limits={"inference1/logits": 1e-6}, task="training", strategy="single", steps=5, method=1, inputs="m", specification="s", implementation="i",
     created="2026-01-01T00:00:00+00:00",
 )  # fmt: skip
 
@@ -46,7 +46,7 @@ def test_no_certificate_is_found_under_another_key() -> None:
         lambda _: "[]",
         lambda _: "\udcff",
         lambda text: text.replace('"passed": true', '"passed": "yes"'),
-        lambda text: text.replace('"format": 4', '"format": 3'),
+        lambda text: text.replace('"format": 5', '"format": 4'),
         lambda text: text.replace('"passed": true', '"passed": false'),
         lambda text: text.replace("3.2", "1.2"),
         lambda text: text.replace('"sentence"', '"phrase"'),

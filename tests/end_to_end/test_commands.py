@@ -59,7 +59,7 @@ def test_the_version_is_one_line(cli: CommandLine) -> None:
     assert out.count("\n") == 1
 
 
-@pytest.mark.parametrize("what", ["frameworks", "workloads", "presets", "studies", "data", "runs"])
+@pytest.mark.parametrize("what", ["frameworks", "workloads", "presets", "studies", "data", "runs", "strategies"])
 def test_every_list_has_the_same_rows_as_table_and_as_json(what: str, copied: Finished, cli: CommandLine) -> None:
     code, out, _ = cli("list", what, "--json")
     assert code == 0

@@ -175,7 +175,7 @@ def test_names_and_titles_contain_every_field_that_varies_in_a_group() -> None:
         "precision float64": replace(case, settings=replace(case.settings, precision="float64")),
         "seed 7": replace(case, seed=7),
         "task inference": replace(case, task="inference"),
-        "strategy ddp": replace(case, strategy="ddp"),
+        "ddp:2": replace(case, strategy="ddp:2"),
         "workers 2": replace(case, loader_workers=2),
         "optimizer adam": replace(case, optimizer=Optimizer("adam", 0.1)),
     }

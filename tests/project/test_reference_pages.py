@@ -13,6 +13,7 @@ import reference_pages as pages
 import tomllib
 
 from steelyard.catalog import frameworks
+from steelyard.catalog.strategies import Without
 from steelyard.certificates.record import Certificate
 from steelyard.environments.lock import LOCKS, parse_lock
 from steelyard.host.noise import HostNoise
@@ -24,6 +25,7 @@ from steelyard.results.searched import Searched, Tried
 from steelyard_worker import protocol, tensors
 from steelyard_worker.case import Case, Optimizer
 from steelyard_worker.protocol import EventWriter
+from steelyard_worker.strategy import ALONE, KINDS, Spread
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -214,6 +216,17 @@ def test_every_key_of_a_framework_is_documented() -> None:
 def test_every_key_of_a_frameworks_tables_is_documented(table: str, heading: str) -> None:
     written = {key for file in framework_files() for entry in file.get(table, {}).values() for key in entry}
     assert set(pages.keys("framework-toml.md", heading)) == written
+
+
+@pytest.mark.parametrize(("heading", "kind"), [("[strategies.NAME]", Spread), ("[without.KIND]", Without)])
+def test_every_key_of_a_strategy_is_documented(heading: str, kind: Any) -> None:
+    assert set(pages.keys("framework-toml.md", heading)) == names_of(kind)
+
+
+def test_every_kind_of_strategy_is_documented() -> None:
+    page = (pages.PAGES / "framework-toml.md").read_text(encoding="utf-8")
+    (row,) = (line for line in page.splitlines() if line.startswith("| `kind` |"))
+    assert {name for name in re.findall(r"`(\w+)`", row) if name != "kind"} == KINDS.keys() - {ALONE}
 
 
 def test_what_a_framework_declares_of_an_optimizer_belongs_to_the_rule() -> None:

@@ -18,6 +18,7 @@ from steelyard_worker import trial as process
 from steelyard_worker.case import INFERENCE, NO_OPTIMIZER
 from steelyard_worker.frameworks.fake.adapter import Adapter
 from steelyard_worker.protocol import Data, EventWriter, Length, Refusal, Schedule
+from steelyard_worker.ranks import Ranks
 
 LINE = Path(__file__).parents[1] / "workloads" / "line"
 SIZES = {"features": 8, "classes": 3, "batch": 16}
@@ -177,7 +178,7 @@ def test_an_adapter_without_a_predictor_is_refused_with_a_sentence(tmp_path: Pat
         with pytest.raises(
             Refusal, match=r"^The adapter of fake has no predictor\(\), which inference needs\.$"
         ) as caught:
-            process._run(job, events)
+            process._run(job, events, Ranks())
     assert caught.value.kind == "unsupported"
 
 

@@ -13,13 +13,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import steelyard_worker
+from steelyard.catalog import strategies
 from steelyard.errors import UserError, named, nearest
 from steelyard.files import settings_files
+from steelyard_worker.strategy import ALONE, SINGLE, SPREAD_ALONE, name_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from steelyard.catalog.strategies import Without
     from steelyard_worker.case import Case, Optimizer, Settings
+    from steelyard_worker.strategy import Spread
 
 WORKER = Path(steelyard_worker.__file__).resolve().parent
 BUILT_IN = WORKER / "frameworks"
@@ -89,6 +93,7 @@ class Framework:
     `reference_variables`: environment variables of a process that computes a reference; "{folder}" stands for a folder that all
     references of a run share. `large_reference_variables` replace those of the same name where one step is large.
     `compiled_code`: of a mode whose compiler keeps code on the disk, the environment variable that names its folder.
+    `strategies`: how it spreads a training over devices or processes; `without`: why it cannot in a way of some kind.
     `profile_variables`: those of a process that is profiled. `maintained_source`: the page that says whether it is maintained.
     """
 
@@ -112,6 +117,8 @@ class Framework:
     large_reference_variables: dict[str, str] = field(default_factory=dict)
     profile_variables: dict[str, str] = field(default_factory=dict)
     compiled_code: dict[str, str] = field(default_factory=dict)
+    strategies: dict[str, Spread] = field(default_factory=dict)
+    without: dict[str, Without] = field(default_factory=dict)
     variables: tuple[str, ...] = ()
     maintained: bool = True
     maintained_source: str = ""
@@ -174,10 +181,23 @@ class Framework:
         }
         return {name: reason for name, reason in found.items() if reason}
 
-    def complete(self, settings: Settings) -> Settings:
-        """Return the settings with every knob of the framework: a knob that was not set has its default."""
+    def complete(self, settings: Settings, strategy: str = SINGLE) -> Settings:
+        """Return the settings with every knob of the framework: one that was not set has its default, or the strategy's value."""
         defaults = {name: knob.default for name, knob in self.knobs.items()}
-        return replace(settings, knobs=defaults | settings.knobs)
+        spread = self.spread(strategy)
+        return replace(settings, knobs=defaults | settings.knobs | (spread.knobs if spread else {}))
+
+    def spread(self, strategy: str) -> Spread | None:
+        """Return what the strategy of a case, such as `ddp:2`, does; None for a single process.
+
+        UserError: the framework has no such strategy.
+        """
+        name = name_of(strategy)
+        if name == SINGLE:
+            return None
+        if name == ALONE:
+            return SPREAD_ALONE
+        return named(self.strategies, name, f"{self.title} has no strategy '{name}'.")
 
 
 def words(rule: Optimizer) -> list[str]:
@@ -313,7 +333,9 @@ def _read(folder: Path) -> Framework:
         for mode, table in found.exporters.items()
     }
     knobs = {name: _knob(path, f"knobs.{name}", table) for name, table in found.knobs.items()}
-    return replace(found, knobs=knobs, exporters=exporters)
+    spreads = strategies.read_spreads(path, found.strategies, found.modes)
+    without = strategies.read_without(path, found.without)
+    return replace(found, knobs=knobs, exporters=exporters, strategies=spreads, without=without)
 
 
 def _knob(path: Path, where: str, table: Any) -> Knob:

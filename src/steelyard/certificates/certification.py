@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import Lock, Semaphore
 from typing import Any
 
-from steelyard.catalog import frameworks, workloads
+from steelyard.catalog import frameworks, strategies, workloads
 from steelyard.certificates import record as cache
 from steelyard.certificates import references
 from steelyard.certificates.conclusion import conclude, next_tasks
@@ -131,7 +131,7 @@ def _certify_group(
     """
     if reason := _nothing_to_compare(group):
         return {case.id: {"passed": False, "sentence": reason} for case in group.cases}
-    others = _computed_otherwise(group)
+    others = _computed_otherwise(group, session.plan.workload_folders)
     variants = [each for each in group.variants if each.case.id not in others]
     plans = {each.case.id: _plan(session, group, each, installed, scope) for each in variants if installed}
     found: dict[str, Certificate | str] = {}
@@ -153,15 +153,24 @@ def _certify_group(
     return {case.id: others.get(case.id) or _as_dict(found.get(case.id)) for case in group.cases}
 
 
-def _computed_otherwise(group: Group) -> dict[str, dict[str, Any]]:
+def _computed_otherwise(group: Group, folders: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     """Return what stands in place of a certificate for the cases that compute something else on purpose."""
-    known = {case.id: (frameworks.framework(case.framework), case) for case in group.cases}
-    found = {key: each.otherwise(case.settings, case.optimizer) for key, (each, case) in known.items()}
+    found = {case.id: _otherwise(case, folders) for case in group.cases}
     return {
         key: {"passed": False, "sentence": f"{label.capitalize()}: {reason}.", "on_purpose": label}
         for key, (label, reason) in found.items()
         if label
     }
+
+
+def _otherwise(case: Case, folders: Mapping[str, str]) -> tuple[str, str]:
+    """Return what a case computes on purpose instead of the training as described: (label, reason); both empty if nothing is."""
+    known = frameworks.framework(case.framework)
+    label, reason = known.otherwise(case.settings, case.optimizer)
+    if not label and (spread := known.spread(case.strategy)):
+        reason = strategies.otherwise(spread, workloads.described(Path(folders[case.workload]), case.sizes))
+        label = "another algorithm" if reason else ""
+    return label, reason
 
 
 def _nothing_to_compare(group: Group) -> str:

@@ -11,6 +11,7 @@ from steelyard.catalog.frameworks import Framework
 from steelyard.catalog.workloads import Workload
 from steelyard.certificates import record
 from steelyard.certificates.sources import implementation_of
+from steelyard_worker.strategy import SINGLE
 
 BEGIN, END = "<!-- cells: begin -->", "<!-- cells: end -->"
 
@@ -37,7 +38,9 @@ class Coverage:
 def coverage_of(found: Iterable[Workload]) -> dict[str, dict[str, Coverage]]:
     """Return {workload: {framework: coverage}}."""
     passed = {
-        (each.workload, each.framework, each.preset, each.implementation) for each in record.load_all() if each.passed
+        (each.workload, each.framework, each.preset, each.implementation)
+        for each in record.load_all()
+        if each.passed and each.strategy == SINGLE
     }
     return {
         workload.name: {name: _coverage(workload, known, passed) for name, known in frameworks.contenders().items()}

@@ -23,6 +23,7 @@ from steelyard_worker import tensors
 from steelyard_worker.case import INFERENCE, Optimizer, Settings
 from steelyard_worker.network import Network
 from steelyard_worker.protocol import Certify, Job
+from steelyard_worker.strategy import SINGLE, parts_of, without_link
 
 # Numbers of the perturbations of further runs; the number seeds the noise.
 LONG_SUMS_PERTURBATION = 3
@@ -140,7 +141,7 @@ def plan_certification(candidate: Candidate, references: Sequence[Installation],
     key = digest(
         reference_key, asdict(limits), implementation_hash(job), asdict(job.case.settings), asdict(job.case.optimizer),
         candidate.installation.version, dict(candidate.installation.packages),
-        candidate.installation.contents, *_exported_by(candidate),
+        candidate.installation.contents, *_exported_by(candidate), without_link(job.case.strategy),
     )  # fmt: skip
     small_tasks = _small_tasks(candidate, first, task)
     return CertificationPlan(
@@ -229,9 +230,16 @@ def _reference_task(
     shared = str(folder.parent / SHARED)
     own = _reference_variables(candidate, reference.framework)
     variables = candidate.job.variables | {name: value.replace("{folder}", shared) for name, value in own.items()}
-    case = replace(candidate.job.case, framework=reference.framework, version="", settings=settings, optimizer=rule)
+    case = replace(
+        candidate.job.case,
+        framework=reference.framework,
+        version="",
+        settings=settings,
+        optimizer=rule,
+        strategy=SINGLE,
+    )
     job = replace(
-        candidate.job, kind="certify", case=case, folder=str(folder / reference.framework), variables=variables,
+        candidate.job, kind="certify", case=case, spread=None, folder=str(folder / reference.framework), variables=variables,
         certify=_certify(candidate, perturbations, noise),
     )  # fmt: skip
     return Task(reference.environment, job)
@@ -270,7 +278,8 @@ def _likelihood_task(task: Task) -> Task:
 def _small_tasks(candidate: Candidate, first: Task, task: Task) -> tuple[tuple[Task, Task], ...]:
     """Return the first reference and the candidate on a few samples of the synthetic batch, and on draws close to them."""
     few = replace(candidate, scope=replace(candidate.scope, steps=SMALL_STEPS))
-    samples = small_batch(candidate.network, candidate.job.case.batch)
+    parts = parts_of(candidate.job.case.strategy)
+    samples = -(-small_batch(candidate.network, candidate.job.case.batch) // parts) * parts
     reference, own = (
         _in_subfolder(_on_few_samples(each, samples), "small", each.job.certify) for each in (first, task)
     )

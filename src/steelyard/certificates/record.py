@@ -9,9 +9,9 @@ from steelyard.certificates.sources import digest
 from steelyard.files import atomic
 from steelyard.files.paths import cache_folder
 
-# Format 4: the fields of Certificate as one JSON object, and their hash. Format 3 had no outputs, format 2 no hash; in format 1,
-# `float64_error` was called `exact`.
-FORMAT = 4
+# Format 5: the fields of Certificate as one JSON object, and their hash. Format 4 had no strategy, format 3 no outputs, format 2
+# no hash; in format 1, `float64_error` was called `exact`.
+FORMAT = 5
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,7 @@ class Certificate:
     each stage, the relative error above which a deviation is detected. `losses`: of the implementation at each step, and
     `loss_limits` how far a trial's may be from them; empty if it did not pass. `outputs` and `output_limits` are the same for the
     fingerprints of an inference's outputs, by batch and output (`inference1/logits`). `task`: training or inference.
+    `strategy`: over what it was spread.
     `declared`: how the update rule differs from the canonical formula. `key`: hash of everything that decides.
     """
 
@@ -36,6 +37,7 @@ class Certificate:
     workload: str
     preset: str
     task: str
+    strategy: str
     settings: dict[str, Any]
     optimizer: dict[str, Any]
     declared: str

@@ -87,9 +87,10 @@ examples:
   steelyard compare 20260101-1200 20260301-0900     two runs: before and after"""
 
 LIST_ABOUT = """\
-List frameworks with their modes and knobs, workloads, presets, studies, data sets, or runs.
+List frameworks with their modes and knobs, workloads, presets, studies, strategies, data sets, or runs.
 
-example:
+examples:
+  steelyard list strategies          how each framework spreads a training over devices or processes, and how it cannot
   steelyard list data wmt16-en-de    the files that are read, their formats, and where the official data comes from"""
 
 ENV_ABOUT = """\
@@ -160,6 +161,8 @@ SELECTION = [
     _value("--optimizer-implementation", None,
            "the framework's own optimizer (native, default), or the canonical formula written out (reference)",
            choices=("native", "reference")),
+    _several("--strategy", "NAME:PARTS", "spread the training over devices or processes, such as processes:2, or single:1 to "
+             "compare with; may be repeated; see steelyard list strategies", dest="strategies"),
     _value("--device", "NAME", "cpu (default), cuda or ascend"),
     _value("--precision", "NAME[,NAME]", "float32 (default) or float64", type=values.texts, dest="precisions"),
     _value("--threads", "N[,N]", "threads per framework, or 'default' for each framework's own default (default: one per core)",
@@ -259,7 +262,8 @@ DETAILS: dict[str, tuple[str, dict[str, list[Argument]]]] = {
         _flag("--json", "print the comparison as JSON"),
     ]}),
     "list": (LIST_ABOUT, {"": [
-        _value("what", None, "what to list", choices=("frameworks", "workloads", "presets", "studies", "data", "runs")),
+        _value("what", None, "what to list",
+               choices=("frameworks", "workloads", "presets", "studies", "strategies", "data", "runs")),
         _value("name", "NAME", "with data: a data set, to show which files are read from a folder named with --data",
                nargs="?", default=""),
         *FOLDERS,

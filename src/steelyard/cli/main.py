@@ -34,7 +34,7 @@ COMMANDS = {
     "advise": "say what to choose, by what matters to you",
     "explain": "say where the time of a step goes",
     "compare": "compare two results of a run, or two runs",
-    "list": "list frameworks, workloads, presets, studies, data sets or runs",
+    "list": "list frameworks, workloads, presets, studies, strategies, data sets or runs",
     "new": "create a workload of your own",
     "runs": "list or remove runs",
     "env": "create, list or remove environments",

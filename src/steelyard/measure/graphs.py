@@ -7,10 +7,12 @@ from typing import Any
 from steelyard.catalog import frameworks
 from steelyard.errors import UserError
 from steelyard.files import settings_files
-from steelyard.measure import jobs
+from steelyard.measure import jobs, launch
 from steelyard.measure.session import Session
 from steelyard.plan.run_plan import Variant
 from steelyard.profiles import graphs, recorded
+
+SPREAD = "The graph of a training over several ranks is not counted."
 
 
 def count(session: Session) -> None:
@@ -31,8 +33,11 @@ def _is_known(session: Session, variant: Variant) -> bool:
 def _count(session: Session, variant: Variant) -> None:
     folder = graphs.folder_of(session.folder, variant.file_name)
     shutil.rmtree(folder, ignore_errors=True)
-    trial = session.run_aside(jobs.counting(session.plan, variant, session.inputs_of(variant.case), folder))
-    recorded.write_rules(folder, {"operations": _rules(frameworks.framework(variant.case.framework).folder)})
+    job = jobs.counting(session.plan, variant, session.inputs_of(variant.case), folder)
+    known = frameworks.framework(variant.case.framework)
+    is_spread = known.spread(variant.case.strategy) is not None
+    trial = launch.refused(job, "unsupported", SPREAD) if is_spread else session.run_aside(job)
+    recorded.write_rules(folder, {"operations": _rules(known.folder)})
     if trial.error:
         session.screen.say(f"The graph of {variant.key} was not counted: {trial.error[1]}")
 

@@ -74,5 +74,5 @@ def _job(kind: str, plan: RunPlan, variant: Variant, inputs: CaseInputs, folder:
     return Job(
         kind=kind, case=variant.case, workload_folder=plan.workload_folders[variant.case.workload],
         weights=str(inputs.weights), data=replace(inputs.data, evaluation_limit=group.evaluation_limit), folder=str(folder),
-        metric=group.metric,
+        metric=group.metric, spread=frameworks.framework(variant.case.framework).spread(variant.case.strategy),
     )  # fmt: skip

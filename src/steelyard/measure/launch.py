@@ -20,10 +20,12 @@ from steelyard.catalog.frameworks import WORKER
 from steelyard.environments.interpreter import clean_environ, command
 from steelyard.errors import UserError
 from steelyard.files import json_lines
+from steelyard.measure import failing_ranks, spread_process
 from steelyard.results import trials
 from steelyard.results.trials import Trial
 from steelyard_worker import protocol
 from steelyard_worker.protocol import Job
+from steelyard_worker.strategy import parts_of
 
 Watch = Callable[[dict[str, Any]], None]
 
@@ -34,6 +36,8 @@ LONGEST_MESSAGE = 400
 LIMITED = ("measure", "probe", "search")
 # The worker's exit code for a full disk, and Python's for output that could not be written (the log is on the same disk).
 FULL = (5, 120)
+# The exit code for a framework's launcher that is missing.
+NOT_FOUND = 119
 
 
 @dataclass(frozen=True)
@@ -51,12 +55,18 @@ def launch(job: Job, python: Path, watch: Watch, guard: Guard, worker: Path = WO
     """Run one job in a process group of its own; the returned Trial has `error` set when it did not finish."""
     job = _recorded(job, worker)
     folder = Path(job.folder)
-    verdict = _run(job, python, worker, watch, guard)
+    try:
+        with spread_process.hosts(job) as namespaces:
+            verdict = _run(job, python, worker, watch, guard, namespaces)
+    except UserError as error:
+        verdict = ("unsupported", str(error))
     try:
         trial = trials.read(folder)
     except UserError as error:  # what the process wrote is damaged; the others can still be measured
         return Trial(folder, job, error=("crash", str(error)))
-    return trial if trial.done or trial.error else record_error(trial, *verdict)
+    # The first rank's own error is often a consequence: it lost the connection to the rank that failed.
+    told = trial.error and _processes(job) == 1
+    return trial if trial.done or told else record_error(trial, *verdict)
 
 
 def refused(job: Job, kind: str, message: str) -> Trial:
@@ -97,27 +107,43 @@ def _empty(folder: Path) -> Path:
     return folder
 
 
-def _run(job: Job, python: Path, worker: Path, watch: Watch, guard: Guard) -> tuple[str, str]:
+def _run(
+    job: Job, python: Path, worker: Path, watch: Watch, guard: Guard, namespaces: tuple[str, ...]
+) -> tuple[str, str]:  # fmt: skip
     """Run the process to its end; returns the error to record if the worker did not record one itself."""
     folder = Path(job.folder)
+    count = _processes(job)
     with (folder / protocol.LOG).open("ab") as log:
         try:
-            process = _start(job, python, worker, log)
+            process = _start(job, python, worker, log, namespaces)
         except OSError as error:
             reason = f"The interpreter {python} could not be started ({error.strerror})."
             return "crash", f"{reason} --resume recreates a missing environment."
         try:
             limit = job.case.memory_limit if job.kind in LIMITED else 0
-            return _wait(process, folder, watch, guard, limit) or _final_error(process.returncode, folder)
+            stopped = _wait(process, folder, watch, guard, limit, count)
+            if stopped or count == 1:
+                return stopped or _final_error(process.returncode, folder)
+            return failing_ranks.cause(folder, count, _final_error(process.returncode, folder))
         finally:
             _kill(process)
 
 
-def _start(job: Job, python: Path, worker: Path, log: BinaryIO) -> subprocess.Popen[bytes]:
+def _processes(job: Job) -> int:
+    """Return the number of ranks that are processes of their own."""
+    return parts_of(job.case.strategy) if job.spread and job.spread.several_processes else 1
+
+
+def _start(
+    job: Job, python: Path, worker: Path, log: BinaryIO, namespaces: tuple[str, ...]
+) -> subprocess.Popen[bytes]:  # fmt: skip
     environ = clean_environ(python) | job.variables
+    started = [*command(python), str(worker / "__main__.py")]
+    if job.spread:
+        started, environ = spread_process.started(job, job.spread, python, worker, environ, namespaces)
     process = subprocess.Popen(
-        [*command(python), str(worker / "__main__.py")], stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT,
-        env=environ, cwd=job.folder, start_new_session=True,
+        started, stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT, env=environ, cwd=job.folder,
+        start_new_session=True,
     )  # fmt: skip
     assert process.stdin is not None
     # A broken pipe means that the process ended before it read its job; the exit code and the log show why.
@@ -127,9 +153,12 @@ def _start(job: Job, python: Path, worker: Path, log: BinaryIO) -> subprocess.Po
 
 
 def _wait(
-    process: subprocess.Popen[bytes], folder: Path, watch: Watch, guard: Guard, limit: int
+    process: subprocess.Popen[bytes], folder: Path, watch: Watch, guard: Guard, limit: int, ranks: int = 1
 ) -> tuple[str, str] | None:
-    """Forward events as they arrive; returns the error of a process that was stopped, None if it ended by itself."""
+    """Forward events as they arrive; returns the error of a process that was stopped, None if it ended by itself.
+
+    Of several ranks, the first one's events are those of the trial.
+    """
     tail = _Tail(folder / protocol.EVENTS)
     heard = time.monotonic()
     while process.poll() is None:
@@ -139,7 +168,9 @@ def _wait(
         if guard.stopped():
             return "killed", "The worker was stopped with the run."
         if time.monotonic() - heard > guard.silence_s:
-            return "hung", f"The worker wrote no event for {guard.silence_s:.0f} s and was stopped."
+            message = f"The worker wrote no event for {guard.silence_s:.0f} s and was stopped."
+            where = failing_ranks.places(folder, ranks) if ranks > 1 else ""
+            return "hung", f"{message[:-1]}: {where}." if where else message
         if limit and (used := _resident_bytes(process.pid)) > limit:
             most = f"more than its limit of {limit / 1e9:g} GB"
             return "out-of-memory", f"The process used {used / 1e9:.2f} GB of memory, {most}, and was stopped."
@@ -150,17 +181,36 @@ def _wait(
 
 
 def _resident_bytes(pid: int) -> int:
-    """Return the resident memory of a process; 0 if it has ended."""
+    """Return the resident memory of a process and of those that it has started; 0 if it has ended."""
+    return sum(_bytes_of(each) for each in _family(pid))
+
+
+def _bytes_of(process: psutil.Process) -> int:
     try:
-        return int(psutil.Process(pid).memory_info().rss)
+        return int(process.memory_info().rss)
     except psutil.Error:
         return 0
 
 
+def _family(pid: int) -> list[psutil.Process]:
+    try:
+        first = psutil.Process(pid)
+        return [first, *first.children(recursive=True)]
+    except psutil.Error:
+        return []
+
+
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill the whole process group: loader processes of a framework must not outlive their trial."""
+    """Kill the process and all that it has started: loader processes and ranks must not outlive their trial.
+
+    Launchers may put their ranks into groups of their own.
+    """
+    family = _family(process.pid)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
+    for each in family:
+        with contextlib.suppress(psutil.Error):
+            each.kill()
     process.wait()
 
 
@@ -172,6 +222,8 @@ def _final_error(code: int, folder: Path) -> tuple[str, str]:
     if code == -signal.SIGKILL:
         message = "The worker was killed (signal 9). Unless you killed it, the machine probably ran out of memory."
         return "killed", message
+    if code == NOT_FOUND:
+        return "setting", f"{last} It comes with the framework: remove its environment, and --resume makes it again."
     if code < 0:
         return "killed", f"The worker was ended by {signal.Signals(-code).name}: {last}"
     return "crash", f"The worker ended with exit code {code}: {last}"

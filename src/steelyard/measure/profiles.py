@@ -22,6 +22,7 @@ from steelyard_worker.protocol import PROFILE
 
 DECIDING = ("version", "python_version", "packages", "contents")
 """The facts of an environment that decide what runs in it."""
+SPREAD = "A training over several ranks is not profiled."
 
 
 def take(session: Session, wanted: Iterable[Variant], processes: int = 1, fresh: bool = False) -> None:
@@ -62,7 +63,10 @@ def _replacing(folder: Path) -> Iterator[bool]:
 def _profile(session: Session, variant: Variant, number: int, folder: Path) -> Trial:
     job = jobs.profiling(session.plan, variant, session.inputs_of(variant.case), number, folder)
     try:
-        rules = _rules(frameworks.framework(variant.case.framework))
+        known = frameworks.framework(variant.case.framework)
+        if known.spread(variant.case.strategy):
+            raise UserError(SPREAD)
+        rules = _rules(known)
         _check_environment(session, variant.case.environment)
     except UserError as error:
         return launch.refused(job, "unsupported", str(error))

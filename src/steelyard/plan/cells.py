@@ -22,9 +22,9 @@ class Cells:
     """One table [[cells]] of a study. An axis that is empty has one value: that of the preset or of the framework.
 
     Workloads, `set`, batches, optimizers, tasks, precisions, threads, seeds and memory limits tell groups apart; what runs in a
-    group are its frameworks in their modes, with their knobs and loader workers. `sizes`: the sizes of the study that have this
-    table; empty: all. `stands_for`: the published workload:preset that these cells stand for at another size. `graphs`: count the
-    operations of their training steps' graphs, in processes of their own.
+    group are its frameworks in their modes, with their knobs, loader workers and strategies. `sizes`: the sizes of the study
+    that have this table; empty: all. `stands_for`: the published workload:preset that these cells stand for at another size.
+    `graphs`: count the operations of their training steps' graphs, in processes of their own.
     """
 
     workloads: tuple[str, ...]
@@ -32,6 +32,7 @@ class Cells:
     modes: tuple[str, ...] = ()
     knobs: tuple[str, ...] = ()
     loader_workers: tuple[int, ...] = ()
+    strategies: tuple[str, ...] = ()
     set: tuple[str, ...] = ()
     batches: tuple[int, ...] = ()
     optimizers: tuple[str, ...] = ()

@@ -9,8 +9,7 @@ from steelyard.catalog import frameworks
 from steelyard.catalog.frameworks import Framework
 from steelyard.catalog.workloads import Preset, Workload
 from steelyard.errors import UserError, named
-from steelyard.host import usable_cores
-from steelyard.plan import names, protocols
+from steelyard.plan import names, protocols, spreading
 from steelyard.plan.cells import Cells, memory_bytes, overrides
 from steelyard.plan.protocols import Protocol
 from steelyard.plan.run_plan import FrameworkFacts, Group, Skipped
@@ -111,9 +110,12 @@ def _add(
     if reason := _obstacle(members.common, known):
         members.skipped.append((environment, title, reason))
         return
-    for case in _cases(cells, members.common, framework, version):
+    wanted, missing = spreading.strategies(cells, known)
+    members.skipped += [(environment, title, reason) for reason in missing]
+    for case in _cases(cells, members.common, framework, version, wanted):
         reason = (
             _obstacle_of_case(members.common, known, case)
+            or spreading.obstacle(known, case, members.common.protocol.searches_batch)
             or known.obstacle(case.settings, case.optimizer)
             or _export_obstacle(members.common, case)
         )
@@ -163,6 +165,7 @@ def joined(environment: tuple[str, str]) -> str:
 def _commons(cells: Cells, known: dict[str, Workload]) -> Iterator[Common]:
     protocol = protocols.protocol(cells.protocol, cells.rounds)
     _check_optimizer(cells)
+    spreading.check(cells)
     for text in cells.workloads:
         workload, preset = chosen(known, text)
         sized = [
@@ -170,7 +173,7 @@ def _commons(cells: Cells, known: dict[str, Workload]) -> Iterator[Common]:
         ]
         for each, batch, optimizer, task, precision, threads, seed, limit in itertools.product(
             sized, cells.batches or (0,), cells.optimizers or ("",), cells.tasks or TASKS[:1],
-            cells.precisions or ("float32",), cells.threads or (usable_cores(),), cells.seeds or (1,),
+            cells.precisions or ("float32",), spreading.threads(cells), cells.seeds or (1,),
             cells.memory_limits or ("",),
         ):  # fmt: skip
             final = _sized(each, {"batch": batch} if batch else {})
@@ -275,7 +278,7 @@ def _obstacle_of_case(common: Common, known: Framework, case: Case) -> str:
     return ""
 
 
-def _cases(cells: Cells, common: Common, framework: str, version: str) -> list[Case]:
+def _cases(cells: Cells, common: Common, framework: str, version: str, strategies: list[str]) -> list[Case]:
     known = frameworks.framework(framework)
     settings = Settings(known.default_mode, common.device, common.threads, common.precision, common.deterministic)
     first = Case(
@@ -285,9 +288,14 @@ def _cases(cells: Cells, common: Common, framework: str, version: str) -> list[C
     )  # fmt: skip
     targets = {framework, joined((framework, version))}
     return [
-        replace(first, loader_workers=workers, settings=known.complete(replace(settings, mode=mode, knobs=knobs)))
-        for mode, knobs, workers in itertools.product(
-            _modes(cells, known, targets), _knobs(cells, known, targets), cells.loader_workers or (0,)
+        replace(
+            first,
+            strategy=strategy,
+            loader_workers=workers,
+            settings=known.complete(replace(settings, mode=mode, knobs=knobs), strategy),
+        )
+        for mode, knobs, workers, strategy in itertools.product(
+            _modes(cells, known, targets), _knobs(cells, known, targets), cells.loader_workers or (0,), strategies
         )
     ]
 

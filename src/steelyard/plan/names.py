@@ -5,6 +5,7 @@ from typing import Any
 
 from steelyard.plan.run_plan import FrameworkFacts, Variant
 from steelyard_worker.case import Case
+from steelyard_worker.strategy import SINGLE
 
 # Fields that are named only where nothing else tells groups apart; the least telling first.
 SECONDARY = ("evaluation_limit", "train_steps", "rounds", "protocol", "seed", "task")
@@ -48,7 +49,7 @@ def variants(group: str, cases: Sequence[Case], frameworks: Mapping[str, Framewo
 
     A name has the environment, the mode, every knob that is not at its default, and every other field in which cases of the
     group differ. A title has the framework, a requested version, a mode that is not the default, and of the rest only what
-    distinguishes cases of one environment and mode.
+    distinguishes cases of one environment and mode. Both have a strategy with a number of parts, even where all cases have it.
     """
     return tuple(_variant(group, case, cases, frameworks[case.framework]) for case in cases)
 
@@ -75,7 +76,8 @@ def _title(case: Case, relatives: Sequence[Case], known: FrameworkFacts) -> str:
         parts.append(case.settings.mode)
     knobs = sorted(case.settings.knobs)
     parts += [f"{name} {case.settings.knobs[name]}" for name in knobs if _knob_differs(name, case, relatives)]
-    parts += [f"{name} {value}" for name, value in _fields(case).items() if _differs(name, case, relatives)]
+    fields = {name: value for name, value in _fields(case).items() if _differs(name, case, relatives)}
+    parts += [str(value) if name == "strategy" else f"{name} {value}" for name, value in fields.items()]
     return ", ".join(parts)
 
 
@@ -91,6 +93,9 @@ def _fields(case: Case) -> dict[str, Any]:
 
 
 def _differs(name: str, case: Case, cases: Sequence[Case]) -> bool:
+    """Return whether a field tells cases apart, or is a strategy, which is always named: it changes what a result means."""
+    if name == "strategy" and case.strategy != SINGLE:
+        return True
     return any(_fields(each)[name] != _fields(case)[name] for each in cases)
 
 

@@ -25,6 +25,7 @@ class Options:
     seeds: tuple[int, ...] = ()
     memory_limits: tuple[str, ...] = ()  # of each measuring process, such as "4 GB"
     loader_workers: tuple[int, ...] = ()
+    strategies: tuple[str, ...] = ()  # "single", or "NAME:PARTS", where the name is that of a strategy or of a kind
     protocol: str = ""
     rounds: str = ""  # "5" or "3-8"
     synthetic: bool = False  # random batches even if the preset has a data set

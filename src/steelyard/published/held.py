@@ -6,9 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from steelyard.errors import UserError
+from steelyard_worker.strategy import name_of
 
 WORKERS = "workers"
 """The name of the number of loader workers in the settings of an arm."""
+STRATEGY, DEVICES = "strategy", "devices"
+"""The names of the strategy, and of its number of ranks or devices, in the settings of an arm."""
 
 
 @dataclass(frozen=True)
@@ -18,11 +21,12 @@ class Held:
     entry: `document:entry`, such as "S0:table-2-ratios".
     quantity: what is measured and held against it, such as "step time".
     task: the task of the groups that are held against it.
-    where: only values with these coordinates, such as { device = "V100" }.
+    where: only values with these coordinates, such as { device = "V100" }; a list allows each of its values.
     arms: a word of the document for a framework, mode or strategy -> the variant that it means here, written as in tables:
-        "pytorch/eager", "lstm=fused", "/graph,workers=2". A framework's own name needs none.
+        "pytorch/eager", "lstm=fused", "/graph,workers=2", "strategy=ddp". A framework's own name needs none.
     levels: the values themselves, such as shares, are held against the measured ones, and not ratios of two sides.
-    compare: for a table of times or rates, the two words that are compared; the first is over the second.
+    compare: for a table of times or rates, the two words that are compared; the first is over the second. Where a framework and a
+        strategy differ, both are named: "tensorflow mirrored".
     """
 
     entry: str
@@ -38,7 +42,8 @@ class Held:
 class Arm:
     """One side of a published comparison: which variants it means. Empty fields hold for any.
 
-    `words` are the document's own. `settings`: knob -> value as text, and "workers" for the number of loader workers.
+    `words` are the document's own. `settings`: knob -> value as text, "workers" for the number of loader workers, "strategy"
+    for the name of a strategy, and "devices" for its number of parts.
     """
 
     words: str
@@ -61,10 +66,17 @@ def arm(word: str, text: str) -> Arm:
     for place, part in enumerate(text.split(",")):
         name, equals, value = part.strip().partition("=")
         if equals and name and value:
-            settings[name] = value
+            settings |= _settings(name, value)
         elif place == 0 and name and not equals:
             framework, _, mode = name.partition("/")
         else:
             hint = "Write FRAMEWORK/MODE,NAME=VALUE, of which each part may be missing."
             raise UserError(f"'{word}' stands for '{text}', which is not a variant. {hint}")
     return Arm(word, framework, mode, settings)
+
+
+def _settings(name: str, value: str) -> dict[str, str]:
+    """Return one setting; a strategy with a number of parts, such as `ddp:2`, is two."""
+    if name != STRATEGY or ":" not in value:
+        return {name: value}
+    return {STRATEGY: name_of(value), DEVICES: value.partition(":")[2]}

@@ -7,8 +7,9 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from steelyard.errors import UserError, nearest
-from steelyard.published.held import WORKERS, Arm, Held, arm
-from steelyard.statistics.claims import Claim, claim, level
+from steelyard.published.held import DEVICES, STRATEGY, WORKERS, Arm, Held, arm
+from steelyard.statistics.claims import OVERHEAD, Claim, claim, level
+from steelyard_worker.strategy import ALONE, SINGLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,8 +57,12 @@ def selected(held: Held, entry: Entry) -> list[Value]:
     return [
         value
         for value in entry.complete_values
-        if all(getattr(value, names.get(key, key)) == wanted for key, wanted in held.where.items())
+        if all(getattr(value, names.get(key, key)) in _listed(wanted) for key, wanted in held.where.items())
     ]
+
+
+def _listed(wanted: Any) -> list[Any]:
+    return wanted if isinstance(wanted, list) else [wanted]
 
 
 def claim_of(value: Value) -> Claim | None:
@@ -128,8 +133,12 @@ def _sides(held: Held, document: Document, value: Value) -> tuple[Arm, Arm]:
     if not (value.framework or value.faster or value.against):
         value = replace(value, framework=document.compares[0], against=document.compares[1])
     against, modes = value.against.split(), [value.mode, value.strategy, value.graph_pass]
-    first = _all(held, document, [value.framework, value.faster, *modes])
+    first = _on_devices(_all(held, document, [value.framework, value.faster, *modes]), value)
+    if value.quantity == OVERHEAD and not against:
+        # The speed of one device alone, with the same share of work: ranks that exchange nothing.
+        return first.joined(Arm("without exchange", settings={STRATEGY: ALONE})), first
     second = _all(held, document, [*(modes if set(against) <= set(document.compares) else ()), *against])
+    second = _on_devices(second, value)
     if value.workers is not None:
         first = first.joined(Arm(f"{value.workers} workers", settings={WORKERS: str(value.workers)}))
         other = value.against_workers if value.against_workers is not None else value.workers
@@ -137,6 +146,14 @@ def _sides(held: Held, document: Document, value: Value) -> tuple[Arm, Arm]:
     if not second.framework:
         second = replace(second, framework=first.framework, words=f"{first.framework} {second.words}".strip())
     return first, second
+
+
+def _on_devices(side: Arm, value: Value) -> Arm:
+    """Return a side with the number of devices of a published value; a single process has one in any case."""
+    if not value.devices or side.settings.get(STRATEGY) == SINGLE:
+        return side
+    words = f"{value.devices} device{'s' if value.devices > 1 else ''}"
+    return side.joined(Arm(words, settings={DEVICES: str(value.devices)}))
 
 
 def _all(held: Held, document: Document, words: list[str]) -> Arm:
@@ -163,7 +180,12 @@ def _compared(held: Held, document: Document, values: list[Value]) -> Iterator[S
         if ratio is None or rest is None or rest != _without_word(other, held.compare[1]):
             continue
         first, second = (
-            _all(held, document, [value.framework, value.mode, value.strategy if value.strategy in held.arms else ""])
+            _on_devices(
+                _all(
+                    held, document, [value.framework, value.mode, value.strategy if value.strategy in held.arms else ""]
+                ),
+                value,
+            )
             for value in (one, other)
         )
         texts = [printed(one), printed(other)]
@@ -183,8 +205,11 @@ def _ratio(one: Value, other: Value) -> float | None:
     return one.value / other.value if one.unit in RATES else None
 
 
-def _without_word(value: Value, word: str) -> dict[str, Any] | None:
-    """Return everything that tells a value apart but the word; None if it does not have it."""
-    places = [name for name in ("framework", "mode", "strategy") if getattr(value, name) == word]
+def _without_word(value: Value, text: str) -> dict[str, Any] | None:
+    """Return everything that tells a value apart but a word, or several; None if it does not have them."""
+    names = ("framework", "mode", "strategy")
+    places = [name for name in names if getattr(value, name) == text]
+    if not places and all(any(getattr(value, name) == word for name in names) for word in text.split()):
+        places = [name for name in names if getattr(value, name) in text.split()]
     numbers = ("value", "printed", "recomputed", "lines", "more")
     return {key: each for key, each in asdict(value).items() if key not in (*numbers, *places)} if places else None

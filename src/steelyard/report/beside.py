@@ -20,10 +20,10 @@ JUDGEMENTS: tuple[Judgement, ...] = ("confirmed", "same order", "different", "re
 
 @dataclass(frozen=True)
 class MeasuredArm:
-    """One measured variant. `settings`: its knobs as text, and "workers". `value`: its mean as text; empty without any.
+    """One measured variant. `settings`: its knobs as text, "workers", "strategy" and "devices" (the parts of the strategy).
 
-    `level`: the mean as a number with its interval, of a quantity of which documents give values. `reason` says why it is in no
-    verdict; empty if it is in one.
+    `value`: its mean as text; empty without any. `level`: the mean as a number with its interval, of a quantity of which
+    documents give values. `reason` says why it is in no verdict; empty if it is in one.
     """
 
     key: str
@@ -152,19 +152,30 @@ def means(side: Arm, arm: MeasuredArm) -> bool:
 def _alike_otherwise(statement: Statement, second_side: Arm, first: MeasuredArm, second: MeasuredArm) -> bool:
     """Return whether two variants of one framework are equal in all that the statement does not name.
 
-    Variants of two frameworks have other modes and knobs; they need as many loader workers.
+    Variants of two frameworks have other modes and knobs; they need as many loader workers, and the same strategy.
     """
     named = statement.first.settings.keys() | second_side.settings.keys()
-    if first.framework != second.framework:
-        return "workers" in named or first.settings.get("workers") == second.settings.get("workers")
-    if not (statement.first.mode or second_side.mode) and first.mode != second.mode:
+    if not _on_as_many_devices(first, second):
         return False
-    names = (first.settings.keys() | second.settings.keys()) - named
+    if first.framework != second.framework:
+        names = {"workers", "strategy"} - named
+    elif not (statement.first.mode or second_side.mode) and first.mode != second.mode:
+        return False
+    else:
+        names = (first.settings.keys() | second.settings.keys()) - named - {"devices"}
     return all(first.settings.get(name) == second.settings.get(name) for name in names)
+
+
+def _on_as_many_devices(first: MeasuredArm, second: MeasuredArm) -> bool:
+    """Return whether two variants use as many devices, or one of them is a single process, beside which any number may stand."""
+    numbers = {arm.settings.get("devices", "1") for arm in (first, second)}
+    return len(numbers) == 1 or "1" in numbers
 
 
 def _missing(side: Arm, group: MeasuredGroup) -> str:
     """Return why a group has no variant that a side means; empty if it has one."""
     if any(means(side, arm) for arm in group.arms):
         return ""
+    if "strategy" in side.settings and any(arm.framework == side.framework for arm in group.arms):
+        return f"'{side.words}' is not in this run."  # what is missing is the strategy, not the framework
     return group.missing.get(side.framework) or f"'{side.words}' is not in this run."

@@ -11,7 +11,7 @@ from steelyard.errors import UserError
 from steelyard.profiles import graphs, recorded
 from steelyard.report.advice import advice, seconds_per_round
 from steelyard.report.model import Comparison, Contender, Proof, Source, Speed, Standing, location_of
-from steelyard.results import utilisation
+from steelyard.results import ranks, utilisation
 from steelyard.results.quantities import LARGEST_BATCH, LATENCIES, PROCESS, STEP_TIME, in_task
 from steelyard.results.trials import LATENCY
 from steelyard.statistics import summaries
@@ -57,6 +57,8 @@ def compare(source: Source, group: Group) -> Comparison:
     titles = {contender.case.id: contender.title for contender in contenders}
     sentences = {name: ranking_sentence(each, titles, quantity.wording) for name, each in rankings.items()}
     round_s = seconds_per_round(source.disturbances, group.name)
+    # Contenders with different numbers of cores have no limit of the machine in common.
+    alike = len({source.record.threads_of(case) for case in group.cases}) == 1
     return Comparison(
         group=group.name, title=group.title, task=task, unit=group.unit, preset=group.summary,
         origin=data["origin"] if (data := source.record.inputs.get(group.name)) else "", batch=group.cases[0].batch,
@@ -72,7 +74,8 @@ def compare(source: Source, group: Group) -> Comparison:
         ),
         protocol=group.protocol, round_s=round_s, thresholds=source.plan.thresholds, apart=group.apart,
         cache_bytes=source.record.last_cache_bytes, threads=source.record.threads_of(group.cases[0]),
-        peak_flops=_peak_flops(source.record, group.cases[0]), bandwidth=_bandwidth(source.record, group.cases[0]),
+        peak_flops=_peak_flops(source.record, group.cases[0]) if alike else None,
+        bandwidth=_bandwidth(source.record, group.cases[0]) if alike else None,
     )  # fmt: skip
 
 
@@ -114,8 +117,8 @@ def _contender(
         to_first_step_ns=_median(t.first_step_since_spawn_ns for t in trials),
         phases_ns={name: _median(t.phases_ns.get(name) for t in trials) or 0.0 for name in ("import", "build", "first-step")},
         latencies={each.name: where for each in LATENCIES if (where := location_of(each, trials, PROCESS))},
-        peak_resident_bytes=max((t.peak_resident_bytes or 0 for t in trials), default=0) or None,
-        peak_device_bytes=max((t.peak_device_bytes or 0 for t in trials), default=0) or None,
+        peak_resident_bytes=max((ranks.resident_bytes(t) or 0 for t in trials), default=0) or None,
+        peak_device_bytes=max((ranks.device_bytes(t) or 0 for t in trials), default=0) or None,
         evaluation=evaluated.evaluation if evaluated else None,
         losses=_losses(evaluated or first), proof=_proof(source, case),
         applied=first.applied if first else {}, libraries=first.libraries if first else {}, trials=trials,

@@ -23,6 +23,7 @@ MEMORY_CAPTION = (
     "The peak memory of a process: on the device if the framework reports it, otherwise of the whole process, including "
     "the interpreter and the framework's libraries."
 )
+OF_RANKS = " Of several ranks, it is the sum over all of them."
 LARGEST = " Each bar is the largest of all rounds; the table has their mean."
 
 
@@ -49,6 +50,7 @@ def memory(comparison: Comparison, styles: dict[str, Style]) -> Figure | None:
     bar |= {"hovertemplate": "%{x:,.0f} MiB<extra></extra>"}
     texts = [(contender.title, str(formatting.memory(contender))) for contender, _ in sized]
     caption = MEMORY_CAPTION + (LARGEST if comparison.quantity.name == "peak memory" else "")
+    caption += OF_RANKS if any(trial.others for each, _ in sized for trial in each.trials) else ""
     return Figure(
         f"memory/{comparison.group}", "Peak memory", caption, [bar], _bars(texts, figures.axis("MiB", nticks=6))
     )

@@ -13,7 +13,18 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
-from steelyard.report import details, exchange, formatting, privacy, published, sections, stability, tuned, warnings
+from steelyard.report import (
+    details,
+    exchange,
+    formatting,
+    privacy,
+    published,
+    scaling_table,
+    sections,
+    stability,
+    tuned,
+    warnings,
+)
 from steelyard.report.columns import ranked_by
 from steelyard.report.model import View
 from steelyard.report.styles import styles
@@ -33,13 +44,17 @@ def render(view: View) -> str:
     workloads = [sections.workload(comparison, style, view.comparisons) for comparison in view.comparisons]
     machine = stability.machine(view)
     figures = [figure for workload in workloads for figure in workload.all_figures] + ([machine] if machine else [])
-    tasks, tables = {each.task for each in view.comparisons}, [t for w in workloads for t in (w.epochs, w.memory) if t]
+    tasks, tables = (
+        {each.task for each in view.comparisons},
+        [t for w in workloads for t in (w.epochs, w.memory, w.ranks) if t],
+    )
     more = [column for table in tables for _, _, values in table.rows for column, _ in values]
     more += [column for each in view.comparisons for column in ranked_by(each.quantity, each.task)]
     by_time, terms = view.quantity is STEP_TIME, glossary(view.quantity, tasks, more)
     style_text, drawing = _read("style.css"), _read("draw.js")
     return _environment(terms).get_template(PAGE).render(
-        view=view, record=known, exchange=exchange, workloads=workloads, machine=machine, notices=warnings.gather(view.warnings),
+        view=view, record=known, exchange=exchange, ranks=scaling_table, workloads=workloads, machine=machine,
+        notices=warnings.gather(view.warnings),
         question=known.plan.study.question if by_time else formatting.basis(in_task(view.quantity, view.task)),
         redone=published.section(view), tuned=tuned.section(view),
         rule="" if by_time else said(formatting.RULE, view.task), intervals=formatting.INTERVALS,

@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from steelyard.profiles import quantities as profiled
-from steelyard.report import comparing, formatting, graphs, shares
+from steelyard.report import comparing, formatting, graphs, shares, yardstick
 from steelyard.report.beside import JUDGEMENTS, MeasuredArm, MeasuredGroup, beside, count
 from steelyard.report.formatting import Formatted
 from steelyard.results.quantities import NODES, QUANTITIES
 from steelyard.statistics.intervals import Level, Ratio, ratio_interval
 from steelyard.statistics.sentences import listed
+from steelyard_worker.strategy import name_of, parts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -181,7 +182,7 @@ def measured(comparison: Comparison, group: Group) -> MeasuredGroup:
     def ratio(a: str, b: str) -> Ratio | None:
         verdict = ranking.between(a, b) if ranking else None
         if not verdict or verdict.rounds < 2:
-            return None
+            return yardstick.ratio(comparison, a, b)
         return Ratio(1 / verdict.ratio, 1 / verdict.high, 1 / verdict.low, verdict.rounds)
 
     return _group(comparison, group, [_arm(comparison, each) for each in _meant(comparison)], ratio)
@@ -320,7 +321,9 @@ def _arm(comparison: Comparison, contender: Contender) -> MeasuredArm:
 
 def _plain_arm(contender: Contender) -> MeasuredArm:
     case = contender.case
-    settings = {name: str(value) for name, value in case.settings.knobs.items()} | {"workers": str(case.loader_workers)}
+    settings = {name: str(value) for name, value in case.settings.knobs.items()} | {
+        "workers": str(case.loader_workers), "strategy": name_of(case.strategy), "devices": str(parts_of(case.strategy)),
+    }  # fmt: skip
     return MeasuredArm(case.id, contender.title, case.framework, case.settings.mode, settings)
 
 
@@ -333,7 +336,7 @@ def _profiled_arm(contender: Contender, quantity: ProfileQuantity) -> MeasuredAr
 
 
 def _reason(contender: Contender, has_value: bool) -> str:
-    if contender.proof.state != "certified":
+    if contender.proof.state != "certified" and not yardstick.is_one(contender):
         return f"{contender.title} is not certified."
     if contender.above_peak:
         return f"{contender.title} is faster than possible."

@@ -16,7 +16,9 @@ from steelyard.report import (
     job_length,
     latency,
     learning,
+    link_speed,
     losses,
+    scaling_table,
     series,
     shares,
     stability,
@@ -57,7 +59,7 @@ class Workload:
     `verdict` belongs to the deciding input, the rest to no single one. `epochs` and `learning` are None where no whole epochs
     were trained, `memory` where no phase has a known peak, `ceiling` where nothing was measured, `length` where fewer than two
     contenders have steady steps. `choice` says what to choose; None where another quantity than the time per step is ranked.
-    `exchanged`: rows of the table of exported networks.
+    `exchanged`: rows of the table of exported networks. `scaling` and its table `ranks` are None where no training was spread.
     """
 
     comparison: Comparison
@@ -75,6 +77,8 @@ class Workload:
     missing: list[tuple[str, str]]
     exchanged: list[list[str]]
     graphs: graphs.Section | None
+    scaling: scaling_table.Section | None = None
+    ranks: Input | None = None
 
     @property
     def all_figures(self) -> list[Figure]:
@@ -101,6 +105,7 @@ def workload(comparison: Comparison, styles: dict[str, Style], among: Sequence[C
     figures += [
         losses.figure(comparison, styles),
         latency.figure(comparison, styles),
+        link_speed.figure(comparison),
         costs.start(comparison),
         costs.memory(comparison, styles),
     ]
@@ -108,6 +113,7 @@ def workload(comparison: Comparison, styles: dict[str, Style], among: Sequence[C
     trained = [each for each in comparison.contenders if each.trains_epochs]
     known = [each for each in comparison.contenders if any(trial.memory for trial in each.trials)]
     columns = of_epochs(trained[0].case) if trained else ()
+    spread = scaling_table.section(comparison, among)
     return Workload(
         comparison, verdict, list(inputs.values()), _table(formatting.EPOCHS, trained, columns, comparison, styles),
         _table(formatting.PHASES, known, of_phases(comparison.task), comparison, styles),
@@ -116,16 +122,31 @@ def workload(comparison: Comparison, styles: dict[str, Style], among: Sequence[C
         choosing.section(comparison, among or [comparison], styles),
         explained.section(comparison), shares.section(comparison),
         learning.section(learning.of_all_seeds(comparison, among or [comparison]), styles), shown, missing(comparison),
-        exchange.rows(comparison), graphs.section(comparison),
+        exchange.rows(comparison), graphs.section(comparison), spread,
+        _ranks(spread, comparison, styles),
     )  # fmt: skip
 
 
+def _ranks(
+    found: scaling_table.Section | None, comparison: Comparison, styles: dict[str, Style]
+) -> Input | None:  # fmt: skip
+    """Return the table of what several ranks bring; None where no training was spread."""
+    if found is None:
+        return None
+    return _table(scaling_table.HEADING, found.contenders, found.columns, comparison, styles, comparison.primary)
+
+
 def _table(
-    heading: str, rows: Sequence[Contender], columns: Sequence[Column], comparison: Comparison, styles: dict[str, Style]
+    heading: str,
+    rows: Sequence[Contender],
+    columns: Sequence[Column],
+    comparison: Comparison,
+    styles: dict[str, Style],
+    source: str = "",
 ) -> Input | None:
     """Return a table of its own without a verdict: a row for each of these contenders; None without any."""
     shown: list[Row] = [
-        (each, styles[each.variant], [(column, column.format(comparison, each, "")) for column in columns])
+        (each, styles[each.variant], [(column, column.format(comparison, each, source)) for column in columns])
         for each in rows
     ]
     return Input(heading, "", [], "", shown, None) if shown else None

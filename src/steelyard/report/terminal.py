@@ -19,6 +19,7 @@ from steelyard.report import (
     job_length,
     learning,
     published,
+    scaling_table,
     sections,
     shares,
     tuned,
@@ -114,6 +115,7 @@ def _print_comparison(console: Console, comparison: Comparison, among: Sequence[
         console.print(Text(found.headline))
     if length := job_length.section(comparison, styles([comparison])):
         console.print(Text(length.sentence))
+    _print_ranks(console, comparison, among)
     _print_shares(console, comparison)
     _print_trainings(console, comparison, among)
     remarks = [
@@ -126,6 +128,15 @@ def _print_comparison(console: Console, comparison: Comparison, among: Sequence[
         console.print()
     for remark in remarks:
         console.print(Text(remark, style="dim"))
+
+
+def _print_ranks(console: Console, comparison: Comparison, among: Sequence[Comparison]) -> None:
+    """Print what several ranks bring, a line for each contender, where a training was spread."""
+    if found := scaling_table.section(comparison, among):
+        console.print()
+        console.print(Text(scaling_table.HEADING, style="bold"))
+        for line in found.lines:
+            console.print(Text(line))
 
 
 def _print_trainings(console: Console, comparison: Comparison, among: Sequence[Comparison]) -> None:
@@ -189,7 +200,7 @@ def as_dict(view: View) -> dict[str, Any]:
     known, quantity = view.record, view.quantity
     found = {
         "run": view.name, "study": known.study, "created": known.created, "state": known.state, "method": known.method,
-        "machine": known.machine, "comparisons": [_comparison(each) for each in view.comparisons],
+        "machine": known.machine, "comparisons": [_comparison(each, view.comparisons) for each in view.comparisons],
         "missing": [asdict(each) for each in view.missing],
         "warnings": [asdict(warning) for warning in view.warnings], "folder": str(view.folder),
     }  # fmt: skip
@@ -229,8 +240,9 @@ def _picked(values: Any, *names: str) -> dict[str, Any]:
     return {name: getattr(values, name) for name in names}
 
 
-def _comparison(comparison: Comparison) -> dict[str, Any]:
+def _comparison(comparison: Comparison, among: Sequence[Comparison]) -> dict[str, Any]:
     rankings = comparison.rankings
+    spread = scaling_table.section(comparison, among)
     return {
         **_picked(comparison, "group", "title", "task", "batch", "unit", "primary", "reused"),
         "headlines": {source: formatting.headline(comparison, source) for source in rankings},
@@ -244,6 +256,7 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
         "job_length": length_of_job(comparison),
         "contenders": [_contender(comparison, contender) for contender in comparison.contenders],
         "skipped": [asdict(each) for each in comparison.skipped],
+        **({"ranks": scaling_table.as_dict(spread, lambda each: case_name(comparison, each))} if spread else {}),
     }
 
 

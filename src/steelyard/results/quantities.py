@@ -7,6 +7,7 @@ from statistics import fmean
 import numpy as np
 
 from steelyard.errors import UserError, nearest
+from steelyard.results import ranks
 from steelyard.results.trials import Trial
 from steelyard.statistics.intervals import Ratio
 from steelyard.statistics.sentences import TIME_PER_STEP, Wording
@@ -139,13 +140,16 @@ TIME_TO_FIRST_STEP = Quantity(
     "time to first step", best="shortest",
 )  # fmt: skip
 PEAK_MEMORY = Quantity(
-    "peak memory", "bytes", lambda trial, _: trial.peak_device_bytes or trial.peak_resident_bytes, LESS_MEMORY, "peak memory",
+    "peak memory", "bytes", lambda trial, _: ranks.peak_bytes(trial), LESS_MEMORY, "peak memory",
     best="least", improved="less", worsened="more",
 )  # fmt: skip
 
 
 def _memory(phase: str, name: str) -> Quantity:
-    return replace(PEAK_MEMORY, name=name, read=lambda trial, _: trial.memory_of(phase), label=name)
+    def read(trial: Trial, _: str) -> float | None:
+        return ranks.total(trial, lambda one: one.memory_of(phase))
+
+    return replace(PEAK_MEMORY, name=name, read=read, label=name)
 
 
 OF_PHASES = tuple(

@@ -22,6 +22,7 @@ from steelyard_worker import records
 from steelyard_worker.case import Case
 from steelyard_worker.protocol import METHOD
 from steelyard_worker.records import Count
+from steelyard_worker.strategy import parts_of
 
 __all__ = [
     "PASSES", "Arm", "FrameworkFacts", "Group", "Protocol", "Published", "PublishedTable", "RunPlan", "RunRecord", "Search",
@@ -177,8 +178,8 @@ class RunRecord:
         return levels[max(levels)] if levels else 0
 
     def threads_of(self, case: Case) -> int:
-        """Return the number of threads of a case: as set, or all cores that a process may use."""
-        return case.settings.threads or int(self.host.get("cores_usable", 0))
+        """Return the number of threads of a case, of all its parts together: as set, or all cores that a process may use."""
+        return parts_of(case.strategy) * case.settings.threads or int(self.host.get("cores_usable", 0))
 
     def peak_gflops(self, case: Case) -> float | None:
         """Return the GFLOP/s of the fastest matrix product in the precision and with the threads of a case; None if not known."""
@@ -273,6 +274,7 @@ def _check(record: RunRecord) -> None:
     for variant in plan.variants:
         case = variant.case
         records.convert(records.Positive, case.sizes.get("batch"), f"the batch of {variant.key}")
+        records.convert(records.Positive, parts_of(case.strategy), f"the number of parts of {variant.key}")
         if case.framework not in plan.frameworks or case.workload not in plan.workload_folders:
             message = f"the plan does not describe {case.framework} or {case.workload}, which {variant.key} needs"
             raise ValueError(message)

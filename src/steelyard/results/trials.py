@@ -1,13 +1,14 @@
 """Read a trial folder as one Trial. Its files may have been damaged or altered, so everything in them is checked."""
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from steelyard.errors import UserError
+from steelyard.results import ranks
 from steelyard.results.events import (
     Applied,
     Block,
@@ -38,6 +39,10 @@ LATENCY = "latency"
 
 # If the last call of a block returned after this share of the block's time, its calls returned when their work was done.
 SYNCHRONOUS = 0.97
+NO_RANKS = (
+    "The record of another rank of {0} is missing or damaged, so figures over all ranks leave this trial out. To measure it "
+    "again, delete that folder."
+)
 
 
 @dataclass(frozen=True)
@@ -55,10 +60,10 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Trial:
-    """Everything that one worker process recorded.
+    """Everything that one worker process recorded: the first rank where there are several.
 
     `outputs`: fingerprints by batch and output, such as `inference1/logits`. `shapes`: of the batches, by epoch. `memory`: by
-    phase, such as `import` or `counted`.
+    phase, such as `import` or `counted`. `others`: the records of the other ranks; None where one of them cannot be used.
     """
 
     folder: Path
@@ -81,6 +86,7 @@ class Trial:
     warnings: tuple[dict[str, Any], ...] = ()
     error: tuple[str, str] | None = None
     done: bool = False
+    others: "tuple[Trial, ...] | None" = ()
 
     @property
     def batch(self) -> int:
@@ -180,15 +186,20 @@ class Trial:
 
     def check_files(self) -> None:
         """Check that the binary files hold what the blocks say of them; UserError names one that does not."""
+        self.check_times()
+        for block in self.blocks:
+            losses = self._losses(block)
+            if self.done and not np.isfinite(losses).all():
+                what = f"a loss from step {block.first_step} on is not a finite number"
+                raise self._damaged(self.folder / protocol.LOSSES, f"is damaged: {what}")
+
+    def check_times(self) -> None:
+        """Check that the times of the steps of every block lie in that block; UserError: they do not."""
         for block in self.blocks:
             stamps = self._stamps(block)
             if stamps[0] < 0 or (np.diff(stamps) < 0).any() or stamps[-1] > block.elapsed_ns:
                 what = f"the times of the block from step {block.first_step} on do not lie in that block"
                 raise self._damaged(self.folder / protocol.SAMPLES, f"is damaged: {what}")
-            losses = self._losses(block)
-            if self.done and not np.isfinite(losses).all():
-                what = f"a loss from step {block.first_step} on is not a finite number"
-                raise self._damaged(self.folder / protocol.LOSSES, f"is damaged: {what}")
 
     def _losses(self, block: Block) -> np.ndarray[Any, np.dtype[np.float32]]:
         """Return the losses of a block; an inference has none."""
@@ -220,6 +231,8 @@ def read_all(run: Path) -> tuple[list[Trial], list[str]]:
                 trial = read(folder)
                 trial.check_files()
                 found.append(trial)
+                if trial.done and trial.others is None:
+                    damaged.append(NO_RANKS.format(trial.folder))
             except UserError as error:
                 damaged.append(str(error))
     return [trial for trial in found if trial.done or trial.error], damaged
@@ -245,7 +258,8 @@ def read(folder: Path) -> Trial:
         except ValueError as error:
             message = f"{JOB} is damaged ({error})"
             raise ValueError(message) from None
-        return replay(folder, job, protocol.read_events(folder / protocol.EVENTS))
+        first = replay(folder, job, protocol.read_events(folder / protocol.EVENTS))
+        return replace(first, others=ranks.read(first, replay))
     except (ValueError, OSError) as error:
         reason = str(error).rstrip(".")
         raise UserError(f"Trial {folder.name} cannot be read: {reason}. To leave it out, delete {folder}.") from None

@@ -1,5 +1,6 @@
 """How much of the machine the counted steps used: cores, GPU, energy."""
 
+from steelyard.results import ranks
 from steelyard.results.events import Block
 from steelyard.results.trials import Trial
 
@@ -10,7 +11,12 @@ SHORTEST_S, SHORTEST_GPU_S = 1.0, 10.0
 
 
 def busy_cores(trial: Trial, source: str) -> float | None:
-    """Return how many cores the process kept busy, its CPU time over the elapsed time; None where it was not recorded.
+    """Return how many cores the process kept busy, all of its ranks together; None where that was not recorded."""
+    return ranks.total(trial, lambda one: busy_cores_of_rank(one, source))
+
+
+def busy_cores_of_rank(trial: Trial, source: str) -> float | None:
+    """Return how many cores one process kept busy, its CPU time over the elapsed time; None where it was not recorded.
 
     A thread that waits in a loop, as those of OpenMP do for a while, counts as busy. Processes that a framework starts do not.
     """

@@ -16,6 +16,9 @@ Judgement = Literal["confirmed", "same order", "different", "reversed", "open"]
 RELATIONS = ("", "<", "<=", ">", "about", "range", "order", "ambiguous", "not given", "missing")
 """How a published value is to be read: as it stands, as a bound, roughly, as a range; "order": only who is better is said."""
 
+OVERHEAD = "communication overhead"
+"""What documents call the loss of speed of several devices by their exchange, in % of the speed without it."""
+
 
 @dataclass(frozen=True)
 class Claim:
@@ -43,14 +46,14 @@ class Claim:
 def speed_ratio(quantity: str, value: float) -> float | None:
     """Return the ratio of speeds that a published number means; None if it means something else, such as seconds.
 
-    A gain of speed by x % is a ratio of 1 + x/100. A saving of time by x %, a loss of speed by x % on the other side, or nodes
-    of a graph of which x % are removed, is 1 / (1 - x/100). A difference in % is faster / slower - 1.
+    A gain of speed by x % is a ratio of 1 + x/100. A saving of time by x %, a loss of speed by x % on the other side, also by
+    communication, or nodes of a graph of which x % are removed, is 1 / (1 - x/100). A difference in % is faster / slower - 1.
     """
     if quantity in ("ratio", "speed"):
         return value
     if quantity in ("faster by", "difference"):
         return 1 + value / 100
-    if quantity in ("less time by", "performance loss", "nodes removed") and value < 100:
+    if quantity in ("less time by", "performance loss", OVERHEAD, "nodes removed") and value < 100:
         return 1 / (1 - value / 100)
     return None
 

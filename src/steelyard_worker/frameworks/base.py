@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from steelyard_worker.graphs import Stage
     from steelyard_worker.network import Network
     from steelyard_worker.profiling import Profiler
+    from steelyard_worker.ranks import Ranks
 
     Array = np.ndarray[Any, Any]
 
@@ -52,6 +53,12 @@ class Trainer(Protocol):
     """One network with its weights and its optimizer, in the framework's own tensors.
 
     Inputs and results are canonical NumPy arrays; nothing is read back to the host between `put` and `losses`.
+
+    Where ranks share batches, `put` gets this rank's share; `step`, `losses` and `outputs` are those of the share; `gradients`
+    returns its outputs and its loss with the gradients of the whole batch; `state` has the whole network. Where ranks
+    share the network, every rank gets whole batches and returns the tensors that it has; a rank without a loss returns none. All
+    ranks call the methods in the same order, so each may wait for the others. A process that drives all devices by itself gets
+    whole batches and divides them.
 
     Where a loop of the framework's own drives the training, a trainer also has `run(feed, steps, stamp)`: that loop does the next
     steps on the feed, which is what `pipeline` returned or `itertools.repeat(batch)`, calls `stamp()` after each, and the losses
@@ -99,10 +106,16 @@ class Adapter(Protocol):
     `settings.knobs` has a value for every knob in the framework's `framework.toml`; defaults are filled in before.
     """
 
-    def __init__(self, settings: Settings) -> None: ...
+    def __init__(self, settings: Settings, ranks: Ranks) -> None:
+        """`ranks` is only passed where the case has a strategy, so an adapter without strategies does not take it.
+
+        Such an adapter joins the ranks here, by the framework's own means (see `strategy.Spread`).
+        """
 
     def applied(self) -> dict[str, Any]:
-        """Read every setting back: mode, device, threads, precision, deterministic, each knob.
+        """Read every setting back: mode, device, threads, precision, deterministic, each knob; with a strategy, `strategy`.
+
+        The last is the strategy's name and the number of parts that the framework itself reports, such as "ddp:2".
 
         Values come from the framework and from small objects built like the network and its step, not from the request, so that
         a setting without effect is noticed.
@@ -157,13 +170,26 @@ class Adapter(Protocol):
         """
 
 
-def load(name: str, settings: Settings, folder: str = "") -> Adapter:
-    """Import the adapter of a framework and construct it.
+def load(name: str, settings: Settings, folder: str = "", ranks: Ranks | None = None) -> Adapter:
+    """Import the adapter of a framework and construct it; `ranks`: of a case with a strategy.
 
     `folder` is that of a framework of the user's own. It becomes the package `steelyard_worker.frameworks.<name>`, so its
     files import each other in the same way as those of a built-in framework; built-in packages are found first.
     """
-    if folder:
-        frameworks.__path__.append(str(Path(folder).parent))
-    adapter: Adapter = importlib.import_module(f"{frameworks.__name__}.{name}.adapter").Adapter(settings)
+    offered = _module(name, "adapter", folder).Adapter
+    adapter: Adapter = offered(settings, ranks) if ranks and ranks.spread else offered(settings)
     return adapter
+
+
+def serve(name: str, folder: str, role: str, ranks: Ranks) -> None:
+    """Do the work of a process beside the ranks, such as a parameter server, until it is ended.
+
+    That is `serve(role, ranks)` of the framework's module `servers`; `ranks.rank` is 0 there.
+    """
+    _module(name, "servers", folder).serve(role, ranks)
+
+
+def _module(name: str, module: str, folder: str) -> ModuleType:
+    if folder and str(Path(folder).parent) not in frameworks.__path__:
+        frameworks.__path__.append(str(Path(folder).parent))
+    return importlib.import_module(f"{frameworks.__name__}.{name}.{module}")

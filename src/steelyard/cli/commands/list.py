@@ -1,10 +1,10 @@
-"""`steelyard list`: frameworks, workloads, presets, studies, data sets and runs."""
+"""`steelyard list`: frameworks, workloads, presets, studies, strategies, data sets and runs."""
 
 import argparse
 from typing import Any
 
 from steelyard.catalog import frameworks, workloads
-from steelyard.cli.commands import data_sets, runs, selection, study_list
+from steelyard.cli.commands import data_sets, runs, selection, strategy_list, study_list
 from steelyard.errors import UserError
 from steelyard.plan.options import Options
 
@@ -21,7 +21,8 @@ def execute(arguments: argparse.Namespace) -> int:
     frameworks.use(options.framework_folders)
     lists: dict[str, Any] = {
         "frameworks": _frameworks, "workloads": lambda: _workloads(options, arguments.json),
-        "presets": lambda: _presets(options), "studies": study_list.rows, "data": lambda: data_sets.rows(options, arguments.name),
+        "presets": lambda: _presets(options), "studies": study_list.rows,
+        "strategies": lambda: strategy_list.rows(options), "data": lambda: data_sets.rows(options, arguments.name),
         "runs": lambda: runs.rows(selection.runs_of(arguments)),
     }  # fmt: skip
     if arguments.name and arguments.what != "data":
@@ -33,6 +34,8 @@ def execute(arguments: argparse.Namespace) -> int:
         data_sets.show(rows[0])
     elif arguments.what == "studies":
         study_list.show(rows)
+    elif arguments.what == "strategies":
+        strategy_list.show(rows)
     elif not rows:
         print(runs.NONE)
     else:

@@ -16,8 +16,10 @@ import numpy as np
 from steelyard_worker import probes
 from steelyard_worker.exchange import Signature
 from steelyard_worker.frameworks import update_scalars
+from steelyard_worker.frameworks.fake.copies import Exchange
 from steelyard_worker.graphs import Stage
 from steelyard_worker.protocol import Refusal
+from steelyard_worker.ranks import Ranks
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -32,11 +34,15 @@ if TYPE_CHECKING:
 class Adapter:
     """One scripted process."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, ranks: Ranks | None = None) -> None:
         self._settings = settings
+        self.ranks = ranks or Ranks()
         self.knobs = settings.knobs
+        if self.ranks.rank != self.knobs.get("fault_rank", 0):
+            self.knobs = settings.knobs | {"fault": "none"}
         if self.knobs["fault"] == "import":
             raise ImportError("No module named 'fake'")
+        self.exchange = Exchange(self.ranks) if self.ranks.name == "copies" else None
         self.draw = random.Random()
         self.speed = max(0.1, self.draw.gauss(1, self.knobs["process_noise"]))
         self._now_ns = time.perf_counter_ns()
@@ -63,8 +69,12 @@ class Adapter:
         given = self._settings
         return {
             "mode": given.mode, "device": "cpu", "threads": given.threads, "precision": given.precision,
-            "deterministic": given.deterministic, **self.knobs,
+            "deterministic": given.deterministic, **given.knobs, "strategy": self._strategy(),
         }  # fmt: skip
+
+    def _strategy(self) -> str:
+        parts = self.exchange.count if self.exchange else self.ranks.parts
+        return f"{self.ranks.name}:{parts}"
 
     def libraries(self) -> dict[str, Any]:
         """Return the version of NumPy."""
@@ -136,7 +146,9 @@ class Predictor:
         self._steps = 0
 
     def put(self, batch: Batch) -> Batch:
-        """Convert floats to the precision of the run."""
+        """Convert floats to the precision of the run; the fault `order` gives every sample the label of the one before."""
+        if self._adapter.knobs["fault"] == "order":
+            batch = batch | {"label": np.roll(batch["label"], 1)}
         floating = {name: np.issubdtype(array.dtype, np.floating) for name, array in batch.items()}
         return {name: array.astype(self._dtype) if floating[name] else array for name, array in batch.items()}
 
@@ -210,6 +222,8 @@ class Trainer(Predictor):
         """Forward and backward by the implementation's own formulas."""
         outputs = self._forward(batch)
         loss, gradients = self._implementation.backward(self._parameters, batch, outputs)
+        if self._adapter.exchange:
+            gradients = self._adapter.exchange.mean(gradients)
         return outputs, float(loss), gradients
 
     def outputs(self, batch: Batch) -> dict[str, Array]:

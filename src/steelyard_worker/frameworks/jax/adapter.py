@@ -16,12 +16,12 @@ import numpy as np
 import optax
 
 from steelyard_worker import dropout
-from steelyard_worker.frameworks.jax import traced
+from steelyard_worker.frameworks.jax import spreading, traced
 from steelyard_worker.frameworks.jax.layers import Choices
 from steelyard_worker.frameworks.jax.predictor import Predictor
 from steelyard_worker.frameworks.jax.recurrence import Recurrence
-from steelyard_worker.frameworks.jax.trainer import Trainer
 from steelyard_worker.protocol import Refusal
+from steelyard_worker.ranks import Ranks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from steelyard_worker.batches import Source
     from steelyard_worker.case import Optimizer, Settings
     from steelyard_worker.frameworks.base import Array
+    from steelyard_worker.frameworks.jax.trainer import Trainer
     from steelyard_worker.graphs import Stage
     from steelyard_worker.network import Network
 
@@ -37,22 +38,23 @@ COMPILATION = "/jax/core/compile/"
 DETERMINISTIC = "--xla_gpu_deterministic_ops=true"
 # Name that XLA gives to the threads of its CPU client's pool.
 POOL_THREAD = "tf_XLAEigen"
+ALONE = Ranks()
 
 
 class Adapter:
     """One process of JAX. XLA reads its environment variables when the first array is created, in `_start`."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, ranks: Ranks = ALONE) -> None:
         if settings.mode not in ("jit", "no-jit"):
             raise Refusal("unsupported", f"JAX has no mode {settings.mode!r}; modes: jit, no-jit.")
-        self._settings, self._compilations = settings, 0
+        self._settings, self._ranks, self._compilations = settings, ranks, 0
         knobs = settings.knobs
         if knobs["tf32"] and settings.device == "cpu":
             raise Refusal("unsupported", "JAX computes in TensorFloat-32 on CUDA devices only.")
         recurrence, dropped = Recurrence(knobs["recurrence"], knobs["unroll"]), knobs["dropout"] == dropout.ON
         self._choices = Choices(knobs["convolution"], recurrence, dropped)
         if settings.threads:
-            os.environ["PJRT_NPROC"] = str(settings.threads)
+            spreading.set_threads(settings.threads, ranks)
         if settings.deterministic:
             os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {DETERMINISTIC}".strip()
         jax.config.update("jax_platforms", settings.device)
@@ -61,6 +63,7 @@ class Adapter:
         if settings.device != "cpu" and not knobs["tf32"]:
             jax.config.update("jax_default_matmul_precision", "highest")
         jax.monitoring.register_event_duration_secs_listener(self._count)
+        spreading.prepare(settings, ranks)
         self._start()
 
     def _start(self) -> None:
@@ -77,7 +80,8 @@ class Adapter:
         """Read the settings back; the formulations of layers are found by tracing them."""
         platform = jax.default_backend()
         on_gpu = platform in ("gpu", "cuda")
-        threads = _pool_threads()
+        threads = spreading.threads_of_each(_pool_threads(), self._ranks)
+        strategy = {"strategy": spreading.reported(self._ranks)} if self._ranks.spread else {}
         return {
             "mode": "no-jit" if jax.config.jax_disable_jit else "jit",
             "device": "cuda" if on_gpu else platform,
@@ -85,6 +89,7 @@ class Adapter:
             "deterministic": DETERMINISTIC in os.environ.get("XLA_FLAGS", ""),
             "tf32": on_gpu and jax.config.jax_default_matmul_precision != "highest",
             **({"threads": threads} if threads else {}),
+            **strategy,
             **traced.choices(self._choices),
         }
 
@@ -95,7 +100,7 @@ class Adapter:
             "jaxlib": jaxlib.__version__,
             "optax": optax.__version__,
             "numpy": np.__version__,
-            "device": jax.devices()[0].device_kind,
+            "device": jax.local_devices()[0].device_kind,
             "xla_flags": os.environ.get("XLA_FLAGS", ""),
         }
 
@@ -104,7 +109,8 @@ class Adapter:
         optimizer: Optimizer, rates: Array | None = None,
     ) -> Trainer:  # fmt: skip
         """Load the canonical weights and jit the training step over them."""
-        return Trainer(
+        trainer = spreading.trainer_of(self._ranks)
+        return trainer(
             implementation, sizes, network, weights, optimizer, self._settings.precision, self._choices, rates
         )
 
@@ -145,8 +151,7 @@ class Adapter:
 
     def peak_bytes(self) -> int | None:
         """Return the peak of the device's allocator, bytes; JAX has none for CPU."""
-        statistics = jax.devices()[0].memory_stats() or {}
-        return statistics.get("peak_bytes_in_use")
+        return spreading.peak_bytes(self._ranks)
 
 
 def _place(trainer: Predictor, source: Source, step: int) -> Any:

@@ -94,14 +94,17 @@ class Trainer(Predictor):
                 self._forward(tensors, batch, training=True)
             return {name: found[name] for name in found.keys() & names}
 
-        trained, fixed, _ = self.carry
-        return to_numpy(jax.jit(collect)({**trained, **fixed}, batch))
+        return to_numpy(jax.jit(collect)(self._all, batch))
 
     def state(self) -> dict[str, Array]:
         """Return every tensor that the network names, canonical."""
         return self._canonical(self._current)
 
     @property
-    def _current(self) -> Tensors:
+    def _all(self) -> Tensors:
         trained, fixed, _ = self.carry
-        return {name: tensor for name, tensor in {**trained, **fixed}.items() if name != RANDOM}
+        return {**trained, **fixed}
+
+    @property
+    def _current(self) -> Tensors:
+        return {name: tensor for name, tensor in self._all.items() if name != RANDOM}

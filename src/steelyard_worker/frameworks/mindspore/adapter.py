@@ -10,10 +10,11 @@ import numpy as np
 
 from steelyard_worker import dropout
 from steelyard_worker.batches import Steps
-from steelyard_worker.frameworks.mindspore import layers, onednn, recurrent, runtime
+from steelyard_worker.frameworks.mindspore import distributed, layers, onednn, recurrent, runtime
 from steelyard_worker.frameworks.mindspore.predictor import Predictor
 from steelyard_worker.frameworks.mindspore.trainer import Trainer
 from steelyard_worker.protocol import Refusal
+from steelyard_worker.ranks import Ranks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -31,14 +32,18 @@ if TYPE_CHECKING:
 
     Tensors = tuple[Tensor, ...]
 
+SINGLE = Ranks()
+
 
 class Adapter:
     """One process of MindSpore."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+    def __init__(self, settings: Settings, ranks: Ranks = SINGLE) -> None:
+        self._settings, self._ranks = settings, ranks
         self._instructions = onednn.Instructions(settings.knobs["avx512"])
         runtime.apply(settings)
+        if distributed.shares_gradients(ranks):
+            distributed.join(ranks)
         if settings.knobs["dropout"] == dropout.ON:
             mindspore.set_seed(dropout.SEED)
 
@@ -46,7 +51,7 @@ class Adapter:
         """Read the settings back from MindSpore and oneDNN."""
         lstm = recurrent.implementation_of(self._settings.knobs["lstm"])
         own = {"lstm": lstm, "embedding": "dense", "dropout": layers.observed_dropout(self._settings.knobs["dropout"])}
-        return runtime.applied() | self._instructions.applied() | own
+        return runtime.applied() | self._instructions.applied() | own | distributed.applied(self._ranks)
 
     def libraries(self) -> dict[str, Any]:
         """Return the versions and builds that do the arithmetic."""
@@ -58,7 +63,8 @@ class Adapter:
     ) -> Trainer:  # fmt: skip
         """Build the cell and load the canonical weights into it."""
         self._instructions.decide(network)
-        return Trainer(self._settings, implementation, sizes, network, weights, optimizer, rates)
+        kind = distributed.Trainer if distributed.shares_gradients(self._ranks) else Trainer
+        return kind(self._settings, implementation, sizes, network, weights, optimizer, rates)
 
     def predictor(
         self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array]

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 class Trainer(Predictor):
     """One cell in training mode, with its update rule."""
 
+    step_cell: type[cells.Step] = cells.Step
+    reference_step_cell: type[cells.Step] = cells.ReferenceStep
+    gradients_cell: type[cells.Gradients] = cells.Gradients
+
     def __init__(
         self, settings: Settings, implementation: ModuleType, sizes: dict[str, Any], network: Network,
         weights: Mapping[str, Array], optimizer: Optimizer, rates: Array | None = None,
@@ -40,9 +44,9 @@ class Trainer(Predictor):
         rule, self._order = optimizers.update_rule(optimizer, trained, rates)
         parameters = tuple(trained[name] for name in self._order)
         parts = self._cell, implementation.loss(), len(implementation.INPUTS)
-        step = cells.ReferenceStep if optimizer.implementation == "reference" else cells.Step
+        step = self.reference_step_cell if optimizer.implementation == "reference" else self.step_cell
         self._train = step(cells.Loss(*parts), rule, parameters, optimizer.clip).set_train()
-        self._differentiate = cells.Gradients(cells.LossAndOutputs(*parts), parameters).set_train()
+        self._differentiate = self.gradients_cell(cells.LossAndOutputs(*parts), parameters).set_train()
         self._cell.set_train()
         self._last_loss: Tensor | None = None
 

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard_worker import dropout
 from steelyard_worker.frameworks.mxnet import settings as process
+from steelyard_worker.frameworks.mxnet import strategies
 from steelyard_worker.protocol import Refusal
+from steelyard_worker.ranks import Ranks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -26,21 +28,23 @@ if TYPE_CHECKING:
 class Adapter:
     """One process of MXNet."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, ranks: Ranks = Ranks()) -> None:  # noqa: B008 - never changed
         process.export(settings)
+        self._spread = strategies.of(ranks)
         import mxnet as mx
 
         if settings.device == "cuda" and not mx.runtime.Features().is_enabled("CUDA"):
             raise Refusal("unsupported", "This build of MXNet has no CUDA (mxnet.runtime.Features).")
         if settings.knobs["dropout"] == dropout.ON:
             mx.random.seed(dropout.SEED)
+        self._spread.join()
         self._settings = settings
         self._graphs = 0
         self._latest: Predictor | None = None
 
     def applied(self) -> dict[str, Any]:
         """Read the settings back from the loaded library."""
-        return process.read_back(self._settings)
+        return process.read_back(self._settings) | self._spread.applied(self._settings)
 
     def libraries(self) -> dict[str, Any]:
         """Versions and builds that do the arithmetic."""
@@ -51,10 +55,9 @@ class Adapter:
         optimizer: Optimizer, rates: Array | None = None,
     ) -> Trainer:  # fmt: skip
         """Build the block and load the canonical weights into it."""
-        from steelyard_worker.frameworks.mxnet.trainer import Trainer
-
         self._graphs = self.compilations()
-        self._latest = trainer = Trainer(self._settings, implementation, sizes, network, weights, optimizer, rates)
+        trainer = self._spread.trainer(self._settings, implementation, sizes, network, weights, optimizer, rates)
+        self._latest = trainer
         return trainer
 
     def predictor(

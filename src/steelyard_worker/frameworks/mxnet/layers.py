@@ -13,7 +13,7 @@ from steelyard_worker import dropout as knob
 from steelyard_worker.frameworks import named_tensors
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from mxnet.gluon import Parameter
 
@@ -53,15 +53,19 @@ def choose_gradients(network: HybridBlock, embedding: str) -> None:
         choose_gradients(child, embedding)
 
 
-def load(named: dict[str, Parameter], network: Network, weights: Mapping[str, Array], context: Any) -> None:
+def load(
+    named: dict[str, Parameter], network: Network, weights: Mapping[str, Array], place: Callable[[Parameter], Any]
+) -> None:  # fmt: skip
     """Initialise the parameters with canonical weights; MXNet's layouts are the canonical ones.
+
+    `place` returns the device of a parameter, or all devices that get a copy.
 
     Each weight is copied once, directly from its memory-mapped file: initialising with zeros first takes twice the time.
     """
     named_tensors.check(network, {name: tuple(parameter.shape) for name, parameter in named.items()})
     for name, parameter in named.items():
         array = np.asarray(weights[name], parameter.dtype, order="C")
-        parameter._load_init(mx.nd.from_numpy(array), context)  # noqa: SLF001 - load_parameters without a file
+        parameter._load_init(mx.nd.from_numpy(array), place(parameter))  # noqa: SLF001 - load_parameters without a file
 
 
 @dataclass(frozen=True)

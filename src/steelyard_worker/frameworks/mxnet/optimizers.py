@@ -9,10 +9,11 @@ import mxnet as mx
 from mxnet import gluon, nd
 
 from steelyard_worker.frameworks import update_scalars
+from steelyard_worker.frameworks.mxnet.served import Rates
 from steelyard_worker.protocol import WRITTEN_OUT, Refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from mxnet.gluon import Parameter
     from mxnet.nd import NDArray
@@ -50,12 +51,29 @@ class Clipped:
 
     def step(self, batch_size: int) -> None:
         """Clip, then update."""
-        gradients = [parameter.grad() for parameter in self._parameters]
-        norm = nd.add_n(*(nd.dot(part, part) for gradient in gradients for part in _parts(gradient))).sqrt()
-        scale = nd.minimum(self._limit / (norm + 1e-8), 1)
-        for gradient in gradients:
-            gradient *= scale
+        clip([parameter.grad() for parameter in self._parameters], self._limit)
         self._rule.step(batch_size)
+
+
+def clip(gradients: Sequence[NDArray], limit: float) -> None:
+    """Clip the global norm of gradients on one device, in place."""
+    multiply(gradients, scale_for(squares(gradients), limit))
+
+
+def squares(gradients: Sequence[NDArray]) -> NDArray:
+    """Return the sum of the squares of all elements."""
+    return nd.add_n(*(nd.dot(part, part) for gradient in gradients for part in _parts(gradient)))
+
+
+def scale_for(squares: NDArray, limit: float) -> NDArray:
+    """Return what gradients with this sum of squares are multiplied by."""
+    return nd.minimum(limit / (squares.sqrt() + 1e-8), 1)
+
+
+def multiply(gradients: Sequence[NDArray], scale: NDArray) -> None:
+    """Multiply gradients in place."""
+    for gradient in gradients:
+        gradient *= scale
 
 
 def _parts(gradient: NDArray) -> Iterator[NDArray]:
@@ -86,18 +104,6 @@ class Decayed:
         self._rule.step(batch_size)
 
 
-class Rates(mx.lr_scheduler.LRScheduler):
-    """The rate of each step, which MXNet counts from 1 (P-46); `base_lr` multiplies it."""
-
-    def __init__(self, rates: Array, factor: float) -> None:
-        super().__init__(factor)
-        self._rates = rates
-
-    def __call__(self, num_update: int) -> float:
-        """Return the rate of an update."""
-        return self.base_lr * update_scalars.rate_at(self._rates, num_update - 1)
-
-
 def _rate(factor: float, constant: float, rates: Array | None) -> dict[str, Any]:
     """Return the arguments of an optimizer for its learning rate; `factor` multiplies the rates of the steps."""
     if rates is None:
@@ -105,32 +111,39 @@ def _rate(factor: float, constant: float, rates: Array | None) -> dict[str, Any]
     return {"learning_rate": factor, "lr_scheduler": Rates(rates, factor)}
 
 
-def _native(spec: Optimizer, named: dict[str, Parameter], rates: Array | None, lazy: bool) -> Any:
+def native(spec: Optimizer, named: dict[str, Parameter], rates: Array | None, lazy: bool) -> mx.optimizer.Optimizer:
+    """Return MXNet's own optimizer; of AdamW without the decay. Refusal: it has none."""
     for name, parameter in named.items():
         # By default, a Gluon Trainer decays every parameter (P-43).
         parameter.wd_mult = 1.0 if name in spec.decay else 0.0
     if spec.name == "sgd":
         constants = {**_rate(1.0, spec.learning_rate, rates), "momentum": spec.momentum, "wd": spec.weight_decay}
-        made = mx.optimizer.NAG(**constants) if spec.nesterov else mx.optimizer.SGD(lazy_update=lazy, **constants)
-    elif spec.name in ("adam", "adamw"):
-        made = _adam(spec, spec.weight_decay if spec.name == "adam" else 0.0, rates, lazy)
-    else:
-        raise Refusal(
-            "unsupported", f"MXNet has no native {spec.name} here; available: sgd, adam, adamw. {WRITTEN_OUT}"
-        )
+        return mx.optimizer.NAG(**constants) if spec.nesterov else mx.optimizer.SGD(lazy_update=lazy, **constants)
+    if spec.name in ("adam", "adamw"):
+        return mx.optimizer.Adam(**adam_constants(spec, rates, lazy))
+    raise Refusal("unsupported", f"MXNet has no native {spec.name} here; available: sgd, adam, adamw. {WRITTEN_OUT}")
+
+
+def _native(spec: Optimizer, named: dict[str, Parameter], rates: Array | None, lazy: bool) -> Any:
     # kvstore=None: there is one device, so nothing has to be summed.
-    trainer = gluon.Trainer(list(named.values()), made, kvstore=None)
+    trainer = gluon.Trainer(list(named.values()), native(spec, named, rates, lazy), kvstore=None)
     if spec.name != "adamw":
         return trainer
     return Decayed(trainer, spec, [named[name] for name in named if name in spec.decay], rates)
 
 
-def _adam(spec: Optimizer, coupled: float, rates: Array | None, lazy: bool) -> mx.optimizer.Adam:
-    """Return MXNet's Adam; its kernel computes 1 - beta in float32 for tensors of any type (optimizer_op-inl.h)."""
+def adam_constants(spec: Optimizer, rates: Array | None, lazy: bool) -> dict[str, Any]:
+    """Return the arguments of MXNet's Adam.
+
+    Its kernel computes 1 - beta in float32 for tensors of any type (optimizer_op-inl.h).
+    """
     factor, epsilon = update_scalars.adam_constants(update_scalars.per_unit(spec))
     constant, _ = update_scalars.adam_constants(spec)
-    betas = {"beta1": spec.beta1, "beta2": spec.beta2}
-    return mx.optimizer.Adam(**_rate(factor, constant, rates), **betas, epsilon=epsilon, wd=coupled, lazy_update=lazy)
+    coupled = spec.weight_decay if spec.name == "adam" else 0.0
+    return {
+        **_rate(factor, constant, rates), "beta1": spec.beta1, "beta2": spec.beta2, "epsilon": epsilon, "wd": coupled,
+        "lazy_update": lazy,
+    }  # fmt: skip
 
 
 class Reference:

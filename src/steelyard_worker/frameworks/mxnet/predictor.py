@@ -96,7 +96,7 @@ class Predictor:
         self, settings: Settings, implementation: ModuleType, sizes: dict[str, Any], network: Network,
         weights: Mapping[str, Array], trained: frozenset[str] = frozenset(),
     ) -> None:  # fmt: skip
-        self._context = context_of(settings)
+        self._context = self._place_of(settings)
         self._dtype = np.dtype(settings.precision)
         self._columns, self._outputs = tuple(implementation.INPUTS), implementation.OUTPUTS
         with recurrent.built_as(settings.knobs["lstm"]), dropout.built_as(settings.knobs["dropout"]):
@@ -108,15 +108,23 @@ class Predictor:
         # Before loading, because MXNet allocates the gradient of a parameter with its data.
         for name in self._named.keys() - trained:
             self._named[name].grad_req = "null"
-        layers.load(self._named, network, weights, self._context)
-        for parameter in set(self._network.collect_params().values()) - set(self._named.values()):
-            parameter.initialize(mx.init.Zero(), self._context)
+        self._load(network, weights)
         block, self._changing = self._block(implementation, settings), sizes.get("lengths") == OWN
         block.by_shape = self._changing and settings.knobs["shapes"] == "static"
         if self._changing and not block.by_shape:
             _refuse_unrolled(self._network)
         self.forward = hybridized(block, settings)
         self.latest: NDArray | None = None
+
+    def _place_of(self, settings: Settings) -> Any:
+        """Return where parameters and batches are placed."""
+        return context_of(settings)
+
+    def _load(self, network: Network, weights: Mapping[str, Array]) -> None:
+        """Load the weights; parameters that are none of the network's tensors are zero."""
+        layers.load(self._named, network, weights, lambda _: self._context)
+        for parameter in set(self._network.collect_params().values()) - set(self._named.values()):
+            parameter.initialize(mx.init.Zero(), self._context)
 
     def _block(self, implementation: ModuleType, settings: Settings) -> Forward:
         """Return the block that becomes one graph."""
@@ -130,11 +138,11 @@ class Predictor:
 
     def put(self, batch: Batch) -> tuple[NDArray, ...]:
         """Copy a canonical batch to the device: floats in the precision of the run, integers as int32."""
-        return tuple(self._place(batch[name]) for name in self._columns)
+        return tuple(self._typed(batch[name], self._context) for name in self._columns)
 
-    def _place(self, array: Array | NDArray) -> NDArray:
+    def _typed(self, array: Array | NDArray, context: mx.Context) -> NDArray:
         dtype = self._dtype if np.issubdtype(array.dtype, np.floating) else np.dtype(np.int32)
-        return nd.array(array, self._context, dtype)
+        return nd.array(array, context, dtype)
 
     def infer(self, batch: tuple[NDArray, ...]) -> Sequence[NDArray]:
         """Queue the forward pass."""

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from mxnet.gluon import Parameter
+    from mxnet.nd import NDArray
 
     from steelyard_worker.frameworks.base import Array
     from steelyard_worker.frameworks.mxnet.layers import BatchNorm
@@ -40,14 +41,17 @@ class RunningStatistics:
     are kept, and the correction is computed over each run of equal shapes.
 
     `batch_norms(shapes)` returns the batch norms at some shapes of the inputs; `shapes` are those of a full batch.
+    `read` returns a new array with the value of a parameter.
     """
 
     def __init__(
-        self, named: dict[str, Parameter], batch_norms: Callable[[Shapes], dict[str, BatchNorm]], shapes: Shapes
-    ) -> None:
+        self, named: dict[str, Parameter], batch_norms: Callable[[Shapes], dict[str, BatchNorm]], shapes: Shapes,
+        read: Callable[[Parameter], NDArray] = lambda parameter: parameter.data().copy(),
+    ) -> None:  # fmt: skip
+        self._read = read
         self._batch_norms, self._known = batch_norms, {shapes: batch_norms(shapes)}
         self._native = {f"{name}.running_var": named[f"{name}.running_var"] for name in self._known[shapes]}
-        self._initial = {name: parameter.data().asnumpy() for name, parameter in self._native.items()}
+        self._initial = {name: read(parameter).asnumpy() for name, parameter in self._native.items()}
         self._shapes, self._steps, self._runs = shapes, 0, list[_Run]()
 
     def advance(self, shapes: Shapes | None = None) -> None:
@@ -59,7 +63,7 @@ class RunningStatistics:
 
     def _end_run(self) -> None:
         if self._steps:
-            after = {name: parameter.data().copy() for name, parameter in self._native.items()}
+            after = {name: self._read(parameter) for name, parameter in self._native.items()}
             self._runs.append(_Run(self._shapes, self._steps, after))
             self._steps = 0
 

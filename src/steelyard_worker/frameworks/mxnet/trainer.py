@@ -53,9 +53,16 @@ class Trainer(Predictor):
         self._trained = {name: self._named[name] for name in trained}
         shapes = {i.name: (sizes["batch"], *i.shape) for i in network.inputs}
         full = tuple(shapes[name] for name in implementation.INPUTS)
-        self._statistics = RunningStatistics(self._named, partial(self._batch_norms, implementation.INPUTS), full)
-        lazy = settings.knobs["embedding"] == "lazy"
-        self.rule = optimizers.update_rule(optimizer, self._trained, rates, lazy)
+        self._statistics = self._running_statistics(
+            self._named, partial(self._batch_norms, implementation.INPUTS), full
+        )
+        self.rule = self._rule(optimizer, rates, settings.knobs["embedding"] == "lazy")
+
+    def _running_statistics(self, *arguments: Any) -> RunningStatistics:
+        return RunningStatistics(*arguments)
+
+    def _rule(self, optimizer: Optimizer, rates: Array | None, lazy: bool) -> Any:
+        return optimizers.update_rule(optimizer, self._trained, rates, lazy)
 
     def _block(self, implementation: ModuleType, settings: Settings) -> Forward:
         loss = implementation.loss()

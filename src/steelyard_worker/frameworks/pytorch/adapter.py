@@ -13,6 +13,7 @@ from steelyard_worker.frameworks.pytorch import settings as process
 from steelyard_worker.frameworks.pytorch.predictor import Predictor
 from steelyard_worker.frameworks.pytorch.trainer import Trainer
 from steelyard_worker.protocol import Refusal
+from steelyard_worker.ranks import Ranks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -26,17 +27,28 @@ if TYPE_CHECKING:
     from steelyard_worker.graphs import Stage
     from steelyard_worker.network import Network
 
+SINGLE = Ranks()
+
 
 class Adapter:
     """One process of PyTorch."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, ranks: Ranks = SINGLE) -> None:
         process.apply(settings)
-        self._settings = settings
+        self._settings, self._ranks, self._trainer = settings, ranks, Trainer
+        if ranks.spread:
+            from steelyard_worker.frameworks.pytorch import strategies  # takes long to import
+
+            self._trainer = strategies.joined(settings, ranks)
 
     def applied(self) -> dict[str, Any]:
         """Read the settings back from PyTorch."""
-        return process.read_back(self._settings)
+        found = process.read_back(self._settings)
+        if self._ranks.spread:
+            from steelyard_worker.frameworks.pytorch import strategies
+
+            found |= strategies.read_back(self._ranks)
+        return found
 
     def libraries(self) -> dict[str, Any]:
         """Return the versions and builds that do the arithmetic."""
@@ -54,7 +66,7 @@ class Adapter:
         optimizer: Optimizer, rates: Array | None = None,
     ) -> Trainer:  # fmt: skip
         """Build the module and load the canonical weights into it."""
-        return Trainer(self._settings, implementation, sizes, network, weights, optimizer, rates)
+        return self._trainer(self._settings, implementation, sizes, network, weights, optimizer, rates)
 
     def predictor(
         self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array]

@@ -21,13 +21,19 @@ if TYPE_CHECKING:
 
 
 def update_rule(
-    spec: Optimizer, named: dict[str, Tensor], rates: Array | None = None, sparse: Collection[int] = ()
+    spec: Optimizer, named: dict[str, Tensor], rates: Array | None = None, sparse: Collection[int] = (),
+    clipping: Any = None,
 ) -> Any:  # fmt: skip
     """Return an object with `zero_grad(set_to_none)` and `step()` over the trainable tensors.
 
-    `rates`: of every step. `sparse`: identities of the tensors whose gradients are sparse.
+    `rates`: of every step. `sparse`: identities of the tensors whose gradients are sparse. `clipping`: `Clipped`, or what takes
+    its place where ranks have different gradients.
     """
     if spec.implementation == "reference":
+        if spec.clip and clipping not in (None, Clipped):
+            raise Refusal(
+                "unsupported", "The reference implementation of an optimizer clips no gradients of several ranks."
+            )
         return Reference(spec, named, rates)
     rows = [tensor for tensor in named.values() if id(tensor) in sparse]
     if rows:
@@ -38,7 +44,7 @@ def update_rule(
     rule: Any = (
         _native(spec, named) if rates is None else Scheduled(_native(update_scalars.per_unit(spec), named), rates)
     )
-    return Clipped(rule, spec.clip, list(named.values())) if spec.clip else rule
+    return (clipping or Clipped)(rule, spec.clip, list(named.values())) if spec.clip else rule
 
 
 class Scheduled:
@@ -110,8 +116,12 @@ def _native(spec: Optimizer, named: dict[str, Tensor]) -> torch.optim.Optimizer:
     groups: list[dict[str, Any]] = [{"params": others, "weight_decay": 0.0}]
     if decayed:
         groups.append({"params": decayed, "weight_decay": spec.weight_decay})
+    divided = any(
+        hasattr(tensor, "placements") for tensor in named.values()
+    )  # among ranks, for which fused SGD is missing
+    kernel = {"foreach": True} if divided else {"fused": True}
     rules: dict[str, Callable[..., torch.optim.Optimizer]] = {
-        "sgd": lambda g: torch.optim.SGD(g, spec.learning_rate, spec.momentum, nesterov=spec.nesterov, fused=True),
+        "sgd": lambda g: torch.optim.SGD(g, spec.learning_rate, spec.momentum, nesterov=spec.nesterov, **kernel),
         "adam": lambda g: torch.optim.Adam(g, spec.learning_rate, (spec.beta1, spec.beta2), spec.epsilon, fused=True),
         "adamw": lambda g: torch.optim.AdamW(g, spec.learning_rate, (spec.beta1, spec.beta2), spec.epsilon, fused=True),
     }

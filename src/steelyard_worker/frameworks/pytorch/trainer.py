@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 
 class Trainer(Predictor):
-    """One module in training mode, with its update rule."""
+    """One module in training mode, with its update rule; `clipping` is how the rule clips gradients where it does."""
+
+    clipping: Any = optimizers.Clipped
 
     def __init__(
         self, settings: Settings, implementation: ModuleType, sizes: dict[str, Any], network: Network,
@@ -36,9 +38,15 @@ class Trainer(Predictor):
         super().__init__(settings, implementation, sizes, network, weights)
         self._module.train()
         self._loss = implementation.loss
-        self._trained = {p.name: self._named[p.name] for p in network.parameters if p.trainable}
-        self._rule = optimizers.update_rule(optimizer, self._trained, rates, layers.sparse_tensors(self._module))
+        self._spread(settings, sizes, network)
+        trainable = [each.name for each in network.parameters if each.trainable and each.name in self._named]
+        self._trained = {name: self._named[name] for name in trainable}
+        sparse = layers.sparse_tensors(self._module)
+        self._rule = optimizers.update_rule(optimizer, self._trained, rates, sparse, self.clipping)
         self._forward = process.wrapped(self._forward_and_loss, settings)
+
+    def _spread(self, settings: Settings, sizes: dict[str, Any], network: Network) -> None:
+        """Spread the module over ranks, before its update rule is made; a single process has nothing to do."""
 
     def _forward_and_loss(self, batch: Tensors) -> tuple[Tensors, torch.Tensor]:
         outputs = self._outputs(batch)

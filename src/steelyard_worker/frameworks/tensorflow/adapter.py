@@ -6,6 +6,7 @@ The constructor imports TensorFlow, because TensorFlow reads its environment var
 from __future__ import annotations
 
 import os
+from functools import partial
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
@@ -14,6 +15,7 @@ import numpy as np
 
 from steelyard_worker import dropout
 from steelyard_worker.protocol import Refusal
+from steelyard_worker.ranks import Ranks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -36,7 +38,7 @@ MODES = ("graph", "eager", "xla", "fit")
 class Adapter:
     """One process of TensorFlow."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, ranks: Ranks = Ranks()) -> None:  # noqa: B008 - it is not changed
         if settings.mode not in MODES:
             raise Refusal("unsupported", f"TensorFlow has no mode {settings.mode!r}; modes: {', '.join(MODES)}.")
         os.environ["KERAS_BACKEND"] = "tensorflow"
@@ -61,6 +63,11 @@ class Adapter:
             from steelyard_worker.frameworks.tensorflow import passes
 
             passes.choose(settings.knobs["passes"])
+        self._strategy: Any = None
+        if ranks.spread:
+            from steelyard_worker.frameworks.tensorflow import strategies
+
+            self._strategy = strategies.of(ranks, settings)
         if settings.mode == "fit":
             import keras  # noqa: F401 - it takes two seconds, which users of `fit` wait for, too
 
@@ -106,6 +113,7 @@ class Adapter:
             "recurrence": traced.recurrence(self._variables, knobs["recurrence"]),
             "loss": mistakes.observed(knobs["loss"]),
             "update": traced.update(self._variables, knobs["update"], self._kernel),
+            **({"strategy": self._strategy.observed()} if self._strategy else {}),
         }
 
     def _observed_mode(self, variable: Any) -> str:
@@ -138,18 +146,18 @@ class Adapter:
             "build": dict(self._tf.sysconfig.get_build_info()),
         }
 
-    def _compile(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the function as the mode runs it."""
+    def _compile(self, function: Callable[..., Any], xla: bool = True) -> Callable[..., Any]:
+        """Return the function as the mode runs it; without `xla`, XLA may compile what it calls, but not itself."""
         if self._settings.mode == "eager":
             return function
         relaxed = self._settings.knobs["shapes"] == "dynamic"
         return self._tf.function(
-            function, jit_compile=self._settings.mode == "xla", autograph=False, reduce_retracing=relaxed
+            function, jit_compile=xla and self._settings.mode == "xla", autograph=False, reduce_retracing=relaxed
         )
 
-    def _wrap(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def _wrap(self, function: Callable[..., Any], xla: bool = True) -> Callable[..., Any]:
         """Return the function as the mode runs it, and include its traces in `compilations`."""
-        wrapped = self._compile(function)
+        wrapped = self._compile(function, xla)
         if wrapped is not function:
             self._functions.add(wrapped)
         return wrapped
@@ -169,6 +177,10 @@ class Adapter:
         from steelyard_worker.frameworks.tensorflow.trainer import Trainer
 
         knobs = self._settings.knobs
+        if hasattr(self._strategy, "trainer"):
+            outer, compiled = partial(self._wrap, xla=False), self._settings.mode == "xla"
+            found: Learner = self._strategy.trainer(outer, compiled, *built, self._kernel, rates, knobs["loss"])
+            return found
         return Trainer(*built, self._kernel, rates, knobs["embedding"], knobs["loss"])
 
     @property
@@ -211,6 +223,9 @@ class Adapter:
         """Yield batches from `tf.data`, which decodes `workers` batches at a time (0: one) and chooses how many to prefetch."""
         from steelyard_worker.frameworks.tensorflow import feed
 
+        if hasattr(self._strategy, "pipeline"):
+            found: Iterable[Any] = self._strategy.pipeline(trainer, source, workers)
+            return found
         dataset = feed.dataset(trainer, source, workers)
         if self._settings.mode == "fit":
             from steelyard_worker.frameworks.tensorflow import fitting

@@ -42,3 +42,20 @@ def _shapes(trainer: Predictor, source: Source) -> dict[str, list[int | None]]:
         name: [size if size == another else None for size, another in zip(array.shape, other[name].shape, strict=True)]
         for name, array in native.items()
     }
+
+
+def in_shares(batches: tf.data.Dataset, count: int) -> tf.data.Dataset:
+    """Return the shares of each batch, one after the other: consecutive samples, as many in each."""
+
+    def divided(batch: dict[str, tf.Tensor]) -> tf.data.Dataset:
+        pieces = {
+            name: tf.reshape(tensor, tf.concat(([count, -1], tf.shape(tensor)[1:]), 0))
+            for name, tensor in batch.items()
+        }
+        shaped = {
+            name: tf.ensure_shape(piece, [count, batch[name].shape[0] // count, *batch[name].shape[1:]])
+            for name, piece in pieces.items()
+        }
+        return tf.data.Dataset.from_tensor_slices(shaped)
+
+    return batches.flat_map(divided).prefetch(tf.data.AUTOTUNE)

@@ -1,0 +1,116 @@
+"""Which strategies of a framework are measured, and why one cannot be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from steelyard.catalog import frameworks
+from steelyard.errors import UserError, nearest
+from steelyard.host import links, usable_cores
+from steelyard_worker.case import INFERENCE
+from steelyard_worker.strategy import ALONE, KINDS, SINGLE, link_of, name_of, parts_of, without_link
+
+if TYPE_CHECKING:
+    from steelyard.catalog.frameworks import Framework
+    from steelyard.plan.cells import Cells
+    from steelyard_worker.case import Case
+    from steelyard_worker.strategy import Spread
+
+
+MOST_PARTS = 4096
+
+
+def check(cells: Cells) -> None:
+    """UserError: a strategy as it is typed, such as `ddp:2`, has no name or no number of parts."""
+    for text in cells.strategies:
+        name, _, parts = without_link(text).partition(":")
+        if "@" in text:
+            links.read(link_of(text))
+        if name == SINGLE and parts in ("", "1") and "@" not in text:
+            continue
+        if not name or name == SINGLE or not parts.isdecimal() or not 1 <= int(parts) <= MOST_PARTS:
+            wanted = f"NAME:PARTS with 1 to {MOST_PARTS} parts, such as processes:2, or single, or single:1"
+            raise UserError(f"--strategy {text}: write {wanted}.")
+
+
+def strategies(cells: Cells, known: Framework) -> tuple[list[str], list[str]]:
+    """Return the strategies that a framework has of those requested, and a reason for each that it lacks.
+
+    The name of a kind, such as `processes:2`, stands for every strategy of that kind. UserError: no framework has such
+    a strategy.
+    """
+    found: dict[str, None] = {}
+    missing = []
+    for text in cells.strategies or (SINGLE,):
+        name, parts = name_of(text), text.partition(":")[2]
+        own = _own(known, name)
+        if not own and not _exists(name):
+            raise UserError(
+                f"No framework has a strategy '{name}'.{nearest(name, _names())} See: steelyard list strategies"
+            )
+        found |= dict.fromkeys(f"{each}:{parts}" if parts else each for each in own)
+        if not own and name in KINDS:
+            reason = f": {known.without[name].reason}" if name in known.without else "."
+            missing.append(f"{known.title} has no strategy of the kind '{name}'{reason}")
+    if not found and not missing:
+        missing.append(f"{known.title} has none of the strategies {', '.join(cells.strategies)}.")
+    return list(found), missing
+
+
+def _own(known: Framework, name: str) -> list[str]:
+    if name in (SINGLE, ALONE) or name in known.strategies:
+        return [name]
+    return [each for each, spread in known.strategies.items() if spread.kind == name]
+
+
+def _exists(name: str) -> bool:
+    return name in _names()
+
+
+def _names() -> list[str]:
+    own = (each for known in frameworks.all_frameworks().values() for each in known.strategies)
+    return [*dict.fromkeys((SINGLE, ALONE, *KINDS, *own))]
+
+
+def threads(cells: Cells) -> tuple[int, ...]:
+    """Return the threads of each part where the study names none: as many as all parts together have cores."""
+    most = max((parts_of(text) for text in cells.strategies if ":" in text), default=1)
+    pinned = any(":" in text for text in cells.strategies)
+    return cells.threads or (max(1, usable_cores() // most) if pinned else usable_cores(),)
+
+
+def obstacle(known: Framework, case: Case, searches_batch: bool) -> str:
+    """Return why a case cannot run with its strategy; empty if it can."""
+    spread, parts, name = known.spread(case.strategy), parts_of(case.strategy), name_of(case.strategy)
+    needed = parts * case.settings.threads
+    if ":" in case.strategy and case.settings.device == "cpu" and needed > usable_cores():
+        each = f"{case.settings.threads} thread" + ("s" if case.settings.threads > 1 else "")
+        return f"{case.strategy} with {each} each needs {needed} cores, and this process may use {usable_cores()}."
+    if spread is None:
+        return ""
+    if known.exporters:
+        return f"{known.title} has no strategies."
+    if reason := _link_obstacle(known, case, spread):
+        return reason
+    if case.task == INFERENCE:
+        return f"Strategies spread a training, so {case.strategy} cannot be used with inference."
+    if searches_batch:
+        return f"The largest batch is searched for in one process, not with {case.strategy}."
+    if reason := spread.unsupported.get(case.settings.mode, ""):
+        return f"{known.title} cannot run {name} in mode {case.settings.mode}: {reason}"
+    if reason := spread.workloads.get(case.workload, ""):
+        return f"{known.title} cannot run {case.workload} with {name}: {reason}"
+    if case.batch % parts:
+        return f"A batch of {case.batch} cannot be divided into {parts} equal shares. Choose another --batch."
+    return ""
+
+
+def _link_obstacle(known: Framework, case: Case, spread: Spread) -> str:
+    """Return why a case cannot run on two hosts; empty if it can, or runs on one."""
+    if not link_of(case.strategy):
+        return ""
+    if not spread.several_processes:
+        return f"{name_of(case.strategy)} of {known.title} is one process, so it has no hosts to connect."
+    if parts_of(case.strategy) % 2:
+        return f"{case.strategy} has {parts_of(case.strategy)} ranks, which two hosts cannot share equally."
+    return links.obstacle()

@@ -1,0 +1,248 @@
+"""What several ranks bring: speed-up, efficiency, exchange and idle time of each strategy, beside a single process."""
+
+from __future__ import annotations
+
+import math
+import statistics as plain
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from steelyard.results import ranks, utilisation
+from steelyard.results.quantities import STEP_TIME
+from steelyard.statistics.answer import is_wide
+from steelyard.statistics.intervals import Ratio, ratio_interval
+from steelyard.statistics.unpaired import welch
+from steelyard_worker.case import differences
+from steelyard_worker.strategy import ALONE, OTHER_ALGORITHMS, SINGLE, name_of, parts_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from steelyard.report.model import Comparison, Contender
+    from steelyard.results.trials import Trial
+    from steelyard_worker.strategy import Spread
+
+SAME, OTHER = "the same", "another algorithm"
+PINNED = f"{SINGLE}:1"
+MICRO_BATCHES = "micro_batches"
+# Fields of a case that another batch changes.
+OF_THE_BATCH = frozenset({"sizes.batch", "specification", "inputs"})
+
+
+@dataclass(frozen=True)
+class Share:
+    """A share with the ends of its interval; `enough`: whether there were enough rounds for an interval of use."""
+
+    value: float
+    low: float
+    high: float
+    enough: bool
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """One contender. `computes`: the same as a single process, something else, or why it is in no figure here.
+
+    `single`: the single process that `speed_up` is relative to. `without`: the ranks without exchange that `exchange` is relative
+    to. `idle` and `ideal_idle`: of a pipeline. Memory in bytes and busy cores are of each rank, by rank, means over trials.
+    """
+
+    contender: Contender
+    kind: str
+    parts: int
+    processes: int
+    shares_batch: bool
+    computes: str
+    single: Contender | None = None
+    speed_up: Ratio | None = None
+    efficiency: Share | None = None
+    without: Contender | None = None
+    exchange: Share | None = None
+    idle: Share | None = None
+    micro_batches: int = 0
+    ideal_idle: float | None = None
+    memory_bytes: tuple[float, ...] = ()
+    busy_cores: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Weak:
+    """A contender beside the single process of another group that has a batch of one part."""
+
+    contender: Contender
+    parts: int
+    batch: int
+    single: Contender
+    group: str
+    single_batch: int
+    overhead: Share
+
+
+def scaled(comparison: Comparison) -> list[Scaled]:
+    """Return the contenders with a strategy, and the single processes beside them; none where no training is spread.
+
+    None either where a quantity is ranked that has one value per process: this is about the time of steps.
+    """
+    spread = [
+        each for each in comparison.contenders if parts_of(each.case.strategy) > 1 and _is_shown(comparison, each)
+    ]
+    found = [_scaled(comparison, each) for each in spread]
+    singles = {row.single.case.id: row.single for row in found if row.single}
+    return [_scaled(comparison, each, is_single=True) for each in singles.values()] + found
+
+
+def weak(comparison: Comparison, among: Sequence[Comparison]) -> list[Weak]:
+    """Return the overhead of every contender whose batch is that of another group's single process for each part.
+
+    The two did not run in common rounds, so the interval is not paired.
+    """
+    found = []
+    for row in scaled(comparison):
+        for other in among if row.parts > 1 and row.computes in (SAME, OTHER) else ():
+            if (
+                other is comparison
+                or other.batch * row.parts != comparison.batch
+                or other.primary != comparison.primary
+            ):
+                continue
+            single = _single(other, row.contender, OF_THE_BATCH)
+            overhead = single and _overhead(_values(comparison, single), _values(comparison, row.contender))
+            if single and overhead:
+                found.append(
+                    Weak(row.contender, row.parts, comparison.batch, single, other.group, other.batch, overhead)
+                )
+    return found
+
+
+def _is_shown(comparison: Comparison, contender: Contender) -> bool:
+    return comparison.primary in contender.speeds
+
+
+def _scaled(comparison: Comparison, contender: Contender, is_single: bool = False) -> Scaled:
+    spread, parts = spread_of(contender), parts_of(contender.case.strategy)
+    kind, computes = spread.kind if spread else SINGLE, _computes(contender)
+    facts: dict[str, Any] = {
+        "processes": ranks.processes(contender.trials[0].job), "shares_batch": not spread or spread.shares == "batch",
+        "memory_bytes": _of_each_rank(contender, ranks.peak_of_each),
+        "busy_cores": _of_each_rank(contender, lambda trial: _busy(trial, comparison.primary)),
+    }  # fmt: skip
+    if is_single or computes not in (SAME, OTHER):
+        return Scaled(contender, kind, parts, computes=computes, **facts)
+    if kind == "pipeline" and (count := _micro_batches(contender)):
+        facts |= {"micro_batches": count, "ideal_idle": (parts - 1) / (count + parts - 1)}
+    if single := _single(comparison, contender):
+        facts["single"] = single
+        if speed_up := _ratio(comparison, single, contender):
+            efficiency = _share(speed_up, 0, 1 / parts)
+            facts |= {"speed_up": speed_up, "efficiency": efficiency}
+            facts["idle"] = _share(speed_up, 1, -1 / parts) if kind == "pipeline" else None
+    if kind != ALONE and facts["shares_batch"] and (without := _without_exchange(comparison, contender)):
+        ratio = _paired(comparison, without, contender)
+        facts |= {"without": without, "exchange": _share(ratio, 1, -1) if ratio else None}
+    return Scaled(contender, kind, parts, computes=computes, **facts)
+
+
+def spread_of(contender: Contender) -> Spread | None:
+    """Return what the framework declares of a contender's strategy, as its trials recorded it; None for a single process."""
+    return next((trial.job.spread for trial in contender.trials if trial.job.spread), None)
+
+
+def _computes(contender: Contender) -> str:
+    """Return what a contender computes, or why its figures are not used."""
+    spread = spread_of(contender)
+    if contender.failure:
+        return "failed"
+    if contender.above_peak:
+        return "invalid"
+    if contender.proof.on_purpose:
+        return contender.proof.on_purpose
+    if spread and spread.kind in OTHER_ALGORITHMS:
+        return OTHER
+    return SAME if contender.proof.state == "certified" else "not certified"
+
+
+def _single(comparison: Comparison, contender: Contender, free: frozenset[str] = frozenset()) -> Contender | None:
+    """Return the single process that is like a contender in all else: the one on as many cores as threads, if there is one."""
+    found = [
+        each
+        for each in comparison.contenders
+        if name_of(each.case.strategy) == SINGLE
+        and _is_shown(comparison, each)
+        and _computes(each) == SAME
+        and _alike(each, contender, free)
+    ]
+    return min(found, key=lambda each: each.case.strategy != PINNED, default=None)
+
+
+def _without_exchange(comparison: Comparison, contender: Contender) -> Contender | None:
+    wanted = f"{ALONE}:{parts_of(contender.case.strategy)}"
+    found = (
+        each
+        for each in comparison.contenders
+        if each.case.strategy == wanted
+        and _is_shown(comparison, each)
+        and _computes(each) == OTHER
+        and _alike(each, contender)
+    )
+    return next(found, None)
+
+
+def _alike(other: Contender, contender: Contender, free: frozenset[str] = frozenset()) -> bool:
+    """Return whether two cases differ only in their strategies, in the knobs that one of these sets, and in what is `free`."""
+    spread = spread_of(contender)
+    knobs = {MICRO_BATCHES, *(spread.knobs if spread else ())}
+    return differences(other.case, contender.case).keys() <= {
+        "strategy",
+        *(f"settings.knobs.{each}" for each in knobs),
+        *free,
+    }
+
+
+def _micro_batches(contender: Contender) -> int:
+    found = contender.case.settings.knobs.get(MICRO_BATCHES)
+    return found if isinstance(found, int) and found > 0 else 0
+
+
+def _values(comparison: Comparison, contender: Contender) -> dict[int, float]:
+    return STEP_TIME.of_rounds({trial.job.round: trial for trial in contender.trials}, comparison.primary)
+
+
+def _ratio(comparison: Comparison, a: Contender, b: Contender) -> Ratio | None:
+    """Return the time of a step of A over that of B: as in the verdict on the two, or paired where one is in no verdict."""
+    verdict = comparison.rankings[comparison.primary].between(a.case.id, b.case.id)
+    return Ratio(verdict.ratio, verdict.low, verdict.high, verdict.rounds) if verdict else _paired(comparison, a, b)
+
+
+def _paired(comparison: Comparison, a: Contender, b: Contender) -> Ratio | None:
+    """Return the ratio with its 95 % interval; without ends where the two share one round, None where they share none."""
+    above, below = _values(comparison, a), _values(comparison, b)
+    common = sorted(above.keys() & below.keys())
+    if len(common) == 1:
+        return Ratio(above[common[0]] / below[common[0]], 0.0, math.inf, 1)
+    return ratio_interval(above, below)
+
+
+def _share(ratio: Ratio, start: float, factor: float) -> Share:
+    """Return start + factor * ratio, with its ends in order."""
+    low, high = sorted((start + factor * ratio.low, start + factor * ratio.high))
+    return Share(start + factor * ratio.value, low, high, not is_wide(ratio.low, ratio.high))
+
+
+def _overhead(single: dict[int, float], spread: dict[int, float]) -> Share | None:
+    """Return 1 - (steps per second with several parts) / (steps per second of the single process)."""
+    if not (single and spread):
+        return None
+    if found := welch(list(single.values()), list(spread.values())):
+        return _share(found.ratio(0.05), 1, -1)
+    ratio = plain.geometric_mean(single.values()) / plain.geometric_mean(spread.values())
+    return _share(Ratio(ratio, 0.0, math.inf, 1), 1, -1)
+
+
+def _busy(trial: Trial, source: str) -> list[float] | None:
+    return ranks.of_each(trial, lambda one: utilisation.busy_cores_of_rank(one, source))
+
+
+def _of_each_rank(contender: Contender, read: Callable[[Trial], Sequence[float] | None]) -> tuple[float, ...]:
+    """Return a figure of each rank, the mean over the trials that have it; empty where none has."""
+    known = [values for trial in contender.trials if (values := read(trial))]
+    return tuple(plain.mean(of_rank) for of_rank in zip(*known, strict=False))

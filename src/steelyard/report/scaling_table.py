@@ -1,0 +1,236 @@
+"""What several ranks bring, in words: the columns and captions of the page, the lines of the terminal, the JSON."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from steelyard.report import formatting, scaling
+from steelyard.report.columns import COLUMNS, NARROW, Column
+from steelyard.report.formatting import NO_VALUE, SHORT_INPUTS, Formatted
+from steelyard.report.notation import quantity_text
+from steelyard.report.words import said
+from steelyard.results.quantities import PEAK_MEMORY
+from steelyard.statistics.sentences import NOT_ENOUGH
+from steelyard_worker.strategy import ALONE, SINGLE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from steelyard.report.model import Comparison, Contender
+    from steelyard.report.scaling import Scaled, Share, Weak
+
+HEADING = "What ranks bring"
+CAPTION = (
+    "Every row trains with the same batch of {batch} on the {input}: N parts compute one Nth of it each (strong scaling). All "
+    "parts have as many threads as the single process."
+)
+WEAK_HEADING = "With more samples for more parts"
+WEAK_CAPTION = (
+    "Each part has as many samples as the single process alone (weak scaling). The overhead is 1 less the steps per second of "
+    "all parts divided by those of the single process. The two were not measured in common rounds, so slow changes of the "
+    "machine are not taken out."
+)
+WEAK_HEADINGS = ("contender", "parts", "batch", "single process", "its batch", "overhead")
+
+
+@dataclass(frozen=True)
+class Section:
+    """`columns` take the contenders of `rows`; `lines` are those of the terminal; `weak_rows` are under WEAK_HEADINGS."""
+
+    rows: list[Scaled]
+    columns: list[Column]
+    caption: str
+    lines: list[str]
+    weak: list[Weak]
+    weak_rows: list[list[str]]
+
+    @property
+    def contenders(self) -> list[Contender]:
+        """The contenders of the table."""
+        return [row.contender for row in self.rows]
+
+
+def section(comparison: Comparison, among: Sequence[Comparison] = ()) -> Section | None:
+    """Return the section of a comparison; None where no training was spread."""
+    rows = scaling.scaled(comparison)
+    if not rows:
+        return None
+    weak = scaling.weak(comparison, among)
+    lines = [_line(row) for row in rows if row.parts > 1] + [_weak_line(each) for each in weak]
+    caption = CAPTION.format(batch=comparison.batch, input=SHORT_INPUTS[comparison.primary])
+    return Section(rows, _columns(rows), caption, lines, weak, [_weak_row(each) for each in weak])
+
+
+def _columns(rows: list[Scaled]) -> list[Column]:
+    by_variant = {row.contender.variant: row for row in rows}
+
+    def column(heading: str, cell: Callable[[Scaled], Formatted], text: str) -> Column:
+        return Column(heading, lambda _, x, _s: cell(by_variant[x.variant]), NARROW, text)
+
+    mean, *_ = COLUMNS
+    found = [
+        column("number of parts", lambda x: Formatted(str(x.parts)), "Ranks or devices over which the training is spread."),
+        replace(mean, heading=said(mean.heading, "training"), help=said(mean.help, "training")),
+        column(
+            "speed-up", _speed_up,
+            "The time per step of the single process divided by that of this contender. The single process is `single:1`, which "
+            "may use as many cores as it has threads, or where the cell says so `single`, which may use any core.",
+        ),
+        column(
+            "efficiency", lambda x: _of_share(x.efficiency),
+            "The speed-up divided by the number of parts. 100 % means that N parts need one Nth of the time. Devices "
+            "of one process may share its threads, so that one device computes with the cores of all.",
+        ),
+        column(
+            "exposed exchange", _exchange,
+            "The share of a step that ranks add by exchanging data while nothing is computed, and by waiting for each other. It "
+            "is how much longer a step takes than with the strategy `alone`, whose ranks exchange nothing.",
+        ),
+        column(
+            "memory of all ranks", lambda x: formatting.over_processes(PEAK_MEMORY, x.contender),
+            "The sum of the peak memory of all ranks. Each rank has libraries and an interpreter of its own.",
+        ),
+        column(
+            "memory per rank", lambda x: _per_rank(x, x.memory_bytes, "bytes"),
+            "The peak memory of one rank; the least and the most where ranks differ.",
+        ),
+        column(
+            "busy cores per rank", lambda x: _per_rank(x, x.busy_cores, ""),
+            "CPU time of a rank divided by the elapsed time, in the counted blocks. Waiting in a loop counts as busy.",
+        ),
+        column(
+            "computation", lambda x: Formatted(x.computes),
+            "Whether a contender trains as a single process does. Another algorithm takes other steps: its speed-up says nothing "
+            "about how soon it has learnt as much.",
+        ),
+    ]  # fmt: skip
+    if any(row.kind == "pipeline" for row in rows):
+        found[5:5] = [
+            column(
+                "idle share", lambda x: _of_share(x.idle),
+                "Of a pipeline: 1 less the step of the single process, divided by the parts, over the step of this contender. It "
+                "is the share of time in which parts do not compute what the single process computes.",
+            ),
+            column(
+                "ideal idle share", _ideal,
+                "Of a pipeline with K parts and M micro-batches: (K - 1) / (M + K - 1). Some parts must wait for the first "
+                "micro-batch and after the last one.",
+            ),
+        ]  # fmt: skip
+    return found
+
+
+def _speed_up(row: Scaled) -> Formatted:
+    if row.kind == SINGLE:
+        return Formatted(NO_VALUE)
+    if row.computes not in (scaling.SAME, scaling.OTHER):
+        return Formatted(row.computes)
+    if not row.single:
+        return Formatted("not measured", "no single process")
+    if not row.speed_up:
+        return Formatted("not measured", "no round in common")
+    found = formatting.of_ratio(row.speed_up)
+    over = "" if row.single.case.strategy == scaling.PINNED else f", over {row.single.case.strategy}"
+    return Formatted(found.value, f"{found.interval}{over}")
+
+
+def _exchange(row: Scaled) -> Formatted:
+    if row.kind in (SINGLE, ALONE):
+        return Formatted("none")
+    if not row.shares_batch:
+        return Formatted(NO_VALUE, "parts of a network")
+    return _of_share(row.exchange) if row.exchange else Formatted("not measured")
+
+
+def _ideal(row: Scaled) -> Formatted:
+    if row.ideal_idle is None:
+        return Formatted(NO_VALUE)
+    return Formatted(_percent(row.ideal_idle), f"{row.micro_batches} micro-batches")
+
+
+def _of_share(found: Share | None) -> Formatted:
+    if found is None:
+        return Formatted(NO_VALUE)
+    if not found.enough:
+        return Formatted(_percent(found.value), NOT_ENOUGH)
+    digits = 1 if found.high - found.low < 0.02 else 0
+    ends = f"[{_percent(found.low, digits)}, {_percent(found.high, digits)}]"
+    return Formatted(_percent(found.value, digits), ends)
+
+
+def _percent(value: float, digits: int = 0) -> str:
+    text = f"{100 * value:.{digits}f}"
+    return f"{text.removeprefix('-') if float(text) == 0 else text} %"
+
+
+def _per_rank(row: Scaled, values: tuple[float, ...], unit: str) -> Formatted:
+    """Return the least and the most of any rank; of one process that drives all devices, that it is one."""
+    if row.parts > 1 and row.processes == 1:
+        return Formatted(NO_VALUE, "one process")
+    if not values:
+        return Formatted(NO_VALUE)
+    low, high = ((quantity_text(unit, each) if unit else f"{each:.2f}") for each in (min(values), max(values)))
+    return Formatted(low if low == high else f"{low} to {high}")
+
+
+def _line(row: Scaled) -> str:
+    """Return one contender as a sentence of the terminal."""
+    name = f"{row.contender.title}{f' ({row.computes})' if row.computes == scaling.OTHER else ''}"
+    if not row.speed_up or not row.single:
+        reason = (
+            row.computes if row.computes not in (scaling.SAME, scaling.OTHER) else "no single process to compare with"
+        )
+        return f"{name}: no speed-up, {reason}."
+    speed_up, efficiency = formatting.of_ratio(row.speed_up), _of_share(row.efficiency)
+    parts = [
+        f"{name}: {speed_up} the speed of {row.single.case.strategy}",
+        f"efficiency {efficiency.value} of {row.parts} parts",
+    ]
+    if row.kind != ALONE and row.shares_batch:
+        parts.append(f"exposed exchange {_exchange(row)}")
+    if row.idle:
+        ideal = f" (at best {_percent(row.ideal_idle)})" if row.ideal_idle is not None else ""
+        parts.append(f"idle {_of_share(row.idle)}{ideal}")
+    return f"{'; '.join(parts)}."
+
+
+def _weak_row(each: Weak) -> list[str]:
+    cells = (each.parts, each.batch, each.single.title, each.single_batch, _of_share(each.overhead))
+    return [each.contender.title, *map(str, cells)]
+
+
+def _weak_line(each: Weak) -> str:
+    return (
+        f"{each.contender.title}, batch {each.batch}: overhead {_of_share(each.overhead)} beside {each.single.title} with batch "
+        f"{each.single_batch}."
+    )
+
+
+def as_dict(found: Section | None, name: Callable[[Contender], str]) -> dict[str, Any] | None:
+    """Return the figures for scripts; `name` is that of a contender of this comparison."""
+    if found is None:
+        return None
+    rows = []
+    for row in found.rows:
+        names = {
+            field: name(one) if one else None
+            for field, one in (("single", row.single), ("without_exchange", row.without))
+        }
+        plain: dict[str, Any] = {
+            "case": name(row.contender), "strategy": row.contender.case.strategy, "kind": row.kind, "parts": row.parts,
+            "processes": row.processes, "computes": row.computes, **names,
+        }  # fmt: skip
+        for field in ("speed_up", "efficiency", "exchange", "idle"):
+            value = getattr(row, field)
+            plain[field] = asdict(value) if value else None
+        plain |= {"micro_batches": row.micro_batches or None, "ideal_idle": row.ideal_idle}
+        rows.append(plain | {"memory_bytes_by_rank": row.memory_bytes, "busy_cores_by_rank": row.busy_cores})
+    weak = [
+        {
+            "case": name(each.contender), "parts": each.parts, "batch": each.batch,
+            "single": f"{each.group}/{each.single.variant}", "single_batch": each.single_batch, "overhead": asdict(each.overhead),
+        }
+        for each in found.weak
+    ]  # fmt: skip
+    return {"strategies": rows, "weak": weak}

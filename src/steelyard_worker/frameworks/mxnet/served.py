@@ -1,0 +1,66 @@
+"""Update rules that run inside MXNet's stores, which update one tensor at a time; ranks send them to servers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import mxnet as mx
+import numpy as np
+
+from steelyard_worker.frameworks import update_scalars
+
+if TYPE_CHECKING:
+    from mxnet.nd import NDArray
+
+    from steelyard_worker.frameworks.base import Array
+
+
+class Rates(mx.lr_scheduler.LRScheduler):
+    """The rate of each step, which MXNet counts from 1 (P-46); `base_lr` multiplies it."""
+
+    def __init__(self, rates: Array, factor: float) -> None:
+        super().__init__(factor)
+        self._rates = rates
+
+    def __call__(self, num_update: int) -> float:
+        """Return the rate of an update."""
+        return self.base_lr * update_scalars.rate_at(self._rates, num_update - 1)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a server is sent: MXNet sends rules as text, which the bytes of an array are not."""
+        return vars(self) | {"_rates": self._rates.tolist()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take what a rank has sent."""
+        vars(self).update(state | {"_rates": np.array(state["_rates"], np.float32)})
+
+
+class DecayedAdam(mx.optimizer.Adam):
+    """AdamW: multiplies the tensors with these keys by a factor, then runs Adam's operator.
+
+    `rate`: the learning rate without Adam's factors, or the rates of the steps.
+    """
+
+    def __init__(self, keys: frozenset[int], decay: float, rate: float | Rates, **adam: Any) -> None:
+        super().__init__(**adam)
+        self.decayed_keys, self.decay, self.plain_rate = keys, decay, rate
+
+    def update(self, index: int, weight: NDArray, grad: NDArray, state: Any) -> None:
+        """Decay, then update."""
+        if index in self.decayed_keys:
+            step = self._index_update_count.get(index, 0) + 1
+            rate = self.plain_rate(step) if isinstance(self.plain_rate, Rates) else self.plain_rate
+            weight *= 1 - rate * self.decay
+        super().update(index, weight, grad, state)
+
+
+class Sum(mx.optimizer.Optimizer):
+    """Replaces a tensor by what arrived, which is the sum over the ranks."""
+
+    def create_state(self, index: int, weight: NDArray) -> None:
+        """Keep no state."""
+
+    def update(self, index: int, weight: NDArray, grad: NDArray, state: None) -> None:
+        """Store the sum."""
+        del index, state
+        grad.copyto(weight)

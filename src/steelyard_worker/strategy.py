@@ -1,0 +1,107 @@
+"""How a computation is spread over devices or processes: what a strategy declares, and how a case names it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+# One process without any exchange. Written `single:1`, its process may use only as many cores as it has threads.
+SINGLE = "single"
+
+# What a strategy does, in words that hold in every framework.
+KINDS = {
+    "devices": "data parallel in one process: every device computes a share of the batch, gradients are averaged",
+    "processes": "data parallel in several processes: every rank computes a share of the batch, gradients are averaged",
+    "sharded": "as processes, with weights and optimizer state divided among the ranks",
+    "server": "synchronous parameter server: ranks send gradients to server processes, which update the weights",
+    "asynchronous": "asynchronous parameter server: every gradient is applied when it arrives, nothing waits",
+    "library": "data parallel by a library beside the framework",
+    "model": "model parallel: the network is cut in two or more, each part on a device of its own",
+    "pipeline": "model parallel with micro-batches, so that the parts compute at the same time",
+    "local": "local updates: every rank trains alone, and the weights are averaged every few steps",
+    "alone": "ranks that exchange nothing: what the same computation takes without communication",
+}
+# The kinds that do not compute what one process computes, whatever the network, and what they compute.
+OTHER_ALGORITHMS = {
+    "asynchronous": "gradients are computed from weights that other ranks have changed in the meantime",
+    "local": "weights are averaged every few steps, so ranks drift apart in between",
+    "alone": "the ranks exchange nothing, so each trains a network of its own on its share",
+}
+
+
+@dataclass(frozen=True)
+class Spread:
+    """One strategy of a framework, as `[strategies.NAME]` of its `framework.toml` describes it.
+
+    kind: one of KINDS. help: the framework's own interface that does it.
+    launcher: empty: one process drives all devices. "ranks", or "ranks+ROLE+...": steelyard starts a process for each rank, and
+    one for each role, such as a server. Otherwise the command line of the framework's own launcher, in which {python}, {bin},
+    {ranks}, {port} and {folder} are replaced, and {hosts}, {host}, {per_host} and {address}: how many hosts there are, the number
+    of this one, its ranks, and the address of the first. The command line of a rank follows it.
+    rank: environment variable in which such a launcher tells a process its rank.
+    shares: what a rank has of its own: "batch" (an equal share of every batch, and all weights) or "network" (a part of the
+    network, and every batch). One process that drives all devices gets whole batches in any case.
+    statistics: over which samples batch normalisation computes: "share" (of one rank or device) or "batch". loss: over which
+    samples the loss is averaged before anything is exchanged, likewise.
+    knobs: the values that knobs have with this strategy. unsupported: mode -> why the strategy cannot run in it.
+    workloads: workload -> why the strategy cannot run it. variables: environment variables of its processes.
+    """
+
+    kind: str
+    help: str
+    launcher: str = ""
+    rank: str = "STEELYARD_RANK"
+    shares: str = "batch"
+    statistics: str = "share"
+    loss: str = "share"
+    knobs: dict[str, Any] = field(default_factory=dict)
+    unsupported: dict[str, str] = field(default_factory=dict)
+    workloads: dict[str, str] = field(default_factory=dict)
+    variables: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def several_processes(self) -> bool:
+        """Whether every rank is a process of its own."""
+        return bool(self.launcher)
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """The processes that steelyard starts beside the ranks, such as `server`."""
+        first, *roles = self.launcher.split("+")
+        return tuple(roles) if first == OWN_LAUNCHER else ()
+
+
+RATE = re.compile(r"(\d+(?:\.\d+)?)(kbit|mbit|gbit)")
+RATE_UNITS = {"kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
+
+OWN_LAUNCHER = "ranks"
+ALONE = "alone"
+# Of every framework: its ranks compute, and exchange nothing.
+SPREAD_ALONE = Spread(ALONE, "ranks that train alone, each on its share of the batch", OWN_LAUNCHER)
+
+
+def name_of(strategy: str) -> str:
+    """Return the name in a case's strategy, such as `ddp` in `ddp:2`."""
+    return strategy.partition(":")[0]
+
+
+def parts_of(strategy: str) -> int:
+    """Return the number of ranks or devices in a case's strategy: 2 in `ddp:2`, 1 in `single`."""
+    return int(without_link(strategy).partition(":")[2] or 1)
+
+
+def link_of(strategy: str) -> str:
+    """Return the link between two hosts in a case's strategy, such as `1gbit` in `ddp:2@1gbit`; empty on one host."""
+    return strategy.partition("@")[2]
+
+
+def without_link(strategy: str) -> str:
+    """Return a case's strategy as it is on one host, such as `ddp:2`."""
+    return strategy.partition("@")[0]
+
+
+def bits_per_second(link: str) -> float:
+    """Return the bandwidth of a link such as `1gbit` or `100mbit+5ms`; 0 if the text is none."""
+    match = RATE.fullmatch(link.partition("+")[0])
+    return float(match[1]) * RATE_UNITS[match[2]] if match else 0.0

@@ -1,0 +1,111 @@
+"""Every strategy of every framework with two parts: certified, or known to compute something else, and timed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from steelyard.catalog import frameworks, strategies, workloads
+from steelyard_worker.strategy import parts_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from steelyard.catalog.frameworks import Framework
+
+pytestmark = pytest.mark.conformance
+
+SMALL = "lstm-imdb:tiny"
+# Where a loss is no plain mean of samples, or there are statistics of a batch, other things can go wrong.
+FURTHER = ("vgg16:tiny", "resnet18:tiny")
+two_cores = pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="each of two ranks needs a core of its own")
+
+
+def spread(known: Framework) -> list[str]:
+    """Return every strategy of a framework, with two parts."""
+    return [f"{name}:2" for name in (*known.strategies, "alone")]
+
+
+@pytest.fixture
+def measured(
+    environment: Callable[[str], Path], command: list[str], tmp_path: Path
+) -> Callable[[Framework, str], dict[str, dict[str, Any]]]:
+    """Run every strategy of a framework once, with certificates; return the contenders by strategy."""
+
+    def run(known: Framework, preset: str) -> dict[str, dict[str, Any]]:
+        environment(known.name)
+        given = [part for each in ("single:1", *spread(known)) for part in ("--strategy", each)]
+        limits = ("--rounds", "1", "--threads", "1", "--protocol", "fixed:2+3", "--no-guard", "--plain", "--json")
+        argv = [*command, "run", "-w", preset, "-f", known.name, *given, *limits]
+        done = subprocess.run(
+            argv, capture_output=True, text=True, env=os.environ | {"STEELYARD_RUNS": str(tmp_path)}, check=False
+        )
+        assert "Traceback" not in done.stderr
+        assert done.returncode == 0, done.stderr
+        (comparison,) = json.loads(done.stdout)["comparisons"]
+        return {each["case"].rpartition("strategy=")[2].split(",")[0]: each for each in comparison["contenders"]}
+
+    return run
+
+
+@two_cores
+@pytest.mark.parametrize("name", frameworks.contenders())
+def test_every_strategy_is_certified_and_timed(name: str, measured: Callable[..., dict[str, dict[str, Any]]]) -> None:
+    known = frameworks.framework(name)
+    check(known, SMALL, measured(known, SMALL))
+
+
+@two_cores
+@pytest.mark.slow
+@pytest.mark.parametrize("preset", FURTHER)
+@pytest.mark.parametrize("name", frameworks.contenders())
+def test_strategies_of_other_networks(
+    name: str, preset: str, measured: Callable[..., dict[str, dict[str, Any]]]
+) -> None:
+    known = frameworks.framework(name)
+    check(known, preset, measured(known, preset))
+
+
+def check(known: Framework, preset: str, found: dict[str, dict[str, Any]]) -> None:
+    """Check that a run has every strategy that the workload allows, as its framework.toml declares it."""
+    workload, _, size = preset.partition(":")
+    network = workloads.find()[workload].network(workloads.find()[workload].preset(size))
+    expected = {
+        each
+        for each in spread(known)
+        if (own := known.spread(each)) and workload not in own.workloads and _mode(known, each)
+    }
+    assert found.keys() == {*expected, "single:1"}
+    for strategy, contender in found.items():
+        assert not contender["failure"], strategy
+        assert all(speed["counted_steps"] for speed in contender["speeds"].values()), strategy
+        otherwise = strategies.otherwise(known.spread(strategy), network)
+        assert contender["certificate"] == ("none" if otherwise else "certified"), contender["certificate_sentence"]
+        assert parts_of(strategy) == (1 if strategy == "single:1" else 2)
+
+
+def _mode(known: Framework, strategy: str) -> bool:
+    """Report whether a strategy runs in the framework's default mode."""
+    own = known.spread(strategy)
+    return own is not None and known.default_mode not in own.unsupported
+
+
+PROOFS = [(known.name, kind) for known in frameworks.contenders().values() for kind in known.without]
+
+
+@pytest.mark.parametrize(("name", "kind"), PROOFS)
+def test_what_a_framework_has_not_is_proved(
+    name: str, kind: str, environment: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """Strict: a proof that ends otherwise says that the framework has learnt it, and the entry must go."""
+    known = frameworks.framework(name)
+    script = known.folder / strategies.PROOFS / known.without[kind].script
+    done = subprocess.run(
+        [environment(name), "-I", script], capture_output=True, text=True, cwd=tmp_path, check=False, timeout=300
+    )
+    assert done.returncode == strategies.STILL_SO, done.stdout + done.stderr

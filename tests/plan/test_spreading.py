@@ -1,0 +1,98 @@
+"""Which strategies a plan has, and why it has no others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from steelyard.catalog import frameworks
+from steelyard.errors import UserError
+from steelyard.plan import resolve, spreading
+from steelyard.plan.cells import Cells
+from steelyard.plan.options import Options
+
+if TYPE_CHECKING:
+    from steelyard.catalog.frameworks import Framework
+    from steelyard.plan.run_plan import RunPlan
+
+
+WORKLOADS = Path(__file__).resolve().parent.parent / "workloads"
+
+
+@pytest.fixture(autouse=True)
+def _two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("steelyard.plan.spreading.usable_cores", lambda: 2)
+
+
+@pytest.fixture
+def fake() -> Framework:
+    return frameworks.framework("fake")
+
+
+def cells(*strategies: str, threads: tuple[int, ...] = ()) -> Cells:
+    """Return a table with these strategies."""
+    return Cells(("line",), strategies=strategies, threads=threads)
+
+
+def planned(*strategies: str, **more: object) -> RunPlan:
+    """Return a plan of the scripted framework with these strategies."""
+    options = Options(
+        workloads=("line",), frameworks=("fake",), strategies=strategies, workload_folders=(str(WORKLOADS),)
+    )
+    return resolve.plan(replace(options, **more))  # type: ignore[arg-type]
+
+
+def test_without_a_strategy_there_is_one_process_with_all_cores(fake: Framework) -> None:
+    assert spreading.strategies(cells(), fake) == (["single"], [])
+    assert spreading.threads(cells()) == (2,)
+
+
+def test_a_kind_stands_for_every_strategy_of_that_kind(fake: Framework) -> None:
+    assert spreading.strategies(cells("processes:2", "copies:2", "alone:2"), fake) == (["copies:2", "alone:2"], [])
+
+
+def test_a_kind_that_a_framework_lacks_is_skipped_with_its_reason(fake: Framework) -> None:
+    found, missing = spreading.strategies(cells("pipeline:2", "single:1"), fake)
+    assert (found, missing) == (["single:1"], ["Fake has no strategy of the kind 'pipeline'."])
+
+
+def test_parts_share_the_cores(fake: Framework) -> None:
+    assert spreading.threads(cells("copies:2", "single:1")) == (1,)
+    assert spreading.threads(cells("copies:2", threads=(3,))) == (3,)
+    plan = planned("copies:2", "single:1")
+    assert {case.settings.threads for group in plan.groups for case in group.cases} == {1}
+
+
+@pytest.mark.parametrize("text", ["copies", "copies:0", "copies:x", "single:2", ":2", "copies:9999"])
+def test_a_strategy_needs_a_number_of_parts(text: str) -> None:
+    with pytest.raises(UserError, match="write NAME:PARTS"):
+        planned(text)
+
+
+def test_an_unknown_strategy_suggests_the_nearest() -> None:
+    with pytest.raises(UserError, match=r"No framework has a strategy 'copys'\. Did you mean 'copies'\?"):
+        planned("copys:2")
+
+
+@pytest.mark.parametrize(
+    ("strategies", "more", "reason"),
+    [
+        (("copies:4",), {"threads": (1,)}, "copies:4 with 1 thread each needs 4 cores, and this process may use 2"),
+        (("copies:2",), {"batches": (5,)}, "A batch of 5 cannot be divided into 2 equal shares"),
+        (("copies:2",), {"tasks": ("inference",)}, "Strategies spread a training"),
+    ],
+)
+def test_a_case_that_cannot_be_spread_says_why(
+    strategies: tuple[str, ...], more: dict[str, object], reason: str
+) -> None:
+    with pytest.raises(UserError, match=reason):
+        planned(*strategies, **more)
+
+
+def test_strategies_of_one_framework_are_compared_with_each_other() -> None:
+    (group,) = planned("single:1", "copies:2", "alone:2").groups
+    assert [each.case.strategy for each in group.variants] == ["single:1", "copies:2", "alone:2"]
+    assert len({each.case.id for each in group.variants}) == 3

@@ -1,0 +1,145 @@
+"""Published figures of several devices beside scripted runs: which strategies are paired, and what stands for no exchange."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from recorded import Script, options, view_of, write_run
+from test_beside import arm, group, judged
+
+from steelyard.published.gathering import gather
+from steelyard.published.held import Held
+from steelyard.report import yardstick
+from steelyard.report.beside import beside
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from steelyard.report.beside import MeasuredArm, Row
+    from steelyard.report.model import View
+    from steelyard.report.published import Table
+
+CELL = "vgg16:imagenet"
+OVERHEAD = Held(
+    "S1:table-7-overhead", where={"cell": CELL, "framework": "tensorflow", "devices": 2}, arms={"tensorflow": "fake,strategy=copies"}
+)  # fmt: skip
+SINGLE, COPIES, ALONE = "strategy=single:1", "strategy=copies:2", "strategy=alone:2"
+
+
+@pytest.fixture(autouse=True)
+def _two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("steelyard.plan.spreading.usable_cores", lambda: 2)
+
+
+def viewed(root: Path, held: Held = OVERHEAD, **scripts: Script) -> View:
+    """Return the view of a run with these scripts of `single`, `copies` and `alone`."""
+    keys = {"single": SINGLE, "copies": COPIES, "alone": ALONE}
+    named = {keys[name]: script for name, script in scripts.items()}
+    wanted = options(frameworks=("fake",), strategies=("single:1", "copies:2", "alone:2"), threads=(1,))
+    published = gather("multi-device-speed", (held,), "Q")
+    return view_of(write_run(root, named, wanted, published=published, stands_for={"line:small": CELL}))
+
+
+def rows(root: Path, held: Held = OVERHEAD, **scripts: Script) -> tuple[Row, ...]:
+    """Return what such a run shows beside a published entry."""
+    (table,) = viewed(root, held, **scripts).published
+    assert isinstance(table.rows, tuple)
+    return table.rows
+
+
+def scripts(copies: float = 10.27, **alone: object) -> dict[str, Script]:
+    """Return scripts whose exchange takes 2.6 % of a step, unless `copies` says otherwise; `alone` has no certificate."""
+    return {
+        "single": Script(18.0), "copies": Script(copies, process_scatter=0.002),
+        "alone": Script(10.0, **{"passed": False, "process_scatter": 0.002, **alone}),  # type: ignore[arg-type]
+    }  # fmt: skip
+
+
+def test_an_overhead_is_held_against_ranks_that_exchange_nothing(tmp_path: Path) -> None:
+    (row,) = rows(tmp_path, **scripts())
+    assert row.sides == ("Fake, alone:2", "Fake, copies:2")
+    assert row.judgement == "confirmed", row.reason
+    assert row.measured is not None
+    assert row.measured.value == pytest.approx(1.027, abs=0.005)
+    assert row.values[0].startswith("10") and row.values[1].startswith("10")
+
+
+def test_only_ranks_that_exchange_nothing_have_a_ratio_without_a_verdict(tmp_path: Path) -> None:
+    (comparison,) = viewed(tmp_path, **scripts()).comparisons
+    ids = {each.case.strategy: each.case.id for each in comparison.contenders}
+    assert yardstick.ratio(comparison, ids["single:1"], ids["copies:2"]) is None
+    assert yardstick.ratio(comparison, ids["alone:2"], ids["copies:2"]) is not None
+
+
+@pytest.mark.parametrize(("copies", "judgement"), [(14.0, "same order"), (8.0, "reversed")])
+def test_another_overhead_is_judged_as_such(tmp_path: Path, copies: float, judgement: str) -> None:
+    (row,) = rows(tmp_path, **scripts(copies))
+    assert row.judgement == judgement
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"copies": Script(10.27, passed=False)}, "Fake, copies:2 is not certified."),
+        ({"alone": Script(10.0, passed=False, failure=("crash", "no"))}, "Fake, alone:2 failed."),
+        ({"alone": Script(10.0, passed=False, rounds=1)}, "They have fewer than two rounds in common."),
+    ],
+)
+def test_without_a_measurement_there_is_the_reason(tmp_path: Path, changed: dict[str, Script], reason: str) -> None:
+    (row,) = rows(tmp_path, **{**scripts(), **changed})
+    assert (row.judgement, row.reason) == (None, reason)
+
+
+def test_a_spread_training_stands_beside_the_single_process_by_its_verdict(tmp_path: Path) -> None:
+    claim = Held(
+        "S3:claim-data-parallel", arms={"mirrored": "fake,strategy=copies", "ddp": "dummy,strategy=copies", "single": "strategy=single"}
+    )  # fmt: skip
+    found = rows(tmp_path, claim, **scripts())
+    assert judged(found)[0] == (("Fake, copies:2", "Fake, single:1"), "same order")
+    assert found[1].reason
+
+
+def variant(framework: str, strategy: str, devices: int) -> MeasuredArm:
+    """Return a measured variant with a strategy."""
+    return arm(f"{framework} {strategy}:{devices}", framework, "eager", strategy=strategy, devices=devices)
+
+
+def held_in(held: Held) -> Table:
+    """Return the only table of a study that is held against an entry."""
+    (table,) = gather("multi-device-speed", (held,)).tables
+    return table  # type: ignore[return-value]
+
+
+def test_variants_of_two_frameworks_are_compared_with_the_same_strategy_only() -> None:
+    table = held_in(Held("S3:claim-tensorflow-ahead"))
+    arms = [
+        (variant(framework, strategy, devices), speed)
+        for framework, speed in (("tensorflow", 1.2), ("pytorch", 1.0))
+        for strategy, devices in (("single", 1), ("split", 2), ("split", 4))
+    ]
+    found = beside(table, [group("resnet50:cifar10-tl", arms)])  # type: ignore[arg-type]
+    assert [row.sides for row in found] == [
+        ("tensorflow single:1", "pytorch single:1"), ("tensorflow split:2", "pytorch split:2"),
+        ("tensorflow split:4", "pytorch split:4"),
+    ]  # fmt: skip
+
+
+def test_strategies_on_other_numbers_of_devices_are_not_compared() -> None:
+    words = {"mirrored": "strategy=mirrored", "ddp": "strategy=ddp", "single": "strategy=single"}
+    table = held_in(Held("S3:claim-data-parallel", arms=words))
+    arms = [
+        (variant("pytorch", name, parts), 1.0) for name, parts in (("single", 1), ("ddp", 2), ("ddp", 4), ("fsdp", 2))
+    ]
+    found = beside(table, [group("resnet50:cifar10-tl", arms)])  # type: ignore[arg-type]
+    pairs = [row.sides for row in found if row.group]
+    assert pairs == [("pytorch ddp:2", "pytorch single:1"), ("pytorch ddp:4", "pytorch single:1")]
+
+
+def test_what_is_missing_is_the_strategy_where_the_framework_is_there() -> None:
+    words = {"mirrored": "strategy=mirrored", "ddp": "strategy=ddp", "single": "strategy=single"}
+    table = held_in(Held("S3:claim-data-parallel", arms=words))
+    measured = group(
+        "resnet50:cifar10-tl", [(variant("pytorch", "single", 1), 1.0)], missing={"pytorch": "It has none.", "tensorflow": "It is not here."}
+    )  # fmt: skip
+    assert [row.reason for row in beside(table, [measured])] == ["It is not here.", "'pytorch ddp' is not in this run."]  # type: ignore[arg-type]
