@@ -26,10 +26,12 @@ FOLDERS = {
     "inputs": ("weights", "data/prepared", "data/orders", "data/rates", "data/synthetic", "networks"),
     "certificates": ("certificates", "certificates/references"),
     "compiled code": ("compiled",),
+    "compiled packages": ("wheels",),
 }
 # The names that steelyard gives to entries. The cache may be any folder of the user's, so nothing else is removed.
 OWN_NAME = re.compile(r"([\w.@+-]+-)?[0-9a-f]{12,64}(\.json|\.partial)?")
-# References only serve to certify further cases, and compiled code to start faster. No record names them: their age decides.
+# References only serve to certify further cases, compiled code to start faster, and compiled packages to make an environment
+# again. No record names them: their age decides.
 KEPT_DAYS = 30
 
 
@@ -106,7 +108,7 @@ def _is_used(kind: str, path: Path, needed: set[Path]) -> bool:
     if path.suffix == ".json":
         found = certificates.find(path.stem)
         return found is not None and found.method == method.VERSION
-    if kind in ("certificates", "compiled code"):
+    if kind in ("certificates", "compiled code", "compiled packages"):
         return time.time() - path.stat().st_mtime < KEPT_DAYS * 86_400
     return path in needed
 

@@ -46,6 +46,7 @@ class Spread:
     samples the loss is averaged before anything is exchanged, likewise.
     knobs: the values that knobs have with this strategy. unsupported: mode -> why the strategy cannot run in it.
     workloads: workload -> why the strategy cannot run it. variables: environment variables of its processes.
+    environment: the version of the environment that it needs, such as `2.13.0+horovod`; empty: any that holds the framework.
     """
 
     kind: str
@@ -59,6 +60,7 @@ class Spread:
     unsupported: dict[str, str] = field(default_factory=dict)
     workloads: dict[str, str] = field(default_factory=dict)
     variables: dict[str, str] = field(default_factory=dict)
+    environment: str = ""
 
     @property
     def several_processes(self) -> bool:

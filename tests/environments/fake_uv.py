@@ -66,6 +66,10 @@ def install(arguments: list[str], behaviour: str) -> None:
     print("Downloading tiny-framework (2.0MiB)\n Downloaded tiny-framework\nPrepared 1 package in 3ms")
     where = Path(arguments[arguments.index("--target") + 1]) if "--target" in arguments else None
     site = where or site_of(arguments[arguments.index("--python") + 1])
+    if (HERE / "pip.py").exists() and any(each.startswith("pip==") for each in arguments):
+        (site / "pip").mkdir()
+        (site / "pip" / "__main__.py").write_text((HERE / "pip.py").read_text())
+        return
     write_package(site, version, body)
     if behaviour == "damaged":
         damage(site / "tinyframework" / "kernels.py")

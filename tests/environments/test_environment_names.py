@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from steelyard.environments import EnvironmentName, EnvironmentSpec, Failure, plan_environments, versions_of
+from steelyard.environments import EnvironmentName, EnvironmentSpec, Failure, expanded, plan_environments, versions_of
 from steelyard.errors import UserError
 
 
@@ -33,6 +33,13 @@ def test_an_unknown_framework_suggests_the_closest() -> None:
 def test_an_unknown_version_suggests_the_closest_and_an_alternative() -> None:
     with pytest.raises(UserError, match=r"no lock file for tensorflow 2\.21\.1\. Did you mean '2\.21\.0'\?.*--env"):
         planned("tensorflow@2.21.1")
+
+
+def test_the_last_part_of_versions_stands_for_all_environments_that_have_it() -> None:
+    found = expanded([EnvironmentName("horovod"), EnvironmentName("jax"), EnvironmentName("mxnet", "1.9.1+horovod")])
+    assert [str(each) for each in found] == [
+        "mxnet@1.9.1+horovod", "pytorch@2.13.0+horovod", "tensorflow@2.21.0+horovod", "jax",
+    ]  # fmt: skip
 
 
 def test_a_name_without_a_version_after_the_sign_is_refused() -> None:

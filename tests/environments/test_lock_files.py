@@ -43,10 +43,9 @@ def test_every_framework_has_a_cpu_lock_and_one_has_two_versions() -> None:
 def test_the_newest_version_comes_first() -> None:
     for before, after in pairwise(LOCKS):
         if (before.framework, before.accelerator) == (after.framework, after.accelerator):
-            assert (version_order(before.version), "+" not in before.version) > (
-                version_order(after.version),
-                "+" not in after.version,
-            )
+            plain, other = "+" not in before.version, "+" not in after.version
+            assert (version_order(before.version), plain) >= (version_order(after.version), other)
+            assert before.version != after.version
 
 
 def test_an_environment_with_further_packages_is_used_only_where_it_is_named() -> None:
@@ -65,8 +64,11 @@ def test_a_small_build_replaces_the_normal_pin_and_names_an_alternative() -> Non
         pins = pins_with(lock.pins, lock.facts["small build"])
         assert lock.facts["small build"] in pins
         assert len(pins) == len(lock.pins)
-        assert large_build(lock).framework == lock.framework
-        assert lock.facts["otherwise because"]
+        if "otherwise" in lock.facts:  # what is compiled against the small build was not tried with the other
+            assert large_build(lock).framework == lock.framework
+            assert lock.facts["otherwise because"]
+        else:
+            assert "built" in lock.facts
 
 
 def test_a_header_without_an_import_name_is_refused() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -152,7 +153,7 @@ def _allowed(path: Path) -> frozenset[str]:
     return frozenset(
         {"numpy", "steelyard_worker"}
         | modules
-        | {module for module in source_rules.FRAMEWORK_MODULES if f"\n{module}==" in locks}
+        | {module for module in source_rules.FRAMEWORK_MODULES if re.search(rf"^(# built = )?{module}==", locks, re.M)}
     )
 
 

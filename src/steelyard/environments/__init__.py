@@ -12,12 +12,13 @@ from steelyard.environments.spec import (
     EnvironmentName,
     EnvironmentSpec,
     Failure,
+    expanded,
     plan_environments,
     versions_of,
 )
 
 __all__ = [
     "CachedEnvironment", "Environment", "EnvironmentName", "EnvironmentSpec", "Failure", "Lock", "Progress", "Report",
-    "clean_environ", "ensure", "ensure_all", "ensured", "external_environment", "fetch_package", "list_environments",
+    "clean_environ", "ensure", "ensure_all", "ensured", "expanded", "external_environment", "fetch_package", "list_environments",
     "plan_environments", "read_locks", "remove", "shown_on", "versions_of",
 ]  # fmt: skip

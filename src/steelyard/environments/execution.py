@@ -31,9 +31,10 @@ class Log:
 
 
 def execute(
-    command: Command, environ: dict[str, str], log: Log, listen: Listener = lambda _: None, limit_s: float = DAY_S
-) -> None:
-    """Run a command to its end; each line it prints goes to the log and to `listen`.
+    command: Command, environ: dict[str, str], log: Log, listen: Listener = lambda _: None, limit_s: float = DAY_S,
+    program: str = "uv",
+) -> None:  # fmt: skip
+    """Run a command to its end; each line it prints goes to the log and to `listen`. `program`: its name in messages.
 
     Raises `InstallError` when it cannot start, fails, or runs longer than `limit_s`.
     """
@@ -58,7 +59,7 @@ def execute(
     if process.returncode and time.monotonic() - began_s >= limit_s:
         raise InstallError(f"{command[0]} did not finish within {limit_s:.0f} s")
     if process.returncode:
-        raise InstallError(explain(output, process.returncode))
+        raise InstallError(explain(output, process.returncode, program))
 
 
 def _follow(process: "subprocess.Popen[str]", log: Log, listen: Listener, limit_s: float) -> str:

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from steelyard.environments import builds
 from steelyard.environments.install_errors import InstallError
 from steelyard.environments.lock import Lock, large_build
 from steelyard.environments.progress import Downloads, Progress, Report
@@ -41,6 +42,12 @@ def install(spec: EnvironmentSpec, folder: Path, report: Report, use_cache: bool
         requirements.write_text("\n".join(pins_with(lock.pins, small)) + "\n", "utf-8")
         # Nothing is resolved, because a lock file lists all packages.
         install_packages(["-r", str(requirements)])
+        if recipe := builds.recipe_of(lock):
+            wheel = builds.built(
+                recipe, lock, folder, spec.python_version, uv,
+                lambda stage, sentence: report_stage(stage, sentence=sentence),
+            )  # fmt: skip
+            install_packages([str(wheel)])
     except InstallError as error:
         raise UserError(
             f"The environment {spec.name} ({spec.lock.version}, {spec.lock.accelerator}) could not be created: {error}. "
@@ -59,6 +66,8 @@ def _choose_build(lock: Lock, is_available: Callable[[str, str], bool]) -> tuple
     for index in ("", lock.facts["vendor index"]):
         if is_available(small, index):
             return lock, small, index
+    if "otherwise" not in lock.facts:
+        raise InstallError(f"no package index has {small} for this Python and machine")
     return large_build(lock), "", ""
 
 

@@ -1,4 +1,4 @@
-"""Why an installation failed, in one sentence: a cause the user can act on, and uv's own words."""
+"""Why an installation failed, in one sentence: a cause the user can act on, and the words of uv, pip or a compiler."""
 
 import re
 import signal
@@ -6,11 +6,17 @@ import signal
 CREDENTIALS = re.compile(r"(?<=://)[^/\s'\"]+@")
 # uv before 0.13 wrote `Caused by:`, and drew resolution errors as a tree.
 MESSAGE = re.compile(r"^\s*(?:error:|cause:|Caused by:|[×╰─▶]+)\s*(\S.*)")
+# A compiler names the place: `operations.cc:12:3: fatal error: ...`.
+COMPILER_MESSAGE = re.compile(r"^\s*(?:\S*/)?(\S+?):\d+(?::\d+)?: (?:fatal )?error: (\S.*)")
 
 # The patterns come from real failures of uv 0.13. Order matters: a full disk also makes archives look damaged.
 CAUSES = {
     r"No space left on device|Disk quota exceeded|os error (28|122)\b":
         "the disk is full; free some space, or set STEELYARD_CACHE to a folder on a larger disk",
+    r"Python\.h: No such file":
+        "Python's headers are not installed; install the package python3-dev (Debian, Ubuntu) or python3-devel (Fedora, RHEL)",
+    r"Killed signal terminated program cc1plus|virtual memory exhausted":
+        "the memory was not enough for the compiler; close other programs",
     r"Permission denied|Read-only file system|os error (13|30)\b":
         "writing was refused; make the folder writable, or set STEELYARD_CACHE to another",
     r"No interpreter found":
@@ -26,13 +32,13 @@ class InstallError(Exception):
     """An installation failed; the text is one sentence without a full stop."""
 
 
-def explain(output: str, returncode: int) -> str:
-    """Return why uv failed, from its output and its exit code: the cause if it is known, then uv's message."""
+def explain(output: str, returncode: int, program: str = "uv") -> str:
+    """Return why a program failed, from its output and its exit code: the cause if it is known, then its message."""
     message = _message(output)
     if returncode < 0:
         message = f"it was ended by signal {-returncode} ({signal.strsignal(-returncode)})"
     cause = find_cause(output)
-    return f"{cause} (uv: {message})" if cause else f"uv failed: {message}"
+    return f"{cause} ({program}: {message})" if cause else f"{program} failed: {message}"
 
 
 def find_cause(text: str) -> str:
@@ -46,8 +52,10 @@ def redact(text: str) -> str:
 
 
 def _message(output: str) -> str:
-    """Return uv's error and its innermost cause, or the last line where there is neither."""
+    """Return the first error of a compiler; else uv's error and its innermost cause, or the last line where there is neither."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
+    if compiler := next((found for line in lines if (found := COMPILER_MESSAGE.match(line))), None):
+        return f"{compiler[1]}: {compiler[2]}"[:400]
     messages = [found[1] for line in lines if (found := MESSAGE.match(line))]
     chosen = dict.fromkeys((messages[0], messages[-1])) if messages else lines[-1:]
     return redact(": ".join(chosen)).rstrip(".")[:400] or "it printed nothing"

@@ -85,6 +85,18 @@ def uv_variables(settings: Mapping[str, str], own: Mapping[str, str]) -> dict[st
     }
 
 
+def pip_variables(settings: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that make pip use these settings alone, and the package sources that `own` names for uv."""
+    for_uv = {
+        "index-url": own.get("UV_DEFAULT_INDEX") or own.get("UV_INDEX_URL"),
+        "extra-index-url": own.get("UV_INDEX") or own.get("UV_EXTRA_INDEX_URL"),
+        "find-links": own.get("UV_FIND_LINKS", "").replace(",", " "),
+    }
+    chosen = {**settings, **{name: value for name, value in for_uv.items() if value}}
+    variables = {f"PIP_{name.upper().replace('-', '_')}": value for name, value in chosen.items()}
+    return {"PIP_CONFIG_FILE": os.devnull, "PIP_DISABLE_PIP_VERSION_CHECK": "1", **variables}
+
+
 def _files() -> list[Path]:
     """Return the files that pip reads, the one that wins last."""
     named = os.environ.get("PIP_CONFIG_FILE", "")

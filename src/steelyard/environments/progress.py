@@ -11,7 +11,7 @@ from steelyard.console import Screen
 class Progress:
     """One event of one environment. Bytes count downloads; a total of 0 means unknown.
 
-    The stages, in order: waiting, checking, rebuilding, creating, downloading, installing, verifying, ready or failed.
+    The stages, in order: waiting, checking, rebuilding, creating, downloading, installing, compiling, verifying, ready or failed.
     """
 
     name: str

@@ -79,6 +79,16 @@ class Failure:
     sentence: str
 
 
+def expanded(names: Iterable[EnvironmentName]) -> list[EnvironmentName]:
+    """Replace what is only the last part of versions, such as `horovod` of `2.13.0+horovod`, by all environments that have it."""
+    locks = read_locks()
+    found = []
+    for name in names:
+        own = [lock for lock in locks if not name.version and lock.version.partition("+")[2] == name.framework]
+        found += [EnvironmentName(lock.framework, lock.version) for lock in own] or [name]
+    return list(dict.fromkeys(found))
+
+
 def plan_environments(
     names: Iterable[EnvironmentName], accelerator: str = "cpu", locks: list[Lock] | None = None
 ) -> dict[str, EnvironmentSpec | Failure]:

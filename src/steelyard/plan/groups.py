@@ -291,6 +291,7 @@ def _cases(cells: Cells, common: Common, framework: str, version: str, strategie
         replace(
             first,
             strategy=strategy,
+            version=spreading.version(known, strategy, version),
             loader_workers=workers,
             settings=known.complete(replace(settings, mode=mode, knobs=knobs), strategy),
         )

@@ -29,9 +29,10 @@ def plan(options: Options, known: dict[str, Workload] | None = None) -> RunPlan:
     _check_data(options, study, known)
     environments = [each for cells in study.cells for each in chosen_environments(cells.frameworks)]
     _check_targets(options.modes, options.knobs, environments)
-    _check_interpreters(options, environments)
     facts = {name: _facts(frameworks.framework(name)) for name in dict.fromkeys(name for name, _ in environments)}
     found, skipped = groups.groups(study.cells, known, facts)
+    planned = [case.environment for group in found for case in group.cases]
+    _check_interpreters(options, [*map(joined, environments), *planned])
     if not found:
         reasons = dict.fromkeys(each.reason for each in skipped)
         raise UserError("There is nothing to measure: " + " ".join(reasons))
@@ -104,12 +105,11 @@ def _check_targets(modes: tuple[str, ...], knobs: tuple[str, ...], environments:
             raise UserError(f"No framework of this run has a knob '{knob}'.{nearest(knob, sorted(offered))}")
 
 
-def _check_interpreters(options: Options, environments: list[tuple[str, str]]) -> None:
+def _check_interpreters(options: Options, environments: list[str]) -> None:
     """Reject an interpreter for an environment that is not in this run."""
-    own = [joined(pair) for pair in environments]
     for name in options.external:
-        if name not in own:
-            raise UserError(f"--env {name}: '{name}' is not in this run.{nearest(name, own)}")
+        if name not in environments:
+            raise UserError(f"--env {name}: '{name}' is not in this run.{nearest(name, environments)}")
 
 
 def _check_data(options: Options, study: Study, known: dict[str, Workload]) -> None:

@@ -79,6 +79,13 @@ def threads(cells: Cells) -> tuple[int, ...]:
     return cells.threads or (max(1, usable_cores() // most) if pinned else usable_cores(),)
 
 
+def version(known: Framework, strategy: str, requested: str) -> str:
+    """Return the version of the environment that a case with a strategy runs in; empty: the usual one."""
+    spread = known.spread(strategy)
+    own = spread.environment if spread else ""
+    return own if requested in ("", own.partition("+")[0]) and own else requested
+
+
 def obstacle(known: Framework, case: Case, searches_batch: bool) -> str:
     """Return why a case cannot run with its strategy; empty if it can."""
     spread, parts, name = known.spread(case.strategy), parts_of(case.strategy), name_of(case.strategy)
@@ -90,6 +97,10 @@ def obstacle(known: Framework, case: Case, searches_batch: bool) -> str:
         return ""
     if known.exporters:
         return f"{known.title} has no strategies."
+    if spread.environment and case.version != spread.environment:
+        return (
+            f"{name} of {known.title} needs the environment {known.name}@{spread.environment}, not {case.environment}."
+        )
     if reason := _link_obstacle(known, case, spread):
         return reason
     if case.task == INFERENCE:

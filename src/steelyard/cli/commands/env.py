@@ -18,7 +18,7 @@ def _create(arguments: argparse.Namespace) -> int:
 
     names = map(environments.EnvironmentName.parse, arguments.names or frameworks.contenders())
     with closing(selection.screen_of(arguments)) as screen:
-        planned = environments.plan_environments(names, arguments.device)
+        planned = environments.plan_environments(environments.expanded(names), arguments.device)
         results = environments.ensure_all(planned, environments.shown_on(screen, failures=False))
     failures = [found.sentence for found in results.values() if isinstance(found, environments.Failure)]
     for found in results.values():

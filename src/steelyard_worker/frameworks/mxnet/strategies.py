@@ -66,6 +66,28 @@ class Served(Alone):
         return made(self._store, *arguments)
 
 
+class Horovod(Alone):
+    """A rank that averages gradients by Horovod."""
+
+    def join(self) -> None:
+        """Join the other ranks."""
+        import horovod.mxnet as hvd
+
+        hvd.init()
+        self._size = hvd.size
+
+    def applied(self, settings: Settings) -> dict[str, Any]:
+        """Return the strategy with the number of ranks that Horovod knows."""
+        del settings
+        return {"strategy": f"{self.ranks.name}:{self._size()}"}
+
+    def trainer(self, *arguments: Any) -> Trainer:
+        """Return the trainer of a rank."""
+        from steelyard_worker.frameworks.mxnet.horovod_trainer import HorovodTrainer
+
+        return HorovodTrainer(*arguments)
+
+
 class Devices(Alone):
     """Several devices that this process drives."""
 
@@ -118,4 +140,4 @@ def of(ranks: Ranks) -> Alone:
     kind = ranks.spread.kind if ranks.spread else ALONE
     if kind in distributed.STORES:
         return Served(ranks)
-    return {"devices": Devices, "model": Split, "pipeline": Pipelined}.get(kind, Alone)(ranks)
+    return {"devices": Devices, "library": Horovod, "model": Split, "pipeline": Pipelined}.get(kind, Alone)(ranks)

@@ -27,6 +27,7 @@ TRAINERS = {
     "gpipe": ("staged", "Pipeline"),
     "split": ("staged", "Split"),
 }
+HOROVOD = "horovod"
 # Ranks wait for each other while one of them compiles.
 LONGEST_WAIT = timedelta(minutes=10)
 
@@ -45,9 +46,9 @@ def joined(settings: Settings, ranks: Ranks) -> type[Trainer]:
         torch.cuda.set_device(place)
     if ranks.name == ALONE:
         return Trainer
+    if ranks.name == HOROVOD:
+        return _joined_by_horovod()
     if ranks.interface:  # otherwise both take that of the host's name
-        os.environ["GLOO_SOCKET_IFNAME"] = os.environ["NCCL_SOCKET_IFNAME"] = ranks.interface
-    if ranks.interface:
         os.environ["GLOO_SOCKET_IFNAME"] = os.environ["NCCL_SOCKET_IFNAME"] = ranks.interface
     distributed.init_process_group("nccl" if settings.device == "cuda" else "gloo", timeout=LONGEST_WAIT)
     atexit.register(distributed.destroy_process_group)
@@ -56,7 +57,24 @@ def joined(settings: Settings, ranks: Ranks) -> type[Trainer]:
     return found
 
 
+def _joined_by_horovod() -> type[Trainer]:
+    import horovod.torch as hvd
+
+    from steelyard_worker.frameworks.pytorch.horovod_trainer import HorovodTrainer
+
+    hvd.init()
+    return HorovodTrainer
+
+
+def _count(ranks: Ranks) -> int:
+    if ranks.name == HOROVOD:
+        import horovod.torch as hvd
+
+        return int(hvd.size())
+    return ranks.parts if ranks.name == ALONE else distributed.get_world_size()
+
+
 def read_back(ranks: Ranks) -> dict[str, Any]:
-    """Return the strategy with the number of processes in PyTorch's group."""
-    parts = ranks.parts if ranks.name == ALONE else distributed.get_world_size()
+    """Return the strategy with the number of processes in the group of PyTorch or Horovod."""
+    parts = _count(ranks)
     return {"strategy": f"{ranks.name}:{parts}"}

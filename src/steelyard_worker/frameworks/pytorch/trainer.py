@@ -57,6 +57,7 @@ class Trainer(Predictor):
         self._rule.zero_grad(set_to_none=True)
         _, loss = self._forward(batch)
         loss.backward()
+        self._finish_exchange()
         self._rule.step()
         return loss.detach()
 
@@ -69,8 +70,12 @@ class Trainer(Predictor):
         self._rule.zero_grad(set_to_none=True)
         outputs, loss = self._forward(batch)
         loss.backward()
+        self._finish_exchange()
         gradients = {name: to_numpy(tensor.grad.to_dense()) for name, tensor in self._trained.items()}
         return {name: to_numpy(tensor) for name, tensor in outputs.items()}, loss.item(), gradients
+
+    def _finish_exchange(self) -> None:
+        """Wait until gradients have been exchanged with other ranks, where that does not happen in the backward pass."""
 
     @torch.inference_mode()
     def outputs(self, batch: Tensors) -> dict[str, Array]:

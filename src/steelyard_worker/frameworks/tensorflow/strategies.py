@@ -107,6 +107,27 @@ class MultiWorker(Replicas):
         super().__init__(ranks, tf.distribute.MultiWorkerMirroredStrategy(communication_options=options))
 
 
+class Horovod:
+    """Ranks that average their gradients by Horovod; otherwise each is a process like any other."""
+
+    def __init__(self, ranks: Ranks, settings: Settings) -> None:
+        import horovod.tensorflow as hvd
+
+        only_cpu(settings)
+        hvd.init()
+        self._name, self._size = ranks.name, hvd.size
+
+    def observed(self) -> str:
+        """Return the strategy, with the number of processes that Horovod knows."""
+        return f"{self._name}:{self._size()}"
+
+    def trainer(self, outer: Wrap, compiled: bool, *built: Any) -> Learner:
+        """Build the network."""
+        from steelyard_worker.frameworks.tensorflow.horovod_trainer import HorovodTrainer
+
+        return HorovodTrainer(outer, compiled, *built)
+
+
 class Split:
     """A network whose parts are placed with `tf.device` on logical CPU devices of this process."""
 
@@ -216,6 +237,7 @@ STRATEGIES = {
     ALONE: Alone,
     "mirrored": Mirrored,
     "multi-worker": MultiWorker,
+    "horovod": Horovod,
     "split": Split,
     "central-storage": CentralStorage,
     "staged": Pipeline,
