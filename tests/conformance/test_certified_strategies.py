@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
     from steelyard.catalog.frameworks import Framework
 
+    # Framework, preset, strategies -> contenders by strategy.
+    Measured = Callable[[Framework, str, list[str]], dict[str, dict[str, Any]]]
+
 pytestmark = pytest.mark.conformance
 
 SMALL = "lstm-imdb:tiny"
@@ -26,20 +29,21 @@ FURTHER = ("vgg16:tiny", "resnet18:tiny")
 two_cores = pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="each of two ranks needs a core of its own")
 
 
-def spread(known: Framework) -> list[str]:
-    """Return every strategy of a framework, with two parts."""
-    return [f"{name}:2" for name in (*known.strategies, "alone")]
+def spread(known: Framework, *, compiled: bool = False) -> list[str]:
+    """Return every strategy of a framework, with two parts: those that need an environment of their own, or all others."""
+    found = [f"{name}:2" for name, own in known.strategies.items() if bool(own.environment) == compiled]
+    return [*found, "alone:2"]
 
 
 @pytest.fixture
 def measured(
     environment: Callable[[str], Path], command: list[str], tmp_path: Path
-) -> Callable[[Framework, str], dict[str, dict[str, Any]]]:
-    """Run every strategy of a framework once, with certificates; return the contenders by strategy."""
+) -> Measured:
+    """Run strategies of a framework once, with certificates; return the contenders by strategy."""
 
-    def run(known: Framework, preset: str) -> dict[str, dict[str, Any]]:
+    def run(known: Framework, preset: str, wanted: list[str]) -> dict[str, dict[str, Any]]:
         environment(known.name)
-        given = [part for each in ("single:1", *spread(known)) for part in ("--strategy", each)]
+        given = [part for each in ("single:1", *wanted) for part in ("--strategy", each)]
         limits = ("--rounds", "1", "--threads", "1", "--protocol", "fixed:2+3", "--no-guard", "--plain", "--json")
         argv = [*command, "run", "-w", preset, "-f", known.name, *given, *limits]
         done = subprocess.run(
@@ -55,29 +59,41 @@ def measured(
 
 @two_cores
 @pytest.mark.parametrize("name", frameworks.contenders())
-def test_every_strategy_is_certified_and_timed(name: str, measured: Callable[..., dict[str, dict[str, Any]]]) -> None:
+def test_every_strategy_is_certified_and_timed(name: str, measured: Measured) -> None:
     known = frameworks.framework(name)
-    check(known, SMALL, measured(known, SMALL))
+    check(known, SMALL, measured(known, SMALL, spread(known)), spread(known))
+
+
+# To compile what these need takes minutes for each framework, and least for the first of them.
+COMPILED = [known.name for known in frameworks.contenders().values() if len(spread(known, compiled=True)) > 1]
+
+
+@two_cores
+@pytest.mark.parametrize(
+    "name", [COMPILED[0], *(pytest.param(name, marks=pytest.mark.slow) for name in COMPILED[1:])]
+)  # fmt: skip
+def test_strategies_of_a_library_that_is_compiled_here(name: str, measured: Measured) -> None:
+    known = frameworks.framework(name)
+    wanted = spread(known, compiled=True)
+    check(known, SMALL, measured(known, SMALL, wanted), wanted)
 
 
 @two_cores
 @pytest.mark.slow
 @pytest.mark.parametrize("preset", FURTHER)
 @pytest.mark.parametrize("name", frameworks.contenders())
-def test_strategies_of_other_networks(
-    name: str, preset: str, measured: Callable[..., dict[str, dict[str, Any]]]
-) -> None:
+def test_strategies_of_other_networks(name: str, preset: str, measured: Measured) -> None:
     known = frameworks.framework(name)
-    check(known, preset, measured(known, preset))
+    check(known, preset, measured(known, preset, spread(known)), spread(known))
 
 
-def check(known: Framework, preset: str, found: dict[str, dict[str, Any]]) -> None:
-    """Check that a run has every strategy that the workload allows, as its framework.toml declares it."""
+def check(known: Framework, preset: str, found: dict[str, dict[str, Any]], wanted: list[str]) -> None:
+    """Check that a run has every wanted strategy that the workload allows, as its framework.toml declares it."""
     workload, _, size = preset.partition(":")
     network = workloads.find()[workload].network(workloads.find()[workload].preset(size))
     expected = {
         each
-        for each in spread(known)
+        for each in wanted
         if (own := known.spread(each)) and workload not in own.workloads and _mode(known, each)
     }
     assert found.keys() == {*expected, "single:1"}

@@ -188,11 +188,13 @@ def _without_exchange(comparison: Comparison, contender: Contender) -> Contender
 
 
 def _alike(other: Contender, contender: Contender, free: frozenset[str] = frozenset()) -> bool:
-    """Return whether two cases differ only in their strategies, in the knobs that one of these sets, and in what is `free`."""
+    """Return whether two cases differ only in their strategies, in what one of these sets, and in what is `free`."""
     spread = spread_of(contender)
     knobs = {MICRO_BATCHES, *(spread.knobs if spread else ())}
+    environment = {"version"} if spread and spread.environment else set()  # the same framework, with a package more
     return differences(other.case, contender.case).keys() <= {
         "strategy",
+        *environment,
         *(f"settings.knobs.{each}" for each in knobs),
         *free,
     }
