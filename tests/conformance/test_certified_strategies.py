@@ -36,9 +36,7 @@ def spread(known: Framework, *, compiled: bool = False) -> list[str]:
 
 
 @pytest.fixture
-def measured(
-    environment: Callable[[str], Path], command: list[str], tmp_path: Path
-) -> Measured:
+def measured(environment: Callable[[str], Path], command: list[str], tmp_path: Path) -> Measured:
     """Run strategies of a framework once, with certificates; return the contenders by strategy."""
 
     def run(known: Framework, preset: str, wanted: list[str]) -> dict[str, dict[str, Any]]:
@@ -92,9 +90,7 @@ def check(known: Framework, preset: str, found: dict[str, dict[str, Any]], wante
     workload, _, size = preset.partition(":")
     network = workloads.find()[workload].network(workloads.find()[workload].preset(size))
     expected = {
-        each
-        for each in wanted
-        if (own := known.spread(each)) and workload not in own.workloads and _mode(known, each)
+        each for each in wanted if (own := known.spread(each)) and workload not in own.workloads and _mode(known, each)
     }
     assert found.keys() == {*expected, "single:1"}
     for strategy, contender in found.items():

@@ -96,3 +96,32 @@ def test_strategies_of_one_framework_are_compared_with_each_other() -> None:
     (group,) = planned("single:1", "copies:2", "alone:2").groups
     assert [each.case.strategy for each in group.variants] == ["single:1", "copies:2", "alone:2"]
     assert len({each.case.id for each in group.variants}) == 3
+
+
+def test_a_strategy_may_need_an_environment_of_its_own() -> None:
+    options = Options(workloads=("vgg16:tiny",), frameworks=("mxnet",), strategies=("single:1", "library:1"))
+    (group,) = resolve.plan(options).groups
+    assert [(case.environment, case.strategy) for case in group.cases] == [
+        ("mxnet", "single:1"), ("mxnet@1.9.1+horovod", "horovod:1"),
+    ]  # fmt: skip
+    assert [variant.title for variant in group.variants] == ["MXNet, single:1", "MXNet, horovod:1"]
+
+
+def test_an_interpreter_can_be_named_for_the_environment_of_a_strategy() -> None:
+    options = Options(workloads=("vgg16:tiny",), frameworks=("mxnet",), strategies=("library:1",))
+    resolve.plan(replace(options, external={"mxnet@1.9.1+horovod": "/usr/bin/python3"}))
+    with pytest.raises(
+        UserError, match=r"'mxnet@1\.9\.0\+horovod' is not in this run\. Did you mean 'mxnet@1\.9\.1\+horovod'"
+    ):
+        resolve.plan(replace(options, external={"mxnet@1.9.0+horovod": "/usr/bin/python3"}))
+
+
+def test_a_strategy_that_needs_another_environment_is_skipped_with_the_reason() -> None:
+    options = Options(
+        workloads=("vgg16:tiny",), frameworks=("tensorflow@2.20.0",), strategies=("single:1", "horovod:1")
+    )
+    (skipped,) = resolve.plan(options).skipped
+    assert (
+        skipped.reason
+        == "horovod of TensorFlow needs the environment tensorflow@2.21.0+horovod, not tensorflow@2.20.0."
+    )

@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from steelyard.catalog import frameworks
 from steelyard.plan.run_plan import FrameworkFacts, Variant
 from steelyard_worker.case import Case
-from steelyard_worker.strategy import SINGLE
+from steelyard_worker.strategy import SINGLE, name_of
 
 # Fields that are named only where nothing else tells groups apart; the least telling first.
 SECONDARY = ("evaluation_limit", "train_steps", "rounds", "protocol", "seed", "task")
@@ -44,14 +45,14 @@ def _words(field: str, value: Any) -> str:
     return str(value) if field in ("optimizer", "task", "precision", "data") else f"{plain} {value}"
 
 
-def variants(group: str, cases: Sequence[Case], frameworks: Mapping[str, FrameworkFacts]) -> tuple[Variant, ...]:
+def variants(group: str, cases: Sequence[Case], facts: Mapping[str, FrameworkFacts]) -> tuple[Variant, ...]:
     """Name every case of a group.
 
     A name has the environment, the mode, every knob that is not at its default, and every other field in which cases of the
     group differ. A title has the framework, a requested version, a mode that is not the default, and of the rest only what
     distinguishes cases of one environment and mode. Both have a strategy with a number of parts, even where all cases have it.
     """
-    return tuple(_variant(group, case, cases, frameworks[case.framework]) for case in cases)
+    return tuple(_variant(group, case, cases, facts[case.framework]) for case in cases)
 
 
 def _variant(group: str, case: Case, cases: Sequence[Case], known: FrameworkFacts) -> Variant:
@@ -71,7 +72,7 @@ def _variant(group: str, case: Case, cases: Sequence[Case], known: FrameworkFact
 
 
 def _title(case: Case, relatives: Sequence[Case], known: FrameworkFacts) -> str:
-    parts = [f"{known.title} {case.version}".strip()]
+    parts = [known.title if _of_strategy(case) else f"{known.title} {case.version}".strip()]
     if case.settings.mode != known.default_mode:
         parts.append(case.settings.mode)
     knobs = sorted(case.settings.knobs)
@@ -79,6 +80,12 @@ def _title(case: Case, relatives: Sequence[Case], known: FrameworkFacts) -> str:
     fields = {name: value for name, value in _fields(case).items() if _differs(name, case, relatives)}
     parts += [str(value) if name == "strategy" else f"{name} {value}" for name, value in fields.items()]
     return ", ".join(parts)
+
+
+def _of_strategy(case: Case) -> bool:
+    """Return whether the version of a case's environment follows from its strategy."""
+    spread = frameworks.framework(case.framework).strategies.get(name_of(case.strategy))
+    return spread is not None and case.version == spread.environment
 
 
 def _fields(case: Case) -> dict[str, Any]:
