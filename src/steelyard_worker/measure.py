@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from steelyard_worker import batches, evaluation, steady, tensors
+from steelyard_worker import batches, evaluation, steady, tensors, traffic
 from steelyard_worker.memory import Peaks
 from steelyard_worker.meters import Meters
 from steelyard_worker.protocol import LOSSES, SAMPLES, Length, Refusal, predictions_folder
@@ -74,6 +74,7 @@ class Block:
     `stamps_ns[i]` is the clock when the call of step i returned. It is for diagnosis only, as calls may return before the work
     is done. `cpu_ns` is the CPU time that all threads of the process used: it stands still while the process does.
     `energy_uj`: what each meter of the machine counted, microjoules. `gpu_percent`: use of the GPU at the end; None: not known.
+    `carried`: by the connections of this rank; None of a single process, and where that cannot be seen.
     """
 
     start_ns: int
@@ -83,6 +84,7 @@ class Block:
     handles: list[Any]
     energy_uj: dict[str, int] = field(default_factory=dict)
     gpu_percent: int | None = None
+    carried: traffic.Traffic | None = None
 
 
 def time_block(
@@ -90,12 +92,12 @@ def time_block(
 ) -> Block:  # fmt: skip
     """Time `steps` steps; fetching batches from the feed is included, as it is part of real training.
 
-    Where the framework drives the training, its own loop does the steps. Meters are read before and after what is timed. All
-    ranks begin together, and a block ends when the last of them has finished.
+    Where the framework drives the training, its own loop does the steps. Meters and the counters of connections are read before
+    and after what is timed. All ranks begin together, and a block ends when the last of them has finished.
     """
     stamps, handles, step, run = array("q"), [], timed.step, getattr(timed, "run", None)
     timed.synchronise()
-    before = meters.read() if meters else {}
+    before, connections = meters.read() if meters else {}, ranks.carried()
     ranks.barrier()
     cpu = time.process_time_ns()
     start = clock()
@@ -109,8 +111,9 @@ def time_block(
     ranks.barrier()
     end = clock()
     cpu = time.process_time_ns() - cpu
-    energy = meters.since(before) if meters else {}
-    return Block(start, end - start, cpu, stamps, handles, energy, meters.gpu_percent() if meters else None)
+    energy, carried = meters.since(before) if meters else {}, traffic.since(connections, ranks.carried())
+    gpu = meters.gpu_percent() if meters else None
+    return Block(start, end - start, cpu, stamps, handles, energy, gpu, carried)
 
 
 class Recorder:
@@ -137,6 +140,8 @@ class Recorder:
         self._events.write(
             "samples", input=source, phase=phase, steps=steps, start_ns=block.start_ns, elapsed_ns=block.elapsed_ns,
             cpu_ns=block.cpu_ns, energy_uj=block.energy_uj, gpu_percent=block.gpu_percent, first_step=self.steps, epoch=epoch,
+            sent_bytes=block.carried.sent if block.carried else None,
+            received_bytes=block.carried.received if block.carried else None,
         )  # fmt: skip
         self.steps += steps
         if not math.isfinite(losses.sum(dtype="f8")):

@@ -134,7 +134,7 @@ def classify(error: Exception) -> tuple[str, str]:
 
 
 def _run(job: Job, events: EventWriter, own: Ranks) -> None:
-    from steelyard_worker import certify, contract, exchange, network, tensors
+    from steelyard_worker import certify, communication, contract, exchange, network, tensors
     from steelyard_worker.frameworks import base
 
     events.write(
@@ -156,6 +156,9 @@ def _run(job: Job, events: EventWriter, own: Ranks) -> None:
     own.meet(adapter.libraries())
     sizes = own.sizes(job.case.sizes)
     described = network.describe(job.workload_folder, job.case.sizes)
+    if job.kind == "communication":
+        communication.all_reduce(job, described, adapter, events, own)
+        return
     implementation: Any = (
         exchange.Networks(Path(job.networks))
         if job.networks

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from steelyard_worker.batches import Batch, Source
     from steelyard_worker.case import Optimizer, Settings
+    from steelyard_worker.communication import AllReduce
     from steelyard_worker.graphs import Stage
     from steelyard_worker.network import Network
     from steelyard_worker.profiling import Profiler
@@ -158,6 +159,13 @@ class Adapter(Protocol):
 
         `timed` is the trainer. The process is not used for anything else. Refusal: the mode makes no graph. An adapter may lack
         this method.
+        """
+
+    def all_reduce(self, array: Array) -> AllReduce:
+        """Return the all-reduce of an array (float32, one axis) over all ranks, by the collective that the strategy uses.
+
+        Called on all ranks at once, in a job of its own that builds no network. Refusal: the strategy has no such exchange. An
+        adapter may lack this method.
         """
 
     def compilations(self) -> int:
