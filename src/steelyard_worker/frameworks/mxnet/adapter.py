@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from steelyard_worker.batches import Source
     from steelyard_worker.case import Optimizer, Settings
+    from steelyard_worker.communication import AllReduce
     from steelyard_worker.exchange import Signature
     from steelyard_worker.frameworks.base import Array
     from steelyard_worker.frameworks.mxnet.predictor import Predictor
@@ -95,6 +96,10 @@ class Adapter:
 
         timed.step(batch)
         return graphs.stages(timed.forward)
+
+    def all_reduce(self, array: Array) -> AllReduce:
+        """Return the exchange of the store."""
+        return self._spread.all_reduce(array)
 
     def compilations(self) -> int:
         """Count the graphs that `hybridize` has built."""

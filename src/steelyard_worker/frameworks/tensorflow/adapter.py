@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from steelyard_worker.batches import Source
     from steelyard_worker.case import Optimizer, Settings
+    from steelyard_worker.communication import AllReduce
     from steelyard_worker.exchange import Signature
     from steelyard_worker.frameworks.base import Array
     from steelyard_worker.frameworks.tensorflow.layers import Variables
@@ -252,6 +253,13 @@ class Adapter:
         from steelyard_worker.frameworks.tensorflow import graphs
 
         return graphs.stages(timed.whole_step, self._wrap, batch, self._settings.knobs["passes"])
+
+    def all_reduce(self, array: Array) -> AllReduce:
+        """Return the all-reduce of the strategy."""
+        if not hasattr(self._strategy, "all_reduce"):
+            raise Refusal("unsupported", "This strategy of TensorFlow exchanges no gradients between its processes.")
+        found: AllReduce = self._strategy.all_reduce(array)
+        return found
 
     def compilations(self) -> int:
         """Count the traces of the wrapped functions; XLA compiles once per trace, because every trace has one shape."""
