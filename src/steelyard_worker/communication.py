@@ -1,22 +1,26 @@
-"""What an exchange between ranks takes by itself: the framework's own all-reduce of a buffer as large as the gradients.
+"""What ranks exchange, measured by itself: the framework's own all-reduce of a buffer as large as the gradients.
 
-It runs in a job of its own, with the ranks, cores and launcher of the measured processes, so nothing of it is in those. Blocks of
-all-reduces are timed like blocks of steps: all ranks begin together, and a block ends with the last of them.
+Of an asynchronous strategy, how stale the gradients are. Either is a job of its own, with the ranks, cores and launcher of the
+measured processes, so nothing of it is in those. Blocks of all-reduces are timed like blocks of steps: all ranks begin together,
+and a block ends with the last of them.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from steelyard_worker import measure, traffic
+from steelyard_worker import batches, measure, traffic
 from steelyard_worker.protocol import Refusal
 
 if TYPE_CHECKING:
-    from steelyard_worker.frameworks.base import Adapter
+    from collections.abc import Callable
+
+    from steelyard_worker.frameworks.base import Adapter, CountingTrainer
     from steelyard_worker.network import Network
     from steelyard_worker.protocol import EventWriter, Job
     from steelyard_worker.ranks import Ranks
@@ -29,6 +33,8 @@ WARM_UP_CALLS = 3
 # Counted blocks, and about how long each is. Where one all-reduce takes longer, all blocks together stay below a limit.
 BLOCKS, BLOCK_S, LONGEST_S = 5, 0.3, 60.0
 MOST_CALLS = 1000
+# Steps of a training whose updates are counted, after those in which ranks compile.
+WARM_UP_STEPS, STALE_STEPS = 10, 100
 FLOAT = 4
 # Different values of a buffer, a prime number of them, so that equal parts of it differ. Scalars that are checked at a time.
 VALUES = 251
@@ -86,6 +92,16 @@ class Blocks:
         return elapsed
 
 
+def run(
+    job: Job, network: Network, adapter: Adapter, build: Callable[[], CountingTrainer], events: EventWriter, ranks: Ranks
+) -> None:  # fmt: skip
+    """Measure what fits the kind of the strategy. `build` makes the trainer that counts updates."""
+    if job.spread and job.spread.kind == "asynchronous":
+        staleness(job, adapter, build, events, ranks)
+    else:
+        all_reduce(job, network, adapter, events, ranks)
+
+
 def all_reduce(job: Job, network: Network, adapter: Adapter, events: EventWriter, ranks: Ranks) -> None:
     """Time all-reduces of a float32 buffer that has a scalar for each trainable one of the network.
 
@@ -122,3 +138,20 @@ def check(reduce: AllReduce, scalars: int, ranks: int) -> None:
     if len(found) != scalars or not all(np.allclose(each, expected[: len(each)], rtol=1e-6) for each in pieces):
         what = "mean" if reduce.mean else "sum"
         raise Refusal("ranks", f"{reduce.name} did not return the {what} of what {ranks} ranks brought.")
+
+
+def staleness(
+    job: Job, adapter: Adapter, build: Callable[[], CountingTrainer], events: EventWriter, ranks: Ranks
+) -> None:  # fmt: skip
+    """Train on one batch, and write how often a gradient of this rank had missed 0, 1, 2, ... updates of others.
+
+    The first steps, in which ranks compile, are not in it.
+    """
+    if not hasattr(adapter, "counting_trainer"):
+        raise Refusal("unsupported", f"The adapter of {job.case.framework} has no counting_trainer().")
+    trainer, clock = build(), measure.clock_of(adapter)
+    feed = itertools.repeat(trainer.put(ranks.share(batches.synthetic_batch(job.data))))
+    measure.time_block(trainer, feed, WARM_UP_STEPS, clock, ranks=ranks)
+    trainer.staleness()
+    measure.time_block(trainer, feed, STALE_STEPS, clock, ranks=ranks)
+    events.write("staleness", steps=STALE_STEPS, missed=np.bincount(trainer.staleness()).tolist())

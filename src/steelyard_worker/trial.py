@@ -156,18 +156,17 @@ def _run(job: Job, events: EventWriter, own: Ranks) -> None:
     own.meet(adapter.libraries())
     sizes = own.sizes(job.case.sizes)
     described = network.describe(job.workload_folder, job.case.sizes)
-    if job.kind == "communication":
-        communication.all_reduce(job, described, adapter, events, own)
-        return
     implementation: Any = (
         exchange.Networks(Path(job.networks))
         if job.networks
         else network.load_implementation(job.workload_folder, job.case.workload, job.case.framework, job.adapter_folder)
     )
 
-    def build_trainer(weights: Mapping[str, Any], optimizer: Optimizer = job.case.optimizer) -> Any:
+    def build_trainer(
+        weights: Mapping[str, Any], optimizer: Optimizer = job.case.optimizer, method: str = "trainer"
+    ) -> Any:
         rates = _rates(job, adapter) if optimizer.schedule.changes else ()
-        return adapter.trainer(implementation, sizes, described, weights, optimizer, *rates)
+        return getattr(adapter, method)(implementation, sizes, described, weights, optimizer, *rates)
 
     def build_predictor(weights: Mapping[str, Any]) -> Any:
         if not hasattr(adapter, "predictor"):
@@ -178,6 +177,10 @@ def _run(job: Job, events: EventWriter, own: Ranks) -> None:
 
     infers = job.case.task == INFERENCE
     build: Any = build_predictor if infers else build_trainer
+    if job.kind == "communication":
+        counting = partial(build_trainer, tensors.read(Path(job.weights)), method="counting_trainer")
+        communication.run(job, described, adapter, counting, events, own)
+        return
     if job.kind == "contract":
         initial = tensors.read(Path(job.weights))
         contract.check(

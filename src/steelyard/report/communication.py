@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from steelyard.report import scaling
+from steelyard.report import scaling, staleness
 from steelyard.report.columns import NARROW, Column
 from steelyard.report.formatting import NO_VALUE, Formatted
 from steelyard.report.notation import data_size, duration, significant
@@ -85,7 +85,7 @@ def _columns(rows: list[Exchanged]) -> list[Column]:
     def column(heading: str, cell: Callable[[Exchanged, Comparison], Formatted], text: str) -> Column:
         return Column(heading, lambda comparison, x, _s: cell(by_variant[x.variant], comparison), NARROW, text)
 
-    return [
+    found = [
         column(
             "sent per step and rank", lambda x, comparison: _carried(x.sent_bytes, comparison),
             "What the TCP connections of a rank sent in a counted step, by the counters of the kernel; the least and the most "
@@ -112,6 +112,13 @@ def _columns(rows: list[Exchanged]) -> list[Column]:
             "all-reduce alone takes means that computation hides a part of it; more, that ranks also wait for each other.",
         ),
     ]  # fmt: skip
+    if any(staleness.of(each.contender) for each in rows):
+        found.append(column(
+            "missed updates", lambda x, _: _stale(x.contender),
+            "How many updates of other ranks a gradient had missed, on average: they were applied after this rank had read the "
+            "weights. The share is that of gradients that had missed none.",
+        ))  # fmt: skip
+    return found
 
 
 def _carried(found: tuple[float, ...], comparison: Comparison) -> Formatted:
@@ -135,6 +142,13 @@ def _bandwidth(contender: Contender) -> Formatted:
 
 def _reduced(contender: Contender) -> communication.AllReduce | None:
     return contender.communication.all_reduce if contender.communication else None
+
+
+def _stale(contender: Contender) -> Formatted:
+    found = staleness.of(contender)
+    if found is None:
+        return Formatted(NO_VALUE)
+    return Formatted(significant(found.mean), f"{100 * found.missed[0] / found.updates:.0f} % none")
 
 
 def _none(contender: Contender) -> Formatted:
@@ -165,12 +179,15 @@ def _signed(nanoseconds: float) -> str:
 def _line(exchanged: Exchanged, comparison: Comparison) -> str:
     """Return one contender as a sentence of the terminal; empty where nothing is known of it."""
     found, sent = _reduced(exchanged.contender), exchanged.sent_bytes
-    parts = [f"{_carried(sent, comparison)} sent per step and rank"] if any(sent) else []
+    carried = _carried(sent, comparison)
+    parts = [f"{carried.value} sent per step and rank ({carried.interval})"] if any(sent) else []
     if found:
         parts.append(
             f"an all-reduce of {data_size(found.bytes)} takes {duration(found.ns)} alone (bus bandwidth "
             f"{significant(found.bus_gbps)} GB/s)"
         )
+    if stale := staleness.of(exchanged.contender):
+        parts.append(f"a gradient had missed {significant(stale.mean)} updates of other ranks on average")
     return f"{exchanged.contender.title}: {'; '.join(parts)}." if parts else ""
 
 
@@ -184,6 +201,7 @@ def as_dict(found: Section | None, name: Callable[[Contender], str]) -> list[dic
         rows.append({
             "case": name(each.contender), "sent_bytes_per_step": each.sent_bytes, "received_bytes_per_step": each.received_bytes,
             "all_reduce": {**asdict(reduced), "bus_gbps": reduced.bus_gbps} if reduced else None,
+            "missed_updates": asdict(stale) | {"mean": stale.mean} if (stale := staleness.of(each.contender)) else None,
             "not_measured": each.contender.no_communication,
         })  # fmt: skip
     return rows

@@ -23,6 +23,7 @@ from steelyard.report import (
     series,
     shares,
     stability,
+    staleness,
 )
 from steelyard.report.ceiling import Ceiling
 from steelyard.report.columns import Column, of_epochs, of_phases, ranked_by
@@ -110,6 +111,7 @@ def workload(comparison: Comparison, styles: dict[str, Style], among: Sequence[C
         losses.figure(comparison, styles),
         latency.figure(comparison, styles),
         link_speed.figure(comparison),
+        staleness.figure(comparison, styles),
         costs.start(comparison),
         costs.memory(comparison, styles),
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics as plain
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ FOLDER = "communication"
 COUNTED = "counted"
 # The kinds of strategies whose ranks average gradients or weights.
 AVERAGING = ("processes", "sharded", "server", "local", "library")
+ASYNCHRONOUS = "asynchronous"
 
 
 @dataclass(frozen=True)
@@ -48,15 +50,33 @@ class AllReduce:
 
 
 @dataclass(frozen=True)
-class Communication:
-    """A strategy's exchange by itself."""
+class Stale:
+    """How often a gradient had missed 0, 1, 2, ... updates of other ranks, over all ranks."""
 
-    all_reduce: AllReduce
+    missed: tuple[int, ...]
+
+    @property
+    def updates(self) -> int:
+        """All updates."""
+        return sum(self.missed)
+
+    @property
+    def mean(self) -> float:
+        """How many updates a gradient had missed, on average."""
+        return sum(missed * count for missed, count in enumerate(self.missed)) / self.updates
+
+
+@dataclass(frozen=True)
+class Communication:
+    """A strategy's exchange by itself: one of the two."""
+
+    all_reduce: AllReduce | None = None
+    stale: Stale | None = None
 
 
 def is_measured(spread: Spread) -> bool:
-    """Return whether ranks of such a strategy exchange what an all-reduce does, in processes of their own."""
-    return spread.several_processes and spread.kind in AVERAGING
+    """Return whether ranks of such a strategy are processes that average something, or train asynchronously."""
+    return spread.several_processes and spread.kind in (*AVERAGING, ASYNCHRONOUS)
 
 
 def folder_of(run: Path, file_name: str) -> Path:
@@ -72,8 +92,16 @@ def read(run: Path, file_name: str) -> Communication | None:
     trial = trials.read(folder)
     if trial.error:
         raise UserError(trial.error[1])
+    if not trial.done:
+        return None
     counted = _counted(trial)
-    return Communication(_joined(trial, counted)) if trial.done and counted else None
+    return Communication(_joined(trial, counted)) if counted else _stale(trial)
+
+
+def _stale(trial: Trial) -> Communication | None:
+    of_ranks = [each.staleness.missed for each in (trial, *(trial.others or ())) if each.staleness]
+    missed = tuple(map(sum, itertools.zip_longest(*of_ranks, fillvalue=0)))
+    return Communication(stale=Stale(missed)) if any(missed) else None
 
 
 def _counted(trial: Trial) -> list[Reduced]:

@@ -178,6 +178,14 @@ class Reduced:
 
 
 @dataclass(frozen=True)
+class Staleness:
+    """How often a gradient of this rank had missed 0, 1, 2, ... updates of others; empty where it sent no gradients itself."""
+
+    steps: Positive
+    missed: tuple[Count, ...]
+
+
+@dataclass(frozen=True)
 class Done:
     """The process has finished."""
 
@@ -186,7 +194,7 @@ class Done:
 EVENTS: dict[str, Any] = {
     "hello": Hello, "applied": Applied, "phase": Phase, "samples": Block, "epoch": Shapes, "evaluated": Evaluated,
     "outputs": Outputs, "exchanged": Exchanged, "memory": Memory, "profiled": Profiled, "graph": GraphStage,
-    "all-reduce": Reduced, "warning": Warned, "error": Error, "done": Done,
+    "all-reduce": Reduced, "staleness": Staleness, "warning": Warned, "error": Error, "done": Done,
 }  # fmt: skip
 
 

@@ -25,6 +25,7 @@ from steelyard.results.events import (
     Profiled,
     Reduced,
     Shapes,
+    Staleness,
     checked,
 )
 from steelyard.statistics import metrics
@@ -82,6 +83,7 @@ class Trial:
     profiled: Profiled | None = None
     graphs: tuple[GraphStage, ...] = ()
     reduced: tuple[Reduced, ...] = ()
+    staleness: Staleness | None = None
     peak_resident_bytes: int | None = None
     peak_device_bytes: int | None = None
     memory: dict[str, PhaseMemory] = field(default_factory=dict)
@@ -304,6 +306,8 @@ def replay(folder: Path, job: Job, events: Iterable[dict[str, Any]]) -> Trial:
                 found["memory"] = {each.name: each for each in phases}
             case GraphStage() as graph:
                 graphs.append(graph)
+            case Staleness() as staleness:
+                found["staleness"] = staleness
             case Reduced() as block:
                 reduced.append(block)
             case {"name": str()} as warning:

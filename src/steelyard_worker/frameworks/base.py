@@ -101,6 +101,16 @@ class Trainer(Protocol):
         """
 
 
+class CountingTrainer(Trainer, Protocol):
+    """A trainer that trains asynchronously, and says how stale its gradients were."""
+
+    def staleness(self) -> Array:
+        """Return how many updates of others were applied to the weights between reading them and the update with their gradients.
+
+        int64, one for each update of this rank since the last call; a rank that only works for another one has none.
+        """
+
+
 class Adapter(Protocol):
     """One framework in this process. The constructor sets environment variables, imports the framework and applies settings.
 
@@ -159,6 +169,15 @@ class Adapter(Protocol):
 
         `timed` is the trainer. The process is not used for anything else. Refusal: the mode makes no graph. An adapter may lack
         this method.
+        """
+
+    def counting_trainer(
+        self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array],
+        optimizer: Optimizer, rates: Array | None = None,
+    ) -> CountingTrainer:  # fmt: skip
+        """Return a trainer of an asynchronous strategy that also counts the updates of all ranks.
+
+        Called only in a job of its own. An adapter may lack this method.
         """
 
     def all_reduce(self, array: Array) -> AllReduce:

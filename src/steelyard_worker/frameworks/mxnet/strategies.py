@@ -11,7 +11,7 @@ from steelyard_worker.strategy import ALONE
 if TYPE_CHECKING:
     from steelyard_worker.case import Settings
     from steelyard_worker.communication import AllReduce
-    from steelyard_worker.frameworks.base import Array
+    from steelyard_worker.frameworks.base import Array, CountingTrainer
     from steelyard_worker.frameworks.mxnet.stores import Store
     from steelyard_worker.frameworks.mxnet.trainer import Trainer
     from steelyard_worker.ranks import Ranks
@@ -38,6 +38,10 @@ class Alone:
         from steelyard_worker.frameworks.mxnet.trainer import Trainer
 
         return Trainer(*arguments)
+
+    def counting_trainer(self, *arguments: Any) -> CountingTrainer:
+        """Refuse: only ranks with an asynchronous store apply gradients that are stale."""
+        raise Refusal("unsupported", "This strategy of MXNet has no asynchronous updates.")
 
     def all_reduce(self, array: Array) -> AllReduce:
         """Refuse: only ranks with a store exchange anything."""
@@ -72,6 +76,12 @@ class Served(Alone):
         synchronous = self.ranks.spread is not None and self.ranks.spread.kind == "server"
         made = ranked.SynchronousTrainer if synchronous else ranked.AsynchronousTrainer
         return made(self._store, *arguments)
+
+    def counting_trainer(self, *arguments: Any) -> CountingTrainer:
+        """Return a trainer of a rank that counts updates."""
+        from steelyard_worker.frameworks.mxnet import staleness
+
+        return staleness.CountingTrainer(self._store, *arguments)
 
     def all_reduce(self, array: Array) -> AllReduce:
         """Return the exchange of the store."""

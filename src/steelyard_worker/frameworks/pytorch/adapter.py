@@ -105,6 +105,8 @@ class Adapter:
         """Return the all-reduce of the process group."""
         from steelyard_worker.frameworks.pytorch.communication import GroupReduce
 
+        if not torch.distributed.is_initialized():
+            raise Refusal("unsupported", "This strategy of PyTorch has no process group of torch.distributed.")
         return GroupReduce(array, self._settings.device)
 
     def compilations(self) -> int:

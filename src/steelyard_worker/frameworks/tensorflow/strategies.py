@@ -187,6 +187,12 @@ class ParameterServer(Cluster):
 
         return CoordinatingTrainer(self._strategy, self._ranks.parts, *built)
 
+    def counting_trainer(self, *built: Any) -> Any:
+        """Build the network, from the first rank, and count the updates of all workers."""
+        from steelyard_worker.frameworks.tensorflow.staleness import CountingTrainer
+
+        return CountingTrainer(self._strategy, self._ranks.parts, *built) if self._ranks.leads else cluster.Follower()
+
 
 class Pipeline(Cluster):
     """A network whose parts are placed with `tf.device` on the processes of a cluster; micro-batches follow each other."""
