@@ -12,11 +12,12 @@ from steelyard.results.round_results import RoundResults
 
 
 def measure(session: Session, results: RoundResults) -> None:
-    """Measure the exchange of every variant that finished a round, unless that is known. A failure keeps its reason."""
+    """Measure the exchange of every variant that was measured, unless it is known. A failure keeps its reason."""
+    measured = results.finished.keys() - results.failed.keys()
     for variant in session.plan.variants:
         spread = frameworks.framework(variant.case.framework).spread(variant.case.strategy)
         exchanges = spread is not None and communication.is_measured(spread)
-        if exchanges and results.finished.get(variant.case.id) and not _is_known(session, variant):
+        if exchanges and variant.case.id in measured and not _is_known(session, variant):
             session.screen.say(f"measuring the exchange of {variant.key}")
             _measure(session, variant)
 

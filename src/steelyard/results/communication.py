@@ -99,7 +99,9 @@ def read(run: Path, file_name: str) -> Communication | None:
 
 
 def _stale(trial: Trial) -> Communication | None:
-    of_ranks = [each.staleness.missed for each in (trial, *(trial.others or ())) if each.staleness]
+    if trial.others is None:
+        raise UserError(f"The record of another rank in {trial.folder} is missing or damaged. Delete it to measure again.")
+    of_ranks = [each.staleness.missed for each in (trial, *trial.others) if each.staleness]
     missed = tuple(map(sum, itertools.zip_longest(*of_ranks, fillvalue=0)))
     return Communication(stale=Stale(missed)) if any(missed) else None
 

@@ -24,24 +24,25 @@ class CountingTrainer(AsynchronousTrainer):
     """
 
     def _rule(self, optimizer: Optimizer, rates: Array | None, lazy: bool) -> Any:
-        self._count = self._store.updating(1)
-        self._count.init(0, mx.nd.zeros((1,)))
-        self._counts: list[NDArray] = []
+        self._keys, self._count = self._store.updating(1), mx.nd.zeros((1,))
+        self._keys.init(0, self._count)
+        self._counts: list[int] = []
         return stores.asynchronous_rule(
-            optimizer, self._trained, rates, lazy, self._store, lambda rule: served.Counting(rule, self._count.first)
+            optimizer, self._trained, rates, lazy, self._store, lambda rule: served.Counting(rule, self._keys.first)
         )
 
     def step(self, batch: tuple[NDArray, ...]) -> NDArray:
         """Queue a step and the exchange of the count."""
         loss = super().step(batch)
         last = next(iter(self._trained.values())).grad()
-        one, count = last.reshape((-1,))[:1] * 0 + 1, mx.nd.zeros((1,))
-        self._count.pushpull(0, one, count)
-        self._counts.append(count)
+        some = last.reshape((-1,))[:1]
+        one = (some == some) + (some != some)  # the engine computes it when the gradient is there, and it may be NaN
+        self._keys.pushpull(0, one, self._count)
+        self._counts.append(int(self._count.asscalar()))  # waited for: exchanges of two steps sometimes pass each other
         return loss
 
     def staleness(self) -> Array:
         """Return how many updates of others there were between two of this rank's own, int64, for all since the last call."""
-        found = np.array([count.asscalar() for count in self._counts], np.int64)
+        found = np.diff(np.array(self._counts, np.int64)) - 1
         self._counts.clear()
-        return np.diff(found) - 1
+        return found
