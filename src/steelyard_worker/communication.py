@@ -86,7 +86,7 @@ class Blocks:
         elapsed = self.clock() - start
         carried = traffic.since(before, self.ranks.carried())
         self.events.write(
-            "all-reduce", collective=self.reduce.name, phase=phase, bytes=self.size, ranks=self.ranks.count, calls=calls,
+            "all-reduce", collective=self.reduce.name, phase=phase, bytes=self.size, processes=self.ranks.count, calls=calls,
             elapsed_ns=elapsed, sent_bytes=carried.sent if carried else None,
         )  # fmt: skip
         return elapsed

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from steelyard_worker.protocol import Job
 
 BLOCK = {
-    "event": "all-reduce", "collective": "mean", "phase": "counted", "bytes": 1000, "ranks": 2, "calls": 2, "elapsed_ns": 10,
+    "event": "all-reduce", "collective": "mean", "phase": "counted", "bytes": 1000, "processes": 2, "calls": 2, "elapsed_ns": 10,
 }  # fmt: skip
 
 

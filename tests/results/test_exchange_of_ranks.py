@@ -26,7 +26,7 @@ MEGABYTE = 1_000_000
 def block(milliseconds: float, calls: int = 10, phase: str = "counted", sent: int | None = None) -> dict[str, Any]:
     """Return the event of a block whose all-reduces of a megabyte take so long each."""
     return {
-        "event": "all-reduce", "collective": "sum", "phase": phase, "bytes": MEGABYTE, "ranks": 2, "calls": calls,
+        "event": "all-reduce", "collective": "sum", "phase": phase, "bytes": MEGABYTE, "processes": 2, "calls": calls,
         "elapsed_ns": round(milliseconds * 1e6 * calls), "sent_bytes": None if sent is None else sent * calls,
     }  # fmt: skip
 
@@ -95,7 +95,7 @@ def test_nothing_measured_an_interruption_and_a_failure_are_told_apart(tmp_path:
         communication.read(tmp_path / "b", NAME)
 
 
-@pytest.mark.parametrize("damage", [{"calls": 0}, {"bytes": "many"}, {"elapsed_ns": -1}, {"ranks": None}])
+@pytest.mark.parametrize("damage", [{"calls": 0}, {"bytes": "many"}, {"elapsed_ns": -1}, {"processes": None}])
 def test_a_damaged_record_is_named(tmp_path: Path, damage: dict[str, Any]) -> None:
     write(tmp_path, done(block(2) | damage), done(block(2)))
     with pytest.raises(UserError, match=NAME):

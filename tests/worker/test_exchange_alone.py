@@ -109,7 +109,7 @@ def test_all_ranks_do_the_same_blocks(tmp_path: Path, count: int, mean: bool) ->
     for other in others:
         assert [(each["phase"], each["calls"], each["elapsed_ns"]) for each in other] == blocks
     assert {each["bytes"] for each in first} == {4 * SCALARS}
-    assert {each["ranks"] for each in first} == {count}
+    assert {each["processes"] for each in first} == {count}
 
 
 @pytest.mark.parametrize("mean", [False, True])

@@ -100,7 +100,9 @@ def read(run: Path, file_name: str) -> Communication | None:
 
 def _stale(trial: Trial) -> Communication | None:
     if trial.others is None:
-        raise UserError(f"The record of another rank in {trial.folder} is missing or damaged. Delete it to measure again.")
+        raise UserError(
+            f"The record of another rank in {trial.folder} is missing or damaged. Delete it to measure again."
+        )
     of_ranks = [each.staleness.missed for each in (trial, *trial.others) if each.staleness]
     missed = tuple(map(sum, itertools.zip_longest(*of_ranks, fillvalue=0)))
     return Communication(stale=Stale(missed)) if any(missed) else None
@@ -115,7 +117,7 @@ def _joined(trial: Trial, counted: list[Reduced]) -> AllReduce:
     sent = ranks.of_each(trial, _sent_per_call)
     first, *_ = counted
     return AllReduce(
-        first.collective, first.bytes, first.ranks, plain.median(times), min(times), max(times), tuple(sent or ())
+        first.collective, first.bytes, first.processes, plain.median(times), min(times), max(times), tuple(sent or ())
     )  # fmt: skip
 
 

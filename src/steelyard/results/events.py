@@ -171,7 +171,7 @@ class Reduced:
     collective: str
     phase: str
     bytes: Positive
-    ranks: Positive
+    processes: Positive
     calls: Positive
     elapsed_ns: Positive
     sent_bytes: Count | None = None
