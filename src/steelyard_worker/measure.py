@@ -243,7 +243,7 @@ class Session:
                 feeds[source] = self.feed(job, source)
             self.recorder.keep(self.trainer, self._block(feeds[source], steps), source, phase, epoch)
 
-    def _timed(
+    def timed(
         self, feed: Iterator[Any], source: str, phase: str, steps: int, epoch: int = 0, meters: Meters | None = None
     ) -> Block:  # fmt: skip
         """Time one block, on all ranks at once."""
@@ -277,7 +277,7 @@ class Session:
         self.compiled = self.adapter.compilations()
         counted = self.schedule.epochs and not self.schedule.warmup.count
         phase, epoch = "counted" if counted else "first", min(1, self.schedule.epochs)
-        block = self._timed(feed, source, phase, 1, epoch)
+        block = self.timed(feed, source, phase, 1, epoch)
         self.start_s = (self.clock() - spawned_ns) / 1e9 if spawned_ns else block.elapsed_ns / 1e9
         self.events.write(
             "phase", name="first-step", elapsed_ns=block.elapsed_ns, since_spawn_ns=int(self.start_s * 1e9)
@@ -319,7 +319,7 @@ class Session:
             self._run(feed, source, "warm-up", WARMUP_BLOCK_STEPS)
         before = self.adapter.compilations()
         for size in sizes:
-            block = self._timed(feed, source, "counted", size, meters=self.meters)
+            block = self.timed(feed, source, "counted", size, meters=self.meters)
             self.recorder.keep(self.trainer, block, source, "counted")
         self._warn_if_compiled(before, source)
 
@@ -337,7 +337,7 @@ class Session:
         """Run one block, if it has any steps; returns its time per step (ns) in a list."""
         if steps <= 0:
             return []
-        block = self._timed(feed, source, phase, steps, epoch, self.meters if phase == "counted" else None)
+        block = self.timed(feed, source, phase, steps, epoch, self.meters if phase == "counted" else None)
         self.recorder.keep(self.trainer, block, source, phase, epoch)
         return [block.elapsed_ns // steps]
 

@@ -217,7 +217,7 @@ def _measure(
     if job.kind == "profile":
         from steelyard_worker import profiling
 
-        run = profiling.profile
+        run = partial(profiling.profile, ranks=own)
     if job.kind == "graph":
         from steelyard_worker import graphs
 

@@ -20,6 +20,8 @@ SEEN = {
         "aten::mkldnn_rnn_layer_backward": "recurrent", "aten::embedding_dense_backward": "gather and scatter",
         "aten::embedding_backward": "dispatch", "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__": "input pipeline",
         "aten::_foreach_add_": "optimizer", "aten::mul": "elementwise", "aten::empty_strided": "dispatch",
+        "gloo:all_reduce": "exchange between ranks", "c10d::allreduce_": "exchange between ranks",
+        "torch::distributed::reducer::mul_out": "exchange between ranks", "DistributedDataParallel.forward": "dispatch",
     },
     "tensorflow": {
         "_MklNativeConv2DBackpropInput": "convolution, backward to data", "_MklNativeConv2DBackpropFilter": "convolution, backward to weights",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from steelyard.profiles.classes import EXCHANGE
 from steelyard.report import scaling, staleness
 from steelyard.report.columns import NARROW, Column
 from steelyard.report.formatting import NO_VALUE, Formatted
@@ -112,6 +113,12 @@ def _columns(rows: list[Exchanged]) -> list[Column]:
             "all-reduce alone takes means that computation hides a part of it; more, that ranks also wait for each other.",
         ),
     ]  # fmt: skip
+    if any(each.contender.profile for each in rows):
+        found.append(column(
+            "time in collectives", lambda x, _: _in_collectives(x.contender),
+            "The time of a profiled step in operations that exchange something, on the first rank, by the framework's own "
+            "profiler, with what a rank waits for others in them. Where they run beside others, each counts by its share.",
+        ))  # fmt: skip
     if any(staleness.of(each.contender) for each in rows):
         found.append(column(
             "missed updates", lambda x, _: _stale(x.contender),
@@ -142,6 +149,15 @@ def _bandwidth(contender: Contender) -> Formatted:
 
 def _reduced(contender: Contender) -> communication.AllReduce | None:
     return contender.communication.all_reduce if contender.communication else None
+
+
+def _in_collectives(contender: Contender) -> Formatted:
+    if contender.profile is None:
+        return Formatted(NO_VALUE)
+    found = contender.profile.breakdown
+    if taken := found.classes.get(EXCHANGE):
+        return Formatted(duration(taken), f"{taken / found.step_ns:.0%} of the step")
+    return Formatted("none" if contender.case.strategy.startswith(f"{ALONE}:") else "not named", "by the profiler")
 
 
 def _stale(contender: Contender) -> Formatted:
@@ -202,6 +218,7 @@ def as_dict(found: Section | None, name: Callable[[Contender], str]) -> list[dic
             "case": name(each.contender), "sent_bytes_per_step": each.sent_bytes, "received_bytes_per_step": each.received_bytes,
             "all_reduce": {**asdict(reduced), "bus_gbps": reduced.bus_gbps} if reduced else None,
             "missed_updates": asdict(stale) | {"mean": stale.mean} if (stale := staleness.of(each.contender)) else None,
+            "ns_in_collectives": each.contender.profile.breakdown.classes.get(EXCHANGE) if each.contender.profile else None,
             "not_measured": each.contender.no_communication,
         })  # fmt: skip
     return rows
