@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from reading import Page
 from recorded import view_of
 from test_scaling import SCRIPTS, run
 
+from steelyard.profiles.classes import EXCHANGE
 from steelyard.report import communication, page, terminal
 from steelyard.results import communication as exchanged
 from steelyard.results import record
@@ -119,6 +121,19 @@ def test_stale_gradients_have_a_column_and_a_plot(tmp_path):
     assert '"y":[25.0,50.0,25.0]' in html
     row = next(each for each in terminal.as_dict(view)["comparisons"][0]["communication"] if each["missed_updates"])
     assert row["missed_updates"] == {"missed": [50, 100, 50], "mean": 1.0}
+
+
+def test_time_in_collectives_is_that_of_the_profile(view):
+    (comparison,) = view.comparisons
+
+    def profiled(contender):
+        parts = SimpleNamespace(classes={EXCHANGE: 2e6} if contender.case.strategy == "copies:2" else {}, step_ns=8e6)
+        return replace(contender, profile=SimpleNamespace(breakdown=parts))
+
+    known = replace(view, comparisons=(replace(comparison, contenders=tuple(map(profiled, comparison.contenders))),))
+    assert cells(known, "copies:2")["time in collectives"] == "2.00 ms 25 % of the step"
+    assert cells(known, "alone:2")["time in collectives"] == "none by the profiler"
+    assert "time in collectives" not in cells(view, "copies:2")
 
 
 def test_a_reason_is_shown_in_place_of_figures(tmp_path):

@@ -156,7 +156,7 @@ def _in_collectives(contender: Contender) -> Formatted:
         return Formatted(NO_VALUE)
     found = contender.profile.breakdown
     if taken := found.classes.get(EXCHANGE):
-        return Formatted(duration(taken), f"{taken / found.step_ns:.0%} of the step")
+        return Formatted(duration(taken), f"{100 * taken / found.step_ns:.0f} % of the step")
     return Formatted("none" if contender.case.strategy.startswith(f"{ALONE}:") else "not named", "by the profiler")
 
 
