@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,13 +11,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from measure.scripted_session import session, steady
-from steelyard.measure import communication, jobs
+from steelyard.host import links
+from steelyard.inputs.case_inputs import CaseInputs
+from steelyard.measure import communication, jobs, spread_process
 from steelyard.plan import spreading
 from steelyard.results import communication as exchanged
 from steelyard.results import trials
 from steelyard.results.round_results import RoundResults
 from steelyard.results.trials import Trial
 from steelyard_worker import protocol
+from steelyard_worker.protocol import Data
 
 if TYPE_CHECKING:
     from steelyard_worker.protocol import Job
@@ -95,3 +99,13 @@ def test_a_failure_is_said_and_tried_again(tmp_path: Path) -> None:
     run.failing = False
     communication.measure(run.session, results)
     assert len(run.asked) == 2
+
+
+def test_an_exchange_is_measured_on_the_hosts_of_its_strategy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(links, "hosts", lambda link: nullcontext((f"first, {link}", f"second, {link}")))
+    run = Run(tmp_path / "run").session
+    (variant,) = [each for each in run.plan.variants if each.case.strategy == "copies:2"]
+    variant = replace(variant, case=replace(variant.case, strategy="copies:2@1gbit"))
+    job = jobs.communicating(run.plan, variant, CaseInputs(Path("weights"), Data("synthetic"), "", {}, ""), tmp_path)
+    with spread_process.hosts(job) as namespaces:
+        assert namespaces == ("first, 1gbit", "second, 1gbit")
