@@ -143,6 +143,30 @@ def test_a_reason_is_shown_in_place_of_figures(tmp_path):
     assert "It has no such exchange." in Page(page.render(view)).text()
 
 
+@pytest.mark.parametrize(
+    ("change", "cell", "reason"),
+    [({"launcher": ""}, "- one process", "One process drives"), ({"shares": "network"}, "216 B 2.00x", "hold parts")],
+)
+def test_what_exchanges_no_gradients_between_processes_says_so(view, change, cell, reason):
+    (comparison,) = view.comparisons
+
+    def changed(contender):
+        if contender.case.strategy != "copies:2":
+            return contender
+        trials = []
+        for each in contender.trials:
+            job = replace(each.job, spread=replace(each.job.spread, **change))
+            others = () if "launcher" in change else each.others
+            blocks = tuple(replace(block, sent_bytes=None) for block in each.blocks) if not others else each.blocks
+            trials.append(replace(each, job=job, others=others, blocks=blocks))
+        return replace(contender, trials=tuple(trials), communication=None)
+
+    known = replace(view, comparisons=(replace(comparison, contenders=tuple(map(changed, comparison.contenders))),))
+    assert cells(known, "copies:2")["sent per step and rank"].startswith(cell)
+    (found,) = communication.section(known.comparisons[0]).reasons
+    assert reason in found[1]
+
+
 def test_a_record_from_before_has_no_such_table(tmp_path):
     folder = run(tmp_path, SCRIPTS)
     (comparison,) = view_of(folder).comparisons

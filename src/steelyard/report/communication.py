@@ -26,7 +26,8 @@ CAPTION = (
     "measured steps; an all-reduce of a buffer of this size was timed after the rounds, by as many ranks that do nothing else."
 )
 FLOAT = 4
-NOT_SEEN = "not seen"
+NOT_SEEN, ONE_PROCESS = "not seen", "one process"
+ASYNCHRONOUS = "asynchronous"
 
 
 @dataclass(frozen=True)
@@ -61,15 +62,23 @@ class Section:
 
 def section(comparison: Comparison) -> Section | None:
     """Return the section of a comparison; None where no training was spread over processes, or of a record without counters."""
-    rows = [_exchanged(comparison, row) for row in scaling.scaled(comparison) if row.processes > 1]
+    rows = [_exchanged(comparison, row) for row in scaling.scaled(comparison) if row.parts > 1]
     if not any(each.sent_bytes or each.contender.communication or each.contender.no_communication for each in rows):
         return None
     caption = CAPTION.format(size=data_size(FLOAT * comparison.parameters), count=f"{comparison.parameters:,}")
     lines = [line for each in rows if (line := _line(each, comparison))]
-    reasons = [
-        (each.contender.title, each.contender.no_communication) for each in rows if each.contender.no_communication
-    ]
+    reasons = [(each.contender.title, reason) for each in rows if (reason := _why_not(each))]
     return Section(rows, _columns(rows), caption, lines, reasons)
+
+
+def _why_not(exchanged: Exchanged) -> str:
+    """Return why a contender has no exchange by itself; empty where it has one, or nothing to exchange."""
+    row, contender = exchanged.row, exchanged.contender
+    if row.processes == 1:
+        return "One process drives all devices, so nothing is exchanged between processes."
+    if not row.shares_batch and row.kind != ASYNCHRONOUS:
+        return "The ranks hold parts of the network, so they send each other values of layers, and no gradients of weights."
+    return contender.no_communication
 
 
 def _exchanged(comparison: Comparison, row: Scaled) -> Exchanged:
@@ -88,12 +97,12 @@ def _columns(rows: list[Exchanged]) -> list[Column]:
 
     found = [
         column(
-            "sent per step and rank", lambda x, comparison: _carried(x.sent_bytes, comparison),
+            "sent per step and rank", lambda x, comparison: _carried(x, x.sent_bytes, comparison),
             "What the TCP connections of a rank sent in a counted step, by the counters of the kernel; the least and the most "
             "where ranks differ. Exchange through memory or Unix sockets is not seen.",
         ),
         column(
-            "received per step and rank", lambda x, comparison: _carried(x.received_bytes, comparison),
+            "received per step and rank", lambda x, comparison: _carried(x, x.received_bytes, comparison),
             "The same of what a rank received. Servers beside the ranks have no record of their own, but what they send is "
             "received here.",
         ),
@@ -128,9 +137,9 @@ def _columns(rows: list[Exchanged]) -> list[Column]:
     return found
 
 
-def _carried(found: tuple[float, ...], comparison: Comparison) -> Formatted:
+def _carried(exchanged: Exchanged, found: tuple[float, ...], comparison: Comparison) -> Formatted:
     if not found:
-        return Formatted(NO_VALUE, NOT_SEEN)
+        return Formatted(NO_VALUE, ONE_PROCESS if exchanged.row.processes == 1 else NOT_SEEN)
     low, high = data_size(min(found)), data_size(max(found))
     share = max(found) / (FLOAT * comparison.parameters)
     return Formatted(low if low == high else f"{low} to {high}", f"{significant(share)}x the gradients")
@@ -195,7 +204,7 @@ def _signed(nanoseconds: float) -> str:
 def _line(exchanged: Exchanged, comparison: Comparison) -> str:
     """Return one contender as a sentence of the terminal; empty where nothing is known of it."""
     found, sent = _reduced(exchanged.contender), exchanged.sent_bytes
-    carried = _carried(sent, comparison)
+    carried = _carried(exchanged, sent, comparison)
     parts = [f"{carried.value} sent per step and rank ({carried.interval})"] if any(sent) else []
     if found:
         parts.append(
@@ -219,6 +228,6 @@ def as_dict(found: Section | None, name: Callable[[Contender], str]) -> list[dic
             "all_reduce": {**asdict(reduced), "bus_gbps": reduced.bus_gbps} if reduced else None,
             "missed_updates": asdict(stale) | {"mean": stale.mean} if (stale := staleness.of(each.contender)) else None,
             "ns_in_collectives": each.contender.profile.breakdown.classes.get(EXCHANGE) if each.contender.profile else None,
-            "not_measured": each.contender.no_communication,
+            "not_measured": _why_not(each),
         })  # fmt: skip
     return rows
