@@ -15,7 +15,7 @@ from steelyard.errors import UserError
 from steelyard.host import turns
 from steelyard.inputs import case_inputs
 from steelyard.inputs.case_inputs import CaseInputs
-from steelyard.measure import graphs, peak, profiles, reuse, rounds, search
+from steelyard.measure import communication, graphs, peak, profiles, reuse, rounds, search
 from steelyard.measure.session import Session
 from steelyard.plan.run_plan import RunPlan, Variant
 from steelyard.results import durations as stages
@@ -87,6 +87,8 @@ def _measure(plan: RunPlan, folder: Path, screen: Screen, durations: Durations) 
         rounds.measure(session, results)
     with durations.of(stages.PEAK):
         peak.check(session, results)
+    with durations.of(stages.COMMUNICATION):
+        communication.measure(session, results)
     if plan.profiles:
         screen.stage("Profiles")
         measured = [each for each in session.plan.variants if results.finished.get(each.case.id)]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from steelyard_worker import batches, evaluation, steady, tensors
+from steelyard_worker import batches, evaluation, steady, tensors, traffic
 from steelyard_worker.memory import Peaks
 from steelyard_worker.meters import Meters
 from steelyard_worker.protocol import LOSSES, SAMPLES, Length, Refusal, predictions_folder
@@ -74,6 +74,7 @@ class Block:
     `stamps_ns[i]` is the clock when the call of step i returned. It is for diagnosis only, as calls may return before the work
     is done. `cpu_ns` is the CPU time that all threads of the process used: it stands still while the process does.
     `energy_uj`: what each meter of the machine counted, microjoules. `gpu_percent`: use of the GPU at the end; None: not known.
+    `carried`: by the connections of this rank; None of a single process, and where that cannot be seen.
     """
 
     start_ns: int
@@ -83,6 +84,7 @@ class Block:
     handles: list[Any]
     energy_uj: dict[str, int] = field(default_factory=dict)
     gpu_percent: int | None = None
+    carried: traffic.Traffic | None = None
 
 
 def time_block(
@@ -90,12 +92,12 @@ def time_block(
 ) -> Block:  # fmt: skip
     """Time `steps` steps; fetching batches from the feed is included, as it is part of real training.
 
-    Where the framework drives the training, its own loop does the steps. Meters are read before and after what is timed. All
-    ranks begin together, and a block ends when the last of them has finished.
+    Where the framework drives the training, its own loop does the steps. Meters and the counters of connections are read before
+    and after what is timed. All ranks begin together, and a block ends when the last of them has finished.
     """
     stamps, handles, step, run = array("q"), [], timed.step, getattr(timed, "run", None)
     timed.synchronise()
-    before = meters.read() if meters else {}
+    before, connections = meters.read() if meters else {}, ranks.carried()
     ranks.barrier()
     cpu = time.process_time_ns()
     start = clock()
@@ -109,8 +111,9 @@ def time_block(
     ranks.barrier()
     end = clock()
     cpu = time.process_time_ns() - cpu
-    energy = meters.since(before) if meters else {}
-    return Block(start, end - start, cpu, stamps, handles, energy, meters.gpu_percent() if meters else None)
+    energy, carried = meters.since(before) if meters else {}, traffic.since(connections, ranks.carried())
+    gpu = meters.gpu_percent() if meters else None
+    return Block(start, end - start, cpu, stamps, handles, energy, gpu, carried)
 
 
 class Recorder:
@@ -137,6 +140,8 @@ class Recorder:
         self._events.write(
             "samples", input=source, phase=phase, steps=steps, start_ns=block.start_ns, elapsed_ns=block.elapsed_ns,
             cpu_ns=block.cpu_ns, energy_uj=block.energy_uj, gpu_percent=block.gpu_percent, first_step=self.steps, epoch=epoch,
+            sent_bytes=block.carried.sent if block.carried else None,
+            received_bytes=block.carried.received if block.carried else None,
         )  # fmt: skip
         self.steps += steps
         if not math.isfinite(losses.sum(dtype="f8")):
@@ -238,7 +243,7 @@ class Session:
                 feeds[source] = self.feed(job, source)
             self.recorder.keep(self.trainer, self._block(feeds[source], steps), source, phase, epoch)
 
-    def _timed(
+    def timed(
         self, feed: Iterator[Any], source: str, phase: str, steps: int, epoch: int = 0, meters: Meters | None = None
     ) -> Block:  # fmt: skip
         """Time one block, on all ranks at once."""
@@ -272,7 +277,7 @@ class Session:
         self.compiled = self.adapter.compilations()
         counted = self.schedule.epochs and not self.schedule.warmup.count
         phase, epoch = "counted" if counted else "first", min(1, self.schedule.epochs)
-        block = self._timed(feed, source, phase, 1, epoch)
+        block = self.timed(feed, source, phase, 1, epoch)
         self.start_s = (self.clock() - spawned_ns) / 1e9 if spawned_ns else block.elapsed_ns / 1e9
         self.events.write(
             "phase", name="first-step", elapsed_ns=block.elapsed_ns, since_spawn_ns=int(self.start_s * 1e9)
@@ -314,7 +319,7 @@ class Session:
             self._run(feed, source, "warm-up", WARMUP_BLOCK_STEPS)
         before = self.adapter.compilations()
         for size in sizes:
-            block = self._timed(feed, source, "counted", size, meters=self.meters)
+            block = self.timed(feed, source, "counted", size, meters=self.meters)
             self.recorder.keep(self.trainer, block, source, "counted")
         self._warn_if_compiled(before, source)
 
@@ -332,7 +337,7 @@ class Session:
         """Run one block, if it has any steps; returns its time per step (ns) in a list."""
         if steps <= 0:
             return []
-        block = self._timed(feed, source, phase, steps, epoch, self.meters if phase == "counted" else None)
+        block = self.timed(feed, source, phase, steps, epoch, self.meters if phase == "counted" else None)
         self.recorder.keep(self.trainer, block, source, phase, epoch)
         return [block.elapsed_ns // steps]
 

@@ -1,7 +1,7 @@
 """Which operations of the framework run when: steps under its own profiler, in a process that is in no verdict.
 
 The same number of steps is timed without the profiler before and after, so that its cost is known. All times of a profile are
-nanoseconds since the start of the profiled block.
+nanoseconds since the start of the profiled block. Of several ranks the first one is profiled, and the others do the same steps.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from steelyard_worker.frameworks.base import Adapter, Array
     from steelyard_worker.network import Network
     from steelyard_worker.protocol import EventWriter, Job
+    from steelyard_worker.ranks import Ranks
 
     Event = tuple[Any, str, float, float]
 
@@ -91,41 +92,49 @@ class Waiting:
 
 
 def profile(
-    job: Job, network: Network, adapter: Adapter, built: Any, events: EventWriter, recorder: measure.Recorder
+    job: Job, network: Network, adapter: Adapter, built: Any, events: EventWriter, recorder: measure.Recorder,
+    ranks: Ranks = measure.ALONE,
 ) -> None:  # fmt: skip
     """Warm up on the first input of the schedule, then time plain blocks, a profiled one, and plain blocks again."""
     if not hasattr(adapter, "profiler"):
         raise Refusal("unsupported", f"The adapter of {job.case.framework} has no profiler().")
     folder, clock = Path(job.folder), measure.clock_of(adapter)
     source, *_ = job.schedule.inputs
-    batch = built.put(batches.synthetic_batch(job.data))
+    timed = inference.Passes(built) if job.case.task == INFERENCE else built
+    session = measure.Session(job.schedule, network, adapter, timed, events, recorder, ranks=ranks)
+    if not ranks.leads:
+        session.follow(job)
+        return
+    batch = built.put(ranks.share(batches.synthetic_batch(job.data)))
     feed: Any = itertools.repeat(batch)
     if source == "pipeline":
-        feed = adapter.pipeline(built, batches.open_source(job.data), job.case.loader_workers)
-    timed = inference.Passes(built) if job.case.task == INFERENCE else built
-    session = measure.Session(job.schedule, network, adapter, timed, events, recorder)
+        feed = adapter.pipeline(built, ranks.source(batches.open_source(job.data)), job.case.loader_workers)
     session.first_step(feed, source, job.spawned_ns)
     step_ns = median(session.warm_up(feed, source, job.schedule.warmup)[-3:])
     steps = min(MOST_STEPS, max(FEWEST_STEPS, math.ceil(BLOCK_S * 1e9 / max(1, step_ns))))
 
     def plain() -> None:
         for _ in range(PLAIN_BLOCKS):
-            recorder.keep(timed, measure.time_block(timed, feed, steps, clock), source, "plain")
+            recorder.keep(timed, session.timed(feed, source, "plain", steps), source, "plain")
+
+    def profiled(phase: str, steps: int) -> measure.Block:
+        kept: list[measure.Block] = []
+        profiler.record(lambda: kept.append(session.timed(waiting, source, phase, steps)))
+        return kept[0]
 
     plain()
     profiler: Profiler = adapter.profiler(folder / PROFILE, built, batch)
     waiting = feed if hasattr(timed, "run") else Waiting(feed, clock)
     # The first session of a profiler starts threads and allocates.
-    profiler.record(lambda: _keep(measure.time_block(timed, waiting, 1, clock), []))
-    kept: list[measure.Block] = []
+    recorder.keep(timed, profiled("warm-up", 1), source, "warm-up")
     if isinstance(waiting, Waiting):
         waiting.waits.clear()
     print(PROFILE_BEGINS, flush=True)
-    profiler.record(lambda: _keep(measure.time_block(timed, waiting, steps, clock), kept))
+    block = profiled("profiled", steps)
     print(PROFILE_ENDS, flush=True)
-    (block,) = kept
     recorder.keep(timed, block, source, "profiled")
     plain()
+    ranks.end()
     began = time.perf_counter()
     found = gathered(*profiler.operations())
     if not found.names:
@@ -138,7 +147,3 @@ def profile(
         "profiled", steps=steps, elapsed_ns=block.elapsed_ns, cpu_ns=block.cpu_ns, events=len(found.name),
         files=[str(path.relative_to(folder)) for path in profiler.files()], read_s=round(time.perf_counter() - began, 3),
     )  # fmt: skip
-
-
-def _keep(block: measure.Block, kept: list[measure.Block]) -> None:
-    kept.append(block)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from steelyard_worker import traffic
 from steelyard_worker.protocol import Refusal
 from steelyard_worker.strategy import SINGLE, Spread, name_of, parts_of, without_link
 
@@ -178,6 +179,10 @@ class Ranks:
             return [value, *self._receive()]
         self._send(value)
         return [value]
+
+    def carried(self) -> traffic.Counters | None:
+        """Return what the connections of this process have carried, without those of this channel; None of a single process."""
+        return traffic.read([each.fileno() for each in self._others]) if self._others else None
 
     def joined_losses(self, losses: Array) -> Array:
         """Return the mean over all ranks that have losses, on the first rank; on the others, their own. float32 (steps,)."""

@@ -134,7 +134,7 @@ def classify(error: Exception) -> tuple[str, str]:
 
 
 def _run(job: Job, events: EventWriter, own: Ranks) -> None:
-    from steelyard_worker import certify, contract, exchange, network, tensors
+    from steelyard_worker import certify, communication, contract, exchange, network, tensors
     from steelyard_worker.frameworks import base
 
     events.write(
@@ -162,9 +162,11 @@ def _run(job: Job, events: EventWriter, own: Ranks) -> None:
         else network.load_implementation(job.workload_folder, job.case.workload, job.case.framework, job.adapter_folder)
     )
 
-    def build_trainer(weights: Mapping[str, Any], optimizer: Optimizer = job.case.optimizer) -> Any:
+    def build_trainer(
+        weights: Mapping[str, Any], optimizer: Optimizer = job.case.optimizer, method: str = "trainer"
+    ) -> Any:
         rates = _rates(job, adapter) if optimizer.schedule.changes else ()
-        return adapter.trainer(implementation, sizes, described, weights, optimizer, *rates)
+        return getattr(adapter, method)(implementation, sizes, described, weights, optimizer, *rates)
 
     def build_predictor(weights: Mapping[str, Any]) -> Any:
         if not hasattr(adapter, "predictor"):
@@ -175,6 +177,10 @@ def _run(job: Job, events: EventWriter, own: Ranks) -> None:
 
     infers = job.case.task == INFERENCE
     build: Any = build_predictor if infers else build_trainer
+    if job.kind == "communication":
+        counting = partial(build_trainer, tensors.read(Path(job.weights)), method="counting_trainer")
+        communication.run(job, described, adapter, counting, events, own)
+        return
     if job.kind == "contract":
         initial = tensors.read(Path(job.weights))
         contract.check(
@@ -211,7 +217,7 @@ def _measure(
     if job.kind == "profile":
         from steelyard_worker import profiling
 
-        run = profiling.profile
+        run = partial(profiling.profile, ranks=own)
     if job.kind == "graph":
         from steelyard_worker import graphs
 

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from steelyard.catalog import frameworks, strategies, workloads
-from steelyard_worker.strategy import parts_of
+from steelyard.results import communication
+from steelyard_worker.strategy import ALONE, parts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from steelyard.catalog.frameworks import Framework
+    from steelyard_worker.strategy import Spread
 
     # Framework, preset, strategies -> contenders by strategy.
     Measured = Callable[[Framework, str, list[str]], dict[str, dict[str, Any]]]
@@ -50,7 +52,11 @@ def measured(environment: Callable[[str], Path], command: list[str], tmp_path: P
         assert "Traceback" not in done.stderr
         assert done.returncode == 0, done.stderr
         (comparison,) = json.loads(done.stdout)["comparisons"]
-        return {each["case"].rpartition("strategy=")[2].split(",")[0]: each for each in comparison["contenders"]}
+        exchanged = {each["case"]: each for each in comparison.get("communication", ())}
+        return {
+            each["case"].rpartition("strategy=")[2].split(",")[0]: each | {"exchanged": exchanged.get(each["case"])}
+            for each in comparison["contenders"]
+        }
 
     return run
 
@@ -99,6 +105,28 @@ def check(known: Framework, preset: str, found: dict[str, dict[str, Any]], wante
         otherwise = strategies.otherwise(known.spread(strategy), network)
         assert contender["certificate"] == ("none" if otherwise else "certified"), contender["certificate_sentence"]
         assert parts_of(strategy) == (1 if strategy == "single:1" else 2)
+        check_exchange(known.spread(strategy), contender["exchanged"], 4 * network.trainable_count)
+
+
+def check_exchange(own: Spread | None, found: dict[str, Any] | None, gradients: int) -> None:
+    """Check that the bytes of every rank were seen, and that the exchange was measured by itself where there is one."""
+    if own is None:
+        assert found is None
+        return
+    assert found
+    if not own.several_processes:
+        assert not found["sent_bytes_per_step"]
+        assert found["not_measured"].startswith("One process drives all devices")
+        return
+    if own.kind == ALONE:
+        assert found["sent_bytes_per_step"] == [0, 0]
+    else:
+        assert sum(found["sent_bytes_per_step"]) > 0
+    assert bool(found["all_reduce"]) == (own.kind in communication.AVERAGING), found["not_measured"]
+    assert bool(found["missed_updates"]) == (own.kind == communication.ASYNCHRONOUS), found["not_measured"]
+    if found["all_reduce"]:
+        assert found["all_reduce"]["bytes"] == gradients
+        assert min(found["all_reduce"]["sent_bytes"]) >= gradients
 
 
 def _mode(known: Framework, strategy: str) -> bool:

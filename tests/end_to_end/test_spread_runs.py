@@ -46,7 +46,8 @@ def spread(tmp_path_factory: pytest.TempPathFactory, shared_steelyard: Steelyard
     data_folder = tmp_path_factory.mktemp("spread")
     strategies = ("--strategy", "single:1", "--strategy", "processes:2", "--strategy", "alone:2")
     return finished(
-        data_folder, shared_steelyard(data_folder, "run", *LINE, *SPREAD, *strategies, "--rounds", "2", "--json")
+        data_folder,
+        shared_steelyard(data_folder, "run", *LINE, *SPREAD, *strategies, "--rounds", "2", "--profiles", "1", "--json"),
     )
 
 
@@ -78,6 +79,40 @@ def test_every_rank_leaves_a_record(spread: Finished) -> None:
         assert {EVENTS, LOSSES, SAMPLES} <= {path.name for path in folder.iterdir()}
         assert '"event": "done"' in (folder / EVENTS).read_text()
     assert (trial / SAMPLES).stat().st_size == (trial / "rank1" / SAMPLES).stat().st_size
+
+
+@two_cores
+def test_what_ranks_exchange_is_counted_and_measured_by_itself(spread: Finished) -> None:
+    (comparison,) = spread.result["comparisons"]
+    copies, alone = sorted(comparison["communication"], key=lambda each: "alone" in each["case"])
+    gradients = 4 * (8 * 3 + 3)
+    assert copies["all_reduce"]["bytes"] == gradients
+    assert len(copies["all_reduce"]["sent_bytes"]) == 2
+    for of_rank in (copies["sent_bytes_per_step"], copies["received_bytes_per_step"]):
+        assert len(of_rank) == 2
+        assert min(of_rank) >= gradients
+    assert alone["sent_bytes_per_step"] == [0, 0]
+    assert alone["all_reduce"] is None
+
+
+@two_cores
+def test_a_wrong_all_reduce_is_a_reason_and_no_figure(steelyard: Steelyard, data_folder: Path) -> None:
+    options = ("--strategy", "copies:2", "--rounds", "1", "--no-certify", "--knob", "fake.fault=reduce", "--json")
+    found = finished(data_folder, steelyard("run", *LINE, *SPREAD, *options))
+    (row,) = found.result["comparisons"][0]["communication"]
+    assert row["all_reduce"] is None
+    assert "Exchange.mean did not return the mean of what 2 ranks brought" in row["not_measured"]
+    assert sum(row["sent_bytes_per_step"])
+
+
+@two_cores
+def test_the_first_rank_is_profiled_while_the_others_take_part(spread: Finished) -> None:
+    (folder,) = spread.folder.glob("profiles/1-*copies*")
+    for rank in (folder, folder / "rank1"):
+        events = [json.loads(line) for line in (rank / EVENTS).read_text().splitlines()]
+        assert {"profiled", "plain"} <= {each["phase"] for each in events if each["event"] == "samples"}
+        assert events[-1]["event"] == "done"
+    assert "could not be profiled" not in spread.stderr
 
 
 @two_cores

@@ -20,6 +20,8 @@ SEEN = {
         "aten::mkldnn_rnn_layer_backward": "recurrent", "aten::embedding_dense_backward": "gather and scatter",
         "aten::embedding_backward": "dispatch", "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__": "input pipeline",
         "aten::_foreach_add_": "optimizer", "aten::mul": "elementwise", "aten::empty_strided": "dispatch",
+        "gloo:all_reduce": "exchange between ranks", "c10d::allreduce_": "exchange between ranks",
+        "torch::distributed::reducer::mul_out": "exchange between ranks", "DistributedDataParallel.forward": "dispatch",
     },
     "tensorflow": {
         "_MklNativeConv2DBackpropInput": "convolution, backward to data", "_MklNativeConv2DBackpropFilter": "convolution, backward to weights",
@@ -28,12 +30,14 @@ SEEN = {
         "MaxPoolGrad": "pooling", "SparseSoftmaxCrossEntropyWithLogits": "reduction and loss", "BiasAddGrad": "reduction and loss",
         "ResourceGather": "gather and scatter", "ReluGrad": "elementwise", "AddV2": "elementwise", "AddN": "reduction and loss", "Pad": "copies and layout",
         "_MklNativeTranspose": "copies and layout", "While": "dispatch", "Select": "elementwise", "Less": "dispatch",
+        "CollectiveReduceV2": "exchange between ranks",
     },
     "mindspore": {
         "Conv2DBackpropInput": "convolution, backward to data", "Conv2DBackpropFilter": "convolution, backward to weights",
         "Conv2D": "convolution, forward", "BatchNormGrad": "normalisation", "LSTMGrad": "recurrent", "ApplyMomentum": "optimizer",
         "MatMul": "matrix product", "MaxPoolGrad": "pooling", "Gather": "gather and scatter", "LogSoftmax": "reduction and loss",
         "ReduceMean": "reduction and loss", "Transpose": "copies and layout", "ReluGrad": "elementwise", "AssignAdd": "optimizer", "Mul": "elementwise",
+        "rule-Momentum/AllReduce": "exchange between ranks", "rule-Momentum/ApplyMomentum": "optimizer",
     },
     "mxnet": {
         "Convolution": "convolution, forward", "_backward_Convolution": "convolution, backward", "_backward_RNN": "recurrent",
@@ -41,7 +45,7 @@ SEEN = {
         "multi_sgd_mom_update": "optimizer", "adam_update": "optimizer", "Embedding": "gather and scatter", "add_n": "reduction and loss",
         "log_softmax": "reduction and loss", "transpose": "copies and layout", "_zeros_without_dtype": "copies and layout",
         "DeleteVariable": "dispatch", "_backward_Activation": "elementwise", "elemwise_add": "elementwise", "_mul_scalar": "elementwise",
-        "pick": "reduction and loss",
+        "pick": "reduction and loss", "KVStoreDistDefaultStoragePushPull": "exchange between ranks",
     },
 }  # fmt: skip
 

@@ -70,6 +70,7 @@ ENTRY %main.206 (image.1: f32[64,32,32,1]) -> f32[] {
   %norm.1 = f32[4,8]{1,0} fusion(%image.1), kind=kLoop, calls=%fused_norm, metadata={op_name="jit(_update)/add" stack_frame_id=4}
   %copy.1 = f32[1,32,32,64]{3,2,1,0} fusion(%image.1), kind=kLoop, calls=%fused_copy, backend_config={"outer_dimension_partitions":["1","2"]}
   %tanh.1 = (f32[64]{0}, f32[64]{0}) tanh(%image.1), metadata={op_name="jit(_update)/jvp()/tanh" stack_frame_id=2}
+  %all-reduce.1 = f32[64,10]{1,0} all-reduce(%dense.1), to_apply=%sum, metadata={op_name="jit(_update)/transpose(jvp())/dot_general" stack_frame_id=6}
   ROOT %odd.1 = f32[]{} something-new(%image.1)
 }
 """
@@ -100,6 +101,7 @@ def test_stacks_are_read_innermost_first() -> None:
         ("norm.1", "normalisation"),  # most of what it makes, though the optimizer asked for its last instruction
         ("copy.1", "copies and layout"),  # made by layout assignment
         ("tanh.1", "elementwise"),
+        ("all-reduce.1", "exchange between ranks"),  # whatever its product belongs to
         ("odd.1", ""),
     ],
 )

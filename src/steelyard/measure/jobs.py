@@ -63,6 +63,11 @@ def counting(plan: RunPlan, variant: Variant, inputs: CaseInputs, folder: Path) 
     return replace(job, rates=str(inputs.rates or ""), variables=PASSIVE)
 
 
+def communicating(plan: RunPlan, variant: Variant, inputs: CaseInputs, folder: Path) -> Job:
+    """Return the job that measures what the ranks of a strategy exchange, by itself."""
+    return _job("communication", plan, variant, inputs, folder)
+
+
 def certifying(plan: RunPlan, variant: Variant, inputs: CaseInputs, folder: Path, steps: int = Certify.steps) -> Job:
     """Return the job that saves the tensors of a certificate of some steps, unperturbed."""
     changing = rates.write_certificate(variant.case.optimizer, steps, inputs.steps_per_epoch)

@@ -22,7 +22,7 @@ from steelyard_worker.protocol import PROFILE
 
 DECIDING = ("version", "python_version", "packages", "contents")
 """The facts of an environment that decide what runs in it."""
-SPREAD = "A training over several ranks is not profiled."
+SPREAD = "Of trainings over several parts, only those are profiled whose ranks are processes with a share of every batch each."
 
 
 def take(session: Session, wanted: Iterable[Variant], processes: int = 1, fresh: bool = False) -> None:
@@ -64,7 +64,8 @@ def _profile(session: Session, variant: Variant, number: int, folder: Path) -> T
     job = jobs.profiling(session.plan, variant, session.inputs_of(variant.case), number, folder)
     try:
         known = frameworks.framework(variant.case.framework)
-        if known.spread(variant.case.strategy):
+        spread = known.spread(variant.case.strategy)
+        if spread and not (spread.several_processes and spread.shares == "batch"):
             raise UserError(SPREAD)
         rules = _rules(known)
         _check_environment(session, variant.case.environment)

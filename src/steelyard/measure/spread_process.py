@@ -18,7 +18,7 @@ LOOPBACK = "127.0.0.1"
 # Ports for a framework's own rendezvous, beside one for each part and role.
 SPARE_PORTS = 4
 # The kinds of jobs whose ranks are on the hosts that their strategy names; for a certificate they make no difference.
-TIMED = ("measure", "probe", "search")
+TIMED = ("measure", "probe", "search", "communication")
 
 
 @contextlib.contextmanager

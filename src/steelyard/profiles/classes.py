@@ -15,11 +15,12 @@ CONVOLUTION = "convolution"
 """Of a direction that the profile does not tell."""
 DISPATCH, INPUT, GAP, UNATTRIBUTED = "dispatch", "input pipeline", "host gap", "unattributed"
 COPIES = "copies and layout"
+EXCHANGE = "exchange between ranks"
 NO_OPERATION = (DISPATCH, INPUT, GAP)
 """The classes of time in which no operation computes or copies anything."""
 OPERATIONS = (
     FORWARD, TO_DATA, TO_WEIGHTS, BACKWARD, CONVOLUTION, "matrix product", "recurrent", "attention", "normalisation",
-    "elementwise", "pooling", "gather and scatter", "reduction and loss", "optimizer", COPIES, "fused",
+    "elementwise", "pooling", "gather and scatter", "reduction and loss", "optimizer", COPIES, EXCHANGE, "fused",
 )  # fmt: skip
 CLASSES = (*OPERATIONS, DISPATCH, INPUT, GAP, UNATTRIBUTED)
 """All classes in the order in which they are shown."""
@@ -31,6 +32,7 @@ HELP = {
     CONVOLUTION: "convolutions whose direction the profile does not tell",
     "attention": "scores, softmax and weighted sums; where a framework has no name for these, every softmax outside the loss and "
     "every batched product",
+    EXCHANGE: "sending, receiving and adding up what other ranks have, with the time that a rank waits for them in it",
     "fused": "operations that a compiler has joined, and whose parts are not known",
 }
 

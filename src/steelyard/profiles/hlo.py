@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from steelyard.profiles.classes import CONVOLUTION, FORWARD, TO_DATA, TO_WEIGHTS, Table
+from steelyard.profiles.classes import CONVOLUTION, EXCHANGE, FORWARD, TO_DATA, TO_WEIGHTS, Table
 
 COPIES = "copies and layout"
 # Instructions that compute nothing, or whose work is that of others.
@@ -127,6 +127,8 @@ def _plain(
     outer: Instruction | None = None,
 ) -> str:  # fmt: skip
     """Return the class of an instruction by its call stack, its operation or its opcode; `outer`: the fusion that it is in."""
+    if operations.class_of(each.opcode) == EXCHANGE:  # the partitioner gives it the call stack of what it belongs to
+        return EXCHANGE
     op_name = each.op_name or (outer.op_name if outer else "")
     functions = program.stacks.get(each.frame) or (program.stacks.get(outer.frame) if outer else None) or ()
     found = stack.class_of_any(functions) if functions else ""

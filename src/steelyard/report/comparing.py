@@ -11,7 +11,7 @@ from steelyard.errors import UserError
 from steelyard.profiles import graphs, recorded
 from steelyard.report.advice import advice, seconds_per_round
 from steelyard.report.model import Comparison, Contender, Proof, Source, Speed, Standing, location_of
-from steelyard.results import ranks, utilisation
+from steelyard.results import communication, ranks, utilisation
 from steelyard.results.quantities import LARGEST_BATCH, LATENCIES, PROCESS, STEP_TIME, in_task
 from steelyard.results.trials import LATENCY
 from steelyard.statistics import summaries
@@ -23,6 +23,7 @@ from steelyard.statistics.steadiness import series_label
 if TYPE_CHECKING:
     from steelyard.profiles.graphs import Counted
     from steelyard.profiles.recorded import Explained
+    from steelyard.results.communication import Communication
     from steelyard.results.record import Group, RunRecord, Variant
     from steelyard.results.trials import Trial
     from steelyard.statistics.decision import Ranking
@@ -103,6 +104,7 @@ def _contender(
     environment = source.record.environments.get(case.environment)
     profiles, not_profiled = _profiles(source, variant)
     counted, no_graph = _graphs(source, variant)
+    exchanged, no_communication = _communication(source, variant)
     evaluated = next((trial for trial in trials if trial.evaluation), None)
     standings = {
         name: found for name, each in rankings.items() if (found := _standing(source, case, trials, name, each))
@@ -125,7 +127,7 @@ def _contender(
         failure=f"{failed.error[1]} ({failed.error[0]}; see {failed.folder / 'output.log'})" if failed and failed.error else "",
         above_peak=source.record.above_peak.get(case.id, ""),
         profile=next(iter(profiles.values()), None), not_profiled="" if profiles else not_profiled, profiles=profiles,
-        graphs=counted, no_graph=no_graph,
+        graphs=counted, no_graph=no_graph, communication=exchanged, no_communication=no_communication,
     )  # fmt: skip
 
 
@@ -149,6 +151,14 @@ def _graphs(source: Source, variant: Variant) -> tuple[tuple[Counted, ...], str]
         return graphs.read(source.folder, variant.file_name), ""
     except UserError as error:
         return (), str(error)
+
+
+def _communication(source: Source, variant: Variant) -> tuple[Communication | None, str]:
+    """Return a variant's exchange by itself, or why there is none; neither where it was not measured."""
+    try:
+        return communication.read(source.folder, variant.file_name), ""
+    except UserError as error:
+        return None, str(error)
 
 
 def _standing(source: Source, case: Case, trials: tuple[Trial, ...], name: str, ranking: Ranking) -> Standing | None:

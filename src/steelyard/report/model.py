@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from steelyard.profiles.recorded import Explained
     from steelyard.report.published import Table
     from steelyard.report.warnings import ResultWarning
+    from steelyard.results.communication import Communication
     from steelyard.results.quantities import Quantity
     from steelyard.results.record import FrameworkFacts, Protocol, Reused, RunPlan, RunRecord, Skipped
     from steelyard.results.round_results import RoundResults
@@ -93,6 +94,7 @@ class Contender:
     `profile`: where the time of its step goes; None if that was not asked, or failed for the reason `not_profiled`. `profiles`:
     those of all profiled processes, by number.
     `graphs`: stages of the graph of its step, empty if they were not counted, or could not be for the reason `no_graph`.
+    `communication`: its exchange by itself; None if that was not measured, or could not be for the reason `no_communication`.
     `latencies` are by quantity. `facts` are those of the framework. `above_peak` says why its speed is an error; empty
     where it is none.
     """
@@ -124,6 +126,8 @@ class Contender:
     not_profiled: str = ""
     graphs: tuple[Counted, ...] = ()
     no_graph: str = ""
+    communication: Communication | None = None
+    no_communication: str = ""
     profiles: dict[int, Explained] = field(default_factory=dict)
 
     @property

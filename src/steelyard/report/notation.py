@@ -48,6 +48,14 @@ def quantity_text(unit: str, value: float) -> str:
     return f"{value / scale:,.0f} {shown}" if unit == "bytes" else f"{significant(value / scale)} {shown}"
 
 
+def data_size(size: float) -> str:
+    """Return bytes with three significant digits, in the decimal units of networks: `1.01 MB`."""
+    for scale, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if size >= 0.9995 * scale:
+            return f"{significant(size / scale)} {unit}"
+    return f"{size:.0f} B"
+
+
 def scaled_unit(unit: str, value: float) -> tuple[float, str]:
     """Return the unit in which a person reads a value, as (its size in `unit`, its name)."""
     if unit == "ns":

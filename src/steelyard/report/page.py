@@ -46,7 +46,7 @@ def render(view: View) -> str:
     figures = [figure for workload in workloads for figure in workload.all_figures] + ([machine] if machine else [])
     tasks, tables = (
         {each.task for each in view.comparisons},
-        [t for w in workloads for t in (w.epochs, w.memory, w.ranks) if t],
+        [t for w in workloads for t in (w.epochs, w.memory, w.ranks, w.exchanges) if t],
     )
     more = [column for table in tables for _, _, values in table.rows for column, _ in values]
     more += [column for each in view.comparisons for column in ranked_by(each.quantity, each.task)]

@@ -123,8 +123,8 @@ def _scaled(comparison: Comparison, contender: Contender, is_single: bool = Fals
     kind, computes = spread.kind if spread else SINGLE, _computes(contender)
     facts: dict[str, Any] = {
         "processes": ranks.processes(contender.trials[0].job), "shares_batch": not spread or spread.shares == "batch",
-        "memory_bytes": _of_each_rank(contender, ranks.peak_of_each),
-        "busy_cores": _of_each_rank(contender, lambda trial: _busy(trial, comparison.primary)),
+        "memory_bytes": of_each_rank(contender, ranks.peak_of_each),
+        "busy_cores": of_each_rank(contender, lambda trial: _busy(trial, comparison.primary)),
     }  # fmt: skip
     if is_single or computes not in (SAME, OTHER):
         return Scaled(contender, kind, parts, computes=computes, **facts)
@@ -244,7 +244,7 @@ def _busy(trial: Trial, source: str) -> list[float] | None:
     return ranks.of_each(trial, lambda one: utilisation.busy_cores_of_rank(one, source))
 
 
-def _of_each_rank(contender: Contender, read: Callable[[Trial], Sequence[float] | None]) -> tuple[float, ...]:
+def of_each_rank(contender: Contender, read: Callable[[Trial], Sequence[float] | None]) -> tuple[float, ...]:
     """Return a figure of each rank, the mean over the trials that have it; empty where none has."""
     known = [values for trial in contender.trials if (values := read(trial))]
     return tuple(plain.mean(of_rank) for of_rank in zip(*known, strict=False))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from steelyard.report import (
     ceiling,
     choosing,
+    communication,
     costs,
     exchange,
     explained,
@@ -22,6 +23,7 @@ from steelyard.report import (
     series,
     shares,
     stability,
+    staleness,
 )
 from steelyard.report.ceiling import Ceiling
 from steelyard.report.columns import Column, of_epochs, of_phases, ranked_by
@@ -59,7 +61,8 @@ class Workload:
     `verdict` belongs to the deciding input, the rest to no single one. `epochs` and `learning` are None where no whole epochs
     were trained, `memory` where no phase has a known peak, `ceiling` where nothing was measured, `length` where fewer than two
     contenders have steady steps. `choice` says what to choose; None where another quantity than the time per step is ranked.
-    `exchanged`: rows of the table of exported networks. `scaling` and its table `ranks` are None where no training was spread.
+    `exchanged`: rows of the table of exported networks. `scaling` and its table `ranks` are None where no training was spread,
+    `exchange_of_ranks` and its table `exchanges` where none was spread over processes.
     """
 
     comparison: Comparison
@@ -79,6 +82,8 @@ class Workload:
     graphs: graphs.Section | None
     scaling: scaling_table.Section | None = None
     ranks: Input | None = None
+    exchange_of_ranks: communication.Section | None = None
+    exchanges: Input | None = None
 
     @property
     def all_figures(self) -> list[Figure]:
@@ -106,6 +111,7 @@ def workload(comparison: Comparison, styles: dict[str, Style], among: Sequence[C
         losses.figure(comparison, styles),
         latency.figure(comparison, styles),
         link_speed.figure(comparison),
+        staleness.figure(comparison, styles),
         costs.start(comparison),
         costs.memory(comparison, styles),
     ]
@@ -113,7 +119,7 @@ def workload(comparison: Comparison, styles: dict[str, Style], among: Sequence[C
     trained = [each for each in comparison.contenders if each.trains_epochs]
     known = [each for each in comparison.contenders if any(trial.memory for trial in each.trials)]
     columns = of_epochs(trained[0].case) if trained else ()
-    spread = scaling_table.section(comparison, among)
+    spread, exchange_of_ranks = scaling_table.section(comparison, among), communication.section(comparison)
     return Workload(
         comparison, verdict, list(inputs.values()), _table(formatting.EPOCHS, trained, columns, comparison, styles),
         _table(formatting.PHASES, known, of_phases(comparison.task), comparison, styles),
@@ -123,17 +129,19 @@ def workload(comparison: Comparison, styles: dict[str, Style], among: Sequence[C
         explained.section(comparison), shares.section(comparison),
         learning.section(learning.of_all_seeds(comparison, among or [comparison]), styles), shown, missing(comparison),
         exchange.rows(comparison), graphs.section(comparison), spread,
-        _ranks(spread, comparison, styles),
+        _of_ranks(scaling_table.HEADING, spread, comparison, styles), exchange_of_ranks,
+        _of_ranks(communication.HEADING, exchange_of_ranks, comparison, styles),
     )  # fmt: skip
 
 
-def _ranks(
-    found: scaling_table.Section | None, comparison: Comparison, styles: dict[str, Style]
+def _of_ranks(
+    heading: str, found: scaling_table.Section | communication.Section | None, comparison: Comparison,
+    styles: dict[str, Style],
 ) -> Input | None:  # fmt: skip
-    """Return the table of what several ranks bring; None where no training was spread."""
+    """Return the table of what several ranks bring or exchange; None where no training was spread."""
     if found is None:
         return None
-    return _table(scaling_table.HEADING, found.contenders, found.columns, comparison, styles, comparison.primary)
+    return _table(heading, found.contenders, found.columns, comparison, styles, comparison.primary)
 
 
 def _table(

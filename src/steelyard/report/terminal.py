@@ -14,6 +14,7 @@ from steelyard.profiles.quantities import QUANTITIES as PROFILED
 from steelyard.report import (
     ceiling,
     columns,
+    communication,
     formatting,
     graphs,
     job_length,
@@ -116,6 +117,7 @@ def _print_comparison(console: Console, comparison: Comparison, among: Sequence[
     if length := job_length.section(comparison, styles([comparison])):
         console.print(Text(length.sentence))
     _print_ranks(console, comparison, among)
+    _print_exchanges(console, comparison)
     _print_shares(console, comparison)
     _print_trainings(console, comparison, among)
     remarks = [
@@ -135,6 +137,15 @@ def _print_ranks(console: Console, comparison: Comparison, among: Sequence[Compa
     if found := scaling_table.section(comparison, among):
         console.print()
         console.print(Text(scaling_table.HEADING, style="bold"))
+        for line in found.lines:
+            console.print(Text(line))
+
+
+def _print_exchanges(console: Console, comparison: Comparison) -> None:
+    """Print what ranks exchange, a line for each contender, where a training was spread over processes."""
+    if (found := communication.section(comparison)) and found.lines:
+        console.print()
+        console.print(Text(communication.HEADING, style="bold"))
         for line in found.lines:
             console.print(Text(line))
 
@@ -242,7 +253,11 @@ def _picked(values: Any, *names: str) -> dict[str, Any]:
 
 def _comparison(comparison: Comparison, among: Sequence[Comparison]) -> dict[str, Any]:
     rankings = comparison.rankings
-    spread = scaling_table.section(comparison, among)
+    spread, exchanges = scaling_table.section(comparison, among), communication.section(comparison)
+
+    def named(each: Contender) -> str:
+        return case_name(comparison, each)
+
     return {
         **_picked(comparison, "group", "title", "task", "batch", "unit", "primary", "reused"),
         "headlines": {source: formatting.headline(comparison, source) for source in rankings},
@@ -256,7 +271,8 @@ def _comparison(comparison: Comparison, among: Sequence[Comparison]) -> dict[str
         "job_length": length_of_job(comparison),
         "contenders": [_contender(comparison, contender) for contender in comparison.contenders],
         "skipped": [asdict(each) for each in comparison.skipped],
-        **({"ranks": scaling_table.as_dict(spread, lambda each: case_name(comparison, each))} if spread else {}),
+        **({"ranks": scaling_table.as_dict(spread, named)} if spread else {}),
+        **({"communication": communication.as_dict(exchanges, named)} if exchanges else {}),
     }
 
 

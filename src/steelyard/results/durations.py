@@ -12,12 +12,13 @@ ROUNDS = "rounds"
 PROCESSES = "processes"
 """The part of the rounds during which a process ran."""
 PEAK = "peak check"
+COMMUNICATION = "communication"
 PROFILES = "profiles"
 GRAPHS = "graphs"
 SEARCH = "search"
 TOTAL = "total"
 """All of it. Environments are made while inputs are prepared and certificates run, so the stages may add up to more."""
-STAGES = (ENVIRONMENTS, INPUTS, SEARCH, CERTIFICATES, ROUNDS, PEAK, PROFILES, GRAPHS)
+STAGES = (ENVIRONMENTS, INPUTS, SEARCH, CERTIFICATES, ROUNDS, PEAK, COMMUNICATION, PROFILES, GRAPHS)
 
 
 @dataclass

@@ -14,7 +14,8 @@ class Block:
     `first_step` is the index of its first value in samples.i64 and losses.f32; times are in nanoseconds. `cpu_ns` is the CPU time
     of all threads of the process, 0 where it was not recorded. `epoch` counts from 1; it is 0 where the process does not train
     whole epochs. `energy_uj`: microjoules that each meter of the machine counted, empty without any, None where meters were not
-    looked for. `gpu_percent`: use of the GPU; None where it is not known.
+    looked for. `gpu_percent`: use of the GPU; None where it is not known. `sent_bytes` and `received_bytes`: by the connections
+    of a rank; None of a single process, and where that was not seen.
     """
 
     input: str
@@ -27,6 +28,8 @@ class Block:
     epoch: Count = 0
     energy_uj: dict[str, Count] | None = None
     gpu_percent: Count | None = None
+    sent_bytes: Count | None = None
+    received_bytes: Count | None = None
 
 
 @dataclass(frozen=True)
@@ -159,6 +162,30 @@ class GraphStage:
 
 
 @dataclass(frozen=True)
+class Reduced:
+    """Consecutive all-reduces of a buffer of `bytes` over all ranks, by the interface `collective` of the framework.
+
+    `sent_bytes`: by this rank in all of them; None where that was not seen.
+    """
+
+    collective: str
+    phase: str
+    bytes: Positive
+    processes: Positive
+    calls: Positive
+    elapsed_ns: Positive
+    sent_bytes: Count | None = None
+
+
+@dataclass(frozen=True)
+class Staleness:
+    """How often a gradient of this rank had missed 0, 1, 2, ... updates of others; empty where it sent no gradients itself."""
+
+    steps: Positive
+    missed: tuple[Count, ...]
+
+
+@dataclass(frozen=True)
 class Done:
     """The process has finished."""
 
@@ -167,7 +194,7 @@ class Done:
 EVENTS: dict[str, Any] = {
     "hello": Hello, "applied": Applied, "phase": Phase, "samples": Block, "epoch": Shapes, "evaluated": Evaluated,
     "outputs": Outputs, "exchanged": Exchanged, "memory": Memory, "profiled": Profiled, "graph": GraphStage,
-    "warning": Warned, "error": Error, "done": Done,
+    "all-reduce": Reduced, "staleness": Staleness, "warning": Warned, "error": Error, "done": Done,
 }  # fmt: skip
 
 

@@ -23,7 +23,9 @@ from steelyard.results.events import (
     Phase,
     PhaseMemory,
     Profiled,
+    Reduced,
     Shapes,
+    Staleness,
     checked,
 )
 from steelyard.statistics import metrics
@@ -80,6 +82,8 @@ class Trial:
     exchanged: Exchanged | None = None
     profiled: Profiled | None = None
     graphs: tuple[GraphStage, ...] = ()
+    reduced: tuple[Reduced, ...] = ()
+    staleness: Staleness | None = None
     peak_resident_bytes: int | None = None
     peak_device_bytes: int | None = None
     memory: dict[str, PhaseMemory] = field(default_factory=dict)
@@ -273,6 +277,7 @@ def replay(folder: Path, job: Job, events: Iterable[dict[str, Any]]) -> Trial:
     warnings: list[dict[str, Any]] = []
     outputs: dict[str, float] = {}
     graphs: list[GraphStage] = []
+    reduced: list[Reduced] = []
     for number, event in enumerate(events, 1):
         match checked(event, number):
             case Hello(method):
@@ -301,6 +306,10 @@ def replay(folder: Path, job: Job, events: Iterable[dict[str, Any]]) -> Trial:
                 found["memory"] = {each.name: each for each in phases}
             case GraphStage() as graph:
                 graphs.append(graph)
+            case Staleness() as staleness:
+                found["staleness"] = staleness
+            case Reduced() as block:
+                reduced.append(block)
             case {"name": str()} as warning:
                 warnings.append({key: warning[key] for key in warning.keys() - {"v", "event", "t_ns"}})
             case Error(kind, message):
@@ -314,6 +323,7 @@ def replay(folder: Path, job: Job, events: Iterable[dict[str, Any]]) -> Trial:
         evaluations=tuple(evaluations),
         warnings=tuple(warnings),
         graphs=tuple(graphs),
+        reduced=tuple(reduced),
     )
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from steelyard_worker.batches import Batch, Source
     from steelyard_worker.case import Optimizer, Settings
+    from steelyard_worker.communication import AllReduce
     from steelyard_worker.graphs import Stage
     from steelyard_worker.network import Network
     from steelyard_worker.profiling import Profiler
@@ -100,6 +101,16 @@ class Trainer(Protocol):
         """
 
 
+class CountingTrainer(Trainer, Protocol):
+    """A trainer that trains asynchronously, and says how stale its gradients were."""
+
+    def staleness(self) -> Array:
+        """Return how many updates of others were applied to the weights between reading them and the update with their gradients.
+
+        int64, one for each update of this rank since the last call; a rank that only works for another one has none.
+        """
+
+
 class Adapter(Protocol):
     """One framework in this process. The constructor sets environment variables, imports the framework and applies settings.
 
@@ -158,6 +169,22 @@ class Adapter(Protocol):
 
         `timed` is the trainer. The process is not used for anything else. Refusal: the mode makes no graph. An adapter may lack
         this method.
+        """
+
+    def counting_trainer(
+        self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array],
+        optimizer: Optimizer, rates: Array | None = None,
+    ) -> CountingTrainer:  # fmt: skip
+        """Return a trainer of an asynchronous strategy that also counts the updates of all ranks.
+
+        Called only in a job of its own. An adapter may lack this method.
+        """
+
+    def all_reduce(self, array: Array) -> AllReduce:
+        """Return the all-reduce of an array (float32, one axis) over all ranks, by the collective that the strategy uses.
+
+        Called on all ranks at once, in a job of its own that builds no network. Refusal: the strategy has no such exchange. An
+        adapter may lack this method.
         """
 
     def compilations(self) -> int:

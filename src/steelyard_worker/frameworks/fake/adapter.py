@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from steelyard_worker.batches import Batch, Source
     from steelyard_worker.case import Optimizer, Settings
+    from steelyard_worker.communication import AllReduce
     from steelyard_worker.frameworks.base import Array
     from steelyard_worker.network import Network
 
@@ -124,6 +125,12 @@ class Adapter:
             raise Refusal("unsupported", "The script says that there is no graph.")
         yield Stage("traced", "nodes", {"product": 2, "update": 3, "strange": 5})
         yield Stage("optimised", "nodes", {"product": 2, "update": 2})
+
+    def all_reduce(self, array: Array) -> AllReduce:
+        """Return the scripted all-reduce."""
+        from steelyard_worker.frameworks.fake.communication import CopiesReduce
+
+        return CopiesReduce(array, self)
 
     def compilations(self) -> int:
         """Return 0: nothing is compiled."""

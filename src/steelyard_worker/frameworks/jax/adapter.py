@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from steelyard_worker.batches import Source
     from steelyard_worker.case import Optimizer, Settings
+    from steelyard_worker.communication import AllReduce
     from steelyard_worker.frameworks.base import Array
     from steelyard_worker.frameworks.jax.trainer import Trainer
     from steelyard_worker.graphs import Stage
@@ -144,6 +145,12 @@ class Adapter:
         from steelyard_worker.frameworks.jax import graphs
 
         return graphs.stages(timed.lowered(batch))
+
+    def all_reduce(self, array: Array) -> AllReduce:
+        """Return the all-reduce of all devices."""
+        from steelyard_worker.frameworks.jax.communication import Psum
+
+        return Psum(array, spreading.devices(self._ranks))
 
     def compilations(self) -> int:
         """Count the traces, lowerings and compilations that JAX has reported to its monitoring listeners."""

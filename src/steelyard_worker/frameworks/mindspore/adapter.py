@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from steelyard_worker.batches import Source
     from steelyard_worker.case import Optimizer, Settings
+    from steelyard_worker.communication import AllReduce
     from steelyard_worker.exchange import Signature
     from steelyard_worker.frameworks.base import Array
     from steelyard_worker.graphs import Stage
@@ -102,6 +103,12 @@ class Adapter:
         from steelyard_worker.frameworks.mindspore import graphs
 
         return graphs.stages(timed, batch)
+
+    def all_reduce(self, array: Array) -> AllReduce:
+        """Return the all-reduce of the cluster."""
+        from steelyard_worker.frameworks.mindspore.communication import ClusterReduce
+
+        return ClusterReduce(array)
 
     def compilations(self) -> int:
         """Count the graphs compiled so far, including those inside the optimizers."""

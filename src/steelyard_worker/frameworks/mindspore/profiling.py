@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import time
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import mindspore.profiler as profiler
@@ -23,10 +25,12 @@ class Profiler:
 
     def record(self, work: Callable[[], None]) -> None:
         """Run work under the profiler. Its trace has no marks, so the start is read from the clock that the trace has."""
-        handler = profiler.tensorboard_trace_handler(str(self._folder))
-        with profiler.profile(activities=[profiler.ProfilerActivity.CPU], on_trace_ready=handler):
-            self._origin = time.time_ns()
-            work()
+        with TemporaryDirectory() as folder:  # MindSpore refuses paths with some characters, such as "="
+            handler = profiler.tensorboard_trace_handler(folder)
+            with profiler.profile(activities=[profiler.ProfilerActivity.CPU], on_trace_ready=handler):
+                self._origin = time.time_ns()
+                work()
+            shutil.copytree(folder, self._folder, dirs_exist_ok=True)
 
     def operations(self) -> tuple[float, list[tuple[Any, str, float, float]]]:
         """Read the last time stamps: name;kind;start in ns,duration in ms,thread, and more executions after blanks."""

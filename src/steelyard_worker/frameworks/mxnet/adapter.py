@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
     from steelyard_worker.batches import Source
     from steelyard_worker.case import Optimizer, Settings
+    from steelyard_worker.communication import AllReduce
     from steelyard_worker.exchange import Signature
-    from steelyard_worker.frameworks.base import Array
+    from steelyard_worker.frameworks.base import Array, CountingTrainer
     from steelyard_worker.frameworks.mxnet.predictor import Predictor
     from steelyard_worker.frameworks.mxnet.trainer import Trainer
     from steelyard_worker.graphs import Stage
@@ -95,6 +96,17 @@ class Adapter:
 
         timed.step(batch)
         return graphs.stages(timed.forward)
+
+    def counting_trainer(
+        self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array],
+        optimizer: Optimizer, rates: Array | None = None,
+    ) -> CountingTrainer:  # fmt: skip
+        """Return a trainer of an asynchronous strategy that counts updates."""
+        return self._spread.counting_trainer(self._settings, implementation, sizes, network, weights, optimizer, rates)
+
+    def all_reduce(self, array: Array) -> AllReduce:
+        """Return the exchange of the store."""
+        return self._spread.all_reduce(array)
 
     def compilations(self) -> int:
         """Count the graphs that `hybridize` has built."""

@@ -54,6 +54,25 @@ class DecayedAdam(mx.optimizer.Adam):
         super().update(index, weight, grad, state)
 
 
+class Counting(mx.optimizer.Optimizer):
+    """Another rule, but to the tensor with one key it adds what arrives."""
+
+    def __init__(self, rule: mx.optimizer.Optimizer, key: int) -> None:
+        super().__init__(rescale_grad=rule.rescale_grad)
+        self.rule, self.key = rule, key
+
+    def create_state_multi_precision(self, index: int, weight: NDArray) -> Any:
+        """Return the state of the rule."""
+        return None if index == self.key else self.rule.create_state_multi_precision(index, weight)
+
+    def update_multi_precision(self, index: int, weight: NDArray, grad: NDArray, state: Any) -> None:
+        """Add, or update by the rule."""
+        if index == self.key:
+            weight += grad
+        else:
+            self.rule.update_multi_precision(index, weight, grad, state)
+
+
 class Sum(mx.optimizer.Optimizer):
     """Replaces a tensor by what arrived, which is the sum over the ranks."""
 

@@ -12,7 +12,7 @@ from steelyard_worker.frameworks.mxnet import optimizers, served
 from steelyard_worker.protocol import Refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from mxnet.gluon import Parameter
     from mxnet.nd import NDArray
@@ -122,7 +122,8 @@ def synchronous_rule(
 
 
 def _updated_by_servers(
-    spec: Optimizer, named: dict[str, Parameter], rates: Array | None, lazy: bool, store: Store, share: float
+    spec: Optimizer, named: dict[str, Parameter], rates: Array | None, lazy: bool, store: Store, share: float,
+    served_as: Callable[[mx.optimizer.Optimizer], mx.optimizer.Optimizer] | None = None,
 ) -> gluon.Trainer:  # fmt: skip
     if any(parameter.grad().stype != "default" for parameter in named.values()):
         raise Refusal(
@@ -134,16 +135,21 @@ def _updated_by_servers(
     made.rescale_grad = share
     # MXNet does not send `Parameter.wd_mult`, so servers decayed every tensor.
     made.wd_mult = {keys.first + key: parameter.wd_mult for key, parameter in enumerate(named.values())}
+    made = served_as(made) if served_as else made
     return gluon.Trainer(list(named.values()), made, kvstore=keys, update_on_kvstore=True)
 
 
 def asynchronous_rule(
-    spec: Optimizer, named: dict[str, Parameter], rates: Array | None, lazy: bool, store: Store
+    spec: Optimizer, named: dict[str, Parameter], rates: Array | None, lazy: bool, store: Store,
+    served_as: Callable[[mx.optimizer.Optimizer], mx.optimizer.Optimizer] | None = None,
 ) -> Any:  # fmt: skip
-    """Return an object with `step(batch_size)`: the servers apply every gradient alone, after its own rank has clipped it."""
+    """Return an object with `step(batch_size)`: the servers apply every gradient alone, after its own rank has clipped it.
+
+    `served_as`: what the servers get in place of the rule.
+    """
     if spec.implementation == "reference":
         raise Refusal("unsupported", "Servers of dist_async update the weights by MXNet's own optimizers only.")
-    rule = _updated_by_servers(spec, named, rates, lazy, store, 1.0)
+    rule = _updated_by_servers(spec, named, rates, lazy, store, 1.0, served_as)
     return optimizers.Clipped(rule, spec.clip, list(named.values())) if spec.clip else rule
 
 

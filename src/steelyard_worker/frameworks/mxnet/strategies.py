@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from steelyard_worker.frameworks.mxnet import distributed
+from steelyard_worker.protocol import Refusal
 from steelyard_worker.strategy import ALONE
 
 if TYPE_CHECKING:
     from steelyard_worker.case import Settings
+    from steelyard_worker.communication import AllReduce
+    from steelyard_worker.frameworks.base import Array, CountingTrainer
     from steelyard_worker.frameworks.mxnet.stores import Store
     from steelyard_worker.frameworks.mxnet.trainer import Trainer
     from steelyard_worker.ranks import Ranks
@@ -35,6 +38,15 @@ class Alone:
         from steelyard_worker.frameworks.mxnet.trainer import Trainer
 
         return Trainer(*arguments)
+
+    def counting_trainer(self, *arguments: Any) -> CountingTrainer:
+        """Refuse: only ranks with an asynchronous store apply gradients that are stale."""
+        raise Refusal("unsupported", "This strategy of MXNet has no asynchronous updates.")
+
+    def all_reduce(self, array: Array) -> AllReduce:
+        """Refuse: only ranks with a store exchange anything."""
+        del array
+        raise Refusal("unsupported", "This strategy of MXNet exchanges nothing between processes.")
 
 
 class Served(Alone):
@@ -64,6 +76,19 @@ class Served(Alone):
         synchronous = self.ranks.spread is not None and self.ranks.spread.kind == "server"
         made = ranked.SynchronousTrainer if synchronous else ranked.AsynchronousTrainer
         return made(self._store, *arguments)
+
+    def counting_trainer(self, *arguments: Any) -> CountingTrainer:
+        """Return a trainer of a rank that counts updates."""
+        from steelyard_worker.frameworks.mxnet import staleness
+
+        return staleness.CountingTrainer(self._store, *arguments)
+
+    def all_reduce(self, array: Array) -> AllReduce:
+        """Return the exchange of the store."""
+        from steelyard_worker.frameworks.mxnet.communication import StoreReduce
+
+        assert self._store is not None
+        return StoreReduce(array, self._store)
 
 
 class Horovod(Alone):

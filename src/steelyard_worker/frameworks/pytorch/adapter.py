@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from steelyard_worker.batches import Source
     from steelyard_worker.case import Optimizer, Settings
+    from steelyard_worker.communication import AllReduce
     from steelyard_worker.exchange import Signature
     from steelyard_worker.frameworks.base import Array
     from steelyard_worker.graphs import Stage
@@ -99,6 +100,14 @@ class Adapter:
         from steelyard_worker.frameworks.pytorch import graphs
 
         return graphs.stages(timed, batch)
+
+    def all_reduce(self, array: Array) -> AllReduce:
+        """Return the all-reduce of the process group."""
+        from steelyard_worker.frameworks.pytorch.communication import GroupReduce
+
+        if not torch.distributed.is_initialized():
+            raise Refusal("unsupported", "This strategy of PyTorch has no process group of torch.distributed.")
+        return GroupReduce(array, self._settings.device)
 
     def compilations(self) -> int:
         """Count the frames and graphs that TorchDynamo has compiled."""

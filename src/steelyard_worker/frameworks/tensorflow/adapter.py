@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
     from steelyard_worker.batches import Source
     from steelyard_worker.case import Optimizer, Settings
+    from steelyard_worker.communication import AllReduce
     from steelyard_worker.exchange import Signature
-    from steelyard_worker.frameworks.base import Array
+    from steelyard_worker.frameworks.base import Array, CountingTrainer
     from steelyard_worker.frameworks.tensorflow.layers import Variables
     from steelyard_worker.frameworks.tensorflow.predictor import Predictor
     from steelyard_worker.frameworks.tensorflow.trainer import Learner
@@ -252,6 +253,26 @@ class Adapter:
         from steelyard_worker.frameworks.tensorflow import graphs
 
         return graphs.stages(timed.whole_step, self._wrap, batch, self._settings.knobs["passes"])
+
+    def counting_trainer(
+        self, implementation: ModuleType, sizes: dict[str, Any], network: Network, weights: Mapping[str, Array],
+        optimizer: Optimizer, rates: Array | None = None,
+    ) -> CountingTrainer:  # fmt: skip
+        """Return a trainer of the parameter server that counts updates."""
+        if not hasattr(self._strategy, "counting_trainer"):
+            raise Refusal("unsupported", "This strategy of TensorFlow has no asynchronous updates.")
+        built = self._wrap, self._variables(), implementation, sizes, network, weights, optimizer
+        found: CountingTrainer = self._strategy.counting_trainer(
+            *built, self._kernel, rates, self._settings.knobs["loss"]
+        )
+        return found
+
+    def all_reduce(self, array: Array) -> AllReduce:
+        """Return the all-reduce of the strategy."""
+        if not hasattr(self._strategy, "all_reduce"):
+            raise Refusal("unsupported", "This strategy of TensorFlow exchanges no gradients between its processes.")
+        found: AllReduce = self._strategy.all_reduce(array)
+        return found
 
     def compilations(self) -> int:
         """Count the traces of the wrapped functions; XLA compiles once per trace, because every trace has one shape."""

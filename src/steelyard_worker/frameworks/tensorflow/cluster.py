@@ -64,6 +64,10 @@ class Follower:
         del handles
         return np.zeros(0, np.float32)
 
+    def staleness(self) -> Array:
+        """Return nothing: the coordinator knows the updates of all workers."""
+        return np.zeros(0, np.int64)
+
     def outputs(self, batch: Any) -> dict[str, Array]:
         """Return no outputs."""
         del batch

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from steelyard_worker.batches import Source
     from steelyard_worker.case import Settings
+    from steelyard_worker.communication import AllReduce
+    from steelyard_worker.frameworks.base import Array
     from steelyard_worker.frameworks.tensorflow.predictor import Wrap
     from steelyard_worker.frameworks.tensorflow.trainer import Learner
     from steelyard_worker.ranks import Ranks
@@ -105,6 +107,12 @@ class MultiWorker(Replicas):
             implementation=tf.distribute.experimental.CommunicationImplementation.RING, timeout_seconds=LONGEST_WAIT_S
         )
         super().__init__(ranks, tf.distribute.MultiWorkerMirroredStrategy(communication_options=options))
+
+    def all_reduce(self, array: Array) -> AllReduce:
+        """Return the all-reduce of all workers."""
+        from steelyard_worker.frameworks.tensorflow.communication import ReplicaReduce
+
+        return ReplicaReduce(array, self._strategy)
 
 
 class Horovod:
@@ -199,6 +207,12 @@ class ParameterServer(Cluster):
         from steelyard_worker.frameworks.tensorflow.parameter_server import CoordinatingTrainer
 
         return CoordinatingTrainer(self._strategy, self._ranks.parts, *built)
+
+    def counting_trainer(self, *built: Any) -> Any:
+        """Build the network, from the first rank, and count the updates of all workers."""
+        from steelyard_worker.frameworks.tensorflow.staleness import CountingTrainer
+
+        return CountingTrainer(self._strategy, self._ranks.parts, *built) if self._ranks.leads else cluster.Follower()
 
 
 class Pipeline(Cluster):

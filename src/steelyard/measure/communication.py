@@ -1,0 +1,39 @@
+"""Measure an exchange by itself, after the rounds: each strategy in a group of ranks of its own, which is in no verdict."""
+
+import shutil
+
+from steelyard.catalog import frameworks
+from steelyard.errors import UserError
+from steelyard.measure import jobs
+from steelyard.measure.session import Session
+from steelyard.plan.run_plan import Variant
+from steelyard.results import communication
+from steelyard.results.round_results import RoundResults
+
+
+def measure(session: Session, results: RoundResults) -> None:
+    """Measure the exchange of every variant that was measured, unless it is known. A failure keeps its reason."""
+    measured = results.finished.keys() - results.failed.keys()
+    for variant in session.plan.variants:
+        spread = frameworks.framework(variant.case.framework).spread(variant.case.strategy)
+        exchanges = spread is not None and communication.is_measured(spread)
+        if exchanges and variant.case.id in measured and not _is_known(session, variant):
+            session.screen.say(f"measuring the exchange of {variant.key}")
+            _measure(session, variant)
+
+
+def _is_known(session: Session, variant: Variant) -> bool:
+    try:
+        return communication.read(session.folder, variant.file_name) is not None
+    except UserError:
+        return False
+
+
+def _measure(session: Session, variant: Variant) -> None:
+    folder = communication.folder_of(session.folder, variant.file_name)
+    shutil.rmtree(folder, ignore_errors=True)
+    trial = session.run_aside(
+        jobs.communicating(session.plan, variant, session.inputs_of(variant.case), folder)
+    )  # fmt: skip
+    if trial.error:
+        session.screen.say(f"The exchange of {variant.key} was not measured: {trial.error[1]}")
