@@ -57,3 +57,23 @@ class Average:
         """Average in place; the first arrays first, as the next forward pass needs them first."""
         for key, array in enumerate(arrays):
             hvd.allreduce_(array, average=True, name=f"{self._prefix}{key}", priority=-key)
+
+
+class HorovodReduce:
+    """The mean of a buffer over all ranks, in place, by itself."""
+
+    name = "horovod.mxnet.allreduce_"
+    mean = True
+
+    def __init__(self, array: Array) -> None:
+        self._buffer = mx.nd.array(array)
+
+    def __call__(self) -> None:
+        """Average, and wait for the result."""
+        hvd.allreduce_(self._buffer, average=True, name="buffer")
+        self._buffer.wait_to_read()
+
+    def result(self) -> Array:
+        """Copy the buffer to the host."""
+        found: Array = self._buffer.asnumpy()
+        return found

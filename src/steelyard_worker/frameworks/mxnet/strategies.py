@@ -112,6 +112,12 @@ class Horovod(Alone):
 
         return HorovodTrainer(*arguments)
 
+    def all_reduce(self, array: Array) -> AllReduce:
+        """Return the all-reduce of Horovod."""
+        from steelyard_worker.frameworks.mxnet.horovod_trainer import HorovodReduce
+
+        return HorovodReduce(array)
+
 
 class Devices(Alone):
     """Several devices that this process drives."""

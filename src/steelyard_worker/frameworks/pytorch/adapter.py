@@ -102,12 +102,10 @@ class Adapter:
         return graphs.stages(timed, batch)
 
     def all_reduce(self, array: Array) -> AllReduce:
-        """Return the all-reduce of the process group."""
-        from steelyard_worker.frameworks.pytorch.communication import GroupReduce
+        """Return the all-reduce of the strategy."""
+        from steelyard_worker.frameworks.pytorch import strategies
 
-        if not torch.distributed.is_initialized():
-            raise Refusal("unsupported", "This strategy of PyTorch has no process group of torch.distributed.")
-        return GroupReduce(array, self._settings.device)
+        return strategies.all_reduce(self._ranks, self._settings, array)
 
     def compilations(self) -> int:
         """Count the frames and graphs that TorchDynamo has compiled."""

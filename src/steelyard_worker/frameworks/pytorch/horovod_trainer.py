@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import horovod.torch as hvd
 import torch
 
+from steelyard_worker.frameworks.pytorch.predictor import to_numpy
 from steelyard_worker.frameworks.pytorch.trainer import Trainer
 
 if TYPE_CHECKING:
@@ -41,3 +42,21 @@ class HorovodTrainer(Trainer):
 
     def _take_statistics(self) -> None:
         hvd.broadcast_parameters(dict(self._module.named_buffers()), root_rank=0)
+
+
+class HorovodReduce:
+    """The mean of a buffer over all ranks, in place, by itself."""
+
+    name = "horovod.torch.allreduce_"
+    mean = True
+
+    def __init__(self, array: Array) -> None:
+        self._buffer = torch.tensor(array)
+
+    def __call__(self) -> None:
+        """Average, and wait for the result."""
+        hvd.allreduce_(self._buffer, op=hvd.Average, name="buffer")
+
+    def result(self) -> Array:
+        """Copy the buffer to the host."""
+        return to_numpy(self._buffer)

@@ -17,6 +17,8 @@ from steelyard_worker.strategy import ALONE
 
 if TYPE_CHECKING:
     from steelyard_worker.case import Settings
+    from steelyard_worker.communication import AllReduce
+    from steelyard_worker.frameworks.base import Array
     from steelyard_worker.ranks import Ranks
 
 # Strategy -> module and class of its trainer.
@@ -64,6 +66,19 @@ def _joined_by_horovod() -> type[Trainer]:
 
     hvd.init()
     return HorovodTrainer
+
+
+def all_reduce(ranks: Ranks, settings: Settings, array: Array) -> AllReduce:
+    """Return the all-reduce by which a strategy exchanges gradients. Refusal: it has none between processes."""
+    if ranks.name == HOROVOD:
+        from steelyard_worker.frameworks.pytorch.horovod_trainer import HorovodReduce
+
+        return HorovodReduce(array)
+    if not distributed.is_initialized():
+        raise Refusal("unsupported", "This strategy of PyTorch has no process group of torch.distributed.")
+    from steelyard_worker.frameworks.pytorch.communication import GroupReduce
+
+    return GroupReduce(array, settings.device)
 
 
 def _count(ranks: Ranks) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import horovod.tensorflow as hvd
+import tensorflow as tf
 
 from steelyard_worker.frameworks.tensorflow import mistakes, optimizers
 from steelyard_worker.frameworks.tensorflow.replicas import STATISTICS
@@ -13,8 +14,6 @@ from steelyard_worker.frameworks.tensorflow.trainer import Learner
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import ModuleType
-
-    import tensorflow as tf
 
     from steelyard_worker.case import Optimizer
     from steelyard_worker.frameworks.base import Array
@@ -70,3 +69,24 @@ class HorovodTrainer(Learner):
     def _take_statistics(self) -> None:
         if self._statistics:
             hvd.broadcast_variables(self._statistics, root_rank=0)
+
+
+class HorovodReduce:
+    """The mean of a buffer over all ranks, by itself, in a graph of its own."""
+
+    name = "horovod.tensorflow.allreduce"
+    mean = True
+
+    def __init__(self, array: Array) -> None:
+        self._buffer = tf.constant(array)
+        self._function = tf.function(lambda own: hvd.allreduce(own, op=hvd.Average, name="buffer"), autograph=False)
+
+    def __call__(self) -> None:
+        """Run the graph; on a CPU it returns when it has finished."""
+        self._result = self._function(self._buffer)
+        tf.raw_ops.SyncDevice()
+
+    def result(self) -> Array:
+        """Copy the result to the host."""
+        found: Array = self._result.numpy()
+        return found

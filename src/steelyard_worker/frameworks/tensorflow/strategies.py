@@ -135,6 +135,12 @@ class Horovod:
 
         return HorovodTrainer(outer, compiled, *built)
 
+    def all_reduce(self, array: Array) -> AllReduce:
+        """Return the all-reduce of Horovod."""
+        from steelyard_worker.frameworks.tensorflow.horovod_trainer import HorovodReduce
+
+        return HorovodReduce(array)
+
 
 class Split:
     """A network whose parts are placed with `tf.device` on logical CPU devices of this process."""
