@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 COMPILATION = "/jax/core/compile/"
 DETERMINISTIC = "--xla_gpu_deterministic_ops=true"
 # Name that XLA gives to the threads of its CPU client's pool.
+BLOCKS = "blocks"
 POOL_THREAD = "tf_XLAEigen"
 ALONE = Ranks()
 
@@ -52,7 +53,7 @@ class Adapter:
         if knobs["tf32"] and settings.device == "cpu":
             raise Refusal("unsupported", "JAX computes in TensorFloat-32 on CUDA devices only.")
         recurrence, dropped = Recurrence(knobs["recurrence"], knobs["unroll"]), knobs["dropout"] == dropout.ON
-        self._choices = Choices(knobs["convolution"], recurrence, dropped)
+        self._choices = Choices(knobs["convolution"], recurrence, dropped, knobs["recomputation"] == BLOCKS)
         if settings.threads:
             spreading.set_threads(settings.threads, ranks)
         if settings.deterministic:

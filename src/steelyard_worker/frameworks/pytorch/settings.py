@@ -10,7 +10,7 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from steelyard_worker import dropout
-from steelyard_worker.frameworks.pytorch import layers, recurrent
+from steelyard_worker.frameworks.pytorch import layers, recomputation, recurrent
 from steelyard_worker.protocol import Refusal
 
 if TYPE_CHECKING:
@@ -94,6 +94,7 @@ def read_back(settings: Settings) -> dict[str, Any]:
         "embedding": _embedding(settings),
         "shapes": _shapes(settings),
         "dropout": _dropout(settings),
+        "recomputation": recomputation.observed(settings),
         "onednn": _onednn(),
         "cudnn_search": torch.backends.cudnn.benchmark,
     }

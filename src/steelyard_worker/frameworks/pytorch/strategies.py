@@ -47,8 +47,6 @@ def joined(settings: Settings, ranks: Ranks) -> type[Trainer]:
         return Trainer
     if ranks.interface:  # otherwise both take that of the host's name
         os.environ["GLOO_SOCKET_IFNAME"] = os.environ["NCCL_SOCKET_IFNAME"] = ranks.interface
-    if ranks.interface:
-        os.environ["GLOO_SOCKET_IFNAME"] = os.environ["NCCL_SOCKET_IFNAME"] = ranks.interface
     distributed.init_process_group("nccl" if settings.device == "cuda" else "gloo", timeout=LONGEST_WAIT)
     atexit.register(distributed.destroy_process_group)
     module, name = TRAINERS[ranks.name]
