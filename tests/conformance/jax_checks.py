@@ -15,7 +15,7 @@ import steelyard_worker
 from steelyard_worker import network
 from steelyard_worker.batches import Source, Split
 from steelyard_worker.case import Optimizer, Settings
-from steelyard_worker.frameworks.jax import convolution, layers, layouts, optimizers, pooling
+from steelyard_worker.frameworks.jax import convolution, layers, layouts, optimizers, pooling, traced
 from steelyard_worker.frameworks.jax.adapter import Adapter
 from steelyard_worker.frameworks.jax.recurrence import Recurrence
 
@@ -389,3 +389,34 @@ def check_dropout_without_effect_is_reported():
     assert adapter.applied()["dropout"] == "on"
     with mock.patch.object(layers.Layers, "dropout", lambda _, x, rate: x):
         assert adapter.applied()["dropout"] == "off"
+
+
+def check_recomputation_changes_nothing_but_memory():
+    effects = network.load(HERE, "recomputation_effects")
+    adapters = [adapter_of(precision="float64", knobs={"recomputation": each}) for each in ("none", "blocks")]
+    effects.check_networks("jax", *adapters, names=("resnet18", "bert"))
+
+
+def check_every_block_of_a_network_is_computed_again():
+    effects = network.load(HERE, "recomputation_effects")
+    for name in ("resnet18", "resnet50", "vgg16", "bert", "gnmt", "deepspeech2", "googlenet", "inceptionv3"):
+        sizes = effects.tiny(name)
+        described = network.describe(effects.WORKLOADS / name, sizes)
+        implementation = network.load_implementation(effects.WORKLOADS / name, name, "jax")
+        shapes = {p.name: jax.ShapeDtypeStruct(layouts.to_native(p.kind, np.zeros(p.shape, np.float32), "float32").shape, "float32") for p in described.parameters}
+        batch = {key: jax.ShapeDtypeStruct(layouts.input_to_native(each, "float32").shape, layouts.input_to_native(each, "float32").dtype) for key, each in effects._batch(described, sizes["batch"]).items()}
+
+        def forward(tensors, batch):
+            chosen = layers.Layers(tensors, True, layers.Choices(recomputation=True))
+            return implementation.forward(chosen, sizes, batch), chosen.statistics
+
+        traced_operations = jax.make_jaxpr(forward)(shapes, batch).jaxpr.eqns
+        found = sum(each.primitive.name in traced.CHECKPOINTS for each in traced_operations)
+        assert found == len(described.blocks), (name, found)
+
+
+def check_recomputation_without_effect_is_reported():
+    adapter = adapter_of(knobs={"recomputation": "blocks"})
+    assert adapter.applied()["recomputation"] == "blocks"
+    with mock.patch.object(jax, "checkpoint", lambda function, **_: function):
+        assert adapter.applied()["recomputation"] == "none"

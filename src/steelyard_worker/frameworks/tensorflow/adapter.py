@@ -107,6 +107,7 @@ class Adapter:
             "convolution": traced.convolution(self._variables, knobs["convolution"]),
             "embedding": traced.embedding(self._variables, knobs["embedding"]),
             "dropout": traced.dropout(self._variables()),
+            "recomputation": traced.recomputation(self._variables()),
             "passes": passes.observed(),
             "lstm": traced.lstm(self._variables()),
             "shapes": shapes.observed(self._compile),
@@ -216,7 +217,7 @@ class Adapter:
         dtype = self._tf.as_dtype(self._settings.precision)
         return Variables(
             dtype, convolution, fuse=mode != "xla", recurrence=recurrence, lstm=knobs["lstm"],
-            dropout=knobs["dropout"] == dropout.ON,
+            dropout=knobs["dropout"] == dropout.ON, recomputation=knobs["recomputation"] == "blocks",
         )  # fmt: skip
 
     def pipeline(self, trainer: Predictor, source: Source, workers: int) -> Iterable[Any]:
