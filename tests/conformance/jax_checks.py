@@ -400,19 +400,25 @@ def check_recomputation_changes_nothing_but_memory():
 def check_every_block_of_a_network_is_computed_again():
     effects = network.load(HERE, "recomputation_effects")
     for name in ("resnet18", "resnet50", "vgg16", "bert", "gnmt", "deepspeech2", "googlenet", "inceptionv3"):
-        sizes = effects.tiny(name)
-        described = network.describe(effects.WORKLOADS / name, sizes)
-        implementation = network.load_implementation(effects.WORKLOADS / name, name, "jax")
-        shapes = {p.name: jax.ShapeDtypeStruct(layouts.to_native(p.kind, np.zeros(p.shape, np.float32), "float32").shape, "float32") for p in described.parameters}
-        batch = {key: jax.ShapeDtypeStruct(layouts.input_to_native(each, "float32").shape, layouts.input_to_native(each, "float32").dtype) for key, each in effects._batch(described, sizes["batch"]).items()}
+        assert blocks_computed_again(name, effects.tiny(name), effects) == len(effects.described(name).blocks), name
 
-        def forward(tensors, batch):
-            chosen = layers.Layers(tensors, True, layers.Choices(recomputation=True))
-            return implementation.forward(chosen, sizes, batch), chosen.statistics
 
-        traced_operations = jax.make_jaxpr(forward)(shapes, batch).jaxpr.eqns
-        found = sum(each.primitive.name in traced.CHECKPOINTS for each in traced_operations)
-        assert found == len(described.blocks), (name, found)
+def blocks_computed_again(name, sizes, effects):
+    """Trace the forward pass of a network; return how many of its operations are blocks under `jax.checkpoint`."""
+    described = effects.described(name)
+    implementation = network.load_implementation(WORKLOADS / name, name, "jax")
+    weights = {p.name: layouts.to_native(p.kind, np.zeros(p.shape, "f4"), "float32") for p in described.parameters}
+    batch = {
+        key: layouts.input_to_native(each, "float32")
+        for key, each in effects.batch_of(described, sizes["batch"]).items()
+    }
+
+    def forward(tensors, batch):
+        chosen = layers.Layers(tensors, True, layers.Choices(recomputation=True))
+        return implementation.forward(chosen, sizes, batch), chosen.statistics
+
+    shapes = jax.tree.map(lambda array: jax.ShapeDtypeStruct(array.shape, array.dtype), (weights, batch))
+    return sum(each.primitive.name in traced.CHECKPOINTS for each in jax.make_jaxpr(forward)(*shapes).jaxpr.eqns)
 
 
 def check_recomputation_without_effect_is_reported():

@@ -20,6 +20,7 @@ from steelyard_worker.frameworks.mxnet.running_statistics import RunningStatisti
 HERE = Path(__file__).parent
 WORKLOADS = Path(steelyard_worker.__file__).parent / "workloads"
 KNOBS = {"lstm": "fused", "onednn": True, "embedding": "dense", "dropout": "off", "shapes": "static"}
+KNOBS |= {"recomputation": "none", "micro_batches": 4}
 GRADIENTS = (0.5, -0.2, 0.3)
 # The learning rates of three steps: the last of two stays.
 RATES = np.array((0.1, 0.02), np.float32)

@@ -21,7 +21,7 @@ HERE = Path(__file__).parent
 WORKLOADS = Path(steelyard_worker.__file__).parent / "workloads"
 GRADIENTS = (0.5, -0.2, 0.3)
 KNOBS = {"layout": "channels-last", "lstm": "fused", "embedding": "dense", "onednn": True, "cudnn_search": False}
-KNOBS |= {"shapes": "automatic", "tf32": False, "dropout": "off", "recomputation": "none"}
+KNOBS |= {"shapes": "automatic", "tf32": False, "dropout": "off", "recomputation": "none", "micro_batches": 4}
 # The learning rates of three steps: the last of two stays.
 RATES = np.array((0.1, 0.02), np.float32)
 

@@ -19,21 +19,31 @@ def tiny(name):
     return tomllib.loads((WORKLOADS / name / "spec.toml").read_text())["presets"]["tiny"]["sizes"]
 
 
+def described(name):
+    """Return the network of that preset."""
+    return network.describe(WORKLOADS / name, tiny(name))
+
+
 def check_networks(framework, plain, again, names, limit=LIMIT):
     """`plain` and `again` are adapters without and with recomputation, in float64 unless `limit` is that of another precision."""
     for name in names:
         sizes = tiny(name)
-        described = network.describe(WORKLOADS / name, sizes)
-        assert described.blocks, name
-        parts = network.load_implementation(WORKLOADS / name, name, framework), sizes, described, _weights(described)
-        batch, found = _batch(described, sizes["batch"]), []
+        network_of = described(name)
+        assert network_of.blocks, name
+        parts = network.load_implementation(WORKLOADS / name, name, framework), sizes, network_of, _weights(network_of)
+        batch, found = batch_of(network_of, sizes["batch"]), []
         for adapter in (plain, again):
             trainer = adapter.trainer(*parts, Optimizer("sgd", 0.01, momentum=0.9))
             outputs, loss, gradients = trainer.gradients(trainer.put(batch))
             for _ in range(2):
                 trainer.step(trainer.put(batch))
             trainer.synchronise()
-            found.append({"loss": np.array(loss)} | outputs | {f"grad/{key}": g for key, g in gradients.items()} | trainer.state())
+            found.append(
+                {"loss": np.array(loss)}
+                | outputs
+                | {f"grad/{key}": g for key, g in gradients.items()}
+                | trainer.state()
+            )
         for key, expected in found[0].items():
             distance = np.linalg.norm(found[1][key] - expected)
             assert distance <= limit * max(1, np.linalg.norm(expected)), (name, key, distance)
@@ -51,7 +61,8 @@ def _weights(described):
     return {each.name: one(each) for each in described.parameters}
 
 
-def _batch(described, samples):
+def batch_of(described, samples):
+    """Return a random batch."""
     draw = np.random.default_rng(2)
     if described.draw:
         return described.draw(draw, samples)

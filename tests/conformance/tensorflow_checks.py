@@ -646,9 +646,9 @@ def every_pass_afterwards():
 
 def check_recomputation_changes_nothing_but_memory():
     effects = network.load(HERE, "recomputation_effects")
-    for mode, names in (("eager", ("resnet18", "vgg16", "bert", "gnmt")), ("graph", ["resnet18"])):
-        adapters = [adapter_of(mode, precision="float64", recomputation=each) for each in ("none", "blocks")]
-        effects.check_networks("tensorflow", *adapters, names=names)
+    for mode, names in (("eager", ("resnet18", "vgg16", "gnmt")), ("graph", ("resnet18", "bert"))):
+        adapters = [adapter_of(mode, recomputation=each) for each in ("none", "blocks")]
+        effects.check_networks("tensorflow", *adapters, names=names, limit=1e-5)
 
 
 def check_recomputation_without_effect_is_reported():

@@ -91,6 +91,8 @@ class Adapter:
             "tf32": on_gpu and jax.config.jax_default_matmul_precision != "highest",
             **({"threads": threads} if threads else {}),
             **strategy,
+            # The trainer of a pipeline is made with this number.
+            "micro_batches": self._settings.knobs["micro_batches"],
             **traced.choices(self._choices),
         }
 
@@ -110,7 +112,7 @@ class Adapter:
         optimizer: Optimizer, rates: Array | None = None,
     ) -> Trainer:  # fmt: skip
         """Load the canonical weights and jit the training step over them."""
-        trainer = spreading.trainer_of(self._ranks)
+        trainer = spreading.trainer_of(self._ranks, self._settings.knobs["micro_batches"])
         return trainer(
             implementation, sizes, network, weights, optimizer, self._settings.precision, self._choices, rates
         )

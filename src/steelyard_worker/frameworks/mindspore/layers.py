@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from mindspore import Tensor, nn, ops
@@ -52,6 +53,14 @@ def compute_again(network: nn.Cell, names: Iterable[str]) -> None:
                 # Both passes move the running statistics towards the same new ones: two moves that are one usual move together.
                 kept = math.sqrt(1 - cell.momentum)
                 cell.bn_train = ops.operations.BatchNorm(is_training=True, epsilon=cell.eps, momentum=1 - kept)
+
+
+def observed_recomputation(value: str) -> str:
+    """Return the value of the knob `recomputation` that MindSpore shows in the scope of a small block's cells."""
+    network = nn.SequentialCell(OrderedDict(block=nn.SequentialCell(nn.ReLU())))
+    if value != "none":
+        compute_again(network, ["block"])
+    return "blocks" if (network.block[0].get_scope() or "").startswith("recompute") else "none"
 
 
 def freeze(body: nn.Cell) -> None:

@@ -95,6 +95,8 @@ def read_back(settings: Settings) -> dict[str, Any]:
         "shapes": _shapes(settings),
         "dropout": _dropout(settings),
         "recomputation": recomputation.observed(settings),
+        # A schedule of pipelines gets the number when it is made, and has no other.
+        "micro_batches": settings.knobs["micro_batches"],
         "onednn": _onednn(),
         "cudnn_search": torch.backends.cudnn.benchmark,
     }

@@ -107,6 +107,8 @@ class Adapter:
             "convolution": traced.convolution(self._variables, knobs["convolution"]),
             "embedding": traced.embedding(self._variables, knobs["embedding"]),
             "dropout": traced.dropout(self._variables()),
+            # The graph of a pipeline is traced with this number.
+            "micro_batches": knobs["micro_batches"],
             "recomputation": traced.recomputation(self._variables()),
             "passes": passes.observed(),
             "lstm": traced.lstm(self._variables()),

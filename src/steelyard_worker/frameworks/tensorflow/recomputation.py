@@ -19,7 +19,7 @@ def is_second_pass() -> bool:
 
 
 class Recomputed:
-    """A block under `tf.recompute_grad`. Its arguments are tensors, except for some that the block decides by, such as `training`."""
+    """A block under `tf.recompute_grad`. Its arguments are tensors, and values that it decides by, such as `training`."""
 
     def __init__(self, block: Callable[..., Any]) -> None:
         self._block = block
@@ -38,4 +38,9 @@ class Recomputed:
             finally:
                 _second.reset(token)
 
-        return tf.recompute_grad(run)(*tensors)
+        return tf.nest.map_structure(_with_dense_gradient, tf.recompute_grad(run)(*tensors))
+
+
+def _with_dense_gradient(x: tf.Tensor) -> tf.Tensor:
+    """Return the tensor. Its gradient is no IndexedSlices, which `tf.recompute_grad` does not take; a reshape adds them up."""
+    return tf.reshape(x, x.shape if x.shape.is_fully_defined() else tf.shape(x))
