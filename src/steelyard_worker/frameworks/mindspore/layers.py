@@ -50,7 +50,7 @@ def compute_again(network: nn.Cell, names: Iterable[str]) -> None:
         cells[name].recompute()
         for _, cell in cells[name].cells_and_names():
             if isinstance(cell, (nn.BatchNorm1d, nn.BatchNorm2d)):
-                # Both passes move the running statistics towards the same new ones: two moves that are one usual move together.
+                # Both passes move the running statistics towards the same new ones: two moves are one (P-56).
                 kept = math.sqrt(1 - cell.momentum)
                 cell.bn_train = ops.operations.BatchNorm(is_training=True, epsilon=cell.eps, momentum=1 - kept)
 

@@ -41,7 +41,7 @@ def _norms(block: nn.Module) -> list[Any]:
 
 
 def _contexts(norms: list[Any]) -> tuple[Any, Any]:
-    """Return the contexts of the first and of the second pass: the running statistics move in the first one only."""
+    """Return the contexts of the first and of the second pass: running statistics move in the first one only (P-56)."""
     return nullcontext(), _statistics_kept(norms)
 
 

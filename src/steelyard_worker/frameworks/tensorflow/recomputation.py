@@ -14,7 +14,7 @@ _second: ContextVar[bool] = ContextVar("second", default=False)
 
 
 def is_second_pass() -> bool:
-    """Return whether a block is computed again now: then running statistics have moved already."""
+    """Return whether a block is computed again now: then running statistics have moved already (P-56)."""
     return _second.get()
 
 
