@@ -30,6 +30,7 @@ def of_each(group: Group, knob: str) -> list[tuple[str, object]]:
 def test_micro_batches_are_an_axis_of_pipelines_only() -> None:
     group = planned(strategies=("single:1", "gpipe:2"), knobs=("micro_batches=2,4,8",), batches=(16,))
     assert of_each(group, "micro_batches") == [("single:1", 4), ("gpipe:2", 2), ("gpipe:2", 4), ("gpipe:2", 8)]
+    assert [each.title for each in group.variants][:2] == ["PyTorch, single:1", "PyTorch, micro_batches 2, gpipe:2"]
 
 
 @pytest.mark.parametrize(
