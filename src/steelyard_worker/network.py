@@ -125,6 +125,8 @@ class Network:
     `mean_over`: what the loss is a mean over: "samples", or "words" where each sample has another number of them. Then the mean
     of the losses of several shares is not the loss of the batch.
     `dropout`: whether it has any where the knob `dropout` is on.
+    `blocks` names the parts that follow each other and are computed again in the backward pass where the knob `recomputation`
+    says so, as the names of their tensors begin. Empty where there are none, or nothing is differentiated in them.
     `probes` names inner tensors in the order of the forward pass. After a certificate was rejected, they are compared, so that
     the first one that differs can be named (see `steelyard_worker.probes`).
     """
@@ -142,6 +144,7 @@ class Network:
     adversarial: Adversarial = field(default_factory=Adversarial)
     probes: tuple[str, ...] = ()
     dropout: bool = False
+    blocks: tuple[str, ...] = ()
     mean_over: str = "samples"
 
     @property

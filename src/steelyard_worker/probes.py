@@ -27,6 +27,11 @@ def probe(name: str, x: T) -> T:
     return x
 
 
+def is_collecting() -> bool:
+    """Return whether `probe` keeps tensors now."""
+    return _found is not None
+
+
 @contextmanager
 def collected() -> Iterator[dict[str, Any]]:
     """Collect what `probe` is given, by name."""

@@ -60,7 +60,12 @@ class Layers:
 
 def probes(counts: Iterable[int]) -> tuple[str, ...]:
     """Return the inner tensors of the network that are compared: the outputs of the stem and of every block."""
-    return "stem", *(name for name, *_ in blocks(1, counts))
+    return "stem", *names_of_blocks(counts)
+
+
+def names_of_blocks(counts: Iterable[int]) -> tuple[str, ...]:
+    """Return the names of all blocks."""
+    return tuple(name for name, *_ in blocks(1, counts))
 
 
 def blocks(width: int, counts: Iterable[int], expansion: int = 1) -> Iterator[tuple[str, int, int, int]]:

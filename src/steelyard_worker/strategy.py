@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 # One process without any exchange. Written `single:1`, its process may use only as many cores as it has threads.
 SINGLE = "single"
@@ -26,7 +30,7 @@ KINDS = {
 OTHER_ALGORITHMS = {
     "asynchronous": "gradients are computed from weights that other ranks have changed in the meantime",
     "local": "weights are averaged every few steps, so ranks drift apart in between",
-    "alone": "the ranks exchange nothing, so each trains a network of its own on its share",
+    "alone": "the ranks exchange nothing, and train on their shares at a rate so small that no weight moves",
 }
 
 
@@ -44,7 +48,8 @@ class Spread:
     network, and every batch). One process that drives all devices gets whole batches in any case.
     statistics: over which samples batch normalisation computes: "share" (of one rank or device) or "batch". loss: over which
     samples the loss is averaged before anything is exchanged, likewise.
-    knobs: the values that knobs have with this strategy. unsupported: mode -> why the strategy cannot run in it.
+    knobs: the values that knobs have with this strategy. only_default: knob -> why it must have its default here.
+    unsupported: mode -> why the strategy cannot run in it.
     workloads: workload -> why the strategy cannot run it. variables: environment variables of its processes.
     environment: the version of the environment that it needs, such as `2.13.0+horovod`; empty: any that holds the framework.
     """
@@ -57,6 +62,7 @@ class Spread:
     statistics: str = "share"
     loss: str = "share"
     knobs: dict[str, Any] = field(default_factory=dict)
+    only_default: dict[str, str] = field(default_factory=dict)
     unsupported: dict[str, str] = field(default_factory=dict)
     workloads: dict[str, str] = field(default_factory=dict)
     variables: dict[str, str] = field(default_factory=dict)
@@ -74,13 +80,23 @@ class Spread:
         return tuple(roles) if first == OWN_LAUNCHER else ()
 
 
+# The knob that says into how many micro-batches a pipeline divides a batch.
+MICRO_BATCHES = "micro_batches"
 RATE = re.compile(r"(\d+(?:\.\d+)?)(kbit|mbit|gbit)")
 RATE_UNITS = {"kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
 
 OWN_LAUNCHER = "ranks"
 ALONE = "alone"
+# Ranks that train alone multiply their learning rates by this. They are a yardstick of time, and a share alone could diverge at
+# the rate of a whole batch; computing with values that are not finite takes another time. Compilers could leave out an update
+# with a rate of zero. The weights move by less than their rounding.
+ALONE_RATE = 2.0**-40
 # Of every framework: its ranks compute, and exchange nothing.
-SPREAD_ALONE = Spread(ALONE, "ranks that train alone, each on its share of the batch", OWN_LAUNCHER)
+SPREAD_ALONE = Spread(
+    ALONE,
+    "ranks that train alone, each on its share of the batch, at a rate so small that no weight moves",
+    OWN_LAUNCHER,
+)
 
 
 def name_of(strategy: str) -> str:
@@ -96,6 +112,12 @@ def parts_of(strategy: str) -> int:
 def link_of(strategy: str) -> str:
     """Return the link between two hosts in a case's strategy, such as `1gbit` in `ddp:2@1gbit`; empty on one host."""
     return strategy.partition("@")[2]
+
+
+def divisor_of(strategy: str, knobs: Mapping[str, Any], kind: str) -> int:
+    """Return the number that a batch must be a multiple of, with a strategy of this kind: its parts, and its micro-batches."""
+    micro = knobs.get(MICRO_BATCHES, 1) if kind == "pipeline" else 1
+    return math.lcm(parts_of(strategy), micro)
 
 
 def without_link(strategy: str) -> str:

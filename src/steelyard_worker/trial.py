@@ -20,7 +20,7 @@ from steelyard_worker.case import INFERENCE
 from steelyard_worker.launcher import PARENT
 from steelyard_worker.protocol import EVENTS, EventWriter, Job, Refusal
 from steelyard_worker.ranks import Lost
-from steelyard_worker.strategy import without_link
+from steelyard_worker.strategy import ALONE, ALONE_RATE, without_link
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,7 +54,7 @@ def main(line: str) -> int:
     if own.count > 1:
         _answer_signals(events, Path(job.folder))
     try:
-        _pin(job, own)
+        _pin(job, own, events)
         _run(job, events, own)
         own.barrier()  # the others may still need what this rank has
         events.write("done")
@@ -91,22 +91,20 @@ def _answer_signals(events: EventWriter, folder: Path) -> None:
     faulthandler.register(signal.SIGUSR1, (folder / protocol.PLACE).open("w"), all_threads=True)
 
 
-def _pin(job: Job, own: Ranks) -> None:
+def _pin(job: Job, own: Ranks, events: EventWriter) -> None:
     """Use as many cores as there are threads, each rank its own, where a strategy has a number of parts.
 
-    Otherwise ranks would be compared with a process that uses cores which they share.
+    Otherwise ranks would be compared with a process that uses cores which they share. Where there are fewer cores, they do
+    share them, with a warning.
     """
     wanted, parts = job.case.settings.threads, own.parts
     if ":" not in job.case.strategy or job.case.settings.device != "cpu" or not wanted or sys.platform != "linux":
         return
     cores = sorted(os.sched_getaffinity(0))
     if len(cores) < wanted * parts:
-        raise Refusal(
-            "setting",
-            f"{parts} parts with {wanted} threads each need {wanted * parts} cores, and this process may use {len(cores)}.",
-        )
-    first = own.rank * wanted
-    os.sched_setaffinity(0, cores[first : first + wanted] if own.count > 1 else cores[: wanted * parts])
+        events.write("warning", name="cores-shared", count=len(cores))
+    first, needed = (own.rank * wanted, wanted) if own.count > 1 else (0, wanted * parts)
+    os.sched_setaffinity(0, {cores[place % len(cores)] for place in range(first, first + needed)})
 
 
 def _record(events: EventWriter, error: Exception) -> int:
@@ -165,7 +163,9 @@ def _run(job: Job, events: EventWriter, own: Ranks) -> None:
     def build_trainer(
         weights: Mapping[str, Any], optimizer: Optimizer = job.case.optimizer, method: str = "trainer"
     ) -> Any:
-        rates = _rates(job, adapter) if optimizer.schedule.changes else ()
+        factor = ALONE_RATE if own.name == ALONE else 1.0
+        rates = _rates(job, adapter, factor) if optimizer.schedule.changes else ()
+        optimizer = replace(optimizer, learning_rate=optimizer.learning_rate * factor)
         return getattr(adapter, method)(implementation, sizes, described, weights, optimizer, *rates)
 
     def build_predictor(weights: Mapping[str, Any]) -> Any:
@@ -247,14 +247,15 @@ def _check_applied(job: Job, adapter: Adapter, events: EventWriter) -> None:
             )
 
 
-def _rates(job: Job, adapter: Adapter) -> tuple[Any]:
-    """Return the learning rate of every step; Refusal: the adapter takes none."""
+def _rates(job: Job, adapter: Adapter, factor: float) -> tuple[Any]:
+    """Return the learning rate of every step, times a factor; Refusal: the adapter takes none."""
     from steelyard_worker import tensors
 
     if "rates" not in inspect.signature(adapter.trainer).parameters:
         name = job.case.framework
         raise Refusal("unsupported", f"The adapter of {name} takes no learning rates per step (`rates` of `trainer`).")
-    return (tensors.read(Path(job.rates))["rates"],)
+    rates = tensors.read(Path(job.rates))["rates"]
+    return (rates * rates.dtype.type(factor),)
 
 
 class _Phase:

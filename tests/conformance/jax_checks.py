@@ -15,7 +15,7 @@ import steelyard_worker
 from steelyard_worker import network
 from steelyard_worker.batches import Source, Split
 from steelyard_worker.case import Optimizer, Settings
-from steelyard_worker.frameworks.jax import convolution, layers, layouts, optimizers, pooling
+from steelyard_worker.frameworks.jax import convolution, layers, layouts, optimizers, pooling, traced
 from steelyard_worker.frameworks.jax.adapter import Adapter
 from steelyard_worker.frameworks.jax.recurrence import Recurrence
 
@@ -389,3 +389,40 @@ def check_dropout_without_effect_is_reported():
     assert adapter.applied()["dropout"] == "on"
     with mock.patch.object(layers.Layers, "dropout", lambda _, x, rate: x):
         assert adapter.applied()["dropout"] == "off"
+
+
+def check_recomputation_changes_nothing_but_memory():
+    effects = network.load(HERE, "recomputation_effects")
+    adapters = [adapter_of(precision="float64", knobs={"recomputation": each}) for each in ("none", "blocks")]
+    effects.check_networks("jax", *adapters, names=("resnet18", "bert"))
+
+
+def check_every_block_of_a_network_is_computed_again():
+    effects = network.load(HERE, "recomputation_effects")
+    for name in ("resnet18", "resnet50", "vgg16", "bert", "gnmt", "deepspeech2", "googlenet", "inceptionv3"):
+        assert blocks_computed_again(name, effects.tiny(name), effects) == len(effects.described(name).blocks), name
+
+
+def blocks_computed_again(name, sizes, effects):
+    """Trace the forward pass of a network; return how many of its operations are blocks under `jax.checkpoint`."""
+    described = effects.described(name)
+    implementation = network.load_implementation(WORKLOADS / name, name, "jax")
+    weights = {p.name: layouts.to_native(p.kind, np.zeros(p.shape, "f4"), "float32") for p in described.parameters}
+    batch = {
+        key: layouts.input_to_native(each, "float32")
+        for key, each in effects.batch_of(described, sizes["batch"]).items()
+    }
+
+    def forward(tensors, batch):
+        chosen = layers.Layers(tensors, True, layers.Choices(recomputation=True))
+        return implementation.forward(chosen, sizes, batch), chosen.statistics
+
+    shapes = jax.tree.map(lambda array: jax.ShapeDtypeStruct(array.shape, array.dtype), (weights, batch))
+    return sum(each.primitive.name in traced.CHECKPOINTS for each in jax.make_jaxpr(forward)(*shapes).jaxpr.eqns)
+
+
+def check_recomputation_without_effect_is_reported():
+    adapter = adapter_of(knobs={"recomputation": "blocks"})
+    assert adapter.applied()["recomputation"] == "blocks"
+    with mock.patch.object(jax, "checkpoint", lambda function, **_: function):
+        assert adapter.applied()["recomputation"] == "none"

@@ -18,7 +18,7 @@ from steelyard_worker.frameworks.mindspore.adapter import Adapter
 
 HERE = Path(__file__).parent
 WORKLOADS = Path(steelyard_worker.__file__).parent / "workloads"
-KNOBS = {"avx512": "auto", "lstm": "fused", "embedding": "dense", "dropout": "off"}
+KNOBS = {"avx512": "auto", "lstm": "fused", "embedding": "dense", "dropout": "off", "recomputation": "none"}
 GRADIENTS = (0.5, -0.2, 0.3)
 # The learning rates of three steps: the last of two stays.
 RATES = np.array((0.1, 0.02), np.float32)
@@ -229,3 +229,20 @@ def check_dropout_without_effect_is_reported():
     assert layers.observed_dropout("on") == "on"
     with mock.patch.object(layers, "dropout", lambda _: nn.Identity()):
         assert layers.observed_dropout("on") == "off"
+
+
+def check_recomputation_changes_nothing_but_memory():
+    """MindSpore's second pass moves the running statistics again; `compute_again` makes the two moves one."""
+    effects = network.load(HERE, "recomputation_effects")
+    with mock.patch.object(runtime, "_set_device"):  # MindSpore takes a device before the first kernel only
+        # oneDNN has its instructions already: other checks ran before in this process.
+        knobs = KNOBS | {"avx512": "on"}
+        adapters = [Adapter(Settings("graph", knobs=knobs | {"recomputation": each})) for each in ("none", "blocks")]
+        effects.check_networks("mindspore", *adapters, names=("resnet18", "bert"), limit=1e-5)
+
+
+def check_recomputation_without_effect_is_reported():
+    assert layers.observed_recomputation("blocks") == "blocks"
+    assert layers.observed_recomputation("none") == "none"
+    with mock.patch.object(layers, "compute_again", lambda *_: None):
+        assert layers.observed_recomputation("blocks") == "none"

@@ -1,5 +1,9 @@
 """What the MXNet adapter relies on; run by the interpreter of its environment."""
 
+import json
+import os
+import subprocess
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +24,7 @@ from steelyard_worker.frameworks.mxnet.running_statistics import RunningStatisti
 HERE = Path(__file__).parent
 WORKLOADS = Path(steelyard_worker.__file__).parent / "workloads"
 KNOBS = {"lstm": "fused", "onednn": True, "embedding": "dense", "dropout": "off", "shapes": "static"}
+KNOBS |= {"recomputation": "none", "micro_batches": 4}
 GRADIENTS = (0.5, -0.2, 0.3)
 # The learning rates of three steps: the last of two stays.
 RATES = np.array((0.1, 0.02), np.float32)
@@ -281,3 +286,38 @@ def check_dropout_without_effect_is_reported():
     assert process.read_back(asked)["dropout"] == "on"
     with mock.patch.object(layers, "dropout", lambda _: layers.Unchanged()):
         assert process.read_back(asked)["dropout"] == "off"
+
+
+def check_gluon_ignores_the_setting_for_recomputation():
+    """If this fails, MXNET_BACKWARD_DO_MIRROR has an effect, and the knob `recomputation` can have another value."""
+    found = [operators_of_a_step(value) for value in ("0", "1")]
+    assert found[0] == found[1], found
+    assert found[0]["Activation"] == 3, found
+
+
+def operators_of_a_step(mirror):
+    """Return how often each operator runs in a step, in a process of its own with this value of the setting."""
+    script = f"""
+import os, json, tempfile
+os.environ["MXNET_BACKWARD_DO_MIRROR"] = "{mirror}"
+import mxnet as mx
+net = mx.gluon.nn.HybridSequential()
+for _ in range(3):
+    net.add(mx.gluon.nn.Dense(4), mx.gluon.nn.Activation("tanh"))
+net.initialize()
+net.hybridize(static_alloc=True, static_shape=True)
+x = mx.nd.ones((2, 4))
+net(x).wait_to_read()
+mx.profiler.set_config(profile_all=True, aggregate_stats=True, filename=tempfile.mkdtemp() + "/profile.json")
+mx.profiler.set_state("run")
+with mx.autograd.record():
+    y = net(x).sum()
+y.backward()
+mx.nd.waitall()
+mx.profiler.set_state("stop")
+rows = (line.split() for line in mx.profiler.dumps().splitlines())
+print(json.dumps({{row[0]: int(row[1]) for row in rows if len(row) > 5 and row[1].isdigit()}}))
+"""
+    environ = os.environ | {"MXNET_EXEC_BULK_EXEC_TRAIN": "0"}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environ, check=True)
+    return json.loads(done.stdout.splitlines()[-1])

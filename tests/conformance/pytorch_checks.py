@@ -13,7 +13,7 @@ from torch.distributed.algorithms.model_averaging import utils as averaging
 import steelyard_worker
 from steelyard_worker import batches, dropout, network
 from steelyard_worker.case import Optimizer, Settings
-from steelyard_worker.frameworks.pytorch import cutting, layers, optimizers, recurrent, staged
+from steelyard_worker.frameworks.pytorch import cutting, layers, optimizers, recomputation, recurrent, staged
 from steelyard_worker.frameworks.pytorch import settings as process
 from steelyard_worker.frameworks.pytorch.adapter import Adapter
 
@@ -21,7 +21,7 @@ HERE = Path(__file__).parent
 WORKLOADS = Path(steelyard_worker.__file__).parent / "workloads"
 GRADIENTS = (0.5, -0.2, 0.3)
 KNOBS = {"layout": "channels-last", "lstm": "fused", "embedding": "dense", "onednn": True, "cudnn_search": False}
-KNOBS |= {"shapes": "automatic", "tf32": False, "dropout": "off"}
+KNOBS |= {"shapes": "automatic", "tf32": False, "dropout": "off", "recomputation": "none", "micro_batches": 4}
 # The learning rates of three steps: the last of two stays.
 RATES = np.array((0.1, 0.02), np.float32)
 
@@ -308,3 +308,20 @@ def check_average_of_the_model_loses_the_memory_format():
     averaging.average_parameters(iter([kernel]), torch.distributed.group.WORLD)
     torch.distributed.destroy_process_group()
     assert not kernel.is_contiguous(memory_format=torch.channels_last), "PeriodicModelAverager keeps the format now"
+
+
+def check_recomputation_changes_nothing_but_memory():
+    """Batch norms would move their statistics twice without the context of the second pass."""
+    effects = network.load(HERE, "recomputation_effects")
+    adapters = [
+        Adapter(Settings("eager", precision="float64", knobs=KNOBS | {"recomputation": each}))
+        for each in ("none", "blocks")
+    ]
+    effects.check_networks("pytorch", *adapters, names=("resnet18", "vgg16", "bert", "gnmt"))
+
+
+def check_recomputation_without_effect_is_reported():
+    asked = Settings("eager", knobs=KNOBS | {"recomputation": "blocks"})
+    assert process.read_back(asked)["recomputation"] == "blocks"
+    with mock.patch.object(recomputation, "checkpoint", lambda forward, x, **_: forward(x)):
+        assert process.read_back(asked)["recomputation"] == "none"

@@ -642,3 +642,17 @@ def every_pass_afterwards():
         yield
     finally:
         passes.choose("all")
+
+
+def check_recomputation_changes_nothing_but_memory():
+    effects = network.load(HERE, "recomputation_effects")
+    for mode, names in (("eager", ("resnet18", "vgg16", "gnmt")), ("graph", ("resnet18", "bert"))):
+        adapters = [adapter_of(mode, recomputation=each) for each in ("none", "blocks")]
+        effects.check_networks("tensorflow", *adapters, names=names, limit=1e-5)
+
+
+def check_recomputation_without_effect_is_reported():
+    adapter = adapter_of("graph", recomputation="blocks")
+    assert adapter.applied()["recomputation"] == "blocks"
+    with mock.patch.object(layers.Variables, "block", lambda _, part: part):
+        assert adapter.applied()["recomputation"] == "none"

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import psutil
 import pytest
 from finished_runs import LINE, CommandLine, Finished, contender, finished
@@ -70,6 +71,17 @@ def test_two_ranks_compute_what_one_process_computes(spread: Finished) -> None:
     alone = spread.contender("strategy=alone:2")
     assert alone["certificate"] == "none"
     assert "Another algorithm: the ranks exchange nothing" in alone["certificate_sentence"]
+
+
+@two_cores
+def test_weights_of_ranks_that_train_alone_do_not_move(spread: Finished) -> None:
+    """Otherwise a rank whose share alone diverges would end the trial. Every step has the same batch, so the loss stays."""
+    fallen = {}
+    for name in ("single", "alone"):
+        (trial,) = spread.folder.glob(f"trials/r01.0-*{name}*")
+        losses = np.fromfile(trial / LOSSES, "<f4")
+        fallen[name] = abs(losses[-1] / losses[0] - 1)
+    assert fallen["alone"] < 1e-6 < 1e-3 < fallen["single"], fallen
 
 
 @two_cores

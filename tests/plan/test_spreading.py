@@ -80,7 +80,6 @@ def test_an_unknown_strategy_suggests_the_nearest() -> None:
 @pytest.mark.parametrize(
     ("strategies", "more", "reason"),
     [
-        (("copies:4",), {"threads": (1,)}, "copies:4 with 1 thread each needs 4 cores, and this process may use 2"),
         (("copies:2",), {"batches": (5,)}, "A batch of 5 cannot be divided into 2 equal shares"),
         (("copies:2",), {"tasks": ("inference",)}, "Strategies spread a training"),
     ],
@@ -90,6 +89,11 @@ def test_a_case_that_cannot_be_spread_says_why(
 ) -> None:
     with pytest.raises(UserError, match=reason):
         planned(*strategies, **more)
+
+
+def test_more_parts_than_cores_are_planned() -> None:
+    (group,) = planned("copies:4", threads=(1,), batches=(8,)).groups
+    assert [each.case.strategy for each in group.variants] == ["copies:4"]
 
 
 def test_strategies_of_one_framework_are_compared_with_each_other() -> None:

@@ -23,7 +23,7 @@ from steelyard_worker import tensors
 from steelyard_worker.case import INFERENCE, Optimizer, Settings
 from steelyard_worker.network import Network
 from steelyard_worker.protocol import Certify, Job
-from steelyard_worker.strategy import SINGLE, parts_of, without_link
+from steelyard_worker.strategy import SINGLE, divisor_of, without_link
 
 # Numbers of the perturbations of further runs; the number seeds the noise.
 LONG_SUMS_PERTURBATION = 3
@@ -278,8 +278,9 @@ def _likelihood_task(task: Task) -> Task:
 def _small_tasks(candidate: Candidate, first: Task, task: Task) -> tuple[tuple[Task, Task], ...]:
     """Return the first reference and the candidate on a few samples of the synthetic batch, and on draws close to them."""
     few = replace(candidate, scope=replace(candidate.scope, steps=SMALL_STEPS))
-    parts = parts_of(candidate.job.case.strategy)
-    samples = -(-small_batch(candidate.network, candidate.job.case.batch) // parts) * parts
+    job = candidate.job
+    divisor = divisor_of(job.case.strategy, job.case.settings.knobs, job.spread.kind if job.spread else SINGLE)
+    samples = -(-small_batch(candidate.network, job.case.batch) // divisor) * divisor
     reference, own = (
         _in_subfolder(_on_few_samples(each, samples), "small", each.job.certify) for each in (first, task)
     )

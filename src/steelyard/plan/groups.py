@@ -275,6 +275,10 @@ def _obstacle_of_case(common: Common, known: Framework, case: Case) -> str:
         return f"{known.title} cannot run {common.workload.name} in mode {mode}: {reason}"
     if case.settings.knobs.get("dropout") == "on" and not common.workload.network(common.preset).dropout:
         return f"{common.base} has no dropout to turn on: it was not published with any, or its dropout is not built."
+    if case.settings.knobs.get("recomputation", "none") != "none" and not common.workload.network(common.preset).blocks:
+        return (
+            f"{common.base} has no blocks to compute again: no parts of it follow each other, or they are not trained."
+        )
     return ""
 
 
@@ -293,7 +297,9 @@ def _cases(cells: Cells, common: Common, framework: str, version: str, strategie
             strategy=strategy,
             version=spreading.version(known, strategy, version),
             loader_workers=workers,
-            settings=known.complete(replace(settings, mode=mode, knobs=knobs), strategy),
+            settings=spreading.settled(
+                known, known.complete(replace(settings, mode=mode, knobs=knobs), strategy), strategy, strategies
+            ),
         )
         for mode, knobs, workers, strategy in itertools.product(
             _modes(cells, known, targets), _knobs(cells, known, targets), cells.loader_workers or (0,), strategies

@@ -6,7 +6,7 @@ from typing import Any
 from steelyard.catalog import frameworks
 from steelyard.plan.run_plan import FrameworkFacts, Variant
 from steelyard_worker.case import Case
-from steelyard_worker.strategy import SINGLE, name_of
+from steelyard_worker.strategy import MICRO_BATCHES, SINGLE, name_of
 
 # Fields that are named only where nothing else tells groups apart; the least telling first.
 SECONDARY = ("evaluation_limit", "train_steps", "rounds", "protocol", "seed", "task")
@@ -107,4 +107,6 @@ def _differs(name: str, case: Case, cases: Sequence[Case]) -> bool:
 
 
 def _knob_differs(name: str, case: Case, cases: Sequence[Case]) -> bool:
+    if name == MICRO_BATCHES:  # of no meaning for the single process beside a pipeline
+        cases = [each for each in cases if each.strategy == case.strategy]
     return any(each.settings.knobs.get(name) != case.settings.knobs[name] for each in cases)

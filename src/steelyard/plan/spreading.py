@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from steelyard.catalog import frameworks
 from steelyard.errors import UserError, nearest
 from steelyard.host import links, usable_cores
 from steelyard_worker.case import INFERENCE
-from steelyard_worker.strategy import ALONE, KINDS, SINGLE, link_of, name_of, parts_of, without_link
+from steelyard_worker.strategy import (
+    ALONE,
+    KINDS,
+    MICRO_BATCHES,
+    SINGLE,
+    divisor_of,
+    link_of,
+    name_of,
+    parts_of,
+    without_link,
+)
 
 if TYPE_CHECKING:
     from steelyard.catalog.frameworks import Framework
     from steelyard.plan.cells import Cells
-    from steelyard_worker.case import Case
+    from steelyard_worker.case import Case, Settings
     from steelyard_worker.strategy import Spread
 
 
@@ -89,10 +100,8 @@ def version(known: Framework, strategy: str, requested: str) -> str:
 def obstacle(known: Framework, case: Case, searches_batch: bool) -> str:
     """Return why a case cannot run with its strategy; empty if it can."""
     spread, parts, name = known.spread(case.strategy), parts_of(case.strategy), name_of(case.strategy)
-    needed = parts * case.settings.threads
-    if ":" in case.strategy and case.settings.device == "cpu" and needed > usable_cores():
-        each = f"{case.settings.threads} thread" + ("s" if case.settings.threads > 1 else "")
-        return f"{case.strategy} with {each} each needs {needed} cores, and this process may use {usable_cores()}."
+    if reason := _knob_obstacle(known, case, spread):
+        return reason
     if spread is None:
         return ""
     if known.exporters:
@@ -113,6 +122,38 @@ def obstacle(known: Framework, case: Case, searches_batch: bool) -> str:
         return f"{known.title} cannot run {case.workload} with {name}: {reason}"
     if case.batch % parts:
         return f"A batch of {case.batch} cannot be divided into {parts} equal shares. Choose another --batch."
+    if case.batch % divisor_of(case.strategy, case.settings.knobs, spread.kind):
+        count = case.settings.knobs[MICRO_BATCHES]
+        return (
+            f"A batch of {case.batch} cannot be divided into {count} micro-batches. Choose another --batch, or "
+            f"--knob {case.framework}.{MICRO_BATCHES}=NUMBER."
+        )
+    return ""
+
+
+def settled(known: Framework, settings: Settings, strategy: str, among: list[str]) -> Settings:
+    """Return the settings of a strategy among several: micro-batches are for the pipelines, the others keep the default."""
+    if MICRO_BATCHES not in known.knobs or _is_pipeline(known, strategy):
+        return settings
+    if not any(_is_pipeline(known, each) for each in among):
+        return settings
+    return replace(settings, knobs=settings.knobs | {MICRO_BATCHES: known.knobs[MICRO_BATCHES].default})
+
+
+def _is_pipeline(known: Framework, strategy: str) -> bool:
+    spread = known.spread(strategy)
+    return spread is not None and spread.kind == "pipeline"
+
+
+def _knob_obstacle(known: Framework, case: Case, spread: Spread | None) -> str:
+    """Return why the value of a knob cannot be used with a strategy, or has no effect with it; empty otherwise."""
+    own, name = case.settings.knobs, name_of(case.strategy)
+    changed = {knob for knob, value in own.items() if value != known.knobs[knob].default}
+    if MICRO_BATCHES in changed and not _is_pipeline(known, case.strategy):
+        return f"{MICRO_BATCHES} has an effect in pipelines only, and {name} is none."
+    for knob, reason in spread.only_default.items() if spread else ():
+        if knob in changed:
+            return f"{known.title} cannot run {name} with {knob} = {own[knob]}: {reason}."
     return ""
 
 

@@ -13,7 +13,7 @@ from steelyard.statistics.answer import is_wide
 from steelyard.statistics.intervals import Ratio, ratio_interval
 from steelyard.statistics.unpaired import welch
 from steelyard_worker.case import differences
-from steelyard_worker.strategy import ALONE, OTHER_ALGORITHMS, SINGLE, name_of, parts_of
+from steelyard_worker.strategy import ALONE, MICRO_BATCHES, OTHER_ALGORITHMS, SINGLE, name_of, parts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 SAME, OTHER = "the same", "another algorithm"
 PINNED = f"{SINGLE}:1"
-MICRO_BATCHES = "micro_batches"
 # Fields of a case that another batch changes.
 OF_THE_BATCH = frozenset({"sizes.batch", "specification", "inputs"})
 

@@ -52,6 +52,7 @@ KINDS = {
     ),
     "NoSteadyState": ("warning", "Check its times on the page. More rounds reduce the effect."),
     "CompiledWhileCounted": ("warning", "The time includes compilation. Check the times on the page."),
+    "CoresShared": ("warning", "Its times show how cores are shared. Choose fewer parts, or a machine with more cores."),
     "Unsteady": ("warning", "Check the times on the page. Measuring again on an idle machine may help."),
     "InputBound": (
         "note", "See the table of the cached batch for the framework alone, or use more loader workers (--loader-workers).",
@@ -59,6 +60,7 @@ KINDS = {
 }  # fmt: skip
 OF_WORKERS = {
     "no-steady-state": "The process did not reach a steady state within the limit of the warm-up.",
+    "cores-shared": "Its parts have more threads together than there are cores, so they wait for each other.",
     "compiled-while-counted": "The framework compiled or traced something in counted blocks.",
 }
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 COMPILATION = "/jax/core/compile/"
 DETERMINISTIC = "--xla_gpu_deterministic_ops=true"
 # Name that XLA gives to the threads of its CPU client's pool.
+BLOCKS = "blocks"
 POOL_THREAD = "tf_XLAEigen"
 ALONE = Ranks()
 
@@ -53,7 +54,7 @@ class Adapter:
         if knobs["tf32"] and settings.device == "cpu":
             raise Refusal("unsupported", "JAX computes in TensorFloat-32 on CUDA devices only.")
         recurrence, dropped = Recurrence(knobs["recurrence"], knobs["unroll"]), knobs["dropout"] == dropout.ON
-        self._choices = Choices(knobs["convolution"], recurrence, dropped)
+        self._choices = Choices(knobs["convolution"], recurrence, dropped, knobs["recomputation"] == BLOCKS)
         if settings.threads:
             spreading.set_threads(settings.threads, ranks)
         if settings.deterministic:
@@ -91,6 +92,8 @@ class Adapter:
             "tf32": on_gpu and jax.config.jax_default_matmul_precision != "highest",
             **({"threads": threads} if threads else {}),
             **strategy,
+            # The trainer of a pipeline is made with this number.
+            "micro_batches": self._settings.knobs["micro_batches"],
             **traced.choices(self._choices),
         }
 
@@ -110,7 +113,7 @@ class Adapter:
         optimizer: Optimizer, rates: Array | None = None,
     ) -> Trainer:  # fmt: skip
         """Load the canonical weights and jit the training step over them."""
-        trainer = spreading.trainer_of(self._ranks)
+        trainer = spreading.trainer_of(self._ranks, self._settings.knobs["micro_batches"])
         return trainer(
             implementation, sizes, network, weights, optimizer, self._settings.precision, self._choices, rates
         )

@@ -5,7 +5,7 @@ One `Layers` lives as long as one trace of the forward pass.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import jax
@@ -14,10 +14,11 @@ from jax import lax
 
 from steelyard_worker.frameworks.jax import convolution
 from steelyard_worker.frameworks.jax.recurrence import Recurrence
+from steelyard_worker.probes import is_collecting
 from steelyard_worker.protocol import Refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from steelyard_worker.frameworks.jax.convolution import Pair
     from steelyard_worker.frameworks.jax.recurrence import Cell
@@ -30,6 +31,7 @@ class Choices:
     convolution: str = "auto"
     recurrence: Recurrence = field(default_factory=Recurrence)
     dropout: bool = False
+    recomputation: bool = False
 
 
 # Name under which a trainer keeps the state of its random generator among the statistics.
@@ -96,6 +98,22 @@ class Layers:
         state, own = jax.random.split(self.statistics.get(RANDOM, self.weights[RANDOM]))
         self.statistics[RANDOM] = state
         return jnp.where(jax.random.bernoulli(own, 1 - rate, x.shape), x / (1 - rate), 0)
+
+    def block(self, function: Callable[..., jax.Array], *arrays: jax.Array) -> jax.Array:
+        """Return `function(layers, *arrays)`, a block of the network; with recomputation, the backward pass computes it again.
+
+        Inner tensors that are collected would not exist outside of such a block, so then it is an ordinary part.
+        """
+        if not (self.training and self.choices.recomputation) or is_collecting():
+            return function(self, *arrays)
+
+        def run(*arrays: jax.Array) -> tuple[jax.Array, dict[str, jax.Array]]:
+            inner = replace(self, statistics=dict(self.statistics))
+            return function(inner, *arrays), inner.statistics
+
+        found, statistics = jax.checkpoint(run)(*arrays)
+        self.statistics.update(statistics)
+        return found
 
     def recur(
         self, name: str, cell: Cell, x: jax.Array, backward: bool, valid: jax.Array | None = None

@@ -18,7 +18,7 @@ def lstm_cell(z: jax.Array, c: jax.Array) -> tuple[jax.Array, jax.Array]:
     return jax.nn.sigmoid(o) * jnp.tanh(c), c
 
 
-def lstm(layers: Layers, name: str, steps: jax.Array) -> jax.Array:
+def lstm(layers: Layers, steps: jax.Array, name: str) -> jax.Array:
     """One direction over all steps from zero state: (T, N, width) -> (T, N, hidden)."""
     return layers.recur(name, lstm_cell, steps, backward=False)
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 # Limits of waiting, seconds: for the other ranks to start, for a rank that does not answer, and for the others at the end.
 START_S, SILENCE_S, END_S = 300, 100, 60
-# The most micro-batches of a pipeline; a smaller number is taken where it is the largest that divides the batch.
-MICRO_BATCHES = 8
 
 
 def devices_here(ranks: Ranks) -> int:
@@ -76,8 +74,8 @@ def set_threads(threads: int, ranks: Ranks) -> None:
     os.environ["PJRT_NPROC"] = str(threads * devices_here(ranks))
 
 
-def trainer_of(ranks: Ranks) -> type[Trainer]:
-    """Return the trainer that computes with the devices of a strategy."""
+def trainer_of(ranks: Ranks, micro_batches: int) -> type[Trainer]:
+    """Return the trainer that computes with the devices of a strategy; a pipeline divides batches into micro-batches."""
     kind = ranks.spread.kind if ranks.spread else "alone"
     if kind == "alone":
         return Trainer
@@ -88,7 +86,7 @@ def trainer_of(ranks: Ranks) -> type[Trainer]:
     if kind in ("model", "pipeline"):
         from steelyard_worker.frameworks.jax import staged
 
-        return staged.trainer(devices(ranks), MICRO_BATCHES if kind == "pipeline" else 1)
+        return staged.trainer(devices(ranks), micro_batches if kind == "pipeline" else 1)
     from steelyard_worker.frameworks.jax import sharding
 
     return sharding.trainer(devices(ranks), ranks.count)

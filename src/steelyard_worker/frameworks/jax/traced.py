@@ -19,13 +19,16 @@ if TYPE_CHECKING:
 
     Operations = list[tuple[str, dict[str, Any]]]
 
+# Names of the operation of `jax.checkpoint`, by version of JAX.
+CHECKPOINTS = {"checkpoint", "remat", "remat2"}
+
 
 def choices(chosen: Choices) -> dict[str, Any]:
     """Trace a small layer of each kind and return the settings that its operations show."""
     with jax.disable_jit(False):
         return {
             "convolution": _convolution(chosen.convolution), "embedding": _embedding(), "dropout": _dropout(chosen),
-            **_recurrence(chosen.recurrence)
+            "recomputation": _recomputation(chosen), **_recurrence(chosen.recurrence)
         }  # fmt: skip
 
 
@@ -53,6 +56,13 @@ def _dropout(chosen: Choices) -> str:
     return ON if "random_bits" in dict(_operations(lambda x: layers.dropout(x, 0.5), (2,))) else OFF
 
 
+def _recomputation(chosen: Choices) -> str:
+    """Look for `jax.checkpoint` in the forward pass of a block in training."""
+    layers = Layers({}, training=True, choices=chosen)
+    operations = dict(_operations(lambda x: layers.block(lambda _, x: jnp.sin(x), x), (1,)))
+    return "blocks" if operations.keys() & CHECKPOINTS else "none"
+
+
 def _recurrence(recurrence: Recurrence) -> dict[str, Any]:
     """Trace layers of two and of four units per sample: `auto` computes them in different ways."""
     few, many = (_formulation(recurrence, units) for units in (2, 4))
@@ -72,7 +82,7 @@ def _formulation(recurrence: Recurrence, units: int) -> dict[str, Any]:
     operations = _operations(layer, (100, 1, units), (units, units), (units,))
     (scan,) = [parameters for name, parameters in operations if name == "scan"]
     body = _flat(scan["jaxpr"].jaxpr)
-    if any(name in ("checkpoint", "remat", "remat2") for name, _ in body):
+    if any(name in CHECKPOINTS for name, _ in body):
         formulation = "checkpointed"
     elif any(name.startswith("custom_vjp_call") for name, _ in operations):
         formulation = "deferred"

@@ -51,7 +51,13 @@ class Adapter:
     def applied(self) -> dict[str, Any]:
         """Read the settings back from MindSpore and oneDNN."""
         lstm = recurrent.implementation_of(self._settings.knobs["lstm"])
-        own = {"lstm": lstm, "embedding": "dense", "dropout": layers.observed_dropout(self._settings.knobs["dropout"])}
+        again = layers.observed_recomputation(self._settings.knobs["recomputation"])
+        own = {
+            "recomputation": again,
+            "lstm": lstm,
+            "embedding": "dense",
+            "dropout": layers.observed_dropout(self._settings.knobs["dropout"]),
+        }
         return runtime.applied() | self._instructions.applied() | own | distributed.applied(self._ranks)
 
     def libraries(self) -> dict[str, Any]:

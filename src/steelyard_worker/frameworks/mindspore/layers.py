@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
+from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from mindspore import Tensor, nn, ops
 
 from steelyard_worker import dropout as knob
+from steelyard_worker.protocol import Refusal
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from mindspore import Parameter
 
 BATCH_NORM = {"moving_mean": "running_mean", "moving_variance": "running_var"}
@@ -33,6 +38,29 @@ def observed_dropout(value: str) -> str:
     with knob.built_as(value):
         found = dropout(0.5).set_train()(ops.ones(64)).asnumpy()
     return knob.ON if (found == 0).any() else knob.OFF
+
+
+def compute_again(network: nn.Cell, names: Iterable[str]) -> None:
+    """Make blocks of a network keep only their inputs for the backward pass. Refusal: it has no cell of such a name."""
+    cells = dict(network.cells_and_names())
+    for name in names:
+        if name not in cells:
+            message = f"The MindSpore implementation has no cell '{name}', which network.py lists as a block."
+            raise Refusal("implementation", message)
+        cells[name].recompute()
+        for _, cell in cells[name].cells_and_names():
+            if isinstance(cell, (nn.BatchNorm1d, nn.BatchNorm2d)):
+                # Both passes move the running statistics towards the same new ones: two moves are one (P-56).
+                kept = math.sqrt(1 - cell.momentum)
+                cell.bn_train = ops.operations.BatchNorm(is_training=True, epsilon=cell.eps, momentum=1 - kept)
+
+
+def observed_recomputation(value: str) -> str:
+    """Return the value of the knob `recomputation` that MindSpore shows in the scope of a small block's cells."""
+    network = nn.SequentialCell(OrderedDict(block=nn.SequentialCell(nn.ReLU())))
+    if value != "none":
+        compute_again(network, ["block"])
+    return "blocks" if (network.block[0].get_scope() or "").startswith("recompute") else "none"
 
 
 def freeze(body: nn.Cell) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from mindspore import Tensor
 
 from steelyard_worker import probes
-from steelyard_worker.frameworks.mindspore import cells, optimizers
+from steelyard_worker.frameworks.mindspore import cells, layers, optimizers
 from steelyard_worker.frameworks.mindspore.predictor import Predictor, to_numpy
 from steelyard_worker.probes import probe
 
@@ -39,6 +39,8 @@ class Trainer(Predictor):
     ) -> None:  # fmt: skip
         super().__init__(settings, implementation, sizes, network, weights)
         self._optimizer, self._steps = optimizer, 0
+        if settings.knobs["recomputation"] == "blocks":
+            layers.compute_again(self._cell, network.blocks)
         self.columns = (*implementation.INPUTS, *implementation.TARGETS)
         trained = {p.name: self._named[p.name] for p in network.parameters if p.trainable}
         rule, self._order = optimizers.update_rule(optimizer, trained, rates)

@@ -10,6 +10,7 @@ from mxnet import gluon
 from steelyard_worker.frameworks.mxnet.predictor import shapes_of
 from steelyard_worker.frameworks.mxnet.split import SplitTrainer
 from steelyard_worker.protocol import Refusal
+from steelyard_worker.strategy import MICRO_BATCHES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
     Pieces = list[tuple[NDArray, ...]]
 
-PIECES = 4
-
 
 class PipelinedTrainer(SplitTrainer):
     """A network with one executor for each micro-batch; all go forward, then all go back, as in GPipe (Huang et al. 2019).
@@ -39,18 +38,19 @@ class PipelinedTrainer(SplitTrainer):
         self, parts: int, settings: Settings, implementation: ModuleType, sizes: dict[str, Any], network: Network,
         weights: Mapping[str, Array], optimizer: Optimizer, rates: Array | None = None,
     ) -> None:  # fmt: skip
-        if sizes["batch"] % PIECES:
+        self._pieces = settings.knobs[MICRO_BATCHES]
+        if sizes["batch"] % self._pieces:
             raise Refusal(
-                "unsupported", f"A batch of {sizes['batch']} is not divided into {PIECES} equal micro-batches."
+                "unsupported", f"A batch of {sizes['batch']} cannot be divided into {self._pieces} micro-batches."
             )
         if settings.knobs["embedding"] != "dense":
             raise Refusal("unsupported", "MXNet does not add row-sparse gradients of several executors.")
-        piece = sizes | {"batch": sizes["batch"] // PIECES}
+        piece = sizes | {"batch": sizes["batch"] // self._pieces}
         super().__init__(parts, settings, implementation, piece, network, weights, optimizer, rates)
 
     def put(self, batch: Batch) -> Pieces:
         """Copy a canonical batch to the devices, in micro-batches."""
-        columns = [gluon.utils.split_data(column, PIECES) for column in super().put(batch)]
+        columns = [gluon.utils.split_data(column, self._pieces) for column in super().put(batch)]
         return list(zip(*columns, strict=True))
 
     def step(self, batch: Pieces) -> list[NDArray]:
@@ -78,7 +78,7 @@ class PipelinedTrainer(SplitTrainer):
     def _bound_piece(self, number: int, piece: tuple[NDArray, ...]) -> Bound:
         key = number, shapes_of(piece)
         if key not in self._executors:
-            self._executors[key] = self._bind(piece, "add" if number else "write", 1 / PIECES)
+            self._executors[key] = self._bind(piece, "add" if number else "write", 1 / self._pieces)
         return self._executors[key]
 
     def losses(self, handles: list[list[NDArray]]) -> Array:

@@ -59,6 +59,9 @@ def read_back(settings: Settings) -> dict[str, Any]:
         "embedding": _embedding(settings.knobs["embedding"]),
         "shapes": "dynamic" if ("static_shape", False) in probe._flags else "static",  # noqa: SLF001 - nothing public tells
         "dropout": _dropout(settings.knobs["dropout"]),
+        "recomputation": "none",  # MXNet has no other way
+        # The executors of a pipeline are made for this number.
+        "micro_batches": settings.knobs["micro_batches"],
     }
 
 

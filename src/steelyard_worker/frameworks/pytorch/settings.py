@@ -10,7 +10,7 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from steelyard_worker import dropout
-from steelyard_worker.frameworks.pytorch import layers, recurrent
+from steelyard_worker.frameworks.pytorch import layers, recomputation, recurrent
 from steelyard_worker.protocol import Refusal
 
 if TYPE_CHECKING:
@@ -94,6 +94,9 @@ def read_back(settings: Settings) -> dict[str, Any]:
         "embedding": _embedding(settings),
         "shapes": _shapes(settings),
         "dropout": _dropout(settings),
+        "recomputation": recomputation.observed(settings),
+        # A schedule of pipelines gets the number when it is made, and has no other.
+        "micro_batches": settings.knobs["micro_batches"],
         "onednn": _onednn(),
         "cudnn_search": torch.backends.cudnn.benchmark,
     }

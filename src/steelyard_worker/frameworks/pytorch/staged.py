@@ -15,6 +15,7 @@ from steelyard_worker.frameworks.pytorch.clipping import ClippedTogether
 from steelyard_worker.frameworks.pytorch.predictor import to_numpy
 from steelyard_worker.frameworks.pytorch.trainer import Trainer
 from steelyard_worker.protocol import Refusal
+from steelyard_worker.strategy import MICRO_BATCHES
 
 if TYPE_CHECKING:
     from steelyard_worker.case import Settings
@@ -29,9 +30,10 @@ class Pipeline(Trainer):
     """A part of the network. Every batch passes through all parts in `pieces` micro-batches, by the schedule of GPipe."""
 
     clipping = ClippedTogether
-    pieces = 4
+    pieces = 0  # as many as the knob says
 
     def _spread(self, settings: Settings, sizes: dict[str, Any], network: Network) -> None:
+        self.pieces = self.pieces or settings.knobs[MICRO_BATCHES]
         if sizes["batch"] % self.pieces:
             raise Refusal(
                 "unsupported", f"A batch of {sizes['batch']} cannot be divided into {self.pieces} equal parts."

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from steelyard_worker import probes
-from steelyard_worker.frameworks.pytorch import layers, optimizers
+from steelyard_worker.frameworks.pytorch import layers, optimizers, recomputation
 from steelyard_worker.frameworks.pytorch import settings as process
 from steelyard_worker.frameworks.pytorch.predictor import Predictor, to_numpy
 from steelyard_worker.probes import probe
@@ -38,6 +38,8 @@ class Trainer(Predictor):
         super().__init__(settings, implementation, sizes, network, weights)
         self._module.train()
         self._loss = implementation.loss
+        if settings.knobs["recomputation"] == recomputation.BLOCKS:
+            recomputation.compute_again(self._module, network.blocks, settings)
         self._spread(settings, sizes, network)
         trainable = [each.name for each in network.parameters if each.trainable and each.name in self._named]
         self._trained = {name: self._named[name] for name in trainable}

@@ -108,6 +108,9 @@ class Adapter:
             "convolution": traced.convolution(self._variables, knobs["convolution"]),
             "embedding": traced.embedding(self._variables, knobs["embedding"]),
             "dropout": traced.dropout(self._variables()),
+            # The graph of a pipeline is traced with this number.
+            "micro_batches": knobs["micro_batches"],
+            "recomputation": traced.recomputation(self._variables()),
             "passes": passes.observed(),
             "lstm": traced.lstm(self._variables()),
             "shapes": shapes.observed(self._compile),
@@ -217,7 +220,7 @@ class Adapter:
         dtype = self._tf.as_dtype(self._settings.precision)
         return Variables(
             dtype, convolution, fuse=mode != "xla", recurrence=recurrence, lstm=knobs["lstm"],
-            dropout=knobs["dropout"] == dropout.ON,
+            dropout=knobs["dropout"] == dropout.ON, recomputation=knobs["recomputation"] == "blocks",
         )  # fmt: skip
 
     def pipeline(self, trainer: Predictor, source: Source, workers: int) -> Iterable[Any]:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from steelyard_worker.frameworks.tensorflow.convolution import convolve, pair
+from steelyard_worker.frameworks.tensorflow.recomputation import Recomputed, is_second_pass
 from steelyard_worker.frameworks.tensorflow.recurrence import Recurrence
 from steelyard_worker.frameworks.tensorflow.shapes import extent
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from steelyard_worker.frameworks.tensorflow.convolution import Pair
 
 
@@ -22,7 +25,7 @@ class Variables:
 
     convolution: "library", "matmul", or "xla" (the library's unless XLA would be slow). fuse: use fused operators where they
     exist. recurrence: how loops over time run. lstm: "loop", one of those loops, or a Keras layer, "cell" or "fused".
-    dropout: whether the network has it.
+    dropout: whether the network has it. recomputation: whether the backward pass computes blocks again.
     """
 
     dtype: tf.DType
@@ -31,6 +34,7 @@ class Variables:
     recurrence: Recurrence = field(default_factory=Recurrence)
     lstm: str = "loop"
     dropout: bool = False
+    recomputation: bool = False
     named: dict[str, tf.Variable] = field(default_factory=dict)
 
     def new(self, name: str, *shape: int) -> tf.Variable:
@@ -38,6 +42,10 @@ class Variables:
         empty = tf.raw_ops.Empty(shape=shape, dtype=self.dtype, init=False)
         self.named[name] = tf.Variable(empty, name=name.replace(".", "_"))
         return self.named[name]
+
+    def block(self, part: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a block of the network as it is called: its tensors are kept for the backward pass, or computed again."""
+        return Recomputed(part) if self.recomputation else part
 
 
 class Convolution:
@@ -80,6 +88,8 @@ class BatchNorm:
             # into an operator that has no kernel on CPU.
             return tf.nn.batch_normalization(x, self._mean, self._variance, self._beta, self._gamma, self._epsilon)
         y, mean, variance = self._statistics(x)
+        if is_second_pass():
+            return y
         self._mean.assign(mean)
         self._variance.assign(variance)
         return y

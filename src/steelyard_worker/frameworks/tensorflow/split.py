@@ -16,7 +16,6 @@ import tensorflow as tf
 from steelyard_worker.frameworks.tensorflow import mistakes, optimizers
 from steelyard_worker.frameworks.tensorflow.layers import Variables
 from steelyard_worker.frameworks.tensorflow.trainer import Learner
-from steelyard_worker.protocol import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -32,14 +31,6 @@ def divide(names: Sequence[str], parts: int) -> dict[str, int]:
     """Return the part of each tensor: equal numbers of layers, in the order of the network. A layer is not divided."""
     layers = list(dict.fromkeys(_layer(name) for name in names))
     return {name: layers.index(_layer(name)) * parts // len(layers) for name in names}
-
-
-def micro_batches(batch: int, parts: int) -> int:
-    """Return into how many micro-batches a batch is divided: four for each part if that is possible, otherwise fewer."""
-    for count in (4 * parts, 2 * parts, parts):
-        if batch % count == 0:
-            return count
-    raise Refusal("unsupported", f"A batch of {batch} cannot be divided into micro-batches for {parts} parts.")
 
 
 def _layer(name: str) -> str:

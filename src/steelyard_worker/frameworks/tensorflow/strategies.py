@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from steelyard_worker.frameworks.tensorflow import cluster
 from steelyard_worker.protocol import Refusal
-from steelyard_worker.strategy import ALONE
+from steelyard_worker.strategy import ALONE, MICRO_BATCHES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -172,7 +172,7 @@ class Cluster:
 
     def __init__(self, ranks: Ranks, settings: Settings) -> None:
         only_cpu(settings)
-        self._ranks, self._threads = ranks, settings.threads
+        self._ranks, self._threads, self._micro = ranks, settings.threads, settings.knobs[MICRO_BATCHES]
         if settings.threads:
             waiting = cluster.waiting_threads(ranks, settings.threads)
             tf.config.threading.set_inter_op_parallelism_threads(waiting)
@@ -233,11 +233,13 @@ class Pipeline(Cluster):
             self._member = cluster.start(ranks, members, cluster.WORKER, ranks.rank, settings.threads)
 
     def _leading(self, *built: Any) -> Any:
-        from steelyard_worker.frameworks.tensorflow.split import SplitTrainer, micro_batches
+        from steelyard_worker.frameworks.tensorflow.split import SplitTrainer
 
         devices = [f"/job:{cluster.WORKER}/replica:0/task:{task}/device:CPU:0" for task in range(self._ranks.parts)]
-        sizes = built[3]
-        return SplitTrainer(devices, micro_batches(sizes["batch"], self._ranks.parts), *built)
+        batch = built[3]["batch"]
+        if batch % self._micro:
+            raise Refusal("unsupported", f"A batch of {batch} cannot be divided into {self._micro} micro-batches.")
+        return SplitTrainer(devices, self._micro, *built)
 
 
 def _limit_waiting(workers: int) -> None:

@@ -78,6 +78,22 @@ def embedding(new: Callable[[], Variables], requested: str) -> str:
     return "sparse" if "ResourceScatterSub" in _operations(update, (1, 1), variables.dtype) else "dense"
 
 
+def recomputation(variables: Variables) -> str:
+    """Count how often a block runs until its input is differentiated."""
+    passes = []
+
+    def part(x: tf.Tensor) -> tf.Tensor:
+        passes.append(x)
+        return tf.sin(x)
+
+    x = tf.constant(1.0)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = variables.block(part)(x)
+    tape.gradient(y, x)
+    return "blocks" if len(passes) == 2 else "none"
+
+
 def dropout(variables: Variables) -> str:
     """Return the value of the knob `dropout` that the graph of a layer in training shows."""
     layer = Dropout(variables, 0.5)

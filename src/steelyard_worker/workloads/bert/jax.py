@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -23,7 +24,7 @@ def forward(layers: Layers, sizes: dict[str, Any], batch: Mapping[str, jax.Array
     x = _embed(layers, batch["input_ids"], batch["segment_ids"])
     keep = batch["input_mask"][:, None, None, :] > 0
     for number in range(sizes["layers"]):
-        x = _layer(layers, f"layer{number}", x, keep, sizes)
+        x = layers.block(partial(_layer, name=f"layer{number}", sizes=sizes), x, keep)
     pooled = jnp.tanh(probe("pooler", layers.dense("pooler", x[:, 0])))
     places = batch["masked_lm_positions"]
     rows = places + x.shape[1] * jnp.arange(x.shape[0], dtype=places.dtype)[:, None]
@@ -38,7 +39,7 @@ def _embed(layers: Layers, ids: jax.Array, segments: jax.Array) -> jax.Array:
     return layer_norm(layers, "embeddings.norm", x, EPSILON)
 
 
-def _layer(layers: Layers, name: str, x: jax.Array, keep: jax.Array, sizes: dict[str, Any]) -> jax.Array:
+def _layer(layers: Layers, x: jax.Array, keep: jax.Array, name: str, sizes: dict[str, Any]) -> jax.Array:
     context = self_attention(layers, f"{name}.attention", x, keep, sizes["heads"])
     x = x + layers.dense(f"{name}.attention.output", context)
     x = layer_norm(layers, f"{name}.attention.norm", x, EPSILON)

@@ -55,7 +55,7 @@ class Network:
     def __init__(self, sizes: dict[str, Any], variables: Variables) -> None:
         hidden = sizes["hidden"]
         self._embeddings = Embeddings(sizes, variables)
-        self._layers = [Layer(sizes, variables, f"layer{number}") for number in range(sizes["layers"])]
+        self._layers = [variables.block(Layer(sizes, variables, f"layer{number}")) for number in range(sizes["layers"])]
         self._pooler = Dense(variables, "pooler", hidden, hidden)
         self._transform = Dense(variables, "words.transform", hidden, hidden)
         self._norm = LayerNorm(variables, "words.norm", hidden, EPSILON)

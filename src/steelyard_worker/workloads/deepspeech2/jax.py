@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
@@ -27,12 +28,17 @@ def forward(layers: Layers, sizes: dict[str, Any], batch: Mapping[str, jax.Array
     # Channels before bins, so that features are channel-major (P-18).
     x = x.transpose(2, 0, 3, 1).reshape(steps, n, channels * bins)
     for layer in range(1, sizes["layers"] + 1):
-        if layer > 1:
-            x = layers.batch_norm(f"rnn{layer}.bn", x, epsilon=1e-5, momentum=0.1)
-        onward, backward = bidirectional(layers, f"rnn{layer}", x, lengths)
-        x = probe(f"rnn{layer}", onward + backward)
+        x = layers.block(partial(_recurrent, name=f"rnn{layer}", normed=layer > 1), x, lengths)
     x = layers.batch_norm("head.bn", x, epsilon=1e-5, momentum=0.1)
     return {"logits": (x @ layers.weight("head.dense.weight")).transpose(1, 0, 2)}
+
+
+def _recurrent(layers: Layers, x: jax.Array, lengths: jax.Array, name: str, normed: bool) -> jax.Array:
+    """Batch norm over features, except in the first layer, then an LSTM whose two directions are summed."""
+    if normed:
+        x = layers.batch_norm(f"{name}.bn", x, epsilon=1e-5, momentum=0.1)
+    onward, backward = bidirectional(layers, name, x, lengths)
+    return probe(name, onward + backward)
 
 
 def _clipped(

@@ -54,10 +54,11 @@ def describe(sizes: dict[str, Any]) -> Network:
     # weights, so that the variance of its output is as small as usual: over padding, a sum of equal squares loses precision.
     factors = {"conv*.gamma": 8.0, "rnn*.gamma": 4.0, "conv2.conv.weight": 0.125}
     adversarial = Adversarial(_draw_adversarial(sizes), factors=factors, clip=1.0)
+    recurrent = tuple(f"rnn{layer}" for layer in range(1, sizes["layers"] + 1))
     return Network(
         tuple(parameters), _inputs(sizes), macs, stored, frames, draw=_draw(sizes, _mostly_full),
         draw_set=_draw(sizes, _varied), predictions=predictions,
-        adversarial=adversarial, probes=("conv1", "conv2", *(f"rnn{layer}" for layer in range(1, sizes["layers"] + 1))),
+        adversarial=adversarial, probes=("conv1", "conv2", *recurrent), blocks=recurrent,
     )  # fmt: skip
 
 

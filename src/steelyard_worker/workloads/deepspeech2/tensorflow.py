@@ -39,6 +39,18 @@ class SequenceNorm:
         return self.bn(x[None], training)[0]
 
 
+class Recurrent:
+    """Batch norm over features, except in the first layer, then an LSTM whose two directions are summed."""
+
+    def __init__(self, variables: Variables, name: str, width: int, hidden: int, normed: bool) -> None:
+        self.bn = SequenceNorm(variables, f"{name}.bn", width) if normed else None
+        self.lstm, self.name = Bidirectional(variables, name, width, hidden), name
+
+    def __call__(self, x: tf.Tensor, lengths: tf.Tensor, training: bool) -> tf.Tensor:
+        x = self.bn(x, training) if self.bn else x
+        return probe(self.name, tf.add_n(self.lstm(x, lengths)))
+
+
 class Network:
     """Spectrograms (N, F, T, 1) and their lengths (N,) -> logits (N, T', classes)."""
 
@@ -46,10 +58,10 @@ class Network:
         channels, hidden = sizes["channels"], sizes["hidden"]
         self.conv1 = Clipped(variables, "conv1", 1, channels, (41, 11), (2, 2), (20, 5))
         self.conv2 = Clipped(variables, "conv2", channels, channels, (21, 11), (2, 1), (10, 5))
-        self.first = Bidirectional(variables, "rnn1", channels * -(-sizes["bins"] // 4), hidden)
-        self.others = [
-            (SequenceNorm(variables, f"rnn{layer}.bn", hidden), Bidirectional(variables, f"rnn{layer}", hidden, hidden))
-            for layer in range(2, sizes["layers"] + 1)
+        widths = [channels * -(-sizes["bins"] // 4)] + [hidden] * (sizes["layers"] - 1)
+        self.layers = [
+            variables.block(Recurrent(variables, f"rnn{layer}", width, hidden, normed=layer > 1))
+            for layer, width in enumerate(widths, 1)
         ]
         self.bn = SequenceNorm(variables, "head.bn", hidden)
         self.dense = variables.new("head.dense.weight", hidden, sizes["classes"])
@@ -59,9 +71,8 @@ class Network:
         x = self.conv2(self.conv1(spectrogram, lengths, training), lengths, training)
         # Channels before bins, so that features are channel-major (P-18).
         x = tf.reshape(tf.transpose(x, (2, 0, 3, 1)), (extent(x, 2), x.shape[0], x.shape[3] * x.shape[1]))
-        x = probe("rnn1", tf.add_n(self.first(x, lengths)))
-        for layer, (bn, lstm) in enumerate(self.others, 2):
-            x = probe(f"rnn{layer}", tf.add_n(lstm(bn(x, training), lengths)))
+        for layer in self.layers:
+            x = layer(x, lengths, training)
         return {"logits": tf.transpose(tf.tensordot(self.bn(x, training), self.dense, 1), (1, 0, 2))}
 
 

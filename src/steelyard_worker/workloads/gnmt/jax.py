@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -21,17 +22,23 @@ PAD, SMOOTHING = 0, 0.1
 def forward(layers: Layers, sizes: dict[str, Any], batch: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
     """Source (N, S), its lengths (N,), target (N, T) -> logits (N, T - 1, vocabulary) of the target's next words."""
     embedding, lengths = layers.weight("embedding.weight"), batch["source_length"]
-    ends = bidirectional(layers, "encoder.layer0", embedding[batch["source"].T], lengths)
-    x = probe("encoded0", jnp.concatenate(ends, axis=-1))
+    x = layers.block(partial(_both, name="encoder.layer0"), embedding[batch["source"].T], lengths)
+    x = probe("encoded0", x)
     for number in range(1, sizes["layers"]):
-        y = lstm(layers, f"encoder.layer{number}", x)
+        y = layers.block(partial(lstm, name=f"encoder.layer{number}"), x)
         x = probe(f"encoded{number}", x + y if number > 1 else y)
-    keys, x = x, lstm(layers, "decoder.layer0", embedding[batch["target"][:, :-1].T])
+    keys = x
+    x = layers.block(partial(lstm, name="decoder.layer0"), embedding[batch["target"][:, :-1].T])
     context = probe("context", attend(layers, "attention", probe("decoded0", x), keys, lengths))
     for number in range(1, sizes["layers"]):
-        y = lstm(layers, f"decoder.layer{number}", jnp.concatenate((x, context), axis=-1))
+        y = layers.block(partial(lstm, name=f"decoder.layer{number}"), jnp.concatenate((x, context), axis=-1))
         x = probe(f"decoded{number}", x + y if number > 1 else y)
     return {"logits": layers.dense("classifier", jnp.swapaxes(x, 0, 1))}
+
+
+def _both(layers: Layers, steps: jax.Array, lengths: jax.Array, name: str) -> jax.Array:
+    """Both directions, concatenated: (T, N, width), lengths (N,) -> (T, N, 2 * hidden)."""
+    return jnp.concatenate(bidirectional(layers, name, steps, lengths), axis=-1)
 
 
 def attend(layers: Layers, name: str, queries: jax.Array, keys: jax.Array, lengths: jax.Array) -> jax.Array:

@@ -71,6 +71,7 @@ def describe(sizes: dict[str, Any]) -> Network:
         write=write,
         adversarial=adversarial,
         probes=_probes(sizes["layers"]),
+        blocks=tuple(f"{part}.layer{n}" for part in ("encoder", "decoder") for n in range(sizes["layers"])),
     )
 
 

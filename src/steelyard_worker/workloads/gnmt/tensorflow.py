@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from steelyard_worker.frameworks.tensorflow.layers import Dense, Variables
 from steelyard_worker.frameworks.tensorflow.recurrent import Bidirectional, Lstm
 from steelyard_worker.probes import probe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PAD, SMOOTHING = 0, 0.1
 
@@ -39,14 +43,14 @@ class Network:
     def __init__(self, sizes: dict[str, Any], variables: Variables) -> None:
         vocabulary, hidden, layers = sizes["vocabulary"], sizes["hidden"], sizes["layers"]
         self.embedding = variables.new("embedding.weight", vocabulary, hidden)
-        self.ends = Bidirectional(variables, "encoder.layer0", hidden, hidden)
+        self.ends = variables.block(Bidirectional(variables, "encoder.layer0", hidden, hidden))
         self.encoder = [
-            Lstm(variables, f"encoder.layer{number}", 2 * hidden if number == 1 else hidden, hidden)
+            _layer(variables, f"encoder.layer{number}", 2 * hidden if number == 1 else hidden, hidden)
             for number in range(1, layers)
         ]
-        self.query = Lstm(variables, "decoder.layer0", hidden, hidden)
+        self.query = _layer(variables, "decoder.layer0", hidden, hidden)
         self.attention = Attention(variables, "attention", hidden)
-        self.decoder = [Lstm(variables, f"decoder.layer{number}", 2 * hidden, hidden) for number in range(1, layers)]
+        self.decoder = [_layer(variables, f"decoder.layer{number}", 2 * hidden, hidden) for number in range(1, layers)]
         self.classifier = Dense(variables, "classifier", hidden, vocabulary)
 
     def __call__(
@@ -56,16 +60,21 @@ class Network:
         ends = self.ends(tf.gather(self.embedding, tf.transpose(source)), source_length)
         x = probe("encoded0", tf.concat(ends, axis=2))
         for number, lstm in enumerate(self.encoder, 1):
-            y = lstm.every(x, backward=False)
+            y = lstm(x)
             x = probe(f"encoded{number}", x + y if number > 1 else y)
-        keys, x = x, self.query.every(tf.gather(self.embedding, tf.transpose(target[:, :-1])), backward=False)
+        keys, x = x, self.query(tf.gather(self.embedding, tf.transpose(target[:, :-1])))
         context = probe("context", self.attention(probe("decoded0", x), keys, source_length))
         for number, lstm in enumerate(self.decoder, 1):
-            y = lstm.every(tf.concat((x, context), axis=2), backward=False)
+            y = lstm(tf.concat((x, context), axis=2))
             x = probe(f"decoded{number}", x + y if number > 1 else y)
         steps, batch, hidden = x.shape
         logits = self.classifier(tf.reshape(tf.transpose(x, (1, 0, 2)), (batch * steps, hidden)))
         return {"logits": tf.reshape(logits, (batch, steps, logits.shape[1]))}
+
+
+def _layer(variables: Variables, name: str, width: int, hidden: int) -> Callable[[tf.Tensor], tf.Tensor]:
+    """Return an LSTM over all steps, from the first to the last: (T, N, width) -> (T, N, hidden)."""
+    return variables.block(partial(Lstm(variables, name, width, hidden).every, backward=False))
 
 
 INPUTS = ("source", "source_length", "target")

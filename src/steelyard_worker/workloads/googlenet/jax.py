@@ -28,7 +28,7 @@ def forward(layers: Layers, sizes: dict[str, Any], batch: Mapping[str, jax.Array
     x, outputs = max_pool(x, 3, 2, ceil=True), {}
     third = SAME5 if sizes["five_by_five"] else SAME3
     for name in ("3a", "3b", "4a", "4b", "4c", "4d", "4e", "5a", "5b"):
-        x = _inception(layers, f"inception{name}", x, third)
+        x = layers.block(partial(_inception, name=f"inception{name}", third=third), x)
         if sizes["aux"] and name in ("4a", "4d"):
             aux = "aux1" if name == "4a" else "aux2"
             outputs[aux] = _head(layers, aux, x)
@@ -37,7 +37,7 @@ def forward(layers: Layers, sizes: dict[str, Any], batch: Mapping[str, jax.Array
     return {"logits": layers.dense("head", layers.dropout(jnp.mean(x, axis=(1, 2)), 0.2)), **outputs}
 
 
-def _inception(layers: Layers, name: str, x: jax.Array, third: tuple[int, int]) -> jax.Array:
+def _inception(layers: Layers, x: jax.Array, name: str, third: tuple[int, int]) -> jax.Array:
     """Four branches concatenated along the channels."""
     parts = (
         branch(layers, f"{name}.branch1", x, SAME1),

@@ -53,7 +53,7 @@ def describe(sizes: dict[str, Any]) -> Network:
     predictions = classification.predictions(sizes["classes"])
     return Network(
         tuple(layers.parameters), (image, label), layers.macs, layers.activations, predictions=predictions,
-        adversarial=LARGE_ACTIVATIONS, probes=tuple(layers.probes), dropout=True,
+        adversarial=LARGE_ACTIVATIONS, probes=tuple(layers.probes), dropout=True, blocks=tuple(BLOCKS),
     )  # fmt: skip
 
 

@@ -67,7 +67,8 @@ class Network:
         self._inceptions, self._heads, channels = {}, {}, 3 * width
         for name, counts in INCEPTIONS.items():
             scaled = [count * width // 64 for count in counts]
-            self._inceptions[name] = Inception(variables, name, channels, scaled, sizes["five_by_five"])
+            inception = Inception(variables, name, channels, scaled, sizes["five_by_five"])
+            self._inceptions[name] = variables.block(inception)
             channels = scaled[0] + scaled[2] + scaled[4] + scaled[5]
             if sizes["aux"] and name in ("inception4a", "inception4d"):
                 aux = "aux1" if name == "inception4a" else "aux2"

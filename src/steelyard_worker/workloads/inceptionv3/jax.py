@@ -27,16 +27,15 @@ def forward(layers: Layers, sizes: dict[str, Any], batch: Mapping[str, jax.Array
     x = conv_block(layers, "conv2", conv_block(layers, "conv1", batch["image"], *HALVE))
     x = max_pool(conv_block(layers, "conv3", x, *SAME3), 3, 2)
     x = max_pool(conv_block(layers, "conv5", conv_block(layers, "conv4", x)), 3, 2)
-    x = _a(layers, "a3", _a(layers, "a2", _a(layers, "a1", x)))
-    x = _b(layers, "b", x)
-    for name in ("c1", "c2", "c3", "c4"):
-        x = _c(layers, name, x)
+    for name, kind in FIRST.items():
+        x = layers.block(partial(kind, name=name), x)
     outputs = {"aux": _head(layers, "aux", x)} if sizes["aux"] else {}
-    x = _e(layers, "e2", _e(layers, "e1", _d(layers, "d", x)))
+    for name, kind in LAST.items():
+        x = layers.block(partial(kind, name=name), x)
     return {"logits": layers.dense("head", layers.dropout(jnp.mean(x, axis=(1, 2)), 0.5)), **outputs}
 
 
-def _a(layers: Layers, name: str, x: jax.Array) -> jax.Array:
+def _a(layers: Layers, x: jax.Array, name: str) -> jax.Array:
     return _side_by_side(
         branch(layers, f"{name}.branch1", x, ONE),
         branch(layers, f"{name}.branch2", x, ONE, SAME5),
@@ -45,7 +44,7 @@ def _a(layers: Layers, name: str, x: jax.Array) -> jax.Array:
     )
 
 
-def _b(layers: Layers, name: str, x: jax.Array) -> jax.Array:
+def _b(layers: Layers, x: jax.Array, name: str) -> jax.Array:
     return _side_by_side(
         branch(layers, f"{name}.branch1", x, HALVE),
         branch(layers, f"{name}.branch2", x, ONE, SAME3, HALVE),
@@ -53,7 +52,7 @@ def _b(layers: Layers, name: str, x: jax.Array) -> jax.Array:
     )
 
 
-def _c(layers: Layers, name: str, x: jax.Array) -> jax.Array:
+def _c(layers: Layers, x: jax.Array, name: str) -> jax.Array:
     return _side_by_side(
         branch(layers, f"{name}.branch1", x, ONE),
         branch(layers, f"{name}.branch2", x, ONE, WIDE, TALL),
@@ -62,7 +61,7 @@ def _c(layers: Layers, name: str, x: jax.Array) -> jax.Array:
     )
 
 
-def _d(layers: Layers, name: str, x: jax.Array) -> jax.Array:
+def _d(layers: Layers, x: jax.Array, name: str) -> jax.Array:
     return _side_by_side(
         branch(layers, f"{name}.branch1", x, ONE, HALVE),
         branch(layers, f"{name}.branch2", x, ONE, WIDE, TALL, HALVE),
@@ -70,7 +69,7 @@ def _d(layers: Layers, name: str, x: jax.Array) -> jax.Array:
     )
 
 
-def _e(layers: Layers, name: str, x: jax.Array) -> jax.Array:
+def _e(layers: Layers, x: jax.Array, name: str) -> jax.Array:
     return _side_by_side(
         branch(layers, f"{name}.branch1", x, ONE),
         *_split(layers, f"{name}.branch2", x, ONE),
@@ -87,6 +86,11 @@ def _split(layers: Layers, name: str, x: jax.Array, *steps: tuple[int, int]) -> 
 
 def _side_by_side(*parts: jax.Array) -> jax.Array:
     return jnp.concatenate(parts, axis=-1)
+
+
+# The blocks before and after the place of the auxiliary head.
+FIRST = {"a1": _a, "a2": _a, "a3": _a, "b": _b, "c1": _c, "c2": _c, "c3": _c, "c4": _c}
+LAST = {"d": _d, "e1": _e, "e2": _e}
 
 
 def _head(layers: Layers, name: str, x: jax.Array) -> jax.Array:

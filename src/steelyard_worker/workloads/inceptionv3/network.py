@@ -20,6 +20,8 @@ CONV, DENSE = "kaiming_normal_fan_out", "lecun_uniform_in"
 # (kernel, stride, padding) of the two halves of a 7x7 convolution.
 WIDE, TALL = ((1, 7), 1, (0, 3)), ((7, 1), 1, (3, 0))
 
+BLOCKS = ("a1", "a2", "a3", "b", "c1", "c2", "c3", "c4", "d", "e1", "e2")
+
 
 def describe(sizes: dict[str, Any]) -> Network:
     """Sizes: channels, image (pixels a side), width (of the first convolution), aux, beta, classes, batch.
@@ -42,7 +44,7 @@ def describe(sizes: dict[str, Any]) -> Network:
     found, predictions = blocks.layers, classification.predictions(sizes["classes"])
     return Network(
         tuple(found.parameters), (image, label), found.macs, found.activations, predictions=predictions,
-        adversarial=LARGE_ACTIVATIONS, probes=tuple(found.probes), dropout=True,
+        adversarial=LARGE_ACTIVATIONS, probes=tuple(found.probes), dropout=True, blocks=BLOCKS,
     )  # fmt: skip
 
 

@@ -128,13 +128,14 @@ class Network:
             make.block("conv5", count(80), 192, 3),
             Pool(MaxPool(variables, 3, 2)),
         ]
-        self._middle = [
+        middle = (
             *(make.a(f"a{i}", count(width), pool) for i, width, pool in ((1, 192, 32), (2, 256, 64), (3, 288, 64))),
             make.b("b", count(288)),
             *(make.c(f"c{i}", count(768), inner) for i, inner in enumerate((128, 160, 160, 192), 1)),
-        ]
+        )
         self._aux = Head(variables, make, sizes["classes"]) if sizes["aux"] else None
-        self._last = [make.d("d", count(768)), make.e("e1", count(1280)), make.e("e2", count(2048))]
+        last = make.d("d", count(768)), make.e("e1", count(1280)), make.e("e2", count(2048))
+        self._middle, self._last = ([variables.block(each) for each in parts] for parts in (middle, last))
         self._head = Dense(variables, "head", count(2048), sizes["classes"])
         self._dropout = Dropout(variables, 0.5)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -20,11 +21,12 @@ def forward(layers: Layers, sizes: dict[str, Any], batch: Mapping[str, jax.Array
     for stage in range(4):
         for block in range(2):
             out, stride = sizes["width"] * 2**stage, 2 if stage and not block else 1
-            x = _block(layers, f"stage{stage + 1}.block{block}", x, out, stride)
+            name = f"stage{stage + 1}.block{block}"
+            x = layers.block(partial(_block, name=name, out=out, stride=stride), x)
     return head(layers, x)
 
 
-def _block(layers: Layers, name: str, x: jax.Array, out: int, stride: int) -> jax.Array:
+def _block(layers: Layers, x: jax.Array, name: str, out: int, stride: int) -> jax.Array:
     """Basic block: two 3x3 convolutions, and a projected shortcut where the shape changes."""
     y = jax.nn.relu(conv_norm(layers, f"{name}.conv1", f"{name}.bn1", x, 3, stride))
     y = conv_norm(layers, f"{name}.conv2", f"{name}.bn2", y, 3)

@@ -6,7 +6,7 @@ from typing import Any
 
 from steelyard_worker.convolutional import LARGE_ACTIVATIONS, Extent
 from steelyard_worker.network import Input, Network
-from steelyard_worker.residual import Layers, blocks, probes
+from steelyard_worker.residual import Layers, blocks, names_of_blocks, probes
 
 BLOCKS = (2, 2, 2, 2)
 
@@ -22,7 +22,7 @@ def describe(sizes: dict[str, Any]) -> Network:
     label = Input("label", (), "int32", high=sizes["classes"])
     return Network(
         tuple(layers.parameters), (image, label), layers.macs, layers.activations, adversarial=LARGE_ACTIVATIONS,
-        probes=probes(BLOCKS),
+        probes=probes(BLOCKS), blocks=names_of_blocks(BLOCKS),
     )  # fmt: skip
 
 

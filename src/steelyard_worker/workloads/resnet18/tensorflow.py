@@ -36,7 +36,8 @@ def build(sizes: dict[str, Any], variables: Variables) -> Classifier:
         out = sizes["width"] * 2**stage
         for block in range(2):
             stride = 2 if stage and not block else 1
-            blocks.append(Block(variables, f"stage{stage + 1}.block{block}", channels, out, stride))
+            name = f"stage{stage + 1}.block{block}"
+            blocks.append(variables.block(Block(variables, name, channels, out, stride)))
             channels = out
     return Classifier(first, blocks, Dense(variables, "head", channels, sizes["classes"]))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -22,12 +23,14 @@ def forward(layers: Layers, sizes: dict[str, Any], batch: Mapping[str, jax.Array
         for block in range(count):
             stride = 2 if stage and not block else 1
             strides = (stride, 1) if sizes["variant"] == "v1" else (1, stride)
-            x = _block(inner, f"stage{stage + 1}.block{block}", x, 4 * sizes["width"] * 2**stage, *strides)
+            name, out = f"stage{stage + 1}.block{block}", 4 * sizes["width"] * 2**stage
+            x = inner.block(partial(_block, name=name, out=out, strides=strides), x)
     return head(layers, x)
 
 
-def _block(layers: Layers, name: str, x: jax.Array, out: int, first: int, second: int) -> jax.Array:
+def _block(layers: Layers, x: jax.Array, name: str, out: int, strides: tuple[int, int]) -> jax.Array:
     """Bottleneck: 1x1, 3x3 and 1x1 convolution, and a projected shortcut where the shape changes."""
+    first, second = strides
     y = jax.nn.relu(conv_norm(layers, f"{name}.conv1", f"{name}.bn1", x, 1, first))
     y = jax.nn.relu(conv_norm(layers, f"{name}.conv2", f"{name}.bn2", y, 3, second))
     y = conv_norm(layers, f"{name}.conv3", f"{name}.bn3", y, 1)

@@ -11,7 +11,7 @@ from typing import Any
 from steelyard_worker import classification
 from steelyard_worker.convolutional import LARGE_ACTIVATIONS, Extent
 from steelyard_worker.network import Adversarial, Input, Network
-from steelyard_worker.residual import Layers, blocks, probes
+from steelyard_worker.residual import Layers, blocks, names_of_blocks, probes
 
 EXPANSION = 4
 VARIANTS = ("v1.5", "v1")
@@ -35,6 +35,7 @@ def describe(sizes: dict[str, Any]) -> Network:
     return Network(
         tuple(layers.parameters), (image, label), layers.macs, layers.activations, layers.frozen_macs, predictions=predictions,
         adversarial=adversarial, probes=probes(sizes["blocks"]),
+        blocks=() if sizes["freeze_backbone"] else names_of_blocks(sizes["blocks"]),
     )  # fmt: skip
 
 

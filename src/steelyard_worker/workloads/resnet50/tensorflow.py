@@ -39,7 +39,8 @@ def build(sizes: dict[str, Any], variables: Variables) -> Classifier:
         for block in range(count):
             stride = 2 if stage and not block else 1
             strides = (stride, 1) if sizes["variant"] == "v1" else (1, stride)
-            blocks.append(Block(variables, f"stage{stage + 1}.block{block}", channels, within, *strides))
+            name = f"stage{stage + 1}.block{block}"
+            blocks.append(variables.block(Block(variables, name, channels, within, *strides)))
             channels = 4 * within
     return Classifier(first, blocks, Dense(variables, "head", channels, sizes["classes"]), sizes["freeze_backbone"])
 

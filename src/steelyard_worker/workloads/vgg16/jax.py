@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -22,14 +23,19 @@ def forward(layers: Layers, sizes: dict[str, Any], batch: Mapping[str, jax.Array
     body = replace(layers, training=False) if sizes["freeze_backbone"] else layers
     x = batch["image"]
     for stage, count in enumerate(CONVOLUTIONS, 1):
-        for number in range(1, count + 1):
-            x = _layer(body, f"stage{stage}", number, x, sizes["batch_norm"])
-        x = probe(f"stage{stage}", max_pool(x, window=2, stride=2, padding=0))
+        x = body.block(partial(_stage, name=f"stage{stage}", count=count, normed=sizes["batch_norm"]), x)
     # The canonical order of the flattened image is channels first (P-17).
     x = x.transpose(0, 3, 1, 2).reshape(x.shape[0], -1)
     for name in ("dense1", "dense2") if sizes["dense"] else ():
         x = layers.dropout(jax.nn.relu(layers.dense(name, x)), 0.5)
     return {"logits": layers.dense("head", x)}
+
+
+def _stage(layers: Layers, x: jax.Array, name: str, count: int, normed: bool) -> jax.Array:
+    """Several layers, then a 2x2 max pool."""
+    for number in range(1, count + 1):
+        x = _layer(layers, name, number, x, normed)
+    return probe(name, max_pool(x, window=2, stride=2, padding=0))
 
 
 def _layer(layers: Layers, stage: str, number: int, x: jax.Array, normed: bool) -> jax.Array:

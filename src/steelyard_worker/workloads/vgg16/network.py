@@ -46,6 +46,7 @@ def describe(sizes: dict[str, Any]) -> Network:
         macs += out * features
     label = Input("label", (), "int32", high=sizes["classes"])
     stored = 0 if sizes["freeze_backbone"] else activations
+    stages = tuple(f"stage{number}" for number in range(1, len(STAGES) + 1))
     # Where no batch statistics normalise, activations are as large as the image.
     normalised = sizes["batch_norm"] and not sizes["freeze_backbone"]
     return Network(
@@ -53,7 +54,7 @@ def describe(sizes: dict[str, Any]) -> Network:
         adversarial=Adversarial(
             scale=8.0 if normalised else 64.0, factors={"*.gamma": 8.0 if normalised else 1.0, "dense*.weight": 16.0}
         ),
-        probes=tuple(f"stage{number}" for number in range(1, len(STAGES) + 1)), dropout=bool(sizes["dense"]),
+        probes=stages, dropout=bool(sizes["dense"]), blocks=() if sizes["freeze_backbone"] else stages,
     )  # fmt: skip
 
 

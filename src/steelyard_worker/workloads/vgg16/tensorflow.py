@@ -25,19 +25,31 @@ class Layer:
         return tf.nn.relu(self._norm(x, training) if self._norm else x)
 
 
+class Stage:
+    """`count` layers, then a 2x2 max pool."""
+
+    def __init__(self, variables: Variables, name: str, channels: int, out: int, count: int, normed: bool) -> None:
+        wide = [channels] + [out] * (count - 1)
+        self._layers = [Layer(variables, name, number, each, out, normed) for number, each in enumerate(wide, 1)]
+        self._pool, self._name = MaxPool(variables, 2, 2), name
+
+    def __call__(self, x: tf.Tensor, training: bool) -> tf.Tensor:
+        for layer in self._layers:
+            x = layer(x, training)
+        return probe(self._name, self._pool(x))
+
+
 class Network:
     """The network: images (N, H, W, C) -> logits (N, classes); batch norms of a frozen body are in inference mode."""
 
     def __init__(self, sizes: dict[str, Any], variables: Variables) -> None:
         channels, extent, self._frozen = sizes["channels"], sizes["image"], sizes["freeze_backbone"]
-        self._stages, self._pool = [], MaxPool(variables, 2, 2)
-        for stage, (count, factor) in enumerate(STAGES, 1):
-            layers, out = [], sizes["width"] * factor
-            for number in range(1, count + 1):
-                layers.append(Layer(variables, f"stage{stage}", number, channels, out, sizes["batch_norm"]))
-                channels = out
-            self._stages.append(layers)
-            extent //= 2
+        self._stages = []
+        for number, (count, factor) in enumerate(STAGES, 1):
+            out = sizes["width"] * factor
+            stage = Stage(variables, f"stage{number}", channels, out, count, sizes["batch_norm"])
+            self._stages.append(variables.block(stage))
+            channels, extent = out, extent // 2
         features, self._hidden = channels * extent * extent, []
         for name in ("dense1", "dense2") if sizes["dense"] else ():
             self._hidden.append((Dense(variables, name, features, sizes["dense"]), Dropout(variables, 0.5)))
@@ -46,10 +58,8 @@ class Network:
 
     def __call__(self, image: tf.Tensor, training: bool) -> dict[str, tf.Tensor]:
         x = image
-        for number, layers in enumerate(self._stages, 1):
-            for layer in layers:
-                x = layer(x, training and not self._frozen)
-            x = probe(f"stage{number}", self._pool(x))
+        for stage in self._stages:
+            x = stage(x, training and not self._frozen)
         # The canonical order of the flattened image is channels first (P-17).
         x = tf.reshape(tf.transpose(x, (0, 3, 1, 2)), (x.shape[0], -1))
         for dense, dropout in self._hidden:
