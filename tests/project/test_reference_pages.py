@@ -242,8 +242,8 @@ def lock_rows() -> dict[str, str]:
 
 
 def test_every_header_of_a_lock_is_documented() -> None:
-    written = {key for path in LOCKS.glob("*.txt") for key in parse_lock(path.stem, path.read_text("utf-8")).facts}
-    assert written == set(lock_rows())
+    facts = [key for path in LOCKS.glob("*.txt") for key in parse_lock(path.stem, path.read_text("utf-8")).facts]
+    assert {re.sub(r"^(compiler flags for) .*", r"\1 FILE", key) for key in facts} == set(lock_rows())
 
 
 def test_every_header_that_code_reads_is_documented() -> None:
