@@ -100,6 +100,16 @@ command to create them in advance, to list them, or to remove them and free thei
 RUNS_ABOUT = """\
 List the runs of this machine, or remove some. A removed run is gone: its raw data cannot be made again."""
 
+MERGE_ABOUT = """\
+Put the runs of several machines or people into one folder of runs. A run that several folders hold is kept once, in its latest
+state. Two different runs of the same name are both kept: one gets a longer name. The result is the same in any order, and when
+it is done again. Damaged runs, and those in progress, are named and left out; the exit code is then 1. Pages are not copied:
+`steelyard report RUN` writes them from the record.
+
+examples:
+  steelyard merge /mnt/lab/*/runs --runs ~/all-runs     what ten machines have measured
+  steelyard merge ~/Downloads/20260101-120000-first-look     one run, into the usual folder"""
+
 CACHE_ABOUT = """\
 Show the disk space of the cache: environments, downloads, prepared data, initial weights and certificates. `prune`
 removes what nothing uses: environments without a lock file in this version, certificates that this version does not
@@ -284,6 +294,11 @@ DETAILS: dict[str, tuple[str, dict[str, list[Argument]]]] = {
         _value("--device", "NAME", "cpu (default), cuda or ascend", default="cpu"),
         _flag("--json", "print the list as JSON"),
         _flag("--plain", "print plain lines instead of progress bars"),
+    ]}),
+    "merge": (MERGE_ABOUT, {"": [
+        _value("sources", "FOLDER", "a folder of runs, or the folder of one run", nargs="+"),
+        _value("--runs", "DIR", "folder of runs to merge into (default: the usual one)"),
+        _flag("--json", "print what became of the runs as JSON"),
     ]}),
     "runs": (RUNS_ABOUT, {"": [
         _value("action", None, "what to do", choices=("list", "remove")),
