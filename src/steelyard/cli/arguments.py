@@ -100,6 +100,19 @@ command to create them in advance, to list them, or to remove them and free thei
 RUNS_ABOUT = """\
 List the runs of this machine, or remove some. A removed run is gone: its raw data cannot be made again."""
 
+HISTORY_ABOUT = """\
+Show what the runs of a folder, or of a shared store, have measured over time: one line for each contender and case, with the
+changes of its level, the days between which each happened, and the packages that moved then. Runs are one line only with the
+same case, settings, schedule, method and machine. A page with plots is written; its path is the last line printed.
+
+With --fail-if-slower the exit code is 1 if the newest level of a line is slower than the best level before it by more than that
+share, with certainty: the whole interval lies above it. Runs before --since do not count, which accepts a change.
+
+examples:
+  steelyard history                                        all studies
+  steelyard history first-look --fail-if-slower 5%         as a check after a nightly run
+  steelyard history first-look --since 2026-11-01          the runs on and after a day"""
+
 MERGE_ABOUT = """\
 Put the runs of several machines or people into one folder of runs. A run that several folders hold is kept once, in its latest
 state. Two different runs of the same name are both kept: one gets a longer name. The result is the same in any order, and when
@@ -294,6 +307,15 @@ DETAILS: dict[str, tuple[str, dict[str, list[Argument]]]] = {
         _value("--device", "NAME", "cpu (default), cuda or ascend", default="cpu"),
         _flag("--json", "print the list as JSON"),
         _flag("--plain", "print plain lines instead of progress bars"),
+    ]}),
+    "history": (HISTORY_ABOUT, {"": [
+        _value("study", "STUDY", "the name of a study (default: all)", nargs="?", default=""),
+        _value("--fail-if-slower", "SHARE", "end with exit code 1 if a contender became slower by more, such as 5%%",
+               type=values.share),
+        _value("--since", "DAY", "leave out the runs before this day, such as 2026-11-01", type=values.day),
+        RUNS,
+        _flag("--json", "print the lines and their changes as JSON; no page is written"),
+        _value("--output", "FILE", "write the page to this file instead of the folder of runs"),
     ]}),
     "merge": (MERGE_ABOUT, {"": [
         _value("sources", "FOLDER", "a folder of runs, or the folder of one run", nargs="+"),
