@@ -225,6 +225,8 @@ MEASURING = [
 DETAILS: dict[str, tuple[str, dict[str, list[Argument]]]] = {
     "run": (RUN_ABOUT, {"what to compare": SELECTION, "how to measure": MEASURING, "what to do": [
         _flag("--dry-run", "only check what can be checked, and print the plan with a time estimate"),
+        _flag("--if-changed", "measure only if a version, a file, the machine or the method of measuring has changed since the "
+              "last complete run of the same plan here; for nightly jobs"),
         _value("--resume", "RUN", "continue an interrupted run: its name, or 'latest', the last one with a finished process"),
         RUNS,
         _flag("--json", "print the result as JSON"),

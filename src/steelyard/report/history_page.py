@@ -90,8 +90,10 @@ def _plot(place: int, lines: list[Line], found: History) -> Figure:
         HEIGHT, figures.LEGEND, xaxis=figures.axis(type="date"), hovermode="closest",
         yaxis=figures.axis(f"time per step, {unit}", rangemode="tozero"), margin={"l": 8, "r": 12, "t": 36, "b": 40},
     )  # fmt: skip
-    caption = f"Each point is a run, the geometric mean over its processes, on {found.machines[machine]}. "
+    caption = (
+        f"Each point is a run, the geometric mean over its processes, on {found.machines[machine]}. "
         "Rings: the first run of a new level."
+    )
     title = f"{newest.group}, {formatting.SHORT_INPUTS[newest.input]}"
     return Figure(f"history/{place}", title, caption, traces, layout, wide=True)
 

@@ -25,6 +25,8 @@ def execute(arguments: argparse.Namespace) -> int:
 
     root = selection.runs_of(arguments)
     options = selection.options_of(arguments)
+    if arguments.if_changed and (arguments.resume is not None or arguments.dry_run):
+        raise UserError("--if-changed decides whether to start a new run, so it takes neither --resume nor --dry-run.")
     if arguments.resume is None:
         folder, (plan, which) = None, fitting.planned(options)
     else:
@@ -38,7 +40,25 @@ def execute(arguments: argparse.Namespace) -> int:
 
         dry_run.show(plan, as_json=arguments.json)
         return 0
+    if arguments.if_changed and _is_unchanged(arguments, plan, root):
+        return 0
     return carry_out(arguments, plan, root, folder)
+
+
+def _is_unchanged(arguments: argparse.Namespace, plan: RunPlan, root: Path) -> bool:
+    """Say whether anything has changed since the plan was last carried out, and what."""
+    from steelyard.measure import unchanged
+
+    selection.check_cache()
+    with closing(selection.screen_of(arguments)) as screen:
+        since = unchanged.since_last(plan, root, screen)
+    if since.changed:
+        notice(since.changed)
+    elif arguments.json:
+        selection.print_json({"unchanged_since": since.run, "folder": root / since.run})
+    else:
+        print(f"Nothing that could move a number has changed since run {since.run}, so nothing was measured.")
+    return not since.changed
 
 
 def carry_out(arguments: argparse.Namespace, plan: RunPlan, root: Path, folder: Path | None = None) -> int:
