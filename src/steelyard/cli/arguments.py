@@ -80,11 +80,14 @@ COMPARE_ABOUT = """\
 Compare two results of one run, or two runs with each other. A result is named as in the table of the run: by its
 framework, or in full where the framework alone is not unique. Of two runs, the packages, settings and facts that differ are
 listed and, where both runs were explained (`steelyard explain`), the classes of operations that changed.
+Runs of different machines, and more than two runs, are shown side by side: every ratio is within one run, and it is said on
+how many machines the order of contenders is the same.
 
 examples:
   steelyard compare pytorch jax                     two frameworks in the latest run
   steelyard compare pytorch/eager pytorch/compiled  two modes in the latest run
-  steelyard compare 20260101-1200 20260301-0900     two runs: before and after"""
+  steelyard compare 20260101-1200 20260301-0900     two runs: before and after
+  steelyard compare RUN RUN RUN --output page.html  runs of three machines, side by side"""
 
 LIST_ABOUT = """\
 List frameworks with their modes and knobs, workloads, presets, studies, strategies, data sets, or runs.
@@ -280,11 +283,13 @@ DETAILS: dict[str, tuple[str, dict[str, list[Argument]]]] = {
     "compare": (COMPARE_ABOUT, {"": [
         _value("a", "A", "a result of a run, or a run"),
         _value("b", "B", "the result or the run to compare it with"),
+        _value("more", "RUN", "further runs, to be shown side by side", nargs="*"),
         _value("--quantity", "NAME", f"what to compare: {QUANTITIES}", default="step time"),
         _flag("--anyway", "show two runs even if they are not comparable; there is no verdict where they differ"),
         _value("--run", None, "the run that holds both results (default: the latest)", default="latest"),
         RUNS,
         _flag("--json", "print the comparison as JSON"),
+        _value("--output", "FILE", "of runs side by side: write a page to this file as well"),
     ]}),
     "list": (LIST_ABOUT, {"": [
         _value("what", None, "what to list",

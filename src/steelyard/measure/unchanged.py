@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +60,7 @@ def _complete(runs: Path) -> list[tuple[str, RunRecord]]:
             continue
         if known.state == "complete" and not known.shared_machine:
             found.append((name, known))
-    return sorted(found, key=lambda each: (datetime.fromisoformat(each[1].created).astimezone(), each[0]), reverse=True)
+    return sorted(found, key=lambda each: (each[1].started, each[0]), reverse=True)
 
 
 def _asks_the_same(plan: RunPlan, other: RunPlan) -> bool:

@@ -175,6 +175,11 @@ class RunRecord:
         return self.plan.study.name
 
     @property
+    def started(self) -> datetime:
+        """The time at which the run was started."""
+        return datetime.fromisoformat(self.created).astimezone()
+
+    @property
     def last_cache_bytes(self) -> int:
         """The size of the processors' last-level caches together, as far as the system tells it; 0 where it does not."""
         levels = {name: size for name, size in self.host.get("caches", {}).items() if name in LAST_LEVELS}
