@@ -242,7 +242,7 @@ def test_a_nightly_check_ends_with_1_only_if_a_contender_became_slower(tmp_path,
         (["--fail-if-slower", "5%x"], "--fail-if-slower must be a share of at least 0, such as 5%, not '5%x'."),
         (["--fail-if-slower", "-1"], "--fail-if-slower must be a share of at least 0, such as 5%, not '-1'."),
         (["--since", "yesterday"], "--since must be a day such as 2026-11-01, not 'yesterday'."),
-        ([], "has a result for a history. Measure with: steelyard run"),
+        ([], "has a result for a history. Start with: steelyard run"),
     ],
 )
 def test_what_cannot_be_shown_is_one_sentence(tmp_path, capsys, arguments, sentence) -> None:

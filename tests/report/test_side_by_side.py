@@ -32,7 +32,7 @@ def views(tmp_path):
 
 def test_every_machine_has_its_column_and_ratios_are_those_within_it(views) -> None:
     found = machines.side_by_side(views)
-    assert found.labels == ["Processor aaaa aaaaaaaa", "Processor bbbb bbbbbbbb", "Processor cccc cccccccc"]
+    assert found.labels == ["Processor aaaa (aaaaaaaa)", "Processor bbbb (bbbbbbbb)", "Processor cccc (cccccccc)"]
     table = next(each for each in found.tables if each.input == "cached")
     assert [cell.ratio for cell in table.rows["Fake"]] == ["fastest", "fastest", "1.20x"]
     assert [cell.ratio for cell in table.rows["Dummy"]] == ["1.20x", "1.50x", "fastest"]
@@ -42,14 +42,14 @@ def test_every_machine_has_its_column_and_ratios_are_those_within_it(views) -> N
 def test_the_order_is_said_for_machines_and_the_odd_one_is_named(views) -> None:
     for table in machines.side_by_side(views).tables:
         assert table.sentence == (
-            "The order of contenders is the same on 2 of 3 machines: Fake, Dummy. On Processor cccc cccccccc Dummy is ahead of Fake."
+            "The order of contenders is the same on 2 of 3 machines: Fake, Dummy. On Processor cccc (cccccccc) Dummy is ahead of Fake."
         )
 
 
 def test_of_several_runs_of_a_machine_the_newest_counts(tmp_path, views) -> None:
     again = run_on(tmp_path / "again", "cccc", created="2099-01-01T00:00:00+00:00")
     found = machines.side_by_side([*views, again])
-    assert found.labels[-2:] == ["Processor cccc cccccccc, run-cccc", "Processor cccc cccccccc, run-cccc"]
+    assert found.labels[-2:] == ["Processor cccc (cccccccc), run-cccc", "Processor cccc (cccccccc), run-cccc"]
     assert found.tables[0].sentence.startswith("The order of contenders is the same on 3 of 3 machines")
 
 

@@ -114,6 +114,14 @@ def test_records_without_an_identity_are_told_apart_by_what_they_say(tmp_path: P
     assert len(done.added) == 2
 
 
+def test_an_identity_that_would_be_a_path_is_none(tmp_path: Path) -> None:
+    for name in "ab":
+        run_in(tmp_path / name, "/../../evil", machine=name)
+    done = merging.merge([tmp_path / "a", tmp_path / "b"], tmp_path / "all" / "runs")
+    assert len(record.names(tmp_path / "all" / "runs")) == len(done.added) == 2
+    assert [path.name for path in (tmp_path / "all").iterdir()] == ["runs"]
+
+
 def test_a_damaged_run_is_named_and_left_out(states: list[Path], tmp_path: Path) -> None:
     shutil.copytree(states[0], tmp_path / "mine")
     (tmp_path / "mine" / OTHER).mkdir()

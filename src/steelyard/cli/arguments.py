@@ -232,6 +232,8 @@ DETAILS: dict[str, tuple[str, dict[str, list[Argument]]]] = {
               "last complete run of the same plan here; for nightly jobs"),
         _value("--resume", "RUN", "continue an interrupted run: its name, or 'latest', the last one with a finished process"),
         RUNS,
+        _value("--store", "URL", "afterwards, bring this shared store up to date with the folder of runs: "
+               "postgresql://HOST/DATABASE"),
         _flag("--json", "print the result as JSON"),
         PLAIN,
     ]}),
@@ -321,11 +323,13 @@ DETAILS: dict[str, tuple[str, dict[str, list[Argument]]]] = {
                type=values.share),
         _value("--since", "DAY", "leave out the runs before this day, such as 2026-11-01", type=values.day),
         RUNS,
+        _value("--store", "URL", "read a shared store instead of the folder of runs: postgresql://HOST/DATABASE"),
         _flag("--json", "print the lines and their changes as JSON; no page is written"),
         _value("--output", "FILE", "write the page to this file instead of the folder of runs"),
     ]}),
     "merge": (MERGE_ABOUT, {"": [
-        _value("sources", "FOLDER", "a folder of runs, or the folder of one run", nargs="+"),
+        _value("sources", "FOLDER", "a folder of runs, the folder of one run, or a shared store: postgresql://HOST/DATABASE",
+               nargs="+"),
         _value("--runs", "DIR", "folder of runs to merge into (default: the usual one)"),
         _flag("--json", "print what became of the runs as JSON"),
     ]}),

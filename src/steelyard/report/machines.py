@@ -83,11 +83,11 @@ def side_by_side(views: Sequence[View]) -> SideBySide:
 def _labels(views: Sequence[View]) -> list[str]:
     """Return a heading for each run: its machine, and the run where a machine has several."""
     machines = [view.record.machine for view in views]
-    return [
-        f"{view.record.host.get('cpu_model') or 'machine'} {view.record.machine[:8]}"
-        + (f", {view.name}" if machines.count(view.record.machine) > 1 else "")
-        for view in views
-    ]
+    return [_label(view) + (f", {view.name}" if machines.count(view.record.machine) > 1 else "") for view in views]
+
+
+def _label(view: View) -> str:
+    return f"{view.record.host.get('cpu_model') or 'machine'} ({view.record.machine[:8]})"
 
 
 def _table(views: Sequence[View], group: str, source: str) -> Table | None:
@@ -123,10 +123,9 @@ def _sentence(views: Sequence[View], columns: Sequence[Comparison | None], sourc
         if comparison:
             newest[view.record.machine] = (view, comparison)
     orders = {}
-    for machine, (view, comparison) in newest.items():
+    for view, comparison in newest.values():
         titles = {each.case.id: each.title for each in comparison.contenders}
-        model = view.record.host.get("cpu_model") or "machine"
-        orders[f"{model} {machine[:8]}"] = agreement.machine_order(comparison.rankings[source], titles)
+        orders[_label(view)] = agreement.machine_order(comparison.rankings[source], titles)
     found = agreement.agreement(orders)
     return agreement.sentence(found) if found else ""
 

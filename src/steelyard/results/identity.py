@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,10 +29,10 @@ class HeldRun:
     def identity(self) -> str:
         """What stays the same when the run is continued, copied or renamed (16 hexadecimal digits)."""
         known = self.known
+        if is_identity(known.identity):
+            return known.identity
         # Records without one were written by versions that could not merge: their names and machines tell them apart.
-        return known.identity or atomic.key(
-            self.folder.name, known.created, known.command, known.machine, known.worker_hash
-        )
+        return atomic.key(self.folder.name, known.created, known.command, known.machine, known.worker_hash)
 
     @property
     def name(self) -> str:
@@ -70,6 +71,11 @@ def held(folder: Path) -> HeldRun:
 def files_of(folder: Path) -> dict[str, int]:
     """Return {relative path: size in bytes} of the files of a record, sorted. Links are not followed."""
     return dict(sorted(_walked(folder, "")))
+
+
+def is_identity(text: str) -> bool:
+    """Report whether a text can be an identity; it becomes a part of the names of folders."""
+    return re.fullmatch("[0-9a-f]{8,64}", text) is not None
 
 
 def is_of_record(path: str) -> bool:

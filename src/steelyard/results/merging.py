@@ -32,10 +32,7 @@ def merge(sources: Iterable[Path], target: Path) -> Merged:
     UserError: a source holds no run, or the target cannot be written; runs that were copied before stay.
     """
     folders = [folder for source in sources for folder in run_folders(source)]
-    try:
-        paths.make_private(target)
-    except OSError as error:
-        raise _unwritable(target, error) from None
+    make(target)
     done = Merged()
     present = {run.identity: run for run in _readable(run_folders(target, may_be_empty=True), [])}
     latest = dict(present)
@@ -48,6 +45,14 @@ def merge(sources: Iterable[Path], target: Path) -> Merged:
     _place(latest, present, target, done)
     done.unchanged = sorted({*done.unchanged} - {*done.added, *done.replaced, *done.renamed})
     return done
+
+
+def make(target: Path) -> None:
+    """Create the folder to merge into, where it is missing. UserError: it cannot be created."""
+    try:
+        paths.make_private(target)
+    except OSError as error:
+        raise _unwritable(target, error) from None
 
 
 def run_folders(source: Path, may_be_empty: bool = False) -> list[Path]:

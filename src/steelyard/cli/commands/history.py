@@ -8,7 +8,9 @@ from typing import Any
 from steelyard.cli.commands import selection
 from steelyard.errors import UserError, notice
 from steelyard.report.history import History, Line, answer, history, slower
-from steelyard.results import record
+from steelyard.results import merging, record
+from steelyard.results.points import Point, RunFacts
+from steelyard.results.shared import Shared, without_password
 from steelyard.results.store import Store
 
 
@@ -16,12 +18,11 @@ def execute(arguments: argparse.Namespace) -> int:
     """Print lines and changes; the path of the page is the last line. The exit code is 1 if a line became too slow."""
     root = selection.runs_of(arguments)
     found = History((), {})
-    if record.names(root):
-        with closing(Store(root)) as store:
-            found = history(*store.history(), arguments.study, arguments.since)
+    if stored := _stored(root, arguments.store):
+        found = history(*stored, arguments.study, arguments.since)
     if not found.lines:
         raise UserError(
-            f"No run in {root} has a result for a history. Measure with: steelyard run {arguments.study}".rstrip()
+            f"No run in {_where(root, arguments.store)} has a result for a history. Start with: steelyard run"
         )
     slow = [] if arguments.fail_if_slower is None else slower(found, arguments.fail_if_slower)
     if arguments.json:
@@ -33,6 +34,21 @@ def execute(arguments: argparse.Namespace) -> int:
     if not arguments.json:
         print(_written(found, root, arguments))
     return 1 if slow else 0
+
+
+def _stored(root: Path, url: str | None) -> tuple[list[RunFacts], list[Point]] | None:
+    """Return what a shared store holds, or a folder of runs; None where that is empty."""
+    if url:
+        with Shared(url) as shared:
+            return shared.history()
+    if not record.names(root):
+        return None
+    with closing(Store(root)) as store:
+        return store.history()
+
+
+def _where(root: Path, url: str | None) -> str:
+    return without_password(url) if url else str(root)
 
 
 def _show(found: History) -> None:
@@ -52,10 +68,10 @@ def _show(found: History) -> None:
 def _written(found: History, root: Path, arguments: argparse.Namespace) -> Path:
     from steelyard.report import history_page
 
-    name = f"history-{found.study}.html" if found.study else "history.html"
-    return history_page.write(
-        found, Path(arguments.output).expanduser().absolute() if arguments.output else root / name
-    )
+    if arguments.output:
+        return history_page.write(found, Path(arguments.output).expanduser().absolute())
+    merging.make(root)  # with a shared store there may be no run here yet
+    return history_page.write(found, root / (f"history-{found.study}.html" if found.study else "history.html"))
 
 
 def _as_dict(line: Line) -> dict[str, Any]:
