@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 import tempfile
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from test_run_folders import PLAN
 
 from steelyard.errors import UserError
 from steelyard.results import identity, merging, record
+from steelyard.results.store import Store
 
 NAME, OTHER = "20260101-000000-line", "20260102-000000-line"
 # Identity, name and finished trials: three different runs of one name, one of them in two states, and one of another name.
@@ -75,6 +78,26 @@ def test_any_order_and_repetition_gives_the_same_runs(states: list[Path], steps:
         expected = tree(root / "at once")
         assert tree(root / "in steps") == expected
         assert tree(root / "between") == expected
+
+
+def indexed(runs: Path) -> list[tuple[str, ...]]:
+    """Return what the index of a folder says, without the place of the folder."""
+    with closing(Store(runs, pytest.fail)) as store:
+        store.catch_up()
+    with closing(sqlite3.connect(runs / "index.sqlite")) as database:
+        found = database.execute(
+            "SELECT run, trials.id, name, state FROM trials JOIN runs ON run = runs.id ORDER BY 1, 2"
+        )
+        return [tuple(map(str, row)) for row in found]
+
+
+def test_the_index_of_merged_runs_is_the_same_in_any_order(states: list[Path], tmp_path: Path) -> None:
+    for place in (2, 0, 3, 1, 4):
+        merging.merge([states[place]], tmp_path / "one by one")
+        indexed(tmp_path / "one by one")
+    merging.merge(states, tmp_path / "at once")
+    assert indexed(tmp_path / "one by one") == indexed(tmp_path / "at once")
+    assert len(indexed(tmp_path / "at once")) == 5
 
 
 def test_every_run_is_kept_once_in_its_latest_state(states: list[Path], tmp_path: Path) -> None:

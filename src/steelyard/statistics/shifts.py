@@ -111,7 +111,7 @@ def _is_by_chance(values: Floats, kept: list[int], strength: float, error: float
     rest = np.concatenate([level - level.mean() for level in np.split(values, kept)])
     random = np.random.default_rng(0)  # the same history has the same changes whenever it is shown
     count = min(SHUFFLES, ceil(10 / error))
-    allowed = int(error * count)
+    allowed = int(error * (count + 1)) - 1  # the series itself is one of its orders
     for _ in range(count):
         found = _confirmed(random.permutation(rest), error)
         allowed -= any(each > strength * TIE for _, each in found)
