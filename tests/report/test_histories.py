@@ -103,6 +103,9 @@ def test_the_order_is_that_of_time_whatever_the_time_zone_and_the_names() -> Non
 def test_only_a_slow_down_beyond_the_limit_with_its_whole_interval_ends_a_nightly_check() -> None:
     assert len(slower(planted(), 0.05)) == 1
     assert slower(planted(), 0.10) == []
+    (line,) = planted(change=1.055).lines
+    assert line.against_best.value > 1.05 > line.against_best.low
+    assert not line.is_slower_by(0.05)
     assert slower(planted(change=0.9), 0.05) == []
     assert slower(planted(change=1.0), 0.0) == []
 

@@ -7,6 +7,7 @@ import sqlite3
 import tempfile
 from contextlib import closing
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -117,6 +118,20 @@ def test_a_later_state_replaces_an_earlier_one_but_never_the_other_way_round(
     assert not (tmp_path / NAME / "report.html").exists()
     done = merging.merge([states[0]], tmp_path)
     assert (done.added, done.replaced, done.unchanged) == ([], [], [NAME])
+
+
+def test_the_state_with_more_processes_is_the_later_one_whatever_is_in_it(tmp_path: Path) -> None:
+    held = [identity.held(run_in(tmp_path / str(count), "aaaaaaaa1", trials=count)) for count in range(6)]
+    assert [one.is_later_than(other) for one, other in pairwise(held)] == [False] * 5
+    assert [other.is_later_than(one) for one, other in pairwise(held)] == [True] * 5
+
+
+def test_runs_whose_names_are_exchanged_make_room_for_each_other(tmp_path: Path) -> None:
+    run_in(tmp_path, "cccccccc1", NAME)
+    run_in(tmp_path, "aaaaaaaa1", f"{NAME}-aaaaaaaa")
+    merging.merge([], tmp_path)
+    assert record.read(tmp_path / NAME).identity == "aaaaaaaa1"
+    assert record.read(tmp_path / f"{NAME}-cccccccc").identity == "cccccccc1"
 
 
 def test_a_run_in_the_target_makes_room_for_the_one_that_has_the_name_by_its_identity(
