@@ -150,6 +150,9 @@ def test_records_without_an_identity_are_told_apart_by_what_they_say(tmp_path: P
     shutil.copytree(tmp_path / "a", tmp_path / "copy of a")
     done = merging.merge([tmp_path / "a", tmp_path / "b", tmp_path / "copy of a"], tmp_path / "all")
     assert len(done.added) == 2
+    again = merging.merge([tmp_path / "b", tmp_path / "a"], tmp_path / "all")
+    assert (again.added, again.replaced, again.renamed) == ([], [], {})
+    assert len(again.unchanged) == 2
 
 
 def test_an_identity_that_would_be_a_path_is_none(tmp_path: Path) -> None:

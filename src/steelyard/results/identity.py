@@ -31,8 +31,8 @@ class HeldRun:
         known = self.known
         if is_identity(known.identity):
             return known.identity
-        # Records without one were written by versions that could not merge: their names and machines tell them apart.
-        return atomic.key(self.folder.name, known.created, known.command, known.machine, known.worker_hash)
+        # Records without one were written by versions that could not merge. Their names may have changed since.
+        return atomic.key(known.created, known.command, known.machine, known.worker_hash)
 
     @property
     def name(self) -> str:
