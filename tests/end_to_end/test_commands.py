@@ -292,18 +292,33 @@ def test_two_runs_are_compared_result_by_result(copied: Finished, cli: CommandLi
         assert "no change detected" in finding["sentence"]
 
 
-@pytest.mark.parametrize(("key", "value", "sentence"), [
-    ("machine", "0123456789abcdef", "they differ in: the machine."),
-    ("method", 999, f"they differ in: the method of measuring (999 before, {METHOD} after"),
-])  # fmt: skip
-def test_runs_of_different_machines_or_methods_are_not_compared(
-    key: str, value: object, sentence: str, copied: Finished, cli: CommandLine
-) -> None:
+def _with(copied: Finished, key: str, value: object) -> str:
+    """Copy a run with another value in its record; returns its name."""
     other = copied.folder.with_name("20200101-000000-first-look")
     shutil.copytree(copied.folder, other)
     path = other / "run.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), key: value}))
-    assert sentence in cli.error("compare", other.name, copied.folder.name)
+    return other.name
+
+
+def test_runs_of_different_methods_are_not_compared(copied: Finished, cli: CommandLine) -> None:
+    other = _with(copied, "method", 999)
+    sentence = f"they differ in: the method of measuring (999 before, {METHOD} after"
+    assert sentence in cli.error("compare", other, copied.folder.name)
+
+
+def test_runs_of_different_machines_are_shown_side_by_side(copied: Finished, cli: CommandLine, tmp_path: Path) -> None:
+    other = _with(copied, "machine", "0123456789abcdef")
+    code, out, _ = cli("compare", other, copied.folder.name, "--output", str(tmp_path / "page.html"))
+    assert code == 0
+    assert "The order of contenders is the same on 2 of 2 machines: " in " ".join(out.split())
+    assert "Numbers of different machines are never divided by each other" in out
+    assert "% slower" not in out
+    assert out.splitlines()[-1] == str(tmp_path / "page.html")
+    assert "2 runs side by side" in (tmp_path / "page.html").read_text()
+    code, out, _ = cli("compare", other, copied.folder.name, "--anyway")
+    assert "Not comparable: the machine" in " ".join(out.split())
+    assert "--output writes a page" in cli.error("compare", "fake", "dummy", "--output", "page.html")
 
 
 def test_a_closed_output_pipe_ends_the_command_without_an_error(

@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 from steelyard.plan import resolve
 from steelyard.plan.options import Options
 from steelyard.results import record, trials
-from steelyard.results.store import OF_BLOCKS, Store
+from steelyard.results.index_rows import OF_BLOCKS
+from steelyard.results.store import Store
 
 TRIALS = st.lists(
     st.tuples(

@@ -80,11 +80,14 @@ COMPARE_ABOUT = """\
 Compare two results of one run, or two runs with each other. A result is named as in the table of the run: by its
 framework, or in full where the framework alone is not unique. Of two runs, the packages, settings and facts that differ are
 listed and, where both runs were explained (`steelyard explain`), the classes of operations that changed.
+Runs of different machines, and more than two runs, are shown side by side: every ratio is within one run, and it is said on
+how many machines the order of contenders is the same.
 
 examples:
   steelyard compare pytorch jax                     two frameworks in the latest run
   steelyard compare pytorch/eager pytorch/compiled  two modes in the latest run
-  steelyard compare 20260101-1200 20260301-0900     two runs: before and after"""
+  steelyard compare 20260101-1200 20260301-0900     two runs: before and after
+  steelyard compare RUN RUN RUN --output page.html  runs of three machines, side by side"""
 
 LIST_ABOUT = """\
 List frameworks with their modes and knobs, workloads, presets, studies, strategies, data sets, or runs.
@@ -99,6 +102,29 @@ command to create them in advance, to list them, or to remove them and free thei
 
 RUNS_ABOUT = """\
 List the runs of this machine, or remove some. A removed run is gone: its raw data cannot be made again."""
+
+HISTORY_ABOUT = """\
+Show what the runs of a folder, or of a shared store, have measured over time: one line for each contender and case, with the
+changes of its level, the days between which each happened, and the packages that moved then. Runs are one line only with the
+same case, settings, schedule, method and machine. A page with plots is written; its path is the last line printed.
+
+With --fail-if-slower the exit code is 1 if the newest level of a line is slower than the best level before it by more than that
+share, with certainty: the whole interval lies above it. Runs before --since do not count, which accepts a change.
+
+examples:
+  steelyard history                                        all studies
+  steelyard history first-look --fail-if-slower 5%         as a check after a nightly run
+  steelyard history first-look --since 2026-11-01          the runs on and after a day"""
+
+MERGE_ABOUT = """\
+Put the runs of several machines or people into one folder of runs. A run that several folders hold is kept once, in its latest
+state. Two different runs of the same name are both kept: one gets a longer name. The result is the same in any order, and when
+it is done again. Damaged runs, and those in progress, are named and left out; the exit code is then 1. Pages are not copied:
+`steelyard report RUN` writes them from the record.
+
+examples:
+  steelyard merge /mnt/lab/*/runs --runs ~/all-runs     what ten machines have measured
+  steelyard merge ~/Downloads/20260101-120000-first-look     one run, into the usual folder"""
 
 CACHE_ABOUT = """\
 Show the disk space of the cache: environments, downloads, prepared data, initial weights and certificates. `prune`
@@ -202,8 +228,12 @@ MEASURING = [
 DETAILS: dict[str, tuple[str, dict[str, list[Argument]]]] = {
     "run": (RUN_ABOUT, {"what to compare": SELECTION, "how to measure": MEASURING, "what to do": [
         _flag("--dry-run", "only check what can be checked, and print the plan with a time estimate"),
+        _flag("--if-changed", "measure only if a version, a file, the machine or the method of measuring has changed since the "
+              "last complete run of the same plan here; for nightly jobs"),
         _value("--resume", "RUN", "continue an interrupted run: its name, or 'latest', the last one with a finished process"),
         RUNS,
+        _value("--store", "URL", "afterwards, bring this shared store up to date with the folder of runs: "
+               "postgresql://HOST/DATABASE"),
         _flag("--json", "print the result as JSON"),
         PLAIN,
     ]}),
@@ -255,11 +285,13 @@ DETAILS: dict[str, tuple[str, dict[str, list[Argument]]]] = {
     "compare": (COMPARE_ABOUT, {"": [
         _value("a", "A", "a result of a run, or a run"),
         _value("b", "B", "the result or the run to compare it with"),
+        _value("more", "RUN", "further runs, to be shown side by side", nargs="*"),
         _value("--quantity", "NAME", f"what to compare: {QUANTITIES}", default="step time"),
         _flag("--anyway", "show two runs even if they are not comparable; there is no verdict where they differ"),
         _value("--run", None, "the run that holds both results (default: the latest)", default="latest"),
         RUNS,
         _flag("--json", "print the comparison as JSON"),
+        _value("--output", "FILE", "of runs side by side: write a page to this file as well"),
     ]}),
     "list": (LIST_ABOUT, {"": [
         _value("what", None, "what to list",
@@ -284,6 +316,22 @@ DETAILS: dict[str, tuple[str, dict[str, list[Argument]]]] = {
         _value("--device", "NAME", "cpu (default), cuda or ascend", default="cpu"),
         _flag("--json", "print the list as JSON"),
         _flag("--plain", "print plain lines instead of progress bars"),
+    ]}),
+    "history": (HISTORY_ABOUT, {"": [
+        _value("study", "STUDY", "the name of a study (default: all)", nargs="?", default=""),
+        _value("--fail-if-slower", "SHARE", "end with exit code 1 if a contender became slower by more, such as 5%%",
+               type=values.share),
+        _value("--since", "DAY", "leave out the runs before this day, such as 2026-11-01", type=values.day),
+        RUNS,
+        _value("--store", "URL", "read a shared store instead of the folder of runs: postgresql://HOST/DATABASE"),
+        _flag("--json", "print the lines and their changes as JSON; no page is written"),
+        _value("--output", "FILE", "write the page to this file instead of the folder of runs"),
+    ]}),
+    "merge": (MERGE_ABOUT, {"": [
+        _value("sources", "FOLDER", "a folder of runs, the folder of one run, or a shared store: postgresql://HOST/DATABASE",
+               nargs="+"),
+        _value("--runs", "DIR", "folder of runs to merge into (default: the usual one)"),
+        _flag("--json", "print what became of the runs as JSON"),
     ]}),
     "runs": (RUNS_ABOUT, {"": [
         _value("action", None, "what to do", choices=("list", "remove")),

@@ -36,6 +36,8 @@ COMMANDS = {
     "compare": "compare two results of a run, or two runs",
     "list": "list frameworks, workloads, presets, studies, strategies, data sets or runs",
     "new": "create a workload of your own",
+    "history": "show results over time, and find what has changed",
+    "merge": "put the runs of several machines or people into one folder",
     "runs": "list or remove runs",
     "env": "create, list or remove environments",
     "cache": "show what the cache holds, or remove what nothing uses",

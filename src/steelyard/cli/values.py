@@ -2,8 +2,12 @@
 
 import math
 import re
+from typing import TYPE_CHECKING
 
 from steelyard.errors import UserError
+
+if TYPE_CHECKING:
+    from datetime import date
 
 MOST_THREADS = 4096
 MOST_WORKERS = 1024
@@ -132,3 +136,22 @@ def delta(text: str) -> float:
     if not 0 < value < 1:
         raise UserError(f"--delta must be a number between 0 and 1, such as 0.02 for 2 %, not {text}.")
     return value
+
+
+def share(text: str) -> float:
+    """Read a share such as `5%` or `0.05`."""
+    number, sign, rest = text.strip().partition("%")
+    found = _number(number or "?", "--fail-if-slower", 0.0, "a share of at least 0, such as 5%")
+    if rest:
+        raise UserError(f"--fail-if-slower must be a share of at least 0, such as 5%, not '{text}'.")
+    return found / 100 if sign else found
+
+
+def day(text: str) -> "date":
+    """Read a day such as `2026-11-01`."""
+    from datetime import date
+
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise UserError(f"--since must be a day such as 2026-11-01, not '{text}'.") from None

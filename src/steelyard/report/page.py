@@ -51,8 +51,8 @@ def render(view: View) -> str:
     more = [column for table in tables for _, _, values in table.rows for column, _ in values]
     more += [column for each in view.comparisons for column in ranked_by(each.quantity, each.task)]
     by_time, terms = view.quantity is STEP_TIME, glossary(view.quantity, tasks, more)
-    style_text, drawing = _read("style.css"), _read("draw.js")
-    return _environment(terms).get_template(PAGE).render(
+    style_text, drawing = read("style.css"), read("draw.js")
+    return environment(terms).get_template(PAGE).render(
         view=view, record=known, exchange=exchange, ranks=scaling_table, workloads=workloads, machine=machine,
         notices=warnings.gather(view.warnings),
         question=known.plan.study.question if by_time else formatting.basis(in_task(view.quantity, view.task)),
@@ -95,7 +95,8 @@ def _hashes(texts: Iterable[str]) -> str:
     return " ".join(f"'sha256-{base64.b64encode(digest).decode('ascii')}'" for digest in digests)
 
 
-def _environment(terms: Glossary) -> Environment:
+def environment(terms: Glossary) -> Environment:
+    """Return what renders the templates of pages with these terms."""
     loader = FileSystemLoader(TEMPLATES)
     found = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_shared,
@@ -118,5 +119,6 @@ def _remaining(proof: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in proof.items() if name not in ("passed", "sentence")}
 
 
-def _read(name: str) -> str:
+def read(name: str) -> str:
+    """Return the text of a file beside the templates."""
     return (TEMPLATES / name).read_text(encoding="utf-8")

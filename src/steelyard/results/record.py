@@ -2,6 +2,7 @@
 
 import json
 import os
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -143,6 +144,7 @@ class RunRecord:
     `peak`: `peak_name` -> source -> GFLOP/s of the fastest matrix product. `bandwidth`: number of threads -> GB/s of the memory.
     `seconds`: stage -> elapsed time, over all parts of a continued run.
     `shared_machine`: another run used the machine at the same time, and this one did not wait for its end.
+    `identity`: drawn at random when the run was started, so that it is known again in any folder; empty in older records.
     """
 
     plan: RunPlan
@@ -164,12 +166,18 @@ class RunRecord:
     worker_hash: str = ""
     method: int = METHOD
     steelyard: str = ""
+    identity: str = ""
     format: int = FORMAT
 
     @property
     def study(self) -> str:
         """The name of the study."""
         return self.plan.study.name
+
+    @property
+    def started(self) -> datetime:
+        """The time at which the run was started."""
+        return datetime.fromisoformat(self.created).astimezone()
 
     @property
     def last_cache_bytes(self) -> int:
@@ -213,7 +221,7 @@ def new(plan: RunPlan, command: str, worker_hash: str) -> RunRecord:
 
     return RunRecord(
         plan=plan, created=datetime.now().astimezone().isoformat(timespec="seconds"), state="running",
-        command=command, worker_hash=worker_hash, steelyard=__version__,
+        command=command, worker_hash=worker_hash, steelyard=__version__, identity=secrets.token_hex(8),
     )  # fmt: skip
 
 

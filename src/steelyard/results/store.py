@@ -1,31 +1,25 @@
 """The index of all runs: an SQLite file of their trials, to be searched by other programs.
 
-steelyard itself reads the run folders, so an index that is damaged, altered or locked changes no result. It can be rebuilt
-at any time.
+Reports read the run folders, so an index that is damaged, altered or locked changes none of them. A history reads the index,
+once that is up to date with the folders. It can be rebuilt at any time.
 """
 
 import contextlib
-import json
 import sqlite3
 from collections.abc import Callable, Iterable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from steelyard.errors import UserError, notice
 from steelyard.files import paths
-from steelyard.results import record, trials
+from steelyard.results import index_rows, points, record, trials
+from steelyard.results.index_rows import SCHEMA, SCHEMA_VERSION, Statement
+from steelyard.results.points import Point, RunFacts
 from steelyard.results.trials import Trial
 
 FILE = "index.sqlite"
 BUSY_S = 5
-SCHEMA_VERSION = 2
-SCHEMA = Path(__file__).parent / "schema.sql"
 LATER = "No data were lost: it will be brought up to date from the event files."
-# The fields of a trial, and of its blocks, that are columns of the same name.
-AS_THEY_ARE = ("method", "peak_resident_bytes", "peak_device_bytes")
-OF_BLOCKS = ("input", "phase", "steps", "start_ns", "elapsed_ns", "first_step", "cpu_ns", "epoch")
-AS_JSON = ("applied", "libraries", "phases_ns", "warnings")
 
 
 class Store:
@@ -62,8 +56,7 @@ class Store:
         self._database.execute("PRAGMA journal_mode = WAL")
         # One transaction, so that of two processes that create the index one waits for the other.
         self._database.executescript(f"BEGIN IMMEDIATE; {_schema()} COMMIT;")
-        for run in record.names(self.folder):
-            self._add_all(run)
+        self.catch_up()
 
     def _give_up(self, reason: str) -> None:
         """Continue without the index. Nothing waits for it a second time."""
@@ -86,18 +79,54 @@ class Store:
                 f"The index {self.path} could not be used ({error}). It was rebuilt from the event files; no data were lost."
             )
 
-    def _add_all(self, run: str) -> None:
-        found, damaged = trials.read_all(self.folder / run)
+    def catch_up(self) -> None:
+        """Index every run that has changed since it was indexed, and remove those that are gone. Runs in progress wait."""
+        stamps = dict(self._rows("SELECT run, stamp FROM read_runs"))
+        names = record.names(self.folder)
+        for (run,) in self._rows("SELECT id FROM runs"):
+            if run not in names:
+                self.remove_run(run)
+        for run in names:
+            if stamps.get(run) != (now := _stamp(self.folder / run)):
+                self._add_all(run, now)
+
+    def _add_all(self, run: str, stamp: str) -> None:
+        folder = self.folder / run
+        try:
+            known = record.read(folder)
+            if record.state(folder, known) == "running":
+                return
+            found, damaged = trials.read_all(folder)
+            statements = index_rows.of_run(run, folder, known)
+            statements.append(("DELETE FROM trials WHERE run = :run", [{"run": run}]))
+            statements += [each for trial in found for each in index_rows.of_trial(run, trial)]
+            statements += index_rows.of_points(run, points.points(folder, known, found), stamp)
+        except UserError as error:
+            damaged = [str(error)]
+        else:
+            self._change(*statements)
         for sentence in damaged:
             self._say(sentence)
-        try:
-            self.add_run(self.folder / run)
-        except UserError as error:
-            self._say(str(error))
-        else:
-            self.add_trials(run, found)
 
-    def _change(self, *statements: tuple[str, list[Any]]) -> None:
+    def history(self) -> tuple[list[RunFacts], list[Point]]:
+        """Return the facts and the points of all runs, after catching up; read from the folders if there is no index."""
+        self.catch_up()
+        known, found = self._rows(index_rows.RUNS), self._rows(index_rows.POINTS)
+        if self._database is None:
+            return points.read_all(self.folder, [])
+        return [index_rows.to_facts(row) for row in known], [index_rows.to_point(row) for row in found]
+
+    def _rows(self, query: str) -> list[Any]:
+        """Return the rows of a query; none if the index cannot be read, which is then given up."""
+        if self._database is None:
+            return []
+        try:
+            return self._database.execute(query).fetchall()
+        except sqlite3.Error as error:
+            self._give_up(f"could not be read ({error})")
+            return []
+
+    def _change(self, *statements: Statement) -> None:
         """Run each statement for its rows, all or nothing; if it cannot be written, continue without the index."""
         if self._database is None:
             return
@@ -111,32 +140,20 @@ class Store:
 
     def add_run(self, folder: Path) -> None:
         """Index a run from its run.json, replacing an earlier entry. UserError: the file is damaged."""
-        known = record.read(folder)
-        row = {key: getattr(known, key) for key in ("study", "created", "state", "machine", "method")}
-        row |= {"id": folder.name, "folder": str(folder), "plan": json.dumps(known.plan.to_dict())}
-        updates = ", ".join(f"{name} = excluded.{name}" for name in row if name != "id")
-        self._change((f"{_insert('runs', row)} ON CONFLICT (id) DO UPDATE SET {updates}", [row]))
+        self._change(*index_rows.of_run(folder.name, folder, record.read(folder)))
 
     def add_trial(self, run: str, trial: Trial) -> None:
         """Index one trial and its blocks, replacing an earlier entry."""
-        self.add_trials(run, [trial])
+        self._change(*index_rows.of_trial(run, trial))
 
     def add_trials(self, run: str, found: Iterable[Trial]) -> None:
         """Index trials and their blocks, replacing earlier entries."""
         for trial in found:
-            row, name = _row(run, trial), trial.folder.name
-            blocks = [
-                {"run": run, "trial": name, **{key: getattr(block, key) for key in OF_BLOCKS}} for block in trial.blocks
-            ]
-            self._change(
-                ("DELETE FROM trials WHERE run = ? AND id = ?", [(run, name)]),
-                (_insert("trials", row), [row]),
-                *([(_insert("blocks", blocks[0]), blocks)] if blocks else []),
-            )
+            self.add_trial(run, trial)
 
     def remove_run(self, run: str) -> None:
         """Remove a run with its trials from the index."""
-        self._change(("DELETE FROM runs WHERE id = ?", [(run,)]))
+        self._change(("DELETE FROM runs WHERE id = :run", [{"run": run}]))
 
     def close(self) -> None:
         """Close the file. What was not committed is not kept."""
@@ -144,6 +161,16 @@ class Store:
             with contextlib.suppress(sqlite3.Error):
                 self._database.close()
             self._database = None
+
+
+def _stamp(folder: Path) -> str:
+    """Return what changes when a run goes on, or when trials are deleted: sizes and times, as contents would take too long."""
+    found = []
+    for name in (record.FILE, record.CERTIFICATES, trials.FOLDER):
+        with contextlib.suppress(OSError):
+            status = (folder / name).stat()
+            found.append(f"{name} {status.st_size} {status.st_mtime_ns}")
+    return ", ".join(found)
 
 
 def _schema() -> str:
@@ -160,20 +187,3 @@ def _expected_tables() -> list[Any]:
     with contextlib.closing(sqlite3.connect(":memory:")) as database:
         database.executescript(_schema())
         return _tables(database)
-
-
-def _insert(table: str, row: dict[str, Any]) -> str:
-    return f"INSERT INTO {table} ({', '.join(row)}) VALUES ({', '.join(f':{name}' for name in row)})"
-
-
-def _row(run: str, trial: Trial) -> dict[str, Any]:
-    job, case = trial.job, trial.job.case
-    kind, message = trial.error or (None, None)
-    return {
-        "run": run, "id": trial.folder.name, "kind": job.kind, "case_id": case.id, "round": job.round, "attempt": job.attempt,
-        "framework": case.framework, "workload": case.workload, "preset": case.preset, "mode": case.settings.mode,
-        "worker_hash": job.worker_hash, "job": json.dumps(asdict(job)), "to_first_step_ns": trial.first_step_since_spawn_ns,
-        "evaluation": json.dumps(asdict(trial.evaluation)) if trial.evaluation else None,
-        "error_kind": kind, "error_message": message, "done": int(trial.done), "folder": str(trial.folder),
-        **{name: getattr(trial, name) for name in AS_THEY_ARE}, **{name: json.dumps(getattr(trial, name)) for name in AS_JSON},
-    }  # fmt: skip

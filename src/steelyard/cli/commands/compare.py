@@ -7,18 +7,55 @@ from pathlib import Path
 from steelyard import report
 from steelyard.cli.commands import selection
 from steelyard.errors import UserError
-from steelyard.report import changes, compare
+from steelyard.report import changes, compare, machines
 from steelyard.results import record
 from steelyard.results.quantities import quantity
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Print the comparison."""
-    found = _findings(selection.runs_of(arguments), arguments)
+    root = selection.runs_of(arguments)
+    folders = [_as_run(root, name) for name in (arguments.a, arguments.b, *arguments.more)]
+    if arguments.more or _of_two_machines(folders, arguments.anyway):
+        return _side_by_side(root, arguments)
+    if arguments.output:
+        raise UserError(
+            "--output writes a page of runs side by side: name runs of different machines, or more than two."
+        )
+    found = _findings(root, arguments)
     if arguments.json:
         selection.print_json([asdict(finding) for finding in found])
         return 0
     _print(found)
+    return 0
+
+
+def _of_two_machines(folders: list[Path | None], anyway: bool) -> bool:
+    """Report whether both names are those of runs, and of different machines."""
+    known = [record.read(folder) for folder in folders if folder]
+    return not anyway and len(known) == len(folders) and len({each.machine for each in known}) > 1
+
+
+def _side_by_side(root: Path, arguments: argparse.Namespace) -> int:
+    """Print runs side by side, and write their page if one is asked for."""
+    from rich.console import Console
+    from rich.markup import escape
+
+    ranked_by = quantity(arguments.quantity)
+    names = dict.fromkeys((arguments.a, arguments.b, *arguments.more))
+    found = machines.side_by_side([report.view(record.find(root, name), ranked_by) for name in names])
+    if arguments.json:
+        selection.print_json(asdict(found))
+    else:
+        console = Console(highlight=False)
+        for table in found.tables:
+            console.print(f"[bold]{table.group}[/] [dim]{table.input}, {table.quantity}[/]")
+            selection.print_table((map(escape, row) for row in table.texts), "contender", *found.labels)
+            for sentence in (table.sentence, *(f"Not the same in all runs: {each}." for each in table.differing)):
+                console.print(sentence, markup=False)
+        console.print(machines.NEVER, markup=False)
+    if arguments.output:
+        print(machines.write(found, Path(arguments.output).expanduser().absolute()))
     return 0
 
 

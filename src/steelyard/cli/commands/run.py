@@ -15,8 +15,9 @@ from steelyard.errors import UserError, notice
 from steelyard.plan import resolve
 from steelyard.plan.options import Options
 from steelyard.plan.run_plan import RunPlan
-from steelyard.results import durations, record
+from steelyard.results import durations, record, shared
 from steelyard.results.record import RunRecord
+from steelyard.results.shared import Shared, without_password
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -25,6 +26,10 @@ def execute(arguments: argparse.Namespace) -> int:
 
     root = selection.runs_of(arguments)
     options = selection.options_of(arguments)
+    if arguments.store:
+        shared.check(arguments.store)
+    if arguments.if_changed and (arguments.resume is not None or arguments.dry_run):
+        raise UserError("--if-changed decides whether to start a new run, so it takes neither --resume nor --dry-run.")
     if arguments.resume is None:
         folder, (plan, which) = None, fitting.planned(options)
     else:
@@ -38,7 +43,42 @@ def execute(arguments: argparse.Namespace) -> int:
 
         dry_run.show(plan, as_json=arguments.json)
         return 0
-    return carry_out(arguments, plan, root, folder)
+    unchanged = arguments.if_changed and _is_unchanged(arguments, plan, root)
+    code = 0 if unchanged else carry_out(arguments, plan, root, folder)
+    if arguments.store and code != EXIT_INTERRUPTED:
+        _share(root, arguments.store)
+    return code
+
+
+def _share(root: Path, url: str) -> None:
+    """Bring a shared store up to date with the folder of runs; a server that is away is named, and changes no result."""
+    try:
+        with Shared(url) as store:
+            done = store.push(root)
+    except UserError as error:
+        notice(str(error))
+        return
+    for sentence in done.left_out:
+        notice(sentence)
+    notice(
+        f"{len(done.stored)} {'run' if len(done.stored) == 1 else 'runs'} added to the store {without_password(url)}."
+    )
+
+
+def _is_unchanged(arguments: argparse.Namespace, plan: RunPlan, root: Path) -> bool:
+    """Say whether anything has changed since the plan was last carried out, and what."""
+    from steelyard.measure import unchanged
+
+    selection.check_cache()
+    with closing(selection.screen_of(arguments)) as screen:
+        since = unchanged.since_last(plan, root, screen)
+    if since.changed:
+        notice(since.changed)
+    elif arguments.json:
+        selection.print_json({"unchanged_since": since.run, "folder": root / since.run})
+    else:
+        print(f"Nothing that could move a number has changed since run {since.run}, so nothing was measured.")
+    return not since.changed
 
 
 def carry_out(arguments: argparse.Namespace, plan: RunPlan, root: Path, folder: Path | None = None) -> int:

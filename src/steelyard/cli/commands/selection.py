@@ -17,6 +17,7 @@ from steelyard.files import paths
 from steelyard.plan.options import Options
 from steelyard.plan.run_plan import RunPlan
 from steelyard.results import record
+from steelyard.results.shared import without_password
 
 
 def options_of(arguments: argparse.Namespace) -> Options:
@@ -39,7 +40,8 @@ def begin(plan: RunPlan, root: Path, name: str) -> Path:
     from steelyard.measure.launch import worker_hash
 
     folder = record.new_folder(root, name)
-    record.write(folder, record.new(plan, shlex.join(["steelyard", *sys.argv[1:]]), worker_hash()))
+    command = without_password(shlex.join(["steelyard", *sys.argv[1:]]))
+    record.write(folder, record.new(plan, command, worker_hash()))
     return folder
 
 

@@ -1,0 +1,94 @@
+"""`steelyard history [STUDY]`: results over time, their changes, and a check for a nightly job."""
+
+import argparse
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from steelyard.cli.commands import selection
+from steelyard.errors import UserError, notice
+from steelyard.report.history import History, Line, answer, history, slower
+from steelyard.results import merging, record
+from steelyard.results.points import Point, RunFacts
+from steelyard.results.shared import Shared, without_password
+from steelyard.results.store import Store
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Print lines and changes; the path of the page is the last line. The exit code is 1 if a line became too slow."""
+    root = selection.runs_of(arguments)
+    found = History((), {})
+    if stored := _stored(root, arguments.store):
+        found = history(*stored, arguments.study, arguments.since)
+    if not found.lines:
+        raise UserError(
+            f"No run in {_where(root, arguments.store)} has a result for a history. Start with: steelyard run"
+        )
+    slow = [] if arguments.fail_if_slower is None else slower(found, arguments.fail_if_slower)
+    if arguments.json:
+        selection.print_json([_as_dict(line) for line in found.lines])
+    else:
+        _show(found)
+    for sentence in slow:
+        notice(sentence)
+    if not arguments.json:
+        print(_written(found, root, arguments))
+    return 1 if slow else 0
+
+
+def _stored(root: Path, url: str | None) -> tuple[list[RunFacts], list[Point]] | None:
+    """Return what a shared store holds, or a folder of runs; None where that is empty."""
+    if url:
+        with Shared(url) as shared:
+            return shared.history()
+    if not record.names(root):
+        return None
+    with closing(Store(root)) as store:
+        return store.history()
+
+
+def _where(root: Path, url: str | None) -> str:
+    return without_password(url) if url else str(root)
+
+
+def _show(found: History) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+
+    from steelyard.report.history_page import HEADINGS, row
+
+    selection.print_table(([escape(text) for text in row(line)] for line in found.lines), *HEADINGS)
+    console = Console(highlight=False)
+    console.print(f"\n[bold]{answer(found)}[/]")
+    for line in found.changed:
+        for change in line.changes:
+            console.print(f"{line.name}: {change.sentence}", markup=False)
+
+
+def _written(found: History, root: Path, arguments: argparse.Namespace) -> Path:
+    from steelyard.report import history_page
+
+    if arguments.output:
+        return history_page.write(found, Path(arguments.output).expanduser().absolute())
+    merging.make(root)  # with a shared store there may be no run here yet
+    return history_page.write(found, root / (f"history-{found.study}.html" if found.study else "history.html"))
+
+
+def _as_dict(line: Line) -> dict[str, Any]:
+    newest = line.newest
+    best = line.against_best
+    return {
+        "group": newest.group, "contender": newest.variant, "input": newest.input, "machine": line.runs[-1].machine,
+        "method": line.runs[-1].method, "framework": newest.framework,
+        "runs": [
+            {"run": run.name, "created": run.created, "version": point.version, "step_ns": point.step_ns,
+             "processes_ns": point.processes_ns}
+            for run, point in zip(line.runs, line.points, strict=True)
+        ],
+        "changes": [
+            {"before": each.before.name, "after": each.after.name, "ratio": each.ratio.value, "low": each.ratio.low,
+             "high": each.ratio.high, "moved": each.moved, "sentence": each.sentence}
+            for each in line.changes
+        ],
+        "newest_over_best": {"ratio": best.value, "low": best.low, "high": best.high} if best else None,
+    }  # fmt: skip

@@ -1,0 +1,164 @@
+"""Runs of several machines side by side: every number beside the machine that it is of, and ratios within one machine only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from steelyard.errors import UserError
+from steelyard.files import atomic
+from steelyard.report import formatting, page
+from steelyard.report.compare import FIELDS
+from steelyard.report.terms import TERMS, Glossary
+from steelyard.statistics import agreement
+from steelyard_worker.case import differences
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from steelyard.report.model import Comparison, Contender, View
+
+TEMPLATE = "machines.html.jinja"
+EXPLAINED = ("contender", "interval")
+NOTHING = "-"
+OWN = ("inputs",)
+"""Fields of a case that are hashes; what they are made of are fields, too."""
+NEVER = "Numbers of different machines are never divided by each other: every ratio is to the best contender of the same run."
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What one run measured of one contender: value with its interval, and its ratio to the best of the same run."""
+
+    value: str = NOTHING
+    interval: str = ""
+    ratio: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """One group on one input. `rows`: contender -> a cell for each run. `differing`: what is not the same in all runs.
+
+    `sentence`: on how many machines the order is the same; empty for runs of one machine.
+    """
+
+    group: str
+    input: str
+    quantity: str
+    rows: dict[str, list[Cell]]
+    sentence: str
+    differing: list[str]
+
+    @property
+    def texts(self) -> list[list[str]]:
+        """The rows as plain texts: the contender, then a text for each run."""
+        return [
+            [name, *(" ".join(filter(None, (each.value, each.interval, each.ratio))) for each in cells)]
+            for name, cells in self.rows.items()
+        ]
+
+
+@dataclass(frozen=True)
+class SideBySide:
+    """Runs with their machines, and a table for each group and input that at least two of them have."""
+
+    runs: dict[str, str]
+    labels: list[str]
+    tables: list[Table]
+
+
+def side_by_side(views: Sequence[View]) -> SideBySide:
+    """Put runs beside each other. UserError: no two of them have a group in common."""
+    groups = dict.fromkeys(
+        (each.group, source) for view in views for each in view.comparisons for source in each.rankings
+    )
+    found = [table for key in groups if (table := _table(views, *key))]
+    if not found:
+        raise UserError(f"Runs {', '.join(view.name for view in views)} have no group in common.")
+    runs = {view.name: f"{formatting.machine(dict(view.record.host))} ({view.record.machine[:8]})" for view in views}
+    return SideBySide(runs, _labels(views), found)
+
+
+def _labels(views: Sequence[View]) -> list[str]:
+    """Return a heading for each run: its machine, and the run where a machine has several."""
+    machines = [view.record.machine for view in views]
+    return [_label(view) + (f", {view.name}" if machines.count(view.record.machine) > 1 else "") for view in views]
+
+
+def _label(view: View) -> str:
+    return f"{view.record.host.get('cpu_model') or 'machine'} ({view.record.machine[:8]})"
+
+
+def _table(views: Sequence[View], group: str, source: str) -> Table | None:
+    columns = [
+        next((each for each in view.comparisons if each.group == group and source in each.rankings), None)
+        for view in views
+    ]
+    present = [each for each in columns if each]
+    if len(present) < 2:
+        return None
+    names = list(dict.fromkeys(contender.variant for each in present for contender in each.contenders))
+    titles = {contender.variant: contender.title for each in present for contender in each.contenders}
+    rows = {titles[name]: [_cell(each, name, source) for each in columns] for name in names}
+    return Table(group, source, present[0].quantity.label, rows, _sentence(views, columns, source), _differing(present))
+
+
+def _of(comparison: Comparison | None, variant: str) -> Contender | None:
+    return next((each for each in comparison.contenders if each.variant == variant), None) if comparison else None
+
+
+def _cell(comparison: Comparison | None, variant: str, source: str) -> Cell:
+    contender = _of(comparison, variant)
+    if comparison is None or contender is None or source not in contender.standings:
+        return Cell()
+    value, ratio = formatting.standing(comparison, contender, source), formatting.ratio(comparison, contender, source)
+    return Cell(value.value, value.interval, ratio.value)
+
+
+def _sentence(views: Sequence[View], columns: Sequence[Comparison | None], source: str) -> str:
+    """Return on how many machines the order is the same; of several runs of a machine, the newest counts."""
+    newest = {}
+    for view, comparison in sorted(zip(views, columns, strict=True), key=lambda each: each[0].record.started):
+        if comparison:
+            newest[view.record.machine] = (view, comparison)
+    orders = {}
+    for view, comparison in newest.values():
+        titles = {each.case.id: each.title for each in comparison.contenders}
+        orders[_label(view)] = agreement.machine_order(comparison.rankings[source], titles)
+    found = agreement.agreement(orders)
+    return agreement.sentence(found) if found else ""
+
+
+def _differing(columns: Sequence[Comparison]) -> list[str]:
+    """Return in what the cases of a contender differ between runs, as a machine's own number of threads does."""
+    found: dict[str, list[str]] = {}
+    first = columns[0]
+    for other in columns[1:]:
+        for contender in first.contenders:
+            same = _of(other, contender.variant)
+            for name, values in differences(contender.case, same.case).items() if same else ():
+                if name not in OWN:
+                    seen = found.setdefault(_field(name), [])
+                    seen += [text for value in values if (text := str(value)) not in seen]
+    return [f"{name}: {', '.join(values)}" for name, values in found.items()]
+
+
+def _field(name: str) -> str:
+    first, _, rest = name.partition(".")
+    return " ".join(filter(None, (FIELDS.get(first, first), rest.replace(".", " "))))
+
+
+def write(found: SideBySide, path: Path) -> Path:
+    """Write the page of runs side by side; returns its path. UserError: it cannot be written."""
+    style_text = page.read("style.css")
+    terms = Glossary({name: TERMS[name] for name in EXPLAINED})
+    text = page.environment(terms).get_template(TEMPLATE).render(
+        found=found, terms=terms.texts, never=NEVER, style=style_text, policy=page.policy([], [style_text]),
+        inputs=formatting.SHORT_INPUTS,
+    )  # fmt: skip
+    try:
+        atomic.write_text(path, text)
+    except OSError as error:
+        raise UserError(f"The page {path} cannot be written ({error.strerror}). Name another with --output.") from None
+    return path
