@@ -53,7 +53,9 @@ def alive(folder: Path) -> list[str]:
 
 
 def test_every_rank_and_role_is_started(tmp_path: Path) -> None:
-    until_all_have_started = "while not all(Path(name).exists() for name in ('0', '1', '2', 'server')): time.sleep(0.01)"
+    until_all_have_started = (
+        "while not all(Path(name).exists() for name in ('0', '1', '2', 'server')): time.sleep(0.01)"
+    )
     ranks = dict.fromkeys("012", until_all_have_started)  # the launcher ends the server as soon as the ranks have ended
     done = run(tmp_path, "ranks+server", 3, **ranks, server="time.sleep(60)")
     assert done.returncode == 0

@@ -29,7 +29,10 @@ SPARE_BYTES = 200 * 2**20
 
 @dataclass(frozen=True)
 class Session:
-    """A run in progress. `folder` holds the run; `inputs` maps `recipe(case)` to the prepared inputs."""
+    """A run in progress. `folder` holds the run; `inputs` maps `recipe(case)` to the prepared inputs.
+
+    `node`: the name of the node of a cluster on which this part of the run takes place; empty without a cluster.
+    """
 
     plan: RunPlan
     folder: Path
@@ -39,6 +42,7 @@ class Session:
     screen: Screen
     stop: Event = field(default_factory=Event)
     durations: Durations = field(default_factory=Durations)
+    node: str = ""
 
     def inputs_of(self, case: Case) -> CaseInputs:
         """Return the inputs that were prepared for a case."""

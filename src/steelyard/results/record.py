@@ -93,7 +93,13 @@ class Reused(TypedDict):
     created: str
 
 
-class RoundNote(TypedDict):
+class RoundNode(TypedDict, total=False):
+    """The node of a cluster on which an attempt ran, and the empty text without a cluster; older records do not have it."""
+
+    node: str
+
+
+class RoundNote(RoundNode):
     """One line of rounds.jsonl: an attempt at a round, whether it counts, and what disturbed the machine."""
 
     group: str
