@@ -97,6 +97,14 @@ ENV_ABOUT = """\
 Manage the isolated environments, one per framework and version. A run creates the environments it needs; use this
 command to create them in advance, to list them, or to remove them and free their disk space."""
 
+NODES_ABOUT = """\
+Show the nodes of a Ray cluster: processor, memory, accelerators and load of each, whether it is fit to measure on, and which
+run measures there now. Nodes of one fingerprint are equal in everything that decides speed, so their rounds are pooled."""
+
+SLURM_ABOUT = """\
+Print a batch script for SLURM. It starts Ray on the nodes of its allocation, which it asks for exclusively, measures a study
+there, and stops Ray. The record is written into the runs folder of the first node. Read it before you submit it."""
+
 RUNS_ABOUT = """\
 List the runs of this machine, or remove some. A removed run is gone: its raw data cannot be made again."""
 
@@ -202,6 +210,10 @@ MEASURING = [
 DETAILS: dict[str, tuple[str, dict[str, list[Argument]]]] = {
     "run": (RUN_ABOUT, {"what to compare": SELECTION, "how to measure": MEASURING, "what to do": [
         _flag("--dry-run", "only check what can be checked, and print the plan with a time estimate"),
+        _value("--on", "PLACE", "where to measure: local (default), ray (the Ray cluster on this machine or in RAY_ADDRESS), or "
+               "ray://HOST:PORT; see steelyard nodes", type=values.place, default="local"),
+        _value("--nodes", "fingerprint=HEX", "which nodes of a cluster measure (default: the kind that most nodes are of)",
+               type=values.fingerprint),
         _value("--resume", "RUN", "continue an interrupted run: its name, or 'latest', the last one with a finished process"),
         RUNS,
         _flag("--json", "print the result as JSON"),
@@ -217,6 +229,11 @@ DETAILS: dict[str, tuple[str, dict[str, list[Argument]]]] = {
                type=values.silence, dest="silence_s"),
         _flag("--json", "print the certificates as JSON"),
         PLAIN,
+    ]}),
+    "nodes": (NODES_ABOUT, {"": [
+        _value("--on", "PLACE", "local: this machine alone; ray: the cluster on this machine or in RAY_ADDRESS; ray://HOST:PORT "
+               "(default ray)", type=values.place, default="ray"),
+        _flag("--json", "print the nodes as JSON"),
     ]}),
     "report": (REPORT_ABOUT, {"": [
         _value("run", None, "name of a run (default: the latest)", nargs="?", default="latest"),

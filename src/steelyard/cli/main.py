@@ -30,6 +30,7 @@ Start with:   steelyard run            compare all frameworks; takes about ten m
 COMMANDS = {
     "run": "measure frameworks and write a report",
     "certify": "prove that frameworks compute the same function",
+    "nodes": "show the nodes of a cluster, and whether they are fit to measure on",
     "report": "write the report of a run again",
     "advise": "say what to choose, by what matters to you",
     "explain": "say where the time of a step goes",

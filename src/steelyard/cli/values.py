@@ -132,3 +132,18 @@ def delta(text: str) -> float:
     if not 0 < value < 1:
         raise UserError(f"--delta must be a number between 0 and 1, such as 0.02 for 2 %, not {text}.")
     return value
+
+
+def place(text: str) -> str:
+    """Return where to measure: `local`, `ray`, or the address of a cluster."""
+    if text in ("local", "ray") or re.fullmatch(r"ray://[^\s/]+:\d{1,5}", text):
+        return text
+    raise UserError(f"--on must be local, ray or ray://HOST:PORT, not '{text}'.")
+
+
+def fingerprint(text: str) -> str:
+    """Return the fingerprint of `fingerprint=HEX`, or its beginning."""
+    found = re.fullmatch(r"fingerprint=([0-9a-f]{1,16})", text)
+    if not found:
+        raise UserError(f"--nodes must be fingerprint=HEX, as steelyard nodes shows it, not '{text}'.")
+    return found[1]

@@ -19,8 +19,8 @@ class Place(Protocol):
     def start(self, attempt: Attempt, node: str) -> None:
         """Begin an attempt on an idle node."""
 
-    def wait(self) -> Outcome:
-        """Wait until an attempt ends; UserError: no node is left that could bring one to its end."""
+    def wait(self) -> Outcome | None:
+        """Wait until an attempt ends, or a node has become idle (None). UserError: no node is left."""
 
 
 class Here:

@@ -87,15 +87,20 @@ class _Rounds:
         while True:
             while not self._late and (idle := self._place.idle()) and (task := self._next(idle)):
                 self._start(task, idle)
-            if not self._running:
+            if not self._running and (self._late or not self._waits_for_a_node()):
                 return self._rankings
-            self._end(self._place.wait())
+            if outcome := self._place.wait():
+                self._end(outcome)
+
+    def _waits_for_a_node(self) -> bool:
+        return not self._place.idle() or any(wave.waiting for wave in self._waves)
 
     def _next(self, idle: frozenset[str]) -> _Task | None:
         """Return the round to start now; None if all that are left wait for a decision, or for their node."""
         for wave in self._waves:
             if not wave.waiting and not wave.running:
                 self._plan(wave)
+            wave.waiting = [self._movable(task) for task in wave.waiting]
         heads = [wave.waiting[0] for wave in self._waves if wave.waiting]
         able = [task for task in heads if task.node is None or task.node in idle]
         if not heads:
@@ -148,6 +153,13 @@ class _Rounds:
             return _Task(group, number, tuple(missing), node)
         return _Task(group, number, tuple(variants))
 
+    def _movable(self, task: _Task) -> _Task:
+        """Return the task; if the node has left that measured the rest of its round, all of the round on any node."""
+        if task.node is None or self._place.has(task.node):
+            return task
+        measured = [each for each in task.group.variants if self._results.has(each.case.id, task.number)]
+        return replace(task, variants=tuple(dict.fromkeys([*task.variants, *measured])), node=None)
+
     def _one_more(self, wave: _Wave) -> _Task | None:
         """Return a further round of an undecided group for a node that has nothing to do; None where it is hardly needed."""
         group, ranking, number = wave.group, self._rankings[wave.group.name], wave.reached + 1
@@ -186,8 +198,7 @@ class _Rounds:
         if again:
             because = reasons[0] if outcome.lost else f"the machine was disturbed: {'; '.join(reasons)}"
             self._session.screen.say(f"Round {attempt.round} of {attempt.group} is repeated because {because}.")
-            tries = task.tries if outcome.lost else task.tries + 1
-            wave.waiting.insert(0, replace(task, tries=tries, node=None if outcome.lost else task.node))
+            wave.waiting.insert(0, replace(task, tries=task.tries + (not outcome.lost)))
             return
         for trial in outcome.trials:
             counted = self._results.add(trial)

@@ -68,7 +68,7 @@ class Session:
     def run_probe(self, job: Job) -> Trial:
         """Run a process that finds out whether a batch fits; its trial is shown and recorded, but not indexed."""
         with self.durations.of(PROCESSES):
-            trial = self._launch(job, self.screen.event, launch.Guard(self.plan.options.silence_s))
+            trial = self._launch(job, self.screen.event, launch.Guard(self.plan.options.silence_s, self.stop.is_set))
         if trial.error and trial.error[0] == "disk-full":
             raise UserError(trial.error[1])
         return trial

@@ -149,6 +149,7 @@ class RunRecord:
     `peak`: `peak_name` -> source -> GFLOP/s of the fastest matrix product. `bandwidth`: number of threads -> GB/s of the memory.
     `seconds`: stage -> elapsed time, over all parts of a continued run.
     `shared_machine`: another run used the machine at the same time, and this one did not wait for its end.
+    `nodes`: the nodes of a cluster that were chosen to measure; `left_out`: why others were not. Empty without a cluster.
     """
 
     plan: RunPlan
@@ -167,6 +168,8 @@ class RunRecord:
     seconds: dict[str, float] = field(default_factory=dict)
     reused: dict[str, Reused] = field(default_factory=dict)
     shared_machine: bool = False
+    nodes: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
     worker_hash: str = ""
     method: int = METHOD
     steelyard: str = ""
