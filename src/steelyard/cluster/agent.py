@@ -8,9 +8,10 @@ import shutil
 import tempfile
 import traceback
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from threading import Lock, Thread
+from threading import Lock
 from typing import Any
 
 from steelyard.catalog import frameworks
@@ -32,10 +33,13 @@ from steelyard_worker import tensors
 class Agent:
     """The methods may be called at the same time; `do` and `changes` may be called again with the same number."""
 
-    def __init__(self, node: str, run: str) -> None:
+    def __init__(self, node: str, key: str, run: str) -> None:
+        """`key`: of the run on this node; `run`: its name."""
         self._outgoing = Outgoing()
-        self._run = NodeRun(node, run, self._outgoing)
+        self._run = NodeRun(node, key, run, self._outgoing)
         self._growing = Growing(self._run.folder)
+        # One thread does all work of a run, because the index of runs belongs to the thread that opened it.
+        self._worker = ThreadPoolExecutor(1, "work")
         self._lock = Lock()
         self._begun: set[int] = set()
         self._arriving = Path(tempfile.mkdtemp(prefix="arriving-", dir=self._run.folder))
@@ -86,12 +90,10 @@ class Agent:
         target.parent.mkdir(parents=True, exist_ok=True)
         arrived.rename(target)
 
-    def prepare(
-        self, number: int, name: str, known: RunRecord, inputs: Mapping[str, CaseInputs], own: Mapping[str, str]
-    ) -> None:
+    def prepare(self, number: int, known: RunRecord, inputs: Mapping[str, CaseInputs], own: Mapping[str, str]) -> None:
         """Begin to make and certify everything. Paths in `inputs` are relative to the cache.
 
-        `name`: of the run. `own`: the user's frameworks, by name with their hashes.
+        `own`: the user's frameworks, by name with their hashes.
         """
         plan = known.plan
         workloads = {
@@ -102,7 +104,7 @@ class Agent:
         }
         plan = mapped(plan, workloads, {name: _sources(name, code) for name, code in own.items()})
         here = {key: relocated(each, cache_folder().joinpath) for key, each in inputs.items()}
-        self.do(number, "prepare", name, replace(known, plan=plan), here)
+        self.do(number, "prepare", replace(known, plan=plan), here)
 
     def do(self, number: int, work: str, *values: Any) -> None:
         """Begin a piece of work: a method of `NodeRun`. Its result becomes a message; `number` tells it from others."""
@@ -111,7 +113,7 @@ class Agent:
                 return
             self._begun.add(number)
         self._growing.begin()
-        Thread(target=self._work, args=(number, work, values), daemon=True).start()
+        self._worker.submit(self._work, number, work, values)
 
     def stop(self) -> None:
         """Stop the running process."""
@@ -119,7 +121,7 @@ class Agent:
 
     def forget(self) -> None:
         """Remove this node's part of the record: all of it is at home."""
-        shutil.rmtree(self._run.folder, ignore_errors=True)
+        shutil.rmtree(self._run.folder.parent, ignore_errors=True)
 
     def _work(self, number: int, work: str, values: tuple[Any, ...]) -> None:
         try:

@@ -44,6 +44,8 @@ class Member:
 
 def ray() -> Any:
     """Return the module; UserError: it is not installed."""
+    # Ray would print its own accounts of lost nodes on standard output, between results that a script reads.
+    os.environ["RAY_DEDUP_LOGS_SKIP_REGEX"] = ".*"
     try:
         import ray as found
     except ImportError:
@@ -158,9 +160,10 @@ def _remote(work: Any, node: Member, **options: Any) -> Any:
 class Remote:
     """The agent of one node, as home sees it. It ends with this process, because Ray ends the actors of a driver that is gone."""
 
-    def __init__(self, node: Member, run: str) -> None:
+    def __init__(self, node: Member, key: str, run: str) -> None:
+        """`key` and `run`: as in `Agent`."""
         self.node = node
-        self._actor = _remote(Agent, node, max_concurrency=4, max_restarts=0).remote(node.name, run)
+        self._actor = _remote(Agent, node, max_concurrency=4, max_restarts=0).remote(node.name, key, run)
 
     def ask(self, method: str, *values: Any) -> Any:
         """Call a method without waiting; returns a reference for `ready` and `take`."""

@@ -66,18 +66,18 @@ class Told(Screen):
 class NodeRun:
     """One run on this node. Every piece of work holds the turn of the machine, so that no other steelyard run is disturbed."""
 
-    def __init__(self, node: str, name: str, outgoing: Outgoing) -> None:
-        """`name`: of the folder that keeps the node's part of the record until it is home."""
-        self.folder = cache_folder() / "cluster" / "runs" / name
+    def __init__(self, node: str, key: str, name: str, outgoing: Outgoing) -> None:
+        """`key`: of the folder that keeps the node's part of the record until it is home; `name`: of the run."""
+        self.folder = cache_folder() / "cluster" / "runs" / key / name
         make_private(self.folder)
         self.stop = Event()
-        self._node, self._name, self._outgoing = node, "", outgoing
+        self._node, self._outgoing = node, outgoing
         self._session: Session | None = None
         self._wait = True
 
-    def prepare(self, name: str, known: RunRecord, inputs: Mapping[str, CaseInputs]) -> Ready:
-        """Make or verify environments, then certify. `name`: of the run. UserError: nothing can be measured here."""
-        plan, self._name = known.plan, name
+    def prepare(self, known: RunRecord, inputs: Mapping[str, CaseInputs]) -> Ready:
+        """Make or verify environments, then certify. UserError: nothing can be measured here."""
+        plan = known.plan
         frameworks.use(plan.options.framework_folders)
         record.write(self.folder, known)
         self._wait = plan.options.guard
@@ -124,7 +124,7 @@ class NodeRun:
         return self._session
 
     def _turn(self) -> AbstractContextManager[bool]:
-        return turns.turn(self._waiting, self._wait, self._name)
+        return turns.turn(self._waiting, self._wait, self.folder.name)
 
     def _waiting(self, sentence: str) -> None:
         self._outgoing.add("waits", sentence, turns.holder())

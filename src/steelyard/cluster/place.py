@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -51,7 +51,7 @@ class ClusterPlace:
     def __init__(self, session: Session, choice: Choice) -> None:
         self._session, self._screen = session, session.screen
         key = atomic.key("run", session.folder.name, record.read(session.folder).created)
-        self._nodes = {each.name: _Held(Remote(each.member, key)) for each in choice.nodes}
+        self._nodes = {each.name: _Held(Remote(each.member, key, session.folder.name)) for each in choice.nodes}
         self._ready: Ready | None = None
         self._ended: list[Outcome] = []
         self._found: dict[int, Any] = {}
@@ -71,7 +71,7 @@ class ClusterPlace:
             with self._lost_if_broken(held):
                 self._begin(held, cargo)
                 held.work = self._next_number()
-                held.remote.call("prepare", held.work, self._session.folder.name, known, cargo.inputs, codes)
+                held.remote.call("prepare", held.work, known, cargo.inputs, codes)
                 held.heard_s = time.monotonic()
                 held.ref = held.remote.ask("changes", 0)
         while self._preparing():
@@ -128,7 +128,8 @@ class ClusterPlace:
         """End all agents. `forget`: the record is complete at home, so the nodes need not keep their parts."""
         for held in self._nodes.values():
             if forget and held.ready and not held.work:
-                held.remote.ask("forget")
+                with suppress(NodeLost, TimeoutError):
+                    held.remote.call("forget")
             held.remote.end()
 
     def _begin(self, held: _Held, cargo: shipping.Cargo) -> None:
