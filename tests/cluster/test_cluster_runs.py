@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from cluster.conftest import LINE, Running, Simulated, host_lock, until
+from cluster.conftest import LINE, PATIENCE_S, Running, Simulated, host_lock, until
 from filelock import FileLock
 
 from steelyard.results import record, trials
@@ -191,6 +192,8 @@ def test_another_version_of_ray_is_named(
 ) -> None:
     code = "import sys, ray; ray.__version__ = '1.0.0'; from steelyard.cli.main import main; sys.exit(main(['nodes']))"
     env = environ_for(data_folder, RAY_ADDRESS=cluster.cluster.address, PYTHONWARNINGS="")
-    running = Running([sys.executable, "-c", code], env)
-    assert running.end()[0] == 2
-    assert "has another version of Ray or Python than this machine, which has Ray 1.0.0 with Python" in running.stderr
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
+    assert done.returncode == 2
+    assert "has another version of Ray or Python than this machine, which has Ray 1.0.0 with Python" in done.stderr

@@ -103,7 +103,10 @@ run measures there now. Nodes of one fingerprint are equal in everything that de
 
 SLURM_ABOUT = """\
 Print a batch script for SLURM. It starts Ray on the nodes of its allocation, which it asks for exclusively, measures a study
-there, and stops Ray. The record is written into the runs folder of the first node. Read it before you submit it."""
+there, and stops Ray. Read it before you submit it: what a site may have to change is marked.
+
+example:
+  steelyard slurm-script --nodes 4 --minutes 120 -- mindspore-training --size Q > study.sbatch"""
 
 RUNS_ABOUT = """\
 List the runs of this machine, or remove some. A removed run is gone: its raw data cannot be made again."""
@@ -235,6 +238,13 @@ DETAILS: dict[str, tuple[str, dict[str, list[Argument]]]] = {
                "(default ray)", type=values.place, default="ray"),
         _flag("--json", "print the nodes as JSON"),
     ]}),
+    "slurm-script": (SLURM_ABOUT, {"": [
+        _value("study", "ARGUMENT", "what to measure: the arguments of `steelyard run`, after `--`", nargs="*"),
+        _value("--nodes", "N", "nodes to ask for (default 2)", type=values.node_count, default=2),
+        _value("--minutes", "N", "time to ask for (default 60)", type=values.minutes, default=60.0),
+        _value("--runs", "DIR", "folder for the record, on a disk that all nodes share (default steelyard-runs)",
+               default="steelyard-runs"),
+    ]}),
     "report": (REPORT_ABOUT, {"": [
         _value("run", None, "name of a run (default: the latest)", nargs="?", default="latest"),
         _value("--quantity", "NAME", f"what to rank by; other quantities than step time get a page of their own: {QUANTITIES}",
@@ -330,7 +340,7 @@ def parser(argv: list[str]) -> argparse.ArgumentParser:
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name, (about, groups) in DETAILS.items():
         command = commands.add_parser(name, help=COMMANDS[name], description=about, **layout)
-        command.set_defaults(module=name)
+        command.set_defaults(module=name.replace("-", "_"))
         for title, arguments in groups.items() if name in argv else ():
             group = command.add_argument_group(title) if title else command
             for names, more in arguments:

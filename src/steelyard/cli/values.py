@@ -12,6 +12,7 @@ MOST_SAMPLES = 10_000_000
 MOST_WEIGHT = 1_000_000
 MOST_STEPS = 1_000_000_000
 MOST_EPOCHS = 1_000_000
+MOST_NODES = 10_000
 MOST_SEED = 2**32 - 1  # the largest that every framework accepts
 
 
@@ -147,3 +148,8 @@ def fingerprint(text: str) -> str:
     if not found:
         raise UserError(f"--nodes must be fingerprint=HEX, as steelyard nodes shows it, not '{text}'.")
     return found[1]
+
+
+def node_count(text: str) -> int:
+    """Read a number of nodes."""
+    return _count(text, 1, MOST_NODES, f"--nodes must be a number of nodes from 1 to {MOST_NODES}, not '{{}}'.")

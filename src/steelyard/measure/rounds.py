@@ -157,8 +157,12 @@ class _Rounds:
         """Return the task; if the node has left that measured the rest of its round, all of the round on any node."""
         if task.node is None or self._place.has(task.node):
             return task
-        measured = [each for each in task.group.variants if self._results.has(each.case.id, task.number)]
-        return replace(task, variants=tuple(dict.fromkeys([*task.variants, *measured])), node=None)
+        known = [
+            each
+            for each in task.group.variants
+            if each in task.variants or self._results.has(each.case.id, task.number)
+        ]
+        return replace(task, variants=tuple(known), node=None)
 
     def _one_more(self, wave: _Wave) -> _Task | None:
         """Return a further round of an undecided group for a node that has nothing to do; None where it is hardly needed."""

@@ -90,11 +90,16 @@ def rounds_wanted(ranking: Ranking) -> frozenset[str]:
 
 
 def rounds_needed(ranking: Ranking) -> int:
-    """Return about how many further rounds the comparisons with the leader need, within those that the plan allows."""
+    """Return about how many further rounds the comparisons with the leader need, within those that the plan allows.
+
+    Before the least rounds nothing can be told but that these are needed.
+    """
     run, plan = ranking.rounds_run, ranking.plan
+    if run < plan.least_rounds:
+        return plan.least_rounds - run
     undecided = [each for each in ranking.verdicts if ranking.leader in (each.a, each.b)]
     needed = max((each.rounds_still_needed for each in undecided), default=0)
-    return max(plan.least_rounds - run, min(needed, plan.most_rounds - run), 0)
+    return max(0, min(needed, plan.most_rounds - run))
 
 
 def table(rounds: list[Rounds]) -> NDArray[np.float64]:
