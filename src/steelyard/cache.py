@@ -26,6 +26,7 @@ FOLDERS = {
     "inputs": ("weights", "data/prepared", "data/orders", "data/rates", "data/synthetic", "networks"),
     "certificates": ("certificates", "certificates/references"),
     "compiled code": ("compiled",),
+    "parts of cluster runs": ("cluster/runs", "cluster/sources", "cluster/inputs"),
 }
 # The names that steelyard gives to entries. The cache may be any folder of the user's, so nothing else is removed.
 OWN_NAME = re.compile(r"([\w.@+-]+-)?[0-9a-f]{12,64}(\.json|\.partial)?")
@@ -106,7 +107,7 @@ def _is_used(kind: str, path: Path, needed: set[Path]) -> bool:
     if path.suffix == ".json":
         found = certificates.find(path.stem)
         return found is not None and found.method == method.VERSION
-    if kind in ("certificates", "compiled code"):
+    if kind in ("certificates", "compiled code", "parts of cluster runs"):
         return time.time() - path.stat().st_mtime < KEPT_DAYS * 86_400
     return path in needed
 

@@ -10,9 +10,10 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from cluster.conftest import LINE, PATIENCE_S, Running, Simulated, host_lock, until
+from cluster.simulated import LINE, PATIENCE_S, Running, Simulated, host_lock, until
 from filelock import FileLock
 
+from steelyard import report
 from steelyard.results import record, trials
 
 if TYPE_CHECKING:
@@ -64,37 +65,40 @@ def certificates(run: Path) -> dict[str, Any]:
 def test_a_run_whose_node_is_killed_has_the_record_of_a_local_run(
     cluster: Simulated, start: Start, data_folder: Path, steelyard: Any
 ) -> None:
-    running = start("run", *UNGUARDED, "--rounds", "6", *ON_RAY, "--json")
+    running = start("run", *UNGUARDED, "--rounds", "6", *ON_RAY)
     running.wait_for(", on b")
     before = finished(only_run(data_folder))
     cluster.kill("b")
-    code, out = running.end()
-    assert code == 0, running.stderr
+    try:
+        _check_like_local(cluster, running, before, data_folder, steelyard)
+    finally:
+        cluster.add("b")
+
+
+def _check_like_local(
+    cluster: Simulated, running: Running, before: dict[str, bytes], data_folder: Path, steelyard: Any
+) -> None:
+    assert running.end()[0] == 0, running.stderr
     assert "Node b was given up: " in running.stderr
-    run = only_run(data_folder)
+    run, local = only_run(data_folder), data_folder.parent / "local"
     assert before.items() <= finished(run).items()
-    nodes = {note["node"] for note in record.read_rounds(run)[0] if note["kept"]}
-    assert nodes == {"a", "c"}
-    for note in record.read_rounds(run)[0]:
-        ran_on = {
-            each.job.node
-            for each in trials.read_all(run)[0]
-            if (each.job.round, each.job.attempt) == (note["round"], note["attempt"])
-        }
-        assert ran_on <= {note["node"]}, "a round never spans nodes"
+    notes = record.read_rounds(run)[0]
+    assert {note["node"] for note in notes if note["kept"]} == {"a", "c"}
+    ran_on = [(each.job.round, each.job.attempt, each.job.node) for each in trials.read_all(run)[0]]
+    known = {(note["round"], note["attempt"], note["node"]) for note in notes}
+    assert {*ran_on} <= known, "a round never spans nodes"
     until(lambda: not cluster.workers(), f"end of {cluster.workers()}")
 
-    local = data_folder.parent / "local"
-    done = steelyard("run", *UNGUARDED, "--rounds", "6", "--json", STEELYARD_RUNS=str(local))
-    assert done.returncode == 0
+    assert steelyard("run", *UNGUARDED, "--rounds", "6", STEELYARD_RUNS=str(local)).returncode == 0
     assert counted(run) == counted(only_run(local))
     assert certificates(run) == certificates(only_run(local))
-    verdicts = [
-        [(pair["a"], pair["b"], pair["kind"]) for pair in json.loads(text)["comparisons"][0].get("verdicts", ())]
-        for text in (out, done.stdout)
-    ]
-    assert verdicts[0] == verdicts[1]
-    cluster.add("b")
+    assert verdicts(run) == verdicts(only_run(local))
+
+
+def verdicts(run: Path) -> dict[tuple[str, str], str]:
+    """Return what a run says of each pair."""
+    (comparison,) = report.view(run).comparisons
+    return {(pair.a, pair.b): pair.kind for pair in comparison.rankings["cached"].verdicts}
 
 
 def test_a_driver_that_is_killed_leaves_no_process_and_can_be_resumed(
@@ -115,7 +119,7 @@ def test_a_driver_that_is_killed_leaves_no_process_and_can_be_resumed(
     assert before.items() <= finished(run).items(), "what was measured is kept, and not measured again"
     assert len(counted(run)) == 18
     assert record.read(run).state == "complete"
-    assert not [path for name in "abc" for path in cluster.cache(name).glob("cluster/runs/*/*/trials")]
+    assert not [path for name in "abc" for path in cluster.cache(name).glob(f"cluster/runs/*/{run.name}")]
 
 
 def test_a_worker_that_is_killed_and_a_connection_that_breaks_for_seconds_end_no_run(

@@ -11,7 +11,7 @@ from steelyard.cluster.engine import Member
 from steelyard.cluster.facts import NodeFacts
 from steelyard.cluster.shipping import names_of
 from steelyard.errors import UserError
-from steelyard.host.resources import Resources
+from steelyard.host import Resources
 from steelyard.measure.launch import worker_hash
 
 

@@ -14,7 +14,7 @@ from steelyard.cli.commands.nodes import nodes_of
 from steelyard.cli.main import EXIT_INTERRUPTED
 from steelyard.cluster.nodes import Choice
 from steelyard.errors import UserError, notice
-from steelyard.host.resources import of_another
+from steelyard.host import of_another
 from steelyard.plan import resolve
 from steelyard.plan.options import Options
 from steelyard.plan.run_plan import RunPlan
