@@ -2,7 +2,7 @@
 
 import platform
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -10,6 +10,7 @@ from filelock import FileLock, Timeout
 from steelyard.files import atomic, paths
 
 POLL_S = 0.5
+OTHER = "another run"
 WAITING = "Another steelyard run is using this machine, so this one waits until it has ended."
 BESIDE = (
     "Another steelyard run is using this machine. Both disturb each other, and this one does not wait (--no-guard)."
@@ -46,7 +47,9 @@ def holder() -> str:
         with lock.acquire(timeout=0):
             return ""
     except Timeout:
-        return _name_path().read_text(encoding="utf-8") or "another run"
+        with suppress(OSError):  # a version without names may hold it
+            return _name_path().read_text(encoding="utf-8") or OTHER
+        return OTHER
 
 
 def _lock_path() -> Path:
