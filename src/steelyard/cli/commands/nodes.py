@@ -13,6 +13,7 @@ from steelyard.cluster.nodes import Choice, Node
 from steelyard.errors import UserError
 
 LOCAL = "local"
+MARKS = {True: "[green]fit[/]", False: "[red]left out[/]"}
 
 
 @contextmanager
@@ -52,20 +53,25 @@ def _plain(node: Node) -> dict[str, Any]:
 def _print(found: list[Node]) -> None:
     from rich.markup import escape
 
-    rows = [tuple(map(escape, _row(node))) for node in found]
-    selection.print_table(
-        rows, "node", "processor", "memory", "accelerators", "load", "measures now", "fingerprint", "fit"
-    )
+    rows = [(f"[bold]{escape(node.name)}[/]", MARKS[not node.why_not], "\n".join(_lines(node))) for node in found]
+    selection.print_table(rows, "", "", "")
 
 
-def _row(node: Node) -> tuple[str, ...]:
+def _lines(node: Node) -> Iterator[str]:
+    """Yield what is shown of a node, with rich's markup."""
+    from rich.markup import escape
+
+    if node.why_not:
+        yield escape(f"{node.why_not[0].upper()}{node.why_not[1:].rstrip('.')}.")
     known = node.facts
     if known is None:
-        return (node.name, "", "", "", "", "", "", f"no: {node.why_not}")
+        return
     machine = known.machine
-    notes = [each.sentence for each in known.findings if each.state == "warn"]
-    return (
-        node.name, f"{machine.cpu_model}, {machine.cores_usable} cores", f"{machine.memory_bytes / 2**30:.0f} GiB",
-        ", ".join([*machine.gpus, *machine.npus]) or "none", f"{known.load:.1f}", known.measuring or "nobody",
-        node.fingerprint, f"no: {node.why_not}" if node.why_not else "\n".join(["yes", *notes]),
-    )  # fmt: skip
+    accelerators = ", ".join([*machine.gpus, *machine.npus]) or "no accelerator"
+    cores = "1 core" if machine.cores_usable == 1 else f"{machine.cores_usable} cores"
+    yield escape(f"{machine.cpu_model}, {cores}, {machine.memory_bytes / 2**30:.0f} GiB, {accelerators}")
+    measuring = f"{known.measuring} measures there now" if known.measuring else "nothing is measured there now"
+    yield escape(f"fingerprint {node.fingerprint}, load {known.load:.1f}, {measuring}")
+    for each in known.findings:
+        if each.state == "warn":
+            yield f"[dim]{escape(f'{each.name}: {each.sentence} {each.advice}')}[/]"
