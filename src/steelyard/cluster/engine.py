@@ -190,17 +190,25 @@ class Remote:
         except errors.RayError as error:
             raise NodeLost(_why_lost(error, errors)) from None
 
-    def end(self) -> None:
-        """Stop the running process, then the agent."""
+    def kill(self) -> None:
+        """End the agent."""
         with suppress(Exception):  # the node may be gone, or the connection
-            ray().get(self._actor.stop.remote(), timeout=END_S)
-        with suppress(Exception):
             ray().kill(self._actor)
 
 
+def end(agents: list[Remote]) -> None:
+    """Stop the processes of all agents, then the agents."""
+    with suppress(Exception):  # a node may be gone, or its connection
+        stopped = [each.ask("stop") for each in agents]
+        ray().wait(stopped, num_returns=len(stopped), timeout=END_S)
+    for each in agents:
+        each.kill()
+
+
 def ready(refs: list[Any], limit_s: float) -> list[Any]:
-    """Return the references whose results have arrived, after waiting for the first."""
-    found: list[Any] = ray().wait(refs, num_returns=1, timeout=limit_s)[0]
+    """Return all references whose results have arrived, after waiting for the first."""
+    ray().wait(refs, num_returns=1, timeout=limit_s)
+    found: list[Any] = ray().wait(refs, num_returns=len(refs), timeout=0)[0]
     return found
 
 

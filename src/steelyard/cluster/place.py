@@ -50,8 +50,12 @@ class ClusterPlace:
 
     def __init__(self, session: Session, choice: Choice) -> None:
         self._session, self._screen = session, session.screen
-        key = atomic.key("run", session.folder.name, record.read(session.folder).created)
-        self._nodes = {each.name: _Held(Remote(each.member, key, session.folder.name)) for each in choice.nodes}
+        name, created = session.folder.name, record.read(session.folder).created
+        self._nodes = {
+            # With the name of the node, because nodes may share a cache.
+            each.name: _Held(Remote(each.member, atomic.key("run", name, created, each.name), name))
+            for each in choice.nodes
+        }
         self._ready: Ready | None = None
         self._ended: list[Outcome] = []
         self._found: dict[int, Any] = {}
@@ -130,7 +134,7 @@ class ClusterPlace:
             if forget and held.ready and not held.work:
                 with suppress(NodeLost, TimeoutError):
                     held.remote.call("forget")
-            held.remote.end()
+        engine.end([held.remote for held in self._nodes.values()])
 
     def _begin(self, held: _Held, cargo: shipping.Cargo) -> None:
         """Fetch what the node has kept from an earlier part of this run, and send it what it lacks."""
@@ -161,14 +165,17 @@ class ClusterPlace:
         for held in list(self._nodes.values()):
             if held.ref is None and now > held.asked_again_s:
                 held.ref = held.remote.ask("changes", held.taken)
-            if now - held.heard_s > engine.SILENT_S:
-                self._lose(held, f"it gave no answer for {engine.SILENT_S:.0f} s")
         asked = {held.ref: held for held in self._nodes.values() if held.ref is not None}
         if not asked:
             time.sleep(PAUSE_S)
-        for ref in engine.ready(list(asked), PAUSE_S) if asked else ():
+        arrived = engine.ready(list(asked), PAUSE_S) if asked else []
+        for ref in arrived:
             with self._lost_if_broken(asked[ref]):
                 self._take(asked[ref], ref)
+        # A reply may have waited here while files were sent to other nodes, so only those without one have been silent.
+        for held in list(self._nodes.values()):
+            if held.ref not in arrived and now - held.heard_s > engine.SILENT_S:
+                self._lose(held, f"it gave no answer for {engine.SILENT_S:.0f} s")
 
     def _take(self, held: _Held, ref: Any) -> None:
         held.ref = None
@@ -249,7 +256,7 @@ class ClusterPlace:
         self._screen.say(self._losses[-1])
         if held.attempt:
             self._ended.append(Outcome(held.attempt, node=held.name, lost=sentence))
-        held.remote.end()
+        engine.end([held.remote])
 
     def _check_any_left(self) -> None:
         if not self._nodes and not self._ended:
