@@ -98,8 +98,10 @@ def test_a_file_that_differs_at_home_is_fetched_again_in_pieces(
     held = files.listing(node, node / "trials")
     home.complete(here, held, lambda path, begin: next(files.pieces(node, path, begin)))
     assert (here / "trials/r01.0-x/events.jsonl").read_bytes() == b"0123456789"
-    (node / "trials/r01.0-x/events.jsonl").write_bytes(b"changed")
-    held = {path: (3, content) for path, (_, content) in held.items()}
+    (here / "trials/r01.0-x/events.jsonl").write_bytes(b"9876543210")
+    home.complete(here, held, lambda path, begin: next(files.pieces(node, path, begin)))
+    assert (here / "trials/r01.0-x/events.jsonl").read_bytes() == b"0123456789"
+    held = {path: (size, files.digest(Path(__file__))) for path, (size, _) in held.items()}
     with pytest.raises(UserError, match="arrived damaged"):
         home.complete(here, held, lambda path, begin: next(files.pieces(node, path, begin)))
 

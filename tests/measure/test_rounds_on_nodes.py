@@ -27,7 +27,7 @@ class Nodes:
     ) -> None:  # fmt: skip
         self.run, self.names, self.loses, self.order = run, set(names), set(loses), order
         self.running: dict[str, Attempt] = {}
-        self.most = 0
+        self.most = self.at_first = 0
         self.ran: list[tuple[str, int, int, int]] = []
 
     def idle(self) -> frozenset[str]:
@@ -43,6 +43,7 @@ class Nodes:
         self.ran.append((node, attempt.round, attempt.attempt, len(attempt.cases)))
 
     def wait(self) -> Outcome:
+        self.at_first = self.at_first or len(self.running)
         node = self.order(list(self.running))
         attempt = self.running.pop(node)
         if (node, attempt.round) in self.loses:
@@ -87,7 +88,9 @@ def test_rounds_without_a_decision_between_them_run_at_the_same_time(tmp_path: P
 def test_what_is_decided_runs_no_further_round_on_any_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     local = measure(session(tmp_path / "local", steady), monkeypatch)
     run = session(tmp_path / "run", steady)
-    assert numbers(measured(run, Nodes(run, "abcdefgh"))) == numbers(local)
+    place = Nodes(run, "abcdefgh")
+    assert numbers(measured(run, place)) == numbers(local)
+    assert place.at_first == run.plan.groups[0].protocol.drops_from - 1, "a decision lies before the next round"
 
 
 def test_undecided_rounds_fill_the_nodes_and_end_with_the_protocol(tmp_path: Path) -> None:
