@@ -126,7 +126,10 @@ class ClusterPlace:
             if held.name not in self._nodes:
                 return self.aside(work, *values)
             self._pump()
-        return self._found.pop(number)
+        found = self._found.pop(number)
+        if isinstance(found, UserError):
+            raise found
+        return found
 
     def end(self, forget: bool) -> None:
         """End all agents. `forget`: the record is complete at home, so the nodes need not keep their parts."""
@@ -209,6 +212,9 @@ class ClusterPlace:
             case "waits":
                 held.waits = values[1] or "another run"
                 self._screen.say(f"{name}: {values[0]}" + (f" It is {values[1]}." if values[1] else ""))
+            case "failed" if held.ready and not held.attempt:
+                # Of work outside the rounds; who asked for it knows what to do without it.
+                self._finish(held, values[0], UserError(values[1]))
             case "failed":
                 self._lose(held, values[1])
             case "done":
