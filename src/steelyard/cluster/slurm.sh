@@ -41,9 +41,16 @@ srun --nodes=1 --ntasks=1 --overlap --nodelist="$HEAD" \
     ray start --head --node-ip-address="$ADDRESS" --port="$PORT" --node-name="$HEAD" \
     --include-dashboard=false --disable-usage-stats --block &
 BLOCKING+=($!)
+until (exec 3<>"/dev/tcp/$ADDRESS/$PORT") 2>/dev/null; do
+    if [ "$SECONDS" -gt "$TOGETHER_S" ]; then
+        echo "steelyard: Ray did not start on $HEAD within $TOGETHER_S s; its messages are above." >&2
+        exit 1
+    fi
+    sleep 1
+done
 for node in "${NODES[@]:1}"; do
     srun --nodes=1 --ntasks=1 --overlap --nodelist="$node" \
-        bash -c 'until ray start --address="$0" --node-name="$1" --block; do sleep 2; done' "$RAY_ADDRESS" "$node" &
+        ray start --address="$RAY_ADDRESS" --node-name="$node" --block &
     BLOCKING+=($!)
 done
 
