@@ -15,7 +15,7 @@ import psutil
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-PATIENCE_S = 120  # much longer than anything takes on a quiet machine
+PATIENCE_S = 300  # much longer than anything takes on a quiet machine
 WORKLOADS = Path(__file__).resolve().parent.parent / "workloads"
 LINE = ("--workloads", str(WORKLOADS), "-w", "line", "--plain")
 STORE_BYTES = 80 * 2**20
