@@ -32,7 +32,7 @@ def test_the_most_common_kind_of_machine_measures_and_the_others_are_named() -> 
     found = choose([node("a"), node("b", "bbbb"), node("c", "bbbb"), node("d", why_not="it is on fire.")])
     assert names(found.nodes) == ["b", "c"]
     assert found.left_out[0] == "Node d is left out: it is on fire."
-    assert found.left_out[1].startswith("Node a of another kind (aaaa) are left out")
+    assert found.left_out[1].startswith("Node a of another kind (aaaa) is left out")
 
 
 def test_of_kinds_with_equally_many_nodes_the_first_by_name_measures() -> None:

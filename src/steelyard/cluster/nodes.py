@@ -96,9 +96,9 @@ def choose(found: list[Node], fingerprint: str = "") -> Choice:
     for other in counts:
         if other != chosen:
             names = _names(usable, other)
-            one = "Node" if len(names) == 1 else "Nodes"
+            one, are = ("Node", "is") if len(names) == 1 else ("Nodes", "are")
             left_out.append(
-                f"{one} {names_of(names)} of another kind ({other}) are left out, because times of unlike machines are not "
+                f"{one} {names_of(names)} of another kind ({other}) {are} left out, because times of unlike machines are not "
                 f"pooled; --nodes fingerprint={other} measures there."
             )
     return Choice(tuple(node for node in usable if node.fingerprint == chosen), tuple(left_out))
