@@ -12,7 +12,7 @@ from rich.table import Table
 
 ALL = (
     "startup", "environments", "storage", "decisions", "effort", "fixed_protocol", "first_look", "preparation", "workers",
-    "implementations", "references", "ranks", "histories",
+    "implementations", "references", "ranks", "histories", "cluster",
 )  # fmt: skip
 
 

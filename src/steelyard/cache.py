@@ -27,6 +27,7 @@ FOLDERS = {
     "certificates": ("certificates", "certificates/references"),
     "compiled code": ("compiled",),
     "compiled packages": ("wheels",),
+    "parts of cluster runs": ("cluster/runs", "cluster/sources", "cluster/inputs"),
 }
 # The names that steelyard gives to entries. The cache may be any folder of the user's, so nothing else is removed.
 OWN_NAME = re.compile(r"([\w.@+-]+-)?[0-9a-f]{12,64}(\.json|\.partial)?")
@@ -108,7 +109,7 @@ def _is_used(kind: str, path: Path, needed: set[Path]) -> bool:
     if path.suffix == ".json":
         found = certificates.find(path.stem)
         return found is not None and found.method == method.VERSION
-    if kind in ("certificates", "compiled code", "compiled packages"):
+    if kind in ("certificates", "compiled code", "compiled packages", "parts of cluster runs"):
         return time.time() - path.stat().st_mtime < KEPT_DAYS * 86_400
     return path in needed
 

@@ -48,9 +48,9 @@ class Screen:
     def planned(self, plan: RunPlan) -> None:
         """Take note of another plan: a search has chosen what the rounds measure."""
 
-    def trial(self, number: int, variant: Variant) -> None:
-        """Show that a process starts; `number`: the round."""
-        self.say(f"   round {number}: {variant.group}, {variant.title}")
+    def trial(self, number: int, variant: Variant, node: str = "") -> None:
+        """Show that a process starts; `number`: the round, `node`: where, on a cluster."""
+        self.say(f"   round {number}: {variant.group}, {variant.title}{f', on {node}' if node else ''}")
 
     def event(self, event: dict[str, Any]) -> None:
         """Show an event of the running process. There are too many for lines."""

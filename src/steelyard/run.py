@@ -1,5 +1,6 @@
 """All stages of a run, in order: from the plan to the report."""
 
+import json
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
@@ -9,10 +10,14 @@ from typing import Any
 from steelyard import host, report
 from steelyard.certificates import certification
 from steelyard.certificates.method import Scope
+from steelyard.cluster import place as cluster
+from steelyard.cluster.nodes import Choice
 from steelyard.console import Screen
 from steelyard.environments import setup
+from steelyard.environments.arriving import already
 from steelyard.errors import UserError
-from steelyard.host import turns
+from steelyard.files import atomic
+from steelyard.host import Machine, turns
 from steelyard.inputs import case_inputs
 from steelyard.inputs.case_inputs import CaseInputs
 from steelyard.measure import communication, graphs, peak, profiles, reuse, rounds, search
@@ -21,35 +26,47 @@ from steelyard.plan.run_plan import RunPlan, Variant
 from steelyard.results import durations as stages
 from steelyard.results import record, round_results, trials
 from steelyard.results.durations import Durations
+from steelyard.results.round_results import RoundResults
 from steelyard.results.store import Store
 
 
-def run(plan: RunPlan, folder: Path, screen: Screen) -> Path:
-    """Carry out a plan in a run folder and return the path of the report.
+def run(plan: RunPlan, folder: Path, screen: Screen, nodes: Choice | None = None) -> Path:
+    """Carry out a plan in a run folder and return the path of the report. `nodes`: of a cluster; None: on this machine.
 
     If the folder holds results of an interrupted run, only the missing processes are run.
     """
     with record.claim(folder):
-        with _working(folder, measuring=True) as durations, turns.turn(screen.say, wait=plan.options.guard) as alone:
-            if not alone:
-                record.update(folder, shared_machine=True)
-            _measure(plan, folder, screen, durations)
+        if nodes:
+            with _working(folder, measuring=True) as durations:
+                _measure_on(nodes, plan, folder, screen, durations)
+        else:
+            _run_here(plan, folder, screen)
         screen.stage("Report")
         return report.write(report.view(folder))
+
+
+def _run_here(plan: RunPlan, folder: Path, screen: Screen) -> None:
+    with (
+        _working(folder, measuring=True) as durations,
+        turns.turn(screen.say, plan.options.guard, folder.name) as alone,
+    ):
+        if not alone:
+            record.update(folder, shared_machine=True)
+        _measure(plan, folder, screen, durations)
 
 
 def certify(
     plan: RunPlan, folder: Path, screen: Screen, fresh: bool = False, scope: Scope | None = None
 ) -> dict[str, dict[str, Any]]:
     """Certify without measuring; returns the certificates by case id."""
-    with record.claim(folder), _working(folder) as durations, turns.turn(screen.say):
+    with record.claim(folder), _working(folder) as durations, turns.turn(screen.say, name=folder.name):
         session = _prepare(plan, folder, screen, durations)
         return _certified(session, fresh, scope)[1]
 
 
 def explain(plan: RunPlan, folder: Path, screen: Screen, wanted: Collection[Variant], fresh: bool = False) -> None:
     """Take the profiles of variants of a finished run that are missing, at least one of each; with `fresh` all of them."""
-    with record.claim(folder), turns.turn(screen.say):
+    with record.claim(folder), turns.turn(screen.say, name=folder.name):
         session = _session(plan, folder, screen, Durations())
         screen.stage("Profiles")
         profiles.take(session, wanted, max(1, plan.profiles), fresh)
@@ -76,19 +93,13 @@ def _measure(plan: RunPlan, folder: Path, screen: Screen, durations: Durations) 
         with durations.of(stages.SEARCH):
             session = search.run(session, certification.certify)
     session, certificates = _certified(session)
-    screen.stage("Rounds")
-    reuse.adopt(session)
-    found, damaged = trials.read_all(folder)
-    for sentence in damaged:
-        screen.say(sentence)
-    session.store.add_trials(folder.name, found)
-    results = round_results.collect(found, certificates)
+    results = _earlier(session, certificates)
     with durations.of(stages.ROUNDS):
         rounds.measure(session, results)
     with durations.of(stages.PEAK):
         peak.check(session, results)
     with durations.of(stages.COMMUNICATION):
-        communication.measure(session, results)
+        communication.measure(session, communication.missing(session, results))
     if plan.profiles:
         screen.stage("Profiles")
         measured = [each for each in session.plan.variants if results.finished.get(each.case.id)]
@@ -100,10 +111,59 @@ def _measure(plan: RunPlan, folder: Path, screen: Screen, durations: Durations) 
             graphs.count(session)
 
 
+def _earlier(session: Session, certificates: dict[str, dict[str, Any]]) -> RoundResults:
+    """Begin the rounds with the trials that the run has from an earlier part of it, or from an earlier run."""
+    session.screen.stage("Rounds")
+    reuse.adopt(session)
+    found, damaged = trials.read_all(session.folder)
+    for sentence in damaged:
+        session.screen.say(sentence)
+    session.store.add_trials(session.folder.name, found)
+    return round_results.collect(found, certificates)
+
+
+def _measure_on(nodes: Choice, plan: RunPlan, folder: Path, screen: Screen, durations: Durations) -> None:
+    """Measure on the nodes of a cluster. Inputs are made here; all else is made, certified and measured there."""
+    screen.stage("Data and weights")
+    with durations.of(stages.INPUTS):
+        inputs = case_inputs.prepare(plan, lambda p: screen.progress(p.sentence, p.done, p.total))
+    store = Store(folder.parent, screen.say)
+    session = Session(_with_inputs(plan, inputs), folder, already({}), inputs, store, screen, durations=durations)
+    _note_inputs(folder, session.plan, inputs, nodes.facts.machine)
+    record.update(folder, nodes=tuple(each.name for each in nodes.nodes), left_out=nodes.left_out)
+    store.add_run(folder)
+    screen.stage("Nodes")
+    for sentence in nodes.left_out:
+        screen.say(sentence)
+    with cluster.opened(session, nodes) as place:
+        with durations.of(stages.CERTIFICATES):
+            ready = place.prepare()
+        record.update(folder, environments=ready.facts, unavailable=ready.unavailable)
+        atomic.write_text(folder / record.CERTIFICATES, json.dumps(ready.certificates, indent=1))
+        session = replace(session, plan=session.plan.without(ready.unavailable))
+        results = _earlier(session, ready.certificates)
+        with durations.of(stages.ROUNDS):
+            rounds.measure(session, results, place)
+        with durations.of(stages.PEAK):
+            peak.check(session, results, place.call)
+        with durations.of(stages.COMMUNICATION):
+            if exchanging := communication.missing(session, results):
+                place.aside("exchange", exchanging)
+        if plan.profiles:
+            screen.stage("Profiles")
+            measured = tuple(each.case.id for each in session.plan.variants if results.finished.get(each.case.id))
+            with durations.of(stages.PROFILES):
+                place.aside("profile", measured, plan.profiles)
+        if session.plan.counted:
+            screen.stage("Graphs")
+            with durations.of(stages.GRAPHS):
+                place.aside("count")
+
+
 def _prepare(plan: RunPlan, folder: Path, screen: Screen, durations: Durations) -> Session:
     """Begin a session, and write what it works on into run.json."""
     session = _session(plan, folder, screen, durations)
-    _note_inputs(folder, session.plan, session.inputs)
+    _note_inputs(folder, session.plan, session.inputs, host.describe())
     session.store.add_run(folder)
     return session
 
@@ -115,8 +175,11 @@ def _session(plan: RunPlan, folder: Path, screen: Screen, durations: Durations) 
     screen.stage("Data and weights")
     with durations.of(stages.INPUTS):
         inputs = case_inputs.prepare(plan, lambda p: screen.progress(p.sentence, p.done, p.total))
-    ready = plan.with_inputs(lambda case: inputs[case_inputs.recipe(case)].identity)
-    return Session(ready, folder, environments, inputs, store, screen, durations=durations)
+    return Session(_with_inputs(plan, inputs), folder, environments, inputs, store, screen, durations=durations)
+
+
+def _with_inputs(plan: RunPlan, inputs: dict[str, CaseInputs]) -> RunPlan:
+    return plan.with_inputs(lambda case: inputs[case_inputs.recipe(case)].identity)
 
 
 def _certified(
@@ -132,9 +195,8 @@ def _certified(
     return replace(session, plan=session.plan.without(unavailable)), certificates
 
 
-def _note_inputs(folder: Path, plan: RunPlan, inputs: dict[str, CaseInputs]) -> None:
-    """Write machine, data and the cases' inputs into run.json."""
-    machine = host.describe()
+def _note_inputs(folder: Path, plan: RunPlan, inputs: dict[str, CaseInputs], machine: Machine) -> None:
+    """Write the machine that measures, data and the cases' inputs into run.json."""
     found = {variant.group: inputs[case_inputs.recipe(variant.case)] for variant in plan.variants}
     described = {
         group: {"origin": each.origin, "identity": each.identity, "meta": each.meta} for group, each in found.items()

@@ -174,6 +174,7 @@ class Job:
     spread: what the framework declares of the case's strategy; None: a single process.
     adapter_folder: the folder of a framework of the user's own; empty: a built-in framework.
     variables: environment variables that the launcher sets for this process, besides those that are passed on.
+    node: the node of a cluster on which the process runs; empty: the run has no cluster.
     """
 
     kind: str
@@ -195,6 +196,7 @@ class Job:
     worker_hash: str = ""
     adapter_folder: str = ""
     variables: dict[str, str] = field(default_factory=dict)
+    node: str = ""
     version: int = VERSION
 
 

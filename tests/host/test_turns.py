@@ -79,3 +79,15 @@ def test_an_error_during_a_run_frees_the_machine() -> None:
         raise ZeroDivisionError
     with turns.turn(lambda _: None, wait=False) as alone:
         assert alone
+
+
+def test_the_holder_of_a_turn_is_named_while_it_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path))
+    assert turns.holder() == ""
+    with turns.turn(lambda _: None, name="20260101-study"):
+        assert turns.holder() == "20260101-study"
+        turns._name_path().unlink()
+        assert turns.holder() == "another run"
+    with turns.turn(lambda _: None):
+        assert turns.holder() == "another run"
+    assert turns.holder() == ""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from steelyard.environments.arriving import already
 from steelyard.host.noise import HostNoise
 from steelyard.inputs.case_inputs import CaseInputs, recipe
-from steelyard.measure import rounds
+from steelyard.measure import attempts, rounds
 from steelyard.measure.session import Session
 from steelyard.plan import resolve
 from steelyard.plan.options import Options
@@ -161,7 +161,7 @@ def steady(framework: str, number: int, attempt: int, source: str) -> float:
 
 def measure(run: ScriptedSession, monkeypatch: pytest.MonkeyPatch, *noise: HostNoise) -> RoundResults:
     """Run all rounds under scripted noise and return their results."""
-    monkeypatch.setattr(rounds, "Sampler", Sampler(*noise))
+    monkeypatch.setattr(attempts, "Sampler", Sampler(*noise))
     results = RoundResults()
     rounds.measure(run, results)
     return results

@@ -70,34 +70,34 @@ def cores(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_ranks_that_exchange_are_measured_once(tmp_path: Path) -> None:
     run = Run(tmp_path / "run")
     results = run.results(*STRATEGIES)
-    communication.measure(run.session, results)
+    communication.measure(run.session, communication.missing(run.session, results))
     (job,) = run.asked
     assert (job.kind, job.case.strategy) == ("communication", "copies:2")
     assert job.spread and job.spread.kind == "processes"
     (variant,) = [each for each in run.session.plan.variants if each.case.strategy == "copies:2"]
     found = exchanged.read(run.session.folder, variant.file_name)
     assert found and found.all_reduce
-    communication.measure(run.session, results)
+    communication.measure(run.session, communication.missing(run.session, results))
     assert len(run.asked) == 1
 
 
 def test_what_was_not_measured_itself_has_no_exchange_measured(tmp_path: Path) -> None:
     run = Run(tmp_path / "run")
-    communication.measure(run.session, run.results("single:1"))
+    communication.measure(run.session, communication.missing(run.session, run.results("single:1")))
     results = run.results(*STRATEGIES)
     for rounds in results.latest.values():
         rounds[2] = replace(rounds[1], done=False, error=("crash", "It broke."))
-    communication.measure(run.session, results)
+    communication.measure(run.session, communication.missing(run.session, results))
     assert run.asked == []
 
 
 def test_a_failure_is_said_and_tried_again(tmp_path: Path) -> None:
     run = Run(tmp_path / "run", failing=True)
     results = run.results(*STRATEGIES)
-    communication.measure(run.session, results)
+    communication.measure(run.session, communication.missing(run.session, results))
     assert any(message.endswith("was not measured: It cannot.") for message in run.session.messages)
     run.failing = False
-    communication.measure(run.session, results)
+    communication.measure(run.session, communication.missing(run.session, results))
     assert len(run.asked) == 2
 
 

@@ -20,7 +20,7 @@ from measure.scripted_session import (
     write_trial,
 )
 from steelyard.host.noise import HostNoise
-from steelyard.measure import jobs, peak, rounds
+from steelyard.measure import attempts, jobs, peak, rounds
 from steelyard.results import record, round_results
 from steelyard_worker.network import Parameter
 
@@ -76,7 +76,7 @@ def test_the_ranking_is_shown_after_each_round_and_returned(tmp_path: Path, monk
     started: list[tuple[int, str]] = []
     monkeypatch.setattr(Screen, "ranking", lambda _, group, ranking, titles: shown.append((group, titles)))
     monkeypatch.setattr(Screen, "trial", lambda _, number, variant: started.append((number, variant.case.framework)))
-    monkeypatch.setattr(rounds, "Sampler", Sampler())
+    monkeypatch.setattr(attempts, "Sampler", Sampler())
     run = session(tmp_path / "run", steady, rounds="3-3")
     rankings = rounds.measure(run, round_results.RoundResults())
     (group,) = run.plan.groups
@@ -153,7 +153,7 @@ def test_a_round_whose_trials_ran_at_different_frequencies_is_repeated(
 
     spans: list[tuple[int, int]] = []
     run = session(tmp_path / "run", steady, rounds="1-1")
-    monkeypatch.setattr(rounds, "Sampler", Changing())
+    monkeypatch.setattr(attempts, "Sampler", Changing())
     rounds.measure(run, round_results.RoundResults())
     assert [note["kept"] for note in run.noted_rounds()] == [False, True]
     assert all(until > since >= 10**12 for since, until in spans)

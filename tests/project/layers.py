@@ -27,6 +27,7 @@ ORDER = (
     "measure",
     "certificates",
     "cache",
+    "cluster",
     "fitting",
     "run",
     "cli",

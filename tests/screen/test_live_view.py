@@ -6,6 +6,7 @@ import io
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
@@ -57,6 +58,33 @@ def test_the_round_is_shown_with_the_largest_number_of_rounds(screen):
     fixed = LiveScreen(planned(protocol="fixed:10+20", rounds="5-5"), Console(file=io.StringIO()))
     fixed.trial(2, screen._plan.variants[0])
     assert "round 2 of 5, line:small: Fake starting" in drawn(fixed)
+
+
+def test_every_node_of_a_cluster_shows_what_it_runs_until_its_trials_have_come_home(screen):
+    first, second = screen._plan.variants
+    screen.trial(1, first, "a")
+    screen.trial(2, second, "b")
+    text = drawn(screen)
+    assert "a:  round 1 of at most 12, line:small: Fake" in text
+    assert "b:  round 2 of at most 12, line:small: Dummy" in text
+    screen.trial(1, second, "a")
+    assert "a:  round 1 of at most 12, line:small: Dummy" in drawn(screen)
+    screen.finished(SimpleNamespace(error=None, job=SimpleNamespace(node="a")))
+    text = drawn(screen)
+    assert "a:  round" not in text
+    assert "b:  round 2" in text
+
+
+def test_nodes_of_a_cluster_share_the_time_that_is_left():
+    now = [0.0]
+    plan = planned(protocol="fixed:10+20", rounds="8-8")
+    left = TimeLeft(plan, lambda: now[0])
+    for node in "ab":
+        left.started(plan.variants[0], node)
+    now[0] = 10.0
+    for node in "ab":
+        left.started(plan.variants[1], node)
+    assert left.seconds() == pytest.approx((16 * 10 - 10) / 2)
 
 
 @pytest.mark.parametrize("width", [40, 80])

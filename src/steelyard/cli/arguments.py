@@ -100,6 +100,17 @@ ENV_ABOUT = """\
 Manage the isolated environments, one per framework and version. A run creates the environments it needs; use this
 command to create them in advance, to list them, or to remove them and free their disk space."""
 
+NODES_ABOUT = """\
+Show the nodes of a Ray cluster: processor, memory, accelerators and load of each, whether it is fit to measure on, and which
+run measures there now. Nodes of one fingerprint are equal in everything that decides speed, so their rounds are pooled."""
+
+SLURM_ABOUT = """\
+Print a batch script for SLURM. It starts Ray on the nodes of its allocation, which it asks for exclusively, measures a study
+there, and stops Ray. Read it before you submit it: what a site may have to change is marked.
+
+example:
+  steelyard slurm-script --nodes 4 --minutes 120 -- mindspore-training --size Q > study.sbatch"""
+
 RUNS_ABOUT = """\
 List the runs of this machine, or remove some. A removed run is gone: its raw data cannot be made again."""
 
@@ -230,6 +241,10 @@ DETAILS: dict[str, tuple[str, dict[str, list[Argument]]]] = {
         _flag("--dry-run", "only check what can be checked, and print the plan with a time estimate"),
         _flag("--if-changed", "measure only if a version, a file, the machine or the method of measuring has changed since the "
               "last complete run of the same plan here; for nightly jobs"),
+        _value("--on", "PLACE", "where to measure: local (default), ray (the Ray cluster on this machine or in RAY_ADDRESS), or "
+               "ray://HOST:PORT; see steelyard nodes", type=values.place, default="local"),
+        _value("--nodes", "fingerprint=HEX", "which nodes of a cluster measure (default: the kind that most nodes are of)",
+               type=values.fingerprint),
         _value("--resume", "RUN", "continue an interrupted run: its name, or 'latest', the last one with a finished process"),
         RUNS,
         _value("--store", "URL", "afterwards, bring this shared store up to date with the folder of runs: "
@@ -247,6 +262,18 @@ DETAILS: dict[str, tuple[str, dict[str, list[Argument]]]] = {
                type=values.silence, dest="silence_s"),
         _flag("--json", "print the certificates as JSON"),
         PLAIN,
+    ]}),
+    "nodes": (NODES_ABOUT, {"": [
+        _value("--on", "PLACE", "local: this machine alone; ray: the cluster on this machine or in RAY_ADDRESS; ray://HOST:PORT "
+               "(default ray)", type=values.place, default="ray"),
+        _flag("--json", "print the nodes as JSON"),
+    ]}),
+    "slurm-script": (SLURM_ABOUT, {"": [
+        _value("study", "ARGUMENT", "what to measure: the arguments of `steelyard run`, after `--`", nargs="*"),
+        _value("--nodes", "N", "nodes to ask for (default 2)", type=values.node_count, default=2),
+        _value("--minutes", "N", "time to ask for (default 60)", type=values.minutes, default=60.0),
+        _value("--runs", "DIR", "folder for the record, on a disk that all nodes share (default steelyard-runs)",
+               default="steelyard-runs"),
     ]}),
     "report": (REPORT_ABOUT, {"": [
         _value("run", None, "name of a run (default: the latest)", nargs="?", default="latest"),
@@ -361,7 +388,7 @@ def parser(argv: list[str]) -> argparse.ArgumentParser:
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name, (about, groups) in DETAILS.items():
         command = commands.add_parser(name, help=COMMANDS[name], description=about, **layout)
-        command.set_defaults(module=name)
+        command.set_defaults(module=name.replace("-", "_"))
         for title, arguments in groups.items() if name in argv else ():
             group = command.add_argument_group(title) if title else command
             for names, more in arguments:

@@ -1,6 +1,7 @@
 """`steelyard run --dry-run`: print the plan with a rough time estimate."""
 
 from steelyard.cli.commands import selection
+from steelyard.cluster.nodes import Choice
 from steelyard.inputs.data import training_samples
 from steelyard.plan import estimate
 from steelyard.plan.run_plan import RunPlan
@@ -9,10 +10,11 @@ from steelyard.report.words import said
 COLUMNS = ("workload", "framework", "mode", "settings", "parameters", "batch", "{per_step} (estimate)")
 
 
-def show(plan: RunPlan, as_json: bool = False) -> None:
-    """Print the plan as a table or as JSON."""
+def show(plan: RunPlan, as_json: bool = False, nodes: Choice | None = None) -> None:
+    """Print the plan as a table or as JSON. `nodes`: of a cluster, which would measure."""
     if as_json:
-        selection.print_json(estimate.as_dict(plan, training_samples()))
+        of_nodes = {"nodes": [each.name for each in nodes.nodes], "left_out": nodes.left_out} if nodes else {}
+        selection.print_json(estimate.as_dict(plan, training_samples()) | of_nodes)
         return
     from rich.console import Console
     from rich.markup import escape
@@ -48,3 +50,18 @@ def show(plan: RunPlan, as_json: bool = False) -> None:
     if plan.minutes:
         parts.append(f"after {plan.minutes:g} minutes no new round starts")
     console.print(f"Estimated time: {'; '.join(parts)}.")
+    if nodes:
+        for sentence in _of_nodes(plan, nodes, found["rounds"]):
+            console.print(escape(sentence))
+
+
+def _of_nodes(plan: RunPlan, nodes: Choice, seconds: float) -> list[str]:
+    """Return how many nodes would be used and for how long, and why others would not."""
+    at_once = sum(estimate.rounds_at_once(group.protocol) for group in plan.groups)
+    used = min(len(nodes.nodes), at_once)
+    names = ", ".join(each.name for each in nodes.nodes)
+    sentence = (
+        f"Nodes: {len(nodes.nodes)} with the fingerprint {nodes.facts.fingerprint} ({names}). At first {used} of them measure at "
+        f"the same time, so the rounds take about {estimate.in_words(seconds / used)} if every pair is decided early."
+    )
+    return [sentence, *nodes.left_out]

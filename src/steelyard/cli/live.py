@@ -37,6 +37,7 @@ class LiveScreen(Screen):
         self._tasks: dict[str, TaskID] = {}
         self._trial_label, self._task = Text(""), TRAINING
         self._running = Text("")
+        self._on_nodes: dict[str, Text] = {}  # replaced, never changed: the view is drawn by a thread of its own
         self._standings: dict[str, Table] = {}
         self._started_s = self._stage_started_s = time.monotonic()
 
@@ -71,13 +72,16 @@ class LiveScreen(Screen):
     def planned(self, plan: RunPlan) -> None:
         self._plan, self._time_left = plan, TimeLeft(plan)
 
-    def trial(self, number: int, variant: Variant) -> None:
+    def trial(self, number: int, variant: Variant, node: str = "") -> None:
         if self._time_left:
-            self._time_left.started(variant)
+            self._time_left.started(variant, node)
         label = Text(f"  round {number}{self._of_rounds(variant)}, {variant.group}: ")
         self._trial_label = label.append(variant.title, "bold")
         self._task = variant.case.task
-        self._show("starting")
+        if node:
+            self._on_nodes = {**self._on_nodes, node: Text(f"  {node}:").append_text(self._trial_label)}
+        else:
+            self._show("starting")
 
     def event(self, event: dict[str, Any]) -> None:
         if event["event"] == "samples":
@@ -87,8 +91,10 @@ class LiveScreen(Screen):
             self._show(f"{event['name']} {event['elapsed_ns'] / 1e9:.1f} s")
 
     def finished(self, trial: Trial) -> None:
+        node = trial.job.node
         if self._time_left:
-            self._time_left.ended()
+            self._time_left.ended(node)
+        self._on_nodes = {name: each for name, each in self._on_nodes.items() if name != node}
         if trial.error:
             self.say(f"{trial.job.case.framework} on {trial.job.case.workload}: {trial.error[1]}")
 
@@ -123,8 +129,9 @@ class LiveScreen(Screen):
         """Return what is shown now; called for every redrawing, so that the time goes on even if nothing is reported."""
         parts: list[Any] = [self._stage_progress] if self._stage_progress and self._tasks else []
         left_s = None
-        if self._running.plain:
-            parts += [self._running, *list(self._standings.values())]
+        running = [each for _, each in sorted(self._on_nodes.items())] or [self._running]
+        if any(each.plain for each in running):
+            parts += [*running, *list(self._standings.values())]
             left_s = self._time_left.seconds() if self._time_left else None
         clock = f"  {in_words(time.monotonic() - self._stage_started_s)}"
         return Group(*parts, Text(clock + (f", about {in_words(left_s)} left" if left_s is not None else ""), "dim"))

@@ -30,6 +30,8 @@ Start with:   steelyard run            compare all frameworks; takes about ten m
 COMMANDS = {
     "run": "measure frameworks and write a report",
     "certify": "prove that frameworks compute the same function",
+    "nodes": "show the nodes of a cluster, and whether they are fit to measure on",
+    "slurm-script": "print a batch script that measures on the nodes of a SLURM allocation",
     "report": "write the report of a run again",
     "advise": "say what to choose, by what matters to you",
     "explain": "say where the time of a step goes",
@@ -82,7 +84,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def overview() -> str:
     """Return the text of `steelyard --help`. It is not left to argparse, whose import takes longer than all the rest."""
-    commands = "\n".join(f"  {name:<10}{line}" for name, line in COMMANDS.items())
+    commands = "\n".join(f"  {name:<14}{line}" for name, line in COMMANDS.items())
     return (
         f"usage: steelyard [-h] [--version] COMMAND ...\n\n{ABOUT}\ncommands:\n{commands}\n\n"
         "options:\n  -h, --help  print this message and exit; `steelyard COMMAND --help` explains one command\n"

@@ -19,23 +19,25 @@ class TimeLeft:
         self._spans_s: dict[str, list[float]] = {}  # variant's key -> seconds of each of its processes
         self._rankings: dict[str, Ranking] = {}
         self._began_s = math.inf
-        self._running: tuple[Variant, float] | None = None
+        self._running: dict[str, tuple[Variant, float]] = {}  # by the node of a cluster; "" without one
         self._in_round: list[Variant] = []  # those whose processes of the present round have ended
 
-    def started(self, variant: Variant) -> None:
-        """A process starts."""
+    def started(self, variant: Variant, node: str = "") -> None:
+        """A process starts; an earlier one on the same node of a cluster has ended."""
         now = self._clock()
         self._began_s = min(self._began_s, now)
-        self._running = variant, now
+        if node:
+            self.ended(node)
+        self._running = {**self._running, node: (variant, now)}
 
-    def ended(self) -> None:
+    def ended(self, node: str = "") -> None:
         """The process has ended."""
-        if self._running:
-            variant, since = self._running
+        if node in self._running:
+            variant, since = self._running[node]
             self._spans_s.setdefault(variant.key, []).append(self._clock() - since)
             others = [each for each in self._in_round if each.group == variant.group and each != variant]
             self._in_round = [*others, variant]
-            self._running = None
+            self._running = {name: each for name, each in self._running.items() if name != node}
 
     def ranked(self, group: str, ranking: Ranking) -> None:
         """A round has ended."""
@@ -43,21 +45,21 @@ class TimeLeft:
         self._in_round = []
 
     def seconds(self) -> float | None:
-        """Return the seconds left; None before the first process has ended."""
+        """Return the seconds left; None before the first process has ended. Nodes of a cluster share the work."""
         if not self._spans_s:
             return None
         minutes = self._plan.minutes or math.inf
         limit_s = self._began_s + 60 * minutes - self._clock()
         least = self._of_rounds(lambda group: group.protocol.rounds_min - self._rounds_run(group))
-        return min(self._of_rounds(self._rounds_left), max(least, limit_s))
+        return min(self._of_rounds(self._rounds_left), max(least, limit_s)) / max(1, len(self._running))
 
     def _of_rounds(self, count: Callable[[Group], int]) -> float:
         """Return the seconds that this number of further rounds of each group takes; begun processes are taken off."""
         groups = self._plan.groups
         total = sum(max(0, count(group)) * sum(map(self._span_s, self._wanted(group))) for group in groups)
         begun = sum(map(self._span_s, self._in_round))
-        if self._running:
-            begun += min(self._clock() - self._running[1], self._span_s(self._running[0]))
+        for variant, since in self._running.values():
+            begun += min(self._clock() - since, self._span_s(variant))
         return max(0.0, total - begun)
 
     def _span_s(self, variant: Variant) -> float:

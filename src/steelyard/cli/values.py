@@ -16,6 +16,7 @@ MOST_SAMPLES = 10_000_000
 MOST_WEIGHT = 1_000_000
 MOST_STEPS = 1_000_000_000
 MOST_EPOCHS = 1_000_000
+MOST_NODES = 10_000
 MOST_SEED = 2**32 - 1  # the largest that every framework accepts
 
 
@@ -155,3 +156,23 @@ def day(text: str) -> "date":
         return date.fromisoformat(text)
     except ValueError:
         raise UserError(f"--since must be a day such as 2026-11-01, not '{text}'.") from None
+
+
+def place(text: str) -> str:
+    """Return where to measure: `local`, `ray`, or the address of a cluster."""
+    if text in ("local", "ray") or re.fullmatch(r"ray://[^\s/]+:\d{1,5}", text):
+        return text
+    raise UserError(f"--on must be local, ray or ray://HOST:PORT, not '{text}'.")
+
+
+def fingerprint(text: str) -> str:
+    """Return the fingerprint of `fingerprint=HEX`, or its beginning."""
+    found = re.fullmatch(r"fingerprint=([0-9a-f]{1,16})", text)
+    if not found:
+        raise UserError(f"--nodes must be fingerprint=HEX, as steelyard nodes shows it, not '{text}'.")
+    return found[1]
+
+
+def node_count(text: str) -> int:
+    """Read a number of nodes."""
+    return _count(text, 1, MOST_NODES, f"--nodes must be a number of nodes from 1 to {MOST_NODES}, not '{{}}'.")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from steelyard.host import processor, virtualisation
 from steelyard.host.limits import control_group_limits
-from steelyard.host.resources import usable_cores
+from steelyard.host.resources import other, usable_cores
 
 LINUX_ONLY = ("caches", "cpu_flags", "cpu_limit_cores", "governor", "memory_limit_bytes", "numa_nodes", "virtualised")
 
@@ -107,5 +107,7 @@ def accelerators(device: str) -> tuple[str, ...]:
     """Return the names of this machine's accelerators that frameworks call `device`; empty for the CPU."""
     from steelyard.host import gpu, npu
 
+    if machine := other():
+        return machine.accelerators.get(device, ())
     known = {"cuda": gpu.names, "ascend": npu.names}
     return known[device]() if device in known else ()

@@ -1,10 +1,43 @@
-"""What a new process may use: logical processors and memory."""
+"""What a new process may use: logical processors and memory, of this machine or of another that a plan is for."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What a machine offers. `accelerators`: the device's name in frameworks -> names of its accelerators."""
+
+    cores: int
+    memory_bytes: int
+    accelerators: dict[str, tuple[str, ...]]
+
+
+_other: ContextVar[Resources | None] = ContextVar("other", default=None)
+
+
+@contextmanager
+def of_another(machine: Resources) -> Iterator[None]:
+    """Answer for another machine while the block runs: a plan is made here and carried out there."""
+    token = _other.set(machine)
+    try:
+        yield
+    finally:
+        _other.reset(token)
+
+
+def other() -> Resources | None:
+    """Return the machine that is answered for; None: this one."""
+    return _other.get()
 
 
 def usable_cores() -> int:
     """Return the number of logical processors that this process may run on."""
+    if machine := other():
+        return machine.cores
     # Only Linux restricts a process to some processors (affinity); macOS does not have the function.
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
@@ -13,6 +46,8 @@ def usable_cores() -> int:
 
 def available_memory_bytes() -> int:
     """Return the memory in bytes that a new process may take without swapping."""
+    if machine := other():
+        return machine.memory_bytes
     import psutil  # imported here, as most callers need only `usable_cores`
 
     return int(psutil.virtual_memory().available)

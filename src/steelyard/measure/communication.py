@@ -1,6 +1,7 @@
 """Measure an exchange by itself, after the rounds: each strategy in a group of ranks of its own, which is in no verdict."""
 
 import shutil
+from collections.abc import Collection
 
 from steelyard.catalog import frameworks
 from steelyard.errors import UserError
@@ -11,15 +12,26 @@ from steelyard.results import communication
 from steelyard.results.round_results import RoundResults
 
 
-def measure(session: Session, results: RoundResults) -> None:
-    """Measure the exchange of every variant that was measured, unless it is known. A failure keeps its reason."""
+def missing(session: Session, results: RoundResults) -> tuple[str, ...]:
+    """Return the ids of the cases that were measured and whose exchange is not known."""
     measured = results.finished.keys() - results.failed.keys()
-    for variant in session.plan.variants:
-        spread = frameworks.framework(variant.case.framework).spread(variant.case.strategy)
-        exchanges = spread is not None and communication.is_measured(spread)
-        if exchanges and variant.case.id in measured and not _is_known(session, variant):
-            session.screen.say(f"measuring the exchange of {variant.key}")
-            _measure(session, variant)
+    return tuple(
+        variant.case.id
+        for variant in session.plan.variants
+        if variant.case.id in measured and _exchanges(variant) and not _is_known(session, variant)
+    )
+
+
+def measure(session: Session, cases: Collection[str]) -> None:
+    """Measure the exchange of these cases, by id. A failure keeps its reason."""
+    for variant in (session.plan.by_id[each] for each in cases):
+        session.screen.say(f"measuring the exchange of {variant.key}")
+        _measure(session, variant)
+
+
+def _exchanges(variant: Variant) -> bool:
+    spread = frameworks.framework(variant.case.framework).spread(variant.case.strategy)
+    return spread is not None and communication.is_measured(spread)
 
 
 def _is_known(session: Session, variant: Variant) -> bool:

@@ -3,7 +3,9 @@
 Both are measured after the rounds, when no contender runs.
 """
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from steelyard.catalog import workloads
 from steelyard.errors import UserError
@@ -20,9 +22,18 @@ from steelyard.results.round_results import RoundResults
 # Gray 2016, arXiv 1509.09308). The libraries of GPUs choose them by default.
 FEWEST_MULTIPLICATIONS = 4.0
 
+Call = Callable[..., Any]
 
-def check(session: Session, results: RoundResults) -> dict[str, str]:
+
+def here(function: Callable[..., Any], *values: Any) -> Any:
+    """Call a function on this machine."""
+    return function(*values)
+
+
+def check(session: Session, results: RoundResults, call: Call = here) -> dict[str, str]:
     """Compare the FLOP/s of every case with the peak; on the CPU it is measured again before a speed is rejected.
+
+    `call`: calls a function on the machine that measured.
 
     Returns {case id: message} for speeds above the peak. The peak of the CPU, the bandwidth of its memory, the messages, and the
     notes on speeds that only convolutions with fewer multiplications explain, are written into run.json.
@@ -33,14 +44,14 @@ def check(session: Session, results: RoundResults) -> dict[str, str]:
     peak: dict[str, dict[str, float]] = {}
     moved: dict[int, float] = {}
     cache_bytes = known.last_cache_bytes
-    of_gpu = gpu.peak_gflops()
+    of_gpu = call(gpu.peak_gflops)
     for variant in session.plan.variants:
         settings, gflops = variant.case.settings, _fastest_gflops(session, variant, results)
         error = note = ""
         if settings.device == "cpu":
             threads = known.threads_of(variant.case)
-            error = gemm.peak_check(known.machine, threads, settings.precision, gflops) if gflops else ""
-            peak[peak_name(settings.precision, threads)] = gemm.peaks(known.machine, threads, settings.precision)
+            error = call(gemm.peak_check, known.machine, threads, settings.precision, gflops) if gflops else ""
+            peak[peak_name(settings.precision, threads)] = call(gemm.peaks, known.machine, threads, settings.precision)
             if gflops:
                 moved[threads] = max(moved.get(threads, 0.0), _moved_gbps(session, variant, results, cache_bytes))
         elif settings.device == "cuda" and of_gpu and not settings.knobs.get("tf32"):
@@ -48,23 +59,26 @@ def check(session: Session, results: RoundResults) -> dict[str, str]:
         found |= {variant.case.id: f"{error}."} if error else {}
         notes |= {variant.case.id: f"{note}."} if note else {}
     speeds = {
-        str(threads): gbps for threads, most in moved.items() if (gbps := _bandwidth(session, known, threads, most))
+        str(threads): gbps
+        for threads, most in moved.items()
+        if (gbps := _bandwidth(session, known, threads, most, call))
     }
     record.update(session.folder, peak=peak, bandwidth=speeds, above_peak=found, fewer_multiplications=notes)
     return found
 
 
-def _bandwidth(session: Session, known: RunRecord, threads: int, moved_gbps: float) -> float | None:
+def _bandwidth(session: Session, known: RunRecord, threads: int, moved_gbps: float, call: Call) -> float | None:
     """Return the measured bandwidth of the memory, GB/s, and None where it cannot be measured, which fails no run.
 
     It is measured if it is not known, and again before a share of more than all of it is reported.
     """
-    found = bandwidth.known_gbps(known.machine, threads)
+    found: float | None = call(bandwidth.known_gbps, known.machine, threads)
     if found is not None and moved_gbps <= found:
         return found
     try:
-        cache_bytes = known.last_cache_bytes
-        return bandwidth.measured_gbps(known.machine, threads, cache_bytes, available_memory_bytes())
+        free_bytes = call(available_memory_bytes)
+        measured: float = call(bandwidth.measured_gbps, known.machine, threads, known.last_cache_bytes, free_bytes)
+        return measured
     except UserError as error:
         session.screen.say(str(error))
         return found

@@ -1,21 +1,25 @@
-"""Interleaved rounds of new processes in random order, evaluated after each round until every pair is decided."""
+"""Interleaved rounds of new processes in random order, until every pair is decided; which round runs where and when.
+
+A round runs completely on one machine. Where a place has several nodes, rounds run at the same time if no decision lies between
+them; rounds of unlike groups, and those that would very likely be needed anyway, fill the nodes that are left.
+"""
 
 import math
 import time
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from steelyard.host.noise import Disturbance, is_unusual, judge, unequal_frequencies
-from steelyard.host.sampler import Sampler
-from steelyard.measure import jobs, largest_batch
+from steelyard.host.noise import is_unusual
+from steelyard.measure import jobs
+from steelyard.measure.attempts import Attempt, Outcome
+from steelyard.measure.places import Here, Place
 from steelyard.measure.session import Session
 from steelyard.plan.run_plan import Group, Variant
 from steelyard.results.quantities import STEP_TIME, Quantity
 from steelyard.results.round_results import RoundResults
-from steelyard.results.standstill import standstill
 from steelyard.results.trials import Trial
-from steelyard.statistics.decision import Ranking, decide, rounds_wanted
-from steelyard.statistics.effort import FIRST_RATIO, Process, noise_ratios
-from steelyard.statistics.orders import round_order
+from steelyard.statistics.decision import Ranking, decide, rounds_needed, rounds_wanted
+from steelyard.statistics.effort import Process, noise_ratios
 
 MOST_ATTEMPTS = 3
 
@@ -26,32 +30,14 @@ def primary_input(session: Session, group: Group) -> str:
     return "pipeline" if prepared and "pipeline" in group.protocol.schedule.inputs else "cached"
 
 
-def measure(session: Session, results: RoundResults) -> dict[str, Ranking]:
-    """Run rounds until no case needs another one; returns {group: ranking}.
+def measure(session: Session, results: RoundResults, place: Place | None = None) -> dict[str, Ranking]:
+    """Run rounds until no case needs another one; returns {group: ranking}. `place`: where; by default on this machine.
 
     A resumed run repeats failed processes, and disturbed rounds that were not repeated yet. The time limit of the study
     can end the rounds early, independently of their results.
     """
-    deadline_s = time.monotonic() + 60 * minutes_of(session)
     _discard_incomplete(session, results)
-    rankings = {group.name: rank(session, group, results) for group in session.plan.groups}
-    for number in range(1, session.plan.rounds_max + 1):
-        for group in session.plan.groups:
-            if number > group.protocol.rounds_max:
-                continue
-            variants = _variants_to_run(rankings[group.name], group, number, results)
-            missing = [variant for variant in variants if not results.has(variant.case.id, number)]
-            if missing and number > group.protocol.rounds_min and time.monotonic() > deadline_s:
-                session.screen.say(
-                    f"The time limit of {minutes_of(session):g} minutes is reached. For more rounds, use "
-                    f"steelyard run --resume {session.folder.name}; --minutes 0 removes the limit."
-                )
-                return rankings
-            if missing:
-                _run_round(session, number, group, missing, results)
-                rankings[group.name] = rank(session, group, results)
-                session.screen.ranking(group.name, rankings[group.name], group.titles)
-    return rankings
+    return _Rounds(session, results, place or Here(session)).run()
 
 
 def minutes_of(session: Session) -> float:
@@ -63,6 +49,179 @@ def rank(session: Session, group: Group, results: RoundResults, quantity: Quanti
     """Rank a group by a quantity on its primary input."""
     costs = results.costs(group.cases, quantity, primary_input(session, group))
     return decide(costs, group.protocol.decision(session.plan.options.delta))
+
+
+@dataclass(frozen=True)
+class _Task:
+    """A round to be run. `node`: only there, because part of it was measured there. `tries`: attempts so far."""
+
+    group: Group
+    number: int
+    variants: tuple[Variant, ...]
+    node: str | None = None
+    tries: int = 0
+
+
+@dataclass
+class _Wave:
+    """The rounds of one group up to its next decision; all have the same variants. `reached`: the last that was planned."""
+
+    group: Group
+    reached: int = 0
+    waiting: list[_Task] = field(default_factory=list)
+    running: int = 0
+
+
+class _Rounds:
+    """Starts the rounds of all groups in the order of their numbers, and takes their outcomes."""
+
+    def __init__(self, session: Session, results: RoundResults, place: Place) -> None:
+        self._session, self._results, self._place = session, results, place
+        self._deadline_s = time.monotonic() + 60 * minutes_of(session)
+        self._rankings = {group.name: rank(session, group, results) for group in session.plan.groups}
+        self._waves = [_Wave(group) for group in session.plan.groups]
+        self._running: dict[tuple[str, int], _Task] = {}
+        self._late = False
+
+    def run(self) -> dict[str, Ranking]:
+        while True:
+            while not self._late and (idle := self._place.idle()) and (task := self._next(idle)):
+                self._start(task, idle)
+            if not self._running and (self._late or not self._waits_for_a_node()):
+                return self._rankings
+            if outcome := self._place.wait():
+                self._end(outcome)
+
+    def _waits_for_a_node(self) -> bool:
+        return not self._place.idle() or any(wave.waiting for wave in self._waves)
+
+    def _next(self, idle: frozenset[str]) -> _Task | None:
+        """Return the round to start now; None if all that are left wait for a decision, or for their node."""
+        for wave in self._waves:
+            if not wave.waiting and not wave.running:
+                self._plan(wave)
+            wave.waiting = [self._movable(task) for task in wave.waiting]
+        heads = [wave.waiting[0] for wave in self._waves if wave.waiting]
+        able = [task for task in heads if task.node is None or task.node in idle]
+        if not heads:
+            able = [task for wave in self._waves if (task := self._one_more(wave))]
+        if not able:
+            return None
+        task = min(able, key=lambda each: each.number)
+        if self._is_late(task):
+            return None
+        wave = self._wave(task)
+        if task in wave.waiting:
+            wave.waiting.remove(task)
+        else:
+            wave.reached = task.number
+        return task
+
+    def _is_late(self, task: _Task) -> bool:
+        if task.number > task.group.protocol.rounds_min and time.monotonic() > self._deadline_s:
+            self._late = True
+            self._session.screen.say(
+                f"The time limit of {minutes_of(self._session):g} minutes is reached. For more rounds, use "
+                f"steelyard run --resume {self._session.folder.name}; --minutes 0 removes the limit."
+            )
+        return self._late
+
+    def _plan(self, wave: _Wave) -> None:
+        """Plan the rounds of a group up to the next decision."""
+        group = wave.group
+        for number in range(wave.reached + 1, group.protocol.rounds_max + 1):
+            decides = group.protocol.sequential and number >= group.protocol.drops_from
+            if decides and wave.waiting:
+                return
+            wave.reached = number
+            variants = _variants_to_run(self._rankings[group.name], group, number, self._results)
+            if task := self._missing(group, number, variants):
+                wave.waiting.append(task)
+                if decides:
+                    return
+
+    def _missing(self, group: Group, number: int, variants: list[Variant]) -> _Task | None:
+        """Return what is missing of a round: on the node that measured the rest of it, or all of it where that node has left."""
+        missing = [each for each in variants if not self._results.has(each.case.id, number)]
+        if not missing:
+            return None
+        rest = {self._results.latest[each.case.id][number].job.node for each in variants if each not in missing}
+        if not rest:
+            return _Task(group, number, tuple(missing))
+        (node,) = rest if len(rest) == 1 else (None,)
+        if node is not None and self._place.has(node):
+            return _Task(group, number, tuple(missing), node)
+        return _Task(group, number, tuple(variants))
+
+    def _movable(self, task: _Task) -> _Task:
+        """Return the task; if the node has left that measured the rest of its round, all of the round on any node."""
+        if task.node is None or self._place.has(task.node):
+            return task
+        known = [
+            each
+            for each in task.group.variants
+            if each in task.variants or self._results.has(each.case.id, task.number)
+        ]
+        return replace(task, variants=tuple(known), node=None)
+
+    def _one_more(self, wave: _Wave) -> _Task | None:
+        """Return a further round of an undecided group for a node that has nothing to do; None where it is hardly needed."""
+        group, ranking, number = wave.group, self._rankings[wave.group.name], wave.reached + 1
+        if not wave.running or number > group.protocol.rounds_max or wave.running >= rounds_needed(ranking):
+            return None
+        variants = _variants_to_run(ranking, group, number, self._results)
+        return self._missing(group, number, variants) if variants else None
+
+    def _wave(self, task: _Task) -> _Wave:
+        return next(wave for wave in self._waves if wave.group.name == task.group.name)
+
+    def _start(self, task: _Task, idle: frozenset[str]) -> None:
+        failed = self._results.failed
+        variants = [each for each in task.variants if each.case.id not in failed]
+        if not variants:
+            return
+        number = _next_attempt(self._session.folder, task.number, variants)
+        ratios = _noise_ratios(self._session, task.group, self._results)
+        cases = tuple(each.case.id for each in variants)
+        self._running[task.group.name, task.number] = task
+        self._wave(task).running += 1
+        self._place.start(Attempt(task.group.name, task.number, number, cases, ratios), task.node or min(idle))
+
+    def _end(self, outcome: Outcome) -> None:
+        """Note an attempt that has ended. If it was unusually disturbed, all of it is repeated: never a single variant."""
+        attempt = outcome.attempt
+        task = self._running.pop((attempt.group, attempt.round))
+        wave = self._wave(task)
+        wave.running -= 1
+        again = bool(outcome.lost) or self._is_repeated(task, outcome)
+        reasons = [outcome.lost] if outcome.lost else list(outcome.reasons)
+        self._session.note_round(
+            group=attempt.group, round=attempt.round, attempt=attempt.attempt, kept=not again, reasons=reasons,
+            severity=outcome.severity, host_noise=outcome.host_noise, node=outcome.node,
+        )  # fmt: skip
+        if again:
+            because = reasons[0] if outcome.lost else f"the machine was disturbed: {'; '.join(reasons)}"
+            self._session.screen.say(f"Round {attempt.round} of {attempt.group} is repeated because {because}.")
+            wave.waiting.insert(0, replace(task, tries=task.tries + (not outcome.lost)))
+            return
+        for trial in outcome.trials:
+            counted = self._results.add(trial)
+            if trial.done and counted.error:
+                name = self._session.plan.by_id[trial.job.case.id].key
+                self._session.screen.say(f"{name} is left out: {counted.error[1]}")
+        self._rankings[attempt.group] = rank(self._session, task.group, self._results)
+        self._session.screen.ranking(attempt.group, self._rankings[attempt.group], task.group.titles)
+
+    def _is_repeated(self, task: _Task, outcome: Outcome) -> bool:
+        """Return whether a round was disturbed more than is usual on its node, and may be repeated; never because of times."""
+        earlier = [each["severity"] for each in self._session.noted_rounds() if each.get("node", "") == outcome.node]
+        return (
+            self._session.plan.options.guard
+            and task.tries + 1 < MOST_ATTEMPTS
+            and all(trial.done for trial in outcome.trials)
+            and not task.group.protocol.searches_batch  # a disturbance changes no memory, and a search has many processes
+            and is_unusual(outcome.severity, earlier)
+        )
 
 
 def _discard_incomplete(session: Session, results: RoundResults) -> None:
@@ -88,47 +247,6 @@ def _variants_to_run(ranking: Ranking, group: Group, number: int, results: Round
     return [variant for variant in able if variant.case.id in ids]
 
 
-def _run_round(session: Session, number: int, group: Group, variants: list[Variant], results: RoundResults) -> None:
-    """Run one round; if it was unusually disturbed, repeat all of it: never a single variant, and never because of times."""
-    first = _next_attempt(session.folder, number, variants)
-    ratios = _noise_ratios(session, group, results)
-    for attempt in range(first, first + MOST_ATTEMPTS):
-        with Sampler() as sampler:
-            trials = _run_once(session, number, attempt, variants, ratios)
-        found = _disturbances(sampler, trials)
-        reasons = list(dict.fromkeys(each.reason for each in found))
-        severity = max((each.severity for each in found), default=0.0)
-        earlier = [note["severity"] for note in session.noted_rounds()]
-        more = (
-            session.plan.options.guard
-            and attempt + 1 < first + MOST_ATTEMPTS
-            and all(trial.done for trial in trials)
-            and not group.protocol.searches_batch  # a disturbance changes no memory, and a search has many processes
-        )
-        again = more and is_unusual(severity, earlier)
-        session.note_round(
-            group=group.name, round=number, attempt=attempt, kept=not again, reasons=reasons,
-            severity=severity, host_noise=sampler.summary().to_dict(),
-        )  # fmt: skip
-        if not again:
-            break
-        session.screen.say(
-            f"Round {number} of {group.name} is repeated because the machine was disturbed: {'; '.join(reasons)}."
-        )
-    for trial in trials:
-        counted = results.add(trial)
-        if trial.done and counted.error:
-            session.screen.say(f"{session.plan.by_id[trial.job.case.id].key} is left out: {counted.error[1]}")
-
-
-def _disturbances(sampler: Sampler, trials: list[Trial]) -> list[Disturbance]:
-    """Return what disturbed the round: the machine as a whole, unequal processor frequencies, workers that stood still."""
-    finished = [trial for trial in trials if trial.done]
-    during = [sampler.summary(*trial.counted_span_ns) for trial in finished]
-    still = [disturbance for trial in finished if (disturbance := standstill(trial))]
-    return [*judge(sampler.summary()), *unequal_frequencies(during), *still]
-
-
 def _next_attempt(run: Path, number: int, variants: list[Variant]) -> int:
     """Return the first attempt at a round that has no folder yet, so that no earlier record is overwritten."""
     attempt = 0
@@ -148,19 +266,3 @@ def _noise_ratios(session: Session, group: Group, results: RoundResults) -> dict
         for case in group.cases
     }
     return noise_ratios({key: rounds for key, rounds in processes.items() if rounds})
-
-
-def _run_once(
-    session: Session, number: int, attempt: int, variants: list[Variant], ratios: dict[str, float]
-) -> list[Trial]:
-    by_key = {variant.key: variant for variant in variants}
-    trials = []
-    for key in round_order(by_key, number, session.plan.seed):
-        variant = by_key[key]
-        session.screen.trial(number, variant)
-        folder = jobs.trial_folder(session.folder, number, attempt, variant)
-        ratio = ratios.get(variant.case.id, FIRST_RATIO)
-        job = jobs.measuring(session.plan, variant, session.inputs_of(variant.case), number, attempt, folder, ratio)
-        searches = session.plan.group(variant.group).protocol.searches_batch
-        trials.append(largest_batch.find(session, job) if searches else session.run_trial(job))
-    return trials

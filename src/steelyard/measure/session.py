@@ -29,7 +29,10 @@ SPARE_BYTES = 200 * 2**20
 
 @dataclass(frozen=True)
 class Session:
-    """A run in progress. `folder` holds the run; `inputs` maps `recipe(case)` to the prepared inputs."""
+    """A run in progress. `folder` holds the run; `inputs` maps `recipe(case)` to the prepared inputs.
+
+    `node`: the name of the node of a cluster on which this part of the run takes place; empty without a cluster.
+    """
 
     plan: RunPlan
     folder: Path
@@ -39,6 +42,7 @@ class Session:
     screen: Screen
     stop: Event = field(default_factory=Event)
     durations: Durations = field(default_factory=Durations)
+    node: str = ""
 
     def inputs_of(self, case: Case) -> CaseInputs:
         """Return the inputs that were prepared for a case."""
@@ -64,7 +68,7 @@ class Session:
     def run_probe(self, job: Job) -> Trial:
         """Run a process that finds out whether a batch fits; its trial is shown and recorded, but not indexed."""
         with self.durations.of(PROCESSES):
-            trial = self._launch(job, self.screen.event, launch.Guard(self.plan.options.silence_s))
+            trial = self._launch(job, self.screen.event, launch.Guard(self.plan.options.silence_s, self.stop.is_set))
         if trial.error and trial.error[0] == "disk-full":
             raise UserError(trial.error[1])
         return trial

@@ -59,6 +59,11 @@ def estimate(plan: RunPlan, samples: Mapping[str, int] | None = None) -> dict[st
     }  # fmt: skip
 
 
+def rounds_at_once(protocol: Protocol) -> int:
+    """Return how many rounds can run at the same time on as many machines, because no decision lies between them."""
+    return protocol.rounds_max if not protocol.sequential else max(1, protocol.drops_from - 1)
+
+
 def step_s(plan: RunPlan, variant: Variant) -> float:
     """Return the estimated time of one step in seconds."""
     case = variant.case

@@ -17,6 +17,7 @@ from steelyard.report import (
     details,
     exchange,
     formatting,
+    nodes,
     privacy,
     published,
     scaling_table,
@@ -59,7 +60,8 @@ def render(view: View) -> str:
         redone=published.section(view), tuned=tuned.section(view),
         rule="" if by_time else said(formatting.RULE, view.task), intervals=formatting.INTERVALS,
         options=details.without_tables(asdict(known.plan.options)), when=formatting.moment(known.created),
-        machine_line=formatting.machine(host), host=details.host_facts(host),
+        machine_line=nodes.machine_line(known, view.disturbances, formatting.machine(host)),
+        nodes=nodes.rounds(view.disturbances), pooled=nodes.POOLED, host=details.host_facts(host),
         figures=embedded([figure.as_dict() for figure in figures]), library=library() if figures else "",
         terms=terms.texts, style=style_text, drawing=drawing, policy=policy([drawing, get_plotlyjs()], [style_text, ""]),
     )  # fmt: skip

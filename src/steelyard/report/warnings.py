@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from steelyard.report import nodes
 from steelyard.report.formatting import SHORT_INPUTS
 from steelyard.report.model import Comparison, Contender, Source, Speed
 from steelyard.report.words import said
@@ -28,6 +29,8 @@ KINDS = {
     "RepeatedRounds": (
         "note", "No action needed. A round is repeated for all contenders, and never because of its times.",
     ),
+    "LostNodes": ("note", "No action needed. A round is repeated as a whole on another node."),
+    "LeftOutNodes": ("note", "The nodes that measured are equal. Measure the others in a run of their own."),
     "DamagedFile": (
         "warning", "The rest of the run was used. To measure again what is missing: steelyard run --resume RUN.",
     ),
@@ -107,6 +110,7 @@ def find(
     found += _disturbed(disturbances)
     if source.record.shared_machine:
         found.append(_warning("SharedMachine", MACHINE, "Another run of steelyard used the machine at the same time."))
+    found += [_warning("LeftOutNodes", RUN, sentence) for sentence in source.record.left_out]
     for comparison in comparisons:
         found += _scatter(comparison, source)
         for contender in comparison.contenders:
@@ -124,7 +128,8 @@ def _warning(name: str, subject: str, sentence: str, advice: str = "") -> Result
 
 def _disturbed(disturbances: tuple[dict[str, Any], ...]) -> Iterator[ResultWarning]:
     counted = [line for line in disturbances if line["kept"] and line["reasons"]]
-    repeated = sum(not line["kept"] for line in disturbances)
+    lost = [line for line in disturbances if nodes.was_lost(line)]
+    repeated = sum(not line["kept"] for line in disturbances) - len(lost)
     if counted:
         reasons = sorted({reason for line in counted for reason in line["reasons"]})
         sentence = f"{_rounds(len(counted))} disturbed but still counted: {'; '.join(reasons)}."
@@ -132,6 +137,9 @@ def _disturbed(disturbances: tuple[dict[str, Any], ...]) -> Iterator[ResultWarni
     if repeated:
         sentence = f"{_rounds(repeated)} repeated because the machine was disturbed."
         yield _warning("RepeatedRounds", MACHINE, sentence)
+    for line in lost:
+        sentence = f"Round {line['round']} of {line['group']} was repeated because {'; '.join(line['reasons'])}."
+        yield _warning("LostNodes", RUN, sentence)
 
 
 def _scatter(comparison: Comparison, source: Source) -> Iterator[ResultWarning]:

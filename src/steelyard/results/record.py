@@ -94,7 +94,13 @@ class Reused(TypedDict):
     created: str
 
 
-class RoundNote(TypedDict):
+class RoundNode(TypedDict, total=False):
+    """The node of a cluster on which an attempt ran, and the empty text without a cluster; older records do not have it."""
+
+    node: str
+
+
+class RoundNote(RoundNode):
     """One line of rounds.jsonl: an attempt at a round, whether it counts, and what disturbed the machine."""
 
     group: str
@@ -145,6 +151,7 @@ class RunRecord:
     `seconds`: stage -> elapsed time, over all parts of a continued run.
     `shared_machine`: another run used the machine at the same time, and this one did not wait for its end.
     `identity`: drawn at random when the run was started, so that it is known again in any folder; empty in older records.
+    `nodes`: the nodes of a cluster that were chosen to measure; `left_out`: why others were not. Empty without a cluster.
     """
 
     plan: RunPlan
@@ -163,6 +170,8 @@ class RunRecord:
     seconds: dict[str, float] = field(default_factory=dict)
     reused: dict[str, Reused] = field(default_factory=dict)
     shared_machine: bool = False
+    nodes: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
     worker_hash: str = ""
     method: int = METHOD
     steelyard: str = ""

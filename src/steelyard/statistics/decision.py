@@ -14,7 +14,7 @@ from steelyard.statistics.intervals import Rounds, logs
 from steelyard.statistics.looks import look
 from steelyard.statistics.verdicts import DecisionPlan, Verdict, verdicts
 
-__all__ = ["DecisionPlan", "Ranking", "Verdict", "decide", "rounds_wanted"]
+__all__ = ["DecisionPlan", "Ranking", "Verdict", "decide", "rounds_needed", "rounds_wanted"]
 
 
 @dataclass(frozen=True)
@@ -87,6 +87,19 @@ def rounds_wanted(ranking: Ranking) -> frozenset[str]:
     if ranking.rounds_run >= ranking.plan.most_rounds or not ranking.still_undecided:
         return frozenset()
     return ranking.still_undecided | {ranking.leader} if ranking.leader else ranking.still_undecided
+
+
+def rounds_needed(ranking: Ranking) -> int:
+    """Return about how many further rounds the comparisons with the leader need, within those that the plan allows.
+
+    Before the least rounds nothing can be told but that these are needed.
+    """
+    run, plan = ranking.rounds_run, ranking.plan
+    if run < plan.least_rounds:
+        return plan.least_rounds - run
+    undecided = [each for each in ranking.verdicts if ranking.leader in (each.a, each.b)]
+    needed = max((each.rounds_still_needed for each in undecided), default=0)
+    return max(0, min(needed, plan.most_rounds - run))
 
 
 def table(rounds: list[Rounds]) -> NDArray[np.float64]:

@@ -3,15 +3,18 @@
 import argparse
 import shlex
 import sys
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import fields, replace
 from pathlib import Path
 
 from steelyard.catalog import frameworks
 from steelyard.cli.arguments import typed
 from steelyard.cli.commands import selection
+from steelyard.cli.commands.nodes import nodes_of
 from steelyard.cli.main import EXIT_INTERRUPTED
+from steelyard.cluster.nodes import Choice
 from steelyard.errors import UserError, notice
+from steelyard.host import of_another
 from steelyard.plan import resolve
 from steelyard.plan.options import Options
 from steelyard.plan.run_plan import RunPlan
@@ -22,29 +25,38 @@ from steelyard.results.shared import Shared, without_password
 
 def execute(arguments: argparse.Namespace) -> int:
     """Measure, then print the verdicts; the path of the page is the last line. The exit code is 1 if no process finished."""
+    root = selection.runs_of(arguments)
+    known = None if arguments.resume is None else record.read(record.find(root, arguments.resume))
+    with nodes_of(arguments, known.machine if known else "") as chosen:
+        return _measured(arguments, root, chosen)
+
+
+def _measured(arguments: argparse.Namespace, root: Path, nodes: Choice | None) -> int:
     from steelyard import fitting
 
-    root = selection.runs_of(arguments)
     options = selection.options_of(arguments)
     if arguments.store:
         shared.check(arguments.store)
     if arguments.if_changed and (arguments.resume is not None or arguments.dry_run):
         raise UserError("--if-changed decides whether to start a new run, so it takes neither --resume nor --dry-run.")
-    if arguments.resume is None:
-        folder, (plan, which) = None, fitting.planned(options)
-    else:
-        folder, plan = _resumed(options, root, arguments.resume)
-        which = ""
-        fitting.check(plan)
+    if arguments.if_changed and nodes:
+        raise UserError("--if-changed compares runs of this machine, so it cannot be used with the nodes of a cluster.")
+    with of_another(nodes.resources) if nodes else nullcontext():
+        if arguments.resume is None:
+            folder, (plan, which) = None, fitting.planned(options)
+        else:
+            folder, plan = _resumed(options, root, arguments.resume, nodes)
+            which = ""
+            fitting.check(plan)
     if which and not arguments.json:
         print(which)
     if arguments.dry_run:
         from steelyard.cli import dry_run
 
-        dry_run.show(plan, as_json=arguments.json)
+        dry_run.show(plan, arguments.json, nodes)
         return 0
     unchanged = arguments.if_changed and _is_unchanged(arguments, plan, root)
-    code = 0 if unchanged else carry_out(arguments, plan, root, folder)
+    code = 0 if unchanged else carry_out(arguments, plan, root, folder, nodes)
     if arguments.store and code != EXIT_INTERRUPTED:
         _share(root, arguments.store)
     return code
@@ -81,8 +93,13 @@ def _is_unchanged(arguments: argparse.Namespace, plan: RunPlan, root: Path) -> b
     return not since.changed
 
 
-def carry_out(arguments: argparse.Namespace, plan: RunPlan, root: Path, folder: Path | None = None) -> int:
-    """Carry out a plan, in a new folder or in that of a run to continue, and print its result; returns the exit code."""
+def carry_out(
+    arguments: argparse.Namespace, plan: RunPlan, root: Path, folder: Path | None = None, nodes: Choice | None = None
+) -> int:
+    """Carry out a plan, in a new folder or in that of a run to continue, and print its result; returns the exit code.
+
+    `nodes`: of a cluster, which measure instead of this machine.
+    """
     from steelyard import report
     from steelyard import run as runs
     from steelyard.report import terminal
@@ -91,9 +108,10 @@ def carry_out(arguments: argparse.Namespace, plan: RunPlan, root: Path, folder: 
     folder = folder or selection.begin(plan, root, plan.study.name)
     try:
         with closing(selection.screen_of(arguments, plan)) as screen:
-            page = runs.run(plan, folder, screen)
+            page = runs.run(plan, folder, screen, nodes)
     except KeyboardInterrupt:
-        where = f" --runs {shlex.quote(arguments.runs)}" if arguments.runs else ""
+        where = f" --on {shlex.quote(arguments.on)}" if nodes else ""
+        where += f" --runs {shlex.quote(arguments.runs)}" if arguments.runs else ""
         print(
             "steelyard: stopped. The results of finished processes are stored. To continue: "
             f"steelyard run --resume {folder.name}{where}",
@@ -110,13 +128,13 @@ def carry_out(arguments: argparse.Namespace, plan: RunPlan, root: Path, folder: 
     return 0
 
 
-def _resumed(asked: Options, root: Path, name: str) -> tuple[Path, RunPlan]:
+def _resumed(asked: Options, root: Path, name: str, nodes: Choice | None) -> tuple[Path, RunPlan]:
     """Return the folder of the run to continue and its plan as recorded, with the options that may change."""
     _check_nothing_else(asked)
     folder = record.find(root, name)
     known = record.read(folder)
     frameworks.use(known.plan.options.framework_folders)
-    check_same(folder, known)
+    check_same(folder, known, fingerprint=nodes.facts.fingerprint if nodes else "")
     options = known.plan.options
     minutes = options.minutes if asked.minutes is None else asked.minutes
     return folder, replace(known.plan, options=replace(options, silence_s=asked.silence_s, minutes=minutes))
@@ -133,10 +151,10 @@ def _check_nothing_else(asked: Options) -> None:
         )
 
 
-def check_same(folder: Path, known: RunRecord, done: str = "continued") -> None:
+def check_same(folder: Path, known: RunRecord, done: str = "continued", fingerprint: str = "") -> None:
     """Reject a run whose further processes would have different measuring code, workloads or another machine.
 
-    `done`: what cannot be done with the run.
+    `done`: what cannot be done with the run. `fingerprint`: of the machine that would measure; empty: of this one.
     """
     from steelyard import host
     from steelyard.measure.launch import worker_hash
@@ -146,7 +164,10 @@ def check_same(folder: Path, known: RunRecord, done: str = "continued") -> None:
         reason = f"Run {name} was started with different measuring code"
     elif changed := resolve.changed_files(known.plan):
         reason = f"The files of {', '.join(changed)} have changed since run {name} was started"
-    elif known.machine and known.machine != host.describe().fingerprint():
+    elif known.machine and known.machine != (fingerprint or host.describe().fingerprint()):
         reason = f"Run {name} was started on another machine, or this machine has changed"
+        if known.nodes:
+            reason = f"Run {name} was measured on nodes of a cluster, which this machine does not equal"
+            raise UserError(f"{reason}. Name the cluster: steelyard run --resume {name} --on ray")
     if reason:
         raise UserError(f"{reason}, so it cannot be {done}. Start a new run.")

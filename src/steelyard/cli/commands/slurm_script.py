@@ -1,0 +1,15 @@
+"""`steelyard slurm-script`: print a batch script that measures a study on the nodes of a SLURM allocation."""
+
+import argparse
+import math
+
+from steelyard.cli.arguments import parser
+from steelyard.cluster import slurm
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Print the script. Wrong arguments of the study are refused now, and not by the job hours later."""
+    command = ["run", *arguments.study]
+    parser(command).parse_args(command)
+    print(slurm.script(arguments.study, arguments.nodes, math.ceil(arguments.minutes), arguments.runs), end="")
+    return 0

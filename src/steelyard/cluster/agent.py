@@ -1,0 +1,161 @@
+"""What runs on a node: receives files, does one piece of work after the other, and reports. It knows nothing of Ray.
+
+An agent ends with the run that started it, however that ends, and its processes end with it.
+"""
+
+import os
+import shutil
+import tempfile
+import traceback
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from steelyard.catalog import frameworks
+from steelyard.catalog.frameworks import WORKER
+from steelyard.cluster import files
+from steelyard.cluster.files import Piece
+from steelyard.cluster.growing import Growing
+from steelyard.cluster.messages import Outgoing, Reply
+from steelyard.cluster.node_run import NodeRun, mapped
+from steelyard.cluster.shipping import is_built_in, relocated
+from steelyard.errors import UserError
+from steelyard.files import atomic
+from steelyard.files.paths import cache_folder
+from steelyard.inputs.case_inputs import CaseInputs
+from steelyard.results.record import RunRecord
+from steelyard_worker import tensors
+
+
+class Agent:
+    """The methods may be called at the same time; `do` and `changes` may be called again with the same number."""
+
+    def __init__(self, node: str, key: str, run: str) -> None:
+        """`key`: of the run on this node; `run`: its name."""
+        self._outgoing = Outgoing()
+        self._run = NodeRun(node, key, run, self._outgoing)
+        self._growing = Growing(self._run.folder)
+        # One thread does all work of a run, because the index of runs belongs to the thread that opened it.
+        self._worker = ThreadPoolExecutor(1, "work")
+        self._lock = Lock()
+        self._begun: set[int] = set()
+        self._arriving = Path(tempfile.mkdtemp(prefix="arriving-", dir=self._run.folder))
+
+    def process(self) -> int:
+        """Return the id of the agent's process."""
+        return os.getpid()
+
+    def changes(self, taken: int) -> Reply:
+        """Return what is new since the reply number `taken`; waits for some seconds if there is nothing."""
+        return self._outgoing.reply(taken, self._growing.pieces)
+
+    def holds(self) -> dict[str, tuple[int, str]]:
+        """Return the files of processes that this node has kept from an earlier part of the run: path -> (size, SHA-256)."""
+        return files.listing(self._run.folder, self._run.folder / "trials")
+
+    def fetch(self, path: str, begin: int) -> Piece:
+        """Return one piece of a file of the run."""
+        files.inside(self._run.folder, path)
+        return next(files.pieces(self._run.folder, path, begin))
+
+    def missing(self, wanted: Mapping[str, str]) -> list[str]:
+        """Return the inputs that this node lacks. `wanted`: folder relative to the cache -> the hash of its arrays."""
+        return [path for path, identity in wanted.items() if not _has(files.inside(cache_folder(), path), identity)]
+
+    def lacks(self, wanted: Mapping[str, str]) -> list[str]:
+        """Return the folders of sources that this node lacks, by their hashes. `wanted`: name -> hash."""
+        return [name for name, code in wanted.items() if frameworks.files_hash(_sources(name, code)) != code]
+
+    def receive(self, pieces: list[Piece]) -> None:
+        """Store pieces of files until `place_inputs` or `place_sources` puts them where they belong."""
+        for piece in pieces:
+            files.write(self._arriving, piece)
+
+    def place_inputs(self, path: str, identity: str) -> None:
+        """Put a received tensors folder into the cache. UserError: its content is not what was announced."""
+        arrived = files.inside(self._arriving, path)
+        if not (_has_index(arrived, identity) and tensors.is_unchanged(arrived)):
+            raise UserError(f"The input {path} arrived damaged, so nothing was measured with it. Start the run again.")
+        atomic.place(files.inside(cache_folder(), path), lambda partial: _move(arrived, partial))
+
+    def place_sources(self, name: str, code: str) -> None:
+        """Put the received sources of a workload or framework of the user's into the cache. UserError: they differ."""
+        arrived, target = files.inside(self._arriving, name), _sources(name, code)
+        if frameworks.files_hash(arrived) != code:
+            raise UserError(f"The files of {name} arrived damaged, so nothing was measured. Start the run again.")
+        shutil.rmtree(target, ignore_errors=True)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        arrived.rename(target)
+
+    def prepare(self, number: int, known: RunRecord, inputs: Mapping[str, CaseInputs], own: Mapping[str, str]) -> None:
+        """Begin to make and certify everything. Paths in `inputs` are relative to the cache.
+
+        `own`: the user's frameworks, by name with their hashes.
+        """
+        plan = known.plan
+        workloads = {
+            name: WORKER / "workloads" / Path(folder).name
+            if is_built_in(folder)
+            else _sources(name, plan.workload_hashes[name])
+            for name, folder in plan.workload_folders.items()
+        }
+        plan = mapped(plan, workloads, {name: _sources(name, code) for name, code in own.items()})
+        here = {key: relocated(each, cache_folder().joinpath) for key, each in inputs.items()}
+        self.do(number, "prepare", replace(known, plan=plan), here)
+
+    def do(self, number: int, work: str, *values: Any) -> None:
+        """Begin a piece of work: a method of `NodeRun`. Its result becomes a message; `number` tells it from others."""
+        with self._lock:
+            if number in self._begun:
+                return
+            self._begun.add(number)
+        self._growing.begin()
+        self._worker.submit(self._work, number, work, values)
+
+    def stop(self) -> None:
+        """Stop the running process."""
+        self._run.stop.set()
+
+    def forget(self) -> None:
+        """Remove this node's part of the record: all of it is at home."""
+        shutil.rmtree(self._run.folder.parent, ignore_errors=True)
+
+    def _work(self, number: int, work: str, values: tuple[Any, ...]) -> None:
+        try:
+            found = getattr(self._run, work)(*values)
+            held: dict[str, tuple[int, str]] = {}
+            for folder in self._growing.new_folders():
+                held |= files.listing(self._run.folder, folder)
+        except UserError as error:
+            self._outgoing.add("failed", number, str(error))
+        except OSError as error:
+            self._outgoing.add("failed", number, f"{error.filename or work}: {error.strerror}.")
+        except Exception as error:
+            # Nobody waits for this thread, so an error of the program itself is reported where the user sees it.
+            traceback.print_exc()
+            self._outgoing.add("failed", number, f"{type(error).__name__}: {error}")
+        else:
+            self._outgoing.add("done", number, found, held)
+
+
+def _has(folder: Path, identity: str) -> bool:
+    return atomic.is_whole(folder) and _has_index(folder, identity) and atomic.is_intact(folder)
+
+
+def _has_index(folder: Path, identity: str) -> bool:
+    try:
+        return tensors.identity(folder) == identity
+    except (OSError, ValueError):
+        return False
+
+
+def _move(source: Path, target: Path) -> None:
+    for path in source.iterdir():
+        path.rename(target / path.name)
+
+
+def _sources(name: str, code: str) -> Path:
+    return cache_folder() / "cluster" / "sources" / code / name

@@ -1,0 +1,70 @@
+"""What an agent reports home, in order. A reply is kept until the next question acknowledges it, so none is lost or doubled."""
+
+import time
+from dataclasses import dataclass, field
+from threading import Condition
+from typing import Any
+
+from steelyard.cluster.files import Piece
+
+# An agent answers at most so often while there is something to tell, and at least so often otherwise, in seconds.
+SHORTEST_S = 1.0
+LONGEST_S = 10.0
+
+
+@dataclass(frozen=True)
+class Message:
+    """A note of an agent. `kind`: say, stage, progress, trial, waits, done, failed or holds; `values`: its arguments."""
+
+    kind: str
+    values: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What an agent has to tell: first the pieces of files, then the messages, which may speak of these files."""
+
+    number: int
+    pieces: tuple[Piece, ...] = ()
+    messages: tuple[Message, ...] = ()
+
+
+@dataclass
+class Outgoing:
+    """The messages of an agent that have not been asked for yet; filled and emptied by different threads."""
+
+    _waiting: list[Message] = field(default_factory=list)
+    _changed: Condition = field(default_factory=Condition)
+    _last: Reply = field(default_factory=lambda: Reply(0))
+
+    def add(self, kind: str, *values: Any) -> None:
+        """Add a message."""
+        with self._changed:
+            self._waiting.append(Message(kind, values))
+            self._changed.notify_all()
+
+    def reply(self, taken: int, grown: Any, shortest_s: float = SHORTEST_S, longest_s: float = LONGEST_S) -> Reply:
+        """Return the next reply; waits until there is something to tell, but not for long.
+
+        `taken`: the number of the last reply that arrived; an earlier number gets the last reply again. `grown()` returns the
+        pieces of files that have grown, and whether these are all.
+        """
+        if taken < self._last.number:
+            return self._last
+        began_s = time.monotonic()
+        while True:
+            with self._changed:
+                waiting = list(self._waiting)
+            pieces, whole = grown()
+            # Messages may speak of files, so they wait until these are complete.
+            messages = waiting if whole else []
+            if pieces or messages or time.monotonic() - began_s > longest_s:
+                break
+            with self._changed:
+                if len(self._waiting) == len(waiting):
+                    self._changed.wait(shortest_s)
+        with self._changed:
+            del self._waiting[: len(messages)]
+        self._last = Reply(self._last.number + 1, tuple(pieces), tuple(messages))
+        time.sleep(max(0.0, shortest_s - (time.monotonic() - began_s)) if whole and not messages else 0.0)
+        return self._last

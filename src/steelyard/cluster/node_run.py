@@ -1,0 +1,147 @@
+"""The part of a run that takes place on one node: environments, certificates, rounds, profiles; it does not know the cluster."""
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+from steelyard.catalog import frameworks
+from steelyard.certificates import certification
+from steelyard.cluster.messages import Outgoing
+from steelyard.console import Screen
+from steelyard.environments import EnvironmentName, setup
+from steelyard.environments.interpreter import IMPORT_LIMIT_S
+from steelyard.errors import UserError
+from steelyard.files.paths import cache_folder, make_private
+from steelyard.host import turns
+from steelyard.inputs.case_inputs import CaseInputs
+from steelyard.measure import attempts, communication, graphs, profiles
+from steelyard.measure.attempts import Attempt, Outcome
+from steelyard.measure.session import Session
+from steelyard.plan.run_plan import RunPlan, Variant
+from steelyard.results import record
+from steelyard.results.record import RunRecord
+from steelyard.results.store import Store
+from steelyard.results.trials import Trial
+from steelyard.statistics.decision import Ranking
+
+
+@dataclass(frozen=True)
+class Ready:
+    """What a node has made for a run. `facts`: of its environments, as in run.json; `unavailable`: why others are missing."""
+
+    certificates: dict[str, dict[str, Any]]
+    facts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    unavailable: dict[str, str] = field(default_factory=dict)
+
+
+class Told(Screen):
+    """Passes what a run reports on to the messages of the agent."""
+
+    def __init__(self, outgoing: Outgoing) -> None:
+        super().__init__()
+        self._outgoing = outgoing
+
+    def say(self, sentence: str) -> None:
+        self._outgoing.add("say", sentence)
+
+    def stage(self, title: str) -> None:
+        """Stages are those of the run, at home."""
+
+    def progress(self, label: str, done: float, total: float, note: str = "") -> None:
+        self._outgoing.add("progress", label, done, total, note)
+
+    def trial(self, number: int, variant: Variant, node: str = "") -> None:  # noqa: ARG002 - home knows which node this is
+        self._outgoing.add("trial", number, variant.case.id)
+
+    def finished(self, trial: Trial) -> None:
+        """Home reads the trial from its files."""
+
+    def ranking(self, group: str, ranking: Ranking, titles: dict[str, str]) -> None:
+        """Home ranks."""
+
+
+class NodeRun:
+    """One run on this node. Every piece of work holds the turn of the machine, so that no other steelyard run is disturbed."""
+
+    def __init__(self, node: str, key: str, name: str, outgoing: Outgoing) -> None:
+        """`key`: of the folder that keeps the node's part of the record until it is home; `name`: of the run."""
+        self.folder = cache_folder() / "cluster" / "runs" / key / name
+        make_private(self.folder)
+        self.stop = Event()
+        self._node, self._outgoing = node, outgoing
+        self._session: Session | None = None
+        self._wait = True
+
+    def prepare(self, known: RunRecord, inputs: Mapping[str, CaseInputs]) -> Ready:
+        """Make or verify environments, then certify. UserError: nothing can be measured here."""
+        plan = known.plan
+        frameworks.use(plan.options.framework_folders)
+        record.write(self.folder, known)
+        self._wait = plan.options.guard
+        screen = Told(self._outgoing)
+        with self._turn():
+            names = [EnvironmentName.parse(each) for each in plan.environments]
+            limit_s = min(plan.options.silence_s, IMPORT_LIMIT_S)
+            device, external = plan.variants[0].case.settings.device, plan.options.external
+            environments = setup.make(names, device, external, screen, limit_s)
+            store = Store(self.folder.parent, screen.say)
+            store.add_run(self.folder)
+            session = Session(plan, self.folder, environments, dict(inputs), store, screen, self.stop, node=self._node)
+            certificates = certification.certify(session)
+            unavailable = environments.failures()
+        facts = {name: setup.facts(environments[name]) for name in environments}
+        record.update(self.folder, environments=facts, unavailable=unavailable)
+        self._session = replace(session, plan=plan.without(unavailable))
+        return Ready(certificates, facts, unavailable)
+
+    def attempt(self, attempt: Attempt) -> Outcome:
+        """Run an attempt at a round; its trials are in the files."""
+        with self._turn():
+            return replace(attempts.run(self._ready, attempt), trials=())
+
+    def profile(self, cases: tuple[str, ...], processes: int) -> None:
+        """Profile these cases."""
+        with self._turn():
+            profiles.take(self._ready, [self._ready.plan.by_id[each] for each in cases], processes)
+
+    def exchange(self, cases: tuple[str, ...]) -> None:
+        """Measure the exchange of these cases by itself."""
+        with self._turn():
+            communication.measure(self._ready, cases)
+
+    def count(self) -> None:
+        """Count the graphs that the plan names."""
+        with self._turn():
+            graphs.count(self._ready)
+
+    def call(self, function: Callable[..., Any], *values: Any) -> Any:
+        """Return what a function of steelyard's own returns on this machine."""
+        with self._turn():
+            return function(*values)
+
+    @property
+    def _ready(self) -> Session:
+        if self._session is None:
+            raise UserError(f"Node {self._node} has not been prepared for this run. Start the run again with --resume.")
+        return self._session
+
+    def _turn(self) -> AbstractContextManager[bool]:
+        return turns.turn(self._waiting, self._wait, self.folder.name)
+
+    def _waiting(self, sentence: str) -> None:
+        self._outgoing.add("waits", sentence, turns.holder())
+
+
+def mapped(plan: RunPlan, workloads: Mapping[str, Path], own: Mapping[str, Path]) -> RunPlan:
+    """Return the plan with the folders of this node. `workloads`: by name; `own`: the user's frameworks, by name.
+
+    The node gets its data from home, so the folder of data sets is left out.
+    """
+    options = replace(
+        plan.options, data="", workload_folders=tuple(map(str, workloads.values())),
+        framework_folders=tuple(map(str, own.values())),
+    )  # fmt: skip
+    return replace(plan, options=options, workload_folders={name: str(path) for name, path in workloads.items()})

@@ -1,0 +1,289 @@
+"""The nodes of a cluster as a place: it prepares them, gives them rounds, brings the record home, and survives their loss."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from steelyard.cluster import engine, home, shipping
+from steelyard.cluster.agreement import disagreement, standard
+from steelyard.cluster.engine import NodeLost, Remote
+from steelyard.cluster.messages import Message
+from steelyard.cluster.node_run import Ready
+from steelyard.cluster.nodes import Choice
+from steelyard.cluster.shipping import names_of
+from steelyard.errors import UserError
+from steelyard.files import atomic
+from steelyard.measure.attempts import Attempt, Outcome
+from steelyard.measure.session import Session
+from steelyard.results import record
+
+# Between two questions to a node whose connection is broken, in seconds.
+PAUSE_S = 1.0
+
+
+@dataclass
+class _Held:
+    """A node of this run. `ref`: of the question that it has not answered yet; `work`: the number of what it does now.
+
+    `waits`: whose turn its machine has, while it waits for its own.
+    """
+
+    remote: Remote
+    ref: Any = None
+    taken: int = 0
+    heard_s: float = 0.0
+    asked_again_s: float = 0.0
+    work: int = 0
+    attempt: Attempt | None = None
+    ready: Ready | None = None
+    waits: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.remote.node.name
+
+
+class ClusterPlace:
+    """Gives rounds to nodes. Everything happens in the thread that calls `wait`; nothing is shared."""
+
+    def __init__(self, session: Session, choice: Choice) -> None:
+        self._session, self._screen = session, session.screen
+        name, created = session.folder.name, record.read(session.folder).created
+        self._nodes = {
+            # With the name of the node, because nodes may share a cache.
+            each.name: _Held(Remote(each.member, atomic.key("run", name, created, each.name), name))
+            for each in choice.nodes
+        }
+        self._ready: Ready | None = None
+        self._ended: list[Outcome] = []
+        self._found: dict[int, Any] = {}
+        self._number = 0
+        self._joined = False
+        self._losses: list[str] = []
+
+    def prepare(self) -> Ready:
+        """Send every node what it lacks, and let it make environments and certificates; returns those of the run.
+
+        A node whose machine another run uses is not waited for; it joins later. UserError: no node can measure.
+        """
+        cargo = shipping.packed(self._session.plan, self._session.inputs)
+        known = record.read(self._session.folder)
+        codes = {name: cargo.codes[name] for name in cargo.frameworks}
+        for held in list(self._nodes.values()):
+            with self._lost_if_broken(held):
+                self._begin(held, cargo)
+                held.work = self._next_number()
+                held.remote.call("prepare", held.work, known, cargo.inputs, codes)
+                held.heard_s = time.monotonic()
+                held.ref = held.remote.ask("changes", 0)
+        while self._preparing():
+            self._pump()
+        ready = {name: held.ready for name, held in self._nodes.items() if held.ready}
+        self._ready = standard(ready)
+        for held in list(self._nodes.values()):
+            if held.ready:
+                self._check_agreement(held)
+        return self._ready
+
+    def idle(self) -> frozenset[str]:
+        """Return the nodes that are prepared and do nothing."""
+        return frozenset(name for name, held in self._nodes.items() if held.ready and not held.work)
+
+    def has(self, node: str) -> bool:
+        """Return whether a node belongs to this run and was not lost."""
+        return node in self._nodes
+
+    def start(self, attempt: Attempt, node: str) -> None:
+        """Begin an attempt on a node."""
+        held = self._nodes[node]
+        home.reserve(self._session.folder, self._session.plan, attempt)
+        held.attempt = attempt
+        self._do(held, "attempt", attempt)
+
+    def wait(self) -> Outcome | None:
+        """Return the next outcome, and None when a node has joined. UserError: no node is left."""
+        self._joined = False
+        while not self._ended and not self._joined:
+            self._check_any_left()
+            self._pump()
+        return self._ended.pop(0) if self._ended else None
+
+    def call(self, function: Callable[..., Any], *values: Any) -> Any:
+        """Return what a function of steelyard's own returns on a node; UserError: what it raised, or no node is left."""
+        return self.aside("call", function, *values)
+
+    def aside(self, work: str, *values: Any) -> Any:
+        """Let a node do work outside the rounds, and return its result."""
+        while not self.idle():
+            self._check_any_left()
+            self._pump()
+        held = self._nodes[min(self.idle())]
+        self._do(held, work, *values)
+        number = held.work
+        while number not in self._found:
+            if held.name not in self._nodes:
+                return self.aside(work, *values)
+            self._pump()
+        found = self._found.pop(number)
+        if isinstance(found, UserError):
+            raise found
+        return found
+
+    def end(self, forget: bool) -> None:
+        """End all agents. `forget`: the record is complete at home, so the nodes need not keep their parts."""
+        for held in self._nodes.values():
+            if forget and held.ready and not held.work:
+                with suppress(NodeLost, TimeoutError):
+                    held.remote.call("forget")
+        engine.end([held.remote for held in self._nodes.values()])
+
+    def _begin(self, held: _Held, cargo: shipping.Cargo) -> None:
+        """Fetch what the node has kept from an earlier part of this run, and send it what it lacks."""
+        held.remote.call("process")
+        kept = home.of_node(self._session.folder, held.name, held.remote.call("holds"))
+        home.complete(self._session.folder, kept, lambda path, begin: held.remote.call("fetch", path, begin))
+        label = f"files to {held.name}"
+        shipping.send(cargo, held.remote.call, lambda done, total: self._screen.progress(label, done, total))
+
+    def _preparing(self) -> bool:
+        """Return whether a node is still being prepared that need not wait for another run, or none is ready yet."""
+        self._check_any_left()
+        busy = [held for held in self._nodes.values() if not held.ready and not held.waits]
+        return bool(busy) or not any(held.ready for held in self._nodes.values())
+
+    def _do(self, held: _Held, work: str, *values: Any) -> None:
+        held.work = self._next_number()
+        with self._lost_if_broken(held):
+            held.remote.call("do", held.work, work, *values)
+
+    def _next_number(self) -> int:
+        self._number += 1
+        return self._number
+
+    def _pump(self) -> None:
+        """Take what has arrived, and wait for it for a moment."""
+        now = time.monotonic()
+        for held in list(self._nodes.values()):
+            if held.ref is None and now > held.asked_again_s:
+                held.ref = held.remote.ask("changes", held.taken)
+        asked = {held.ref: held for held in self._nodes.values() if held.ref is not None}
+        if not asked:
+            time.sleep(PAUSE_S)
+        arrived = engine.ready(list(asked), PAUSE_S) if asked else []
+        for ref in arrived:
+            with self._lost_if_broken(asked[ref]):
+                self._take(asked[ref], ref)
+        # A reply may have waited here while files were sent to other nodes, so only those without one have been silent.
+        for held in list(self._nodes.values()):
+            if held.ref not in arrived and now - held.heard_s > engine.SILENT_S:
+                self._lose(held, f"it gave no answer for {engine.SILENT_S:.0f} s")
+
+    def _take(self, held: _Held, ref: Any) -> None:
+        held.ref = None
+        try:
+            reply = held.remote.take(ref)
+        except TimeoutError:
+            held.asked_again_s = time.monotonic() + PAUSE_S
+            return
+        held.heard_s = time.monotonic()
+        for piece in reply.pieces:
+            home.write(self._session.folder, piece)
+        for message in reply.messages:
+            self._heed(held, message)
+        held.taken = reply.number
+        if held.name in self._nodes:
+            held.ref = held.remote.ask("changes", held.taken)
+
+    def _heed(self, held: _Held, message: Message) -> None:
+        name, values = held.name, message.values
+        if message.kind != "waits":
+            held.waits = ""
+        match message.kind:
+            case "say":
+                self._screen.say(f"{name}: {values[0]}")
+            case "progress":
+                label, done, total, note = values
+                self._screen.progress(f"{name}: {label}", done, total, note)
+            case "trial":
+                number, case_id = values
+                self._screen.trial(number, self._session.plan.by_id[case_id], name)
+            case "waits":
+                held.waits = values[1] or "another run"
+                self._screen.say(f"{name}: {values[0]}" + (f" It is {values[1]}." if values[1] else ""))
+            case "failed" if held.ready and not held.attempt:
+                # Of work outside the rounds; who asked for it knows what to do without it.
+                self._finish(held, values[0], UserError(values[1]))
+            case "failed":
+                self._lose(held, values[1])
+            case "done":
+                number, found, kept = values
+                home.complete(self._session.folder, kept, lambda path, begin: held.remote.call("fetch", path, begin))
+                self._finish(held, number, found)
+
+    def _finish(self, held: _Held, number: int, found: Any) -> None:
+        held.work = 0
+        if isinstance(found, Ready):
+            held.ready, self._joined = found, True
+            if self._ready:
+                self._check_agreement(held)
+        elif isinstance(found, Outcome):
+            measured = home.read(self._session.folder, self._session.plan, found.attempt)
+            held.attempt = None
+            for trial in measured:
+                self._session.store.add_trial(self._session.folder.name, trial)
+                self._screen.finished(trial)
+            self._ended.append(replace(found, trials=measured, node=held.name))
+        else:
+            self._found[number] = found
+
+    def _check_agreement(self, held: _Held) -> None:
+        """Leave a node out that would not measure the same as the others."""
+        assert self._ready is not None and held.ready is not None
+        if reason := disagreement(self._ready, held.ready, self._session.plan):
+            self._lose(held, reason)
+
+    @contextmanager
+    def _lost_if_broken(self, held: _Held) -> Iterator[None]:
+        """Give up a node that cannot be reached, or cannot go on; the run continues on the others."""
+        try:
+            yield
+        except (NodeLost, UserError) as error:
+            self._lose(held, str(error))
+        except TimeoutError:
+            self._lose(held, "its connection broke")
+
+    def _lose(self, held: _Held, why: str) -> None:
+        if self._nodes.pop(held.name, None) is None:
+            return
+        sentence = f"node {held.name} was given up: {why.rstrip('.')}"
+        self._losses.append(f"N{sentence[1:]}.")
+        self._screen.say(self._losses[-1])
+        if held.attempt:
+            self._ended.append(Outcome(held.attempt, node=held.name, lost=sentence))
+        engine.end([held.remote])
+
+    def _check_any_left(self) -> None:
+        if not self._nodes and not self._ended:
+            raise UserError(
+                " ".join(["No node of the run is left.", *dict.fromkeys(self._losses)])
+                + f" Finished results are stored. Continue with: steelyard run --resume {self._session.folder.name} --on ..."
+            )
+
+    @property
+    def names(self) -> str:
+        """The names of the nodes, for a sentence."""
+        return names_of(self._nodes)
+
+
+@contextmanager
+def opened(session: Session, choice: Choice) -> Iterator[ClusterPlace]:
+    """Start an agent on every node, and end them at the end, however that comes."""
+    place = ClusterPlace(session, choice)
+    whole = False
+    try:
+        yield place
+        whole = True
+    finally:
+        place.end(forget=whole)

@@ -1,0 +1,106 @@
+"""A simulated cluster: several Ray nodes on this machine, each with a cache of its own; and processes that are watched."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psutil
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PATIENCE_S = 300  # much longer than anything takes on a quiet machine
+WORKLOADS = Path(__file__).resolve().parent.parent / "workloads"
+LINE = ("--workloads", str(WORKLOADS), "-w", "line", "--plain")
+STORE_BYTES = 80 * 2**20
+
+
+@dataclass
+class Simulated:
+    """The cluster; `nodes` are its nodes by name, `caches` the folders of their caches."""
+
+    folder: Path
+    cluster: Any = None
+    nodes: dict[str, Any] = field(default_factory=dict)
+
+    def add(self, name: str, **env: str) -> None:
+        """Add a node."""
+        self.nodes[name] = self.cluster.add_node(**self.arguments(name, **env))
+
+    def arguments(self, name: str, **env: str) -> dict[str, Any]:
+        """Return the arguments of Ray for a node."""
+        variables = {"STEELYARD_CACHE": str(self.cache(name)), **env}
+        return {
+            "num_cpus": 1, "node_name": name, "node_ip_address": "127.0.0.1", "env_vars": variables,
+            "object_store_memory": STORE_BYTES, "include_dashboard": False,
+        }  # fmt: skip
+
+    def kill(self, name: str) -> None:
+        """Kill a node as if its machine had lost its power."""
+        self.cluster.remove_node(self.nodes.pop(name), allow_graceful=False)
+
+    def cache(self, name: str) -> Path:
+        """Return the cache of a node."""
+        return self.folder / name
+
+    def workers(self) -> list[psutil.Process]:
+        """Return the measuring processes on all nodes: those that run in a folder of a run on a node."""
+        return [each for each in psutil.process_iter() if self._works(each)]
+
+    def _works(self, process: psutil.Process) -> bool:
+        try:
+            return process.status() != psutil.STATUS_ZOMBIE and process.cwd().startswith(str(self.folder))
+        except psutil.Error:
+            return False
+
+
+class Running:
+    """A running steelyard process whose output is read continuously."""
+
+    def __init__(self, argv: list[str], env: dict[str, str]) -> None:
+        self.process = subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.lines: list[str] = []
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        self.lines.extend(iter(self.process.stderr.readline, ""))
+
+    @property
+    def stderr(self) -> str:
+        """What was printed so far."""
+        return "".join(self.lines)
+
+    def wait_for(self, text: str) -> None:
+        """Wait until standard error contains a text."""
+        until(lambda: text in self.stderr or self.process.poll() is not None, f"{text!r} in {self.lines}")
+        assert text in self.stderr, self.stderr
+
+    def end(self) -> tuple[int, str]:
+        """Wait for the end of the process; returns the exit code and standard output. A traceback fails the test."""
+        assert self.process.stdout is not None
+        out = self.process.stdout.read()
+        code = self.process.wait(PATIENCE_S)
+        self._reader.join(PATIENCE_S)
+        assert "Traceback" not in self.stderr, self.stderr
+        return code, out
+
+
+def until(true: Callable[[], bool], what: str) -> None:
+    """Wait until something is true."""
+    limit = time.monotonic() + PATIENCE_S
+    while not true():
+        assert time.monotonic() < limit, f"did not happen in time: {what}"
+        time.sleep(0.05)
+
+
+def host_lock(cache: Path) -> Path:
+    """Return the lock of the machine in a node's cache."""
+    return cache / f"run-on-{platform.node()}.lock"
