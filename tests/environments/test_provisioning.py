@@ -424,12 +424,22 @@ def test_without_the_small_build_the_large_one_is_installed_and_reported(
     assert fake_uv.count("pip install --no-deps --dry-run") == 2
 
 
+def test_without_the_small_build_and_without_another_the_environment_cannot_be_created(
+    fake_uv: FakeUv, tiny: EnvironmentSpec
+) -> None:
+    spec = with_small_build(tiny)
+    del spec.lock.facts["otherwise"]
+    with pytest.raises(UserError, match=r"no package index has tiny-framework==1\.2\.3\+small for this Python"):
+        ensure(spec)
+
+
 def with_small_build(tiny: EnvironmentSpec) -> EnvironmentSpec:
     facts = {
         **tiny.lock.facts,
         "small build": "tiny-framework==1.2.3+small",
         "small build platform": sys.platform,
         "vendor index": "http://127.0.0.1:9/",
+        "otherwise": "large.txt",
         "otherwise because": "the other build is large",
     }
     return replace(tiny, lock=replace(tiny.lock, facts=facts))
