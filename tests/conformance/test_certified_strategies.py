@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from typing import TYPE_CHECKING, Any
 
@@ -73,6 +74,9 @@ COMPILED = [known.name for known in frameworks.contenders().values() if len(spre
 
 
 @two_cores
+@pytest.mark.skipif(
+    not (shutil.which("g++") and shutil.which("make")), reason="there is no g++, or no make, to compile with"
+)
 @pytest.mark.parametrize(
     "name", [COMPILED[0], *(pytest.param(name, marks=pytest.mark.slow) for name in COMPILED[1:])]
 )  # fmt: skip

@@ -9,9 +9,8 @@ import horovod.mxnet as hvd
 import mxnet as mx
 
 from steelyard_worker.frameworks.mxnet import optimizers
-from steelyard_worker.frameworks.mxnet.shares import SharingTrainer
+from steelyard_worker.frameworks.mxnet.shares import AveragingTrainer
 from steelyard_worker.frameworks.mxnet.stores import Averaged
-from steelyard_worker.frameworks.mxnet.trainer import Trainer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,21 +24,12 @@ if TYPE_CHECKING:
 _numbers = itertools.count()
 
 
-class HorovodTrainer(SharingTrainer):
+class HorovodTrainer(AveragingTrainer):
     """A rank whose gradients are averaged with those of the others; every rank applies the same update."""
 
     def _rule(self, optimizer: Optimizer, rates: Array | None, lazy: bool) -> Any:
         rule = optimizers.update_rule(optimizer, self._trained, rates, lazy)
         return Averaged(rule, Average(), list(self._trained.values()))
-
-    def gradients(self, batch: tuple[NDArray, ...]) -> tuple[dict[str, Array], float, dict[str, Array]]:
-        """Forward in training mode and backward; the gradients are averaged as in a step."""
-        outputs, loss, own = super().gradients(batch)
-        return outputs, loss, self._averages(own)
-
-    def _averaged_statistics(self) -> dict[str, Array]:
-        found = Trainer.state(self)
-        return self._averages({name: found[name] for name in self._statistics_of_share})
 
     def _averages(self, arrays: dict[str, Array]) -> dict[str, Array]:
         placed = [mx.nd.array(array, self._context, array.dtype) for array in arrays.values()]

@@ -7,18 +7,16 @@ from typing import TYPE_CHECKING, Any
 import mxnet as mx
 
 from steelyard_worker.frameworks.mxnet import stores
-from steelyard_worker.frameworks.mxnet.shares import SharingTrainer
+from steelyard_worker.frameworks.mxnet.shares import AveragingTrainer
 from steelyard_worker.frameworks.mxnet.trainer import Trainer
 
 if TYPE_CHECKING:
-    from mxnet.nd import NDArray
-
     from steelyard_worker.case import Optimizer
     from steelyard_worker.frameworks.base import Array
     from steelyard_worker.frameworks.mxnet.stores import Store
 
 
-class SynchronousTrainer(SharingTrainer):
+class SynchronousTrainer(AveragingTrainer):
     """A rank whose gradients are averaged with those of the others; every rank has the same weights after each step."""
 
     def __init__(self, store: Store, *arguments: Any) -> None:
@@ -27,15 +25,6 @@ class SynchronousTrainer(SharingTrainer):
 
     def _rule(self, optimizer: Optimizer, rates: Array | None, lazy: bool) -> Any:
         return stores.synchronous_rule(optimizer, self._trained, rates, lazy, self._store)
-
-    def gradients(self, batch: tuple[NDArray, ...]) -> tuple[dict[str, Array], float, dict[str, Array]]:
-        """Forward in training mode and backward; the gradients of all ranks are averaged by the servers."""
-        outputs, loss, own = super().gradients(batch)
-        return outputs, loss, self._averages(own)
-
-    def _averaged_statistics(self) -> dict[str, Array]:
-        found = Trainer.state(self)
-        return self._averages({name: found[name] for name in self._statistics_of_share})
 
     def _averages(self, arrays: dict[str, Array]) -> dict[str, Array]:
         if not arrays:

@@ -13,6 +13,8 @@ from steelyard_worker.frameworks.mxnet.trainer import Trainer
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from mxnet.nd import NDArray
+
     from steelyard_worker.frameworks.base import Array
 
 
@@ -54,3 +56,20 @@ class SharingTrainer(Trainer):
         for name, kept in own.items():
             for array, before in zip(self._named[name].list_data(), kept, strict=True):
                 before.copyto(array)
+
+
+class AveragingTrainer(SharingTrainer):
+    """A rank that exchanges what it has computed of its share with the other ranks."""
+
+    @abstractmethod
+    def _averages(self, arrays: dict[str, Array]) -> dict[str, Array]:
+        """Return the averages of arrays over all ranks, by the exchange that a step uses."""
+
+    def gradients(self, batch: tuple[NDArray, ...]) -> tuple[dict[str, Array], float, dict[str, Array]]:
+        """Forward in training mode and backward; the gradients are averaged as in a step."""
+        outputs, loss, own = super().gradients(batch)
+        return outputs, loss, self._averages(own)
+
+    def _averaged_statistics(self) -> dict[str, Array]:
+        found = Trainer.state(self)
+        return self._averages({name: found[name] for name in self._statistics_of_share})
