@@ -125,7 +125,7 @@ def test_a_vendors_index_that_does_not_answer_takes_seconds_and_the_large_build_
 
     more = (
         f"# small build = six==1.17.0+cpu\n# small build platform = {sys.platform}\n"
-        "# vendor index = http://127.0.0.1:9/\n# otherwise because = the other build is large\n"
+        "# vendor index = http://127.0.0.1:9/\n# otherwise = large.txt\n# otherwise because = the other build is large\n"
     )
     monkeypatch.setattr(install, "large_build", lambda _: six.lock)
     began = time.monotonic()
