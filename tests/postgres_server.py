@@ -10,6 +10,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -75,3 +77,15 @@ class Server:
     def url(self, database: str = "postgres") -> str:
         """Return the address of a database."""
         return f"postgresql://tests:secret@/{database}?host={self.folder}"
+
+
+def running() -> Iterator[Server]:
+    """Yield a server, for a fixture; the tests are skipped, with the reason, where none can be started."""
+    try:
+        found = Server()
+    except RuntimeError as error:
+        pytest.skip(str(error))
+    try:
+        yield found
+    finally:
+        found.close()

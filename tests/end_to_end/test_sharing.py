@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from postgres_server import Server
+from postgres_server import Server, running
 
 from steelyard.results import record
 
@@ -24,12 +24,7 @@ RUN = ("run", "--workloads", WORKLOADS, "-w", "line", "-f", "fake", "--rounds", 
 @pytest.fixture
 def server() -> Iterator[Server]:
     """A server for one test."""
-    try:
-        found = Server()
-    except RuntimeError as error:
-        pytest.skip(str(error))
-    yield found
-    found.close()
+    yield from running()
 
 
 def test_runs_reach_the_store_also_after_it_was_away_and_no_record_has_the_password(

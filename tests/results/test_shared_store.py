@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 import recorded_trials
-from postgres_server import Server
+from postgres_server import Server, running
 from test_merging import NAME, OTHER, run_in, tree
 
 from steelyard.cli.main import main
@@ -25,12 +25,7 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
     """A server for this file."""
-    try:
-        found = Server()
-    except RuntimeError as error:
-        pytest.skip(str(error))
-    yield found
-    found.close()
+    yield from running()
 
 
 @pytest.fixture
