@@ -4,7 +4,8 @@
     launcher.py hosts COUNT COMMAND...             start COMMAND once on each host; {host} stands for the host's number
     launcher.py become COMMAND...                  become the framework's own launcher
 
-Either way the processes end if the orchestrator is killed. Only the standard library is used.
+Where the hosts are nodes of a cluster, a launcher runs on each, and starts the ranks of its host; the processes with roles are on
+the first. Either way the processes end if the orchestrator is killed. Only the standard library is used.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ PR_SET_PDEATHSIG = 1  # linux/prctl.h
 PARENT = "STEELYARD_PARENT"
 # Where there are several hosts: the network namespace of each, separated by spaces.
 HOSTS = "STEELYARD_HOSTS"
+# Where the hosts are nodes of a cluster: the number of this one, a slash, and how many there are.
+HOST = "STEELYARD_HOST"
 DISK_FULL, NOT_FOUND = 5, 119  # exit codes: of a rank whose disk is full, and of a launcher that cannot be started
 
 
@@ -41,17 +44,19 @@ def main(arguments: list[str]) -> int:
     _, *roles = first.split("+")
     count, command = int(others[0]), others[1:]
     hosts = os.environ.get(HOSTS, "").split()
+    own = ranks_of_host(count)
     if first == "hosts":
         ranks = [_start([part.replace("{host}", str(host)) for part in command], hosts[host]) for host in range(count)]
     else:
-        ranks = [_start(command, _host(hosts, rank, count), STEELYARD_RANK=str(rank)) for rank in range(count)]
+        ranks = [_start(command, _host(hosts, rank, count), STEELYARD_RANK=str(rank)) for rank in own]
+    roles = roles if own.start == 0 else []
     beside = [_start(command, _host(hosts, 0, count), STEELYARD_RANK="0", STEELYARD_ROLE=role) for role in roles]
     signal.signal(signal.SIGTERM, lambda *_: _stop([*ranks, *beside]))
     while True:
         codes = [process.poll() for process in ranks]
         if any(codes):
             _wait(ranks, GRACE_S)
-            failed = {rank: code for rank, each in enumerate(ranks) if (code := each.poll())}
+            failed = {rank: code for rank, each in zip(own, ranks, strict=True) if (code := each.poll())}
             _end([*ranks, *beside])
             for rank, code in failed.items():
                 print(
@@ -69,6 +74,13 @@ def main(arguments: list[str]) -> int:
                 print(f"The process '{role}' beside the ranks ended with exit code {code}.")
                 return 1
         time.sleep(POLL_S)
+
+
+def ranks_of_host(count: int) -> range:
+    """Return which of all ranks are on this host: those of its share on a node of a cluster, otherwise all."""
+    host, _, hosts = os.environ.get(HOST, "0/1").partition("/")
+    share = count // int(hosts)
+    return range(int(host) * share, (int(host) + 1) * share)
 
 
 def _host(hosts: list[str], rank: int, count: int) -> str:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steelyard_worker import traffic
+from steelyard_worker import launcher, traffic
 from steelyard_worker.protocol import Refusal
-from steelyard_worker.strategy import SINGLE, Spread, name_of, parts_of, without_link
+from steelyard_worker.strategy import SINGLE, Spread, name_of, parts_of, without_hosts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -85,6 +85,11 @@ class Ranks:
     def count(self) -> int:
         """Processes that compute; 1 where one process drives all devices."""
         return self.parts if self.spread and self.spread.several_processes else 1
+
+    @property
+    def place(self) -> int:
+        """The number of this rank among those that share the cores of its machine."""
+        return self.rank - launcher.ranks_of_host(self.count).start if self.count > 1 else 0
 
     @property
     def leads(self) -> bool:
@@ -281,6 +286,6 @@ def of_environment(strategy: str, spread: Spread | None) -> Ranks:
             )
         rank = int(told)
     return Ranks(
-        without_link(strategy), spread, rank, ports, tuple(os.environ.get(ADDRESSES, LOOPBACK).split(",")),
+        without_hosts(strategy), spread, rank, ports, tuple(os.environ.get(ADDRESSES, LOOPBACK).split(",")),
         os.environ.get(INTERFACE, ""), os.environ.get(KEY, "").encode(),
     )  # fmt: skip

@@ -84,6 +84,7 @@ class Spread:
 MICRO_BATCHES = "micro_batches"
 RATE = re.compile(r"(\d+(?:\.\d+)?)(kbit|mbit|gbit)")
 RATE_UNITS = {"kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
+NODES = re.compile(r"(\d+)nodes")
 
 OWN_LAUNCHER = "ranks"
 ALONE = "alone"
@@ -106,12 +107,19 @@ def name_of(strategy: str) -> str:
 
 def parts_of(strategy: str) -> int:
     """Return the number of ranks or devices in a case's strategy: 2 in `ddp:2`, 1 in `single`."""
-    return int(without_link(strategy).partition(":")[2] or 1)
+    return int(without_hosts(strategy).partition(":")[2] or 1)
 
 
 def link_of(strategy: str) -> str:
-    """Return the link between two hosts in a case's strategy, such as `1gbit` in `ddp:2@1gbit`; empty on one host."""
-    return strategy.partition("@")[2]
+    """Return the link between two hosts in a case's strategy, such as `1gbit` in `ddp:2@1gbit`; empty if it names none."""
+    where = strategy.partition("@")[2]
+    return "" if NODES.fullmatch(where) else where
+
+
+def nodes_of(strategy: str) -> int:
+    """Return how many nodes of a cluster share the ranks in a case's strategy: 2 in `ddp:4@2nodes`, 1 without nodes."""
+    match = NODES.fullmatch(strategy.partition("@")[2])
+    return int(match[1]) if match else 1
 
 
 def divisor_of(strategy: str, knobs: Mapping[str, Any], kind: str) -> int:
@@ -120,7 +128,7 @@ def divisor_of(strategy: str, knobs: Mapping[str, Any], kind: str) -> int:
     return math.lcm(parts_of(strategy), micro)
 
 
-def without_link(strategy: str) -> str:
+def without_hosts(strategy: str) -> str:
     """Return a case's strategy as it is on one host, such as `ddp:2`."""
     return strategy.partition("@")[0]
 

@@ -15,12 +15,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steelyard_worker import memory, protocol, variables
+from steelyard_worker import launcher, memory, protocol, variables
 from steelyard_worker.case import INFERENCE
-from steelyard_worker.launcher import PARENT
 from steelyard_worker.protocol import EVENTS, EventWriter, Job, Refusal
 from steelyard_worker.ranks import Lost
-from steelyard_worker.strategy import ALONE, ALONE_RATE, without_link
+from steelyard_worker.strategy import ALONE, ALONE_RATE, without_hosts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -72,7 +71,7 @@ def _die_with_parent() -> None:
     import ctypes
 
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.environ.get(PARENT) not in (None, str(os.getppid())):  # it was killed before this process could ask
+    if os.environ.get(launcher.PARENT) not in (None, str(os.getppid())):  # it was killed before this process could ask
         sys.exit(EXIT_STOPPED)
 
 
@@ -98,12 +97,13 @@ def _pin(job: Job, own: Ranks, events: EventWriter) -> None:
     share them, with a warning.
     """
     wanted, parts = job.case.settings.threads, own.parts
+    together = len(launcher.ranks_of_host(parts)) if own.count > 1 else parts
     if ":" not in job.case.strategy or job.case.settings.device != "cpu" or not wanted or sys.platform != "linux":
         return
     cores = sorted(os.sched_getaffinity(0))
-    if len(cores) < wanted * parts:
+    if len(cores) < wanted * together:
         events.write("warning", name="cores-shared", count=len(cores))
-    first, needed = (own.rank * wanted, wanted) if own.count > 1 else (0, wanted * parts)
+    first, needed = (own.place * wanted, wanted) if own.count > 1 else (0, wanted * parts)
     os.sched_setaffinity(0, {cores[place % len(cores)] for place in range(first, first + needed)})
 
 
@@ -239,7 +239,7 @@ def _check_applied(job: Job, adapter: Adapter, events: EventWriter) -> None:
     if settings.threads:
         requested["threads"] = settings.threads
     if job.spread:
-        requested["strategy"] = without_link(job.case.strategy)
+        requested["strategy"] = without_hosts(job.case.strategy)
     for name, value in requested.items():
         if applied.get(name, "nothing") != value:
             raise Refusal(

@@ -17,7 +17,7 @@ import pytest
 from finished_runs import LINE, CommandLine, Finished, contender, finished
 
 from steelyard.host import links
-from steelyard.measure import spread_process
+from steelyard.measure import hosts
 from steelyard_worker.protocol import EVENTS, LOSSES, SAMPLES
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def test_a_port_that_is_taken_is_named(cli: CommandLine, monkeypatch: pytest.Mon
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        monkeypatch.setattr(spread_process, "_free_ports", lambda count: [taken.getsockname()[1]] * count)
+        monkeypatch.setattr(hosts, "_free_ports", lambda count: (taken.getsockname()[1],) * count)
         code, out, err = cli("run", *LINE, *SPREAD, "--strategy", "copies:2", "--no-certify", "--rounds", "1")
     assert code == 1
     assert "Rank 0 of 2: OSError: [Errno 98] Address already in use" in err

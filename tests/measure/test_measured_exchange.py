@@ -13,7 +13,7 @@ import pytest
 from measure.scripted_session import session, steady
 from steelyard.host import links
 from steelyard.inputs.case_inputs import CaseInputs
-from steelyard.measure import communication, jobs, spread_process
+from steelyard.measure import communication, hosts, jobs
 from steelyard.plan import spreading
 from steelyard.results import communication as exchanged
 from steelyard.results import trials
@@ -107,5 +107,7 @@ def test_an_exchange_is_measured_on_the_hosts_of_its_strategy(tmp_path: Path, mo
     (variant,) = [each for each in run.plan.variants if each.case.strategy == "copies:2"]
     variant = replace(variant, case=replace(variant.case, strategy="copies:2@1gbit"))
     job = jobs.communicating(run.plan, variant, CaseInputs(Path("weights"), Data("synthetic"), "", {}, ""), tmp_path)
-    with spread_process.hosts(job) as namespaces:
-        assert namespaces == ("first, 1gbit", "second, 1gbit")
+    with hosts.of(job, None) as found:
+        assert found.namespaces == ("first, 1gbit", "second, 1gbit")
+        assert found.meeting.addresses == links.ADDRESSES
+        assert not found.are_nodes

@@ -18,7 +18,7 @@ from steelyard.certificates.references import References
 from steelyard.certificates.sources import implementation_hash, specification_hash
 from steelyard_worker import records
 from steelyard_worker.case import NO_OPTIMIZER, Optimizer
-from steelyard_worker.strategy import without_link
+from steelyard_worker.strategy import without_hosts
 
 
 def next_tasks(plan: CertificationPlan) -> tuple[Task, ...]:
@@ -101,7 +101,7 @@ def _certificate(
     return Certificate(
         key=plan.key, passed=judgement.passed, sentence=judgement.sentence + odd, framework=case.framework,
         version=candidate.installation.version, workload=case.workload, preset=case.preset, task=case.task,
-        strategy=without_link(case.strategy),
+        strategy=without_hosts(case.strategy),
         settings=asdict(case.settings),
         optimizer=_constants(case.optimizer), declared=sentences.optimizer_form(rule),
         references=found.titles, agreement=found.agreement, float64_error=float64_error,

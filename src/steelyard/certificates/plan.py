@@ -23,7 +23,7 @@ from steelyard_worker import tensors
 from steelyard_worker.case import INFERENCE, Optimizer, Settings
 from steelyard_worker.network import Network
 from steelyard_worker.protocol import Certify, Job
-from steelyard_worker.strategy import SINGLE, divisor_of, without_link
+from steelyard_worker.strategy import SINGLE, divisor_of, without_hosts
 
 # Numbers of the perturbations of further runs; the number seeds the noise.
 LONG_SUMS_PERTURBATION = 3
@@ -141,7 +141,7 @@ def plan_certification(candidate: Candidate, references: Sequence[Installation],
     key = digest(
         reference_key, asdict(limits), implementation_hash(job), asdict(job.case.settings), asdict(job.case.optimizer),
         candidate.installation.version, dict(candidate.installation.packages),
-        candidate.installation.contents, *_exported_by(candidate), without_link(job.case.strategy),
+        candidate.installation.contents, *_exported_by(candidate), without_hosts(job.case.strategy),
     )  # fmt: skip
     small_tasks = _small_tasks(candidate, first, task)
     return CertificationPlan(

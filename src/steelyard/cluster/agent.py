@@ -115,6 +115,15 @@ class Agent:
         self._growing.begin()
         self._worker.submit(self._work, number, work, values)
 
+    def partner_ended(self, kind: str, message: str) -> None:
+        """Tell the attempt that runs here that the ranks of another node have ended too early."""
+        if self._run.followers:
+            self._run.followers.ended(kind, message)
+
+    def end_part(self, key: str) -> None:
+        """End this node's ranks of a trial that another node leads, or start none. `key`: of its meeting; empty: of any."""
+        self._run.ended_parts.add(key)
+
     def stop(self) -> None:
         """Stop the running process."""
         self._run.stop.set()

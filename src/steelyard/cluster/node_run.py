@@ -1,7 +1,7 @@
 """The part of a run that takes place on one node: environments, certificates, rounds, profiles; it does not know the cluster."""
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event
@@ -9,6 +9,8 @@ from typing import Any
 
 from steelyard.catalog import frameworks
 from steelyard.certificates import certification
+from steelyard.cluster.followers import Followers
+from steelyard.cluster.gangs import Hold, PartEnded
 from steelyard.cluster.messages import Outgoing
 from steelyard.console import Screen
 from steelyard.environments import EnvironmentName, setup
@@ -16,9 +18,13 @@ from steelyard.environments.interpreter import IMPORT_LIMIT_S
 from steelyard.errors import UserError
 from steelyard.files.paths import cache_folder, make_private
 from steelyard.host import turns
+from steelyard.host.noise import judge
+from steelyard.host.sampler import Sampler
 from steelyard.inputs.case_inputs import CaseInputs
-from steelyard.measure import attempts, communication, graphs, profiles
+from steelyard.measure import attempts, communication, compiled, graphs, hosts, jobs, part, profiles
 from steelyard.measure.attempts import Attempt, Outcome
+from steelyard.measure.hosts import Meeting
+from steelyard.measure.part import Order
 from steelyard.measure.session import Session
 from steelyard.plan.run_plan import RunPlan, Variant
 from steelyard.results import record
@@ -71,9 +77,13 @@ class NodeRun:
         self.folder = cache_folder() / "cluster" / "runs" / key / name
         make_private(self.folder)
         self.stop = Event()
+        self.ended_parts: set[str] = set()
+        self.followers: Followers | None = None
         self._node, self._outgoing = node, outgoing
         self._session: Session | None = None
         self._wait = True
+        self._held = ExitStack()  # the turn of the machine, from `hold` to `release`
+        self._is_held = False
 
     def prepare(self, known: RunRecord, inputs: Mapping[str, CaseInputs]) -> Ready:
         """Make or verify environments, then certify. UserError: nothing can be measured here."""
@@ -97,10 +107,54 @@ class NodeRun:
         self._session = replace(session, plan=plan.without(unavailable))
         return Ready(certificates, facts, unavailable)
 
-    def attempt(self, attempt: Attempt) -> Outcome:
-        """Run an attempt at a round; its trials are in the files."""
-        with self._turn():
-            return replace(attempts.run(self._ready, attempt), trials=())
+    def attempt(self, attempt: Attempt, addresses: tuple[str, ...] = ()) -> Outcome:
+        """Run an attempt at a round; its trials are in the files.
+
+        `addresses`: of all nodes that take part in it, of this one first; empty if no other does.
+        """
+        self.followers = Followers(self._outgoing, addresses) if addresses else None
+        try:
+            with self._turn():
+                return replace(attempts.run(replace(self._ready, partners=self.followers), attempt), trials=())
+        finally:
+            self.followers = None
+
+    def hold(self) -> Hold:
+        """Take the turn of this machine until `release`, if no other run has it; does not wait."""
+        self.ended_parts.clear()
+        self._is_held = self._held.enter_context(turns.turn(lambda _: None, False, self.folder.name))
+        if not self._is_held and self._wait:
+            self._held.close()
+            return Hold(False, turns.holder())
+        return Hold(True)
+
+    def release(self) -> None:
+        """Give the turn back."""
+        self._is_held = False
+        self._held.close()
+
+    def part(self, order: Order, meeting: Meeting, number: int) -> PartEnded:
+        """Run this node's ranks of a trial that another node leads. `number`: of this node among those of the trial."""
+        session = self._ready
+        variant = session.plan.by_id[order.case]
+        folder = jobs.trial_folder(self.folder, order.number, order.attempt, variant)
+        inputs = session.inputs_of(variant.case)
+        job = jobs.measuring(session.plan, variant, inputs, order.number, order.attempt, folder)
+        environment = session.environments[variant.case.environment]
+        with Sampler() as sampler:
+            trial = compiled.launched(
+                part.ordered(job, order), environment,
+                lambda each: part.run(
+                    each, environment.python, hosts.on_node(meeting, number), lambda: self._is_over(meeting),
+                    self.folder / part.JOBS / f"{folder.name}.json",
+                ),
+            )  # fmt: skip
+        found = judge(sampler.summary())
+        reasons = tuple(f"on node {self._node} {each.reason}" for each in found)
+        return PartEnded(trial.error, reasons, max((each.severity for each in found), default=0.0))
+
+    def _is_over(self, meeting: Meeting) -> bool:
+        return self.stop.is_set() or bool(self.ended_parts & {meeting.key, ""})
 
     def profile(self, cases: tuple[str, ...], processes: int) -> None:
         """Profile these cases."""
@@ -129,6 +183,8 @@ class NodeRun:
         return self._session
 
     def _turn(self) -> AbstractContextManager[bool]:
+        if self._is_held:
+            return nullcontext(True)
         return turns.turn(self._waiting, self._wait, self.folder.name)
 
     def _waiting(self, sentence: str) -> None:

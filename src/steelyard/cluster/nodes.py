@@ -73,7 +73,7 @@ class Choice:
         """What each of them offers: of the memory that is free now, the least of all."""
         machine = self.facts.machine
         free = min(each.facts.available_bytes for each in self.nodes if each.facts)
-        return Resources(machine.cores_usable, free, {"cuda": machine.gpus, "ascend": machine.npus})
+        return Resources(machine.cores_usable, free, {"cuda": machine.gpus, "ascend": machine.npus}, len(self.nodes))
 
 
 def choose(found: list[Node], fingerprint: str = "") -> Choice:

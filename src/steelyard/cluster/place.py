@@ -3,12 +3,14 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from steelyard.cluster import engine, home, shipping
 from steelyard.cluster.agreement import disagreement, standard
 from steelyard.cluster.engine import NodeLost, Remote
+from steelyard.cluster.gangs import Gang
+from steelyard.cluster.held import Held
 from steelyard.cluster.messages import Message
 from steelyard.cluster.node_run import Ready
 from steelyard.cluster.nodes import Choice
@@ -23,28 +25,6 @@ from steelyard.results import record
 PAUSE_S = 1.0
 
 
-@dataclass
-class _Held:
-    """A node of this run. `ref`: of the question that it has not answered yet; `work`: the number of what it does now.
-
-    `waits`: whose turn its machine has, while it waits for its own.
-    """
-
-    remote: Remote
-    ref: Any = None
-    taken: int = 0
-    heard_s: float = 0.0
-    asked_again_s: float = 0.0
-    work: int = 0
-    attempt: Attempt | None = None
-    ready: Ready | None = None
-    waits: str = ""
-
-    @property
-    def name(self) -> str:
-        return self.remote.node.name
-
-
 class ClusterPlace:
     """Gives rounds to nodes. Everything happens in the thread that calls `wait`; nothing is shared."""
 
@@ -53,11 +33,12 @@ class ClusterPlace:
         name, created = session.folder.name, record.read(session.folder).created
         self._nodes = {
             # With the name of the node, because nodes may share a cache.
-            each.name: _Held(Remote(each.member, atomic.key("run", name, created, each.name), name))
+            each.name: Held(Remote(each.member, atomic.key("run", name, created, each.name), name))
             for each in choice.nodes
         }
         self._ready: Ready | None = None
         self._ended: list[Outcome] = []
+        self._gangs: list[Gang] = []
         self._found: dict[int, Any] = {}
         self._number = 0
         self._joined = False
@@ -89,18 +70,27 @@ class ClusterPlace:
 
     def idle(self) -> frozenset[str]:
         """Return the nodes that are prepared and do nothing."""
-        return frozenset(name for name, held in self._nodes.items() if held.ready and not held.work)
+        return frozenset(name for name, held in self._nodes.items() if held.ready and not held.work and not held.gang)
 
     def has(self, node: str) -> bool:
         """Return whether a node belongs to this run and was not lost."""
         return node in self._nodes
 
+    def size(self) -> int:
+        """Return how many nodes belong to this run, also those that are still being prepared."""
+        return len(self._nodes)
+
     def start(self, attempt: Attempt, node: str) -> None:
-        """Begin an attempt on a node."""
+        """Begin an attempt on a node, with as many others as it needs, if there are so many."""
         held = self._nodes[node]
         home.reserve(self._session.folder, self._session.plan, attempt)
-        held.attempt = attempt
-        self._do(held, "attempt", attempt)
+        others = sorted(self.idle() - {node})[: attempt.nodes - 1]
+        if others and len(others) == attempt.nodes - 1:
+            members = [held, *(self._nodes[each] for each in others)]
+            self._gangs.append(Gang(attempt, members, self._do, self._screen.say))
+        else:
+            held.attempt = attempt
+            self._do(held, "attempt", attempt)
 
     def wait(self) -> Outcome | None:
         """Return the next outcome, and None when a node has joined. UserError: no node is left."""
@@ -139,7 +129,7 @@ class ClusterPlace:
                     held.remote.call("forget")
         engine.end([held.remote for held in self._nodes.values()])
 
-    def _begin(self, held: _Held, cargo: shipping.Cargo) -> None:
+    def _begin(self, held: Held, cargo: shipping.Cargo) -> None:
         """Fetch what the node has kept from an earlier part of this run, and send it what it lacks."""
         held.remote.call("process")
         kept = home.of_node(self._session.folder, held.name, held.remote.call("holds"))
@@ -153,7 +143,7 @@ class ClusterPlace:
         busy = [held for held in self._nodes.values() if not held.ready and not held.waits]
         return bool(busy) or not any(held.ready for held in self._nodes.values())
 
-    def _do(self, held: _Held, work: str, *values: Any) -> None:
+    def _do(self, held: Held, work: str, *values: Any) -> None:
         held.work = self._next_number()
         with self._lost_if_broken(held):
             held.remote.call("do", held.work, work, *values)
@@ -175,12 +165,17 @@ class ClusterPlace:
         for ref in arrived:
             with self._lost_if_broken(asked[ref]):
                 self._take(asked[ref], ref)
+        for gang in list(self._gangs):
+            gang.advance()
+            if outcome := gang.outcome():
+                self._gangs.remove(gang)
+                self._end(outcome)
         # A reply may have waited here while files were sent to other nodes, so only those without one have been silent.
         for held in list(self._nodes.values()):
             if held.ref not in arrived and now - held.heard_s > engine.SILENT_S:
                 self._lose(held, f"it gave no answer for {engine.SILENT_S:.0f} s")
 
-    def _take(self, held: _Held, ref: Any) -> None:
+    def _take(self, held: Held, ref: Any) -> None:
         held.ref = None
         try:
             reply = held.remote.take(ref)
@@ -196,7 +191,7 @@ class ClusterPlace:
         if held.name in self._nodes:
             held.ref = held.remote.ask("changes", held.taken)
 
-    def _heed(self, held: _Held, message: Message) -> None:
+    def _heed(self, held: Held, message: Message) -> None:
         name, values = held.name, message.values
         if message.kind != "waits":
             held.waits = ""
@@ -212,7 +207,11 @@ class ClusterPlace:
             case "waits":
                 held.waits = values[1] or "another run"
                 self._screen.say(f"{name}: {values[0]}" + (f" It is {values[1]}." if values[1] else ""))
-            case "failed" if held.ready and not held.attempt:
+            case "part" if held.gang:
+                held.gang.begin_part(*values)
+            case "parts end" if held.gang:
+                held.gang.end_parts(*values)
+            case "failed" if held.ready and not held.attempt and not held.gang:
                 # Of work outside the rounds; who asked for it knows what to do without it.
                 self._finish(held, values[0], UserError(values[1]))
             case "failed":
@@ -222,30 +221,38 @@ class ClusterPlace:
                 home.complete(self._session.folder, kept, lambda path, begin: held.remote.call("fetch", path, begin))
                 self._finish(held, number, found)
 
-    def _finish(self, held: _Held, number: int, found: Any) -> None:
+    def _finish(self, held: Held, number: int, found: Any) -> None:
         held.work = 0
         if isinstance(found, Ready):
             held.ready, self._joined = found, True
             if self._ready:
                 self._check_agreement(held)
+        elif held.gang:
+            held.gang.heed(held, found)
         elif isinstance(found, Outcome):
-            measured = home.read(self._session.folder, self._session.plan, found.attempt)
             held.attempt = None
-            for trial in measured:
-                self._session.store.add_trial(self._session.folder.name, trial)
-                self._screen.finished(trial)
-            self._ended.append(replace(found, trials=measured, node=held.name))
+            self._end(replace(found, node=held.name))
         else:
             self._found[number] = found
 
-    def _check_agreement(self, held: _Held) -> None:
+    def _end(self, outcome: Outcome) -> None:
+        """Take an attempt that has ended, with its trials as they have come home."""
+        if not outcome.lost:
+            measured = home.read(self._session.folder, self._session.plan, outcome.attempt)
+            for trial in measured:
+                self._session.store.add_trial(self._session.folder.name, trial)
+                self._screen.finished(trial)
+            outcome = replace(outcome, trials=measured)
+        self._ended.append(outcome)
+
+    def _check_agreement(self, held: Held) -> None:
         """Leave a node out that would not measure the same as the others."""
         assert self._ready is not None and held.ready is not None
         if reason := disagreement(self._ready, held.ready, self._session.plan):
             self._lose(held, reason)
 
     @contextmanager
-    def _lost_if_broken(self, held: _Held) -> Iterator[None]:
+    def _lost_if_broken(self, held: Held) -> Iterator[None]:
         """Give up a node that cannot be reached, or cannot go on; the run continues on the others."""
         try:
             yield
@@ -254,13 +261,15 @@ class ClusterPlace:
         except TimeoutError:
             self._lose(held, "its connection broke")
 
-    def _lose(self, held: _Held, why: str) -> None:
+    def _lose(self, held: Held, why: str) -> None:
         if self._nodes.pop(held.name, None) is None:
             return
         sentence = f"node {held.name} was given up: {why.rstrip('.')}"
         self._losses.append(f"N{sentence[1:]}.")
         self._screen.say(self._losses[-1])
-        if held.attempt:
+        if held.gang:
+            held.gang.lose(held, sentence)
+        elif held.attempt:
             self._ended.append(Outcome(held.attempt, node=held.name, lost=sentence))
         engine.end([held.remote])
 

@@ -9,11 +9,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Resources:
-    """What a machine offers. `accelerators`: the device's name in frameworks -> names of its accelerators."""
+    """What a machine offers. `accelerators`: the device's name in frameworks -> names of its accelerators.
+
+    `nodes`: how many such machines there are.
+    """
 
     cores: int
     memory_bytes: int
     accelerators: dict[str, tuple[str, ...]]
+    nodes: int = 1
 
 
 _other: ContextVar[Resources | None] = ContextVar("other", default=None)
@@ -32,6 +36,12 @@ def of_another(machine: Resources) -> Iterator[None]:
 def other() -> Resources | None:
     """Return the machine that is answered for; None: this one."""
     return _other.get()
+
+
+def usable_nodes() -> int:
+    """Return the number of equal machines that measure; 0 where there is no cluster."""
+    machine = other()
+    return machine.nodes if machine else 0
 
 
 def usable_cores() -> int:

@@ -18,6 +18,7 @@ class Attempt:
     """What is run: the cases of a group, by their ids, in one round. A disturbed round is repeated under the next number.
 
     `ratios`: case id -> s_step / s_process, where it is known; it decides how many steps the process counts.
+    `nodes`: of a cluster that it needs at the same time, because a strategy is spread over them.
     """
 
     group: str
@@ -25,6 +26,7 @@ class Attempt:
     attempt: int
     cases: tuple[str, ...]
     ratios: dict[str, float] = field(default_factory=dict)
+    nodes: int = 1
 
 
 @dataclass(frozen=True)

@@ -73,9 +73,7 @@ def cause(trial: Path, count: int, otherwise: tuple[str, str]) -> tuple[str, str
     found = states(trial, count)
     if otherwise[0] == "disk-full":
         return otherwise
-    own = [
-        each for each in found if each.kind == "error" and not CONSEQUENCE.search(str(each.ending.get("message", "")))
-    ]
+    own = _own_errors(found)
     aborted = "was ended by signal" in otherwise[1] and "signal 9" not in otherwise[1]
     vanished = [each for each in found if not each.kind and each.pid] if not aborted else []
     if not own and vanished and len(vanished) < count:
@@ -83,12 +81,26 @@ def cause(trial: Path, count: int, otherwise: tuple[str, str]) -> tuple[str, str
         reason = "Unless you killed it, the machine probably ran out of memory."
         return "killed", f"Rank {first.rank} of {count} ended without a record. {reason}"
     failed = own or [each for each in found if each.kind == "error"]
-    if failed:
-        first = min(failed, key=lambda each: each.heard_ns)
-        message = str(first.ending.get("message", "")).rstrip(".")
-        kind = str(first.ending.get("kind", "crash"))
-        return kind if kind in protocol.ERROR_KINDS else "crash", f"Rank {first.rank} of {count}: {message}."
-    return otherwise
+    return _first(failed, count) if failed else otherwise
+
+
+def own_error(trial: Path, count: int) -> tuple[str, str] | None:
+    """Return the (kind, message) of the first error that the ranks here have recorded and that follows from no other rank."""
+    failed = _own_errors(states(trial, count))
+    return _first(failed, count) if failed else None
+
+
+def _own_errors(found: list[RankState]) -> list[RankState]:
+    return [
+        each for each in found if each.kind == "error" and not CONSEQUENCE.search(str(each.ending.get("message", "")))
+    ]
+
+
+def _first(failed: list[RankState], count: int) -> tuple[str, str]:
+    first = min(failed, key=lambda each: each.heard_ns)
+    message = str(first.ending.get("message", "")).rstrip(".")
+    kind = str(first.ending.get("kind", "crash"))
+    return kind if kind in protocol.ERROR_KINDS else "crash", f"Rank {first.rank} of {count}: {message}."
 
 
 def places(trial: Path, count: int) -> str:

@@ -3,24 +3,21 @@
 import contextlib
 import itertools
 import json
-import os
-import signal
 import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, BinaryIO
-
-import psutil
+from typing import Any
 
 from steelyard.catalog import frameworks
 from steelyard.catalog.frameworks import WORKER
-from steelyard.environments.interpreter import clean_environ, command
 from steelyard.errors import UserError
 from steelyard.files import json_lines
-from steelyard.measure import failing_ranks, spread_process
+from steelyard.measure import failing_ranks, processes
+from steelyard.measure import hosts as places
+from steelyard.measure.hosts import Hosts, Partners
 from steelyard.results import trials
 from steelyard.results.trials import Trial
 from steelyard_worker import protocol
@@ -30,14 +27,11 @@ from steelyard_worker.strategy import parts_of
 Watch = Callable[[dict[str, Any]], None]
 
 POLL_S = 0.05
-LONGEST_MESSAGE = 400
+# What a process gets to end by itself when ranks on another node have ended too early.
+GRACE_S = 5.0
 # The kinds of jobs for which a memory limit holds. The worker itself compares its exact peak with it; the launcher looks now and
 # then, so that a process far above it does not make the machine swap.
 LIMITED = ("measure", "probe", "search")
-# The worker's exit code for a full disk, and Python's for output that could not be written (the log is on the same disk).
-FULL = (5, 120)
-# The exit code for a framework's launcher that is missing.
-NOT_FOUND = 119
 
 
 @dataclass(frozen=True)
@@ -51,13 +45,18 @@ class Guard:
     stopped: Callable[[], bool] = lambda: False  # polled while the worker runs: whether the run was interrupted
 
 
-def launch(job: Job, python: Path, watch: Watch, guard: Guard, worker: Path = WORKER) -> Trial:
-    """Run one job in a process group of its own; the returned Trial has `error` set when it did not finish."""
+def launch(
+    job: Job, python: Path, watch: Watch, guard: Guard, worker: Path = WORKER, partners: Partners | None = None
+) -> Trial:  # fmt: skip
+    """Run one job in a process group of its own; the returned Trial has `error` set when it did not finish.
+
+    `partners`: the other nodes of a cluster, for strategies that need several.
+    """
     job = _recorded(job, worker)
     folder = Path(job.folder)
     try:
-        with spread_process.hosts(job) as namespaces:
-            verdict = _run(job, python, worker, watch, guard, namespaces)
+        with places.of(job, partners) as hosts:
+            verdict = _run(job, python, worker, watch, guard, hosts, partners)
     except UserError as error:
         verdict = ("unsupported", str(error))
     try:
@@ -108,25 +107,42 @@ def _empty(folder: Path) -> Path:
 
 
 def _run(
-    job: Job, python: Path, worker: Path, watch: Watch, guard: Guard, namespaces: tuple[str, ...]
+    job: Job, python: Path, worker: Path, watch: Watch, guard: Guard, hosts: Hosts, partners: Partners | None
 ) -> tuple[str, str]:  # fmt: skip
     """Run the process to its end; returns the error to record if the worker did not record one itself."""
+    others = partners if hosts.are_nodes else None
     folder = Path(job.folder)
     count = _processes(job)
     with (folder / protocol.LOG).open("ab") as log:
         try:
-            process = _start(job, python, worker, log, namespaces)
+            process = processes.start(job, python, worker, log, hosts, folder / trials.JOB)
         except OSError as error:
             reason = f"The interpreter {python} could not be started ({error.strerror})."
             return "crash", f"{reason} --resume recreates a missing environment."
         try:
+            if others:
+                others.begin(job, hosts.meeting)
             limit = job.case.memory_limit if job.kind in LIMITED else 0
-            stopped = _wait(process, folder, watch, guard, limit, count)
+            stopped = _wait(process, folder, watch, guard, limit, count, others)
             if stopped or count == 1:
-                return stopped or _final_error(process.returncode, folder)
-            return failing_ranks.cause(folder, count, _final_error(process.returncode, folder))
+                return stopped or processes.final_error(process.returncode, folder)
+            if others and process.returncode and (failed := _failure_elsewhere(folder, count, others)):
+                return failed
+            return failing_ranks.cause(folder, count, processes.final_error(process.returncode, folder))
         finally:
-            _kill(process)
+            processes.kill(process)
+            if others:
+                others.end()
+
+
+def _failure_elsewhere(folder: Path, ranks: int, others: Partners) -> tuple[str, str] | None:
+    """Return why ranks on another node have failed, if the end of those here may follow from it."""
+    limit = time.monotonic() + GRACE_S
+    while failing_ranks.own_error(folder, ranks) is None and time.monotonic() < limit:
+        if failed := others.failure():
+            return failed
+        time.sleep(POLL_S)
+    return None
 
 
 def _processes(job: Job) -> int:
@@ -134,30 +150,13 @@ def _processes(job: Job) -> int:
     return parts_of(job.case.strategy) if job.spread and job.spread.several_processes else 1
 
 
-def _start(
-    job: Job, python: Path, worker: Path, log: BinaryIO, namespaces: tuple[str, ...]
-) -> subprocess.Popen[bytes]:  # fmt: skip
-    environ = clean_environ(python) | job.variables
-    started = [*command(python), str(worker / "__main__.py")]
-    if job.spread:
-        started, environ = spread_process.started(job, job.spread, python, worker, environ, namespaces)
-    process = subprocess.Popen(
-        started, stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT, env=environ, cwd=job.folder,
-        start_new_session=True,
-    )  # fmt: skip
-    assert process.stdin is not None
-    # A broken pipe means that the process ended before it read its job; the exit code and the log show why.
-    with contextlib.suppress(BrokenPipeError), process.stdin:
-        process.stdin.write(protocol.to_line(job).encode() + b"\n")
-    return process
-
-
 def _wait(
-    process: subprocess.Popen[bytes], folder: Path, watch: Watch, guard: Guard, limit: int, ranks: int = 1
-) -> tuple[str, str] | None:
+    process: subprocess.Popen[bytes], folder: Path, watch: Watch, guard: Guard, limit: int, ranks: int,
+    others: Partners | None,
+) -> tuple[str, str] | None:  # fmt: skip
     """Forward events as they arrive; returns the error of a process that was stopped, None if it ended by itself.
 
-    Of several ranks, the first one's events are those of the trial.
+    Of several ranks, the first one's events are those of the trial. `others`: the nodes that have some of the ranks.
     """
     tail = _Tail(folder / protocol.EVENTS)
     heard = time.monotonic()
@@ -171,62 +170,17 @@ def _wait(
             message = f"The worker wrote no event for {guard.silence_s:.0f} s and was stopped."
             where = failing_ranks.places(folder, ranks) if ranks > 1 else ""
             return "hung", f"{message[:-1]}: {where}." if where else message
-        if limit and (used := _resident_bytes(process.pid)) > limit:
+        if others and (failed := others.failure()):
+            with contextlib.suppress(subprocess.TimeoutExpired):  # it may have failed first, and be about to say why
+                process.wait(GRACE_S)
+            return failing_ranks.own_error(folder, ranks) or failed
+        if limit and (used := processes.resident_bytes(process.pid)) > limit:
             most = f"more than its limit of {limit / 1e9:g} GB"
             return "out-of-memory", f"The process used {used / 1e9:.2f} GB of memory, {most}, and was stopped."
         time.sleep(POLL_S)
     for event in tail.new():
         watch(event)
     return None
-
-
-def _resident_bytes(pid: int) -> int:
-    """Return the resident memory of a process and of those that it has started; 0 if it has ended."""
-    return sum(_bytes_of(each) for each in _family(pid))
-
-
-def _bytes_of(process: psutil.Process) -> int:
-    try:
-        return int(process.memory_info().rss)
-    except psutil.Error:
-        return 0
-
-
-def _family(pid: int) -> list[psutil.Process]:
-    try:
-        first = psutil.Process(pid)
-        return [first, *first.children(recursive=True)]
-    except psutil.Error:
-        return []
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill the process and all that it has started: loader processes and ranks must not outlive their trial.
-
-    Launchers may put their ranks into groups of their own.
-    """
-    family = _family(process.pid)
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    for each in family:
-        with contextlib.suppress(psutil.Error):
-            each.kill()
-    process.wait()
-
-
-def _final_error(code: int, folder: Path) -> tuple[str, str]:
-    if code in FULL:
-        return "disk-full", f"The disk that holds {folder} is full. Free some space, then continue with --resume."
-    lines = (folder / protocol.LOG).read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    last = lines[-1][:LONGEST_MESSAGE] if lines else "there was no output"
-    if code == -signal.SIGKILL:
-        message = "The worker was killed (signal 9). Unless you killed it, the machine probably ran out of memory."
-        return "killed", message
-    if code == NOT_FOUND:
-        return "setting", f"{last} It comes with the framework: remove its environment, and --resume makes it again."
-    if code < 0:
-        return "killed", f"The worker was ended by {signal.Signals(-code).name}: {last}"
-    return "crash", f"The worker ended with exit code {code}: {last}"
 
 
 def record_error(trial: Trial, kind: str, message: str) -> Trial:

@@ -8,16 +8,22 @@ from steelyard.measure.session import Session
 
 
 class Place(Protocol):
-    """Runs attempts at rounds, each completely on one of its nodes. The empty text is the name of this machine as a node."""
+    """Runs attempts at rounds, each completely on one of its nodes, or on several if a strategy needs them.
+
+    The empty text is the name of this machine as a node.
+    """
 
     def idle(self) -> frozenset[str]:
         """Return the nodes that can take an attempt now."""
+
+    def size(self) -> int:
+        """Return how many nodes it has, idle or not."""
 
     def has(self, node: str) -> bool:
         """Return whether a node of this name belongs to the place, idle or not."""
 
     def start(self, attempt: Attempt, node: str) -> None:
-        """Begin an attempt on an idle node."""
+        """Begin an attempt on an idle node, and on as many others as it needs if there are so many."""
 
     def wait(self) -> Outcome | None:
         """Wait until an attempt ends, or a node has become idle (None). UserError: no node is left."""
@@ -33,6 +39,10 @@ class Here:
     def idle(self) -> frozenset[str]:
         """Return this machine, unless an outcome has not been taken yet."""
         return frozenset() if self._ended else frozenset({""})
+
+    def size(self) -> int:
+        """Return 1."""
+        return 1
 
     def has(self, node: str) -> bool:
         """Return whether it is this machine."""

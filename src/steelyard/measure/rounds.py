@@ -20,6 +20,7 @@ from steelyard.results.round_results import RoundResults
 from steelyard.results.trials import Trial
 from steelyard.statistics.decision import Ranking, decide, rounds_needed, rounds_wanted
 from steelyard.statistics.effort import Process, noise_ratios
+from steelyard_worker.strategy import nodes_of
 
 MOST_ATTEMPTS = 3
 
@@ -60,6 +61,11 @@ class _Task:
     variants: tuple[Variant, ...]
     node: str | None = None
     tries: int = 0
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes it needs at the same time."""
+        return max(nodes_of(each.case.strategy) for each in self.variants)
 
 
 @dataclass
@@ -102,9 +108,9 @@ class _Rounds:
                 self._plan(wave)
             wave.waiting = [self._movable(task) for task in wave.waiting]
         heads = [wave.waiting[0] for wave in self._waves if wave.waiting]
-        able = [task for task in heads if task.node is None or task.node in idle]
+        able = [task for task in heads if (task.node is None or task.node in idle) and self._has_room(task, idle)]
         if not heads:
-            able = [task for wave in self._waves if (task := self._one_more(wave))]
+            able = [task for wave in self._waves if (task := self._one_more(wave)) and self._has_room(task, idle)]
         if not able:
             return None
         task = min(able, key=lambda each: each.number)
@@ -116,6 +122,10 @@ class _Rounds:
         else:
             wave.reached = task.number
         return task
+
+    def _has_room(self, task: _Task, idle: frozenset[str]) -> bool:
+        """Return whether as many nodes are idle as a round needs; what needs more than there are fails where it is run."""
+        return task.nodes <= len(idle) or task.nodes > self._place.size()
 
     def _is_late(self, task: _Task) -> bool:
         if task.number > task.group.protocol.rounds_min and time.monotonic() > self._deadline_s:
@@ -185,7 +195,8 @@ class _Rounds:
         cases = tuple(each.case.id for each in variants)
         self._running[task.group.name, task.number] = task
         self._wave(task).running += 1
-        self._place.start(Attempt(task.group.name, task.number, number, cases, ratios), task.node or min(idle))
+        attempt = Attempt(task.group.name, task.number, number, cases, ratios, task.nodes)
+        self._place.start(attempt, task.node or min(idle))
 
     def _end(self, outcome: Outcome) -> None:
         """Note an attempt that has ended. If it was unusually disturbed, all of it is repeated: never a single variant."""

@@ -14,6 +14,7 @@ from steelyard.errors import UserError
 from steelyard.files import json_lines
 from steelyard.inputs.case_inputs import CaseInputs, recipe
 from steelyard.measure import compiled, exports, launch
+from steelyard.measure.hosts import Partners
 from steelyard.plan.run_plan import RunPlan
 from steelyard.results.durations import PROCESSES, Durations
 from steelyard.results.record import ROUNDS, read_rounds
@@ -31,7 +32,8 @@ SPARE_BYTES = 200 * 2**20
 class Session:
     """A run in progress. `folder` holds the run; `inputs` maps `recipe(case)` to the prepared inputs.
 
-    `node`: the name of the node of a cluster on which this part of the run takes place; empty without a cluster.
+    `node`: the name of the node of a cluster on which this part of the run takes place; empty without a cluster. `partners`: the
+    other nodes that take part in its trials, if any.
     """
 
     plan: RunPlan
@@ -43,6 +45,7 @@ class Session:
     stop: Event = field(default_factory=Event)
     durations: Durations = field(default_factory=Durations)
     node: str = ""
+    partners: Partners | None = None
 
     def inputs_of(self, case: Case) -> CaseInputs:
         """Return the inputs that were prepared for a case."""
@@ -88,7 +91,10 @@ class Session:
         except exports.ExportError as error:
             return launch.refused(job, error.kind, str(error))
         environment = self.environments[job.case.environment]
-        return compiled.launched(job, environment, lambda each: launch.launch(each, environment.python, watch, guard))
+        return compiled.launched(
+            job, environment,
+            lambda each: launch.launch(each, environment.python, watch, guard, partners=self.partners),
+        )  # fmt: skip
 
     def check_disk(self, command: str = "run --resume") -> None:
         """Check that the disk has room for the record of one more process; UserError: it has not.

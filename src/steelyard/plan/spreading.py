@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from steelyard.catalog import frameworks
 from steelyard.errors import UserError, nearest
-from steelyard.host import links, usable_cores
+from steelyard.host import links, usable_cores, usable_nodes
 from steelyard_worker.case import INFERENCE
 from steelyard_worker.strategy import (
     ALONE,
@@ -17,8 +17,9 @@ from steelyard_worker.strategy import (
     divisor_of,
     link_of,
     name_of,
+    nodes_of,
     parts_of,
-    without_link,
+    without_hosts,
 )
 
 if TYPE_CHECKING:
@@ -34,9 +35,13 @@ MOST_PARTS = 4096
 def check(cells: Cells) -> None:
     """UserError: a strategy as it is typed, such as `ddp:2`, has no name or no number of parts."""
     for text in cells.strategies:
-        name, _, parts = without_link(text).partition(":")
-        if "@" in text:
-            links.read(link_of(text))
+        name, _, parts = without_hosts(text).partition(":")
+        if link := link_of(text):
+            links.read(link)
+        if "@" in text and not link and nodes_of(text) < 2:
+            raise UserError(
+                f"--strategy {text}: ranks on nodes of a cluster need at least two, such as {name}:2@2nodes."
+            )
         if name == SINGLE and parts in ("", "1") and "@" not in text:
             continue
         if not name or name == SINGLE or not parts.isdecimal() or not 1 <= int(parts) <= MOST_PARTS:
@@ -85,7 +90,7 @@ def _names() -> list[str]:
 
 def threads(cells: Cells) -> tuple[int, ...]:
     """Return the threads of each part where the study names none: as many as all parts together have cores."""
-    most = max((parts_of(text) for text in cells.strategies if ":" in text), default=1)
+    most = max((parts_of(text) // nodes_of(text) for text in cells.strategies if ":" in text), default=1)
     pinned = any(":" in text for text in cells.strategies)
     return cells.threads or (max(1, usable_cores() // most) if pinned else usable_cores(),)
 
@@ -158,11 +163,27 @@ def _knob_obstacle(known: Framework, case: Case, spread: Spread | None) -> str:
 
 
 def _link_obstacle(known: Framework, case: Case, spread: Spread) -> str:
-    """Return why a case cannot run on two hosts; empty if it can, or runs on one."""
-    if not link_of(case.strategy):
+    """Return why a case cannot run on several hosts; empty if it can, or runs on one."""
+    if "@" not in case.strategy:
         return ""
+    nodes = nodes_of(case.strategy)
     if not spread.several_processes:
         return f"{name_of(case.strategy)} of {known.title} is one process, so it has no hosts to connect."
-    if parts_of(case.strategy) % 2:
-        return f"{case.strategy} has {parts_of(case.strategy)} ranks, which two hosts cannot share equally."
-    return links.obstacle()
+    if parts_of(case.strategy) % (nodes if nodes > 1 else 2):
+        hosts = f"{nodes} nodes" if nodes > 1 else "two hosts"
+        return f"{case.strategy} has {parts_of(case.strategy)} ranks, which {hosts} cannot share equally."
+    return _nodes_obstacle(case.strategy, nodes) if nodes > 1 else links.obstacle()
+
+
+def _nodes_obstacle(strategy: str, wanted: int) -> str:
+    there = usable_nodes()
+    if not there:
+        return (
+            f"{strategy} needs {wanted} nodes of a cluster: name one with --on. On this machine, {without_hosts(strategy)}@1gbit "
+            "has two hosts with a link between them."
+        )
+    if there < wanted:
+        return (
+            f"{strategy} needs {wanted} equal nodes at the same time, and the cluster has {there}. See: steelyard nodes"
+        )
+    return ""

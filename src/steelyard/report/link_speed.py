@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from steelyard.report import figures, forest, styles, yardstick
 from steelyard.report.figures import Figure
 from steelyard.report.notation import duration
-from steelyard_worker.strategy import bits_per_second, link_of, without_link
+from steelyard_worker.strategy import bits_per_second, link_of, without_hosts
 
 if TYPE_CHECKING:
     from steelyard.report.model import Comparison, Contender
@@ -27,7 +27,7 @@ def figure(comparison: Comparison) -> Figure | None:
     lines = {key: found for key, found in _by_strategy(comparison).items() if len(found) >= FEWEST}
     if not lines:
         return None
-    local = {_key(each): each for each in _measured(comparison) if not link_of(each.case.strategy)}
+    local = {_key(each): each for each in _measured(comparison) if "@" not in each.case.strategy}
     data: list[dict[str, Any]] = []
     for place, (key, found) in enumerate(lines.items()):
         style = styles.style(place)  # of a line, not of a contender: a line has several
@@ -60,7 +60,7 @@ def _by_strategy(comparison: Comparison) -> dict[tuple[str, ...], list[Contender
 
 def _key(contender: Contender) -> tuple[str, ...]:
     case = contender.case
-    return case.environment, case.settings.mode, str(sorted(case.settings.knobs.items())), without_link(case.strategy)
+    return case.environment, case.settings.mode, str(sorted(case.settings.knobs.items())), without_hosts(case.strategy)
 
 
 def _megabits(contender: Contender) -> float:

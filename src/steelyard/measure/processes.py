@@ -1,0 +1,91 @@
+"""One process group of a trial: how it is started, how much memory it has, how it is ended, and what its exit code says."""
+
+import contextlib
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import BinaryIO
+
+import psutil
+
+from steelyard.environments.interpreter import clean_environ, command
+from steelyard.measure import spread_process
+from steelyard.measure.hosts import Hosts
+from steelyard_worker import protocol
+from steelyard_worker.protocol import Job
+
+LONGEST_MESSAGE = 400
+# The worker's exit code for a full disk, and Python's for output that could not be written (the log is on the same disk).
+FULL = (5, 120)
+# The exit code for a framework's launcher that is missing.
+NOT_FOUND = 119
+
+
+def start(
+    job: Job, python: Path, worker: Path, log: BinaryIO, hosts: Hosts, line: Path
+) -> subprocess.Popen[bytes]:  # fmt: skip
+    """Start the process of a job, or its ranks. `log`: what they print; `line`: the file that holds the job."""
+    environ = clean_environ(python) | job.variables
+    started = [*command(python), str(worker / "__main__.py")]
+    if job.spread:
+        started, environ = spread_process.started(job, job.spread, python, worker, environ, hosts, line)
+    process = subprocess.Popen(
+        started, stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT, env=environ, cwd=job.folder,
+        start_new_session=True,
+    )  # fmt: skip
+    assert process.stdin is not None
+    # A broken pipe means that the process ended before it read its job; the exit code and the log show why.
+    with contextlib.suppress(BrokenPipeError), process.stdin:
+        process.stdin.write(protocol.to_line(job).encode() + b"\n")
+    return process
+
+
+def resident_bytes(pid: int) -> int:
+    """Return the resident memory of a process and of those that it has started; 0 if it has ended."""
+    return sum(_bytes_of(each) for each in _family(pid))
+
+
+def _bytes_of(process: psutil.Process) -> int:
+    try:
+        return int(process.memory_info().rss)
+    except psutil.Error:
+        return 0
+
+
+def _family(pid: int) -> list[psutil.Process]:
+    try:
+        first = psutil.Process(pid)
+        return [first, *first.children(recursive=True)]
+    except psutil.Error:
+        return []
+
+
+def kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill the process and all that it has started: loader processes and ranks must not outlive their trial.
+
+    Launchers may put their ranks into groups of their own.
+    """
+    family = _family(process.pid)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    for each in family:
+        with contextlib.suppress(psutil.Error):
+            each.kill()
+    process.wait()
+
+
+def final_error(code: int, folder: Path) -> tuple[str, str]:
+    """Return the (kind, message) of a process that ended with an exit code; `folder`: of its log."""
+    if code in FULL:
+        return "disk-full", f"The disk that holds {folder} is full. Free some space, then continue with --resume."
+    lines = (folder / protocol.LOG).read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    last = lines[-1][:LONGEST_MESSAGE] if lines else "there was no output"
+    if code == -signal.SIGKILL:
+        message = "The worker was killed (signal 9). Unless you killed it, the machine probably ran out of memory."
+        return "killed", message
+    if code == NOT_FOUND:
+        return "setting", f"{last} It comes with the framework: remove its environment, and --resume makes it again."
+    if code < 0:
+        return "killed", f"The worker was ended by {signal.Signals(-code).name}: {last}"
+    return "crash", f"The worker ended with exit code {code}: {last}"
