@@ -21,14 +21,17 @@ if TYPE_CHECKING:
     from steelyard.catalog.frameworks import Framework
     from steelyard_worker.strategy import Spread
 
-    # Framework, preset, strategies -> contenders by strategy.
-    Measured = Callable[[Framework, str, list[str]], dict[str, dict[str, Any]]]
+    # Framework, preset, strategies, further options -> contenders by strategy.
+    Measured = Callable[..., dict[str, dict[str, Any]]]
 
 pytestmark = pytest.mark.conformance
 
 SMALL = "lstm-imdb:tiny"
 # Where a loss is no plain mean of samples, or there are statistics of a batch, other things can go wrong.
 FURTHER = ("vgg16:tiny", "resnet18:tiny")
+STEPS = ("--protocol", "fixed:2+3")
+# Sent by a rank in a step, relative to its gradients: a ring sends them once, and a server's ranks at most twice.
+MOST_SENT = 2.5
 two_cores = pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="each of two ranks needs a core of its own")
 
 
@@ -42,11 +45,11 @@ def spread(known: Framework, *, compiled: bool = False) -> list[str]:
 def measured(environment: Callable[[str], Path], command: list[str], tmp_path: Path) -> Measured:
     """Run strategies of a framework once, with certificates; return the contenders by strategy."""
 
-    def run(known: Framework, preset: str, wanted: list[str]) -> dict[str, dict[str, Any]]:
+    def run(known: Framework, preset: str, wanted: list[str], *more: str) -> dict[str, dict[str, Any]]:
         environment(known.name)
         given = [part for each in ("single:1", *wanted) for part in ("--strategy", each)]
-        limits = ("--rounds", "1", "--threads", "1", "--protocol", "fixed:2+3", "--no-guard", "--plain", "--json")
-        argv = [*command, "run", "-w", preset, "-f", known.name, *given, *limits]
+        limits = ("--rounds", "1", "--threads", "1", "--no-guard", "--plain", "--json")
+        argv = [*command, "run", "-w", preset, "-f", known.name, *given, *limits, *(more or STEPS)]
         done = subprocess.run(
             argv, capture_output=True, text=True, env=os.environ | {"STEELYARD_RUNS": str(tmp_path)}, check=False
         )
@@ -67,6 +70,29 @@ def measured(environment: Callable[[str], Path], command: list[str], tmp_path: P
 def test_every_strategy_is_certified_and_timed(name: str, measured: Measured) -> None:
     known = frameworks.framework(name)
     check(known, SMALL, measured(known, SMALL, spread(known)), spread(known))
+
+
+WITHIN = {
+    known.name: found
+    for known in frameworks.contenders().values()
+    if (
+        found := [
+            f"{name}:2"
+            for name, own in known.strategies.items()
+            if own.kind in ("devices", "local") and not own.several_processes
+        ]
+    )
+}
+
+
+@two_cores
+@pytest.mark.parametrize("name", WITHIN)
+def test_devices_of_one_process_do_not_wait_for_each_other_for_ever(name: str, measured: Measured) -> None:
+    """JAX's pool needs a thread for every device that waits for the others; without it a loop comes to a stop by chance."""
+    long = ("--protocol", "fixed:2+300", "--no-certify")
+    found = measured(frameworks.framework(name), SMALL, WITHIN[name], *long)
+    assert found.keys() == {*WITHIN[name], "single:1"}
+    assert [contender["failure"] for contender in found.values()] == [""] * len(found)
 
 
 # To compile what these need takes minutes for each framework, and least for the first of them.
@@ -126,6 +152,8 @@ def check_exchange(own: Spread | None, found: dict[str, Any] | None, gradients: 
         assert found["sent_bytes_per_step"] == [0, 0]
     else:
         assert sum(found["sent_bytes_per_step"]) > 0
+        if own.kind in communication.AVERAGING:
+            assert max(found["sent_bytes_per_step"]) < MOST_SENT * gradients, "something is exchanged more than once"
     assert bool(found["all_reduce"]) == (own.kind in communication.AVERAGING), found["not_measured"]
     assert bool(found["missed_updates"]) == (own.kind == communication.ASYNCHRONOUS), found["not_measured"]
     if found["all_reduce"]:

@@ -50,6 +50,47 @@ def test_without_a_strategy_there_is_one_process_with_all_cores(fake: Framework)
     assert spreading.threads(cells()) == (2,)
 
 
+def test_ranks_on_several_nodes_share_the_cores_of_their_own_node_alone() -> None:
+    assert spreading.threads(cells("processes:2@2nodes")) == (2,)
+    assert spreading.threads(cells("processes:2@2nodes", "processes:2")) == (1,)
+
+
+@pytest.mark.parametrize("text", ["copies:2@1nodes", "copies:2@0nodes"])
+def test_one_node_is_no_strategy_over_nodes(text: str) -> None:
+    with pytest.raises(UserError, match=r"need at least two, such as copies:2@2nodes\.$"):
+        spreading.check(cells(text))
+
+
+@pytest.mark.parametrize(
+    ("strategy", "nodes", "reason"),
+    [
+        ("copies:2@2nodes", 0, "copies:2@2nodes needs 2 nodes of a cluster: name one with --on."),
+        ("copies:4@4nodes", 3, "copies:4@4nodes needs 4 equal nodes at the same time, and the cluster has 3."),
+        ("copies:2@4nodes", 4, "copies:2@4nodes has 2 ranks, which 4 nodes cannot share equally."),
+        ("copies:2@2nodes", 2, ""),
+    ],
+)
+def test_a_strategy_over_nodes_needs_as_many(
+    strategy: str, nodes: int, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spreading, "usable_nodes", lambda: nodes)
+    plan = planned("single:1", strategy)
+    found = " ".join(each.reason for each in plan.skipped)
+    assert found.startswith(reason)
+    assert bool(found) == bool(reason)
+
+
+@pytest.mark.parametrize("strategy", ["horovod:2@1gbit", "horovod:2@2nodes"])
+def test_a_launcher_that_needs_ssh_is_refused_on_several_hosts(strategy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spreading, "usable_nodes", lambda: 2)
+    workload = {"workloads": ("lstm-imdb:tiny",), "frameworks": ("mxnet",)}
+    plan = resolve.plan(Options(strategies=("single:1", strategy), **workload))  # type: ignore[arg-type]
+    (skipped,) = plan.skipped
+    assert (
+        skipped.reason == "The launcher of horovod starts ranks on other hosts by ssh, which steelyard does not set up."
+    )
+
+
 def test_a_kind_stands_for_every_strategy_of_that_kind(fake: Framework) -> None:
     assert spreading.strategies(cells("processes:2", "copies:2", "alone:2"), fake) == (["copies:2", "alone:2"], [])
 

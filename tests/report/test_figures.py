@@ -90,6 +90,7 @@ def test_an_unbounded_interval_is_clipped(tmp_path):
     drawn = [x for trace in figure.data for x in trace["x"]]
     assert None not in drawn
     assert max(drawn) < 40 * min(drawn)
+    assert {trace["mode"] for trace in figure.data} == {"markers"}, "one process has no interval, so no bar is drawn"
 
 
 def test_a_logarithmic_axis_has_full_tick_labels(tmp_path):

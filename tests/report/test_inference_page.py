@@ -88,7 +88,7 @@ def test_other_quantities_have_the_words_of_an_inference(folder, printed):
 
 def test_a_warning_has_the_words_of_an_inference(folder):
     (slow,) = [each for each in view_of(folder).warnings if each.name == "SlowFirstStep"]
-    assert slow.sentence == "The first batch took 0.9 s, as long as 90 later batches."
+    assert slow.sentence == "The first batch took 900 ms, as long as 90 later batches."
 
 
 def test_json_has_task_and_latencies(folder):

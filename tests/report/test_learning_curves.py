@@ -68,8 +68,18 @@ def test_the_table_says_when_half_of_the_trainings_arrived_and_how_many_did(view
     ]
 
 
+ANSWER = "Training until accuracy 75 %: Fake 3.00 s, Dummy not in half of its trainings."
+
+
+def test_the_time_to_the_highest_threshold_is_the_first_answer_of_the_page(view):
+    assert drawn(view)[0].sentence == ANSWER
+    headlines = [each.words for each in Page(page.render(view)).all("p", class_="headline")]
+    assert headlines[0] == ANSWER
+
+
 def test_the_terminal_has_both_tables(view, printed):
     text = " ".join(printed(view, 160).split())
+    assert ANSWER in text
     assert "Whole epochs" in text
     assert "Time to thresholds" in text
     assert "3.00 s, epoch 2 (2 of 2)" in text

@@ -130,7 +130,9 @@ def test_headings_tables_and_links_keep_the_rules_of_the_page(rendered):
 def test_the_quick_size_says_that_it_measures_dispatch(tmp_path, rendered):
     sentence = "most of the time goes into dispatching operations"
     assert sentence not in rendered.text()
-    assert sentence in Page(page.render(recorded(tmp_path, size="Q"))).text()
+    quick = Page(page.render(recorded(tmp_path, size="Q")))
+    assert sentence in quick.text()
+    assert quick.all("p", class_="headline")[0].words.startswith("At the quick size of the study: of ")
 
 
 def test_a_run_without_documents_looks_as_before(recorded_view, printed):

@@ -27,3 +27,7 @@ def test_the_sentence_has_every_stage_once_and_the_idle_time() -> None:
         == "Time: 2 min 30 s (environments 1 min 17 s, certificates 3 s, rounds 1 min 40 s, 12 s of it idle)."
     )
     assert sentence({}) == ""
+
+
+def test_processes_of_other_machines_are_not_taken_for_idle_time() -> None:
+    assert sentence({TOTAL: 150.0, ROUNDS: 100.0}) == "Time: 2 min 30 s (rounds 1 min 40 s)."

@@ -144,6 +144,13 @@ def test_an_unstable_series_is_described_by_the_level_that_differs_most_from_the
     assert found.shift == pytest.approx(1.045 / 1.3 - 1)
 
 
+def test_a_short_disturbance_late_in_a_series_is_no_state_that_the_mean_could_be_biased_from() -> None:
+    # 188 at 1.0 and 12 at 3.0: the mean is 1.12, 12 % above the long level; 6 % of the series are no level to compare it with.
+    found = series_label(levels((188, 1.0), (12, 3.0)))
+    assert found.label == "unstable"
+    assert found.shift == pytest.approx(0.12, rel=1e-3)
+
+
 @pytest.mark.parametrize(
     ("heights", "label"), [((12, 10, 11), "slowdown"), ((10, 12, 9), "warm-up"), ((9, 12, 10), "slowdown")]
 )

@@ -13,6 +13,7 @@ from steelyard_worker.strategy import (
     ALONE,
     KINDS,
     MICRO_BATCHES,
+    OWN_LAUNCHER,
     SINGLE,
     divisor_of,
     link_of,
@@ -169,6 +170,8 @@ def _link_obstacle(known: Framework, case: Case, spread: Spread) -> str:
     nodes = nodes_of(case.strategy)
     if not spread.several_processes:
         return f"{name_of(case.strategy)} of {known.title} is one process, so it has no hosts to connect."
+    if spread.launcher.split("+")[0] != OWN_LAUNCHER and "{host}" not in spread.launcher:
+        return f"The launcher of {name_of(case.strategy)} starts ranks on other hosts by ssh, which steelyard does not set up."
     if parts_of(case.strategy) % (nodes if nodes > 1 else 2):
         hosts = f"{nodes} nodes" if nodes > 1 else "two hosts"
         return f"{case.strategy} has {parts_of(case.strategy)} ranks, which {hosts} cannot share equally."

@@ -63,7 +63,8 @@ def figure(comparison: Comparison, source: str, styles: dict[str, Style]) -> Fig
     data = []
     for row, (contender, span, text) in enumerate(zip(measured, spans, texts, strict=True)):
         if span:
-            ends = [max(span[1], low), min(span[2], high)]
+            # One process has no interval.
+            ends = [max(span[1], low), min(span[2], high)] if span[1] > 0 and math.isfinite(span[2]) else []
             data += _interval(row, span[0], ends, contender, styles[contender.variant], "<br>".join(map(plain, text)))
     caption += _uncertified(measured)
     return Figure(
@@ -100,7 +101,7 @@ def _interval(
     marker = {"symbol": style.symbol_of(contender), "size": 11, "color": style.colour, "line": edge}
     bar = {"x": figures.rounded(ends), "y": [row, row], "mode": "lines", "line": line, "hoverinfo": "skip"}
     point = {"x": figures.rounded([value]), "y": [row], "mode": "markers", "marker": marker}
-    return [bar, {**point, "hovertemplate": f"{hover}<extra></extra>"}]
+    return [*([bar] if ends else []), {**point, "hovertemplate": f"{hover}<extra></extra>"}]
 
 
 def axis_between(low: float, high: float, title: str, unit: str) -> dict[str, Any]:

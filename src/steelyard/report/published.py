@@ -35,6 +35,7 @@ MEANINGS = {
     "reversed": "the other one is better",
     "open": "the measurement shows none of these",
 }
+AT_QUICK_SIZE = "At the quick size of the study: "
 DISPATCH = (
     "This is the quick size of the study. In networks this small most of the time goes into dispatching operations, not into "
     "their arithmetic, so the ratios say little about the published sizes."
@@ -128,8 +129,11 @@ def section(view: View) -> Section:
     """Return what the page of a run shows of documents."""
     published, found = view.record.plan.published, view.published
     has_levels = any(table.has_levels for table in found)
+    said, quick = answer(found), published.size == QUICK
+    if quick and any(row.judgement for table in found for row in table.rows):
+        said = AT_QUICK_SIZE + said[:1].lower() + said[1:]
     return Section(
-        answer(found), [*_profiled(view), *_clauses(found)], DISPATCH if published.size == QUICK else "", published, found,
+        said, [*_profiled(view), *_clauses(found)], DISPATCH if quick else "", published, found,
         READING + LEVELS if has_levels else READING, (*MEANINGS.items(), *((DIFFERENT,) if has_levels else ())),
     )  # fmt: skip
 

@@ -167,6 +167,7 @@ def _print_trainings(console: Console, comparison: Comparison, among: Sequence[C
         for row in found.rows:
             table.add_row(Text(row.title, "bold"), *row.cells)
         console.print(table)
+        console.print(Text(found.sentence, "bold"))
 
 
 def _table(contenders: list[Contender], comparison: Comparison, source: str, shown: Sequence[Column]) -> Table:

@@ -7,6 +7,7 @@ from typing import Any
 from steelyard.report import nodes
 from steelyard.report.formatting import SHORT_INPUTS
 from steelyard.report.model import Comparison, Contender, Source, Speed
+from steelyard.report.notation import duration
 from steelyard.report.words import said
 from steelyard.statistics.sentences import percent
 
@@ -168,7 +169,7 @@ def _of_contender(comparison: Comparison, contender: Contender, source: Source) 
     first, steady = contender.first_step_ns, next(iter(contender.speeds.values()), None)
     if first and steady and first > SLOW_FIRST_STEPS * steady.location.value_ns:
         later = f"{first / steady.location.value_ns:,.0f}"
-        sentence = f"The first {{step}} took {first / 1e9:.1f} s, as long as {later} later {{steps}}."
+        sentence = f"The first {{step}} took {duration(first)}, as long as {later} later {{steps}}."
         yield _warning("SlowFirstStep", subject, said(sentence, comparison.task))
 
 

@@ -46,7 +46,8 @@ def sentence(seconds: Mapping[str, float]) -> str:
     parts = []
     for stage in STAGES:
         if stage in seconds:
-            idle = seconds[stage] - seconds.get(PROCESSES, 0.0) if stage == ROUNDS else 0.0
+            # On a cluster the processes run elsewhere, several at a time.
+            idle = seconds[stage] - seconds[PROCESSES] if stage == ROUNDS and PROCESSES in seconds else 0.0
             parts.append(
                 f"{stage} {_duration(seconds[stage])}" + (f", {_duration(idle)} of it idle" if idle >= 1 else "")
             )

@@ -19,6 +19,7 @@ MOST_POINTS = 500
 SAME_LEVEL = 0.005
 """Segments whose means differ by less than 0.5 % count as one level."""
 LEAST_SEGMENT = 3
+SHORTEST_STATE = 0.1
 SHIFT_WORTH_A_LABEL = 0.01
 MAD_TO_SD = 1.4826
 MOST_CORRELATED = 0.8
@@ -35,7 +36,10 @@ class SeriesLabel:
     changepoint: int | None
     """Index of the first sample of the last level (accurate to one block); None if flat."""
     shift: float
-    """Mean of all samples / mean of the last level - 1; if unstable, the mean of the level that gives the largest shift."""
+    """Mean of all samples / mean of the last level - 1; if unstable, the mean of the level that gives the largest shift.
+
+    A level that is shorter than a tenth of the series is a disturbance, not a state of the process, so it is left out.
+    """
 
     @property
     def moves_mean(self) -> bool:
@@ -62,10 +66,16 @@ def series_label(elapsed_ns: Sequence[float] | NDArray[np.generic]) -> SeriesLab
         return SeriesLabel("flat", None, 0.0)
     steady = int(cuts[len(away) - away[::-1].index(True)])
     if steady > 0.75 * samples.size:
-        parts = [float(samples[start:stop].mean()) for start, stop in pairwise(cuts)]
-        return SeriesLabel("unstable", steady, max((_shift(samples, part) for part in parts), key=abs))
+        return SeriesLabel("unstable", steady, max((_shift(samples, part) for part in _states(samples, cuts)), key=abs))
     label: Label = "warm-up" if levels[-1] <= min(levels) * (1 + SAME_LEVEL) else "slowdown"
     return SeriesLabel(label, steady, _shift(samples, float(samples[steady:].mean())))
+
+
+def _states(samples: Floats, cuts: list[int]) -> list[float]:
+    """Return the means of the levels that the process may have stayed at: all but short ones, and the longest in any case."""
+    lengths = [stop - start for start, stop in pairwise(cuts)]
+    least = min(SHORTEST_STATE * samples.size, max(lengths))
+    return [float(samples[start:stop].mean()) for start, stop in pairwise(cuts) if stop - start >= least]
 
 
 def _shift(samples: Floats, steady_mean: float) -> float:

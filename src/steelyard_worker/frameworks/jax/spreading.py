@@ -65,13 +65,23 @@ def peak_bytes(ranks: Ranks) -> int | None:
 
 
 def threads_of_each(pool: int, ranks: Ranks) -> int:
-    """Return the threads of each device: XLA has one pool for all devices of a process."""
-    return pool // devices_here(ranks)
+    """Return the threads of each device that compute: XLA has one pool for all devices of a process."""
+    return (pool - _waiting(ranks)) // devices_here(ranks)
 
 
 def set_threads(threads: int, ranks: Ranks) -> None:
     """Tell XLA how many threads its pool gets."""
-    os.environ["PJRT_NPROC"] = str(threads * devices_here(ranks))
+    os.environ["PJRT_NPROC"] = str(threads * devices_here(ranks) + _waiting(ranks))
+
+
+def _waiting(ranks: Ranks) -> int:
+    """Return the threads of the pool that may wait for other devices of the process without being missed.
+
+    An exchange blocks a thread of the pool on each device. With as many threads as compute, the last device to arrive finds none,
+    and the process ends after 40 seconds. Its cores are fixed, so more threads do not compute on more of them.
+    """
+    exchanges = ranks.spread is not None and ranks.spread.kind in ("devices", "local")
+    return devices_here(ranks) if exchanges else 0
 
 
 def trainer_of(ranks: Ranks, micro_batches: int) -> type[Trainer]:
