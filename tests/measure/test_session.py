@@ -114,7 +114,8 @@ class Calls:
     finished_trials: list[Trial] = field(default_factory=list)
     events: list[dict[str, Any]] = field(default_factory=list)
 
-    def launch(self, job: Job, python: Path, watch: Any, guard: launch.Guard) -> Trial:
+    def launch(self, job: Job, python: Path, watch: Any, guard: launch.Guard, partners: None) -> Trial:
+        assert partners is None
         self.launched.append((job, python, watch, guard))
         watch({"event": "hello"})
         return Trial(Path(job.folder), job, error=self.error, done=self.error is None)

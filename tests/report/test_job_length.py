@@ -44,7 +44,7 @@ def test_a_job_costs_its_start_once_and_then_its_steps(folder):
 def test_the_sentence_names_who_is_done_first_and_the_table_when_a_slow_start_has_paid(folder):
     found = section(folder)
     assert found.sentence == (
-        "Done first on average: Fake, step_us 10000 with jobs of up to 500 steps [500, 500], Fake, step_us 6000 with longer ones."
+        "Done first on average: Fake (step_us 10000) with jobs of up to 500 steps [500, 500], Fake (step_us 6000) with longer ones."
     )
     assert [pair.cells for pair in found.pairs] == [
         ("Fake, step_us 6000", "Fake, step_us 10000", "500 steps [500, 500]")
@@ -61,7 +61,7 @@ def test_page_terminal_and_json_say_the_same(folder, printed):
     view = view_of(folder)
     text = "When a slow start has paid"
     assert text in page.render(view)
-    assert "Done first on average: Fake, step_us 10000 with jobs of up to 500" in " ".join(printed(view, 200).split())
+    assert "Done first on average: Fake (step_us 10000) with jobs of up to 500" in " ".join(printed(view, 200).split())
     found = terminal.as_dict(view)["comparisons"][0]["job_length"]
     assert [each["from_steps"] for each in found["first"]] == [1, 501]
     (pair,) = found["pairs"]
@@ -78,7 +78,7 @@ def test_a_page_that_ranks_something_else_than_steps_leaves_it_out(folder):
 def test_what_saves_nothing_never_pays(tmp_path):
     scripts = {**SCRIPTS, "step_us=6000": Script(11.0, first_step_ms=2011.0, **QUICK)}
     found = section(write_run(tmp_path, scripts, options(knobs=KNOBS)))
-    assert found.sentence == "Fake, step_us 10000 is done first on average, however long the job is."
+    assert found.sentence == "Fake (step_us 10000) is done first on average, however long the job is."
     assert [pair.cells[-1] for pair in found.pairs] == ["never: not faster per step"]
 
 

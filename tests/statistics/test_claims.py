@@ -82,7 +82,9 @@ MINDSPORE = Claim(1.1981, 1.1981, ordered=True)
     ("said", "measured", "judgement"),
     [
         (MINDSPORE, (1.15, 1.25), "confirmed"),
-        (MINDSPORE, (0.95, 1.25), "confirmed"),
+        (MINDSPORE, (0.95, 1.25), "open"),  # neither the claim nor its opposite is ruled out
+        (MINDSPORE.turned(), (0.8, 1.05), "open"),
+        (MINDSPORE.turned(), (0.8, 0.99), "confirmed"),
         (MINDSPORE, (1.30, 1.40), "same order"),
         (MINDSPORE, (1.01, 1.19), "same order"),
         (MINDSPORE, (0.70, 0.80), "reversed"),

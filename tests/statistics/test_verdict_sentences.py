@@ -7,7 +7,15 @@ from math import exp
 import pytest
 
 from steelyard.statistics.decision import Verdict, decide
-from steelyard.statistics.sentences import Wording, factor_digits, headline, percent, ranking_sentence, verdict_sentence
+from steelyard.statistics.sentences import (
+    Wording,
+    factor_digits,
+    headline,
+    in_text,
+    percent,
+    ranking_sentence,
+    verdict_sentence,
+)
 
 TITLES = {"jax": "JAX", "pytorch": "PyTorch", "tensorflow": "TensorFlow", "mxnet": "MXNet"}
 BETTER = Verdict("better", 1 / 1.42, 1 / 1.47, 1 / 1.38, 3, 0, 0.02, "jax", "pytorch", 0.0125)
@@ -196,3 +204,16 @@ def test_a_factor_has_two_decimals_fewer_if_large_and_more_if_close_to_one(low: 
 )
 def test_percentages_of_a_hundred_and_more_have_no_decimals(fraction: float, words: str) -> None:
     assert percent(fraction) == words
+
+
+@pytest.mark.parametrize(
+    ("title", "mark", "expected"),
+    [
+        ("PyTorch", "", "PyTorch"),
+        ("PyTorch, layout channels-first, onednn True", "", "PyTorch (layout channels-first, onednn True)"),
+        ("MXNet", "retired", "MXNet (retired)"),
+        ("MXNet, lstm fused", "retired", "MXNet (lstm fused, retired)"),
+    ],
+)
+def test_a_title_in_a_sentence_has_no_commas_of_its_own(title: str, mark: str, expected: str) -> None:
+    assert in_text(title, mark) == expected

@@ -20,6 +20,7 @@ from steelyard.results.round_results import RoundResults
 from steelyard.results.trials import Trial
 from steelyard.statistics.decision import Ranking, decide, rounds_needed, rounds_wanted
 from steelyard.statistics.effort import Process, noise_ratios
+from steelyard.statistics.sentences import in_text
 from steelyard_worker.strategy import nodes_of
 
 MOST_ATTEMPTS = 3
@@ -221,7 +222,8 @@ class _Rounds:
                 name = self._session.plan.by_id[trial.job.case.id].key
                 self._session.screen.say(f"{name} is left out: {counted.error[1]}")
         self._rankings[attempt.group] = rank(self._session, task.group, self._results)
-        self._session.screen.ranking(attempt.group, self._rankings[attempt.group], task.group.titles)
+        titles = {key: in_text(title) for key, title in task.group.titles.items()}
+        self._session.screen.ranking(attempt.group, self._rankings[attempt.group], titles)
 
     def _is_repeated(self, task: _Task, outcome: Outcome) -> bool:
         """Return whether a round was disturbed more than is usual on its node, and may be repeated; never because of times."""

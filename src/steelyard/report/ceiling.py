@@ -14,7 +14,7 @@ from steelyard.report.styles import Style
 from steelyard.report.words import said
 from steelyard.results import utilisation
 from steelyard.statistics.roofline import ARITHMETIC, CACHE, MEMORY, Limits
-from steelyard.statistics.sentences import listed, percent
+from steelyard.statistics.sentences import in_text, listed, percent
 
 FIGURE = (
     "Speed over the operations for each byte that {a_step} must move at least, both on logarithmic scales. The line is the limit "
@@ -136,7 +136,7 @@ def _headline(measured: list[Contender], source: str, limits: Limits) -> str:
         f"at least {percent(share(closest))} of it" if of_memory else f"{percent(share(closest))} of the matrix product"
     )
     rest = "" if share(closest) > HALF else f" {REST}"
-    return f"{first}: {closest.title} comes closest, with {part}.{rest}"
+    return f"{first}: {in_text(closest.title)} comes closest, with {part}.{rest}"
 
 
 def _work(limits: Limits, comparison: Comparison) -> list[str]:

@@ -58,7 +58,7 @@ class Answers:
     @property
     def names(self) -> dict[str, str]:
         """Case id -> name, with a mark if the framework is retired."""
-        return {each.case.id: each.name for each in self.able}
+        return {each.case.id: each.in_text for each in self.able}
 
 
 def answers(comparison: Comparison, among: Sequence[Comparison], wishes: Wishes = NONE) -> Answers | None:
@@ -79,7 +79,7 @@ def answers(comparison: Comparison, among: Sequence[Comparison], wishes: Wishes 
     groups = [tuple(known)] if wishes.weights else [(goal,) for goal in known]
     made = [_choice(comparison, group, known, wishes, kept) for group in groups if group]
     choices = [each for each in made if each]
-    titles = {each.case.id: each.name for each in able}
+    titles = {each.case.id: each.in_text for each in able}
     sentences = [(each, _sentence(comparison, each, choices, titles, len(kept) < len(able))) for each in choices]
     return Answers(sentences, [(name, each.sentence) for name, each in checked.items()], aside, missing, able)
 

@@ -17,7 +17,7 @@ from steelyard.results.trials import LATENCY
 from steelyard.statistics import summaries
 from steelyard.statistics.decision import decide
 from steelyard.statistics.intervals import Ratio, ratio_interval
-from steelyard.statistics.sentences import ranking_sentence
+from steelyard.statistics.sentences import in_text, ranking_sentence
 from steelyard.statistics.steadiness import series_label
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def compare(source: Source, group: Group) -> Comparison:
 
     contenders.sort(key=place)
     facts = {case.framework: source.plan.frameworks[case.framework] for case in group.cases}
-    titles = {contender.case.id: contender.title for contender in contenders}
+    titles = {contender.case.id: in_text(contender.title) for contender in contenders}
     sentences = {name: ranking_sentence(each, titles, quantity.wording) for name, each in rankings.items()}
     round_s = seconds_per_round(source.disturbances, group.name)
     # Contenders with different numbers of cores have no limit of the machine in common.

@@ -72,14 +72,14 @@ def headline(comparison: Comparison, source: str) -> str:
     """Return who is the best on one input, or why there is no verdict."""
     ranking = comparison.rankings[source]
     ranked = [contender for contender in comparison.contenders if contender.case.id in ranking.order]
-    measured = [contender.name for contender in ranked if source in contender.standings]
+    measured = [contender.in_text for contender in ranked if source in contender.standings]
     if len(measured) < 2:
         return f"No verdict: {f'only {measured[0]}' if measured else 'no contender'} has a valid, certified result."
     if ranking.rounds_run < 2:
         return "No verdict: only one process of each contender was measured."
     if ranking.leader is None or all(ranking.between(ranking.leader, key) is None for key in ranking.order):
         return "No verdict: the contenders have no round in common."
-    titles = {contender.case.id: contender.name for contender in ranked}
+    titles = {contender.case.id: contender.in_text for contender in ranked}
     maintained = {contender.case.id for contender in ranked if contender.maintained}
     return sentences.headline(ranking, titles, comparison.quantity.wording, maintained)
 

@@ -142,13 +142,16 @@ def _sentence(first: list[tuple[int, Contender]], pairs: list[Pair], task: str) 
     """Return who is done first; the first pairs are those of consecutive lengths of the job."""
     *shorter, (_, last) = first
     if not shorter:
-        return f"{last.title} is done first on average, however long the job is."
+        return f"{sentences.in_text(last.title)} is done first on average, however long the job is."
     ends = [
         pair.cells[-1] if pair.found else f"{_count(after - 1)} {said('{steps}', task)}"
         for (after, _), pair in zip(first[1:], pairs, strict=False)
     ]
-    parts = [f"{each.title} with jobs of up to {end}" for (_, each), end in zip(shorter, ends, strict=True)]
-    return f"Done first on average: {', '.join(parts)}, {last.title} with longer ones."
+    parts = [
+        f"{sentences.in_text(each.title)} with jobs of up to {end}"
+        for (_, each), end in zip(shorter, ends, strict=True)
+    ]
+    return f"Done first on average: {', '.join(parts)}, {sentences.in_text(last.title)} with longer ones."
 
 
 def _figure(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from steelyard.statistics.intervals import Location, Ratio, location_interval
+from steelyard.statistics.sentences import in_text
 from steelyard_worker.case import INFERENCE, TRAINING
 
 if TYPE_CHECKING:
@@ -149,6 +150,11 @@ class Contender:
     def name(self) -> str:
         """The title, with a mark if the framework is retired."""
         return self.title if self.maintained else f"{self.title} (retired)"
+
+    @property
+    def in_text(self) -> str:
+        """The name as it stands in a sentence, beside others."""
+        return in_text(self.title, "" if self.maintained else "retired")
 
     @property
     def curve(self) -> str:

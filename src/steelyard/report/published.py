@@ -30,7 +30,7 @@ MOST_NAMED = 4
 AGAINST = " against "
 """Between two values that are compared."""
 MEANINGS = {
-    "confirmed": "the published ratio lies inside the measured interval",
+    "confirmed": "the published ratio lies inside the measured interval, and equality does not unless the document allows it",
     "same order": "the same one is better, by another factor",
     "reversed": "the other one is better",
     "open": "the measurement shows none of these",

@@ -113,8 +113,9 @@ def judge_level(said: Claim, measured: Level) -> Judgement:
 def judge(said: Claim, measured: Ratio) -> Judgement:
     """Return whether a measured ratio with its interval agrees with a claim; above 1, the first side is better.
 
-    Confirmed: a ratio that the claim allows lies inside the interval. Same order: only who is better agrees. Reversed: the
-    interval lies on the other side of 1. Everything else is open, also an interval that is too wide to be of use.
+    Confirmed: a ratio that the claim allows lies inside the interval, and 1 does not unless the claim allows it: an interval with
+    both cannot tell a claim from its opposite. Same order: only who is better agrees. Reversed: the interval lies on the other
+    side of 1. Everything else is open, also an interval that is too wide to be of use.
     """
     high = inf if said.high is None else said.high
     if (
@@ -123,7 +124,8 @@ def judge(said: Claim, measured: Ratio) -> Judgement:
         and measured.low <= high
         and not is_wide(measured.low, measured.high)
     ):
-        return "confirmed"
+        tells = (said.low <= 1 or measured.low > 1) and (high >= 1 or measured.high < 1)
+        return "confirmed" if tells else "open"
     if said.ordered and high > 1:
         if measured.low > 1:
             return "same order"

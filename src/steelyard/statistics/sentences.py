@@ -147,6 +147,16 @@ def percent(fraction: float) -> str:
     return f"{fraction:.0%}".replace("%", " %") if abs(fraction) >= 0.995 else f"{fraction * 100:.2g} %"
 
 
+def in_text(title: str, mark: str = "") -> str:
+    """Return a title such as `PyTorch, lstm fused` as it stands in a sentence: `PyTorch (lstm fused)`.
+
+    Commas between names would otherwise look like those within them. `mark`: a further remark, such as `retired`.
+    """
+    framework, _, distinguishing = title.partition(", ")
+    remarks = ", ".join(each for each in (distinguishing, mark) if each)
+    return f"{framework} ({remarks})" if remarks else framework
+
+
 def listed(names: list[str], last: str = "and") -> str:
     """Return `a, b and c`; `last`: the word before the last one."""
     return f" {last} ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
