@@ -198,9 +198,9 @@ SELECTION = [
     _value("--optimizer-implementation", None,
            "the framework's own optimizer (native, default), or the canonical formula written out (reference)",
            choices=("native", "reference")),
-    _several("--strategy", "NAME:PARTS[@WHERE]", "spread the training over devices or processes, such as processes:2, or single:1 "
-             "to compare with; @1gbit puts the ranks on two hosts with such a link, @2nodes on nodes of a cluster; may be repeated; "
-             "see steelyard list strategies", dest="strategies"),
+    _several("--strategy", "NAME:PARTS[@WHERE]", "spread the training over devices or processes, such as processes:2, or "
+             "single:1 to compare with; @1gbit puts ranks on two hosts with such a link, @2nodes on nodes of a cluster; may be "
+             "repeated; see steelyard list strategies", dest="strategies"),
     _value("--device", "NAME", "cpu (default), cuda or ascend"),
     _value("--precision", "NAME[,NAME]", "float32 (default) or float64", type=values.texts, dest="precisions"),
     _value("--threads", "N[,N]", "threads per framework, or 'default' for each framework's own default (default: one per core)",
