@@ -15,6 +15,7 @@ from steelyard.cluster.held import Held
 from steelyard.cluster.messages import Outgoing
 from steelyard.measure.attempts import Attempt, Outcome
 from steelyard.measure.hosts import Meeting
+from steelyard.report import nodes
 
 ATTEMPT = Attempt("line:small", 3, 0, (), nodes=2)
 
@@ -73,7 +74,7 @@ def test_an_attempt_begins_when_all_nodes_are_held_and_they_are_released_after_i
     cluster.end(gang, b=PartEnded(reasons=("on node b it was loud",), severity=2.0))
     assert cluster.new() == [("a", "release"), ("b", "release")]
     cluster.end(gang, a=None, b=None)
-    assert gang.outcome() == Outcome(ATTEMPT, reasons=("on node b it was loud",), severity=2.0, node="a")
+    assert gang.outcome() == Outcome(ATTEMPT, reasons=("on node b it was loud",), severity=2.0, node="a", beside=("b",))
     assert all(held.gang is None for held in cluster.nodes.values())
 
 
@@ -154,3 +155,11 @@ def test_only_a_failure_during_a_trial_is_told_to_it() -> None:
     followers.end()
     reply = followers._outgoing.reply(0, lambda: ((), True))
     assert [(each.kind, each.values[0]) for each in reply.messages] == [("part", 1), ("parts end", "key")]
+
+
+def test_the_page_says_which_nodes_had_ranks_of_the_others() -> None:
+    notes = [
+        {"group": "line:small", "round": number, "kept": True, "node": "a", "beside": beside}
+        for number, beside in ((1, ["b"]), (2, []))
+    ]
+    assert nodes.rounds(notes) == {"a": ["line:small 1, 2"], "b": ["ranks of line:small 1"]}

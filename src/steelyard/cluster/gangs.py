@@ -82,7 +82,10 @@ class Gang:
         found = self._outcome or Outcome(self.attempt, node=self._leader.name)
         reasons = tuple(dict.fromkeys([*found.reasons, *(reason for part in self._parts for reason in part.reasons)]))
         severity = max([found.severity, *(part.severity for part in self._parts)])
-        return replace(found, node=self._leader.name, reasons=reasons, severity=severity, lost=self._lost or found.lost)
+        return replace(
+            found, node=self._leader.name, reasons=reasons, severity=severity, lost=self._lost or found.lost,
+            beside=tuple(self._names[1:]),
+        )  # fmt: skip
 
     def heed(self, held: Held, found: Any) -> None:
         """Take the result of a member's work."""

@@ -34,7 +34,8 @@ class Outcome:
     """What became of an attempt. `node`: where it ran; empty: on the machine of the run, without a cluster.
 
     `reasons`, `severity` and `host_noise`: what disturbed the machine, as in rounds.jsonl. `lost`: why the attempt did not come
-    to its end, such as a node that left; its trials do not count then.
+    to its end, such as a node that left; its trials do not count then. `beside`: the other nodes that had ranks of its
+    strategies.
     """
 
     attempt: Attempt
@@ -44,6 +45,7 @@ class Outcome:
     host_noise: dict[str, Any] = field(default_factory=dict)
     node: str = ""
     lost: str = ""
+    beside: tuple[str, ...] = ()
 
 
 def run(session: Session, attempt: Attempt) -> Outcome:

@@ -209,7 +209,7 @@ class _Rounds:
         reasons = [outcome.lost] if outcome.lost else list(outcome.reasons)
         self._session.note_round(
             group=attempt.group, round=attempt.round, attempt=attempt.attempt, kept=not again, reasons=reasons,
-            severity=outcome.severity, host_noise=outcome.host_noise, node=outcome.node,
+            severity=outcome.severity, host_noise=outcome.host_noise, node=outcome.node, beside=list(outcome.beside),
         )  # fmt: skip
         if again:
             because = reasons[0] if outcome.lost else f"the machine was disturbed: {'; '.join(reasons)}"

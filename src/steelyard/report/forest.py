@@ -63,8 +63,8 @@ def figure(comparison: Comparison, source: str, styles: dict[str, Style]) -> Fig
     data = []
     for row, (contender, span, text) in enumerate(zip(measured, spans, texts, strict=True)):
         if span:
-            # One process has no interval.
-            ends = [max(span[1], low), min(span[2], high)] if span[1] > 0 and math.isfinite(span[2]) else []
+            # A bar from end to end would say nothing; one process has no interval at all.
+            ends = [] if span[1] < low and span[2] > high else [max(span[1], low), min(span[2], high)]
             data += _interval(row, span[0], ends, contender, styles[contender.variant], "<br>".join(map(plain, text)))
     caption += _uncertified(measured)
     return Figure(

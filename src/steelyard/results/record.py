@@ -95,9 +95,13 @@ class Reused(TypedDict):
 
 
 class RoundNode(TypedDict, total=False):
-    """The node of a cluster on which an attempt ran, and the empty text without a cluster; older records do not have it."""
+    """The node of a cluster on which an attempt ran, and the empty text without a cluster; older records do not have it.
+
+    `beside`: the nodes that had ranks of its strategies.
+    """
 
     node: str
+    beside: list[str]
 
 
 class RoundNote(RoundNode):
