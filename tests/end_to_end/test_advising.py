@@ -16,7 +16,7 @@ def test_a_finished_run_says_what_to_choose(copied: Finished, cli: CommandLine) 
     assert code == 0, err
     text = " ".join(out.split())
     # Two contenders at 10 ms, without noise.
-    assert "speed (time per step): Dummy, step_us 10000 and Fake are practically the same (within 2 %)" in text
+    assert "speed (time per step): Dummy (step_us 10000) and Fake are practically the same (within 2 %)" in text
     assert "accuracy-in-time: No whole epochs were trained and evaluated. A run that does: `steelyard run" in text
     assert "maintained: Maintained: Dummy and Fake." in text
 
