@@ -61,6 +61,13 @@ def test_the_last_round_of_the_plan_is_the_limit(needed, resumes):
     assert ("--resume" in advice(ranking(b=needed), TITLES, SEQUENTIAL, "x", 45.0, extends=True)) is resumes
 
 
+def test_a_run_that_has_had_all_its_rounds_is_followed_by_a_new_one():
+    """A study's quick size has three rounds; that one more would do is no reason to look for a quieter machine."""
+    sentence = advice(ranking(3, most=3, b=1), TITLES, SEQUENTIAL, "x", 60.0, extends=True)
+    assert sentence == "A new run with `--rounds 4` would settle it, in about 4 minutes."
+    assert "about 1 more round, too many" in advice(ranking(12, b=1), TITLES, SEQUENTIAL, "x", 60.0, extends=True)
+
+
 def test_what_can_be_settled_is_told_from_what_cannot():
     sentence = advice(ranking(b=40, c=6), TITLES, SEQUENTIAL, "x", 60.0, extends=True)
     assert sentence.startswith("MXNet would take about 40 more rounds, too many for one run")

@@ -28,7 +28,8 @@ def advice(
     needed = {pair.b: pair.rounds_still_needed for pair in _open_pairs(ranking)}
     if not needed or ranking.rounds_run < 2:
         return ""
-    resumed = extends and protocol.sequential
+    # A run that has had all its rounds cannot go on; a new one may have more.
+    resumed = extends and protocol.sequential and ranking.rounds_run < ranking.plan.most_rounds
     most = (
         ranking.plan.most_rounds if resumed else DecisionPlan.most_rounds if protocol.sequential else MOST_FIXED_ROUNDS
     )
@@ -37,18 +38,21 @@ def advice(
     found = [_equal(ranking, titles)]
     if beyond and not found[0]:
         subject = listed(beyond) if reachable else "Telling them apart"
-        found.append(f"{subject} would take about {max(needed.values())} more rounds, too many for one run: {QUIETER}.")
+        found.append(f"{subject} would take about {_more(max(needed.values()))}, too many for one run: {QUIETER}.")
     if reachable:
         what = f"settle {listed([titles[key] for key in reachable])}" if beyond else "settle it"
         more = max(reachable.values())
         total = ranking.rounds_run + more
         if resumed:
-            rounds = "1 more round" if more == 1 else f"{more} more rounds"
             command = f"`steelyard run --resume {run} --minutes 0`"
-            found.append(f"About {rounds} would {what}{_time(more, round_s)}: {command}")
+            found.append(f"About {_more(more)} would {what}{_time(more, round_s)}: {command}")
         else:
             found.append(f"A new run with `--rounds {total}` would {what}{_time(total, round_s)}.")
     return " ".join(filter(None, found))
+
+
+def _more(rounds: int) -> str:
+    return "1 more round" if rounds == 1 else f"{rounds} more rounds"
 
 
 def seconds_per_round(lines: Iterable[Mapping[str, Any]], group: str) -> float | None:
