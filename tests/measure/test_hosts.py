@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,7 +13,7 @@ import pytest
 from measure.scripted_session import session
 from steelyard.errors import UserError
 from steelyard.inputs.case_inputs import CaseInputs
-from steelyard.measure import hosts, jobs, spread_process
+from steelyard.measure import hosts, jobs, part, spread_process
 from steelyard.measure.hosts import Meeting
 from steelyard.plan import spreading
 from steelyard_worker.launcher import ranks_of_host
@@ -72,3 +74,18 @@ def test_every_node_starts_its_own_ranks_and_the_first_the_processes_beside_them
         monkeypatch.setenv("STEELYARD_HOST", environ["STEELYARD_HOST"])
         assert list(ranks_of_host(4)) == [2 * number, 2 * number + 1]
         assert environ["STEELYARD_ADDRESSES"] == "127.0.0.1,127.0.0.1,10.0.0.2,10.0.0.2"
+
+
+def test_ranks_that_are_told_to_end_may_write_their_last_event_and_those_that_do_not_end_are_killed(
+    job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(part, "GRACE_S", 1.0)
+    last = tmp_path / "last"
+    script = f"import pathlib, time; time.sleep(0.3); pathlib.Path({str(last)!r}).touch(); time.sleep(60)"
+    process = subprocess.Popen([sys.executable, "-c", script], start_new_session=True)
+    monkeypatch.setattr(part.processes, "start", lambda *_: process)
+    found = part.run(job, Path("python"), hosts.on_node(Meeting((), TWO.addresses), 1), lambda: True, tmp_path / "line")
+    assert last.exists()
+    assert process.poll() is not None
+    assert found.error is None
+    assert not found.done

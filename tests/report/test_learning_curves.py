@@ -68,7 +68,7 @@ def test_the_table_says_when_half_of_the_trainings_arrived_and_how_many_did(view
     ]
 
 
-ANSWER = "Training until accuracy 75 %: Fake 3.00 s, Dummy not in half of its trainings."
+ANSWER = "Training until accuracy 75 %: Fake 3.00 s, Dummy never."
 
 
 def test_the_time_to_the_highest_threshold_is_the_first_answer_of_the_page(view):

@@ -1,5 +1,6 @@
 """The ranks of a trial on another node than the first one: they start when the first node asks for them, and end with it."""
 
+import contextlib
 import subprocess
 import time
 from collections.abc import Callable
@@ -17,6 +18,8 @@ from steelyard_worker.protocol import Job, Schedule, rank_folder
 from steelyard_worker.strategy import parts_of
 
 POLL_S = 0.05
+# The first node says that a trial is over when its own ranks have ended; others may still be writing their last event.
+GRACE_S = 5.0
 # Folder of a run that holds the jobs of parts; the record of the trial has the job of its first rank.
 JOBS = "parts"
 
@@ -56,6 +59,8 @@ def run(job: Job, python: Path, hosts: Hosts, stopped: Callable[[], bool], line:
                     continue
                 error = failing_ranks.cause(folder, ranks, processes.final_error(code, first)) if code else None
                 return Trial(folder, job, error=error, done=not code)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(GRACE_S)
             return Trial(folder, job)
         finally:
             processes.kill(process)

@@ -127,7 +127,11 @@ def _sentence(lines: list[Line], thresholds: Sequence[float], score: str) -> str
         ((each.median, title) for title, each in shares if each.median is not None), key=operator.itemgetter(0)
     )
     parts = [f"{title} {duration(median * 1e9)}" for median, title in arrived]
-    parts += [f"{title} not in half of its trainings" for title, each in shares if each.median is None]
+    parts += [
+        f"{title} {'in fewer than half of its trainings' if each.arrived else 'never'}"
+        for title, each in shares
+        if each.median is None
+    ]
     runs = {each.runs for _, each in shares}
     several = f" (medians of {runs.pop()} trainings each)" if len(runs) == 1 and runs != {1} else ""
     return f"Training until {score} {shown(score, highest)}: {', '.join(parts)}{several}." if parts else ""
