@@ -42,8 +42,12 @@ class Simulated:
         }  # fmt: skip
 
     def kill(self, name: str) -> None:
-        """Kill a node as if its machine had lost its power."""
+        """Kill a node as if its machine had lost its power; returns when the cluster knows, so that its name is free again."""
         self.cluster.remove_node(self.nodes.pop(name), allow_graceful=False)
+        until(lambda: not self._is_alive(name), f"the cluster to miss {name}")
+
+    def _is_alive(self, name: str) -> bool:
+        return any(node["Alive"] and node["NodeName"] == name for node in self.cluster.global_state.node_table())
 
     def cache(self, name: str) -> Path:
         """Return the cache of a node."""
@@ -80,7 +84,7 @@ class Running:
 
     def wait_for(self, text: str) -> None:
         """Wait until standard error contains a text."""
-        until(lambda: text in self.stderr or self.process.poll() is not None, f"{text!r} in {self.lines}")
+        until(lambda: text in self.stderr or self.process.poll() is not None, repr(text), lambda: self.stderr)
         assert text in self.stderr, self.stderr
 
     def end(self) -> tuple[int, str]:
@@ -93,11 +97,11 @@ class Running:
         return code, out
 
 
-def until(true: Callable[[], bool], what: str) -> None:
-    """Wait until something is true."""
+def until(true: Callable[[], bool], what: str, instead: Callable[[], str] = str) -> None:
+    """Wait until something is true. `instead`: returns what is there when time is up."""
     limit = time.monotonic() + PATIENCE_S
     while not true():
-        assert time.monotonic() < limit, f"did not happen in time: {what}"
+        assert time.monotonic() < limit, f"did not happen in time: {what}\n{instead()}"
         time.sleep(0.05)
 
 

@@ -79,7 +79,7 @@ def test_a_rank_that_dies_on_another_node_is_named_with_its_node(
 def test_a_node_that_leaves_is_replaced_by_another_and_the_round_repeated(
     cluster: Simulated, start: Start, data_folder: Any
 ) -> None:
-    running = start("run", *LINE, *SPREAD, "--strategy", OVER, *ON_RAY, "--rounds", "2", "--no-certify")
+    running = start("run", *LINE, *SPREAD, "--strategy", OVER, *ON_RAY, "--rounds", "6", "--no-certify")
     parts = data_folder / "runs"
     until(lambda: any(parts.glob(f"*/trials/*/rank1/{EVENTS}")) or running.process.poll() is not None, "a second rank")
     cluster.kill("b")
@@ -89,7 +89,7 @@ def test_a_node_that_leaves_is_replaced_by_another_and_the_round_repeated(
         assert "Node b was given up" in running.stderr
         notes = record.read_rounds(only_run(data_folder))[0]
         (lost,) = [note for note in notes if not note["kept"]]
-        assert len(notes) == 3
+        assert len(notes) == 7
         assert "node b was given up" in lost["reasons"][0]
         until(lambda: not cluster.workers(), f"end of {cluster.workers()}")
     finally:
@@ -99,10 +99,10 @@ def test_a_node_that_leaves_is_replaced_by_another_and_the_round_repeated(
 def test_nodes_are_left_to_another_run_until_all_of_them_can_be_had(
     cluster: Simulated, start: Start, data_folder: Any
 ) -> None:
-    running = start("run", *LINE, *SPREAD[:-1], "--strategy", OVER, *ON_RAY, "--rounds", "4", "--no-certify")
+    running = start("run", *LINE, *SPREAD[:-1], "--strategy", OVER, *ON_RAY, "--rounds", "12", "--no-certify")
     until(lambda: any((data_folder / "runs").glob(f"*/trials/*/{EVENTS}")), "the first round")
-    lock = FileLock(host_lock(cluster.cache("b")))
-    with lock:
+    # Between two rounds a node is free for some hundredths of a second.
+    with FileLock(host_lock(cluster.cache("b"))).acquire(poll_interval=0.001):
         host_lock(cluster.cache("b")).with_suffix(".name").write_text("another-study")
         running.wait_for("needs a and b at the same time and waits for b (another-study).")
         with FileLock(host_lock(cluster.cache("a"))).acquire(timeout=60):
