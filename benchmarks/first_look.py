@@ -35,6 +35,6 @@ def _run(environ: dict[str, str]) -> tuple[float, dict[str, float]]:
     began = monotonic()
     subprocess.run([sys.executable, "-m", "steelyard", "run"], env=environ, check=True, capture_output=True)
     elapsed_s = monotonic() - began
-    newest = max(Path(environ["STEELYARD_RUNS"]).glob("*/run.json"))
+    newest = max(Path(environ["STEELYARD_RUNS"]).glob("runs/*/run.json"))
     seconds: dict[str, float] = json.loads(newest.read_text(encoding="utf-8"))["seconds"]
     return elapsed_s, seconds

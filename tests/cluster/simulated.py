@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 PATIENCE_S = 300  # much longer than anything takes on a quiet machine
 WORKLOADS = Path(__file__).resolve().parent.parent / "workloads"
 LINE = ("--workloads", str(WORKLOADS), "-w", "line", "--plain")
+ON_RAY = ("--on", "ray")
 STORE_BYTES = 80 * 2**20
 
 

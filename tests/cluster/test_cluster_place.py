@@ -10,12 +10,12 @@ from cluster.simulated import WORKLOADS
 
 from steelyard.cluster import engine, place
 from steelyard.cluster.engine import Member, NodeLost
-from steelyard.cluster.messages import Message, Reply
+from steelyard.cluster.messages import Message, Order, Reply
 from steelyard.cluster.node_run import Ready
 from steelyard.cluster.nodes import Choice, Node
 from steelyard.cluster.place import ClusterPlace
 from steelyard.errors import UserError
-from steelyard.measure.attempts import Attempt
+from steelyard.measure.attempts import Attempt, Outcome
 from steelyard.plan import resolve
 from steelyard.plan.options import Options
 from steelyard.results import record
@@ -40,6 +40,9 @@ class Agent:
         self.asked.append((method, *values))
         return {"missing": [], "lacks": [], "holds": {}}.get(method)
 
+    def fetch(self, path: str, begin: int) -> Any:
+        raise AssertionError("no file is missing at home")
+
     def take(self, ref: Any) -> Reply:
         found = self.replies.pop(0)
         if isinstance(found, Exception):
@@ -57,7 +60,7 @@ def told(number: int, kind: str, *values: Any) -> Reply:
 def nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[ClusterPlace, dict[str, Agent], list[str]]:
     """A place of two nodes that are prepared, its agents by name, and what is said."""
     monkeypatch.setattr(place, "Remote", Agent)
-    monkeypatch.setattr(place, "PAUSE_S", 0)
+    monkeypatch.setattr(engine, "PAUSE_S", 0)
     monkeypatch.setattr(engine, "ready", lambda refs, limit_s: [ref for ref in refs if ref[0].replies])
     monkeypatch.setattr(engine, "end", lambda agents: None)
     plan = resolve.plan(Options(workloads=("line",), frameworks=("fake",), workload_folders=(str(WORKLOADS),)))
@@ -106,7 +109,7 @@ def test_work_outside_the_rounds_is_done_by_another_node_if_the_first_is_lost(no
     agents["a"].replies.append(NodeLost("it left the cluster"))
     agents["b"].replies.append(told(2, "done", 4, 5, {}))
     assert made.call(len, "x") == 5
-    assert ("do", 4, "call", len, "x") in agents["b"].asked
+    assert Order(4, "call", (len, "x")) in [asked[-1] for asked in agents["b"].asked]
 
 
 def test_a_connection_that_breaks_is_asked_again_for_what_was_not_taken(nodes: Any) -> None:
@@ -114,7 +117,24 @@ def test_a_connection_that_breaks_is_asked_again_for_what_was_not_taken(nodes: A
     agents["a"].replies += [TimeoutError(), told(2, "say", "Hello."), told(3, "done", 3, 1, {})]
     assert made.call(len, "x") == 1
     assert said == ["a: Hello."]
-    assert agents["a"].asked.count(("changes", 1)) == 2
+    assert agents["a"].asked.count(("changes", 1, Order(3, "call", (len, "x")))) == 2
+
+
+def test_a_question_that_gets_no_answer_is_asked_again_with_its_order(
+    nodes: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, agents, _ = nodes
+    made.start(Attempt("line:small", 1, 0, ()), "a")
+    first = made._nodes["a"].ref
+    monkeypatch.setattr(made._nodes["a"], "ask_s", 0.0)
+    made._pump()
+    again = made._nodes["a"].ref
+    assert again != first
+    assert agents["a"].asked[-1] == agents["a"].asked[-2] == ("changes", 1, made._nodes["a"].order)
+    monkeypatch.setattr(engine, "ready", lambda refs, limit_s: [ref for ref in refs if ref == again])
+    agents["a"].replies.append(told(2, "done", 3, Outcome(Attempt("line:small", 1, 0, ())), {}))
+    assert made.wait().node == "a"
+    assert made._nodes["a"].order is None
 
 
 def test_a_node_that_is_silent_for_too_long_is_given_up(nodes: Any, monkeypatch: pytest.MonkeyPatch) -> None:

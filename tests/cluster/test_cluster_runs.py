@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
-from cluster.simulated import LINE, PATIENCE_S, Running, Simulated, host_lock, until
+from cluster.records import certificates, counted, finished, kept_nodes, only_run, verdicts
+from cluster.simulated import LINE, ON_RAY, PATIENCE_S, Running, Simulated, host_lock, until
 from filelock import FileLock
 
-from steelyard import report
 from steelyard.results import record, trials
 
 if TYPE_CHECKING:
@@ -28,40 +28,6 @@ pytestmark = pytest.mark.end_to_end
 
 THREE = ("-f", "fake", "-f", "dummy", "--knob", "fake.step_us=10000", "--knob", "dummy.step_us=10000,12000")
 UNGUARDED = (*LINE, "--no-guard", *THREE)
-ON_RAY = ("--on", "ray")
-
-
-def only_run(data_folder: Path) -> Path:
-    """Return the folder of the only run."""
-    (folder,) = (path.parent for path in data_folder.glob("runs/*/run.json"))
-    return folder
-
-
-def finished(run: Path) -> dict[str, bytes]:
-    """Return {name of a finished trial: its events}."""
-    found = {path.parent.name: path.read_bytes() for path in run.glob("trials/*/events.jsonl")}
-    return {name: text for name, text in found.items() if b'"event": "done"' in text}
-
-
-def counted(run: Path) -> dict[tuple[str, int], dict[str, Any]]:
-    """Return what a run has measured, without times and nodes: (case, round) -> facts of the trial that counts."""
-    lost = {(note["group"], note["round"], note["attempt"]) for note in record.read_rounds(run)[0] if not note["kept"]}
-    groups = {variant.case.id: variant.group for variant in record.read(run).plan.variants}
-    found, damaged = trials.read_all(run)
-    assert damaged == []
-    return {
-        (trial.job.case.id, trial.job.round): {
-            "losses": trial.first_losses(20), "applied": trial.applied, "outputs": trial.outputs,
-            "inputs": [(block.input, block.phase) for block in trial.blocks][:1],
-        }
-        for trial in found
-        if trial.done and (groups[trial.job.case.id], trial.job.round, trial.job.attempt) not in lost
-    }  # fmt: skip
-
-
-def certificates(run: Path) -> dict[str, Any]:
-    """Return the certificates of a run without the time at which they were made."""
-    return {key: {**each, "created": ""} for key, each in record.read_certificates(run).items()}
 
 
 def test_a_run_whose_node_is_killed_has_the_record_of_a_local_run(
@@ -85,7 +51,7 @@ def _check_like_local(
     run, local = only_run(data_folder), data_folder.parent / "local"
     assert before.items() <= finished(run).items()
     notes = record.read_rounds(run)[0]
-    assert {note["node"] for note in notes if note["kept"]} == {"a", "c"}
+    assert kept_nodes(run) == {"a", "c"}
     ran_on = [(each.job.round, each.job.attempt, each.job.node) for each in trials.read_all(run)[0]]
     known = {(note["round"], note["attempt"], note["node"]) for note in notes}
     assert {*ran_on} <= known, "a round never spans nodes"
@@ -95,12 +61,6 @@ def _check_like_local(
     assert counted(run) == counted(only_run(local))
     assert certificates(run) == certificates(only_run(local))
     assert verdicts(run) == verdicts(only_run(local))
-
-
-def verdicts(run: Path) -> dict[tuple[str, str], str]:
-    """Return what a run says of each pair."""
-    (comparison,) = report.view(run).comparisons
-    return {(pair.a, pair.b): pair.kind for pair in comparison.rankings["cached"].verdicts}
 
 
 def test_a_driver_that_is_killed_leaves_no_process_and_can_be_resumed(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from cluster.simulated import LINE, Running, Simulated, host_lock, until
-from cluster.test_cluster_runs import ON_RAY, only_run
+from cluster.records import only_run
+from cluster.simulated import LINE, ON_RAY, Running, Simulated, host_lock, until
 from filelock import FileLock
 
 from steelyard.results import record, trials

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from cluster.simulated import WORKLOADS
 
 from steelyard.cluster import files, growing, home
+from steelyard.cluster.agent import Agent
 from steelyard.cluster.files import Piece
 from steelyard.cluster.growing import Growing
-from steelyard.cluster.messages import Outgoing
+from steelyard.cluster.messages import Order, Outgoing
 from steelyard.errors import UserError
 from steelyard.plan import resolve
 from steelyard.plan.options import Options
@@ -76,6 +79,36 @@ def test_a_reply_that_was_lost_is_given_again_and_messages_come_once() -> None:
     outgoing.add("say", "two")
     assert outgoing.reply(0, nothing, 0, 0) is first
     assert [each.values for each in outgoing.reply(first.number, nothing, 0, 0).messages] == [("two",)]
+
+
+def test_a_question_that_is_asked_again_while_the_first_is_answered_gets_the_same_reply() -> None:
+    outgoing = Outgoing()
+    grown = threading.Event()
+
+    def growing() -> tuple[list[Piece], bool]:
+        grown.wait()
+        return [Piece("trials/x/a", 0, b"1")], True
+
+    with ThreadPoolExecutor(2) as pool:
+        asked = [pool.submit(outgoing.reply, 0, growing, 0, 0) for _ in range(2)]
+        grown.set()
+    first, again = (each.result() for each in asked)
+    assert first is again
+
+
+def test_an_order_that_comes_twice_is_begun_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path))
+    agent = Agent("a", "key", "run")
+    order = Order(1, "call", (_count, str(tmp_path / "calls")))
+    assert [each.kind for each in agent.changes(0, order).messages] == ["done"]
+    agent.changes(0, order)
+    agent.changes(1, Order(2, "call", (len, "x")))  # done after everything that was ordered before it
+    assert (tmp_path / "calls").read_text() == "x"
+
+
+def _count(path: str) -> None:
+    with Path(path).open("a") as file:
+        file.write("x")
 
 
 def test_messages_wait_until_the_files_they_speak_of_are_sent() -> None:

@@ -19,7 +19,7 @@ from steelyard.catalog.frameworks import WORKER
 from steelyard.cluster import files
 from steelyard.cluster.files import Piece
 from steelyard.cluster.growing import Growing
-from steelyard.cluster.messages import Outgoing, Reply
+from steelyard.cluster.messages import Order, Outgoing, Reply
 from steelyard.cluster.node_run import NodeRun, mapped
 from steelyard.cluster.shipping import is_built_in, relocated
 from steelyard.errors import UserError
@@ -31,7 +31,7 @@ from steelyard_worker import tensors
 
 
 class Agent:
-    """The methods may be called at the same time; `do` and `changes` may be called again with the same number."""
+    """The methods may be called at the same time; `changes` may be called again with the same number and order."""
 
     def __init__(self, node: str, key: str, run: str) -> None:
         """`key`: of the run on this node; `run`: its name."""
@@ -48,8 +48,13 @@ class Agent:
         """Return the id of the agent's process."""
         return os.getpid()
 
-    def changes(self, taken: int) -> Reply:
-        """Return what is new since the reply number `taken`; waits for some seconds if there is nothing."""
+    def changes(self, taken: int, order: Order | None) -> Reply:
+        """Return what is new since the reply number `taken`; waits for some seconds if there is nothing.
+
+        `order`: the work to be done now. It comes with every question until its end is known, and is begun once.
+        """
+        if order:
+            self._begin(order)
         return self._outgoing.reply(taken, self._growing.pieces)
 
     def holds(self) -> dict[str, tuple[int, str]]:
@@ -104,16 +109,16 @@ class Agent:
         }
         plan = mapped(plan, workloads, {name: _sources(name, code) for name, code in own.items()})
         here = {key: relocated(each, cache_folder().joinpath) for key, each in inputs.items()}
-        self.do(number, "prepare", replace(known, plan=plan), here)
+        self._begin(Order(number, "prepare", (replace(known, plan=plan), here)))
 
-    def do(self, number: int, work: str, *values: Any) -> None:
-        """Begin a piece of work: a method of `NodeRun`. Its result becomes a message; `number` tells it from others."""
+    def _begin(self, order: Order) -> None:
+        """Begin a piece of work that has not begun yet. Its result becomes a message."""
         with self._lock:
-            if number in self._begun:
+            if order.number in self._begun:
                 return
-            self._begun.add(number)
-        self._growing.begin()
-        self._worker.submit(self._work, number, work, values)
+            self._begun.add(order.number)
+            self._growing.begin()
+            self._worker.submit(self._work, *order)
 
     def partner_ended(self, kind: str, message: str) -> None:
         """Tell the attempt that runs here that the ranks of another node have ended too early."""

@@ -6,7 +6,8 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -23,8 +24,13 @@ INSTALL = (
 CONNECT_S = 10.0
 # How long a node may take to start a process of steelyard and to answer its first question.
 START_S = 120.0
+# A question that has got no answer for so long is asked again: it may have been lost with a connection that was broken for
+# a while. An agent answers within 10 s; Ray never answers a call that was on its way when the connection broke.
+ANSWER_S = 20.0
 # How long a node may be silent before it is given up: a connection that is broken for a minute is no reason.
 SILENT_S = 180.0
+# Between two questions to a node whose connection is broken, in seconds.
+PAUSE_S = 1.0
 # How long an agent may take to stop its process when the run ends.
 END_S = 5.0
 
@@ -171,7 +177,22 @@ class Remote:
 
     def call(self, method: str, *values: Any) -> Any:
         """Call a method and return its result. NodeLost: no answer. UserError: what the agent raised."""
-        return self.take(self.ask(method, *values), SILENT_S)
+        return self._answer(lambda: self.take(self.ask(method, *values), SILENT_S), 0)
+
+    def fetch(self, path: str, begin: int) -> Any:
+        """Return a piece of a file, as `Agent.fetch`; asks again as long as a connection may be broken."""
+        return self._answer(lambda: self.take(self.ask("fetch", path, begin), ANSWER_S), SILENT_S)
+
+    def _answer(self, question: Callable[[], Any], again_s: float) -> Any:
+        """Return an answer. Without one the question is repeated for `again_s` seconds; then NodeLost."""
+        limit_s = time.monotonic() + again_s
+        while True:
+            try:
+                return question()
+            except TimeoutError:
+                if time.monotonic() >= limit_s:
+                    raise NodeLost(f"it gave no answer within {SILENT_S:.0f} s") from None
+            time.sleep(PAUSE_S)
 
     def take(self, ref: Any, limit_s: float = END_S) -> Any:
         """Return the result of a call. TimeoutError: the connection is broken for now. NodeLost: for good."""
@@ -183,10 +204,8 @@ class Remote:
             if isinstance(cause, UserError):
                 raise UserError(str(cause)) from None
             raise NodeLost(f"its agent failed ({_first_line(cause)})") from None
-        except errors.ActorUnavailableError:
+        except (errors.ActorUnavailableError, errors.GetTimeoutError):
             raise TimeoutError from None
-        except errors.GetTimeoutError:
-            raise NodeLost(f"it gave no answer within {limit_s:.0f} s") from None
         except errors.RayError as error:
             raise NodeLost(_why_lost(error, errors)) from None
 

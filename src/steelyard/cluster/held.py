@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from steelyard.cluster import engine
 
 if TYPE_CHECKING:
     from steelyard.cluster.engine import Remote
     from steelyard.cluster.gangs import Gang
+    from steelyard.cluster.messages import Order
     from steelyard.cluster.node_run import Ready
     from steelyard.measure.attempts import Attempt
 
 
 @dataclass(eq=False)
 class Held:
-    """`ref`: of the question that it has not answered yet; `work`: the number of what it does now, 0 for nothing.
+    """`ref`: of the question that it has not answered yet, if any; `ask_s`: when it is asked again, on the monotonic clock.
 
-    `attempt`: that it runs by itself; `gang`: the nodes with which it runs one. `waits`: whose turn its machine has, while it
-    waits for its own.
+    `taken`: the number of its last reply. `work`: the number of what it does now, 0 for nothing; `order`: the same in full,
+    unless it was begun in another way. `attempt`: that it runs by itself; `gang`: the nodes with which it runs one. `waits`:
+    whose turn its machine has, while it waits for its own.
     """
 
     remote: Remote
     ref: Any = None
     taken: int = 0
     heard_s: float = 0.0
-    asked_again_s: float = 0.0
+    ask_s: float = 0.0
     work: int = 0
+    order: Order | None = None
     attempt: Attempt | None = None
     gang: Gang | None = None
     ready: Ready | None = None
@@ -35,3 +41,8 @@ class Held:
     def name(self) -> str:
         """The name of the node."""
         return self.remote.node.name
+
+    def ask(self) -> None:
+        """Ask what is new. An answer to an earlier question is not heeded any more: this one gets the same."""
+        self.ref = self.remote.ask("changes", self.taken, self.order)
+        self.ask_s = time.monotonic() + engine.ANSWER_S

@@ -2,8 +2,8 @@
 
 import time
 from dataclasses import dataclass, field
-from threading import Condition
-from typing import Any
+from threading import Condition, Lock
+from typing import Any, NamedTuple
 
 from steelyard.cluster.files import Piece
 
@@ -12,9 +12,17 @@ SHORTEST_S = 1.0
 LONGEST_S = 10.0
 
 
+class Order(NamedTuple):
+    """A piece of work for an agent: a method of `NodeRun`. `number`: tells it from others, and is that of its result."""
+
+    number: int
+    work: str
+    values: tuple[Any, ...] = ()
+
+
 @dataclass(frozen=True)
 class Message:
-    """A note of an agent. `kind`: say, stage, progress, trial, waits, done, failed or holds; `values`: its arguments."""
+    """A note of an agent. `kind`: say, progress, trial, waits, part, parts end, done or failed; `values`: its arguments."""
 
     kind: str
     values: tuple[Any, ...] = ()
@@ -36,6 +44,7 @@ class Outgoing:
     _waiting: list[Message] = field(default_factory=list)
     _changed: Condition = field(default_factory=Condition)
     _last: Reply = field(default_factory=lambda: Reply(0))
+    _replying: Lock = field(default_factory=Lock)
 
     def add(self, kind: str, *values: Any) -> None:
         """Add a message."""
@@ -49,8 +58,12 @@ class Outgoing:
         `taken`: the number of the last reply that arrived; an earlier number gets the last reply again. `grown()` returns the
         pieces of files that have grown, and whether these are all.
         """
-        if taken < self._last.number:
+        with self._replying:  # a question that was lost on its way may still be here when it is asked again
+            if taken >= self._last.number:
+                self._last = self._next(grown, shortest_s, longest_s)
             return self._last
+
+    def _next(self, grown: Any, shortest_s: float, longest_s: float) -> Reply:
         began_s = time.monotonic()
         while True:
             with self._changed:
@@ -65,6 +78,5 @@ class Outgoing:
                     self._changed.wait(shortest_s)
         with self._changed:
             del self._waiting[: len(messages)]
-        self._last = Reply(self._last.number + 1, tuple(pieces), tuple(messages))
         time.sleep(max(0.0, shortest_s - (time.monotonic() - began_s)) if whole and not messages else 0.0)
-        return self._last
+        return Reply(self._last.number + 1, tuple(pieces), tuple(messages))

@@ -11,7 +11,7 @@ from steelyard.cluster.agreement import disagreement, standard
 from steelyard.cluster.engine import NodeLost, Remote
 from steelyard.cluster.gangs import Gang
 from steelyard.cluster.held import Held
-from steelyard.cluster.messages import Message
+from steelyard.cluster.messages import Message, Order
 from steelyard.cluster.node_run import Ready
 from steelyard.cluster.nodes import Choice
 from steelyard.cluster.shipping import names_of
@@ -20,9 +20,6 @@ from steelyard.files import atomic
 from steelyard.measure.attempts import Attempt, Outcome
 from steelyard.measure.session import Session
 from steelyard.results import record
-
-# Between two questions to a node whose connection is broken, in seconds.
-PAUSE_S = 1.0
 
 
 class ClusterPlace:
@@ -58,7 +55,7 @@ class ClusterPlace:
                 held.work = self._next_number()
                 held.remote.call("prepare", held.work, known, cargo.inputs, codes)
                 held.heard_s = time.monotonic()
-                held.ref = held.remote.ask("changes", 0)
+                held.ask()
         while self._preparing():
             self._pump()
         ready = {name: held.ready for name, held in self._nodes.items() if held.ready}
@@ -125,7 +122,7 @@ class ClusterPlace:
         """End all agents. `forget`: the record is complete at home, so the nodes need not keep their parts."""
         for held in self._nodes.values():
             if forget and held.ready and not held.work:
-                with suppress(NodeLost, TimeoutError):
+                with suppress(NodeLost):
                     held.remote.call("forget")
         engine.end([held.remote for held in self._nodes.values()])
 
@@ -133,7 +130,7 @@ class ClusterPlace:
         """Fetch what the node has kept from an earlier part of this run, and send it what it lacks."""
         held.remote.call("process")
         kept = home.of_node(self._session.folder, held.name, held.remote.call("holds"))
-        home.complete(self._session.folder, kept, lambda path, begin: held.remote.call("fetch", path, begin))
+        home.complete(self._session.folder, kept, held.remote.fetch)
         label = f"files to {held.name}"
         shipping.send(cargo, held.remote.call, lambda done, total: self._screen.progress(label, done, total))
 
@@ -144,9 +141,10 @@ class ClusterPlace:
         return bool(busy) or not any(held.ready for held in self._nodes.values())
 
     def _do(self, held: Held, work: str, *values: Any) -> None:
+        """Order a piece of work; its end is a message. Nobody waits for a node here, because others may have to be heard."""
         held.work = self._next_number()
-        with self._lost_if_broken(held):
-            held.remote.call("do", held.work, work, *values)
+        held.order = Order(held.work, work, values)
+        held.ask()
 
     def _next_number(self) -> int:
         self._number += 1
@@ -156,12 +154,12 @@ class ClusterPlace:
         """Take what has arrived, and wait for it for a moment."""
         now = time.monotonic()
         for held in list(self._nodes.values()):
-            if held.ref is None and now > held.asked_again_s:
-                held.ref = held.remote.ask("changes", held.taken)
+            if now > held.ask_s:
+                held.ask()
         asked = {held.ref: held for held in self._nodes.values() if held.ref is not None}
         if not asked:
-            time.sleep(PAUSE_S)
-        arrived = engine.ready(list(asked), PAUSE_S) if asked else []
+            time.sleep(engine.PAUSE_S)
+        arrived = engine.ready(list(asked), engine.PAUSE_S) if asked else []
         for ref in arrived:
             with self._lost_if_broken(asked[ref]):
                 self._take(asked[ref], ref)
@@ -180,16 +178,16 @@ class ClusterPlace:
         try:
             reply = held.remote.take(ref)
         except TimeoutError:
-            held.asked_again_s = time.monotonic() + PAUSE_S
+            held.ask_s = time.monotonic() + engine.PAUSE_S
             return
         held.heard_s = time.monotonic()
         for piece in reply.pieces:
             home.write(self._session.folder, piece)
+        held.taken = reply.number
         for message in reply.messages:
             self._heed(held, message)
-        held.taken = reply.number
-        if held.name in self._nodes:
-            held.ref = held.remote.ask("changes", held.taken)
+        if held.name in self._nodes and held.ref is None:
+            held.ask()
 
     def _heed(self, held: Held, message: Message) -> None:
         name, values = held.name, message.values
@@ -218,11 +216,11 @@ class ClusterPlace:
                 self._lose(held, values[1])
             case "done":
                 number, found, kept = values
-                home.complete(self._session.folder, kept, lambda path, begin: held.remote.call("fetch", path, begin))
+                home.complete(self._session.folder, kept, held.remote.fetch)
                 self._finish(held, number, found)
 
     def _finish(self, held: Held, number: int, found: Any) -> None:
-        held.work = 0
+        held.work, held.order = 0, None
         if isinstance(found, Ready):
             held.ready, self._joined = found, True
             if self._ready:
@@ -258,8 +256,6 @@ class ClusterPlace:
             yield
         except (NodeLost, UserError) as error:
             self._lose(held, str(error))
-        except TimeoutError:
-            self._lose(held, "its connection broke")
 
     def _lose(self, held: Held, why: str) -> None:
         if self._nodes.pop(held.name, None) is None:

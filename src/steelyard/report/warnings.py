@@ -1,5 +1,6 @@
 """Reasons not to trust a number as it is, each with advice; stored with the result."""
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,8 @@ CHANGES = {
     "slowdown": "{Steps} got slower during the measurement",
     "unstable": "{Step} times changed late in the measurement",
 }
+# A figure of a reason, with its sign of percent; numbers that are parts of names stand beside other characters.
+FIGURE = re.compile(r"(?<!\S)(\d+(?:\.\d+)?%?)(?=\s)")
 SEVERITIES = ("error", "warning", "note")
 # Kind -> (severity, advice).
 KINDS = {
@@ -132,7 +135,7 @@ def _disturbed(disturbances: tuple[dict[str, Any], ...]) -> Iterator[ResultWarni
     lost = [line for line in disturbances if nodes.was_lost(line)]
     repeated = sum(not line["kept"] for line in disturbances) - len(lost)
     if counted:
-        reasons = sorted({reason for line in counted for reason in line["reasons"]})
+        reasons = _in_ranges({reason for line in counted for reason in line["reasons"]})
         sentence = f"{_rounds(len(counted))} disturbed but still counted: {'; '.join(reasons)}."
         yield _warning("DisturbedRounds", MACHINE, sentence)
     if repeated:
@@ -141,6 +144,20 @@ def _disturbed(disturbances: tuple[dict[str, Any], ...]) -> Iterator[ResultWarni
     for line in lost:
         sentence = f"Round {line['round']} of {line['group']} was repeated because {'; '.join(line['reasons'])}."
         yield _warning("LostNodes", RUN, sentence)
+
+
+def _in_ranges(reasons: set[str]) -> list[str]:
+    """Return the reasons, sorted; of those that differ in one figure alone, one with the range of the figure."""
+    figures: dict[tuple[str, ...], set[str]] = {}
+    for reason in reasons:
+        before, *rest = FIGURE.split(reason)
+        figure, after = rest if len(rest) == 2 else ("", "".join(rest))
+        figures.setdefault((before, after), set()).add(figure)
+    ranges = {words: sorted(found, key=lambda each: float(each.rstrip("%") or 0)) for words, found in figures.items()}
+    return sorted(
+        f"{before}{found[0]}{f' to {found[-1]}' if len(found) > 1 else ''}{after}"
+        for (before, after), found in ranges.items()
+    )
 
 
 def _scatter(comparison: Comparison, source: Source) -> Iterator[ResultWarning]:

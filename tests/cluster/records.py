@@ -1,0 +1,55 @@
+"""What a run's record says, without what must differ between two runs of one plan: times, and the nodes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from steelyard import report
+from steelyard.results import record, trials
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def only_run(data_folder: Path) -> Path:
+    """Return the folder of the only run."""
+    (folder,) = (path.parent for path in data_folder.glob("runs/*/run.json"))
+    return folder
+
+
+def finished(run: Path) -> dict[str, bytes]:
+    """Return {name of a finished trial: its events}."""
+    found = {path.parent.name: path.read_bytes() for path in run.glob("trials/*/events.jsonl")}
+    return {name: text for name, text in found.items() if b'"event": "done"' in text}
+
+
+def counted(run: Path) -> dict[tuple[str, int], dict[str, Any]]:
+    """Return what a run has measured, without times and nodes: (case, round) -> facts of the trial that counts."""
+    lost = {(note["group"], note["round"], note["attempt"]) for note in record.read_rounds(run)[0] if not note["kept"]}
+    groups = {variant.case.id: variant.group for variant in record.read(run).plan.variants}
+    found, damaged = trials.read_all(run)
+    assert damaged == []
+    return {
+        (trial.job.case.id, trial.job.round): {
+            "losses": trial.first_losses(20), "applied": trial.applied, "outputs": trial.outputs,
+            "inputs": [(block.input, block.phase) for block in trial.blocks][:1],
+        }
+        for trial in found
+        if trial.done and (groups[trial.job.case.id], trial.job.round, trial.job.attempt) not in lost
+    }  # fmt: skip
+
+
+def certificates(run: Path) -> dict[str, Any]:
+    """Return the certificates of a run without the time at which they were made."""
+    return {key: {**each, "created": ""} for key, each in record.read_certificates(run).items()}
+
+
+def verdicts(run: Path) -> dict[tuple[str, str], str]:
+    """Return what a run says of each pair."""
+    (comparison,) = report.view(run).comparisons
+    return {(pair.a, pair.b): pair.kind for pair in comparison.rankings["cached"].verdicts}
+
+
+def kept_nodes(run: Path) -> set[str]:
+    """Return the nodes whose rounds count."""
+    return {note["node"] for note in record.read_rounds(run)[0] if note["kept"]}
