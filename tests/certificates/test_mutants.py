@@ -25,7 +25,7 @@ from steelyard_worker import protocol
 from steelyard_worker.case import TRAINING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from steelyard.certificates.plan import Candidate, CertificationPlan, Task
     from steelyard.certificates.record import Certificate
@@ -145,8 +145,8 @@ class Server:
 class Bench:
     """Runs mutants in sequence for each framework, two frameworks at a time, and each reference once."""
 
-    def __init__(self, folder: Path, interpreter: Callable[[str], Path]) -> None:
-        self._folder, self._interpreter = folder, interpreter
+    def __init__(self, folder: Path, interpreters: Mapping[str, Path]) -> None:
+        self._folder, self._interpreters = folder, interpreters
         self._cores = Semaphore(CONCURRENT_JOBS)
         self._sharing = Lock()
         self._servers: dict[str, Server] = {}
@@ -178,7 +178,7 @@ class Bench:
 
     def _server(self, framework: str) -> Server:
         if framework not in self._servers:
-            self._servers[framework] = Server(framework, self._interpreter(framework), self._folder, self._cores)
+            self._servers[framework] = Server(framework, self._interpreters[framework], self._folder, self._cores)
             self._queues[framework] = ThreadPoolExecutor(1)
         return self._servers[framework]
 
@@ -225,7 +225,9 @@ def bench(
     chosen = [
         item.callspec.params["mutant"] for item in request.session.items if "bench" in getattr(item, "fixturenames", ())
     ]
-    found = Bench(tmp_path_factory.mktemp("mutants"), interpreter)
+    # All before the first job: while an environment is looked for, STEELYARD_CACHE is the user's, also for the jobs' threads.
+    interpreters = {name: interpreter(name) for name in {REFERENCE, *(mutant.framework for mutant in chosen)}}
+    found = Bench(tmp_path_factory.mktemp("mutants"), interpreters)
     try:
         for mutant in chosen:
             found.submit(mutant)

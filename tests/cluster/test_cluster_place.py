@@ -137,6 +137,21 @@ def test_a_question_that_gets_no_answer_is_asked_again_with_its_order(
     assert made._nodes["a"].order is None
 
 
+def test_a_reply_that_has_waited_here_is_taken_before_the_node_is_asked_again(
+    nodes: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, agents, _ = nodes
+    made.start(Attempt("line:small", 1, 0, ()), "a")
+    held = made._nodes["a"]
+    first = held.ref
+    monkeypatch.setattr(held, "ask_s", 0.0)
+    monkeypatch.setattr(held, "heard_s", held.heard_s - 2 * engine.SILENT_S)
+    monkeypatch.setattr(engine, "ready", lambda refs, limit_s: [ref for ref in refs if ref == first])
+    agents["a"].replies.append(told(2, "done", 3, Outcome(Attempt("line:small", 1, 0, ())), {}))
+    assert not made.wait().lost
+    assert made.has("a")
+
+
 def test_a_node_that_is_silent_for_too_long_is_given_up(nodes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     made, _, _ = nodes
     monkeypatch.setattr(engine, "SILENT_S", -1.0)

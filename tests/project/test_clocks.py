@@ -54,7 +54,7 @@ def test_only_the_listed_places_read_calendar_time() -> None:
         "clock = time.time",
     ],
 )
-def test_every_way_to_read_it_is_found(planted: str) -> None:
+def test_the_usual_ways_to_read_it_are_found(planted: str) -> None:
     assert readers(planted)
 
 

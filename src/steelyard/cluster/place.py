@@ -153,9 +153,6 @@ class ClusterPlace:
     def _pump(self) -> None:
         """Take what has arrived, and wait for it for a moment."""
         now = time.monotonic()
-        for held in list(self._nodes.values()):
-            if now > held.ask_s:
-                held.ask()
         asked = {held.ref: held for held in self._nodes.values() if held.ref is not None}
         if not asked:
             time.sleep(engine.PAUSE_S)
@@ -172,6 +169,8 @@ class ClusterPlace:
         for held in list(self._nodes.values()):
             if held.ref not in arrived and now - held.heard_s > engine.SILENT_S:
                 self._lose(held, f"it gave no answer for {engine.SILENT_S:.0f} s")
+            elif now > held.ask_s:
+                held.ask()
 
     def _take(self, held: Held, ref: Any) -> None:
         held.ref = None
