@@ -76,7 +76,8 @@ def _differences(random: np.random.Generator, families: int, rounds: Floats) -> 
     loud = ("scatter of processes 9 %", partial(noises.normal, ratio_scatter=0.09 * sqrt(2)), CONTENDERS)
     quiet = ("recorded noise scaled to 0.8 %", partial(noises.permuted, rounds=noises.scaled(rounds, QUIET)), (2, 3))
     normal = [(_percent(scatter), partial(noises.normal, ratio_scatter=scatter), CONTENDERS) for scatter in SCATTERS]
-    for name, noise, counts in (*normal, loud, *_conditions(rounds), quiet):
+    kinds: list[tuple[str, Noise, tuple[int, ...]]] = [*normal, loud, *_conditions(rounds), quiet]
+    for name, noise, counts in kinds:
         wrong = {}
         for contenders in counts:
             outcome = simulate(noise(random, (families, contenders)), np.zeros(contenders), PLAN)
@@ -86,7 +87,7 @@ def _differences(random: np.random.Generator, families: int, rounds: Floats) -> 
 
 def _equalities(random: np.random.Generator, families: int, rounds: Floats) -> Iterator[Row]:
     """Return the families in which two were called equal although they differ by the whole margin."""
-    kinds = [
+    kinds: list[tuple[str, Noise, tuple[int, ...], float]] = [
         (_percent(scatter), partial(noises.normal, ratio_scatter=scatter), CONTENDERS, scatter) for scatter in SCATTERS
     ]
     kinds += [(f"{name}, scaled to 1 %", noise, counts, 0.01) for name, noise, counts in _conditions(rounds)]

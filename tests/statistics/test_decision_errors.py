@@ -58,6 +58,25 @@ def test_the_error_holds_for_heavy_tails(contenders: int) -> None:
     assert holds(judged(values).false_difference)
 
 
+def two_states(contenders: int, families: int):
+    """Return processes of which every other one, by chance, is slower by 10 %."""
+    slow = 0.1 * np.random.default_rng(1).integers(0, 2, size=(families, contenders, 12))
+    return slow + normal(contenders, QUIET, families)
+
+
+@pytest.mark.parametrize(("contenders", "families"), [(2, FAMILIES), (3, FAMILIES), (5, FAMILIES), (12, 1000)])
+def test_the_error_holds_for_processes_of_two_states(contenders: int, families: int) -> None:
+    assert holds(judged(two_states(contenders, families)).false_difference)
+
+
+def test_if_the_own_scatter_of_one_of_many_pairs_decides_from_the_fifth_round_on_the_error_is_too_large(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pair_evidence, "BY_CHANCE", 1.0)
+    assert pair_evidence._own_rounds(66) == pair_evidence.OWN_ROUNDS == 5
+    assert not holds(judged(two_states(12, 1000)).false_difference)
+
+
 def test_the_error_holds_for_equal_pairs_among_different_ones() -> None:
     assert holds(judged(normal(5, 0.02), [0.0, 0.0, 0.3, 0.3, 0.8]).false_difference)
 
