@@ -51,7 +51,7 @@ def test_rounds_beyond_the_plan_are_never_advised():
     sentence = advice(ranking(b=70), TITLES, SEQUENTIAL, "x", 45.0, extends=True)
     assert "--resume" not in sentence
     assert sentence == (
-        "Telling them apart would take about 70 more rounds, too many for one run: measure on a quieter machine "
+        "Telling them apart would take about 75 rounds in all, more than the 12 of a run: measure on a quieter machine "
         "(`steelyard doctor` shows what disturbs this one)."
     )
 
@@ -65,12 +65,14 @@ def test_a_run_that_has_had_all_its_rounds_is_followed_by_a_new_one():
     """A study's quick size has three rounds; that one more would do is no reason to look for a quieter machine."""
     sentence = advice(ranking(3, most=3, b=1), TITLES, SEQUENTIAL, "x", 60.0, extends=True)
     assert sentence == "A new run with `--rounds 4` would settle it, in about 4 minutes."
-    assert "about 1 more round, too many" in advice(ranking(12, b=1), TITLES, SEQUENTIAL, "x", 60.0, extends=True)
+    assert "about 13 rounds in all, more than the 12 of a run" in advice(
+        ranking(12, b=1), TITLES, SEQUENTIAL, "x", 60.0, extends=True
+    )
 
 
 def test_what_can_be_settled_is_told_from_what_cannot():
     sentence = advice(ranking(b=40, c=6), TITLES, SEQUENTIAL, "x", 60.0, extends=True)
-    assert sentence.startswith("MXNet would take about 40 more rounds, too many for one run")
+    assert sentence.startswith("MXNet would take about 45 rounds in all, more than the 12 of a run")
     assert sentence.endswith(
         "About 6 more rounds would settle PyTorch, in about 6 minutes: `steelyard run --resume x --minutes 0`"
     )

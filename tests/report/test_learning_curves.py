@@ -77,6 +77,16 @@ def test_the_time_to_the_highest_threshold_is_the_first_answer_of_the_page(view)
     assert headlines[0] == ANSWER
 
 
+def test_the_answer_is_about_the_highest_threshold_that_was_reached(view):
+    assert answer_for(view, 0.6, 0.75, 0.999) == f"{ANSWER} None reached 99.9 %."
+    assert answer_for(view, 0.99, 0.999) == "No training reached accuracy 99 %."
+
+
+def answer_for(view, *thresholds):
+    (comparison,) = view.comparisons
+    return drawn(replace(view, comparisons=(replace(comparison, thresholds=thresholds),)))[0].sentence
+
+
 def test_the_terminal_has_both_tables(view, printed):
     text = " ".join(printed(view, 160).split())
     assert ANSWER in text

@@ -189,6 +189,7 @@ def test_terminal_and_json_have_the_same_rows(view, printed):
         assert max(len(line.rstrip()) for line in text.splitlines()) <= width
         assert "Of 2 published comparisons measured here: 2 confirmed." in text
         assert "Not measured here: 4." in text
+        assert f"here: {published.setting(view.published[0].rows[0])}" in text
         assert "bert:cn-wiki" not in text, "only the page has rows for what was not measured"
         assert "1.198x" in text and published.ratio(view.published[0].rows[0]).interval in text
     found = json.loads(json.dumps(terminal.as_dict(view), allow_nan=False))["published"]

@@ -10,6 +10,7 @@ from reading import Page
 from recorded import Script, options, view_of, write_run
 
 from steelyard.report import columns, page, terminal
+from steelyard.report.warnings import ResultWarning
 from steelyard.results.quantities import STEP_TIME
 
 
@@ -56,6 +57,16 @@ def test_the_same_warning_for_several_contenders_appears_once(crowd, printed):
     assert text.count("No certificate: this number is not proved") == 1
     assert text.count("The numbers are shown but not used in any verdict") == 1
     assert "Fake, step_us 10000 on line:small; Fake, step_us 10500 on line:small; Dummy, step_us 12000" in text
+
+
+def test_of_many_contenders_with_alike_warnings_the_first_are_named(recorded_view, printed):
+    many = [
+        ResultWarning("Unsteady", "warning", f"W{place}", f"It may be off by {place} %.", "Wait.") for place in range(9)
+    ]
+    failed = [ResultWarning("Failed", "warning", f"F{place}", "Failed.", "Look.") for place in range(9)]
+    text = " ".join(printed(replace(recorded_view, warnings=(*many, *failed)), 100).split())
+    assert "W0; W1; W2; W3 and 5 more: It may be off by 0 to 8 %." in text
+    assert "F6; F7; F8: Failed." in text
 
 
 def test_an_uncertified_number_is_marked(uncertified_view, printed):

@@ -38,7 +38,9 @@ def advice(
     found = [_equal(ranking, titles)]
     if beyond and not found[0]:
         subject = listed(beyond) if reachable else "Telling them apart"
-        found.append(f"{subject} would take about {_more(max(needed.values()))}, too many for one run: {QUIETER}.")
+        total = ranking.rounds_run + max(needed.values())
+        limit = f"more than the {most} of a run" if protocol.sequential else "too many for one run"
+        found.append(f"{subject} would take about {total} rounds in all, {limit}: {QUIETER}.")
     if reachable:
         what = f"settle {listed([titles[key] for key in reachable])}" if beyond else "settle it"
         more = max(reachable.values())

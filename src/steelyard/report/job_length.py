@@ -131,7 +131,11 @@ def _after(found: BreakEven | None, task: str, per_epoch: int) -> str:
     if math.isinf(found.steps):
         return f"never on average {ends}"
     epochs = f" ({significant(found.steps / per_epoch, 2)} epochs)" if per_epoch else ""
-    return f"{_count(found.steps)} {said('{steps}', task)}{epochs} {ends}"
+    return f"{_steps(found.steps, task)}{epochs} {ends}"
+
+
+def _steps(count: float, task: str) -> str:
+    return f"{_count(count)} {said('{step}' if math.ceil(count) == 1 else '{steps}', task)}"
 
 
 def _count(steps: float) -> str:
@@ -144,7 +148,7 @@ def _sentence(first: list[tuple[int, Contender]], pairs: list[Pair], task: str) 
     if not shorter:
         return f"{sentences.in_text(last.title)} is done first on average, however long the job is."
     ends = [
-        pair.cells[-1] if pair.found else f"{_count(after - 1)} {said('{steps}', task)}"
+        pair.cells[-1] if pair.found else _steps(after - 1, task)
         for (after, _), pair in zip(first[1:], pairs, strict=False)
     ]
     parts = [

@@ -120,9 +120,24 @@ def section(comparisons: Sequence[Comparison], styles: dict[str, Style]) -> Lear
 
 
 def _sentence(lines: list[Line], thresholds: Sequence[float], score: str) -> str:
-    """Return such as `Training until accuracy 90 %: A 1.76 s, B 2.14 s, C never (medians of 2 trainings each).`"""
-    highest = max(thresholds)
-    shares = [(line.title, _shares(line, [highest], "seconds")[0]) for line in lines if not line.otherwise]
+    """Return such as `Training until accuracy 90 %: A 1.76 s, B 2.14 s, C never (medians of 2 trainings each).`
+
+    It is about the highest threshold that a training has reached; that none has reached a higher one is said.
+    """
+    lines = [line for line in lines if not line.otherwise]
+    if not lines:
+        return ""
+    reached = [each for each in thresholds if any(_shares(line, [each], "seconds")[0].arrived for line in lines)]
+    if not reached:
+        return f"No training reached {score} {shown(score, min(thresholds))}."
+    higher = [each for each in thresholds if each > max(reached)]
+    none = f" None reached {shown(score, min(higher))}." if higher else ""
+    return _times(lines, max(reached), score) + none
+
+
+def _times(lines: list[Line], threshold: float, score: str) -> str:
+    """Return a sentence with the time until each reached a threshold."""
+    shares = [(line.title, _shares(line, [threshold], "seconds")[0]) for line in lines]
     arrived = sorted(
         ((each.median, title) for title, each in shares if each.median is not None), key=operator.itemgetter(0)
     )
@@ -134,7 +149,7 @@ def _sentence(lines: list[Line], thresholds: Sequence[float], score: str) -> str
     ]
     runs = {each.runs for _, each in shares}
     several = f" (medians of {runs.pop()} trainings each)" if len(runs) == 1 and runs != {1} else ""
-    return f"Training until {score} {shown(score, highest)}: {', '.join(parts)}{several}." if parts else ""
+    return f"Training until {score} {shown(score, threshold)}: {', '.join(parts)}{several}."
 
 
 def shown(score: str, value: float) -> str:

@@ -36,6 +36,8 @@ from steelyard.statistics.verdicts import Verdict
 
 COLOURS = {"certified": "green", "rejected": "bold red", "none": "yellow"}
 JUDGEMENTS = {"confirmed": "green", "same order": "green", "reversed": "bold red"}
+# Of warnings that many contenders have; the page names all.
+MOST_NAMED = 4
 SEVERITIES = {"error": "bold red", "warning": "yellow", "note": "dim"}
 
 
@@ -88,7 +90,8 @@ def _print_published(console: Console, found: published.Section) -> None:
         where = cells.network if quantity == STEP_TIME.name else f"{cells.network}, {quantity}"
         ratio = Text.assemble(cells.ratio.value, "\n", (cells.ratio.interval, "dim"))
         judgement = Text(cells.judgement, JUDGEMENTS.get(cells.judgement, "dim"))
-        table.add_row(Text.assemble((cells.sides, "bold"), "\n", (where, "dim")), cells.said, ratio, judgement)
+        about = f"{where}\nhere: {cells.setting}"
+        table.add_row(Text.assemble((cells.sides, "bold"), "\n", (about, "dim")), cells.said, ratio, judgement)
     if table.rows:
         console.print(table)
     missing = sum(not each.judgement for _, each in rows)
@@ -197,7 +200,9 @@ def _print_warnings(console: Console, view: View) -> None:
         grid = Table.grid(padding=(0, 1))
         for sentence, subjects in notice.findings:
             severity = Text(notice.severity, SEVERITIES[notice.severity])
-            grid.add_row(severity, Text(f"{'; '.join(subjects)}: {sentence}"))
+            named = subjects[:MOST_NAMED] if notice.name in warnings.IN_RANGES else subjects
+            more = f" and {len(subjects) - len(named)} more" if len(subjects) > len(named) else ""
+            grid.add_row(severity, Text(f"{'; '.join(named)}{more}: {sentence}"))
         grid.add_row("", Text(notice.advice, "dim"))
         console.print(grid)
     if view.warnings:

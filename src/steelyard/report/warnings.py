@@ -23,7 +23,10 @@ CHANGES = {
     "unstable": "{Step} times changed late in the measurement",
 }
 # A figure of a reason, with its sign of percent; numbers that are parts of names stand beside other characters.
-FIGURE = re.compile(r"(?<!\S)(\d+(?:\.\d+)?%?)(?=\s)")
+FIGURE = re.compile(r"(?<!\S)(\d+(?:,\d{3})*(?:\.\d+)?%?)(?=\s)")
+MOST_ALIKE = 3
+"""More sentences of one of these kinds that differ in their figures alone are shown as one with the ranges of the figures."""
+IN_RANGES = ("InputBound", "NoisyMachine", "SlowFirstStep", "Unsteady")
 SEVERITIES = ("error", "warning", "note")
 # Kind -> (severity, advice).
 KINDS = {
@@ -100,9 +103,22 @@ def gather(warnings: Iterable[ResultWarning]) -> list[Notice]:
         by_sentence = kinds.setdefault((warning.name, warning.severity, warning.advice), {})
         by_sentence.setdefault(warning.sentence, []).append(warning.subject)
     return [
-        Notice(*kind, tuple((sentence, tuple(subjects)) for sentence, subjects in found.items()))
+        Notice(*kind, tuple(_shortened(found) if kind[0] in IN_RANGES else _as_they_are(found, found)))
         for kind, found in kinds.items()
     ]
+
+
+def _as_they_are(sentences: Iterable[str], found: dict[str, list[str]]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    return ((sentence, tuple(found[sentence])) for sentence in sentences)
+
+
+def _shortened(found: dict[str, list[str]]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield sentences with their subjects, those of many that differ in their figures alone as one."""
+    for alike in _by_words(found):
+        if len(alike) > MOST_ALIKE:
+            yield _with_ranges(alike), tuple(subject for sentence in alike for subject in found[sentence])
+        else:
+            yield from _as_they_are(alike, found)
 
 
 def find(
@@ -147,17 +163,27 @@ def _disturbed(disturbances: tuple[dict[str, Any], ...]) -> Iterator[ResultWarni
 
 
 def _in_ranges(reasons: set[str]) -> list[str]:
-    """Return the reasons, sorted; of those that differ in one figure alone, one with the range of the figure."""
-    figures: dict[tuple[str, ...], set[str]] = {}
-    for reason in reasons:
-        before, *rest = FIGURE.split(reason)
-        figure, after = rest if len(rest) == 2 else ("", "".join(rest))
-        figures.setdefault((before, after), set()).add(figure)
-    ranges = {words: sorted(found, key=lambda each: float(each.rstrip("%") or 0)) for words, found in figures.items()}
-    return sorted(
-        f"{before}{found[0]}{f' to {found[-1]}' if len(found) > 1 else ''}{after}"
-        for (before, after), found in ranges.items()
-    )
+    """Return the reasons, sorted; of those that differ in their figures alone, one with the ranges of the figures."""
+    return sorted(_with_ranges(alike) for alike in _by_words(reasons))
+
+
+def _by_words(sentences: Iterable[str]) -> list[list[str]]:
+    """Return the sentences in groups that differ in their figures alone."""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for sentence in sentences:
+        groups.setdefault(tuple(FIGURE.split(sentence)[::2]), []).append(sentence)
+    return list(groups.values())
+
+
+def _with_ranges(alike: list[str]) -> str:
+    """Return sentences that differ in their figures alone as one, which has the range of each figure."""
+    parts = zip(*(FIGURE.split(sentence) for sentence in alike), strict=True)
+    return "".join(_range(found) if place % 2 else found[0] for place, found in enumerate(parts))
+
+
+def _range(figures: Iterable[str]) -> str:
+    found = sorted(set(figures), key=lambda each: float(each.rstrip("%").replace(",", "")))
+    return f"{found[0]} to {found[-1]}" if len(found) > 1 else found[0]
 
 
 def _scatter(comparison: Comparison, source: Source) -> Iterator[ResultWarning]:
