@@ -44,5 +44,4 @@ def start(
 
     yield run
     for running in started:
-        running.process.kill()
-        running.process.communicate()
+        running.close()

@@ -97,6 +97,12 @@ class Running:
         assert "Traceback" not in self.stderr, self.stderr
         return code, out
 
+    def close(self) -> None:
+        """Kill the process if it still runs, and close its pipes."""
+        self.process.kill()
+        self._reader.join(PATIENCE_S)
+        self.process.communicate()
+
 
 def until(true: Callable[[], bool], what: str, instead: Callable[[], str] = str) -> None:
     """Wait until something is true. `instead`: returns what is there when time is up."""

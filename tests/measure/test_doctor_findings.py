@@ -19,6 +19,7 @@ from steelyard.host.machine import Machine
 from steelyard.host.noise import HostNoise
 from steelyard.measure import doctor
 from steelyard.measure.doctor import Finding
+from steelyard.measure.session import SPARE_BYTES
 
 MACHINE = Machine("A CPU", 4, 8, 6, 16 * 10**9, "x86_64", "Linux", "6.1")
 
@@ -141,6 +142,13 @@ def test_the_disk_must_have_room_for_the_environments_that_are_still_to_be_creat
     assert doctor.disk([environment("a")]) == Finding(
         "disk", "bad", sentence, "Free some space, or set STEELYARD_CACHE to a folder on a larger disk."
     )
+    assert doctor.disk([environment("a")], all_needed=False).state == "warn"
+    free = SPARE_BYTES - 1
+    assert doctor.disk([environment("a")], all_needed=False).state == "bad"
+    everything = [environment("a"), environment("b"), environment("c")]
+    assert doctor.disk(everything).state == "bad"
+    free = SPARE_BYTES
+    assert doctor.disk(everything).state == "ok"
     (tmp_path / "cache").mkdir()
     installed = [environment("a"), environment("b"), environment("c", version="1")]
     assert doctor.disk(installed).sentence.endswith("need 1.0 GB.")

@@ -36,8 +36,10 @@ def examine() -> NodeFacts:
     machine = host.describe()
     installed = list_environments()
     checks = [doctor.memory, doctor.cores, doctor.governor, doctor.accelerators]
+    # Which environments a run needs is known later. A node that has no room for one of them is given up then.
+    room = doctor.disk(installed, all_needed=False)
     # Host noise is measured after all other checks, because they would add to the load.
-    findings = (doctor.disk(installed), *(check(machine) for check in checks), doctor.host_noise())
+    findings = (room, *(check(machine) for check in checks), doctor.host_noise())
     return NodeFacts(
         machine, machine.fingerprint(), host.available_memory_bytes(), os.getloadavg()[0], turns.holder(), findings
     )  # fmt: skip

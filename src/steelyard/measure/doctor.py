@@ -22,6 +22,7 @@ from steelyard.files.paths import cache_folder
 from steelyard.host.machine import Machine, describe
 from steelyard.host.noise import HostNoise, judge
 from steelyard.host.sampler import Sampler
+from steelyard.measure.session import SPARE_BYTES
 
 NOISE_SAMPLE_S = 2.2
 REGISTRY_LIMIT_S = 8.0
@@ -101,8 +102,11 @@ def registry() -> Finding:
     return Finding("registry", "ok", "The package registry can be reached.")
 
 
-def disk(installed: list[CachedEnvironment]) -> Finding:
-    """Check the disk space for the environments that are still to be created."""
+def disk(installed: list[CachedEnvironment], all_needed: bool = True) -> Finding:
+    """Check the disk space for the environments that are still to be created, and for records.
+
+    `all_needed`: False where a run may need fewer environments than all. Then only a full disk prevents measuring.
+    """
     folder = cache_folder()
     existing = next(path for path in (folder, *folder.parents) if path.exists())
     free = shutil.disk_usage(existing).free
@@ -111,8 +115,9 @@ def disk(installed: list[CachedEnvironment]) -> Finding:
     newest = {lock.framework: lock for lock in reversed(read_locks()) if lock.accelerator == "cpu"}.values()
     needed = sum(each.installed_bytes for each in newest if (each.framework, each.version, "cpu") not in present)
     sentence = f"{free / 1e9:.0f} GB free for {folder}; environments still to be created need {needed / 1e9:.1f} GB."
-    advice = "Free some space, or set STEELYARD_CACHE to a folder on a larger disk." if free < needed * 1.5 else ""
-    return _finding("disk", sentence, advice, "bad")
+    little = free < max(needed * 1.5, SPARE_BYTES)
+    advice = "Free some space, or set STEELYARD_CACHE to a folder on a larger disk." if little else ""
+    return _finding("disk", sentence, advice, "bad" if all_needed or free < SPARE_BYTES else "warn")
 
 
 def memory(machine: Machine) -> Finding:
