@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -71,17 +72,17 @@ def _cluster(root: Path, names: str) -> Iterator[str]:
     os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
     from ray.cluster_utils import Cluster
 
-    first, *others = ({
+    nodes: list[dict[str, Any]] = [{
         "num_cpus": 1, "node_name": name, "node_ip_address": "127.0.0.1", "object_store_memory": 80 * 2**20,
         "env_vars": {"STEELYARD_CACHE": str(root / name)}, "include_dashboard": False,
-    } for name in names)  # fmt: skip
-    cluster = Cluster(initialize_head=True, head_node_args=first)
-    for node in others:
+    } for name in names]  # fmt: skip
+    cluster = Cluster(initialize_head=True, head_node_args=nodes[0])
+    for node in nodes[1:]:
         cluster.add_node(**node)
     try:
         yield cluster.address
     finally:
-        cluster.shutdown()
+        cluster.shutdown()  # type: ignore[no-untyped-call]
 
 
 def _start(root: Path, workload: Path, name: str, address: str, rounds: int) -> subprocess.Popen[str]:

@@ -15,9 +15,10 @@ from pathlib import Path
 
 from benchmarks.rows import Row
 from steelyard.environments import EnvironmentName, EnvironmentSpec, ensure, plan_environments, read_locks
-from steelyard.environments.folders import python_in, remove_folder
+from steelyard.environments.folders import python_in
 from steelyard.environments.install import install
 from steelyard.environments.progress import quiet
+from steelyard.files.folders import remove_folder
 
 PAIRS = 3
 
@@ -68,7 +69,7 @@ def with_pip(python: Path, spec: EnvironmentSpec, folder: Path) -> None:
     subprocess.run([python, "-m", "venv", folder], check=True)
     pins = folder / "lock.txt"
     pins.write_text("\n".join(spec.lock.pins) + "\n", "utf-8")
-    options = ["--quiet", "--no-deps", "--disable-pip-version-check", "-r", pins]
+    options = ["--quiet", "--no-deps", "--disable-pip-version-check", "-r", str(pins)]
     subprocess.run([python_in(folder), "-m", "pip", "install", *options], check=True)
 
 

@@ -68,7 +68,7 @@ def _share(scatter: float, step_s: float, start_s: float) -> tuple[float, str]:
 
 def _values(random: np.random.Generator, truth: np.ndarray, scatter: float, steps: int, rounds: int) -> np.ndarray:
     noise = sqrt(log1p(scatter) ** 2 + log1p(STEP_SCATTER) ** 2 / steps)
-    return random.normal(0.0, noise, (FAMILIES, len(truth), rounds)) + truth[:, None]
+    return np.asarray(random.normal(0.0, noise, (FAMILIES, len(truth), rounds)) + truth[:, None])
 
 
 def _fixed_rounds(random: np.random.Generator, truth: np.ndarray, scatter: float, wanted: float) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import tempfile
 import time
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 WORKLOADS = Path(__file__).parents[1] / "tests" / "workloads"
-RUNS, TRIALS, PAIRS = 1000, 15, 2
+RUNS, TRIALS, PAIRS = 1000, 15, 4
 LINES, NIGHTS = 50, 200
 HISTORIES, OF_LINES, RUNS_OF_EACH = 200, 5, 30
 SCATTER = 0.02
@@ -75,6 +76,7 @@ def _pair(root: Path, number: int) -> tuple[float, float]:
     ]
     seconds = {}
     for target, work in works if number % 2 else works[::-1]:
+        os.sync()  # what was written before is not to be written now
         start = time.perf_counter()
         work(target)
         seconds[target.name] = time.perf_counter() - start
@@ -115,7 +117,7 @@ def _page() -> Row:
 
 def _noise(count: int, seed: list[int]) -> np.ndarray:
     random = np.random.default_rng(seed)
-    return SCATTER * random.standard_t(5, count) * (3 / 5) ** 0.5
+    return np.asarray(SCATTER * random.standard_t(5, count) * (3 / 5) ** 0.5)
 
 
 def _history(lines: int, nights: int, seed: int) -> History:

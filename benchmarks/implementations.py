@@ -11,7 +11,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.installed import interpreters
-from benchmarks.rows import Row
+from benchmarks.rows import Row, Sense
 from steelyard import environments
 from steelyard.catalog.frameworks import WORKER
 from steelyard.inputs import case_inputs
@@ -44,7 +44,7 @@ def _overhead(name: str, python: Path, group: str) -> Row:
     return row(f"training step / bare loop, {name}, {group}", found, limit, "at most")
 
 
-def row(title: str, found: dict[str, Any], limit: float, sense: str) -> Row:
+def row(title: str, found: dict[str, Any], limit: float, sense: Sense) -> Row:
     """Return a row with the median ratio of the pairs; the median is robust against a short disturbance by another program."""
     logs = [math.log(ratio) for ratio in found["ratios"]]
     middle = median(logs)

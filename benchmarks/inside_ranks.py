@@ -38,7 +38,7 @@ def main():
     if role := os.environ.get(ranks.ROLE):
         base.serve(case.framework, job.adapter_folder, role, own)
         return
-    trial._pin(job, own)
+    trial._pin(job, own, protocol.EventWriter(Path(request["found"]).with_name(f"{own.rank}.jsonl"), perf_counter_ns))
     adapter = base.load(case.framework, case.settings, "", own)
     own.meet(adapter.libraries())
     described = network.describe(job.workload_folder, case.sizes)

@@ -112,7 +112,8 @@ def scaled(values: Floats, ratio_scatter: float) -> Floats:
     """
     inside = values - values.mean(axis=1, keepdims=True)
     contenders = inside.shape[1]
-    return inside * ratio_scatter / sqrt(2 * (inside**2).mean() * contenders / (contenders - 1))
+    factor: float = ratio_scatter / sqrt(2 * (inside**2).mean() * contenders / (contenders - 1))
+    return np.asarray(factor * inside)
 
 
 def _starts(random: np.random.Generator, shape: tuple[int, int]) -> NDArray[np.int64]:

@@ -67,8 +67,8 @@ class Process:
             stderr=subprocess.DEVNULL, text=True, env=environments.clean_environ(python) | condition.environ,
         )  # fmt: skip
         request = {"worker": str(WORKER), "job": job, "warm_s": WARM_S, "pin": condition.pin}
-        step_ns = self._ask(json.dumps(request))["step_ns"]
-        self.steps = max(1, round(TURN_S * 1e9 / step_ns))
+        step_ns: float = self._ask(json.dumps(request))["step_ns"]
+        self.steps: int = max(1, round(TURN_S * 1e9 / step_ns))
 
     def turn(self) -> float:
         """Return nanoseconds per step of one turn."""

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from statistics import geometric_mean, median
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 from benchmarks.implementations import HERE, BenchmarkError, inputs_for
 from benchmarks.installed import interpreters
@@ -15,12 +16,15 @@ from benchmarks.rows import Row
 from steelyard.catalog import frameworks
 from steelyard.catalog.frameworks import WORKER
 from steelyard.environments.interpreter import clean_environ
-from steelyard.measure import spread_process
+from steelyard.measure import hosts, spread_process
 from steelyard.measure.jobs import certifying, measuring
 from steelyard.measure.launch import Guard, launch
 from steelyard.plan import resolve
 from steelyard.plan.options import Options
 from steelyard.results.trials import JOB
+
+if TYPE_CHECKING:
+    from steelyard.plan.run_plan import RunPlan
 
 # A step of about 20 ms on one core, without batch norm.
 GROUP, BATCH = "vgg16:tiny", 8
@@ -39,7 +43,7 @@ def measure(names: list[str] | None = None) -> list[Row]:
     return rows
 
 
-def _plan(name: str, strategy: str, protocol: str = "fixed:1+1") -> resolve.RunPlan:
+def _plan(name: str, strategy: str, protocol: str = "fixed:1+1") -> RunPlan:
     return resolve.plan(
         Options(
             workloads=(GROUP,), frameworks=(name,), batches=(BATCH,), strategies=(strategy,), threads=(1,), protocol=protocol,
@@ -53,17 +57,19 @@ def _overhead(name: str, strategy: str, python: Path) -> Row:
     (variant,) = plan.variants
     with TemporaryDirectory() as folder:
         job = certifying(plan, variant, inputs_for(plan), Path(folder))
-        Path(folder, JOB).write_text(json.dumps(asdict(job)), encoding="utf-8")
+        line = Path(folder, JOB)
+        line.write_text(json.dumps(asdict(job)), encoding="utf-8")
         found = Path(folder, "found.json")
         request = {
             "worker": str(WORKER), "folder": str(HERE / "frameworks" / name), "pairs": PAIRS, "block_s": BLOCK_S,
             "found": str(found),
         }  # fmt: skip
         assert job.spread is not None
-        argv, environ = spread_process.started(job, job.spread, python, WORKER, clean_environ(python) | job.variables)
-        argv = [str(HERE / "inside_ranks.py") if part == str(WORKER / "__main__.py") else part for part in argv]
-        environ |= {"STEELYARD_BENCHMARK": json.dumps(request)}
-        done = subprocess.run(argv, env=environ, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+        environ = clean_environ(python) | job.variables | {"STEELYARD_BENCHMARK": json.dumps(request)}
+        with hosts.of(job, None) as places:
+            argv, environ = spread_process.started(job, job.spread, python, WORKER, environ, places, line)
+            argv = [str(HERE / "inside_ranks.py") if part == str(WORKER / "__main__.py") else part for part in argv]
+            done = subprocess.run(argv, env=environ, capture_output=True, text=True, timeout=LIMIT_S, check=False)
         if done.returncode or not found.exists():
             raise BenchmarkError(f"{variant.key} failed:\n{done.stderr[-2000:]}")
         read = json.loads(found.read_text(encoding="utf-8"))

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+Sense = Literal["at most", "at least"]
+
 
 @dataclass(frozen=True)
 class Row:
@@ -11,7 +13,7 @@ class Row:
     name: str
     value: float
     limit: float
-    sense: Literal["at most", "at least"]
+    sense: Sense
     detail: str = ""
 
     @property

@@ -43,7 +43,13 @@ REPORTS = 3
 
 
 class Losses:
-    """The part of a trainer that the recorder uses; the handles of the steps are their losses here."""
+    """A trainer that has done its steps; their handles are their losses."""
+
+    def step(self, batch: Any) -> Any:
+        """Do nothing: the steps are done."""
+
+    def synchronise(self) -> None:
+        """Do nothing."""
 
     def losses(self, handles: Any) -> Any:
         """Return the handles."""
@@ -88,7 +94,7 @@ def _process(variant: Variant, number: int) -> Process:
     starts = [0, *stamps[:-1, -1].tolist()]
     losses = random.random((BLOCKS, STEPS)).astype(np.float32)
     blocks = [
-        Block(start, int(row[-1]) - start, array("q", row.tobytes()), loss)
+        Block(start, int(row[-1]) - start, int(row[-1]) - start, array("q", row.tobytes()), loss)
         for start, row, loss in zip(starts, stamps, losses, strict=True)
     ]
     return Process(

@@ -45,7 +45,7 @@ def job(folder: Path, number: int = 1, attempt: int = 0, framework: str = "fake"
 
 def events(blocks: tuple[int, ...] = (1, 5, 10), ending: str = "done") -> list[dict[str, Any]]:
     """Return the events of a process; `blocks`: steps per block; `ending`: done, error, or nothing."""
-    found = [
+    found: list[dict[str, Any]] = [
         {"event": "hello", "python": "3.11.0", "pid": 1, "executable": "python", "method": 1, "worker_hash": "0"},
         {"event": "phase", "name": "import", "elapsed_ns": 5},
         {"event": "applied", "applied": {"mode": "scripted"}, "libraries": {"numpy": "2"}},
