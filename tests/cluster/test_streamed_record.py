@@ -110,6 +110,15 @@ def test_an_order_that_comes_twice_is_begun_once(tmp_path: Path, monkeypatch: py
     assert (tmp_path / "calls").read_text() == "x"
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no file that is always full")
+def test_what_meets_a_full_disk_says_which_and_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path))
+    (failed,) = Agent("a", "key", "run").changes(0, Order(1, "call", (_count, "/dev/full"))).messages
+    folder = tmp_path / "cluster" / "runs" / "key" / "run"
+    sentence = f"The disk that holds {folder} is full. Free some space, then continue with --resume."
+    assert (failed.kind, failed.values) == ("failed", (1, sentence))
+
+
 def _count(path: str) -> None:
     with Path(path).open("a") as file:
         file.write("x")

@@ -23,7 +23,7 @@ from steelyard.cluster.messages import Order, Outgoing, Reply
 from steelyard.cluster.node_run import NodeRun, mapped
 from steelyard.cluster.shipping import is_built_in, relocated
 from steelyard.errors import UserError
-from steelyard.files import atomic
+from steelyard.files import atomic, full
 from steelyard.files.paths import cache_folder
 from steelyard.inputs.case_inputs import CaseInputs
 from steelyard.results.record import RunRecord
@@ -146,13 +146,18 @@ class Agent:
         except UserError as error:
             self._outgoing.add("failed", number, str(error))
         except OSError as error:
-            self._outgoing.add("failed", number, f"{error.filename or work}: {error.strerror}.")
+            self._outgoing.add("failed", number, self._sentence(error, work))
         except Exception as error:
             # Nobody waits for this thread, so an error of the program itself is reported where the user sees it.
             traceback.print_exc()
             self._outgoing.add("failed", number, f"{type(error).__name__}: {error}")
         else:
             self._outgoing.add("done", number, found, held)
+
+    def _sentence(self, error: OSError, work: str) -> str:
+        if error.errno in full.ERRORS:
+            return full.sentence(error.filename or self._run.folder)
+        return f"{error.filename or work}: {error.strerror}."
 
 
 def _has(folder: Path, identity: str) -> bool:

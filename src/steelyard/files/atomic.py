@@ -17,6 +17,7 @@ from typing import Any
 from filelock import FileLock
 
 from steelyard.errors import UserError, notice
+from steelyard.files import full
 from steelyard_worker import tensors
 
 # File beside the data of a tensors folder: what identified the data when its content was last checked.
@@ -139,7 +140,7 @@ def _fill(folder: Path, fill: Callable[[Path], object]) -> None:
 
 
 def _explained(error: OSError, folder: Path) -> Exception:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+    if error.errno in full.ERRORS:
         return UserError(
             f"The disk is full while writing {folder}; free some space, or set STEELYARD_CACHE to a folder "
             "on a larger disk."

@@ -10,6 +10,7 @@ from typing import BinaryIO
 import psutil
 
 from steelyard.environments.interpreter import clean_environ, command
+from steelyard.files import full
 from steelyard.measure import spread_process
 from steelyard.measure.hosts import Hosts
 from steelyard_worker import protocol
@@ -17,7 +18,7 @@ from steelyard_worker.protocol import Job
 
 LONGEST_MESSAGE = 400
 # The worker's exit code for a full disk, and Python's for output that could not be written (the log is on the same disk).
-FULL = (5, 120)
+FULL_CODES = (5, 120)
 # The exit code for a framework's launcher that is missing.
 NOT_FOUND = 119
 
@@ -77,8 +78,8 @@ def kill(process: subprocess.Popen[bytes]) -> None:
 
 def final_error(code: int, folder: Path) -> tuple[str, str]:
     """Return the (kind, message) of a process that ended with an exit code; `folder`: of its log."""
-    if code in FULL:
-        return "disk-full", f"The disk that holds {folder} is full. Free some space, then continue with --resume."
+    if code in FULL_CODES:
+        return "disk-full", full.sentence(folder)
     lines = (folder / protocol.LOG).read_text(encoding="utf-8", errors="replace").strip().splitlines()
     last = lines[-1][:LONGEST_MESSAGE] if lines else "there was no output"
     if code == -signal.SIGKILL:
