@@ -1,7 +1,7 @@
 """How often the sequential rule is wrong under many kinds of noise, how soon it finds a difference, and its cost.
 
-Run as `python -m benchmarks.decisions [--families N] [--noise FILE]`. FILE holds recorded times of identical contenders:
-a JSON list of rounds, each a list of times.
+Run as `python -m benchmarks.decisions [--families N] [--noise FILE]`. FILE holds recorded times of identical contenders, as
+`benchmarks.record_noise` writes them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from steelyard.statistics.simulation import simulate
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from benchmarks.noises import Floats
+    from benchmarks.noises import Floats, Recording
 
     Noise = Callable[[np.random.Generator, tuple[int, int]], Floats]
 
@@ -42,10 +42,10 @@ SCATTERS = tuple(QUIET * factor for factor in (0.3, 1.0, 1.8, 3.0, 10.0))
 def measure(families: int = FAMILIES, file: Path = noises.RECORDED, seed: int = 20240229) -> list[Row]:
     """Return the rows. Every family of contenders is measured until the rule ends the run."""
     random = np.random.default_rng(seed)
-    rounds = noises.recorded(file)
+    recordings = noises.recordings(file)
     return [
-        *_differences(random, families, rounds),
-        *_equalities(random, families, rounds),
+        *_differences(random, families, recordings),
+        *_equalities(random, families, recordings),
         _found(random, families, contenders=5, rounds=3),
         _found(random, families, contenders=2, rounds=4),
         *(_rounds_of_equal_contenders(random, families, contenders, most) for contenders, most in ((2, 5.0), (5, 6.2))),
@@ -53,7 +53,7 @@ def measure(families: int = FAMILIES, file: Path = noises.RECORDED, seed: int = 
     ]
 
 
-def _conditions(rounds: Floats) -> list[tuple[str, Noise, tuple[int, ...]]]:
+def _conditions(recordings: list[Recording]) -> list[tuple[str, Noise, tuple[int, ...]]]:
     """Return kinds of noise other than a normal distribution that is the same for all, and for how many contenders."""
     return [
         ("one contender 3 times as noisy", partial(noises.one_noisier, times=3.0), CONTENDERS),
@@ -63,20 +63,30 @@ def _conditions(rounds: Floats) -> list[tuple[str, Noise, tuple[int, ...]]]:
         ("drift: wandering", noises.wandering, CONTENDERS),
         ("drift: slower during each round", noises.slower_in_each_round, CONTENDERS),
         ("drift: another slope in each round", noises.slopes, CONTENDERS),
-        (
-            "recorded noise, labels permuted",
-            partial(noises.permuted, rounds=rounds),
-            tuple(range(2, rounds.shape[1] + 1)),
+        *(
+            (
+                f"recorded, labels permuted: {each.name}; ratios scatter by {_percent(noises.ratio_scatter(each.rounds))}",
+                partial(noises.permuted, rounds=each.rounds),
+                tuple(range(2, each.rounds.shape[1] + 1)),
+            )
+            for each in recordings
         ),
     ]
 
 
-def _differences(random: np.random.Generator, families: int, rounds: Floats) -> Iterator[Row]:
+def _differences(random: np.random.Generator, families: int, recordings: list[Recording]) -> Iterator[Row]:
     """Return the families of equal contenders in which any two were called different at any look."""
-    loud = ("scatter of processes 9 %", partial(noises.normal, ratio_scatter=0.09 * sqrt(2)), CONTENDERS)
-    quiet = ("recorded noise scaled to 0.8 %", partial(noises.permuted, rounds=noises.scaled(rounds, QUIET)), (2, 3))
-    normal = [(_percent(scatter), partial(noises.normal, ratio_scatter=scatter), CONTENDERS) for scatter in SCATTERS]
-    kinds: list[tuple[str, Noise, tuple[int, ...]]] = [*normal, loud, *_conditions(rounds), quiet]
+    loud = ("scatter of processes 9 %", partial(noises.normal, scatter=0.09 * sqrt(2)), CONTENDERS)
+    quiet = [
+        (
+            f"recorded: {each.name}; scaled to 0.8 %",
+            partial(noises.permuted, rounds=noises.scaled(each.rounds, QUIET)),
+            (2, 3),
+        )
+        for each in recordings
+    ]
+    normal = [(_scatter(scatter), partial(noises.normal, scatter=scatter), CONTENDERS) for scatter in SCATTERS]
+    kinds: list[tuple[str, Noise, tuple[int, ...]]] = [*normal, loud, *_conditions(recordings), *quiet]
     for name, noise, counts in kinds:
         wrong = {}
         for contenders in counts:
@@ -85,12 +95,12 @@ def _differences(random: np.random.Generator, families: int, rounds: Floats) -> 
         yield _worst(f"false difference, {name} (share)", wrong, families)
 
 
-def _equalities(random: np.random.Generator, families: int, rounds: Floats) -> Iterator[Row]:
+def _equalities(random: np.random.Generator, families: int, recordings: list[Recording]) -> Iterator[Row]:
     """Return the families in which two were called equal although they differ by the whole margin."""
     kinds: list[tuple[str, Noise, tuple[int, ...], float]] = [
-        (_percent(scatter), partial(noises.normal, ratio_scatter=scatter), CONTENDERS, scatter) for scatter in SCATTERS
+        (_scatter(scatter), partial(noises.normal, scatter=scatter), CONTENDERS, scatter) for scatter in SCATTERS
     ]
-    kinds += [(f"{name}, scaled to 1 %", noise, counts, 0.01) for name, noise, counts in _conditions(rounds)]
+    kinds += [(f"{name}, scaled to 1 %", noise, counts, 0.01) for name, noise, counts in _conditions(recordings)]
     for name, noise, counts, scatter in kinds:
         wrong = {}
         for contenders in counts:
@@ -100,8 +110,12 @@ def _equalities(random: np.random.Generator, families: int, rounds: Floats) -> I
         yield _worst(f"false equality, {name} (share)", wrong, families)
 
 
+def _scatter(scatter: float) -> str:
+    return f"scatter {_percent(scatter)}"
+
+
 def _percent(scatter: float) -> str:
-    return f"scatter {100 * scatter:.2g} %"
+    return f"{100 * scatter:.2g} %"
 
 
 def _worst(name: str, wrong: dict[int, float], families: int) -> Row:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from math import sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
 
 ROUNDS = 12
 RECORDED = Path(__file__).with_name("recorded_noise.json")
-"""Milliseconds per step of three identical contenders in twelve rounds on a loud machine: PyTorch 2.13 (eager) training
-ResNet-18 with its own pipeline, on two virtual cores of a shared host. A list of rounds.
+"""Milliseconds per step of identical contenders in twelve rounds, on several machines in several states.
+
+`benchmarks.record_noise` adds to it.
 """
 DRIFT = 0.15
 """Change of the machine's speed within ten seconds, the time of one process."""
@@ -28,9 +30,9 @@ ORDERS = 300
 """Different seeds of the order of contenders."""
 
 
-def normal(random: np.random.Generator, shape: tuple[int, int], ratio_scatter: float) -> Floats:
-    """Return noise for which the log ratio of two processes has standard deviation `ratio_scatter`."""
-    return random.normal(0.0, ratio_scatter / sqrt(2), size=(*shape, ROUNDS))
+def normal(random: np.random.Generator, shape: tuple[int, int], scatter: float) -> Floats:
+    """Return noise for which the log ratio of two processes has standard deviation `scatter`."""
+    return random.normal(0.0, scatter / sqrt(2), size=(*shape, ROUNDS))
 
 
 def one_noisier(random: np.random.Generator, shape: tuple[int, int], times: float) -> Floats:
@@ -91,29 +93,45 @@ def permuted(random: np.random.Generator, shape: tuple[int, int], rounds: Floats
     return np.swapaxes(random.permuted(rounds[orders], axis=2)[:, :, : shape[1]], 1, 2)
 
 
-def recorded(path: Path) -> Floats:
-    """Read recorded rounds: a JSON list of at least twelve rounds, each a list of times of identical contenders."""
+@dataclass(frozen=True)
+class Recording:
+    """Recorded noise. `name`: the machine and its state; `rounds`: logarithms of times, shape (rounds, contenders)."""
+
+    name: str
+    rounds: Floats
+
+
+def recordings(path: Path) -> list[Recording]:
+    """Read recorded noise: a JSON list of {machine, state, rounds}, each with at least twelve rounds of identical contenders."""
     try:
-        times = np.array(json.loads(path.read_text(encoding="utf-8")), dtype=np.float64)
-    except (OSError, ValueError, TypeError) as error:
-        raise UserError(f"The recorded noise {path} cannot be read ({error}). Pass a JSON list of rounds.") from error
-    if times.ndim != 2 or times.shape[0] < ROUNDS or times.shape[1] < 2 or not (times > 0).all():
+        found = json.loads(path.read_text(encoding="utf-8"))
+        given = [(f"{each['machine']}, {each['state']}", np.array(each["rounds"], np.float64)) for each in found]
+    except (OSError, ValueError, TypeError, KeyError) as error:
         raise UserError(
-            f"The recorded noise {path} must be a list of at least {ROUNDS} rounds, each a list of the times of the same two "
-            "or more contenders."
-        )
-    return np.asarray(np.log(times))
+            f"The recorded noise {path} cannot be read ({error}). It is made by: python -m benchmarks.record_noise"
+        ) from error
+    for name, times in given:
+        if times.ndim != 2 or times.shape[0] < ROUNDS or times.shape[1] < 2 or not (times > 0).all():
+            raise UserError(
+                f"The recording '{name}' in {path} must have at least {ROUNDS} rounds, each a list of the times of the same two "
+                "or more contenders."
+            )
+    return [Recording(name, np.asarray(np.log(times))) for name, times in given]
 
 
-def scaled(values: Floats, ratio_scatter: float) -> Floats:
+def ratio_scatter(values: Floats) -> float:
+    """Return the standard deviation of the log ratio of two processes; axis 1 is that of the contenders."""
+    inside = values - values.mean(axis=1, keepdims=True)
+    contenders = inside.shape[1]
+    return sqrt(2 * float((inside**2).mean()) * contenders / (contenders - 1))
+
+
+def scaled(values: Floats, scatter: float) -> Floats:
     """Return noise of the same distribution, but with this standard deviation of the log ratio of two processes.
 
     Axis 1 is that of the contenders; what they have in common is taken out.
     """
-    inside = values - values.mean(axis=1, keepdims=True)
-    contenders = inside.shape[1]
-    factor: float = ratio_scatter / sqrt(2 * (inside**2).mean() * contenders / (contenders - 1))
-    return np.asarray(factor * inside)
+    return np.asarray(scatter / ratio_scatter(values) * (values - values.mean(axis=1, keepdims=True)))
 
 
 def _starts(random: np.random.Generator, shape: tuple[int, int]) -> NDArray[np.int64]:

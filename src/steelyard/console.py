@@ -52,6 +52,9 @@ class Screen:
         """Show that a process starts; `number`: the round, `node`: where, on a cluster."""
         self.say(f"   round {number}: {variant.group}, {variant.title}{f', on {node}' if node else ''}")
 
+    def turn(self, variant: Variant) -> None:
+        """Show that a process goes on which has waited for its turn. There are too many turns for lines."""
+
     def event(self, event: dict[str, Any]) -> None:
         """Show an event of the running process. There are too many for lines."""
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
+import signal
 import time
 from array import array
 from dataclasses import dataclass, field
@@ -38,6 +40,8 @@ WARMUP_BLOCK_STEPS = 5
 EPOCH_BLOCK_NS = 60 * 10**9
 # A cached phase starts in a process that is already warm, so only the change of input needs a warm-up.
 CACHED_WARMUP_STEPS = 10
+# Another process has used the processor's caches while this one waited. A step that takes longer is not noticeably slower for it.
+FILLS_CACHES_S = 0.25
 
 # The phase of all blocks on the second input of a process, where its peak memory is recorded.
 SECOND_INPUT = "second input"
@@ -315,13 +319,22 @@ class Session:
         self.start_s += sum(blocks) * WARMUP_BLOCK_STEPS / 1e9
         step_s = max(1e-9, _typical(blocks) / 1e9)
         sizes = self._block_sizes(step_s, most)
-        if self._evaluate_before(feed, sum(sizes)):
+        again = int(self.schedule.turns and step_s < FILLS_CACHES_S)
+        if self._evaluate_before(feed, sum(sizes) + again * len(sizes)):
             self._run(feed, source, "warm-up", WARMUP_BLOCK_STEPS)
         before = self.adapter.compilations()
-        for size in sizes:
+        for place, size in enumerate(sizes):
+            if self.schedule.turns:
+                self._wait_for_turn(source, len(sizes) - place)
+                self._run(feed, source, "warm-up", again)
             block = self.timed(feed, source, "counted", size, meters=self.meters)
             self.recorder.keep(self.trainer, block, source, "counted")
         self._warn_if_compiled(before, source)
+
+    def _wait_for_turn(self, source: str, blocks: int) -> None:
+        """Stop this process and those that it has started until its turn comes. `blocks`: how many it has left on this input."""
+        self.events.write("waits", input=source, blocks=blocks)
+        os.killpg(os.getpgrp(), signal.SIGSTOP)
 
     def _warn_if_compiled(self, before: int, source: str) -> None:
         if recompiled := self.adapter.compilations() - before:
@@ -364,8 +377,10 @@ class Session:
         total = steady.counted_steps(
             self.start_s, step_s, schedule.noise_ratio, schedule.counted_min, most or schedule.counted_max
         )
-        size = steady.block_steps(step_s, schedule.block_min_s, schedule.block_min_steps)
-        return [size] * max(1, math.ceil(total / size))
+        shortest_s = schedule.turn_min_s if schedule.turns else schedule.block_min_s
+        size = steady.block_steps(step_s, shortest_s, schedule.block_min_steps)
+        fewest = steady.turns(self.start_s, size * step_s, schedule.turns) if schedule.turns and not most else 1
+        return [size] * max(fewest, math.ceil(total / size))
 
     def _evaluate_before(self, feed: Iterator[Any], steps: int) -> bool:
         """Evaluate now if these steps would go beyond the step count of the evaluation; returns whether it did."""

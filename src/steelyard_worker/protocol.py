@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 VERSION = 2
 
 # Incremented by every change that can change a measured number; listed in the changelog under "Measurement".
-METHOD = 3
+METHOD = 4
 
 EVENTS = "events.jsonl"
 # One value per step, in order: the monotonic clock when the call of the step returned (ns), and the loss.
@@ -136,6 +136,9 @@ class Schedule:
     # Samples per step in place of the case's, repeated or cut from the synthetic batch; 0: the case's own.
     batch: int = 0
     failed_batch: int = 0  # the smallest batch that a search for the largest one found too large; 0: none
+    # Contenders of a round take turns: each waits before every counted block. The most blocks for the sake of turns; 0: no turns.
+    turns: int = 0
+    turn_min_s: float = 0.25  # the shortest block then, in place of `block_min_s`
 
     @property
     def epochs(self) -> int:

@@ -46,6 +46,14 @@ def block_steps(step_s: float, min_s: float, min_steps: int) -> int:
     return max(min_steps, math.ceil(min_s / step_s))
 
 
+def turns(start_s: float, block_s: float, most: int) -> int:
+    """Return in how many blocks a process counts at least where contenders take turns.
+
+    More turns average more of the machine's drift. They may take half as long as the start, which is paid for each process.
+    """
+    return max(1, min(most, math.floor(start_s / 2 / block_s)))
+
+
 def _noise(values: Sequence[float]) -> float:
     """Return the standard deviation around a straight trend; 0 for fewer than three values.
 

@@ -35,7 +35,7 @@ class LiveScreen(Screen):
         self._live: Live | None = None
         self._stage_progress: Progress | None = None
         self._tasks: dict[str, TaskID] = {}
-        self._trial_label, self._task = Text(""), TRAINING
+        self._trial_label, self._task, self._round = Text(""), TRAINING, 0
         self._running = Text("")
         self._on_nodes: dict[str, Text] = {}  # replaced, never changed: the view is drawn by a thread of its own
         self._standings: dict[str, Table] = {}
@@ -75,13 +75,17 @@ class LiveScreen(Screen):
     def trial(self, number: int, variant: Variant, node: str = "") -> None:
         if self._time_left:
             self._time_left.started(variant, node)
-        label = Text(f"  round {number}{self._of_rounds(variant)}, {variant.group}: ")
-        self._trial_label = label.append(variant.title, "bold")
-        self._task = variant.case.task
+        self._round = number
+        self._label(variant)
         if node:
             self._on_nodes = {**self._on_nodes, node: Text(f"  {node}:").append_text(self._trial_label)}
         else:
             self._show("starting")
+
+    def turn(self, variant: Variant) -> None:
+        if self._time_left:
+            self._time_left.goes_on(variant)
+        self._label(variant)
 
     def event(self, event: dict[str, Any]) -> None:
         if event["event"] == "samples":
@@ -93,7 +97,7 @@ class LiveScreen(Screen):
     def finished(self, trial: Trial) -> None:
         node = trial.job.node
         if self._time_left:
-            self._time_left.ended(node)
+            self._time_left.ended(node, trial.job.case.id)
         self._on_nodes = {name: each for name, each in self._on_nodes.items() if name != node}
         if trial.error:
             self.say(f"{trial.job.case.framework} on {trial.job.case.workload}: {trial.error[1]}")
@@ -113,6 +117,11 @@ class LiveScreen(Screen):
         if self._live:
             self._live.stop()
             self._live = None
+
+    def _label(self, variant: Variant) -> None:
+        label = Text(f"  round {self._round}{self._of_rounds(variant)}, {variant.group}: ")
+        self._trial_label = label.append(variant.title, "bold")
+        self._task = variant.case.task
 
     def _of_rounds(self, variant: Variant) -> str:
         """Return how many rounds there are: ` of 5`, or ` of at most 12` if they end as soon as all is decided."""

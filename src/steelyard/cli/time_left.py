@@ -20,24 +20,40 @@ class TimeLeft:
         self._rankings: dict[str, Ranking] = {}
         self._began_s = math.inf
         self._running: dict[str, tuple[Variant, float]] = {}  # by the node of a cluster; "" without one
+        self._earlier_s: dict[
+            str, float
+        ] = {}  # variant's key -> seconds of its process before it last waited for its turn
         self._in_round: list[Variant] = []  # those whose processes of the present round have ended
 
     def started(self, variant: Variant, node: str = "") -> None:
-        """A process starts; an earlier one on the same node of a cluster has ended."""
-        now = self._clock()
-        self._began_s = min(self._began_s, now)
+        """A process starts; an earlier one on the same node of a cluster has ended, one without a cluster ended or waits."""
+        self._began_s = min(self._began_s, self._clock())
         if node:
             self.ended(node)
-        self._running = {**self._running, node: (variant, now)}
+        self._switch(node, variant)
 
-    def ended(self, node: str = "") -> None:
-        """The process has ended."""
-        if node in self._running:
-            variant, since = self._running[node]
-            self._spans_s.setdefault(variant.key, []).append(self._clock() - since)
+    def goes_on(self, variant: Variant) -> None:
+        """It is the turn of a process that has waited; the one that was running waits or has ended."""
+        self._switch("", variant)
+
+    def ended(self, node: str = "", case_id: str = "") -> None:
+        """A process has ended: that of a case, or the one that runs on a node."""
+        running, _ = self._running.get(node, (None, 0.0))
+        variant = self._plan.by_id[case_id] if case_id else running
+        if running == variant:
+            self._switch(node, None)
+        if variant and variant.key in self._earlier_s:
+            self._spans_s.setdefault(variant.key, []).append(self._earlier_s.pop(variant.key))
             others = [each for each in self._in_round if each.group == variant.group and each != variant]
             self._in_round = [*others, variant]
-            self._running = {name: each for name, each in self._running.items() if name != node}
+
+    def _switch(self, node: str, variant: Variant | None) -> None:
+        """Let another process run on a node, or none."""
+        now, others = self._clock(), {name: each for name, each in self._running.items() if name != node}
+        if node in self._running:
+            earlier, since = self._running[node]
+            self._earlier_s = {**self._earlier_s, earlier.key: self._earlier_s.get(earlier.key, 0.0) + now - since}
+        self._running = {**others, node: (variant, now)} if variant else others
 
     def ranked(self, group: str, ranking: Ranking) -> None:
         """A round has ended."""
@@ -58,8 +74,11 @@ class TimeLeft:
         groups = self._plan.groups
         total = sum(max(0, count(group)) * sum(map(self._span_s, self._wanted(group))) for group in groups)
         begun = sum(map(self._span_s, self._in_round))
+        spent_s = self._earlier_s
         for variant, since in self._running.values():
-            begun += min(self._clock() - since, self._span_s(variant))
+            spent_s = {**spent_s, variant.key: spent_s.get(variant.key, 0.0) + self._clock() - since}
+        for variant in self._plan.variants:
+            begun += min(spent_s.get(variant.key, 0.0), self._span_s(variant))
         return max(0.0, total - begun)
 
     def _span_s(self, variant: Variant) -> float:

@@ -3,14 +3,24 @@
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from steelyard.host import available_memory_bytes
 from steelyard.host.noise import Disturbance, judge, unequal_frequencies
 from steelyard.host.sampler import Sampler
 from steelyard.measure import jobs, largest_batch
+from steelyard.measure.launch import Watch
 from steelyard.measure.session import Session
+from steelyard.measure.turns import Turns
+from steelyard.plan import memory
+from steelyard.plan.run_plan import Variant
+from steelyard.results.durations import PROCESSES
 from steelyard.results.standstill import standstill
 from steelyard.results.trials import Trial
 from steelyard.statistics.effort import FIRST_RATIO
 from steelyard.statistics.orders import round_order
+from steelyard_worker.protocol import Job
+
+# A process may need more memory than its estimate, and a full memory slows all down.
+SPARE_MEMORY = 2
 
 
 @dataclass(frozen=True)
@@ -49,7 +59,7 @@ class Outcome:
 
 
 def run(session: Session, attempt: Attempt) -> Outcome:
-    """Run every process of the attempt, one after the other."""
+    """Run every process of the attempt: in turns, or one after the other."""
     with Sampler() as sampler:
         trials = _processes(session, attempt)
     found = _disturbances(sampler, trials)
@@ -61,18 +71,43 @@ def run(session: Session, attempt: Attempt) -> Outcome:
 
 def _processes(session: Session, attempt: Attempt) -> list[Trial]:
     by_key = {session.plan.by_id[case_id].key: session.plan.by_id[case_id] for case_id in attempt.cases}
-    number, trials = attempt.round, []
-    for key in round_order(by_key, number, session.plan.seed):
+    order = round_order(by_key, attempt.round, session.plan.seed)
+    if len(order) > 1 and session.plan.group(attempt.group).takes_turns:
+        return _in_turns(session, attempt, by_key, order)
+    trials = []
+    for key in order:
         variant = by_key[key]
-        session.screen.trial(number, variant)
-        folder = jobs.trial_folder(session.folder, number, attempt.attempt, variant)
-        ratio = attempt.ratios.get(variant.case.id, FIRST_RATIO)
-        inputs = session.inputs_of(variant.case)
-        job = jobs.measuring(session.plan, variant, inputs, number, attempt.attempt, folder, ratio)
-        job = replace(job, node=session.node)
+        session.screen.trial(attempt.round, variant)
+        job = _job(session, attempt, variant, turns=False)
         searches = session.plan.group(variant.group).protocol.searches_batch
         trials.append(largest_batch.find(session, job) if searches else session.run_trial(job))
     return trials
+
+
+def _in_turns(session: Session, attempt: Attempt, by_key: dict[str, Variant], order: tuple[str, ...]) -> list[Trial]:
+    def start(key: str, turn: Watch) -> Trial:
+        return session.run_in_turn(_job(session, attempt, by_key[key], turns=True), turn)
+
+    def has_room(key: str) -> bool:
+        return available_memory_bytes() > SPARE_MEMORY * memory.of_variant(session.plan, by_key[key])
+
+    def show(key: str, goes_on: bool) -> None:
+        session.screen.turn(by_key[key]) if goes_on else session.screen.trial(attempt.round, by_key[key])
+
+    turns = Turns(session.stop, f"{session.plan.seed}|{attempt.group}|{attempt.round}")
+    with session.durations.of(PROCESSES):
+        trials = turns.run(order, start, has_room, show)
+    for trial in trials:
+        session.keep(trial)
+    return trials
+
+
+def _job(session: Session, attempt: Attempt, variant: Variant, turns: bool) -> Job:
+    folder = jobs.trial_folder(session.folder, attempt.round, attempt.attempt, variant)
+    ratio = attempt.ratios.get(variant.case.id, FIRST_RATIO)
+    inputs = session.inputs_of(variant.case)
+    job = jobs.measuring(session.plan, variant, inputs, attempt.round, attempt.attempt, folder, ratio, turns)
+    return replace(job, node=session.node)
 
 
 def _disturbances(sampler: Sampler, trials: list[Trial]) -> list[Disturbance]:

@@ -23,9 +23,11 @@ def trial_folder(run: Path, number: int, attempt: int, variant: Variant) -> Path
 
 def measuring(
     plan: RunPlan, variant: Variant, inputs: CaseInputs, number: int, attempt: int, folder: Path,
-    noise_ratio: float = FIRST_RATIO,
+    noise_ratio: float = FIRST_RATIO, turns: bool = False,
 ) -> Job:  # fmt: skip
     """Return the job of one measuring process. `noise_ratio`: s_step / s_process, for the number of counted steps.
+
+    `turns`: whether it takes turns with the others of its round, if its protocol has turns.
 
     With an adaptive warm-up only round 1 trains and evaluates, and later rounds measure the first input alone: verdicts
     rest on it, and a process that needs half the time can run twice as often.
@@ -40,7 +42,7 @@ def measuring(
     evaluate = trained and (number == 1 or fixed) and inputs.meta.get("test_count") != 0
     schedule = replace(
         schedule, inputs=sources, evaluate=evaluate, noise_ratio=noise_ratio,
-        train_steps=group.train_steps if evaluate else 0,
+        train_steps=group.train_steps if evaluate else 0, turns=schedule.turns if turns else 0,
     )  # fmt: skip
     job = _job("measure", plan, variant, inputs, folder)
     return replace(job, schedule=schedule, round=number, attempt=attempt, rates=str(inputs.rates or ""))

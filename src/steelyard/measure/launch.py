@@ -162,8 +162,8 @@ def _wait(
     heard = time.monotonic()
     while process.poll() is None:
         for event in tail.new():
+            watch(event)  # which may take long, where the process waits for its turn
             heard = time.monotonic()
-            watch(event)
         if guard.stopped():
             return "killed", "The worker was stopped with the run."
         if time.monotonic() - heard > guard.silence_s:

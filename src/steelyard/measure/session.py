@@ -64,14 +64,30 @@ class Session:
     def run_trial(self, job: Job) -> Trial:
         """Run one process and index its trial. UserError: the disk is full, so that later processes would fail as well."""
         trial = self.run_probe(job)
+        self.keep(trial)
+        return trial
+
+    def keep(self, trial: Trial) -> None:
+        """Index a trial, and show that it has ended."""
         self.store.add_trial(self.folder.name, trial)
         self.screen.finished(trial)
-        return trial
 
     def run_probe(self, job: Job) -> Trial:
         """Run a process that finds out whether a batch fits; its trial is shown and recorded, but not indexed."""
         with self.durations.of(PROCESSES):
-            trial = self._launch(job, self.screen.event, launch.Guard(self.plan.options.silence_s, self.stop.is_set))
+            return self.run_in_turn(job, lambda _: None)
+
+    def run_in_turn(self, job: Job, turn: launch.Watch) -> Trial:
+        """Run one process whose trial is not indexed yet. `turn` takes its events, and lets it wait for others.
+
+        UserError: the disk is full.
+        """
+
+        def watch(event: dict[str, Any]) -> None:
+            self.screen.event(event)
+            turn(event)
+
+        trial = self._launch(job, watch, launch.Guard(self.plan.options.silence_s, self.stop.is_set))
         if trial.error and trial.error[0] == "disk-full":
             raise UserError(trial.error[1])
         return trial

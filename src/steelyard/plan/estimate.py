@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from steelyard.catalog import frameworks, workloads
 from steelyard.plan import memory
 from steelyard.plan.protocols import Protocol
 from steelyard.plan.run_plan import RunPlan, Variant
+from steelyard_worker import steady
 from steelyard_worker.case import INFERENCE
 from steelyard_worker.protocol import Schedule
 
@@ -97,6 +99,8 @@ def _rounds_s(plan: RunPlan, samples: Mapping[str, int], rounds: Callable[[Proto
             found += _search_s(plan, variant, schedule, seconds) * rounds(group.protocol)
             continue
         start_s = _start_s(variant)
+        turns = group.takes_turns and len(group.variants) > 1
+        schedule = replace(schedule, turns=schedule.turns if turns else 0)
         process_s = start_s + _steps(schedule, seconds, start_s, steps_per_epoch, bool(variant.case.data)) * seconds
         process_s += SHAPES_S if variant.case.cuts_batches else 0.0
         if variant.case.task == INFERENCE:
@@ -135,7 +139,10 @@ def _steps(schedule: Schedule, seconds: float, start_s: float, steps_per_epoch: 
         counted = round(schedule.noise_ratio * math.sqrt(start_s / seconds))
         counted = min(max(counted, schedule.counted_min), schedule.counted_max)
         # A block is counted as a whole.
-        counted = max(counted, schedule.block_min_steps, round(schedule.block_min_s / seconds))
+        shortest_s = schedule.turn_min_s if schedule.turns else schedule.block_min_s
+        size = max(schedule.block_min_steps, round(shortest_s / seconds))
+        fewest = steady.turns(start_s, size * seconds, schedule.turns) if schedule.turns else 1
+        counted = max(counted, size * fewest)
         total = 1 + max(schedule.warmup_min_steps, schedule.warmup_min_s / seconds) + counted
     else:
         lengths = (schedule.warmup, schedule.counted)

@@ -7,7 +7,7 @@ from pathlib import Path
 from steelyard.catalog import workloads
 from steelyard.errors import UserError
 from steelyard.host import available_memory_bytes
-from steelyard.plan.run_plan import RunPlan
+from steelyard.plan.run_plan import RunPlan, Variant
 from steelyard_worker.case import NO_OPTIMIZER, Optimizer
 from steelyard_worker.network import Network
 
@@ -40,6 +40,18 @@ def fitting_batch(network: Network, rule: Optimizer, limit_bytes: int) -> int:
     return max(0, (limit_bytes - fixed) // max(1, needed_bytes(network, rule, 1) - fixed))
 
 
+def of_variant(plan: RunPlan, variant: Variant) -> int:
+    """Return the estimated peak of main memory of one process of a variant, bytes."""
+    return needed_bytes(_network(plan, variant), variant.case.optimizer, variant.case.batch)
+
+
+def _network(plan: RunPlan, variant: Variant) -> Network:
+    """Return the network of a variant, as far as it is in main memory."""
+    case = variant.case
+    network = workloads.described(Path(plan.workload_folders[case.workload]), case.sizes)
+    return network if case.settings.device == "cpu" else replace(network, parameters=(), activations=0)
+
+
 def check(plan: RunPlan, free_bytes: int | None = None) -> None:
     """Reject a case that does not fit the free memory; the message gives the largest batch that fits.
 
@@ -55,13 +67,10 @@ def check(plan: RunPlan, free_bytes: int | None = None) -> None:
             )
         if plan.group(variant.group).protocol.searches_batch:
             continue
-        network = workloads.described(Path(plan.workload_folders[case.workload]), case.sizes)
-        if case.settings.device != "cpu":
-            network = replace(network, parameters=(), activations=0)
-        needed = needed_bytes(network, case.optimizer, case.batch)
+        needed = of_variant(plan, variant)
         if needed <= free:
             continue
-        most = fitting_batch(network, case.optimizer, free)
+        most = fitting_batch(_network(plan, variant), case.optimizer, free)
         advice = f"Use --batch {most} or less" if most else "No batch fits; choose another preset"
         raise UserError(
             f"{variant.group} needs about {needed / 2**30:.1f} GiB of memory with a batch of {case.batch}, but only "

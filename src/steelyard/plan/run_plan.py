@@ -11,6 +11,7 @@ from steelyard.plan.studies import Study
 from steelyard.plan.traffic import Traffic
 from steelyard.published.gathering import Published
 from steelyard_worker.case import INFERENCE, Case
+from steelyard_worker.strategy import parts_of
 
 LONGEST_FILE_NAME = 120
 PASSES = "passes"
@@ -80,6 +81,16 @@ class Group:
     def cases(self) -> list[Case]:
         """The variants' cases."""
         return [variant.case for variant in self.variants]
+
+    @property
+    def takes_turns(self) -> bool:
+        """Whether the processes of a round take turns, if there are several: single ones, on the CPU, without a limit of memory.
+
+        All of them need memory at once, and ranks would have to wait together.
+        """
+        return self.protocol.schedule.turns > 0 and not any(
+            case.settings.device != "cpu" or parts_of(case.strategy) > 1 or case.memory_limit for case in self.cases
+        )
 
     def step_flops(self, case: Case) -> int:
         """Return the FLOPs of one step of a case: without a frozen body, a training step counts as three forward passes.

@@ -1,6 +1,6 @@
-"""The order of contenders inside a round: random but balanced, so that no contender always runs on a cool machine."""
+"""The order of contenders inside a round, and of their turns: random but balanced, so that none always runs on a cool machine."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from random import Random
 
 
@@ -24,6 +24,18 @@ def round_order(contenders: Iterable[str], round_number: int, seed: int) -> tupl
         # Each square is shuffled separately, so that no position repeats within the first k rounds of a cycle.
         rows += random.sample(square, len(square))
     return tuple(keys[index] for index in rows[row])
+
+
+def turn_order(blocks: Mapping[str, int], random: Random) -> list[str]:
+    """Return in which order contenders compute their blocks: each as often as it has blocks, spread evenly over the whole time.
+
+    Block i of n is placed at random in the i-th of n equal parts of the time. So contenders with unlike numbers of blocks meet
+    the same machine, and nobody always follows the same other one.
+    """
+    places = [
+        ((number + random.random()) / count, name) for name, count in sorted(blocks.items()) for number in range(count)
+    ]
+    return [name for _, name in sorted(places)]
 
 
 def williams_squares(size: int) -> list[list[list[int]]]:
