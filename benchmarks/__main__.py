@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 ALL = (
-    "startup", "environments", "storage", "decisions", "effort", "fixed_protocol", "first_look", "preparation", "workers",
-    "implementations", "references", "ranks", "histories", "cluster",
+    "startup", "environments", "storage", "decisions", "turns", "effort", "fixed_protocol", "first_look", "preparation",
+    "workers", "implementations", "references", "ranks", "histories", "cluster",
 )  # fmt: skip
 
 

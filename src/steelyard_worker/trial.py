@@ -65,12 +65,18 @@ def main(line: str) -> int:
 
 
 def _die_with_parent() -> None:
-    """Make the kernel kill this process if the orchestrator is killed, so that no worker is left running (prctl(2))."""
+    """Make the kernel kill this process if the orchestrator is killed, so that no worker is left running (prctl(2)).
+
+    The same holds for loader processes that it forks. One that is stopped, because it is not their turn, could not see by itself
+    that its parent has ended.
+    """
     if sys.platform != "linux":
         return
     import ctypes
 
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    set_option = ctypes.CDLL(None).prctl
+    set_option(PR_SET_PDEATHSIG, signal.SIGKILL)
+    os.register_at_fork(after_in_child=lambda: set_option(PR_SET_PDEATHSIG, signal.SIGKILL))
     if os.environ.get(launcher.PARENT) not in (None, str(os.getppid())):  # it was killed before this process could ask
         sys.exit(EXIT_STOPPED)
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     import pytest
 
+    from steelyard.measure.launch import Watch
     from steelyard.results.trials import Trial
     from steelyard.statistics.decision import Ranking
     from steelyard_worker.protocol import Job
@@ -50,6 +51,7 @@ class Screen:
     def stage(self, title: str) -> None: ...
     def progress(self, label: str, done: float, total: float, note: str = "") -> None: ...
     def trial(self, number: int, variant: object) -> None: ...
+    def turn(self, variant: object) -> None: ...
     def close(self) -> None: ...
     def event(self, event: dict[str, Any]) -> None: ...
     def finished(self, trial: Trial) -> None: ...
@@ -66,8 +68,14 @@ class ScriptedSession(Session):
     started: list[Job] = field(default_factory=list)
 
     def run_trial(self, job: Job) -> Trial:
+        return self.run_in_turn(job, lambda _: None)
+
+    def run_in_turn(self, job: Job, turn: Watch) -> Trial:
+        del turn  # these processes never wait
         self.started.append(job)
         return write_trial(job, self.times)
+
+    def keep(self, trial: Trial) -> None: ...
 
     def run_aside(self, job: Job) -> Trial:
         return self.run_trial(job)

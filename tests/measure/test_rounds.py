@@ -107,7 +107,7 @@ def test_a_decided_contender_drops_out_and_the_others_continue(tmp_path: Path, m
         milliseconds = 40.0 if job.case.framework == "dummy" else with_knobs(job)
         return write_trial(job, lambda *_: milliseconds)
 
-    monkeypatch.setattr(ScriptedSession, "run_trial", lambda self, job: run_trial(job))
+    monkeypatch.setattr(ScriptedSession, "run_in_turn", lambda self, job, turn: run_trial(job))
     measure(run, monkeypatch)
     assert run.runs_of("dummy") == [(1, 0), (2, 0), (3, 0)]
     undecided = [job.round for job in run.started if job.case.framework == "fake"]

@@ -69,7 +69,7 @@ def test_every_node_of_a_cluster_shows_what_it_runs_until_its_trials_have_come_h
     assert "b:  round 2 of at most 12, line:small: Dummy" in text
     screen.trial(1, second, "a")
     assert "a:  round 1 of at most 12, line:small: Dummy" in drawn(screen)
-    screen.finished(SimpleNamespace(error=None, job=SimpleNamespace(node="a")))
+    screen.finished(SimpleNamespace(error=None, job=SimpleNamespace(node="a", case=second.case)))
     text = drawn(screen)
     assert "a:  round" not in text
     assert "b:  round 2" in text
@@ -121,6 +121,36 @@ def test_an_interval_that_says_nothing_is_not_shown(screen):
     screen.ranking("line:small", ranking, {variant.case.id: variant.title for variant in screen._plan.variants})
     screen.trial(4, screen._plan.variants[0])
     assert "x not enough rounds undecided" in " ".join(drawn(screen).split())
+
+
+def test_the_time_of_a_process_that_takes_turns_is_that_in_which_it_runs():
+    now, plan = [0.0], planned(minutes=0)
+    left = TimeLeft(plan, lambda: now[0])
+    fake, dummy = plan.variants
+    for show, variant, seconds in (
+        (left.started, fake, 5), (left.started, dummy, 7), (left.goes_on, fake, 2), (left.goes_on, dummy, 3),
+        (left.goes_on, fake, 1),
+    ):  # fmt: skip
+        show(variant)
+        now[0] += seconds
+    for variant in (fake, dummy):
+        left.ended(case_id=variant.case.id)
+    assert left._spans_s == {fake.key: [8.0], dummy.key: [10.0]}
+    assert left.seconds() == 2 * 18, "two of the first three rounds are left"
+    left.started(fake)
+    now[0] += 4
+    left.started(dummy)
+    now[0] += 3
+    assert left.seconds() == 2 * 18 - 7, "both have begun, and one of them waits"
+
+
+def test_the_process_whose_turn_it_is_is_shown(screen):
+    first, second = screen._plan.variants
+    screen.trial(2, first)
+    screen.trial(2, second)
+    screen.turn(first)
+    screen.event({"event": "samples", "input": "cached", "phase": "counted", "elapsed_ns": 4000000, "steps": 2})
+    assert "round 2 of at most 12, line:small: Fake cached, counted, 2.00 ms per step" in drawn(screen)
 
 
 def test_the_time_left_is_that_of_the_rounds_still_needed():

@@ -2,12 +2,13 @@
 
 from collections import Counter
 from itertools import pairwise
+from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steelyard.statistics.orders import round_order, williams_squares
+from steelyard.statistics.orders import round_order, turn_order, williams_squares
 
 sizes = st.integers(1, 8)
 seeds = st.integers(0, 10**6)
@@ -90,3 +91,23 @@ def test_an_order_depends_only_on_its_arguments() -> None:
 @pytest.mark.parametrize("few", [[], ["a"]])
 def test_no_framework_or_one_is_returned_unchanged(few: list[str]) -> None:
     assert list(round_order(few, 1, 0)) == few
+
+
+@given(st.dictionaries(st.sampled_from(keys(8)), st.integers(1, 40), min_size=1), seeds)
+def test_turns_are_spread_evenly_over_the_time(blocks: dict[str, int], seed: int) -> None:
+    order = turn_order(blocks, Random(seed))
+    assert Counter(order) == blocks
+    done: Counter[str] = Counter()
+    for name in order:
+        done[name] += 1
+        # Each block is in its own part of the time, so no contender is more than one part ahead of that moment, or behind.
+        earliest = max((done[each] - 1) / count for each, count in blocks.items())
+        latest = min((done[each] + 1) / count for each, count in blocks.items())
+        assert earliest < latest
+
+
+def test_turns_are_drawn_anew_in_every_round_and_repeatable() -> None:
+    blocks = dict.fromkeys(keys(5), 6)
+    orders = {tuple(turn_order(blocks, Random(seed))) for seed in range(20)}
+    assert len(orders) == 20
+    assert turn_order(blocks, Random(3)) == turn_order(dict(reversed(blocks.items())), Random(3))

@@ -27,7 +27,8 @@ TERMS = {
     "stated beside it if the machine is noisy.",
     "protocol": "How many rounds are run, and how many steps or batches of each process warm up and count.",
     "retired": "The project has no new releases and gets no corrections. Old networks may still need it.",
-    "round": "One trial of every contender that is not decided yet, one after the other in random order.",
+    "round": "One trial of every contender that is not decided yet, in random order. Where they can, they compute in turns, so "
+    "that all meet the same machine.",
     "steady state": "The part of a process in which nothing compiles any more and the times no longer change.",
     "too close to call": "Neither of the two is shown to be better, and they are not shown to be practically the same.",
     "trial": "One new process that runs one contender once. The intervals are computed from trials, not from single "
