@@ -77,7 +77,11 @@ def _die_with_parent() -> None:
     set_option = ctypes.CDLL(None).prctl
     set_option(PR_SET_PDEATHSIG, signal.SIGKILL)
     os.register_at_fork(after_in_child=lambda: set_option(PR_SET_PDEATHSIG, signal.SIGKILL))
-    if os.environ.get(launcher.PARENT) not in (None, str(os.getppid())):  # it was killed before this process could ask
+    # Removed, because it differs in every process and is no variable that decides anything.
+    if os.environ.pop(launcher.PARENT, None) not in (
+        None,
+        str(os.getppid()),
+    ):  # it was killed before this process could ask
         sys.exit(EXIT_STOPPED)
 
 

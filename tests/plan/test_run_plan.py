@@ -309,3 +309,49 @@ def test_a_plan_records_what_a_choice_needs_to_know_of_frameworks():
     }
     assert not found["mxnet"].maintained
     assert all(each.maintained_source.startswith("https://") for each in found.values())
+
+
+ON_DATA = {"workloads": ("lstm-imdb:reviews",), "frameworks": ("pytorch", "jax"), "knobs": ()}
+TURNS = {
+    "workloads": ("line",),
+    "frameworks": ("fake",),
+    "knobs": ("fake.step_us=1,2",),
+    "workload_folders": (str(WORKLOADS),),
+}
+
+
+@pytest.mark.parametrize(
+    ("changed", "takes_turns"),
+    [
+        ({}, True),
+        ({**ON_DATA, "protocol": "sequential:pipeline"}, True),
+        ({"tasks": ("inference",)}, True),
+        ({"protocol": "fixed:10+200"}, False),
+        ({**ON_DATA, "protocol": "epochs:2"}, False),
+        ({"memory_limits": ("4 GB",)}, False),
+        ({"strategies": ("single", "processes:2")}, False),
+    ],
+)
+def test_single_processes_of_sequential_protocols_take_turns(changed: dict[str, object], takes_turns: bool) -> None:
+    (group,) = resolve.plan(Options(**{**TURNS, **changed})).groups
+    assert group.takes_turns == takes_turns
+
+
+def test_contenders_on_a_device_do_not_take_turns() -> None:
+    (group,) = resolve.plan(Options(**TURNS)).groups
+    first, *others = group.variants
+    case = replace(first.case, settings=replace(first.case.settings, device="cuda"))
+    assert not replace(group, variants=(replace(first, case=case), *others)).takes_turns
+
+
+def test_turns_are_part_of_the_estimate() -> None:
+    plan = resolve.plan(Options(**TURNS))
+    groups = tuple(
+        replace(each, protocol=replace(each.protocol, schedule=replace(each.protocol.schedule, turns=0)))
+        for each in plan.groups
+    )
+    alone, turns = (estimate.estimate(each)["rounds"] for each in (replace(plan, groups=groups), plan))
+    assert alone != turns
+    single = resolve.plan(Options(**{**TURNS, "knobs": ()}))
+    assert single.groups[0].takes_turns
+    assert estimate.estimate(single)["rounds"] == pytest.approx(alone / 2)

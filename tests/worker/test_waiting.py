@@ -15,7 +15,7 @@ import psutil
 import pytest
 from worker.scripted_training import STEP_NS, points, trained
 
-from steelyard_worker import protocol, steady, tensors
+from steelyard_worker import protocol, steady, tensors, trial
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -134,6 +134,14 @@ def test_a_stopped_loader_process_ends_with_its_worker() -> None:
         until(lambda: child.status() == psutil.STATUS_STOPPED)
         worker.kill()
     until(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux's kernel ends a process with its parent")
+@pytest.mark.parametrize(("parent", "code"), [(os.getpid(), 0), (1, trial.EXIT_STOPPED)])
+def test_a_process_whose_parent_has_already_ended_ends_and_does_not_wait_for_ever(parent: int, code: int) -> None:
+    script = "import os\nfrom steelyard_worker import trial\ntrial._die_with_parent()\nassert 'STEELYARD_PARENT' not in os.environ"
+    environ = os.environ | {"STEELYARD_PARENT": str(parent)}
+    assert subprocess.run([sys.executable, "-c", script], env=environ, check=False).returncode == code
 
 
 def until(true: Callable[[], bool]) -> None:

@@ -27,7 +27,7 @@ def start(
     job: Job, python: Path, worker: Path, log: BinaryIO, hosts: Hosts, line: Path
 ) -> subprocess.Popen[bytes]:  # fmt: skip
     """Start the process of a job, or its ranks. `log`: what they print; `line`: the file that holds the job."""
-    environ = clean_environ(python) | job.variables
+    environ = clean_environ(python) | job.variables | {"STEELYARD_PARENT": str(os.getpid())}
     started = [*command(python), str(worker / "__main__.py")]
     if job.spread:
         started, environ = spread_process.started(job, job.spread, python, worker, environ, hosts, line)
