@@ -28,7 +28,9 @@ def counted(run: Path) -> dict[tuple[str, int], dict[str, Any]]:
     lost = {(note["group"], note["round"], note["attempt"]) for note in record.read_rounds(run)[0] if not note["kept"]}
     groups = {variant.case.id: variant.group for variant in record.read(run).plan.variants}
     found, damaged = trials.read_all(run)
-    assert damaged == []
+    # A process that met a full disk may leave a file cut short; its round is repeated.
+    repeated = [f"/r{number:02d}.{attempt}-" for _, number, attempt in lost]
+    assert not [sentence for sentence in damaged if not any(name in sentence for name in repeated)]
     return {
         (trial.job.case.id, trial.job.round): {
             "losses": trial.first_losses(20), "applied": trial.applied, "outputs": trial.outputs,
