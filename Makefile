@@ -18,7 +18,7 @@ test-all: check
 	@$(PARALLEL) -m "not conformance"
 	@$(BIN)/pytest -m conformance
 
-# The tests that need no framework and do not start the whole program: less than a minute on two cores.
+# The tests that need no framework and do not start the whole program: about five minutes on two cores.
 fast: .venv/.ready
 	@$(PARALLEL) -m "not conformance and not end_to_end"
 

@@ -345,3 +345,15 @@ def test_the_largest_batches_are_ranked_and_the_next_ones_that_did_not_fit_are_s
     assert "the largest batch that trains within 2 GB of memory" in found.text()
     (headline,) = found.all("p", class_="headline")
     assert headline.words == "Fake has the largest batch."
+
+
+def test_it_is_said_that_contenders_took_turns(rendered, recorded_view):
+    said = "After their warm-up, the contenders of a round compute in turns of at least 0.25 s."
+    assert said in rendered.text()
+    groups = tuple(
+        replace(each, protocol=replace(each.protocol, schedule=replace(each.protocol.schedule, turns=0)))
+        for each in recorded_view.record.plan.groups
+    )
+    plan = replace(recorded_view.record.plan, groups=groups)
+    without = replace(recorded_view, record=replace(recorded_view.record, plan=plan))
+    assert said not in Page(page.render(without)).text()
