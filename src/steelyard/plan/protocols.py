@@ -45,8 +45,8 @@ class Protocol:
 
 # The error of the sequential decision is divided over the looks up to this round; see DecisionPlan.
 MOST_ROUNDS = 12
-# Blocks of a process between which other contenders compute. With eight, ratios of identical processes scattered by 4.4 % from
-# round to round, with two by 6.5 %, and by 13 % one process after the other (`benchmarks.turns`).
+# Blocks of a process between which other contenders compute. Ratios of identical processes scattered by 4.4 % from round to round
+# with eight, by 5.3 % with four, by 6.5 % with two, and by 13 % one process after the other. Six are between these.
 TURNS = 6
 
 KNOWN = {
