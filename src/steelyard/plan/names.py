@@ -65,7 +65,7 @@ def _variant(group: str, case: Case, cases: Sequence[Case], known: FrameworkFact
         if value != known.knobs.get(name) or _knob_differs(name, case, relatives)
     ]
     knobs = [f"{name}={case.settings.knobs[name]}" for name in changed]
-    others = [f"{name}={value}" for name, value in _fields(case).items() if _differs(name, case, cases)]
+    others = [f"{name}={value}" for name, value in _differing(case, cases).items()]
     name = ",".join([f"{case.environment}/{case.settings.mode}", *knobs, *others])
     settings = ", ".join(f"{knob} {case.settings.knobs[knob]}" for knob in changed)
     return Variant(group, name, _title(case, relatives, known), settings, case)
@@ -77,8 +77,8 @@ def _title(case: Case, relatives: Sequence[Case], known: FrameworkFacts) -> str:
         parts.append(case.settings.mode)
     knobs = sorted(case.settings.knobs)
     parts += [f"{name} {case.settings.knobs[name]}" for name in knobs if _knob_differs(name, case, relatives)]
-    fields = {name: value for name, value in _fields(case).items() if _differs(name, case, relatives)}
-    parts += [str(value) if name == "strategy" else f"{name} {value}" for name, value in fields.items()]
+    differing = _differing(case, relatives)
+    parts += [str(value) if name == "strategy" else f"{name} {value}" for name, value in differing.items()]
     return ", ".join(parts)
 
 
@@ -99,11 +99,14 @@ def _fields(case: Case) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _differs(name: str, case: Case, cases: Sequence[Case]) -> bool:
-    """Return whether a field tells cases apart, or is a strategy, which is always named: it changes what a result means."""
-    if name == "strategy" and case.strategy != SINGLE:
-        return True
-    return any(_fields(each)[name] != _fields(case)[name] for each in cases)
+def _differing(case: Case, cases: Sequence[Case]) -> dict[str, Any]:
+    """Return the fields in which other cases differ, and a strategy, which is always named: it changes what a result means."""
+    others = [_fields(each) for each in cases]
+    return {
+        name: value
+        for name, value in _fields(case).items()
+        if (name == "strategy" and value != SINGLE) or any(each[name] != value for each in others)
+    }
 
 
 def _knob_differs(name: str, case: Case, cases: Sequence[Case]) -> bool:

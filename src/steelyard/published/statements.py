@@ -175,9 +175,12 @@ def _arm(held: Held, document: Document, word: str) -> Arm:
 
 def _compared(held: Held, document: Document, values: list[Value]) -> Iterator[Statement]:
     """Yield a statement for every two values that differ in the two words alone."""
-    for one, other in itertools.product(values, values):
-        ratio, rest = _ratio(one, other), _without_word(one, held.compare[0])
-        if ratio is None or rest is None or rest != _without_word(other, held.compare[1]):
+    ones, others = ([_without_word(value, word) for value in values] for word in held.compare)
+    for (one, rest), (other, other_rest) in itertools.product(
+        zip(values, ones, strict=True), zip(values, others, strict=True)
+    ):
+        ratio = _ratio(one, other)
+        if ratio is None or rest is None or rest != other_rest:
             continue
         first, second = (
             _on_devices(

@@ -59,7 +59,12 @@ class Study:
 
 def all_studies() -> dict[str, Study]:
     """Return the studies that are part of steelyard, by name."""
-    return {study.name: study for study in map(read, sorted(FOLDER.glob("*.toml")))}
+    return {name: read(path) for name, path in _files().items()}
+
+
+def _files() -> dict[str, Path]:
+    """Return the files of the studies that are part of steelyard, by the study's name."""
+    return {path.stem: path for path in sorted(FOLDER.glob("*.toml"))}
 
 
 def study(name: str) -> Study:
@@ -67,10 +72,10 @@ def study(name: str) -> Study:
     if name.endswith(".toml"):
         path = Path(name).expanduser()
         found = read(path)
-        if wrong := names.flaw(found.name, "study", taken=found.name in all_studies()):
+        if wrong := names.flaw(found.name, "study", taken=found.name in _files()):
             raise settings_files.wrong(path, "name", "", wrong)
         return found
-    return named(all_studies(), name, f"There is no study '{name}'.")
+    return read(named(_files(), name, f"There is no study '{name}'."))
 
 
 def with_cells(study: Study, cells: tuple[Cells, ...]) -> Study:
