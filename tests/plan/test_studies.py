@@ -21,5 +21,5 @@ def test_a_study_is_read_without_the_others(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_the_nearest_name_is_given_for_a_study_that_does_not_exist() -> None:
-    with pytest.raises(UserError, match="There is no study 'lstm-kernel'.*lstm-kernels"):
+    with pytest.raises(UserError, match=r"There is no study 'lstm-kernel'.*lstm-kernels"):
         studies.study("lstm-kernel")
