@@ -38,9 +38,9 @@ def measure() -> list[Row]:
         root = Path(name)
         workload = _sleeping(root)
         local_s = _rounds_s(root, workload, "local", "")
-        with _cluster(root, NODES[:1]) as address:
+        with cluster(root, NODES[:1]) as address:
             one_s = _rounds_s(root, workload, "one", address)
-        with _cluster(root, NODES) as address:
+        with cluster(root, NODES) as address:
             three_s = _rounds_s(root, workload, "three", address)
             megabytes, cores = _driver(root, workload, address)
     overhead_s = (one_s - local_s) / TRIALS
@@ -66,8 +66,8 @@ def _sleeping(root: Path) -> Path:
 
 
 @contextmanager
-def _cluster(root: Path, names: str) -> Iterator[str]:
-    """Yield the address of a simulated cluster that stays on the loopback interface."""
+def cluster(root: Path, names: str) -> Iterator[str]:
+    """Yield the address of a simulated cluster that stays on the loopback interface, with a node for each letter of `names`."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
     from ray.cluster_utils import Cluster

@@ -70,10 +70,11 @@ class Process:
         step_ns: float = self._ask(json.dumps(request))["step_ns"]
         self.steps: int = max(1, round(TURN_S * 1e9 / step_ns))
 
-    def turn(self) -> float:
-        """Return nanoseconds per step of one turn."""
-        elapsed: float = self._ask(str(self.steps))
-        return elapsed / self.steps
+    def turn(self, share: float = 1.0) -> float:
+        """Return nanoseconds per step of one turn, or of one with a share of its steps."""
+        steps = max(1, round(share * self.steps))
+        elapsed: float = self._ask(str(steps))
+        return elapsed / steps
 
     def rebuild(self) -> None:
         """Build the trainer anew."""
