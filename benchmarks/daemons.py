@@ -1,4 +1,4 @@
-"""Step times beside Ray's processes and without them: a training has turns in which they run, and turns in which they are stopped.
+"""Step times beside Ray's processes and without them: a training has turns in which these run, and turns in which they do not.
 
 The cluster has one node, on this machine, with its head: more of Ray's processes than beside a node whose head is elsewhere.
 The same training is compared with itself, so that differences between processes play no part.
