@@ -74,7 +74,7 @@ def explain(plan: RunPlan, folder: Path, screen: Screen, wanted: Collection[Vari
 
 @contextmanager
 def _working(folder: Path, measuring: bool = False) -> Iterator[Durations]:
-    """Update state and times in run.json: running, then complete or interrupted; failed if no process that measures finished."""
+    """Update state and times in run.json: running, then complete or interrupted; failed if no process that measures counts."""
     durations, earlier = Durations(), record.update(folder, state="running").seconds
     try:
         with durations.of(stages.TOTAL):
@@ -83,8 +83,14 @@ def _working(folder: Path, measuring: bool = False) -> Iterator[Durations]:
         with suppress(UserError):  # on a full disk this write fails too, and the original error must reach the user
             record.update(folder, state="interrupted", seconds=durations.added_to(earlier))
         raise
-    state = "failed" if measuring and not trials.has_finished(folder) else "complete"
+    state = "failed" if measuring and not _has_result(folder) else "complete"
     record.update(folder, state=state, seconds=durations.added_to(earlier))
+
+
+def _has_result(folder: Path) -> bool:
+    """Return whether a process has finished, and computed what was certified."""
+    found, _ = trials.read_all(folder)
+    return any(round_results.collect(found, record.read_certificates(folder)).finished.values())
 
 
 def _measure(plan: RunPlan, folder: Path, screen: Screen, durations: Durations) -> None:

@@ -87,6 +87,28 @@ def test_a_run_in_which_every_process_died_has_failed(steelyard: Steelyard, data
     assert [row["state"] for row in json.loads(steelyard("list", "runs", "--json").stdout)] == ["failed"]
 
 
+def test_a_process_that_computes_something_else_than_was_certified_has_no_result(
+    steelyard: Steelyard, data_folder: Path
+) -> None:
+    """It passes its certificate, and has other losses only where its time is taken."""
+    settings = (*LINE, "--rounds", "2", "--protocol", "fixed:3+5", "--plain")
+    alone = steelyard("run", *settings, "-f", "fake", "--knob", "fake.fault=timed")
+    assert alone.returncode == 1
+    assert "steelyard: Every process of this run failed, so there is no result." in alone.stderr
+    (run,) = data_folder.glob("runs/*/run.json")
+    assert json.loads(run.read_text())["state"] == "failed"
+    assert all(each["passed"] for each in json.loads((run.parent / "certificates.json").read_text()).values())
+    beside = steelyard("run", *settings, "-f", "fake", "--knob", "fake.fault=none,timed", "--json")
+    assert beside.returncode == 0
+    found = json.loads(beside.stdout)
+    right, wrong = contender(found, "fault=none"), contender(found, "fault=timed")
+    assert right["certificate_of_processes"] == "The first losses of all 2 processes are the certified ones."
+    assert (right["failure"], wrong["speeds"], wrong["certificate_of_processes"]) == ("", {}, "")
+    assert "The loss of training step 1 is" in wrong["failure"]
+    (sentence,) = found["comparisons"][0]["sentences"].values()
+    assert "A verdict needs two such results." in sentence
+
+
 def test_a_fault_does_not_stop_other_frameworks(faulty: Finished) -> None:
     assert contender(faulty.result, "dummy/scripted")["speeds"]["cached"]["processes"] == 2
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steelyard.results import round_results, trials
+from steelyard.results.first_losses import not_compared
 from steelyard.results.quantities import FIRST_STEP, PEAK_MEMORY, QUANTITIES, STEP_TIME, THROUGHPUT
 
 # (framework, round, attempt) -> how the process ended.
@@ -96,6 +97,16 @@ def test_losses_on_other_batches_than_the_certificate_are_not_compared(tmp_path:
     trial = replace(trial, job=replace(trial.job, data=replace(trial.job.data, prepared="/prepared")))
     results = round_results.collect([trial], {IDS["fake"]: CERTIFIED | {"losses": [9.0, 9.0, 9.0]}})
     assert results.has(IDS["fake"], 1)
+    assert not_compared(trial, CERTIFIED) == "they begin with the synthetic batch, the certificate with data"
+
+
+def test_it_is_said_why_losses_are_not_compared(tmp_path: Path) -> None:
+    trial = _recorded(tmp_path / "r01.0-fake")
+    assert not_compared(trial, CERTIFIED) == ""
+    assert not_compared(trial, {"losses": [], "loss_limits": []}) == "the certificate has none to compare with"
+    larger = replace(trial, job=replace(trial.job, schedule=replace(trial.job.schedule, batch=64)))
+    assert not_compared(larger, CERTIFIED) == "they have another batch size than the certificate"
+    assert not_compared(replace(trial, blocks=()), CERTIFIED) == "they did no step"
 
 
 def test_a_trial_whose_losses_cannot_be_read_counts_as_failed(tmp_path: Path) -> None:

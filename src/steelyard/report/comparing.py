@@ -12,6 +12,7 @@ from steelyard.profiles import graphs, recorded
 from steelyard.report.advice import advice, seconds_per_round
 from steelyard.report.model import Comparison, Contender, Proof, Source, Speed, Standing, location_of
 from steelyard.results import communication, ranks, utilisation
+from steelyard.results.first_losses import not_compared
 from steelyard.results.quantities import LARGEST_BATCH, LATENCIES, PROCESS, STEP_TIME, in_task
 from steelyard.results.trials import LATENCY
 from steelyard.statistics import summaries
@@ -19,6 +20,7 @@ from steelyard.statistics.decision import decide
 from steelyard.statistics.intervals import Ratio, ratio_interval
 from steelyard.statistics.sentences import in_text, ranking_sentence
 from steelyard.statistics.steadiness import series_label
+from steelyard_worker.case import INFERENCE
 
 if TYPE_CHECKING:
     from steelyard.profiles.graphs import Counted
@@ -122,7 +124,7 @@ def _contender(
         peak_resident_bytes=max((ranks.resident_bytes(t) or 0 for t in trials), default=0) or None,
         peak_device_bytes=max((ranks.device_bytes(t) or 0 for t in trials), default=0) or None,
         evaluation=evaluated.evaluation if evaluated else None,
-        losses=_losses(evaluated or first), proof=_proof(source, case),
+        losses=_losses(evaluated or first), proof=_proof(source, case, trials),
         applied=first.applied if first else {}, libraries=first.libraries if first else {}, trials=trials,
         failure=f"{failed.error[1]} ({failed.error[0]}; see {failed.folder / 'output.log'})" if failed and failed.error else "",
         above_peak=source.record.above_peak.get(case.id, ""),
@@ -231,11 +233,27 @@ def _joules(trials: tuple[Trial, ...], name: str) -> dict[str, float]:
     return {meter: plain.mean(each[meter] for each in found if meter in each) for meter in sorted(set().union(*found))}
 
 
-def _proof(source: Source, case: Case) -> Proof:
+def _proof(source: Source, case: Case, trials: tuple[Trial, ...]) -> Proof:
     found = source.certificates.get(case.id, UNPROVED)
     if not found["passed"] and "key" not in found:  # nothing was judged: there was no reference, or it broke down
         return Proof("none", found["sentence"], {}, found.get("on_purpose", ""))
-    return Proof("certified" if found["passed"] else "rejected", found["sentence"], found)
+    state = "certified" if found["passed"] else "rejected"
+    return Proof(state, found["sentence"], found, processes=_beginnings(trials, found))
+
+
+def _beginnings(trials: tuple[Trial, ...], certificate: dict[str, Any]) -> str:
+    """Return whether finished processes began as certified; one that began otherwise counts as failed and is not among them."""
+    if not trials:
+        return ""
+    infers = trials[0].job.case.task == INFERENCE
+    what = "outputs" if infers else "losses"
+    reasons = [not_compared(trial, certificate) for trial in trials]
+    alike, count = reasons.count(""), len(trials)
+    if alike == count:
+        whose = "its process" if count == 1 else f"all {count} processes"
+        return f"The first {what} of {whose} are the certified ones."
+    others = "its processes" if not alike else f"{count - alike} of {count} processes"
+    return f"The first {what} of {others} were not compared with the certified ones: {next(filter(None, reasons))}."
 
 
 def _losses(trial: Trial | None) -> tuple[float, ...]:

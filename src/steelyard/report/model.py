@@ -78,12 +78,14 @@ class Proof:
     """A certificate as the table shows it. `state`: certified, rejected, none.
 
     `on_purpose`: "another algorithm" or "wrong on purpose" where something else is computed on purpose; otherwise empty.
+    `processes`: whether the measured processes began as the certificate did; empty without a certificate or a process.
     """
 
     state: str
     sentence: str
     details: dict[str, Any]
     on_purpose: str = ""
+    processes: str = ""
 
 
 @dataclass(frozen=True)

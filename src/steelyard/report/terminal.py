@@ -330,6 +330,7 @@ def _contender(comparison: Comparison, contender: Contender) -> dict[str, Any]:
         **_picked(contender, "title", "version", "mode", "maintained"),
         "certificate": contender.proof.state,
         "certificate_sentence": contender.proof.sentence,
+        "certificate_of_processes": contender.proof.processes,
         "speeds": {source: asdict(speed) for source, speed in contender.speeds.items()},
         "latencies": {name: asdict(each) for name, each in contender.latencies.items()},
         **_picked(contender, "first_step_ns", "to_first_step_ns", "peak_resident_bytes", "peak_device_bytes"),

@@ -1,7 +1,8 @@
 """Whether a trial computed what was certified: its first losses, or outputs, against those that its certificate recorded.
 
 A certificate feeds batches directly. A trial reads them through the framework's own input pipeline, in its own environment, so
-a mistake there, such as labels of the wrong samples, would pass unnoticed.
+a mistake there, such as labels of the wrong samples, would pass unnoticed. Losses also tell batches apart: those of two batches
+differ by far more than rounding does, and what changes no loss changes no training.
 """
 
 import math
@@ -18,11 +19,11 @@ def deviation(trial: Trial, certificate: dict[str, Any]) -> str:
     """Return a sentence about the first loss or output that is not the certified one; empty where all are, or none can be
     compared.
     """
+    if not_compared(trial, certificate):
+        return ""
     if trial.job.case.task == INFERENCE:
         return _of_outputs(trial, certificate)
-    expected: list[float] = certificate.get("losses", [])
-    if not expected or not _starts_like_the_certificate(trial):
-        return ""
+    expected: list[float] = certificate["losses"]
     try:
         found = trial.first_losses(len(expected))
     except UserError as error:
@@ -36,11 +37,22 @@ def deviation(trial: Trial, certificate: dict[str, Any]) -> str:
     return ""
 
 
+def not_compared(trial: Trial, certificate: dict[str, Any]) -> str:
+    """Return why the beginning of a trial cannot be compared with its certificate, as the end of a sentence; empty where it can.
+
+    A certificate trains on the prepared data in the run's order; without data, on the synthetic batch.
+    """
+    if not certificate.get("outputs" if trial.job.case.task == INFERENCE else "losses"):
+        return "the certificate has none to compare with"
+    if trial.job.schedule.batch:
+        return "they have another batch size than the certificate"
+    if trial.blocks and trial.blocks[0].input != ("pipeline" if trial.job.data.prepared else "cached"):
+        return "they begin with the synthetic batch, the certificate with data"
+    return "" if trial.blocks else "they did no step"
+
+
 def _of_outputs(trial: Trial, certificate: dict[str, Any]) -> str:
-    expected: dict[str, float] = certificate.get("outputs", {})
-    if not expected or not _starts_like_the_certificate(trial):
-        return ""
-    for key, exact in expected.items():
+    for key, exact in certificate["outputs"].items():
         found, limit = trial.outputs.get(key, math.nan), certificate["output_limits"][key]
         if not abs(found - exact) <= limit:
             batch, _, name = key.removeprefix("inference").partition("/")
@@ -49,13 +61,3 @@ def _of_outputs(trial: Trial, certificate: dict[str, Any]) -> str:
                 f"{exact:.7g} (within {limit:.1g}). {DIFFERS}"
             )
     return ""
-
-
-def _starts_like_the_certificate(trial: Trial) -> bool:
-    """A certificate trains on the prepared data in the run's order; without data, on the synthetic batch. A batch of another size
-    has other losses.
-    """
-    if trial.job.schedule.batch:
-        return False
-    first = trial.blocks[0].input if trial.blocks else ""
-    return first == ("pipeline" if trial.job.data.prepared else "cached")

@@ -47,10 +47,12 @@ class Adapter:
         self.draw = random.Random()
         self.speed = max(0.1, self.draw.gauss(1, self.knobs["process_noise"]))
         self._now_ns = time.perf_counter_ns()
+        self.is_timed = False
         self._passed: list[tuple[int, int]] = []
 
     def scripted_clock(self) -> int:
-        """Return the scripted time, nanoseconds."""
+        """Return the scripted time, nanoseconds; the fault `timed` has other losses from then on."""
+        self.is_timed = True
         return self._now_ns
 
     def pass_step(self, share: float = 1.0) -> None:
@@ -206,6 +208,8 @@ class Trainer(Predictor):
         _, loss, gradients = self.gradients(batch)
         for name, gradient in gradients.items():
             self._update(name, gradient)
+        if self._adapter.knobs["fault"] == "timed" and self._adapter.is_timed:
+            loss += 0.01
         return float("nan") if faulty else loss
 
     def _update(self, name: str, gradient: Array) -> None:
