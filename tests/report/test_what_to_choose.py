@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from reading import Page
-from recorded import Script, options, view_of, write_run
+from recorded import WORKLOADS, Script, options, view_of, write_run
 from recorded_trials import training
 
 from steelyard.report import choices, choosing, choosing_lines, page, trade_offs, tried
@@ -114,8 +114,9 @@ def test_equal_contenders_are_called_equal_and_another_goal_decides(tmp_path):
 
 def test_one_round_names_nobody(tmp_path):
     found = run(tmp_path, {name: replace(each, rounds=1) for name, each in CLEAR.items()})
+    again = f"steelyard run -f fake -f dummy --workloads {WORKLOADS} --runs {tmp_path} --rounds 5 --minutes 0"
     assert set(told(found).values()) == {
-        "One process of each shows no scatter, so none is named. Run again with `--rounds 5`."
+        f"One process of each shows no scatter, so none is named. Run again: `{again}`"
     }
     shown = choosing.section(found.comparisons[0], found.comparisons, styles(found.comparisons))
     assert not shown.rows

@@ -1,55 +1,53 @@
 """What to do where a ranking is not decided: treat the candidates as equal, or what would settle it and how long that takes."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from math import ceil
 from typing import Any
 
+from steelyard.report.commands import Further
 from steelyard.results.record import Protocol
-from steelyard.statistics.answer import answer
+from steelyard.statistics.answer import answer, largest_factor
 from steelyard.statistics.decision import DecisionPlan, Ranking, Verdict
-from steelyard.statistics.sentences import listed, percent
+from steelyard.statistics.sentences import NOT_ENOUGH, at_most, listed, percent
 
 EQUAL_IN_PRACTICE = 1.10
 """Candidates that differ by at most this factor are called equal in practice: other reasons then decide between them."""
 MOST_FIXED_ROUNDS = 30
 """More rounds than this are never advised for a protocol without a limit: their number is a rough estimate."""
 
-QUIETER = "measure on a quieter machine (`steelyard doctor` shows what disturbs this one)"
 
-
-def advice(
-    ranking: Ranking, titles: Mapping[str, str], protocol: Protocol, run: str, round_s: float | None, extends: bool
-) -> str:
+def advice(ranking: Ranking, titles: Mapping[str, str], protocol: Protocol, further: Further, extends: bool) -> str:
     """Return one to three sentences of advice; empty if all is decided or if there was only one round.
 
-    `round_s`: seconds of a further round, None if unknown. `extends`: whether a resumed run goes on until this ranking is
-    decided; the rounds of a sequential run follow one ranking only.
+    Only what can be done is advised: more rounds than a run may have are not. `extends`: whether a resumed run goes on until
+    this ranking is decided; the rounds of a sequential run follow one ranking only.
     """
     needed = {pair.b: pair.rounds_still_needed for pair in _open_pairs(ranking)}
     if not needed or ranking.rounds_run < 2:
         return ""
     # A run that has had all its rounds cannot go on; a new one may have more.
     resumed = extends and protocol.sequential and ranking.rounds_run < ranking.plan.most_rounds
-    most = (
-        ranking.plan.most_rounds if resumed else DecisionPlan.most_rounds if protocol.sequential else MOST_FIXED_ROUNDS
-    )
+    if resumed:
+        most = ranking.plan.most_rounds
+    elif further.again:
+        most = DecisionPlan.most_rounds if protocol.sequential else MOST_FIXED_ROUNDS
+    else:
+        most = ranking.rounds_run
     reachable = {key: count for key, count in needed.items() if ranking.rounds_run + count <= most}
-    beyond = [titles[key] for key in needed if key not in reachable]
+    beyond = [key for key in needed if key not in reachable]
     found = [_equal(ranking, titles)]
     if beyond and not found[0]:
-        subject = listed(beyond) if reachable else "Telling them apart"
-        total = ranking.rounds_run + max(needed.values())
-        limit = f"more than the {most} of a run" if protocol.sequential else "too many for one run"
-        found.append(f"{subject} would take about {total} rounds in all, {limit}: {QUIETER}.")
+        found.append(_inseparable(ranking, titles, beyond, most))
     if reachable:
         what = f"settle {listed([titles[key] for key in reachable])}" if beyond else "settle it"
         more = max(reachable.values())
         total = ranking.rounds_run + more
         if resumed:
-            command = f"`steelyard run --resume {run} --minutes 0`"
-            found.append(f"About {_more(more)} would {what}{_time(more, round_s)}: {command}")
+            rounds, command, seconds = f"About {_more(more)}", further.resume, _times(more, further.round_s)
         else:
-            found.append(f"A new run with `--rounds {total}` would {what}{_time(total, round_s)}.")
+            rounds, command = f"A new run of {total} rounds", further.with_rounds(total)
+            seconds = _times(total, further.full_round_s)
+        found.append(f"{rounds} would {what}{_time(seconds)}: `{command}`")
     return " ".join(filter(None, found))
 
 
@@ -57,13 +55,16 @@ def _more(rounds: int) -> str:
     return "1 more round" if rounds == 1 else f"{rounds} more rounds"
 
 
-def seconds_per_round(lines: Iterable[Mapping[str, Any]], group: str) -> float | None:
-    """Return how long the last counted round of a group took, from the lines of rounds.jsonl; None without one.
+def round_times(lines: Iterable[Mapping[str, Any]], groups: Iterable[str]) -> dict[str, list[float]]:
+    """Return the seconds of the counted rounds of each group in order, from the lines of rounds.jsonl.
 
-    The last round is the best guide: contenders that are decided were no longer in it.
+    The last one is the best guide to a further round: contenders that are decided were no longer in it.
     """
-    spans = [line.get("host_noise", {}).get("seconds") for line in lines if line["group"] == group and line["kept"]]
-    return spans[-1] if spans else None
+    spans: dict[str, list[float]] = {group: [] for group in groups}
+    for line in lines:
+        if line["group"] in spans and line["kept"] and "seconds" in line.get("host_noise", {}):
+            spans[line["group"]].append(line["host_noise"]["seconds"])
+    return spans
 
 
 def _open_pairs(ranking: Ranking) -> list[Verdict]:
@@ -81,11 +82,30 @@ def _equal(ranking: Ranking, titles: Mapping[str, str]) -> str:
     return f"Treat {who} as equal in practice: they differ by at most {percent(most)}."
 
 
-def _time(rounds: int, round_s: float | None) -> str:
-    """Return `, in about 3 minutes`; empty if unknown."""
-    if round_s is None:
+def _inseparable(ranking: Ranking, titles: Mapping[str, str], beyond: Collection[str], most: int) -> str:
+    """Say of candidates that no run here can tell apart how much they may differ; those that are ruled out need no telling."""
+    found = answer(ranking)
+    alike = [key for key in found.candidates if key in beyond or key == ranking.leader]
+    if len(alike) < 2:
         return ""
-    seconds = rounds * round_s
+    text = f"{listed([titles[key] for key in alike])} cannot be told apart here within {most} rounds"
+    close = [key for key in alike if key in found.compared]
+    wide = [titles[key] for key in alike if key not in found.compared]
+    if len(close) < 2:
+        return f"{text}, and there were {NOT_ENOUGH} to say how much they differ."
+    within = at_most(max(largest_factor(pair) for pair in ranking.verdicts if pair.a in close and pair.b in close))
+    text += f": treat {listed([titles[key] for key in close]) if wide else 'them'} as equal within {within}"
+    return f"{text} ({NOT_ENOUGH} for {listed(wide)})." if wide else f"{text}."
+
+
+def _times(rounds: int, seconds: float | None) -> float | None:
+    return None if seconds is None else rounds * seconds
+
+
+def _time(seconds: float | None) -> str:
+    """Return `, in about 3 minutes`; empty if unknown."""
+    if seconds is None:
+        return ""
     for size, unit in ((3600, "hours"), (60, "minutes")):
         if seconds >= 1.5 * size:
             return f", in about {seconds / size:.0f} {unit}"

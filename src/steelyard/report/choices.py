@@ -129,7 +129,7 @@ def _sentence(
     if len(ranking.order) == 1:
         return f"Only {names[0]} is left, so there is nothing to choose from."
     if ranking.rounds_run < 2:
-        return "One process of each shows no scatter, so none is named. Run again with `--rounds 5`."
+        return f"One process of each shows no scatter, so none is named. {comparison.further.once_more(5)}"
     if not ranking.verdicts:
         return "The contenders have no round in common, so none is named."
     if len(names) == 1:
@@ -184,7 +184,7 @@ def _maintained(comparison: Comparison, found: Choice, titles: dict[str, str]) -
 
 
 def _further(comparison: Comparison, found: Choice, titles: dict[str, str], is_restricted: bool) -> str:
-    """Return what would decide: more rounds, or a quieter machine."""
+    """Return what would decide: more rounds; or that none would."""
     if found.goals == ("speed",) and not is_restricted:
         return comparison.advice[comparison.primary]
-    return advice(found.ranking, titles, comparison.protocol, "", comparison.round_s, extends=False)
+    return advice(found.ranking, titles, comparison.protocol, comparison.further, extends=False)

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.errors import UserError
 from steelyard.profiles import graphs, recorded
-from steelyard.report.advice import advice, seconds_per_round
+from steelyard.report import commands
+from steelyard.report.advice import advice, round_times
+from steelyard.report.commands import Further
 from steelyard.report.model import Comparison, Contender, Proof, Source, Speed, Standing, location_of
 from steelyard.results import communication, ranks, utilisation
 from steelyard.results.first_losses import not_compared
@@ -59,7 +61,7 @@ def compare(source: Source, group: Group) -> Comparison:
     facts = {case.framework: source.plan.frameworks[case.framework] for case in group.cases}
     titles = {contender.case.id: in_text(contender.title) for contender in contenders}
     sentences = {name: ranking_sentence(each, titles, quantity.wording) for name, each in rankings.items()}
-    round_s = seconds_per_round(source.disturbances, group.name)
+    further = _further(source, group)
     # Contenders with different numbers of cores have no limit of the machine in common.
     alike = len({source.record.threads_of(case) for case in group.cases}) == 1
     return Comparison(
@@ -67,7 +69,7 @@ def compare(source: Source, group: Group) -> Comparison:
         origin=data["origin"] if (data := source.record.inputs.get(group.name)) else "", batch=group.cases[0].batch,
         parameters=group.parameters, primary=primary, quantity=quantity, contenders=tuple(contenders),
         rankings=rankings, sentences=sentences,
-        advice={name: _advice(source, group, titles, name == primary, each, round_s) for name, each in rankings.items()},
+        advice={name: _advice(source, group, titles, name == primary, each, further) for name, each in rankings.items()},
         skipped=tuple(each for each in source.plan.skipped if each.group == group.name),
         reused=source.record.reused.get(group.name),
         remarks=(
@@ -75,7 +77,7 @@ def compare(source: Source, group: Group) -> Comparison:
             *((each.title, each.note) for each in facts.values() if each.note),
             *((each.title, each.proof.sentence) for each in contenders if each.proof.on_purpose),
         ),
-        protocol=group.protocol, round_s=round_s, thresholds=source.plan.thresholds, apart=group.apart,
+        protocol=group.protocol, further=further, thresholds=source.plan.thresholds, apart=group.apart,
         cache_bytes=source.record.last_cache_bytes, threads=source.record.threads_of(group.cases[0]),
         peak_flops=_peak_flops(source.record, group.cases[0]) if alike else None,
         bandwidth=_bandwidth(source.record, group.cases[0]) if alike else None,
@@ -83,10 +85,21 @@ def compare(source: Source, group: Group) -> Comparison:
 
 
 def _advice(
-    source: Source, group: Group, titles: dict[str, str], is_primary: bool, ranking: Ranking, round_s: float | None
+    source: Source, group: Group, titles: dict[str, str], is_primary: bool, ranking: Ranking, further: Further
 ) -> str:
     extends = is_primary and source.quantity is STEP_TIME
-    return advice(ranking, titles, group.protocol, source.name, round_s, extends)
+    return advice(ranking, titles, group.protocol, further, extends)
+
+
+def _further(source: Source, group: Group) -> Further:
+    groups, delta = source.plan.groups, source.plan.options.delta
+    spans = round_times(source.disturbances, (each.name for each in groups))
+    # A new run has all groups and all contenders, as the first rounds had.
+    full_round_s = commands.full_round_s(
+        spans, {each.name: each.protocol.decision(delta).least_rounds for each in groups}
+    )
+    resume, again = commands.resume(source.record, source.folder), commands.again(source.record, source.folder)
+    return Further(resume, again, spans[group.name][-1] if spans[group.name] else None, full_round_s)
 
 
 def _inputs(source: Source, group: Group) -> list[str]:

@@ -90,7 +90,7 @@ def verdict(comparison: Comparison, source: str) -> str:
     if len(ranking.order) < 2:
         return "A verdict needs two such results. Other results are shown but not used."
     if ranking.rounds_run < 2:
-        return "One process gives no interval and no verdict. Run again with `--rounds 5`."
+        return f"One process gives no interval and no verdict. {comparison.further.once_more(5)}"
     return sentence + "."
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from steelyard.profiles.graphs import Counted
     from steelyard.profiles.recorded import Explained
+    from steelyard.report.commands import Further
     from steelyard.report.published import Table
     from steelyard.report.warnings import ResultWarning
     from steelyard.results.communication import Communication
@@ -172,7 +173,7 @@ class Comparison:
     has PROCESS as its only input. `sentences` and `advice` are by input. `reused` says from which earlier run the rounds are,
     if they are. `thresholds` are of the main score of the test metric. `remarks` are (title, note) pairs: that a framework is
     retired, or what a row computes that is wrong on purpose. `apart`: why its contenders are compared with each other only;
-    usually empty. `round_s`: seconds of a further round, None if unknown. `peak_flops` (FLOP/s) and `bandwidth` (bytes/s) are the
+    usually empty. `further`: how it can have more rounds. `peak_flops` (FLOP/s) and `bandwidth` (bytes/s) are the
     measured limits of this machine, None where they are not known; `cache_bytes`: size of its last-level caches, 0 where it is
     not known.
     """
@@ -195,7 +196,7 @@ class Comparison:
     reused: Reused | None
     remarks: tuple[tuple[str, str], ...]
     protocol: Protocol
-    round_s: float | None
+    further: Further
     thresholds: tuple[float, ...] = ()
     apart: str = ""
     peak_flops: float | None = None

@@ -1,0 +1,100 @@
+"""The commands that a report tells its reader to type: continue a run, or start one like it with more rounds."""
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from steelyard.files import paths
+from steelyard.results.record import RunRecord
+
+# Arguments of `steelyard run` with a value that a new run has anew, or that the record holds as an absolute path.
+REPLACED = {"--rounds", "--minutes", "--runs", "--store", "--data", "--workloads", "--frameworks", "--env"}
+# Arguments without a value that say how to print, or whether to measure at all.
+LEFT_OUT = {"--json", "--plain", "--if-changed"}
+PLACE = ("--on", "--nodes")
+
+
+@dataclass(frozen=True)
+class Further:
+    """How a run can have more rounds. `resume`: the command that continues it.
+
+    `again`: the command that starts one like it, without its rounds; empty if it is not known how the run was started.
+    `round_s`: seconds of a further round; `full_round_s`: of one round of the whole run with all contenders; None if unknown.
+    """
+
+    resume: str
+    again: str
+    round_s: float | None = None
+    full_round_s: float | None = None
+
+    def with_rounds(self, rounds: int) -> str:
+        """Return the command of a new run with this number of rounds; empty if it is not known."""
+        return f"{self.again} --rounds {rounds} --minutes 0" if self.again else ""
+
+    def once_more(self, rounds: int) -> str:
+        """Return the sentence that asks for a new run with this number of rounds."""
+        return f"Run again: `{self.with_rounds(rounds)}`" if self.again else f"Run again with `--rounds {rounds}`."
+
+
+def resume(known: RunRecord, folder: Path) -> str:
+    """Return the command that continues a run until all is decided."""
+    where = _place(_typed(known)) if known.nodes else []
+    return shlex.join(["steelyard", "run", "--resume", folder.name, *where, *_runs(folder), "--minutes", "0"])
+
+
+def again(known: RunRecord, folder: Path) -> str:
+    """Return the command that started a run, without rounds and time limit; empty if `steelyard run` did not start it.
+
+    Folders are absolute, so that the command can be typed anywhere.
+    """
+    words, options = _typed(known), known.plan.options
+    if words[:2] != ["steelyard", "run"]:
+        return ""
+    kept: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        name, equals, _ = word.partition("=")
+        if name in REPLACED:
+            if not equals:
+                next(rest, None)
+        elif word not in LEFT_OUT:
+            kept.append(word)
+    folders = [("--data", options.data)] if options.data else []
+    folders += [("--workloads", each) for each in options.workload_folders]
+    folders += [("--frameworks", each) for each in options.framework_folders]
+    folders += [("--env", f"{name}={python}") for name, python in options.external.items()]
+    return shlex.join([*kept, *(word for pair in folders for word in pair), *_runs(folder)])
+
+
+def full_round_s(spans: Mapping[str, list[float]], first: Mapping[str, int]) -> float | None:
+    """Return the seconds of a round of a whole run: those of its groups together; None if a group has no time.
+
+    `spans`: group -> seconds of its counted rounds. `first`: group -> how many of them every contender was in.
+    """
+    means = [seconds[: first[group]] for group, seconds in spans.items()]
+    return sum(sum(each) / len(each) for each in means) if means and all(means) else None
+
+
+def _typed(known: RunRecord) -> list[str]:
+    try:
+        return shlex.split(known.command)
+    except ValueError:  # no command that was typed
+        return []
+
+
+def _place(words: list[str]) -> list[str]:
+    """Return the arguments that name the cluster on which a run measures."""
+    found: list[str] = []
+    for number, word in enumerate(words):
+        if word in PLACE:
+            found += words[number : number + 2]
+        elif word.startswith(tuple(f"{name}=" for name in PLACE)):
+            found.append(word)
+    return found or ["--on", "ray"]
+
+
+def _runs(folder: Path) -> list[str]:
+    """Return the argument that names the folder of runs; none for the usual one."""
+    root = folder.absolute().parent
+    return [] if root.resolve() == paths.runs_folder().resolve() else ["--runs", str(root)]
