@@ -96,7 +96,7 @@ def _has_result(folder: Path) -> bool:
 def _measure(plan: RunPlan, folder: Path, screen: Screen, durations: Durations) -> None:
     session = _prepare(plan, folder, screen, durations)
     if session.plan.search and not session.plan.search.ended:
-        with durations.of(stages.SEARCH):
+        with _apart_from_waiting(session, stages.SEARCH):
             session = search.run(session, certification.certify)
     session, certificates = _certified(session)
     results = _earlier(session, certificates)
@@ -192,13 +192,25 @@ def _certified(
     session: Session, fresh: bool = False, scope: Scope | None = None
 ) -> tuple[Session, dict[str, dict[str, Any]]]:
     """Certify what has an environment, beginning with those that are ready; returns the session without the others."""
-    with session.durations.of(stages.CERTIFICATES):
+    with _apart_from_waiting(session, stages.CERTIFICATES):
         certificates = certification.certify(session, fresh, scope)
-    unavailable = session.environments.failures()
-    session.durations.seconds[stages.ENVIRONMENTS] = session.environments.seconds
+    with session.durations.of(stages.ENVIRONMENTS):
+        unavailable = session.environments.failures()
     facts = {name: setup.facts(session.environments[name]) for name in session.environments}
     record.update(session.folder, environments=facts, unavailable=unavailable)
     return replace(session, plan=session.plan.without(unavailable)), certificates
+
+
+@contextmanager
+def _apart_from_waiting(session: Session, stage: str) -> Iterator[None]:
+    """Add the time of the block to a stage; while it only waits for environments, the time is theirs."""
+    waits = session.environments.waits
+    before_s = waits.seconds
+    try:
+        with session.durations.of(stage):
+            yield
+    finally:
+        session.durations.move(waits.seconds - before_s, stage, stages.ENVIRONMENTS)
 
 
 def _note_inputs(folder: Path, plan: RunPlan, inputs: dict[str, CaseInputs], machine: Machine) -> None:

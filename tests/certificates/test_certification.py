@@ -20,6 +20,7 @@ import pytest
 import synthetic
 from measure.scripted_session import Screen
 
+from steelyard import run as stages
 from steelyard.catalog import frameworks, workloads
 from steelyard.certificates import certification, record
 from steelyard.certificates.method import FULL_BATCH, FULL_SAMPLE, FULL_SIZE
@@ -30,6 +31,7 @@ from steelyard.inputs.case_inputs import CaseInputs, recipe
 from steelyard.measure.session import Session
 from steelyard.plan import resolve
 from steelyard.plan.options import Options
+from steelyard.results.durations import CERTIFICATES, ENVIRONMENTS
 from steelyard.results.trials import Trial
 from steelyard_worker import protocol, tensors
 from steelyard_worker.protocol import Data
@@ -186,6 +188,29 @@ def test_certification_begins_with_the_environments_that_are_ready(tmp_path: Pat
     found = certification.certify(replace(run, environments=arriving, errors=launched))
     assert [found[variant.case.id]["passed"] for variant in run.plan.variants] == [True, True]
     assert begun == ["fake", "fake", "dummy"], "the reference of the first part serves the second"
+
+
+def test_waiting_for_an_environment_is_no_time_of_certificates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second environment is ready a second after all else is done."""
+    run, done = with_one_reference(session(tmp_path / "run")), Event()
+
+    def slow() -> Environment:
+        assert done.wait(30)
+        time.sleep(1)
+        return environment("dummy")
+
+    def launched(job: Job) -> synthetic.Dump:
+        time.sleep(0.3)
+        done.set()
+        return {}
+
+    arriving = start({"fake": lambda: environment("fake"), "dummy": slow})
+    monkeypatch.setattr(stages.record, "update", lambda *_, **__: None)
+    stages._certified(replace(run, environments=arriving, errors=launched))
+    seconds = run.durations.seconds
+    assert 0.3 < seconds[ENVIRONMENTS] < 1.3
+    assert seconds[CERTIFICATES] > 0.5, "processes of two parts, one after the other"
+    assert seconds[ENVIRONMENTS] == pytest.approx(arriving.waits.seconds, abs=0.05)
 
 
 def test_what_has_no_environment_gets_no_certificate(tmp_path: Path) -> None:

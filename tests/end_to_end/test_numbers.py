@@ -8,7 +8,9 @@ import shutil
 from typing import TYPE_CHECKING
 
 import pytest
-from finished_runs import WORKLOADS
+from finished_runs import LINE, WORKLOADS
+
+from steelyard.results import durations
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,6 +56,22 @@ def test_equal_speeds_are_practically_the_same(measured: Finished) -> None:
 
 def test_every_result_of_a_default_run_is_certified(measured: Finished) -> None:
     assert {each["certificate"] for each in measured.result["comparisons"][0]["contenders"]} == {"certified"}
+
+
+def test_a_run_says_where_its_time_went(steelyard: Steelyard, data_folder: Path) -> None:
+    done = steelyard("run", *LINE, "-f", "fake", "-f", "dummy", "--rounds", "2")
+    assert done.returncode == 0
+    (path,) = data_folder.glob("runs/*/run.json")
+    seconds = json.loads(path.read_text())["seconds"]
+    told, page = done.stdout.splitlines()[-2:]
+    assert told == durations.sentence(seconds)
+    assert re.match(r"Time: .*\(environments \d.*, certificates \d.*, rounds \d", told)
+    assert page == str(path.parent / "report.html")
+    assert seconds.keys() >= {"environments", "certificates", "rounds", "processes", "total"}
+    assert 0 < seconds["processes"] <= seconds["rounds"]
+    stages = [seconds[each] for each in durations.STAGES if each in seconds]
+    assert min(stages) >= 0
+    assert 0.5 * seconds["total"] < sum(stages) <= seconds["total"]
 
 
 def test_a_workload_with_a_single_implementation_is_measured_without_certificate_and_the_page_gives_the_reason(

@@ -9,7 +9,8 @@ from threading import Event, Thread
 import pytest
 
 from steelyard.environments import Environment, Failure
-from steelyard.environments.arriving import already, start
+from steelyard.environments import arriving as module
+from steelyard.environments.arriving import Waits, already, start
 from steelyard.errors import UserError
 
 
@@ -32,7 +33,6 @@ def test_what_is_ready_can_be_used_while_another_is_made() -> None:
     assert arriving["slow"].name == "slow"
     assert set(arriving) == {"quick", "slow"}
     assert arriving.failures() == {}
-    assert arriving.seconds > 0
 
 
 def test_what_failed_is_named_and_is_not_there() -> None:
@@ -57,6 +57,43 @@ def test_an_unexpected_error_reaches_whoever_needs_the_environment() -> None:
 
     with pytest.raises(ZeroDivisionError):
         start({"broken": broken}).failures()
+
+
+def test_only_the_time_in_which_nobody_works_is_spent_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    found, busy, free = Waits(), Event(), Event()
+
+    def other() -> None:
+        with found.work():
+            busy.set()
+            assert free.wait(30)
+
+    thread = Thread(target=other)
+    with found.work():
+        now[0] += 1
+        with found.wait():
+            now[0] += 10
+            assert found.seconds == 10, "also while the waiting goes on"
+        now[0] += 100
+        thread.start()
+        assert busy.wait(30)
+        with found.wait():
+            now[0] += 1000
+            free.set()
+            thread.join(30)
+            now[0] += 10000
+        with found.wait(), found.wait():
+            now[0] += 100000
+    assert found.seconds == 110010
+
+
+def test_what_is_ready_is_not_waited_for() -> None:
+    arriving = already({"a": environment("a")})
+    arriving.next_ready({"a"})
+    arriving["a"]
+    arriving.failures()
+    assert arriving.waits.seconds == 0
 
 
 def test_environments_that_exist_can_be_added_to() -> None:

@@ -20,6 +20,13 @@ def test_a_stage_counts_however_it_ends(monkeypatch: pytest.MonkeyPatch) -> None
     assert found.added_to({ROUNDS: 4.5, ENVIRONMENTS: 2.0}) == {ROUNDS: 10.0, CERTIFICATES: 1.0, ENVIRONMENTS: 2.0}
 
 
+def test_a_part_of_a_stage_can_be_counted_as_another() -> None:
+    found = Durations({CERTIFICATES: 50.0})
+    found.move(20.0, CERTIFICATES, ENVIRONMENTS)
+    found.move(1.0, CERTIFICATES, ENVIRONMENTS)
+    assert found.seconds == {CERTIFICATES: 29.0, ENVIRONMENTS: 21.0}
+
+
 def test_the_sentence_has_every_stage_once_and_the_idle_time() -> None:
     times = {TOTAL: 150.0, ENVIRONMENTS: 77.2, CERTIFICATES: 3.0, ROUNDS: 100.0, PROCESSES: 88.0}
     assert (

@@ -59,6 +59,10 @@ def certify(session: Session, fresh: bool = False, scope: Scope | None = None) -
     lock = Lock()
 
     def work(group: Group) -> None:
+        with session.environments.waits.work():
+            certify_parts(group)
+
+    def certify_parts(group: Group) -> None:
         for part in _in_order_of_arrival(session, group):
             plain = replace(part, variants=tuple(map(_as_certified, part.variants)))
             found = _of_variants(part, _certify_group(session, plain, installed[group.name], renewed, scope, gate))
@@ -238,8 +242,10 @@ def _references(session: Session, group: Group, most: int = REFERENCES) -> list[
 def _has_environment(session: Session, name: str) -> bool:
     """Create the environment of a reference that is not in this run; it always computes on the CPU."""
     if name not in session.environments:
-        made = setup.make([EnvironmentName(name)], "cpu", {}, session.screen)
-        if name in made.next_ready([name]) and name in made:
+        with session.environments.waits.wait():
+            made = setup.make([EnvironmentName(name)], "cpu", {}, session.screen)
+            made.next_ready([name])
+        if name in made:
             session.environments[name] = made[name]
     session.environments.next_ready(session.environments.keys() & {name})
     return name in session.environments

@@ -4,6 +4,8 @@ import sysconfig
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, nullcontext
+from threading import Lock, get_ident
 
 from steelyard.environments.spec import Environment, Failure
 from steelyard.errors import UserError
@@ -11,26 +13,61 @@ from steelyard.errors import UserError
 Made = Environment | Failure
 
 
+class Waits:
+    """How long all work has stood still because it waited for environments. Threads that work meanwhile are no such time."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._working: set[int] = set()
+        self._waiting = 0
+        self._since_s: float | None = None
+        self._ended_s = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """Seconds so far."""
+        with self._lock:
+            return self._ended_s + (0.0 if self._since_s is None else time.monotonic() - self._since_s)
+
+    @contextmanager
+    def work(self) -> Iterator[None]:
+        """Note that the thread works during the block, except while it waits."""
+        self._change(works=True)
+        try:
+            yield
+        finally:
+            self._change(works=False)
+
+    @contextmanager
+    def wait(self) -> Iterator[None]:
+        """Note that the thread waits for an environment during the block."""
+        worked = get_ident() in self._working
+        self._change(works=False, more=1)
+        try:
+            yield
+        finally:
+            self._change(works=worked, more=-1)
+
+    def _change(self, works: bool, more: int = 0) -> None:
+        with self._lock:
+            (self._working.add if works else self._working.discard)(get_ident())
+            self._waiting += more
+            if stands_still := self._waiting > 0 and not self._working:
+                self._since_s = time.monotonic() if self._since_s is None else self._since_s
+            elif self._since_s is not None:
+                self._ended_s += time.monotonic() - self._since_s
+            self._since_s = self._since_s if stands_still else None
+
+
 class Arriving(MutableMapping[str, Environment]):
     """Environments by name. Looking one up waits until it is ready; KeyError: there is none, or it could not be made."""
 
     def __init__(self, futures: Mapping[str, "Future[Made]"]) -> None:
         self._futures = dict(futures)
-        self._began_s = time.monotonic()
-        self._last_s = 0.0
-        for future in futures.values():
-            future.add_done_callback(self._note)
-
-    def _note(self, _: object) -> None:
-        self._last_s = time.monotonic() - self._began_s
-
-    @property
-    def seconds(self) -> float:
-        """Seconds until the last environment so far was ready or failed."""
-        return self._last_s
+        self.waits = Waits()
 
     def __getitem__(self, name: str) -> Environment:
-        found = self._futures[name].result()
+        found = self._result(self._futures[name])
         if isinstance(found, Failure):
             raise KeyError(name)
         return found
@@ -55,12 +92,17 @@ class Arriving(MutableMapping[str, Environment]):
     def next_ready(self, names: Iterable[str]) -> set[str]:
         """Return those of the names that are ready or failed, after waiting for the first one."""
         futures = {name: self._futures[name] for name in names}
-        done, _ = wait(futures.values(), return_when=FIRST_COMPLETED)
+        with nullcontext() if any(each.done() for each in futures.values()) else self.waits.wait():
+            done, _ = wait(futures.values(), return_when=FIRST_COMPLETED)
         return {name for name, future in futures.items() if future in done}
 
     def results(self) -> dict[str, Made]:
         """Wait for all; return each environment, or why it could not be made."""
-        return {name: future.result() for name, future in self._futures.items()}
+        return {name: self._result(future) for name, future in self._futures.items()}
+
+    def _result(self, future: "Future[Made]") -> Made:
+        with nullcontext() if future.done() else self.waits.wait():
+            return future.result()
 
     def failures(self) -> dict[str, str]:
         """Wait for all; return the reason for each that could not be made. UserError: there is no other."""

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 ENVIRONMENTS = "environments"
+"""The time in which all else waited for environments: they are made while inputs are prepared and certificates run."""
 INPUTS = "data and weights"
 CERTIFICATES = "certificates"
 ROUNDS = "rounds"
@@ -17,7 +18,7 @@ PROFILES = "profiles"
 GRAPHS = "graphs"
 SEARCH = "search"
 TOTAL = "total"
-"""All of it. Environments are made while inputs are prepared and certificates run, so the stages may add up to more."""
+"""All of it. The stages lie one after the other in it; processes are a part of the rounds."""
 STAGES = (ENVIRONMENTS, INPUTS, SEARCH, CERTIFICATES, ROUNDS, PEAK, COMMUNICATION, PROFILES, GRAPHS)
 
 
@@ -35,6 +36,11 @@ class Durations:
             yield
         finally:
             self.seconds[stage] = self.seconds.get(stage, 0.0) + time.monotonic() - began
+
+    def move(self, seconds: float, source: str, target: str) -> None:
+        """Count a part of the time of one stage as that of another."""
+        for stage, more in ((source, -seconds), (target, seconds)):
+            self.seconds[stage] = self.seconds.get(stage, 0.0) + more
 
     def added_to(self, earlier: Mapping[str, float]) -> dict[str, float]:
         """Return the seconds of these and of earlier parts of a run."""
