@@ -45,7 +45,7 @@ class Machine:
     def fingerprint(self) -> str:
         """Return a hash (16 hexadecimal digits) that changes when speed or noise may change.
 
-        Calibrations are stored under it, and a run can be continued only on a machine with the same one.
+        Compiled code is kept under it, and a run can be continued only on a machine with the same one.
         """
         facts = asdict(self)
         del facts["unknown"]
