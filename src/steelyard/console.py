@@ -6,10 +6,11 @@ from threading import Event, Thread
 from typing import Any
 
 from steelyard.plan.run_plan import RunPlan, Variant
+from steelyard.results.durations import in_words
 from steelyard.results.trials import Trial
 from steelyard.statistics.decision import Ranking
 
-SILENCE_S = 60.0
+SILENCE_S = 30.0
 """After so many seconds without a line, a line says that the run goes on."""
 
 
@@ -19,6 +20,7 @@ class Screen:
     def __init__(self) -> None:
         self._last: dict[str, str] = {}
         self._said_s = time.monotonic()
+        self._doing = "running"
         self._closed = Event()
         self._watch: Thread | None = None
 
@@ -30,10 +32,16 @@ class Screen:
 
     def stage(self, title: str) -> None:
         """Start a stage: environments, data, certificates, rounds, report."""
+        self._doing = "running"
         self.say(f"== {title}")
         if not self._watch:
             self._watch = Thread(target=self._end_silences, daemon=True)
             self._watch.start()
+
+    def waiting(self, run: str) -> None:
+        """Show that this command waits for another run on this machine, until the next stage; `run`: its name, if known."""
+        self.stage(f"Waiting for {f'run {run}' if run else 'another run'}")
+        self._doing = "waiting"
 
     def progress(self, label: str, done: float, total: float, note: str = "") -> None:
         """Show the progress of one task of the stage; total 0: unknown. `note`: its present step. Called from any thread.
@@ -79,4 +87,4 @@ class Screen:
         began_s = self._said_s
         while not self._closed.wait(max(0.0, self._said_s + SILENCE_S - time.monotonic())):
             if time.monotonic() >= self._said_s + SILENCE_S:
-                self.say(f"   ... still running, {(time.monotonic() - began_s) / 60:.0f} min since the start")
+                self.say(f"   ... still {self._doing}, {in_words(time.monotonic() - began_s)} since the start")

@@ -1,7 +1,7 @@
 """All stages of a run, in order: from the plan to the report."""
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -48,25 +48,36 @@ def run(plan: RunPlan, folder: Path, screen: Screen, nodes: Choice | None = None
 def _run_here(plan: RunPlan, folder: Path, screen: Screen) -> None:
     with (
         _working(folder, measuring=True) as durations,
-        turns.turn(screen.say, plan.options.guard, folder.name) as alone,
+        turns.turn(_waiting(screen) if plan.options.guard else screen.say, plan.options.guard, folder.name) as alone,
     ):
         if not alone:
             record.update(folder, shared_machine=True)
         _measure(plan, folder, screen, durations)
 
 
+def _waiting(screen: Screen) -> Callable[[str], None]:
+    """Return what is told that this command waits for another run."""
+
+    def tell(sentence: str) -> None:
+        screen.say(sentence)
+        name = turns.holder()
+        screen.waiting("" if name == turns.OTHER else name)
+
+    return tell
+
+
 def certify(
     plan: RunPlan, folder: Path, screen: Screen, fresh: bool = False, scope: Scope | None = None
 ) -> dict[str, dict[str, Any]]:
     """Certify without measuring; returns the certificates by case id."""
-    with record.claim(folder), _working(folder) as durations, turns.turn(screen.say, name=folder.name):
+    with record.claim(folder), _working(folder) as durations, turns.turn(_waiting(screen), name=folder.name):
         session = _prepare(plan, folder, screen, durations)
         return _certified(session, fresh, scope)[1]
 
 
 def explain(plan: RunPlan, folder: Path, screen: Screen, wanted: Collection[Variant], fresh: bool = False) -> None:
     """Take the profiles of variants of a finished run that are missing, at least one of each; with `fresh` all of them."""
-    with record.claim(folder), turns.turn(screen.say, name=folder.name):
+    with record.claim(folder), turns.turn(_waiting(screen), name=folder.name):
         session = _session(plan, folder, screen, Durations())
         screen.stage("Profiles")
         profiles.take(session, wanted, max(1, plan.profiles), fresh)

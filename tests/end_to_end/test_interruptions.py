@@ -283,6 +283,9 @@ def test_a_second_run_waits_for_the_first_or_says_that_it_does_not(
     guarded = [word for word in TWO if word != "--no-guard"]
     second = start("run", *guarded, "--knob", "fake.step_us=1000", **cache)
     second.wait_for("Another steelyard run is using this machine, so this one waits until it has ended.")
+    names = {path.parent.name for path in data_folder.glob("runs/*/run.json")}
+    second.wait_for("== Waiting for run ")
+    assert any(f"== Waiting for run {name}\n" in second.lines for name in names)
     third = steelyard("run", *TWO, "--json", **cache)
     assert third.returncode == 0
     assert "this one does not wait (--no-guard)." in third.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import time
 from dataclasses import replace
@@ -13,6 +14,7 @@ from rich.console import Console
 
 from steelyard import console as plain_lines
 from steelyard.cli import live
+from steelyard.cli.arguments import parser
 from steelyard.cli.live import LiveScreen, in_words
 from steelyard.cli.time_left import TimeLeft
 from steelyard.plan import resolve
@@ -202,6 +204,47 @@ def test_the_time_limit_ends_the_rounds_after_the_first_three():
     assert left.seconds() == 50, "the limit of a minute"
     now[0] = 300
     assert left.seconds() == 20, "the third round has to be finished whatever the time"
+
+
+def test_on_a_terminal_something_moves_while_the_command_waits_for_another_run():
+    file = io.StringIO()
+    shown = LiveScreen(planned(), Console(file=file, width=80, force_terminal=True, highlight=False))
+    shown.waiting("20260102-x")
+    deadline = time.monotonic() + 5
+    while "  2 s" not in file.getvalue() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    shown.close()
+    assert "Waiting for run 20260102-x\x1b" in file.getvalue()
+    assert "  2 s" in file.getvalue()
+
+
+@pytest.mark.parametrize(("run", "words"), [("20260102-x", "run 20260102-x"), ("", "another run")])
+def test_plain_lines_say_that_the_command_still_waits(monkeypatch, capsys, run, words):
+    monkeypatch.setattr(plain_lines, "SILENCE_S", 0.05)
+    screen = plain_lines.Screen()
+    screen.waiting(run)
+    said = _until_said(capsys, "... still waiting, 0 s since the start")
+    screen.stage("Data")
+    said += _until_said(capsys, "... still running, 0 s since the start")
+    screen.close()
+    assert said.startswith(f"== Waiting for {words}\n")
+
+
+def test_the_help_text_names_the_longest_silence():
+    words = f"none for {plain_lines.SILENCE_S:.0f} s"
+    for command in ("run", "certify", "explain", "advise", "env"):
+        (commands,) = (each for each in parser([command])._actions if isinstance(each, argparse._SubParsersAction))
+        assert words in " ".join(commands.choices[command].format_help().split())
+
+
+def _until_said(capsys, words):
+    """Return what was said on standard error until these words were."""
+    said, deadline = "", time.monotonic() + 20
+    while words not in said and time.monotonic() < deadline:
+        said += capsys.readouterr().err
+        time.sleep(0.02)
+    assert words in said
+    return said
 
 
 @pytest.mark.parametrize(

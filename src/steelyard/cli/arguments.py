@@ -169,8 +169,9 @@ QUANTITIES = (
     "p95, p99; of whole epochs total time, epoch, first epoch, second epoch, evaluation time; memory of import, build, first "
     "step, warm-up, counted steps, evaluation"
 )
+SIGN_OF_LIFE = "where there is none for 30 s, one says that the command goes on"
 RUNS = _value("--runs", "DIR", "folder that holds the runs")
-PLAIN = _flag("--plain", "print plain lines instead of the live view")
+PLAIN = _flag("--plain", f"print plain lines instead of the live view; {SIGN_OF_LIFE}")
 FRAMEWORKS = _several(
     "--frameworks", "DIR", "folder with frameworks of your own", type=values.folder, dest="framework_folders"
 )
@@ -308,7 +309,7 @@ DETAILS: dict[str, tuple[str, dict[str, list[Argument]]]] = {
         _value("--run", None, "the run to explain (default: the latest)", default="latest"),
         RUNS,
         _flag("--fresh", "take profiles again that exist already"),
-        _flag("--plain", "print plain lines instead of progress bars"),
+        PLAIN,
     ]}),
     "compare": (COMPARE_ABOUT, {"": [
         _value("a", "A", "a result of a run, or a run"),
@@ -343,7 +344,7 @@ DETAILS: dict[str, tuple[str, dict[str, list[Argument]]]] = {
         _value("names", "NAME[@VERSION]", "frameworks (create: default all; remove: 'all' for all)", nargs="*"),
         _value("--device", "NAME", "cpu (default), cuda or ascend", default="cpu"),
         _flag("--json", "print the list as JSON"),
-        _flag("--plain", "print plain lines instead of progress bars"),
+        PLAIN,
     ]}),
     "history": (HISTORY_ABOUT, {"": [
         _value("study", "STUDY", "the name of a study (default: all)", nargs="?", default=""),

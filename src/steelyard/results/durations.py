@@ -55,11 +55,12 @@ def sentence(seconds: Mapping[str, float]) -> str:
             # On a cluster the processes run elsewhere, several at a time.
             idle = seconds[stage] - seconds[PROCESSES] if stage == ROUNDS and PROCESSES in seconds else 0.0
             parts.append(
-                f"{stage} {_duration(seconds[stage])}" + (f", {_duration(idle)} of it idle" if idle >= 1 else "")
+                f"{stage} {in_words(seconds[stage])}" + (f", {in_words(idle)} of it idle" if idle >= 1 else "")
             )
-    return f"Time: {_duration(seconds.get(TOTAL, 0.0))} ({', '.join(parts)})." if parts else ""
+    return f"Time: {in_words(seconds.get(TOTAL, 0.0))} ({', '.join(parts)})." if parts else ""
 
 
-def _duration(seconds: float) -> str:
+def in_words(seconds: float) -> str:
+    """Return `40 s`, or `2 min 5 s`."""
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min" + (f" {rest} s" if rest else "") if minutes else f"{rest} s"
