@@ -18,7 +18,7 @@ from steelyard.certificates import record
 from steelyard.certificates.conclusion import conclude, next_tasks
 from steelyard.certificates.method import LIMIT, VERSION, Scope, method_for
 from steelyard.certificates.plan import CertificationPlan, plan_certification, with_arbiter
-from steelyard.certificates.references import has_reference
+from steelyard.certificates.references import has_reference, reference_folder
 from steelyard.certificates.sentences import CAUSES
 from steelyard.certificates.sources import implementation_hash, specification_hash
 from steelyard.errors import UserError
@@ -52,14 +52,21 @@ def test_cached_references_are_reused(plan: CertificationPlan) -> None:
 
 
 @pytest.mark.parametrize("damage", ["truncated", "one bit"])
-def test_a_damaged_reference_is_not_used(plan: CertificationPlan, damage: str) -> None:
+def test_a_damaged_reference_is_not_used(
+    plan: CertificationPlan, damage: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     filled(plan, {})
     conclude(plan)
     for path in record.folder().rglob("tensors.bin"):
         content = path.read_bytes()
         path.write_bytes(content[:100] if damage == "truncated" else bytes([content[0] ^ 1]) + content[1:])
+    capsys.readouterr()
     assert not has_reference(plan)
+    said = f"steelyard: {reference_folder(plan)} was changed or damaged after it was written, so it is not used.\n"
+    # A file that is too short is seen at once, as one that was never written to its end.
+    assert capsys.readouterr().err == ("" if damage == "truncated" else said)
     assert conclude(plan).passed
+    assert has_reference(plan), "it was made again"
 
 
 def test_a_candidate_that_differs_is_rejected_with_the_tensor_and_its_units(plan: CertificationPlan) -> None:

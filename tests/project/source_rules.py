@@ -125,6 +125,39 @@ def runtime_imports(path: Path, module: str) -> set[str]:
     return {each for each in found if not module.startswith(f"{each}.")}
 
 
+def reached(package: Path, start: str) -> set[str]:
+    """Return the files directly in a package that one of them uses, itself and further ones included; also inside functions.
+
+    Imports for type checking do not count.
+    """
+    found, left = {start}, [start]
+    while left:
+        names = set()
+        for node in _without_type_checking(ast.parse((package / left.pop()).read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                names |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                module = node.module or ""
+                whole = f"{package.name}.{module}".rstrip(".") if node.level else module
+                names |= {whole, *(f"{whole}.{alias.name}" for alias in node.names)}
+        parts = [name.split(".") for name in names if name.startswith(f"{package.name}.")]
+        new = {f"{each[1]}.py" for each in parts if (package / f"{each[1]}.py").is_file()} - found
+        found |= new
+        left += new
+    return found
+
+
+def _without_type_checking(node: ast.AST) -> Iterator[ast.AST]:
+    children = (
+        node.orelse
+        if isinstance(node, ast.If) and _name_of(node.test) == "TYPE_CHECKING"
+        else ast.iter_child_nodes(node)
+    )
+    for child in children:
+        yield child
+        yield from _without_type_checking(child)
+
+
 def _top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
     for node in body:
         if isinstance(node, ast.If) and _name_of(node.test) != "TYPE_CHECKING":

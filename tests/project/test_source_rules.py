@@ -13,6 +13,7 @@ import pytest
 import source_rules
 
 from steelyard.catalog import frameworks
+from steelyard.certificates.sources import NOT_COMPUTING
 from steelyard.environments import read_locks
 
 if TYPE_CHECKING:
@@ -169,6 +170,39 @@ def test_a_workers_file_imports_only_the_standard_library_numpy_and_its_own_fram
 def test_a_foreign_import_in_the_worker_is_found(planted: str, tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text(planted)
     assert len(source_rules.foreign_imports(tmp_path / "a.py", frozenset({"numpy", "steelyard_worker"}))) == 1
+
+
+def test_what_certifies_uses_no_file_that_is_left_out_of_a_certificates_key() -> None:
+    """A change of such a file leaves certificates in the cache valid, so it may not change what they certify."""
+    used = source_rules.reached(WORKER, "certify.py")
+    assert used >= {"certify.py", "tensors.py", "batches.py", "case.py", "protocol.py", "ranks.py"}
+    assert used & NOT_COMPUTING == set()
+    assert all((WORKER / name).is_file() for name in NOT_COMPUTING)
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "from steelyard_worker import measure",
+        "import steelyard_worker.measure",
+        "def late():\n    from steelyard_worker.measure import Block",
+        "from .measure import Block",
+        "from . import measure",
+        "from steelyard_worker import other",
+    ],
+)
+def test_a_file_that_certifying_uses_is_found(planted: str, tmp_path: Path) -> None:
+    package = tmp_path / "steelyard_worker"
+    package.mkdir()
+    (package / "certify.py").write_text(f"import numpy\nfrom steelyard_worker import VERSION, tensors\n{planted}\n")
+    (package / "other.py").write_text("import steelyard_worker.measure\nimport steelyard_worker.certify\n")
+    (package / "tensors.py").write_text(
+        "if TYPE_CHECKING:\n    from steelyard_worker import steady\nelse:\n    import math\n"
+    )
+    for name in ("measure.py", "steady.py"):
+        (package / name).write_text("")
+    others = {"other.py"} if "other" in planted else set()
+    assert source_rules.reached(package, "certify.py") == {"certify.py", "tensors.py", "measure.py"} | others
 
 
 def test_the_worker_is_written_for_python_3_10() -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import gzip
+import hashlib
 import json
+import re
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
@@ -74,3 +76,22 @@ class Page:
         """Return the source of the plotting library."""
         (holder,) = self.all("script", id="library")
         return gzip.decompress(base64.b64decode(holder.text.strip())).decode()
+
+
+def check_policy(page, scripts=1):
+    """Check that a page lets a browser run its own scripts and style sheet, and nothing else. `scripts`: how many it has."""
+    (meta,) = page.all("meta", **{"http-equiv": "Content-Security-Policy"})
+    rules = dict(rule.split(" ", 1) for rule in meta.attributes["content"].split("; "))
+    assert rules["default-src"] == rules["base-uri"] == rules["form-action"] == "'none'"
+    drawn, styled = (re.findall(rf"<{tag}>(.*?)</{tag}>", page.html, re.DOTALL) for tag in ("script", "style"))
+    assert (len(drawn), len(styled)) == (scripts, 1), "the other scripts hold data"
+    drawing = [page.library()] if page.all("script", id="library") else []
+    assert rules["script-src"].split() == [_digest(each) for each in (*drawn, *drawing)]
+    assert rules["style-src-elem"].split() == [_digest(each) for each in (*styled, *("" for _ in drawing))]
+    before = page.html.partition("<meta http-equiv")[0]
+    assert "<script" not in before and "<style" not in before
+    assert not [element for element in page.elements if any(name.startswith("on") for name in element.attributes)]
+
+
+def _digest(text):
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime, timedelta, timezone
 
 import numpy as np
 import pytest
-from reading import Page
+from reading import Page, check_policy
 from recorded import Script, options, write_run
 
 from steelyard.cli.main import main
@@ -135,6 +135,7 @@ def test_the_page_shows_every_line_change_and_run_and_nothing_can_get_out_of_its
     assert "numpy 2.0 -> 2.1" in page.text()
     assert text.count("10.") > 20
     assert "https://" not in text.partition('id="library"')[0].replace("https://plot.ly", "")
+    check_policy(page)
 
 
 # Runs on the disk.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from reading import Page
+from reading import Page, check_policy
 from recorded import MACHINE, Script, options, view_of, write_run
 
 from steelyard.errors import UserError
@@ -69,6 +69,7 @@ def test_a_contender_that_a_run_lacks_has_no_number_and_one_without_a_certificat
 
 def test_the_page_has_every_cell_and_says_that_machines_are_not_divided(tmp_path, views) -> None:
     page = Page(machines.write(machines.side_by_side(views), tmp_path / "page.html").read_text())
+    check_policy(page, scripts=0)
     text = page.text()
     assert "same on 2 of 3 machines" in text
     assert machines.NEVER.split(":")[0] in text

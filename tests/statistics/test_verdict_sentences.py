@@ -128,6 +128,18 @@ def test_a_framework_without_a_finished_round_is_not_measured_yet() -> None:
             "The fastest is JAX or MXNet: they are within 1.04x of each other. PyTorch is at least 1.60x slower.",
         ),
         (
+            {
+                "jax": times(0, 0, 0),
+                "mxnet": times(0.004, 0.012, 0.02),
+                "pytorch": times(0.5, 0.5, 0.5),
+                "tensorflow": times(0.95, 0.95, 0.95),
+            },
+            (
+                "The fastest is JAX or MXNet: they are within 1.04x of each other. "
+                "PyTorch is at least 1.61x and TensorFlow at least 2.53x slower."
+            ),
+        ),
+        (
             {"jax": times(0, 0, 0), "mxnet": times(-0.03, 0, 0.03)},
             "The fastest is JAX or MXNet: they are within 1.20x of each other.",
         ),
