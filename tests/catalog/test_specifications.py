@@ -89,6 +89,18 @@ def test_the_specification_that_these_tests_modify_is_valid(tmp_path: Path) -> N
         ("learning_rate = 0.1", "", 9, "[optimizers.sgd] lacks the key 'learning_rate'. Add it."),
         ("learning_rate = 0.1", "learning_rate = 'fast'", 11, "'learning_rate' must be a number, but it is 'fast'."),
         ("learning_rate = 0.1", "learning_rate = true", 11, "'learning_rate' must be a number, but it is True."),
+        ("learning_rate = 0.1", "learning_rate = nan", 11, "'learning_rate' must be a finite number, but it is nan."),
+        ("learning_rate = 0.1", "learning_rate = -inf", 11, "'learning_rate' must be a finite number, but it is -inf."),
+        ("learning_rate = 0.1", "learning_rate = 1e999", 11, "'learning_rate' must be a finite number, but it is inf."),
+        ("learning_rate = 0.1", "learning_rate = 0.0", 11, "'learning_rate' must be above 0, but it is 0.0."),
+        ("learning_rate = 0.1", "learning_rate = -1", 11, "'learning_rate' must be above 0, but it is -1."),
+        ("momentum = 0.9", "momentum = 1.0", 12, "'momentum' must be at least 0 and below 1, but it is 1.0."),
+        ("momentum = 0.9", "momentum = -0.9", 12, "'momentum' must be at least 0 and below 1, but it is -0.9."),
+        ("momentum = 0.9", "beta1 = 1.5", 12, "'beta1' must be at least 0 and below 1, but it is 1.5."),
+        ("momentum = 0.9", "beta2 = -0.1", 12, "'beta2' must be at least 0 and below 1, but it is -0.1."),
+        ("momentum = 0.9", "epsilon = -1e-8", 12, "'epsilon' must be at least 0, but it is -1e-08."),
+        ("momentum = 0.9", "weight_decay = -0.1", 12, "'weight_decay' must be at least 0, but it is -0.1."),
+        ("momentum = 0.9", "clip = -1", 12, "'clip' must be at least 0, but it is -1."),
         ("momentum = 0.9", "momentun = 0.9", 12, "[optimizers.sgd] has an unknown key 'momentun'. Did you mean 'momentum'?"),
         ("momentum = 0.9", "nesterov = 1", 12, "'nesterov' must be true or false, but it is 1."),
         ("momentum = 0.9", "decay = 'head'", 12, "'decay' must be a list of strings, but it is 'head'."),
@@ -96,6 +108,14 @@ def test_the_specification_that_these_tests_modify_is_valid(tmp_path: Path) -> N
         ('optimizer = "sgd"', 'optimizer = "sdg"', 16, "[presets.small] names an unknown optimizer 'sdg'. Did you mean 'sgd'?"),
         ('optimizer = "sgd"', "optimizer = 1", 16, "'optimizer' must be a string, but it is 1."),
         ('optimizer = "sgd"', 'optimizer = "sgd"\nlearning_rate = "x"', 17, "'learning_rate' must be a number, but it is 'x'."),
+        ('optimizer = "sgd"', 'optimizer = "sgd"\nlearning_rate = 0', 17, "'learning_rate' must be above 0, but it is 0."),
+        ("features = 8", "features = inf", 18, "'features' must be a finite number, but it is inf."),
+        ("features = 8", "features = 9_223_372_036_854_775_808", 18, "'features' is too large. It must be from -9,223,372,036,854"),
+        ("features = 8", "features = 0x1" + 5000 * "0", 18, "'features' is too large."),
+        ('name = "digits"', 'name = "digits"\nmean = [0.5, nan]', 23, "'mean' must be a finite number, but it is nan."),
+        ('name = "digits"', "name = 'synthetic'", 21, "is synthetic and needs 'samples', the number of training samples, at least 1."),
+        ('name = "digits"', "name = 'synthetic'\nsamples = -5", 23, "needs 'samples', the number of training samples, at least 1."),
+        ('name = "digits"', "name = 'synthetic'\nsamples = true", 23, "needs 'samples', the number of training samples, at least 1."),
         ('optimizer = "sgd"', 'optimizer = "sgd"\nspeed = 3', 17, "[presets.small] has an unknown key 'speed'."),
         ("batch = 16", "batch = 0", 20, "[presets.small.sizes] needs 'batch', a whole number of at least 1."),
         ("batch = 16", "batch = true", 20, "[presets.small.sizes] needs 'batch', a whole number of at least 1."),
@@ -199,6 +219,21 @@ def test_a_folder_without_workloads_is_rejected(tmp_path: Path) -> None:
          "table 1 of [[cells]] has an unknown key 'train_stesp'. Did you mean 'train_steps'?"),
         ("train_steps = 10", "train_steps = 1.5", 9, "'train_steps' must be a whole number, but it is 1.5."),
         ("batches = [8, 16]", "batches = [8, 16.5]", 13, "'batches' must be a list of whole numbers, but it is 16.5."),
+        ("version = 1", "version = 0", 4, "'version' must be at least 1, but it is 0."),
+        ("version = 1", "version = 1\nminutes = nan", 5, "'minutes' must be a finite number, but it is nan."),
+        ("version = 1", "version = 1\nminutes = -1", 5, "'minutes' must be at least 0, but it is -1."),
+        ("version = 1", "version = 1\nprofiles = -1", 5, "'profiles' must be from 0 to 20, but it is -1."),
+        ("version = 1", "version = 1\nprofiles = 21", 5, "'profiles' must be from 0 to 20, but it is 21."),
+        ("version = 1", "version = 1\nthresholds = [0.9, inf]", 5, "'thresholds' must be a finite number, but it is inf."),
+        ("version = 1", "version = 1\n[sizes.quick]\nsummary = ''\nminutes = -5", 7, "'minutes' must be at least 0, but it is -5."),
+        ("version = 1", "version = 1\nsizes.quick = { summary = '', minutes = -5 }", 5, "'minutes' must be at least 0, but it is -5."),
+        ("train_steps = 10", "train_steps = -5", 9, "'train_steps' must be from 0 to 1,000,000,000, but it is -5."),
+        ("train_steps = 10", "evaluation_limit = -2", 9, "'evaluation_limit' must be at least 0, but it is -2."),
+        ("batches = [8, 16]", "batches = [8, 0]", 13, "'batches' must be from 1 to 10,000,000, but one is 0."),
+        ("batches = [8, 16]", "threads = [1, -3]", 13,
+         "'threads' must be from 0 to 4096 (0: each framework's own default), but one is -3."),
+        ("batches = [8, 16]", "loader_workers = [-1]", 13, "'loader_workers' must be from 0 to 1024, but one is -1."),
+        ("batches = [8, 16]", "seeds = [4294967296]", 13, "'seeds' must be from 0 to 4,294,967,295, but one is 4294967296."),
         ("batches = [8, 16]", "sizes = ['Q']", 13, "'sizes' names 'Q', which is no size of this study."),
     ],
 )  # fmt: skip
@@ -207,6 +242,12 @@ def test_an_error_in_a_study_is_reported_with_file_line_and_key(
 ) -> None:
     found = _error_message(tmp_path / "mine.toml", _with(STUDY, old, new), lambda path: studies.study(str(path)))
     assert f"{tmp_path / 'mine.toml'}, line {line}: {message}" in found
+
+
+def test_a_number_of_thousands_of_digits_is_refused(tmp_path: Path) -> None:
+    assert "mine.toml cannot be read (" in _error_message(
+        tmp_path / "mine.toml", STUDY.replace("= 10", "= 1" + 5000 * "0"), lambda path: studies.study(str(path))
+    )
 
 
 def test_the_included_studies_are_valid() -> None:
@@ -220,13 +261,20 @@ def test_the_line_of_a_key_is_found_in_its_own_table(tmp_path: Path) -> None:
     assert settings_files.line_of(path, "b", "a") == 4
     assert settings_files.line_of(path, "missing", "c") == 6
     assert settings_files.line_of(path, "missing", "d") == 1
+    path.write_text('name = "x"\nlist = [\n]\n[a]\nb = { c = 1, "d" = { e = 2 } }\n')
+    assert settings_files.line_of(path, "c", "a.b") == 5
+    assert settings_files.line_of(path, "e", "a.b.d") == 5
+    assert settings_files.line_of(path, "f", "list[1]") == 2
 
 
 @pytest.mark.parametrize(("old", "new", "message"), [
     ('title = "Fake"', 'titel = "Fake"', "has an unknown key 'titel'. Did you mean 'title'?"),
     ('import = "numpy"\n', "", "lacks the key 'import'. Add it."),
+    ("reference = 1", "reference = -1", "'reference' must be at least 0, but it is -1."),
+    ("[devices]", "[start_seconds]\nscripted = 0\n[devices]", "line 14: 'scripted' must be above 0, but it is 0."),
+    ("[knobs.fault]", "[knobs.mine]\ndefault = nan\n[knobs.fault]", "'default' must be a finite number, but it is nan."),
 ])  # fmt: skip
-def test_an_unknown_or_missing_key_of_a_framework_is_reported(old: str, new: str, message: str, tmp_path: Path) -> None:
+def test_a_wrong_key_or_number_of_a_framework_is_reported(old: str, new: str, message: str, tmp_path: Path) -> None:
     text = (frameworks.WORKER / "frameworks" / "fake" / "framework.toml").read_text()
     (tmp_path / "framework.toml").write_text(_with(text, old, new))
     with pytest.raises(UserError) as raised:

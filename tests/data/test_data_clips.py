@@ -272,8 +272,8 @@ def test_without_a_folder_the_error_names_the_official_source():
     [
         ({"frames": 0}, "frames must be at least 1."),
         ({"window": 81}, "window must be an even number of samples."),
-        ({"rate": 8_000}, "rate must be at least 16000"),
-        ({"train_limit": -1}, "train_limit must not be negative."),
+        ({"rate": 8_000}, "rate must be at least 16,000"),
+        ({"train_limit": -1}, "train_limit must be at least 0."),
         ({"transcript": 1}, "has no option 'transcript'."),
     ],
 )

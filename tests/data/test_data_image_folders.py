@@ -275,7 +275,7 @@ def test_a_full_disk_is_reported_before_any_image_is_decoded(tmp_path: Path, mon
     ("imagenet", {"resize": 256, "crop": 224, "pad_to": 300}, "pad_to is for images of one size"),
     ("imagenet", {"resize": 256, "crop": 224, "augment": 1}, "augment = 1; use a value of the same type as False"),
     ("cifar10", {"crop": 24}, "crop is for images of different sizes; these are all 32x32"),
-    ("cifar10", {"resize": -1}, "must not be negative"),
+    ("cifar10", {"resize": -1}, "must be at least 0"),
     ("cifar10", {"resize": True}, "resize = True; use a value of the same type as 0"),
     ("cifar10", {"resize": 64, "pad_to": 40}, "pad_to is below the image size, 64x64"),
 ])  # fmt: skip

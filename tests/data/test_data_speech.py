@@ -217,7 +217,7 @@ def test_without_a_folder_the_error_names_the_official_source():
         ({"frames": 0}, "frames must be at least 1."),
         ({"window": 81}, "window must be an even number of samples."),
         ({"train_split": "../else"}, "a split is the name of one folder."),
-        ({"train_limit": -1}, "train_limit must not be negative."),
+        ({"train_limit": -1}, "train_limit must be at least 0."),
         ({"seed": 1}, "has no option 'seed'."),
     ],
 )

@@ -216,9 +216,9 @@ def test_a_split_with_only_long_sentences_is_reported(folder: Path) -> None:
     ("options", "sentence"),
     [
         ({"vocabulary": 4}, "vocabulary must be at least 5"),
-        ({"target": 2}, "target must be at least 3: begin, one piece, end"),
+        ({"target": 2}, r"target must be at least 3 \(begin, one piece, end\)"),
         ({"length": 50}, "has no option 'length'"),
-        ({"train_limit": -1}, "train_limit must not be negative"),
+        ({"train_limit": -1}, "train_limit must be at least 0"),
     ],
 )
 def test_invalid_options_are_rejected(folder: Path, options: dict[str, int], sentence: str) -> None:

@@ -157,6 +157,8 @@ def test_a_schedule_is_described_in_words(schedule: RateSchedule, words: str) ->
     ('kind = "step"\nfactor = 0.5\nat = [0, 3]', "'at' must be whole numbers from 1"),
     ('kind = "cosine"', "a cosine learning rate needs 'length', a whole number of at least 1."),
     ('kind = "cosine"\nlength = 3\nevery = 2', "'every' has no effect on a cosine learning rate. Remove it."),
+    ('kind = "step"\nfactor = 0.5\nat = [3]\nevery = -1', "'every' must be at least 0, but it is -1."),
+    ('kind = "step"\nfactor = inf\nevery = 2', "'factor' must be a finite number, but it is inf."),
     ("warmup = -1", "'warmup' must be at least 0, but it is -1."),
     ("warm_up = 1", "has an unknown key 'warm_up'. Did you mean 'warmup'?"),
 ])  # fmt: skip

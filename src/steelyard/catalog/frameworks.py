@@ -6,6 +6,7 @@ Frameworks come from the worker's own folder, and from the folders that the user
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -16,6 +17,7 @@ import steelyard_worker
 from steelyard.catalog import strategies
 from steelyard.errors import UserError, named, nearest
 from steelyard.files import settings_files
+from steelyard.files.ranges import Range
 from steelyard_worker.strategy import ALONE, SINGLE, SPREAD_ALONE, name_of
 
 if TYPE_CHECKING:
@@ -109,9 +111,10 @@ class Framework:
     knobs: dict[str, Knob] = field(default_factory=dict)
     optimizers: dict[str, dict[str, str]] = field(default_factory=dict)
     unsupported: dict[str, str] = field(default_factory=dict)
-    start_seconds: dict[str, float] = field(default_factory=dict)
+    start_seconds: dict[str, float] = field(default_factory=dict, metadata={"range": Range(above=0)})
     exporters: dict[str, Exporter] = field(default_factory=dict)
-    reference: int = 0  # rank as a float64 reference, 1 is preferred; 0: never a reference
+    # Rank as a float64 reference, 1 is preferred; 0: never a reference.
+    reference: int = field(default=0, metadata={"range": Range(0)})
     reference_mode: str = ""  # mode of a reference; empty: the default mode
     reference_variables: dict[str, str] = field(default_factory=dict)
     large_reference_variables: dict[str, str] = field(default_factory=dict)
@@ -370,6 +373,10 @@ def _as_type_of(default: Any, name: str, text: str) -> Any:
             raise UserError(f"Knob {name} must be true or false, not '{text}'.")
         return text.lower() == "true"
     try:
-        return type(default)(text)
+        value = type(default)(text)
     except ValueError:
-        raise UserError(f"Knob {name} must be a number such as {default!r}, not '{text}'.") from None
+        value = math.nan
+    if isinstance(value, float) and not math.isfinite(value):
+        kind = "whole" if isinstance(default, int) else "finite"
+        raise UserError(f"Knob {name} must be a {kind} number such as {default!r}, not '{text}'.")
+    return value

@@ -5,15 +5,18 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.files import settings_files
+from steelyard.files.ranges import Range
 from steelyard_worker.case import RateSchedule
 
 KEYS = {"constant": set[str](), "step": {"factor", "every", "at"}, "cosine": {"length"}}
 """Kind -> the keys that belong to it, beside `unit` and `warmup`."""
+RANGES = {"every": Range(0), "warmup": Range(0)}
+"""Those of every kind. They are not in the worker's `RateSchedule`, because a change of its file renews all certificates."""
 
 
 def read(path: Path, where: str, table: Any) -> RateSchedule:
     """Read one table of a schedule. UserError: a key is unknown, missing or of another kind, or a value makes no sense."""
-    found: RateSchedule = settings_files.build(path, table, where, RateSchedule)
+    found: RateSchedule = settings_files.build(path, table, where, RateSchedule, RANGES)
     settings_files.check_one_of(path, "kind", found.kind, list(KEYS), where)
     settings_files.check_one_of(path, "unit", found.unit, ["epochs", "steps"], where)
     for key in sorted(set().union(*KEYS.values()) - KEYS[found.kind]):
@@ -27,8 +30,6 @@ def read(path: Path, where: str, table: Any) -> RateSchedule:
 
 def _flaw(found: RateSchedule) -> tuple[str, str] | None:
     """Return the key that is wrong, and a sentence; None where nothing is."""
-    if found.warmup < 0:
-        return "warmup", f"'warmup' must be at least 0, but it is {found.warmup}."
     if found.kind == "cosine" and found.length < 1:
         return "length", "a cosine learning rate needs 'length', a whole number of at least 1."
     if found.kind != "step":

@@ -13,6 +13,7 @@ from steelyard.catalog import frameworks, schedules
 from steelyard.catalog.frameworks import WORKER
 from steelyard.errors import UserError, named, nearest
 from steelyard.files import names, settings_files
+from steelyard.files.ranges import Range
 from steelyard.statistics import metrics
 from steelyard_worker import network as networks
 from steelyard_worker.case import Optimizer
@@ -26,6 +27,15 @@ if TYPE_CHECKING:
 
 # Name of a preset's data that is drawn at random: as many training samples as `samples` says, and no test samples.
 SYNTHETIC = "synthetic"
+# A learning rate of 0 would train nothing, and a negative one would climb.
+RATE = Range(above=0)
+# A momentum or beta of 1 never forgets.
+MEMORY = Range(0, below=1)
+# Of an update rule's constants. They are not in the worker's `Optimizer`, because a change of its file renews all certificates.
+RANGES = {
+    "learning_rate": RATE, "momentum": MEMORY, "beta1": MEMORY, "beta2": MEMORY, "epsilon": Range(0),
+    "weight_decay": Range(0), "clip": Range(0),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -39,7 +49,7 @@ class Preset:
     summary: str
     sizes: dict[str, Any]
     optimizer: str
-    learning_rate: float | None = None
+    learning_rate: float | None = field(default=None, metadata={"range": RATE})
     schedule: RateSchedule | None = None
     data: dict[str, Any] = field(default_factory=dict)
 
@@ -194,7 +204,7 @@ def parse(path: Path) -> Workload:
 
 
 def _optimizer(path: Path, where: str, table: Any) -> Optimizer:
-    rule: Optimizer = settings_files.build(path, table, where, Optimizer)
+    rule: Optimizer = settings_files.build(path, table, where, Optimizer, RANGES)
     for kind in rule.decay:
         if kind not in KINDS:
             known = nearest(kind, list(KINDS))
@@ -210,16 +220,19 @@ def _preset(path: Path, name: str, table: Any, optimizers: list[str]) -> Preset:
     if preset.optimizer not in optimizers:
         sentence = f"[{where}] names an unknown optimizer '{preset.optimizer}'.{nearest(preset.optimizer, optimizers)}"
         raise settings_files.wrong(path, "optimizer", where, sentence)
-    batch = preset.sizes.get("batch")
-    if not isinstance(batch, int) or isinstance(batch, bool) or batch < 1:
+    if not _is_count(preset.sizes.get("batch")):
         sentence = f"[{where}.sizes] needs 'batch', a whole number of at least 1."
         raise settings_files.wrong(path, "batch", f"{where}.sizes", sentence)
     if preset.data and not isinstance(preset.data.get("name"), str):
         sentence = f"[{where}.data] needs 'name', the name of a data set."
         raise settings_files.wrong(path, "name", f"{where}.data", sentence)
-    if preset.data.get("name") == SYNTHETIC and not isinstance(preset.data.get("samples"), int):
-        sentence = f"[{where}.data] is synthetic and needs 'samples', the number of training samples."
+    if preset.data.get("name") == SYNTHETIC and not _is_count(preset.data.get("samples")):
+        sentence = f"[{where}.data] is synthetic and needs 'samples', the number of training samples, at least 1."
         raise settings_files.wrong(path, "samples", f"{where}.data", sentence)
     if "schedule" in table:
         preset = replace(preset, schedule=schedules.read(path, f"{where}.schedule", table["schedule"]))
     return preset
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1

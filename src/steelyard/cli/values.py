@@ -5,19 +5,16 @@ import re
 from typing import TYPE_CHECKING
 
 from steelyard.errors import UserError
+from steelyard.files import ranges
+from steelyard.files.ranges import Range
 
 if TYPE_CHECKING:
     from datetime import date
 
-MOST_THREADS = 4096
-MOST_WORKERS = 1024
-MOST_PROFILES = 20  # as in study files
-MOST_SAMPLES = 10_000_000
-MOST_WEIGHT = 1_000_000
-MOST_STEPS = 1_000_000_000
-MOST_EPOCHS = 1_000_000
-MOST_NODES = 10_000
-MOST_SEED = 2**32 - 1  # the largest that every framework accepts
+SILENCE = Range(1)
+WEIGHT = Range(above=0, most=1_000_000)
+EPOCHS = Range(1, 1_000_000)
+NODES = Range(1, 10_000)
 
 
 def folder(text: str) -> str:
@@ -37,20 +34,20 @@ def interpreter(text: str) -> tuple[str, str]:
 
 def minutes(text: str) -> float:
     """Read a number of minutes; 0 means no limit."""
-    return _number(text, "--minutes", 0.0, "a number of at least 0")
+    return _number(text, "--minutes", ranges.MINUTES, f"a number of {ranges.MINUTES.words}")
 
 
 def silence(text: str) -> float:
     """Read a number of seconds."""
-    return _number(text, "--silence", 1.0, "a number of seconds of at least 1")
+    return _number(text, "--silence", SILENCE, f"a number of seconds of {SILENCE.words}")
 
 
-def _number(text: str, option: str, least: float, meaning: str) -> float:
+def _number(text: str, option: str, allowed: Range, meaning: str) -> float:
     try:
         found = float(text)
     except ValueError:
         found = math.nan
-    if not least <= found < math.inf:
+    if not allowed.holds(found):
         raise UserError(f"{option} must be {meaning}, not '{text}'.")
     return found
 
@@ -62,70 +59,65 @@ def texts(text: str) -> tuple[str, ...]:
 
 def loader_workers(text: str) -> tuple[int, ...]:
     """Read numbers of processes."""
-    wrong = f"--loader-workers must be a number from 0 to {MOST_WORKERS}, not '{{}}'."
-    return _counts(text, 0, MOST_WORKERS, wrong)
+    return _counts(text, "--loader-workers", ranges.WORKERS, "a number")
 
 
 def seeds(text: str) -> tuple[int, ...]:
     """Read seeds."""
-    return _counts(text, 0, MOST_SEED, f"--seed must be a whole number from 0 to {MOST_SEED:,}, not '{{}}'.")
+    return _counts(text, "--seed", ranges.SEEDS, "a whole number")
 
 
 def threads(text: str) -> tuple[int, ...]:
     """Read numbers of threads, or `default`, which is 0."""
-    wrong = f"--threads must be a number from 1 to {MOST_THREADS}, or 'default', not '{{}}'."
-    return tuple(0 if each == "default" else _count(each, 1, MOST_THREADS, wrong) for each in text.split(","))
+    return tuple(
+        0 if each == "default" else _count(each, "--threads", ranges.THREADS, "a number", ", or 'default',")
+        for each in text.split(",")
+    )
 
 
 def batches(text: str) -> tuple[int, ...]:
     """Read numbers of samples."""
-    return _counts(
-        text, 1, MOST_SAMPLES, f"--batch must be a number of samples from 1 to {MOST_SAMPLES:,}, not '{{}}'."
-    )
+    return _counts(text, "--batch", ranges.BATCHES, "a number of samples")
 
 
 def goal(text: str) -> tuple[str, float]:
     """Read `GOAL` or `GOAL=WEIGHT`; returns the name, as typed, and the weight: 1 if there is none."""
     name, equals, weight = text.partition("=")
-    found = _number(weight, f"--for {name}", 0.0, "GOAL=WEIGHT with a number above 0") if equals else 1.0
-    if not 0 < found <= MOST_WEIGHT:
-        raise UserError(
-            f"--for {text}: a weight must be above 0 and at most {MOST_WEIGHT:,}; leave out what does not matter."
-        )
+    found = _number(weight, f"--for {name}", Range(0), "GOAL=WEIGHT with a number above 0") if equals else 1.0
+    if not WEIGHT.holds(found):
+        raise UserError(f"--for {text}: a weight must be {WEIGHT.words}; leave out what does not matter.")
     return name, found
 
 
 def steps(text: str) -> int:
     """Read the number of steps of a job."""
-    return _count(text, 1, MOST_STEPS, f"--steps must be a number of steps from 1 to {MOST_STEPS:,}, not '{{}}'.")
+    return _count(text, "--steps", ranges.STEPS, "a number of steps")
 
 
 def epochs(text: str) -> int:
     """Read the number of epochs of a job."""
-    return _count(text, 1, MOST_EPOCHS, f"--epochs must be a number of epochs from 1 to {MOST_EPOCHS:,}, not '{{}}'.")
+    return _count(text, "--epochs", EPOCHS, "a number of epochs")
 
 
 def thresholds(text: str) -> tuple[float, ...]:
     """Read `0.9,0.95`; the values in increasing order, each once."""
     meaning = "values of the test metric, such as 0.9 or 0.9,0.95"
-    return tuple(sorted({_number(part, "--threshold", -math.inf, meaning) for part in text.split(",")}))
+    return tuple(sorted({_number(part, "--threshold", Range(), meaning) for part in text.split(",")}))
 
 
-def _counts(text: str, least: int, most: int, wrong: str) -> tuple[int, ...]:
-    return tuple(_count(each, least, most, wrong) for each in text.split(","))
+def _counts(text: str, option: str, allowed: Range, what: str) -> tuple[int, ...]:
+    return tuple(_count(each, option, allowed, what) for each in text.split(","))
 
 
-def _count(text: str, least: int, most: int, wrong: str) -> int:
-    if not re.fullmatch(r"[0-9]{1,20}", text) or not least <= int(text) <= most:
-        raise UserError(wrong.format(text))
+def _count(text: str, option: str, allowed: Range, what: str, otherwise: str = ",") -> int:
+    if not re.fullmatch(r"[0-9]{1,20}", text) or not allowed.holds(int(text)):
+        raise UserError(f"{option} must be {what} {allowed.words}{otherwise} not '{text}'.")
     return int(text)
 
 
 def profiles(text: str) -> int:
     """Read a number of processes."""
-    return _count(
-        text, 0, MOST_PROFILES, f"--profiles must be a number of processes from 0 to {MOST_PROFILES}, not '{{}}'."
-    )
+    return _count(text, "--profiles", ranges.PROFILES, "a number of processes")
 
 
 def delta(text: str) -> float:
@@ -142,7 +134,7 @@ def delta(text: str) -> float:
 def share(text: str) -> float:
     """Read a share such as `5%` or `0.05`."""
     number, sign, rest = text.strip().partition("%")
-    found = _number(number or "?", "--fail-if-slower", 0.0, "a share of at least 0, such as 5%")
+    found = _number(number or "?", "--fail-if-slower", Range(0), "a share of at least 0, such as 5%")
     if rest:
         raise UserError(f"--fail-if-slower must be a share of at least 0, such as 5%, not '{text}'.")
     return found / 100 if sign else found
@@ -175,4 +167,4 @@ def fingerprint(text: str) -> str:
 
 def node_count(text: str) -> int:
     """Read a number of nodes."""
-    return _count(text, 1, MOST_NODES, f"--nodes must be a number of nodes from 1 to {MOST_NODES}, not '{{}}'.")
+    return _count(text, "--nodes", NODES, "a number of nodes")

@@ -1,8 +1,12 @@
-"""Read TOML files strictly: error messages give the file, the line and the key, and suggest the nearest known key."""
+"""Read TOML files strictly: error messages give the file, the line and the key, and suggest the nearest known key.
 
+Numbers are finite, and within the range that the metadata of their field names (`steelyard.files.ranges`).
+"""
+
+import math
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
@@ -10,6 +14,7 @@ from typing import Any
 import tomllib
 
 from steelyard.errors import UserError, nearest
+from steelyard.files.ranges import Range
 
 HEADER = re.compile(r"\s*(\[+)([^\]]+)\]")
 # Annotation of a field -> (types accepted from a file, their description in error messages).
@@ -37,16 +42,20 @@ VALUES: dict[str, tuple[tuple[type, ...], str]] = {
 # Every other annotation.
 LIST_OF_TABLES = ((list,), "a list of tables")
 OF_TABLES = ((dict,), "a table of tables")
+# TOML has no larger whole number, and neither have SQLite and NumPy.
+LARGEST = 2**63 - 1
 
 
 def read(path: Path) -> dict[str, Any]:
-    """Parse a TOML file; UserError: it cannot be read or has a syntax error."""
+    """Parse a TOML file; UserError: it cannot be read, has a syntax error, or a number that is infinite, NaN or too large."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"{path}: not valid TOML: {error}. Fix that line.") from None
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:  # ValueError: not UTF-8, or a number with thousands of digits
         raise UserError(f"{path} cannot be read ({error}).") from None
+    _check_numbers(path, "", "", found)
+    return found
 
 
 def check_keys(path: Path, table: dict[str, Any], where: str, required: set[str], allowed: set[str]) -> None:
@@ -71,10 +80,25 @@ def check_one_of(path: Path, key: str, value: Any, values: Iterable[Any], where:
         raise wrong(path, key, where, f"'{key}' must be one of {', '.join(map(repr, known))}, but it is {value!r}.")
 
 
-def build(path: Path, table: Any, where: str, kind: Any, **given: Any) -> Any:
-    """Build a dataclass from a table and the fields `given`; UserError: a key or a type does not match its fields.
+def check_range(path: Path, key: str, value: Any, allowed: Range, where: str = "") -> None:
+    """Refuse a number of the table [where], or a list or a table with one, that is not in the range."""
+    if isinstance(value, dict):
+        for name, each in value.items():
+            check_range(path, name, each, allowed, ".".join(filter(None, (where, key))))
+        return
+    for each in value if isinstance(value, (list, tuple)) else (value,):
+        if not allowed.holds(each):
+            which = "it" if each is value else "one"
+            raise wrong(path, key, where, f"'{key}' must be {allowed.words}, but {which} is {each!r}.")
 
-    The key of a field is its name, or `key` in its metadata. Tables of tables stay as they are.
+
+def build(
+    path: Path, table: Any, where: str, kind: Any, ranges: Mapping[str, Range] | None = None, **given: Any
+) -> Any:  # fmt: skip
+    """Build a dataclass from a table and the fields `given`; UserError: a key, a type or a number does not match its fields.
+
+    The key of a field is its name, or `key` in its metadata. The range of its numbers is `range` in its metadata; of a class
+    whose file has none, it is in `ranges`, by the field's name. Tables of tables stay as they are.
     """
     parent, _, name = where.rpartition(".")
     check_type(path, name, table, (dict,), "a table", parent)
@@ -82,6 +106,9 @@ def build(path: Path, table: Any, where: str, kind: Any, **given: Any) -> Any:
     required = {key for key, each in known.items() if each.default is MISSING and each.default_factory is MISSING}
     check_keys(path, table, where, required, set(known))
     values = {known[key].name: _fit(path, where, key, str(known[key].type), value) for key, value in table.items()}
+    for key in table:
+        if allowed := known[key].metadata.get("range") or (ranges or {}).get(known[key].name):
+            check_range(path, key, table[key], allowed, where)
     return kind(**given, **values)
 
 
@@ -91,11 +118,11 @@ def wrong(path: Path, key: str, where: str, sentence: str) -> UserError:
 
 
 def line_of(path: Path, key: str, where: str = "") -> int:
-    """Return the line of a key in the table [where]; otherwise that of the table's header; 1 if the file has neither.
+    """Return the line of a key in the table [where]; otherwise that of the table's header, or of a key that holds the table.
 
-    The tables of a list [[name]] are `name[0]`, `name[1]` and so on.
+    It is 1 if the file has none of these. The tables of a list [[name]] are `name[0]`, `name[1]` and so on.
     """
-    table, header_line, count = "", 1, Counter[str]()
+    table, header_line, count = "", 0 if where else 1, Counter[str]()
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         if header := HEADER.match(line):
             table = re.sub(r"[\s\"']", "", header[2])
@@ -107,7 +134,24 @@ def line_of(path: Path, key: str, where: str = "") -> int:
             header_line = number if table == where else header_line
         elif table == where and key and re.match(rf"\s*[\"']?{re.escape(key)}[\"']?\s*[=.]", line):
             return number
-    return header_line
+    if header_line:
+        return header_line
+    parent, _, name = where.rpartition(".")
+    return line_of(path, re.sub(r"\[\d+\]$", "", name), parent)
+
+
+def _check_numbers(path: Path, where: str, key: str, value: Any) -> None:
+    """Refuse a number that is not finite, or larger than TOML has, in the value of a key or in the values inside it."""
+    if isinstance(value, dict):
+        for name, each in value.items():
+            _check_numbers(path, ".".join(filter(None, (where, key))), name, each)
+    elif isinstance(value, list):
+        for place, each in enumerate(value):
+            _check_numbers(path, where, f"{key}[{place}]" if isinstance(each, dict) else key, each)
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise wrong(path, key, where, f"'{key}' must be a finite number, but it is {value!r}.")
+    elif isinstance(value, int) and abs(value) > LARGEST:
+        raise wrong(path, key, where, f"'{key}' is too large. It must be from {-LARGEST:,} to {LARGEST:,}.")
 
 
 def _title(where: str) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from steelyard.errors import UserError, nearest
+from steelyard.files import ranges
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from steelyard.plan.options import Options
 
 UNITS = {"MB": 10**6, "GB": 10**9, "MiB": 2**20, "GiB": 2**30}
+THREADS = ranges.THREADS._replace(least=0, why="0: each framework's own default")
 
 
 @dataclass(frozen=True)
@@ -31,15 +34,15 @@ class Cells:
     frameworks: tuple[str, ...] = ("*",)
     modes: tuple[str, ...] = ()
     knobs: tuple[str, ...] = ()
-    loader_workers: tuple[int, ...] = ()
+    loader_workers: tuple[int, ...] = field(default=(), metadata={"range": ranges.WORKERS})
     strategies: tuple[str, ...] = ()
     set: tuple[str, ...] = ()
-    batches: tuple[int, ...] = ()
+    batches: tuple[int, ...] = field(default=(), metadata={"range": ranges.BATCHES})
     optimizers: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
     precisions: tuple[str, ...] = ()
-    threads: tuple[int, ...] = ()
-    seeds: tuple[int, ...] = ()
+    threads: tuple[int, ...] = field(default=(), metadata={"range": THREADS})
+    seeds: tuple[int, ...] = field(default=(), metadata={"range": ranges.SEEDS})
     memory_limits: tuple[str, ...] = ()
     synthetic: bool = False
     device: str = ""
@@ -47,8 +50,8 @@ class Cells:
     optimizer_implementation: str = ""
     protocol: str = "sequential"
     rounds: str = ""
-    train_steps: int = 0
-    evaluation_limit: int = 0
+    train_steps: int = field(default=0, metadata={"range": ranges.STEPS._replace(least=0)})
+    evaluation_limit: int = field(default=0, metadata={"range": ranges.Range(0)})
     sizes: tuple[str, ...] = ()
     stands_for: str = ""
     graphs: bool = False
@@ -99,12 +102,12 @@ def _like(present: Any, name: str, text: str, preset: str) -> Any:
     elif isinstance(present, str):
         return text
     elif isinstance(present, (int, float)):
-        wanted = "a whole number from 1" if isinstance(present, int) else "a number"
+        wanted = "a whole number from 1" if isinstance(present, int) else "a finite number above 0"
         try:
             value = type(present)(text)
         except ValueError:
             value = 0
-        if value > 0:
+        if 0 < value < math.inf:
             return value
     else:
         raise UserError(f"The size '{name}' of {preset} is {present!r} and cannot be set on the command line.")

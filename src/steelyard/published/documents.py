@@ -208,7 +208,7 @@ def read(path: Path) -> Document:
     raw = settings_files.read(path)
     keys = {"document", "setups", "entries", "errors", "left_out"}
     settings_files.check_keys(path, raw, "", {"document", "entries"}, keys)
-    lists = {
+    lists: dict[str, Any] = {
         "setups": _tables(path, raw, "setups", Setup), "entries": _entries(path, raw["entries"]),
         "errors": _tables(path, raw, "errors", Flaw), "left_out": _tables(path, raw, "left_out", LeftOut),
     }  # fmt: skip

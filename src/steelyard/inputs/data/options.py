@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from steelyard.errors import UserError, nearest
+from steelyard.files.ranges import Range
 from steelyard.inputs.data.catalogue import DataSet
 
 Checks = list[tuple[bool, str]]  # (does the error apply, the sentence that describes it)
@@ -17,7 +18,7 @@ ODD_WINDOW = "window must be an even number of samples."
 
 def _at_least(least: int, default: int, why: str = "") -> Any:
     """Return a field for a number with a smallest value; `why` explains it in the error message."""
-    return field(default=default, metadata={"least": least, "rule": f"be at least {least}{': ' if why else ''}{why}"})
+    return field(default=default, metadata={"range": Range(least, why=why)})
 
 
 @dataclass(frozen=True)
@@ -224,7 +225,7 @@ def _has_type_of(default: Any, value: Any) -> bool:
 def _number_checks(options: Options) -> Checks:
     found = [(getattr(options, "vocabulary", 0) > MAX_ID, "vocabulary does not fit 32-bit ids.")]
     for option in fields(options):
-        value, limit = getattr(options, option.name), option.metadata
-        if isinstance(value, int) and value < limit.get("least", 0):
-            found.append((True, f"{option.name} must {limit.get('rule', 'not be negative')}."))
+        value, allowed = getattr(options, option.name), option.metadata.get("range", Range(0))
+        if isinstance(value, int) and not allowed.holds(value):
+            found.append((True, f"{option.name} must be {allowed.words}."))
     return found

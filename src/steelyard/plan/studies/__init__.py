@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.errors import named, nearest
 from steelyard.files import names, settings_files
+from steelyard.files.ranges import MINUTES, PROFILES, Range
 from steelyard.plan.cells import Cells
 from steelyard.published import gathering, held
 
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from steelyard.catalog.workloads import Workload
 
 FOLDER = Path(__file__).parent
-MOST_PROFILES = 20
-"""No contender is profiled in more processes."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +25,7 @@ class Size:
     """One size of a study. `minutes`: no round starts later than this after the first; 0: no limit."""
 
     summary: str
-    minutes: float = 0.0
+    minutes: float = field(default=0.0, metadata={"range": MINUTES})
 
 
 @dataclass(frozen=True)
@@ -40,11 +39,11 @@ class Study:
     name: str
     title: str
     question: str
-    version: int
+    version: int = field(metadata={"range": Range(1)})
     cells: tuple[Cells, ...]
     sizes: dict[str, Size] = field(default_factory=dict)
-    minutes: float = 0.0
-    profiles: int = 0
+    minutes: float = field(default=0.0, metadata={"range": MINUTES})
+    profiles: int = field(default=0, metadata={"range": PROFILES})
     thresholds: tuple[float, ...] = ()  # scores of which the page says when trainings reached them
     published: tuple[held.Held, ...] = ()
 
@@ -132,9 +131,6 @@ def read(path: Path) -> Study:
         raise settings_files.wrong(
             path, "cells", "", "there are no [[cells]], so there is nothing to measure. Add one."
         )
-    if not 0 <= found.profiles <= MOST_PROFILES:
-        sentence = f"'profiles' must be a number of processes from 0 to {MOST_PROFILES}, not {found.profiles}."
-        raise settings_files.wrong(path, "profiles", "", sentence)
     cells = tuple(_cells(path, number, table, sizes) for number, table in enumerate(found.cells))
     for size in sizes:
         if not any(not each.sizes or size in each.sizes for each in cells):
