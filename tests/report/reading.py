@@ -21,6 +21,7 @@ class Element:
     attributes: dict
     text: str = ""
     parents: list = field(default_factory=list)
+    on_paper: bool = True
 
     @property
     def words(self):
@@ -35,6 +36,8 @@ class _Reader(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         element = Element(tag, dict(attrs), parents=[parent.tag for parent in self._open])
+        hidden = {"screen", "explanation"} & set((element.attributes.get("class") or "").split())
+        element.on_paper = not hidden and all(parent.on_paper for parent in self._open)
         self.elements.append(element)
         if tag not in EMPTY:
             self._open.append(element)

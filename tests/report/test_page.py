@@ -53,6 +53,16 @@ def test_the_page_allows_only_its_own_scripts_and_styles(rendered):
     check_policy(rendered)
 
 
+def test_on_paper_a_comparison_is_its_answer_and_one_table(recorded_view, rendered):
+    """A sheet has room for two comparisons of five contenders; what is longer is on the screen alone."""
+    printed = [each for each in rendered.elements if each.on_paper]
+    count = len(recorded_view.comparisons)
+    assert [each.tag for each in printed].count("table") == count
+    assert not [each for each in printed if each.tag in ("nav", "figure", "svg", "details")]
+    words = sum(len(each.words.split()) for each in printed if each.tag in ("p", "li", "dd", "h1", "h2", "h3"))
+    assert words < 200 * count, "two comparisons with 430 words filled nine tenths of a sheet, with tables of five rows"
+
+
 def test_the_page_has_no_home_folder_and_no_user_name(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", "/srv/people/alice")
     monkeypatch.setenv("LOGNAME", "alice")
