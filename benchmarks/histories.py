@@ -23,6 +23,7 @@ from steelyard.report import history_page
 from steelyard.report.history import History, history, slower
 from steelyard.results import merging, record
 from steelyard.results.points import Point, RunFacts
+from steelyard.results.record import HostFacts
 from steelyard.statistics.shifts import course
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def _noise(count: int, seed: list[int]) -> np.ndarray:
 
 def _history(lines: int, nights: int, seed: int) -> History:
     first = datetime(2026, 1, 1, 2, 0, tzinfo=UTC)
-    host = {"cpu_model": "Simulated", "cores_usable": 2}
+    host: HostFacts = {"cpu_model": "Simulated", "cores_usable": 2}
     runs = [
         RunFacts(str(n), f"run-{n}", "nightly", (first + timedelta(days=n)).isoformat(), "0123", host, 4, "c0de", {})
         for n in range(nights)

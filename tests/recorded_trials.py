@@ -17,6 +17,27 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 STEP_NS = 10_000_000
+# Column of the index, the text that someone has put there, and what an error says of it.
+ALTERED_ROWS = [
+    ("points.processes_ns", "garbage", "is no JSON: Expecting value"),
+    ("points.processes_ns", '["x", null]', "[0] must be a number, but it is 'x'"),
+    ("points.processes_ns", "[1000000.0, null]", "[1] must be a number, but it is 'None'"),
+    ("points.processes_ns", "[-1, 0]", "must be 2 or more times above 0, but it is '[-1, 0]'"),
+    ("points.processes_ns", "[1000000.0, 0]", "must be 2 or more times above 0"),
+    ("points.processes_ns", "[NaN, 1000000.0]", "[0] must be a finite number, but it is 'nan'"),
+    ("points.processes_ns", "[1000000.0, 1e999]", "[1] must be a finite number, but it is 'inf'"),
+    ("points.processes_ns", "[true, true]", "[0] must be a number, but it is 'True'"),
+    ("points.processes_ns", "[]", "must be 2 or more times above 0, but it is '[]'"),
+    ("points.processes_ns", "[1000000.0]", "must be 2 or more times above 0"),
+    ("points.processes_ns", '{"a": 1}', "must be a list"),
+    ("points.processes_ns", "[" * 100_000, "it is nested too deeply"),
+    ("points.input", "garbage", "must be pipeline or cached, but it is 'garbage'"),
+    ("runs.host", "[", "is no JSON: Expecting value"),
+    ("runs.host", "[]", "must be an object"),
+    ("runs.host", '{"cores_usable": "two"}', ".cores_usable must be a whole number"),
+    ("runs.environments", '{"fake": {"packages": []}}', ".fake lacks the field 'external'"),
+    ("runs.created", "yesterday", "is no time: Invalid isoformat string: 'yesterday'"),
+]
 
 
 def case(framework: str = "fake", **more: Any) -> Case:

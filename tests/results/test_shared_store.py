@@ -181,6 +181,35 @@ def test_a_history_is_read_from_the_store_alone(url: str, tmp_path: Path, monkey
     assert found == [replace(point, run="aaaaaaaa1"), replace(point, run="bbbbbbbb1")]
 
 
+@pytest.mark.parametrize(("column", "value", "named"), recorded_trials.ALTERED_ROWS)
+def test_an_altered_row_is_left_out_of_a_history_and_its_run_is_named(
+    column: str, value: str, named: str, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    point = points.Point("", "line", "g", "fake", "Fake", "cached", "fake", "fake", "1", (1e6, 2e6))
+    made = [point, replace(point, variant="dummy")]
+    monkeypatch.setattr(
+        points, "points", lambda folder, known, found: [replace(each, run=folder.name) for each in made]
+    )
+    for key, name in (("aaaaaaaa1", NAME), ("bbbbbbbb1", OTHER)):
+        run_in(tmp_path / key, key, name, machine="m1")
+        pushed(url, tmp_path / key)
+    table, name = column.split(".")
+    rows = "id = 'bbbbbbbb1'" if table == "runs" else "run = 'bbbbbbbb1' AND variant = 'fake'"
+    with psycopg.connect(url) as database:
+        assert database.execute(f"UPDATE steelyard.{table} SET {name} = %s WHERE {rows}", [value]).rowcount == 1
+    said: list[str] = []
+    with Shared(url) as store:
+        known, found = store.history(said.append)
+    (sentence,) = said
+    assert sentence.startswith(
+        f"The store {shared.without_password(url)} holds a damaged row of the run {OTHER} ({column}"
+    )
+    assert named in sentence
+    left = {("aaaaaaaa1", "dummy"), ("aaaaaaaa1", "fake")} | ({("bbbbbbbb1", "dummy")} if table == "points" else set())
+    assert {(each.run, each.variant) for each in found} == left
+    assert {each.run for each in known} == {run for run, _ in left}
+
+
 def test_a_store_of_another_version_is_left_alone(url: str) -> None:
     Shared(url).close()
     with psycopg.connect(url) as database:

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 
 from steelyard.plan import resolve
 from steelyard.plan.options import Options
-from steelyard.results import record, trials
+from steelyard.results import index_rows, points, record, trials
 from steelyard.results.index_rows import OF_BLOCKS
-from steelyard.results.store import Store
+from steelyard.results.store import FILE, Store
 
 TRIALS = st.lists(
     st.tuples(
@@ -413,3 +413,78 @@ def test_the_journal_of_a_damaged_index_that_another_process_uses_is_renamed_wit
         assert (tmp_path / f"index.sqlite.damaged{suffix}").exists(), suffix
     assert len(_rows(tmp_path, "id")) == 8
     other.close()
+
+
+@pytest.fixture
+def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with two indexed runs that have a point each."""
+    point = points.Point("", "line", "g", "fake", "Fake", "cached", "fake", "fake", "1", (1e6, 2e6))
+    monkeypatch.setattr(points, "points", lambda folder, known, found: [replace(point, run=folder.name)])
+    for name in ("20260101-000000-a", "20260102-000000-b"):
+        record.update(_new_run(tmp_path, name), state="complete", machine="m1", host={"cores_usable": 2})
+    _opened(tmp_path)[0].close()
+    return tmp_path
+
+
+def _set(runs: Path, table: str, column: str, value: Any) -> None:
+    """Write a value into a column of the second run's rows."""
+    key = {"points": "run", "runs": "id"}[table]
+    with closing(sqlite3.connect(runs / FILE)) as database, database:
+        query = f"UPDATE {table} SET {column} = ? WHERE {key} = '20260102-000000-b'"
+        assert database.execute(query, [value]).rowcount == 1
+
+
+def _history(runs: Path) -> tuple[Any, list[str]]:
+    store, said = _opened(runs)
+    with closing(store):
+        return store.history(), said
+
+
+@pytest.mark.parametrize(("column", "value", "named"), recorded_trials.ALTERED_ROWS)
+def test_an_index_with_an_altered_row_is_rebuilt_and_changes_no_history(
+    column: str, value: Any, named: str, measured: Path
+) -> None:
+    expected, said = _history(measured)
+    assert said == []
+    assert len(expected[1]) == 2
+    _set(measured, *column.split("."), value)
+    found, (sentence,) = _history(measured)
+    assert found == expected
+    assert sentence.startswith(f"The index {measured / FILE} could not be used ({column}")
+    assert named in sentence
+    assert sentence.endswith("It was rebuilt from the event files; no data were lost.")
+    assert (measured / f"{FILE}.damaged").exists()
+    assert _history(measured) == (expected, [])
+
+
+@pytest.mark.parametrize("column", ["runs.study", "points.title"])
+def test_bytes_in_place_of_a_text_are_an_altered_row(column: str, measured: Path) -> None:
+    """SQLite keeps them in any column; PostgreSQL does not."""
+    expected, _ = _history(measured)
+    _set(measured, *column.split("."), b"Fake")
+    found, (sentence,) = _history(measured)
+    assert found == expected
+    assert f"({column} must be a string" in sentence
+
+
+def test_an_index_that_is_altered_again_after_it_was_rebuilt_is_given_up(
+    measured: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected, _ = _history(measured)
+
+    def refuse(row: tuple[Any, ...]) -> points.Point:
+        raise ValueError("points.line is bad")
+
+    monkeypatch.setattr(index_rows, "to_point", refuse)
+    found, (_, second) = _history(measured)
+    assert found == expected
+    assert "could not be read (points.line is bad). No data were lost" in second
+
+
+@pytest.mark.parametrize("created", ["yesterday", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
+def test_a_run_whose_start_is_no_time_is_damaged(created: str, tmp_path: Path) -> None:
+    run = _new_run(tmp_path)
+    raw = json.loads((run / "run.json").read_text()) | {"created": created}
+    (run / "run.json").write_text(json.dumps(raw))
+    with pytest.raises(record.UnreadableRun, match="is damaged"):
+        record.read(run)

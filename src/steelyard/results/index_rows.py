@@ -1,14 +1,16 @@
 """The rows of the index: a run, its trials, their blocks and its points, as statements that SQLite and PostgreSQL understand."""
 
 import json
-from collections.abc import Iterable
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from steelyard.results.points import Point, RunFacts
+from steelyard.results import record
+from steelyard.results.points import LEAST_PROCESSES, Point, RunFacts
 from steelyard.results.record import RunRecord
 from steelyard.results.trials import Trial
+from steelyard_worker import records
 
 SCHEMA = Path(__file__).parent / "schema.sql"
 SCHEMA_VERSION = 3
@@ -16,6 +18,10 @@ SCHEMA_VERSION = 3
 AS_THEY_ARE = ("method", "peak_resident_bytes", "peak_device_bytes")
 OF_BLOCKS = ("input", "phase", "steps", "start_ns", "elapsed_ns", "first_step", "cpu_ns", "epoch")
 AS_JSON = ("applied", "libraries", "phases_ns", "warnings")
+# What a point can be measured on.
+INPUTS = ("pipeline", "cached")
+
+Made = TypeVar("Made")
 
 Statement = tuple[str, list[dict[str, Any]]]
 """A statement with named parameters, `:name`, and the rows that it is run for."""
@@ -71,16 +77,44 @@ def insert(table: str, row: dict[str, Any]) -> str:
 
 
 def to_point(row: tuple[Any, ...]) -> Point:
-    """Return the point in a row of the query POINTS."""
-    run, line, group, variant, title, source, framework, environment, version, processes = row
-    values = tuple(json.loads(processes))
-    return Point(run, line, group, variant, title, source, framework, environment, version, values)
+    """Return the point in a row of the query POINTS. ValueError: the row was damaged or altered."""
+    found = _built(Point, row, "points", {"processes_ns"})
+    # `points.points` writes no others, and a history takes the logarithms of several.
+    if len(found.processes_ns) < LEAST_PROCESSES or min(found.processes_ns) <= 0:
+        message = f"points.processes_ns must be {LEAST_PROCESSES} or more times above 0, but it is {row[-1][:80]!r}"
+        raise ValueError(message)
+    if found.input not in INPUTS:
+        message = f"points.input must be {' or '.join(INPUTS)}, but it is {found.input[:80]!r}"
+        raise ValueError(message)
+    return found
 
 
 def to_facts(row: tuple[Any, ...]) -> RunFacts:
-    """Return the facts in a row of the query RUNS."""
-    run, name, study, created, machine, host, method, code, environments = row
-    return RunFacts(run, name, study, created, machine, json.loads(host), method, code, json.loads(environments))
+    """Return the facts in a row of the query RUNS. ValueError: the row was damaged or altered."""
+    found = _built(RunFacts, row, "runs", {"host", "environments"})
+    try:
+        record.moment(found.created)
+    except ValueError as error:
+        message = f"runs.created is no time: {error}"
+        raise ValueError(message) from None
+    return found
+
+
+def _built(kind: type[Made], row: tuple[Any, ...], table: str, as_json: set[str]) -> Made:
+    """Return a row, whose columns are in the order of the fields of a dataclass, as that class. ValueError: they do not fit."""
+    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    raw = dict(zip(names, row, strict=True))
+    made: Made = records.build(kind, raw | {name: _parsed(raw, name, table) for name in as_json}, table)
+    return made
+
+
+def _parsed(raw: Mapping[str, Any], name: str, table: str) -> Any:
+    text = records.convert(str, raw[name], f"{table}.{name}")
+    try:
+        return records.parse(text)
+    except ValueError as error:
+        message = f"{table}.{name} is no JSON: {error}"
+        raise ValueError(message) from None
 
 
 def _row(run: str, trial: Trial) -> dict[str, Any]:

@@ -5,13 +5,12 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from math import exp
 from pathlib import Path
-from typing import Any
 
 from steelyard.errors import UserError
 from steelyard.files import atomic
 from steelyard.results import record, round_results, trials
 from steelyard.results.quantities import STEP_TIME
-from steelyard.results.record import Group, RunRecord, Variant
+from steelyard.results.record import EnvironmentFacts, Group, HostFacts, RunRecord, Variant
 from steelyard.results.trials import Trial
 from steelyard.statistics.intervals import logs, mean_and_error
 
@@ -30,20 +29,20 @@ class RunFacts:
     study: str
     created: str
     machine: str
-    host: Mapping[str, Any]
+    host: HostFacts
     method: int
     code: str
-    environments: Mapping[str, Any]
+    environments: dict[str, EnvironmentFacts]
 
     @property
     def when(self) -> datetime:
         """The time at which it was started."""
-        return datetime.fromisoformat(self.created).astimezone()
+        return record.moment(self.created)
 
     def packages(self, environment: str) -> dict[str, str]:
         """Return the versions of everything in an environment, by name."""
-        found = self.environments.get(environment, {})
-        return {"Python": found.get("python_version", ""), **found.get("packages", {})}
+        found = self.environments.get(environment)
+        return {"Python": found["python_version"], **found["packages"]} if found else {"Python": ""}
 
 
 @dataclass(frozen=True)
@@ -73,8 +72,7 @@ class Point:
 def facts(name: str, known: RunRecord) -> RunFacts:
     """Return what a history needs of a run with this record."""
     return RunFacts(
-        name, name, known.study, known.created, known.machine, dict(known.host), known.method, known.worker_hash,
-        {key: dict(each) for key, each in known.environments.items()},
+        name, name, known.study, known.created, known.machine, known.host, known.method, known.worker_hash, known.environments,
     )  # fmt: skip
 
 

@@ -190,7 +190,7 @@ class RunRecord:
     @property
     def started(self) -> datetime:
         """The time at which the run was started."""
-        return datetime.fromisoformat(self.created).astimezone()
+        return moment(self.created)
 
     @property
     def last_cache_bytes(self) -> int:
@@ -217,6 +217,14 @@ class RunRecord:
     def available(self) -> RunPlan:
         """The plan without the cases whose environments could not be created."""
         return self.plan.without(self.unavailable)
+
+
+def moment(text: str) -> datetime:
+    """Return an ISO 8601 time as local time. ValueError: it is none, or too early or late to have a local time."""
+    try:
+        return datetime.fromisoformat(text).astimezone()
+    except OverflowError as error:
+        raise ValueError(str(error)) from None
 
 
 def _positive(speed: float) -> float | None:
@@ -281,8 +289,8 @@ def read(folder: Path) -> RunRecord:
 def _check(record: RunRecord) -> None:
     """Raise ValueError for values of the right type that make no sense, or that do not fit together."""
     plan = record.plan
-    for moment in (record.created, *(each["created"] for each in record.reused.values())):
-        datetime.fromisoformat(moment)
+    for text in (record.created, *(each["created"] for each in record.reused.values())):
+        moment(text)
     for group in plan.groups:
         group.protocol.decision(plan.options.delta)
         if not 1 <= group.protocol.rounds_min <= group.protocol.rounds_max <= MOST_ROUNDS:

@@ -9,15 +9,15 @@ from __future__ import annotations
 import re
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from steelyard.errors import UserError
+from steelyard.errors import UserError, notice
 from steelyard.files import paths
 from steelyard.results import identity, index_rows, points, record, trials
 from steelyard.results.index_rows import SCHEMA, SCHEMA_VERSION, Statement
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     import psycopg
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from steelyard.results.identity import HeldRun
     from steelyard.results.points import Point, RunFacts
 
+Made = TypeVar("Made")
 NAMESPACE = "steelyard"
 ABOUT = f"steelyard store, version {SCHEMA_VERSION}"
 SCHEMES = ("postgresql://", "postgres://")
@@ -173,12 +174,25 @@ class Shared:
             with self._database.cursor() as cursor:
                 cursor.executemany(re.sub(r":(\w+)", r"%(\1)s", text), [_clean(row) for row in rows])
 
-    def history(self) -> tuple[list[RunFacts], list[Point]]:
-        """Return the facts and the points of all runs in the store."""
+    def history(self, say: Callable[[str], None] = notice) -> tuple[list[RunFacts], list[Point]]:
+        """Return the facts and the points of all runs in the store.
+
+        Anyone who can write to it may have altered rows. These are left out, and `say` gets a sentence for each run with one.
+        """
         with self._told():
             known = self._database.execute(index_rows.RUNS).fetchall()
             found = self._database.execute(index_rows.POINTS).fetchall()
-        return [index_rows.to_facts(row) for row in known], [index_rows.to_point(row) for row in found]
+        names, damaged = {row[0]: row[1] for row in known}, dict[str, ValueError]()
+        runs = _readable(known, index_rows.to_facts, damaged)
+        present = {each.run for each in runs}
+        lines = [each for each in _readable(found, index_rows.to_point, damaged) if each.run in present]
+        for run, error in damaged.items():
+            say(
+                f"The store {self.shown} holds a damaged row of the run {names.get(run, run)} ({error}), which is left out. "
+                f"To have it stored again, delete {run} from the table {NAMESPACE}.runs: the next run with --store on the "
+                "machine with its folder stores it."
+            )
+        return runs, lines
 
     def fetch(self, known: dict[str, str], into: Path) -> list[Path]:
         """Write the runs whose state is not in `known` (identity -> state) as folders of runs; returns these folders.
@@ -216,6 +230,19 @@ def states_of(runs: Path) -> dict[str, str]:
             found[run.identity] = _state(run)
         except (UserError, OSError):
             continue
+    return found
+
+
+def _readable(
+    rows: Iterable[tuple[Any, ...]], make: Callable[[tuple[Any, ...]], Made], damaged: dict[str, ValueError]
+) -> list[Made]:
+    """Return what is made of rows whose first column is the run; the first error of each run is added to `damaged`."""
+    found = []
+    for row in rows:
+        try:
+            found.append(make(row))
+        except ValueError as error:
+            damaged.setdefault(row[0], error)
     return found
 
 

@@ -63,7 +63,7 @@ class Store:
         self._say(f"The index {self.path} {reason}. {LATER}")
         self.close()
 
-    def _rebuild(self, error: sqlite3.DatabaseError) -> None:
+    def _rebuild(self, error: Exception) -> None:
         """Rename the damaged file, so that it can be examined, and build a new one from the event files."""
         self.close()
         try:
@@ -109,11 +109,25 @@ class Store:
             self._say(sentence)
 
     def history(self) -> tuple[list[RunFacts], list[Point]]:
-        """Return the facts and the points of all runs, after catching up; read from the folders if there is no index."""
+        """Return the facts and the points of all runs, after catching up; read from the folders if there is no index.
+
+        An index with a row that cannot be is rebuilt, as one that SQLite cannot read.
+        """
         self.catch_up()
+        found: tuple[list[RunFacts], list[Point]] = [], []
+        try:
+            found = self._history()
+        except ValueError as error:
+            self._rebuild(error)
+            try:
+                found = self._history()
+            except ValueError as again:
+                self._give_up(f"could not be read ({again})")
+        return points.read_all(self.folder, []) if self._database is None else found
+
+    def _history(self) -> tuple[list[RunFacts], list[Point]]:
+        """Return what is in the index. ValueError: a row was damaged or altered."""
         known, found = self._rows(index_rows.RUNS), self._rows(index_rows.POINTS)
-        if self._database is None:
-            return points.read_all(self.folder, [])
         return [index_rows.to_facts(row) for row in known], [index_rows.to_point(row) for row in found]
 
     def _rows(self, query: str) -> list[Any]:
