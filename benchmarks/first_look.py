@@ -25,7 +25,7 @@ def measure() -> list[Row]:
     certificates = first[durations.CERTIFICATES]
     return [
         Row("steelyard run, empty caches, s", first_s, EMPTY_S, "at most", durations.sentence(first)),
-        Row("its certificates, s", certificates, CERTIFICATES_S, "at most", "without the time in which they waited for environments"),
+        Row("its certificates, s", certificates, CERTIFICATES_S, "at most", "without waiting for environments"),
         Row("steelyard run, everything cached, s", cached_s, CACHED_S, "at most", durations.sentence(cached)),
     ]
 

@@ -1,8 +1,9 @@
 """Which cells of a study, and which of its sizes, this machine can measure; nothing is created."""
 
 from dataclasses import replace
+from pathlib import Path
 
-from steelyard import host
+from steelyard import environments, host
 from steelyard.catalog import workloads
 from steelyard.errors import UserError, named
 from steelyard.inputs import case_inputs
@@ -21,8 +22,14 @@ def planned(options: Options) -> tuple[RunPlan, str]:
     """Return the plan of a run, and why it has its size; empty if there was nothing to choose.
 
     Without a requested size it is the largest that fits this machine and an hour. In a study with sizes, cells that
-    cannot be measured here are skipped. UserError: nothing can be measured, or a quantity does not exist.
+    cannot be measured here are skipped. UserError: nothing can be measured, an interpreter or a quantity does not exist.
     """
+    plan, which = _planned(options)
+    _check_interpreters(plan)
+    return plan, which
+
+
+def _planned(options: Options) -> tuple[RunPlan, str]:
     known = workloads.find(options.workload_folders)
     study = resolve.requested_study(options, known)
     for held in study.published:
@@ -35,7 +42,7 @@ def planned(options: Options) -> tuple[RunPlan, str]:
             )
     if not study.sizes:
         plan = resolve.plan(options, known)
-        check(plan)
+        _check_machine(plan)
         return plan, ""
     if options.size:
         return feasible(resolve.plan(options, known)), ""
@@ -51,7 +58,19 @@ def planned(options: Options) -> tuple[RunPlan, str]:
 
 
 def check(plan: RunPlan) -> None:
-    """Reject a plan that cannot run here: device, memory, and data that the user named."""
+    """Reject a plan that cannot run here: interpreters and data that the user named, device, memory."""
+    _check_interpreters(plan)
+    _check_machine(plan)
+
+
+def _check_interpreters(plan: RunPlan) -> None:
+    """Reject interpreters that are not there, before anything is begun; those of a cluster's nodes are checked there."""
+    if not host.usable_nodes():
+        for name, python in plan.options.external.items():
+            environments.checked_path(name, Path(python))
+
+
+def _check_machine(plan: RunPlan) -> None:
     # An interpreter of the user's own may reach accelerators that are not listed here.
     own = plan.options.external
     for device in dict.fromkeys(
@@ -81,7 +100,7 @@ def feasible(plan: RunPlan) -> RunPlan:
 
 def _obstacle_of(plan: RunPlan, group: Group) -> str:
     try:
-        check(replace(plan, groups=(group,)))
+        _check_machine(replace(plan, groups=(group,)))
     except UserError as error:
         return str(error)
     return ""

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import shutil
+import sqlite3
 from typing import TYPE_CHECKING
 
 import pytest
 from finished_runs import LINE
 
+from steelyard import host
+from steelyard.catalog import frameworks
 from steelyard.cli.arguments import parser
+from steelyard.measure import session
+from steelyard.results import removal
 from steelyard_worker.protocol import METHOD
 
 if TYPE_CHECKING:
@@ -224,16 +230,100 @@ def test_a_workload_of_more_weights_than_fit_the_memory_is_refused_before_any_is
     assert not data_folder.exists()
 
 
-def test_a_missing_interpreter_and_a_folder_instead_of_one_are_rejected(cli: CommandLine, tmp_path: Path) -> None:
-    argv = ("run", "-w", "resnet18:tiny", "-f", "pytorch", "--plain", "--env")
+@pytest.mark.parametrize("command_", ["run", "certify"])
+def test_a_missing_interpreter_and_a_folder_instead_of_one_are_rejected_before_anything_is_created(
+    command_: str, cli: CommandLine, data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path / "cache"))
+    argv = (command_, "-w", "resnet18:tiny", "-f", "pytorch", "--plain", "--env")
     missing = tmp_path / "bin" / "python"
-    code, _, err = cli(*argv, f"pytorch={missing}")
+    assert f"--env pytorch={missing}: there is no such file." in cli.error(*argv, f"pytorch={missing}")
+    message = cli.error(*argv, f"pytorch={tmp_path}")
+    assert f"--env pytorch={tmp_path} is a folder. Name the interpreter in it" in message
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("command_", ["run", "certify"])
+def test_a_device_that_this_machine_lacks_is_rejected_before_anything_is_created(
+    command_: str, cli: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host, "accelerators", lambda device: ())  # the machine of the tests may have some
+    monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path / "cache"))
+    message = cli.error(command_, "-w", "resnet18:tiny", "-f", "pytorch", "--device", "cuda", "--plain")
+    assert "--device cuda: no such device was found on this machine." in message
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> Path:
+    """An interpreter that cannot be told to be broken before it is started."""
+    path = tmp_path / "python"
+    path.write_text("#!/bin/sh\nexit 3\n")
+    path.chmod(0o755)
+    return path
+
+
+def _without_lock_file(folder: Path) -> tuple[str, ...]:
+    """Write a framework of the user's own, which needs an interpreter; returns the arguments of a run of it."""
+    shutil.copytree(frameworks.BUILT_IN / "fake", folder / "own")
+    text = (folder / "own" / frameworks.FILE).read_text()
+    (folder / "own" / frameworks.FILE).write_text(text.replace("scripted = true\n", ""))
+    (folder / "own" / "workloads").mkdir()
+    shutil.copy(f"{LINE[1]}/line/fake.py", folder / "own" / "workloads" / "line.py")
+    return ("--frameworks", str(folder), *(word for word in LINE if word != "--no-guard"), "-f", "own")
+
+
+@pytest.mark.parametrize("command_", ["run", "certify"])
+@pytest.mark.parametrize("what", ["a broken interpreter", "no lock file"])
+def test_a_command_that_is_refused_before_its_first_process_leaves_no_run(
+    command_: str, what: str, broken: Path, cli: CommandLine, data_folder: Path, tmp_path: Path
+) -> None:
+    argv: tuple[str, ...] = ("-w", "resnet18:tiny", "-f", "pytorch", "--plain", "--env", f"pytorch={broken}")
+    sentence = f"--env pytorch={broken} is not a working Python interpreter"
+    if what == "no lock file":
+        argv, sentence = (
+            _without_lock_file(tmp_path / "frameworks"),
+            "No environment could be created: Fake has no lock",
+        )
+    code, _, err = cli(command_, *argv)
+    assert (code, sentence in err, "Traceback" in err) == (2, True, False), err
+    assert [path.name for path in data_folder.glob("runs/*") if path.is_dir()] == []
+    with contextlib.closing(sqlite3.connect(data_folder / "runs" / "index.sqlite")) as index:
+        assert index.execute("SELECT id FROM runs").fetchall() == []
+    assert cli("list", "runs", "--json")[1].strip() == "[]"
+
+
+def test_after_a_refused_command_the_latest_run_is_still_the_one_before(
+    broken: Path, copied: Finished, cli: CommandLine
+) -> None:
+    code, _, _ = cli("run", "-w", "resnet18:tiny", "-f", "pytorch", "--plain", "--env", f"pytorch={broken}")
     assert code == 2
-    assert f"--env pytorch={missing}: there is no such file." in err
-    code, _, err = cli(*argv, f"pytorch={tmp_path}")
+    (row,) = json.loads(cli("list", "runs", "--json")[1])
+    assert row["run"] == copied.folder.name
+    assert cli("report", "latest")[1].strip().endswith(str(copied.folder / "report.html"))
+
+
+def test_a_run_that_was_there_before_is_never_removed(
+    broken: Path, cli: CommandLine, data_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(removal, "discard", lambda folder: None)
+        cli("run", "-w", "resnet18:tiny", "-f", "pytorch", "--plain", "--env", f"pytorch={broken}")
+    (run,) = data_folder.glob("runs/*/run.json")
+    code, _, err = cli("run", "--resume", run.parent.name, "--plain")
+    assert (code, "is not a working Python interpreter" in err) == (2, True)
+    assert run.exists()
+
+
+def test_a_run_that_the_user_is_told_to_continue_stays(
+    cli: CommandLine, data_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "SPARE_BYTES", 2**60)
+    code, _, err = cli("run", *LINE, "-f", "fake", "--no-certify")
     assert code == 2
-    assert f"--env pytorch={tmp_path} is a folder. Name the interpreter in it" in err
-    assert "Traceback" not in err
+    (run,) = data_folder.glob("runs/*/run.json")
+    assert f"then continue with: steelyard run --resume {run.parent.name}" in err
+    assert json.loads(run.read_text())["state"] == "interrupted"
 
 
 def test_an_unknown_command_suggests_the_nearest(cli: CommandLine) -> None:

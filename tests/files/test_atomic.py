@@ -1,6 +1,7 @@
 """Atomic files and tensors folders: complete or absent, also after a failure."""
 
 import errno
+import shutil
 import threading
 from pathlib import Path
 
@@ -122,6 +123,20 @@ def test_a_full_disk_is_reported_in_one_sentence(tmp_path: Path):
 
     with pytest.raises(UserError, match=r"disk is full while writing .*thing.*STEELYARD_CACHE"):
         atomic.place(tmp_path / "thing", fail)
+
+
+def test_a_folder_that_another_process_replaces_while_it_is_checked_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    folder = atomic.place(tmp_path / "thing", _fill)
+
+    def removed_meanwhile(checked: Path) -> bool:
+        monkeypatch.undo()
+        shutil.rmtree(checked)
+        return True
+
+    monkeypatch.setattr(atomic, "is_whole", removed_meanwhile)
+    np.testing.assert_array_equal(tensors.read(atomic.place(folder, _fill))["x"], np.arange(3))
 
 
 def _fill(partial: Path) -> None:

@@ -1,6 +1,6 @@
 """Environments: isolated interpreters with one framework each, created from lock files or given by the user."""
 
-from steelyard.environments.external import external_environment
+from steelyard.environments.external import checked_path, external_environment
 from steelyard.environments.interpreter import clean_environ
 from steelyard.environments.listing import CachedEnvironment, list_environments, remove
 from steelyard.environments.lock import Lock, read_locks
@@ -19,6 +19,6 @@ from steelyard.environments.spec import (
 
 __all__ = [
     "CachedEnvironment", "Environment", "EnvironmentName", "EnvironmentSpec", "Failure", "Lock", "Progress", "Report",
-    "clean_environ", "ensure", "ensure_all", "ensured", "expanded", "external_environment", "fetch_package", "list_environments",
-    "plan_environments", "read_locks", "remove", "shown_on", "versions_of",
+    "checked_path", "clean_environ", "ensure", "ensure_all", "ensured", "expanded", "external_environment", "fetch_package",
+    "list_environments", "plan_environments", "read_locks", "remove", "shown_on", "versions_of",
 ]  # fmt: skip

@@ -19,6 +19,17 @@ from steelyard.environments.spec import Environment, EnvironmentName
 from steelyard.errors import UserError, nearest
 
 
+def checked_path(name: str, python: Path) -> Path:
+    """Return the absolute path of a user's interpreter for an environment. UserError: there is no such file."""
+    # Not resolved: the interpreter of a virtual environment is a link and finds its packages by the link's path.
+    path = Path(os.path.abspath(python.expanduser()))  # noqa: PTH100
+    if path.is_dir():
+        raise UserError(f"--env {name}={path} is a folder. Name the interpreter in it, such as bin/python.")
+    if not path.exists():
+        raise UserError(f"--env {name}={path}: there is no such file. Name a Python interpreter.")
+    return path
+
+
 def external_environment(
     name: EnvironmentName, python: Path, report: Report = quiet, limit_s: float = IMPORT_LIMIT_S
 ) -> Environment:
@@ -30,7 +41,7 @@ def external_environment(
     installed or cannot be imported within `limit_s` seconds.
     """
     module = _import_name(name.framework)
-    path = _checked_path(name.framework, python.expanduser())
+    path = checked_path(str(name), python)
     with locked(
         state_folder(path), lambda: report(Progress(str(name), "waiting", sentence="another process examines it"))
     ):
@@ -53,16 +64,6 @@ def _import_name(framework: str) -> str:
     if framework in frameworks.all_frameworks():
         return frameworks.framework(framework).module
     raise UserError(f"There is no framework '{framework}'.{nearest(framework, list(names))}")
-
-
-def _checked_path(framework: str, path: Path) -> Path:
-    # Not resolved: the interpreter of a virtual environment is a link and finds its packages by the link's path.
-    path = Path(os.path.abspath(path))  # noqa: PTH100
-    if path.is_dir():
-        raise UserError(f"--env {framework}={path} is a folder. Name the interpreter in it, such as bin/python.")
-    if not path.exists():
-        raise UserError(f"--env {framework}={path}: there is no such file. Name a Python interpreter.")
-    return path
 
 
 def _examined(framework: str, path: Path, module: str, limit_s: float) -> Known:

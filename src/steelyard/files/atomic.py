@@ -76,10 +76,15 @@ def is_intact(folder: Path) -> bool:
     """
     if not is_whole(folder):
         return False
-    stamp, path = _stamp(folder), folder / VERIFIED
-    if path.is_file() and path.read_bytes() == stamp.encode():
-        return True
-    if not tensors.is_unchanged(folder):
+    path = folder / VERIFIED
+    try:
+        stamp = _stamp(folder)
+        if path.is_file() and path.read_bytes() == stamp.encode():
+            return True
+        unchanged = tensors.is_unchanged(folder)
+    except FileNotFoundError:  # another process found it damaged, and is making it again
+        return False
+    if not unchanged:
         notice(f"{folder} was changed or damaged after it was written, so it is not used.")
         return False
     with contextlib.suppress(OSError):  # a cache that cannot be written is checked completely each time

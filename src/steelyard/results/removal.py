@@ -1,13 +1,16 @@
 """Remove runs: their folders, and their rows in the index."""
 
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 from steelyard.errors import UserError, nearest
 from steelyard.files.folders import remove_folder, size_bytes
 from steelyard.results import record
 from steelyard.results.store import Store
+
+# What a run folder holds before its first process; certificates may be those of the cache.
+RECORD_ALONE = {record.FILE, record.CERTIFICATES, "lock"}
 
 
 def remove(runs: Path, names: list[str]) -> Iterator[tuple[str, int]]:
@@ -25,6 +28,18 @@ def remove(runs: Path, names: list[str]) -> Iterator[tuple[str, int]]:
         for name in names:
             yield name, _remove(runs / name)
             index.remove_run(name)
+
+
+def discard(folder: Path) -> None:
+    """Remove the folder of a run in which no process was started; one that holds more than the run's record stays.
+
+    A disk that does not let it be removed is no further error: the user is told of another one.
+    """
+    with suppress(OSError, UserError):
+        if {path.name for path in folder.iterdir()} <= RECORD_ALONE and not record.in_use(folder):
+            _remove(folder)
+            with closing(Store(folder.parent)) as index:
+                index.remove_run(folder.name)
 
 
 def _remove(folder: Path) -> int:

@@ -28,8 +28,10 @@ def execute(arguments: argparse.Namespace) -> int:
     root = selection.runs_of(arguments)
     plan, _ = fitting.planned(options)
     selection.check_cache()
-    folder = selection.begin(plan, root, f"{plan.study.name}-certificates")
-    with closing(selection.screen_of(arguments)) as screen:
+    with (
+        selection.begun(plan, root, f"{plan.study.name}-certificates") as folder,
+        closing(selection.screen_of(arguments)) as screen,
+    ):
         by_id = runs.certify(plan, folder, screen, fresh=arguments.fresh, scope=scope)
     names = record.read(folder).plan.by_id
     found = {names[case_id].key: certificate for case_id, certificate in by_id.items()}

@@ -100,12 +100,16 @@ def carry_out(
 
     `nodes`: of a cluster, which measure instead of this machine.
     """
+    selection.check_cache()
+    with nullcontext(folder) if folder else selection.begun(plan, root, plan.study.name) as where:
+        return _carried_out(arguments, plan, where, nodes)
+
+
+def _carried_out(arguments: argparse.Namespace, plan: RunPlan, folder: Path, nodes: Choice | None) -> int:
     from steelyard import report
     from steelyard import run as runs
     from steelyard.report import terminal
 
-    selection.check_cache()
-    folder = folder or selection.begin(plan, root, plan.study.name)
     try:
         with closing(selection.screen_of(arguments, plan)) as screen:
             page = runs.run(plan, folder, screen, nodes)

@@ -6,7 +6,8 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -35,14 +36,24 @@ def runs_of(arguments: argparse.Namespace) -> Path:
     return Path(arguments.runs).expanduser().absolute() if arguments.runs else paths.runs_folder()
 
 
-def begin(plan: RunPlan, root: Path, name: str) -> Path:
-    """Create a run folder with the record of a run that is about to start."""
+@contextmanager
+def begun(plan: RunPlan, root: Path, name: str) -> Iterator[Path]:
+    """Create a run folder with the record of a run that the block carries out.
+
+    If the run is refused before its first process, the folder is removed, unless the user is told to continue the run.
+    """
     from steelyard.measure.launch import worker_hash
+    from steelyard.results import removal
 
     folder = record.new_folder(root, name)
     command = without_password(shlex.join(["steelyard", *sys.argv[1:]]))
-    record.write(folder, record.new(plan, command, worker_hash()))
-    return folder
+    try:
+        record.write(folder, record.new(plan, command, worker_hash()))
+        yield folder
+    except UserError as error:
+        if "--resume" not in str(error):
+            removal.discard(folder)
+        raise
 
 
 def check_cache() -> None:

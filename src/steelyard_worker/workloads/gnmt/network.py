@@ -59,8 +59,9 @@ def describe(sizes: dict[str, Any]) -> Network:
     def draw_adversarial(generator: np.random.Generator, batch: int) -> Batch:
         return _adversarial_batch(generator, batch, sizes)
 
-    # Saturated gates, and an attention that looks at few words.
-    adversarial = Adversarial(draw_adversarial, factors={"*.w_ih": 4.0, "attention.g": 32.0})
+    # Saturated gates, and an attention that looks at few words, which differ from place to place of the target.
+    factors = {"*.w_ih": 4.0, "attention.g": 32.0, "attention.query.weight": 8.0}
+    adversarial = Adversarial(draw_adversarial, factors=factors)
     return Network(
         tuple(parameters),
         inputs,

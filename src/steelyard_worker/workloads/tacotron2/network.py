@@ -25,6 +25,9 @@ KERNEL = 5  # of the encoder's and the postnet's convolutions
 PRENET_LAYERS = 2
 # Gains of Glorot's bound by the activation after a layer (torch.nn.init.calculate_gain).
 RELU, TANH, LINEAR = math.sqrt(2), 5 / 3, 1.0
+# Of the weights of the adversarial step. With the initial ones, the attention looks at all characters about equally, so mistakes
+# in what it asks for would hardly change anything.
+FACTORS = {"*.gamma": 4.0, "*.w_ih": 4.0, "attention.query.weight": 8.0, "attention.v.weight": 8.0}
 
 
 def describe(sizes: dict[str, Any]) -> Network:
@@ -59,7 +62,7 @@ def describe(sizes: dict[str, Any]) -> Network:
     return Network(
         tuple(layers.parameters), inputs, layers.macs, layers.activations, draw=draw, draw_set=draw_set,
         predictions=predictions,
-        adversarial=Adversarial(draw_adversarial, factors={"*.gamma": 4.0, "*.w_ih": 4.0}),
+        adversarial=Adversarial(draw_adversarial, factors=FACTORS),
         probes=(
             *(f"encoder.bn{number}" for number in range(ENCODER_CONVOLUTIONS)), "encoded", "prenet", "decoded",
             *(f"postnet.bn{number}" for number in range(POSTNET_CONVOLUTIONS)),
