@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import Phase, settings
 
+from steelyard.console import Screen
 from steelyard.files.paths import cache_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 WORKLOADS = REPOSITORY / "tests" / "workloads"
@@ -33,6 +34,23 @@ settings.register_profile(
     "mutants", deadline=None, max_examples=60, derandomize=True, database=None, phases=[Phase.explicit, Phase.generate]
 )
 settings.load_profile("steelyard-ci" if os.environ.get("CI") == "true" else "steelyard")
+
+
+@pytest.fixture(autouse=True)
+def _open_screens_are_closed() -> Iterator[None]:
+    """Close what a test has left open: after 30 s, it would write its sign of life into the output of another test."""
+    opened: list[Screen] = []
+    stage = Screen.stage
+
+    def noted(screen: Screen, title: str) -> None:
+        opened.append(screen)
+        stage(screen, title)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Screen, "stage", noted)
+        yield
+    for each in opened:
+        each.close()
 
 
 @pytest.fixture(scope="session")
