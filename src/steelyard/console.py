@@ -87,4 +87,5 @@ class Screen:
         began_s = self._said_s
         while not self._closed.wait(max(0.0, self._said_s + SILENCE_S - time.monotonic())):
             if time.monotonic() >= self._said_s + SILENCE_S:
+                self._said_s = time.monotonic()  # also where `say` is replaced, or this would be said without end
                 self.say(f"   ... still {self._doing}, {in_words(time.monotonic() - began_s)} since the start")
