@@ -230,6 +230,21 @@ def test_plain_lines_say_that_the_command_still_waits(monkeypatch, capsys, run, 
     assert said.startswith(f"== Waiting for {words}\n")
 
 
+def test_a_screen_whose_lines_go_elsewhere_gives_one_sign_of_life_in_each_interval(monkeypatch):
+    monkeypatch.setattr(plain_lines, "SILENCE_S", 0.1)
+    said = []
+
+    class Elsewhere(plain_lines.Screen):
+        def say(self, sentence):
+            said.append(sentence)
+
+    screen = Elsewhere()
+    screen.stage("Data")
+    time.sleep(0.55)
+    screen.close()
+    assert 1 <= len([each for each in said if "still running" in each]) <= 6
+
+
 def test_the_help_text_names_the_longest_silence():
     words = f"none for {plain_lines.SILENCE_S:.0f} s"
     for command in ("run", "certify", "explain", "advise", "env"):
