@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import shutil
 import signal
 import time
 from pathlib import Path
@@ -135,3 +136,59 @@ def test_what_a_killed_process_was_making_is_not_trusted_by_those_that_waited_fo
     np.testing.assert_array_equal(tensors.read(folder)["x"], np.ones(3))
     assert (tmp_path / "log").read_text() == "thing\n"
     assert {path.name for path in tmp_path.iterdir()} == {"thing", "thing.lock", "log"}
+
+
+def _flip_a_byte(path: Path) -> None:
+    """Change one byte in the middle of a file, as a bad disk may: its length and its modification time stay."""
+    before = path.stat()
+    time.sleep(0.02)  # the system's clock of files advances in steps
+    with path.open("r+b") as file:
+        file.seek(before.st_size // 2)
+        (value,) = file.read(1)
+        file.seek(-1, os.SEEK_CUR)
+        file.write(bytes([value ^ 4]))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    after = path.stat()
+    assert (after.st_size, after.st_mtime_ns, after.st_ino) == (before.st_size, before.st_mtime_ns, before.st_ino)
+
+
+@pytest.mark.parametrize("name", [tensors.BYTES, tensors.INDEX])
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_input_with_a_flipped_byte_is_named_and_made_again(
+    kind: str, name: str, digits: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make = KINDS[kind]
+    folder = make(digits)
+    assert make(digits) == folder  # checked, and noted as such
+    assert (folder / atomic.VERIFIED).is_file()
+    content = (folder / name).read_bytes()
+    capsys.readouterr()
+    _flip_a_byte(folder / name)
+    assert make(digits) == folder
+    assert (
+        capsys.readouterr().err
+        == f"steelyard: {folder} was changed or damaged after it was written, so it is not used.\n"
+    )
+    assert (folder / name).read_bytes() == content
+    assert make(digits) == folder
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("copied", [shutil.copy2, os.link], ids=["copied", "linked"])
+def test_a_copy_of_a_cache_is_used_as_it_is(
+    copied: Callable[[str, str], object], digits: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """A copy is checked completely once, as is a cache whose files get another name somewhere else."""
+    made = {kind: make(digits) for _ in range(2) for kind, make in KINDS.items()}
+    copy = shutil.copytree(tmp_path / "cache", tmp_path / "copy", copy_function=copied)
+    monkeypatch.setattr(atomic, "_fill", lambda folder, fill: pytest.fail(f"{folder} was made again"))
+    for cache in (copy, tmp_path / "cache"):
+        with monkeypatch.context() as patch:
+            patch.setenv("STEELYARD_CACHE", str(cache))
+            for kind, make in KINDS.items():
+                assert make(digits) == cache / made[kind].relative_to(tmp_path / "cache")
+            patch.setattr(tensors, "is_unchanged", lambda folder: pytest.fail(f"{folder} was read again"))
+            for make in KINDS.values():
+                make(digits)
+    assert capsys.readouterr().err == ""

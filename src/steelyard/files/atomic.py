@@ -69,23 +69,26 @@ def is_whole(folder: Path) -> bool:
     return True
 
 
-def is_intact(folder: Path) -> bool:
-    """Report whether a tensors folder is whole and has the content that was written; a damaged one is named on stderr.
-
-    Reading everything takes long for large data, so the size, time and inode of a data file that was checked are kept beside it.
-    """
-    if not is_whole(folder):
-        return False
-    path = folder / VERIFIED
+def is_intact(folder: Path, say: Callable[[str], None] = notice) -> bool:
+    """Report whether a tensors folder is whole and has the content that was written; `say` gets a sentence on a damaged one."""
     try:
-        stamp = _stamp(folder)
-        if path.is_file() and path.read_bytes() == stamp.encode():
-            return True
-        unchanged = tensors.is_unchanged(folder)
+        found = is_whole(folder) and _is_unchanged(folder)
     except FileNotFoundError:  # another process found it damaged, and is making it again
         return False
-    if not unchanged:
-        notice(f"{folder} was changed or damaged after it was written, so it is not used.")
+    if not found and folder.exists():
+        say(f"{folder} was changed or damaged after it was written, so it is not used.")
+    return found
+
+
+def _is_unchanged(folder: Path) -> bool:
+    """Report whether a whole folder has the content that was written.
+
+    Reading everything takes long for large data, so what identified a data file that was checked is kept beside it.
+    """
+    stamp, path = _stamp(folder), folder / VERIFIED
+    if path.is_file() and path.read_bytes() == stamp.encode():
+        return True
+    if not tensors.is_unchanged(folder):
         return False
     with contextlib.suppress(OSError):  # a cache that cannot be written is checked completely each time
         write_text(path, stamp)
@@ -93,10 +96,13 @@ def is_intact(folder: Path) -> bool:
 
 
 def _stamp(folder: Path) -> str:
-    """Return what identifies a data file without reading it, and the whole text of its index."""
+    """Return what identifies a data file without reading it, and the whole text of its index.
+
+    A program can set a file's modification time, but not the time of its last change.
+    """
     found = (folder / tensors.BYTES).stat()
     index = (folder / tensors.INDEX).read_text(encoding="utf-8")
-    return json.dumps([found.st_size, found.st_mtime_ns, found.st_ino, key(index)])
+    return json.dumps([found.st_size, found.st_mtime_ns, found.st_ino, found.st_ctime_ns, key(index)])
 
 
 def place(folder: Path, fill: Callable[[Path], object]) -> Path:
@@ -110,7 +116,7 @@ def place(folder: Path, fill: Callable[[Path], object]) -> Path:
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(folder.with_name(folder.name + ".lock")):
-            if not is_intact(folder):
+            if not is_intact(folder, lambda _: None):  # it was named above
                 _fill(folder, fill)
     except OSError as error:
         raise _explained(error, folder) from error
