@@ -19,6 +19,7 @@ from typing import Any
 import psutil
 
 from benchmarks.rows import Row
+from steelyard.host.machine_lock import VARIABLE
 from steelyard.results import durations, record
 
 LINE = Path(__file__).parents[1] / "tests" / "workloads" / "line"
@@ -74,7 +75,7 @@ def cluster(root: Path, names: str) -> Iterator[str]:
 
     nodes: list[dict[str, Any]] = [{
         "num_cpus": 1, "node_name": name, "node_ip_address": "127.0.0.1", "object_store_memory": 80 * 2**20,
-        "env_vars": {"STEELYARD_CACHE": str(root / name)}, "include_dashboard": False,
+        "env_vars": {"STEELYARD_CACHE": str(root / name), VARIABLE: ""}, "include_dashboard": False,
     } for name in names]  # fmt: skip
     cluster = Cluster(initialize_head=True, head_node_args=nodes[0])
     for node in nodes[1:]:

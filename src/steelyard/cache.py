@@ -82,7 +82,7 @@ def shares(found: list[Entry]) -> list[Share]:
 
 def prune(runs: Path) -> list[Entry]:
     """Remove what nothing uses, and return it. UserError: a run is in progress, or something cannot be removed."""
-    with turns.turn(lambda _: None, wait=False) as alone:
+    with turns.turn(lambda _: None, wait=False, of_machine=False) as alone:
         if not alone or any(record.in_use(runs / name) for name in record.names(runs)):
             raise UserError("A run is in progress, so nothing was removed from the cache. Wait until it has ended.")
         unused = [entry for entry in entries(runs) if not entry.used]

@@ -16,7 +16,7 @@ from steelyard.certificates import record as certificates
 from steelyard.certificates.record import Certificate
 from steelyard.environments import EnvironmentName
 from steelyard.errors import UserError
-from steelyard.host import turns
+from steelyard.host import machine_lock, turns
 from steelyard.results import record
 from steelyard_worker.protocol import Data
 
@@ -118,6 +118,17 @@ def test_nothing_is_removed_while_a_run_uses_the_machine_or_its_folder(folder: P
     with record.claim(run), pytest.raises(UserError, match="A run is in progress, so nothing was removed"):
         cache.prune(tmp_path / "runs")
     assert unused.exists()
+
+
+def test_runs_with_another_cache_do_not_keep_what_this_one_does_not_use(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unused = entry(folder / "weights" / KEYS[0])
+    monkeypatch.setenv(machine_lock.VARIABLE, str(tmp_path))
+    lock = machine_lock.MachineLock()
+    assert lock.acquire()
+    assert [each.path for each in cache.prune(tmp_path / "runs")] == [unused]
+    lock.release()
 
 
 def test_the_sizes_are_summed_by_kind(folder: Path, tmp_path: Path) -> None:
