@@ -27,10 +27,12 @@ def _register_package() -> None:
 if __name__ == "__main__":
     sys.path = [entry for entry in sys.path if entry]
     _register_package()
-    from steelyard_worker.trial import main
+    from steelyard_worker.trial import end, main
 
     if sys.argv[1:]:  # the ranks of a trial share the job
         from pathlib import Path
 
-        sys.exit(main(Path(sys.argv[1]).read_text(encoding="utf-8")))
-    sys.exit(main(sys.stdin.readline()))
+        job = Path(sys.argv[1]).read_text(encoding="utf-8")
+    else:
+        job = sys.stdin.readline()
+    end(main(job), job)

@@ -64,7 +64,7 @@ def measure_inference(
         opened = None
         if source == "pipeline":
             opened = batches.open_source(job.data)
-            feed = adapter.pipeline(predictor, opened, job.case.loader_workers)
+            feed = measure.open_pipeline(adapter, predictor, opened, job.case.loader_workers)
             session.ahead = CHECKED_BATCHES - 1
         if place == 0:
             seen: list[Any] = []

@@ -52,10 +52,22 @@ ALONE = Ranks()
 
 monotonic: Clock = time.perf_counter_ns
 
+# Input pipelines without processes of their own, which stay open until the process ends: TensorFlow takes up to five seconds to
+# close one, and the next process would wait for it.
+_open: list[Any] = []
+
 
 def clock_of(adapter: Adapter) -> Clock:
     """Return the clock of the process: the machine's, or the scripted one of a fake framework."""
     return getattr(adapter, "scripted_clock", monotonic)
+
+
+def open_pipeline(adapter: Adapter, timed: Any, source: batches.Source, workers: int) -> Iterator[Any]:
+    """Return the batches of the framework's own input pipeline, as `timed` takes them. `workers`: its processes."""
+    feed = adapter.pipeline(timed, source, workers)
+    if not workers:
+        _open.append(feed)
+    return feed
 
 
 class Steps(Protocol):
@@ -231,7 +243,7 @@ class Session:
         """Return the batches of an input, or this rank's shares of them, as the trainer takes them."""
         if source == "pipeline":
             opened = self.ranks.source(batches.open_source(job.data))
-            return self.adapter.pipeline(self.trainer, opened, job.case.loader_workers)
+            return open_pipeline(self.adapter, self.trainer, opened, job.case.loader_workers)
         batch = batches.synthetic_batch(job.data, job.schedule.batch)
         return itertools.repeat(self.trainer.put(self.ranks.share(batch)))
 
