@@ -17,7 +17,7 @@ from steelyard.environments import setup
 from steelyard.environments.arriving import already
 from steelyard.errors import UserError
 from steelyard.files import atomic
-from steelyard.host import Machine, turns
+from steelyard.host import Machine, exclusive
 from steelyard.inputs import case_inputs
 from steelyard.inputs.case_inputs import CaseInputs
 from steelyard.measure import communication, graphs, peak, profiles, reuse, rounds, search
@@ -48,7 +48,7 @@ def run(plan: RunPlan, folder: Path, screen: Screen, nodes: Choice | None = None
 def _run_here(plan: RunPlan, folder: Path, screen: Screen) -> None:
     with (
         _working(folder, measuring=True) as durations,
-        turns.turn(_waiting(screen) if plan.options.guard else screen.say, plan.options.guard, folder.name) as alone,
+        exclusive.use(_waiting(screen) if plan.options.guard else screen.say, plan.options.guard, folder.name) as alone,
     ):
         if not alone:
             record.update(folder, shared_machine=True)
@@ -60,8 +60,8 @@ def _waiting(screen: Screen) -> Callable[[str], None]:
 
     def tell(sentence: str) -> None:
         screen.say(sentence)
-        name = turns.holder()
-        screen.waiting("" if name == turns.OTHER else name)
+        name = exclusive.holder()
+        screen.waiting("" if name == exclusive.OTHER else name)
 
     return tell
 
@@ -70,14 +70,14 @@ def certify(
     plan: RunPlan, folder: Path, screen: Screen, fresh: bool = False, scope: Scope | None = None
 ) -> dict[str, dict[str, Any]]:
     """Certify without measuring; returns the certificates by case id."""
-    with record.claim(folder), _working(folder) as durations, turns.turn(_waiting(screen), name=folder.name):
+    with record.claim(folder), _working(folder) as durations, exclusive.use(_waiting(screen), name=folder.name):
         session = _prepare(plan, folder, screen, durations)
         return _certified(session, fresh, scope)[1]
 
 
 def explain(plan: RunPlan, folder: Path, screen: Screen, wanted: Collection[Variant], fresh: bool = False) -> None:
     """Take the profiles of variants of a finished run that are missing, at least one of each; with `fresh` all of them."""
-    with record.claim(folder), turns.turn(_waiting(screen), name=folder.name):
+    with record.claim(folder), exclusive.use(_waiting(screen), name=folder.name):
         session = _session(plan, folder, screen, Durations())
         screen.stage("Profiles")
         profiles.take(session, wanted, max(1, plan.profiles), fresh)

@@ -16,7 +16,7 @@ from steelyard.certificates import record as certificates
 from steelyard.certificates.record import Certificate
 from steelyard.environments import EnvironmentName
 from steelyard.errors import UserError
-from steelyard.host import machine_lock, turns
+from steelyard.host import exclusive, machine_lock
 from steelyard.results import record
 from steelyard_worker.protocol import Data
 
@@ -113,7 +113,7 @@ def test_certificates_that_this_version_does_not_accept_are_removed(folder: Path
 def test_nothing_is_removed_while_a_run_uses_the_machine_or_its_folder(folder: Path, tmp_path: Path) -> None:
     unused = entry(folder / "weights" / KEYS[0])
     run = run_with(tmp_path / "runs", unused.with_name(KEYS[1]), Data("/synthetic"))
-    with turns.turn(lambda _: None), pytest.raises(UserError, match="A run is in progress, so nothing was removed"):
+    with exclusive.use(lambda _: None), pytest.raises(UserError, match="A run is in progress, so nothing was removed"):
         cache.prune(tmp_path / "runs")
     with record.claim(run), pytest.raises(UserError, match="A run is in progress, so nothing was removed"):
         cache.prune(tmp_path / "runs")

@@ -119,7 +119,8 @@ def test_no_round_starts_after_the_minutes_of_the_limit(
     measure(run, monkeypatch)
     assert max(job.round for job in run.started) == last
     assert run.messages[-1] == (
-        "The time limit of 2 minutes is reached. For more rounds, use steelyard run --resume run; --minutes 0 removes the limit."
+        "The time limit of 2 minutes is reached. For more rounds, use "
+        f"steelyard run --resume run --runs {tmp_path}; --minutes 0 removes the limit."
     )
 
 

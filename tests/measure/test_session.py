@@ -199,7 +199,9 @@ def test_no_process_starts_on_a_disk_with_less_than_200_mib(
     with pytest.raises(UserError) as raised:
         getattr(connected, run)(recorded_trials.job(connected.folder / "t"))
     assert f"{connected.folder} has 199 MiB left. Free at least 200 MiB, then" in str(raised.value)
-    assert str(raised.value).endswith(f"steelyard run --resume {connected.folder.name}")
+    assert str(raised.value).endswith(
+        f"steelyard run --resume {connected.folder.name} --runs {connected.folder.parent}"
+    )
     assert not calls.launched
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from steelyard import host
 from steelyard.environments import list_environments
-from steelyard.host import turns
+from steelyard.host import exclusive
 from steelyard.host.machine import Machine
 from steelyard.measure import doctor
 from steelyard.measure.doctor import Finding
@@ -41,5 +41,5 @@ def examine() -> NodeFacts:
     # Host noise is measured after all other checks, because they would add to the load.
     findings = (room, *(check(machine) for check in checks), doctor.host_noise())
     return NodeFacts(
-        machine, machine.fingerprint(), host.available_memory_bytes(), os.getloadavg()[0], turns.holder(), findings
+        machine, machine.fingerprint(), host.available_memory_bytes(), os.getloadavg()[0], exclusive.holder(), findings
     )  # fmt: skip

@@ -17,7 +17,7 @@ from steelyard.environments import EnvironmentName, setup
 from steelyard.environments.interpreter import IMPORT_LIMIT_S
 from steelyard.errors import UserError
 from steelyard.files.paths import cache_folder, make_private
-from steelyard.host import turns
+from steelyard.host import exclusive
 from steelyard.host.noise import judge
 from steelyard.host.sampler import Sampler
 from steelyard.inputs.case_inputs import CaseInputs
@@ -122,10 +122,10 @@ class NodeRun:
     def hold(self) -> Hold:
         """Take the turn of this machine until `release`, if no other run has it; does not wait."""
         self.ended_parts.clear()
-        self._is_held = self._held.enter_context(turns.turn(lambda _: None, False, self.folder.name))
+        self._is_held = self._held.enter_context(exclusive.use(lambda _: None, False, self.folder.name))
         if not self._is_held and self._wait:
             self._held.close()
-            return Hold(False, turns.holder())
+            return Hold(False, exclusive.holder())
         return Hold(True)
 
     def release(self) -> None:
@@ -185,10 +185,10 @@ class NodeRun:
     def _turn(self) -> AbstractContextManager[bool]:
         if self._is_held:
             return nullcontext(True)
-        return turns.turn(self._waiting, self._wait, self.folder.name)
+        return exclusive.use(self._waiting, self._wait, self.folder.name)
 
     def _waiting(self, sentence: str) -> None:
-        self._outgoing.add("waits", sentence, turns.holder())
+        self._outgoing.add("waits", sentence, exclusive.holder())
 
 
 def mapped(plan: RunPlan, workloads: Mapping[str, Path], own: Mapping[str, Path]) -> RunPlan:

@@ -16,7 +16,7 @@ from steelyard.cluster.node_run import Ready
 from steelyard.cluster.nodes import Choice
 from steelyard.cluster.shipping import names_of
 from steelyard.errors import UserError
-from steelyard.files import atomic
+from steelyard.files import atomic, paths
 from steelyard.measure.attempts import Attempt, Outcome
 from steelyard.measure.session import Session
 from steelyard.results import record
@@ -270,10 +270,9 @@ class ClusterPlace:
 
     def _check_any_left(self) -> None:
         if not self._nodes and not self._ended:
-            raise UserError(
-                " ".join(["No node of the run is left.", *dict.fromkeys(self._losses)])
-                + f" Finished results are stored. Continue with: steelyard run --resume {self._session.folder.name} --on ..."
-            )
+            why = " ".join(["No node of the run is left.", *dict.fromkeys(self._losses)])
+            command = f"steelyard run --resume {paths.named(self._session.folder)} --on ..."
+            raise UserError(f"{why} Finished results are stored. Continue with: {command}")
 
     @property
     def names(self) -> str:

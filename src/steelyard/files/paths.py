@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shlex
 from pathlib import Path
 
 PRIVATE = 0o700
@@ -15,6 +16,17 @@ def cache_folder() -> Path:
 def runs_folder() -> Path:
     """Return the folder that holds one folder per run."""
     return _folder("STEELYARD_RUNS", "user_data_path") / "runs"
+
+
+def named(run: Path) -> str:
+    """Return the name of the run in this folder as a command takes it, with the folder of runs if that is not the usual one."""
+    return shlex.join([run.name, *runs_option(run)])
+
+
+def runs_option(run: Path) -> list[str]:
+    """Return the argument that names the folder of runs in which this run is; none if commands look there anyway."""
+    root = run.absolute().parent
+    return [] if root.resolve() == runs_folder().resolve() else ["--runs", str(root)]
 
 
 def make_private(folder: Path) -> None:

@@ -9,6 +9,7 @@ import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from steelyard.files import paths
 from steelyard.host.noise import is_unusual
 from steelyard.measure import jobs
 from steelyard.measure.attempts import Attempt, Outcome
@@ -133,7 +134,7 @@ class _Rounds:
             self._late = True
             self._session.screen.say(
                 f"The time limit of {minutes_of(self._session):g} minutes is reached. For more rounds, use "
-                f"steelyard run --resume {self._session.folder.name}; --minutes 0 removes the limit."
+                f"steelyard run --resume {paths.named(self._session.folder)}; --minutes 0 removes the limit."
             )
         return self._late
 

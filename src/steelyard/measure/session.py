@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from steelyard.console import Screen
 from steelyard.environments.arriving import Arriving
 from steelyard.errors import UserError
-from steelyard.files import json_lines
+from steelyard.files import json_lines, paths
 from steelyard.inputs.case_inputs import CaseInputs, recipe
 from steelyard.measure import compiled, exports, launch
 from steelyard.measure.hosts import Partners
@@ -121,7 +121,7 @@ class Session:
         if free < SPARE_BYTES:
             raise UserError(
                 f"The disk that holds {self.folder} has {free / 2**20:.0f} MiB left. Free at least "
-                f"{SPARE_BYTES / 2**20:.0f} MiB, then continue with: steelyard {command} {self.folder.name}"
+                f"{SPARE_BYTES / 2**20:.0f} MiB, then continue with: steelyard {command} {paths.named(self.folder)}"
             )
 
     def note_round(self, **values: Any) -> None:

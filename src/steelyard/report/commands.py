@@ -40,7 +40,7 @@ class Further:
 def resume(known: RunRecord, folder: Path) -> str:
     """Return the command that continues a run until all is decided."""
     where = _place(_typed(known)) if known.nodes else []
-    return shlex.join(["steelyard", "run", "--resume", folder.name, *where, *_runs(folder), "--minutes", "0"])
+    return " ".join(["steelyard run --resume", paths.named(folder), *map(shlex.quote, where), "--minutes 0"])
 
 
 def again(known: RunRecord, folder: Path) -> str:
@@ -64,7 +64,7 @@ def again(known: RunRecord, folder: Path) -> str:
     folders += [("--workloads", each) for each in options.workload_folders]
     folders += [("--frameworks", each) for each in options.framework_folders]
     folders += [("--env", f"{name}={python}") for name, python in options.external.items()]
-    return shlex.join([*kept, *(word for pair in folders for word in pair), *_runs(folder)])
+    return shlex.join([*kept, *(word for pair in folders for word in pair), *paths.runs_option(folder)])
 
 
 def full_round_s(spans: Mapping[str, list[float]], first: Mapping[str, int]) -> float | None:
@@ -92,9 +92,3 @@ def _place(words: list[str]) -> list[str]:
         elif word.startswith(tuple(f"{name}=" for name in PLACE)):
             found.append(word)
     return found or ["--on", "ray"]
-
-
-def _runs(folder: Path) -> list[str]:
-    """Return the argument that names the folder of runs; none for the usual one."""
-    root = folder.absolute().parent
-    return [] if root.resolve() == paths.runs_folder().resolve() else ["--runs", str(root)]

@@ -251,7 +251,7 @@ def write(folder: Path, record: RunRecord) -> RunRecord:
     try:
         atomic.write_text(folder / FILE, json.dumps(asdict(record), indent=1))
     except OSError as error:
-        advice = f"Fix this, then continue with: steelyard run --resume {folder.name}"
+        advice = f"Fix this, then continue with: steelyard run --resume {paths.named(folder)}"
         raise UserError(f"{folder / FILE} cannot be written ({error.strerror}). {advice}") from error
     return record
 
@@ -324,7 +324,9 @@ def read_certificates(folder: Path) -> dict[str, Any]:
                 message = f"{CERTIFICATES}.{case_id} has outputs without limits"
                 raise ValueError(message)
     except (OSError, ValueError) as error:
-        raise UserError(f"{path} is damaged ({error}). Restore it with: steelyard run --resume {folder.name}") from None
+        raise UserError(
+            f"{path} is damaged ({error}). Restore it with: steelyard run --resume {paths.named(folder)}"
+        ) from None
     return found
 
 

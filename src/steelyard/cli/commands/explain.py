@@ -7,6 +7,7 @@ from steelyard.catalog import frameworks
 from steelyard.cli.commands import run as run_command
 from steelyard.cli.commands import selection
 from steelyard.errors import UserError, nearest
+from steelyard.files import paths
 from steelyard.plan.run_plan import RunPlan, Variant
 from steelyard.results import record, trials
 
@@ -20,7 +21,7 @@ def execute(arguments: argparse.Namespace) -> int:
     folder = record.find(selection.runs_of(arguments), arguments.run)
     known = record.read(folder)
     if not trials.has_finished(folder):
-        advice = f"Continue it with: steelyard run --resume {folder.name}"
+        advice = f"Continue it with: steelyard run --resume {paths.named(folder)}"
         raise UserError(f"Run {folder.name} has no finished process, so there is nothing to explain. {advice}")
     frameworks.use(known.plan.options.framework_folders)
     run_command.check_same(folder, known, "explained")

@@ -14,6 +14,7 @@ from steelyard.cli.commands.nodes import nodes_of
 from steelyard.cli.main import EXIT_INTERRUPTED
 from steelyard.cluster.nodes import Choice
 from steelyard.errors import UserError, notice
+from steelyard.files import paths
 from steelyard.host import of_another
 from steelyard.plan import resolve
 from steelyard.plan.options import Options
@@ -115,10 +116,9 @@ def _carried_out(arguments: argparse.Namespace, plan: RunPlan, folder: Path, nod
             page = runs.run(plan, folder, screen, nodes)
     except KeyboardInterrupt:
         where = f" --on {shlex.quote(arguments.on)}" if nodes else ""
-        where += f" --runs {shlex.quote(arguments.runs)}" if arguments.runs else ""
         print(
             "steelyard: stopped. The results of finished processes are stored. To continue: "
-            f"steelyard run --resume {folder.name}{where}",
+            f"steelyard run --resume {paths.named(folder)}{where}",
             file=sys.stderr,
         )
         return EXIT_INTERRUPTED

@@ -22,7 +22,7 @@ BESIDE = "{} is using this machine. Both disturb each other, and this one does n
 
 
 @contextmanager
-def turn(say: Callable[[str], None], wait: bool = True, name: str = "", of_machine: bool = True) -> Iterator[bool]:
+def use(say: Callable[[str], None], wait: bool = True, name: str = "", of_machine: bool = True) -> Iterator[bool]:
     """Hold the locks of this machine; yields whether they are held. They end with the process, however that ends.
 
     One is that of the runs with the same cache, the other that of all others. If another process holds one, `say` gets a

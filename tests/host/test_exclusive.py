@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from steelyard.host import machine_lock, turns
+from steelyard.host import exclusive, machine_lock
 from steelyard.host.machine_lock import MachineLock
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 HOLD = """
 import sys, time
-from steelyard.host import turns
-with turns.turn(print, name="the secret study") as alone:
+from steelyard.host import exclusive
+with exclusive.use(print, name="the secret study") as alone:
     print("held", alone, flush=True)
     time.sleep(60)
 """
@@ -33,7 +33,7 @@ with turns.turn(print, name="the secret study") as alone:
 @pytest.fixture(autouse=True)
 def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(turns, "POLL_S", 0.02)
+    monkeypatch.setattr(exclusive, "POLL_S", 0.02)
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def other() -> Iterator[subprocess.Popen[str]]:
 def test_alone_on_the_machine_nothing_is_said(tmp_path: Path) -> None:
     said: list[str] = []
     for wait in (True, False):
-        with turns.turn(said.append, wait) as alone:
+        with exclusive.use(said.append, wait) as alone:
             assert alone
     assert said == []
     assert (tmp_path / "cache").stat().st_mode & 0o777 == 0o700
@@ -60,13 +60,13 @@ def test_the_second_run_says_that_it_waits_and_starts_when_the_first_is_killed(o
     started: list[bool] = []
 
     def run() -> None:
-        with turns.turn(said.append) as alone:
+        with exclusive.use(said.append) as alone:
             started.append(alone)
 
     thread = threading.Thread(target=run)
     thread.start()
     time.sleep(0.3)
-    assert (said, started) == ([turns.WAITING.format(turns.WHO)], [])
+    assert (said, started) == ([exclusive.WAITING.format(exclusive.WHO)], [])
     other.kill()
     thread.join(30)
     assert started == [True]
@@ -74,28 +74,28 @@ def test_the_second_run_says_that_it_waits_and_starts_when_the_first_is_killed(o
 
 def test_without_waiting_the_second_run_continues_with_a_warning(other: subprocess.Popen[str]) -> None:
     said: list[str] = []
-    with turns.turn(said.append, wait=False) as alone:
+    with exclusive.use(said.append, wait=False) as alone:
         assert not alone
-    assert said == [turns.BESIDE.format(turns.WHO)]
+    assert said == [exclusive.BESIDE.format(exclusive.WHO)]
 
 
 def test_an_error_during_a_run_frees_the_machine() -> None:
-    with pytest.raises(ZeroDivisionError), turns.turn(lambda _: None):
+    with pytest.raises(ZeroDivisionError), exclusive.use(lambda _: None):
         raise ZeroDivisionError
-    with turns.turn(lambda _: None, wait=False) as alone:
+    with exclusive.use(lambda _: None, wait=False) as alone:
         assert alone
 
 
 def test_the_holder_of_a_turn_is_named_while_it_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path))
-    assert turns.holder() == ""
-    with turns.turn(lambda _: None, name="20260101-study"):
-        assert turns.holder() == "20260101-study"
-        turns._name_path().unlink()
-        assert turns.holder() == "another run"
-    with turns.turn(lambda _: None):
-        assert turns.holder() == "another run"
-    assert turns.holder() == ""
+    assert exclusive.holder() == ""
+    with exclusive.use(lambda _: None, name="20260101-study"):
+        assert exclusive.holder() == "20260101-study"
+        exclusive._name_path().unlink()
+        assert exclusive.holder() == "another run"
+    with exclusive.use(lambda _: None):
+        assert exclusive.holder() == "another run"
+    assert exclusive.holder() == ""
 
 
 @pytest.fixture
@@ -122,37 +122,37 @@ def test_a_run_with_another_cache_is_waited_for(elsewhere: subprocess.Popen[str]
     started: list[bool] = []
 
     def run() -> None:
-        with turns.turn(said.append, name="mine") as alone:
+        with exclusive.use(said.append, name="mine") as alone:
             started.append(alone)
 
-    with turns.turn(lambda _: None, wait=False, name="an earlier one", of_machine=False):
-        assert turns.holder() == "an earlier one"
+    with exclusive.use(lambda _: None, wait=False, name="an earlier one", of_machine=False):
+        assert exclusive.holder() == "an earlier one"
     thread = threading.Thread(target=run)
     thread.start()
     time.sleep(0.3)
-    assert (said, started) == ([turns.WAITING.format(turns.WHO_ELSE)], [])
-    assert turns.holder() == turns.OTHER, "neither this run, which waits, nor the one before it"
+    assert (said, started) == ([exclusive.WAITING.format(exclusive.WHO_ELSE)], [])
+    assert exclusive.holder() == exclusive.OTHER, "neither this run, which waits, nor the one before it"
     elsewhere.kill()
     thread.join(30)
     assert started == [True]
-    assert turns.holder() == ""
+    assert exclusive.holder() == ""
 
 
 def test_beside_a_run_with_another_cache_a_run_that_does_not_wait_says_so(elsewhere: subprocess.Popen[str]) -> None:
     said: list[str] = []
-    with turns.turn(said.append, wait=False) as alone:
+    with exclusive.use(said.append, wait=False) as alone:
         assert not alone
-    assert said == [turns.BESIDE.format(turns.WHO_ELSE)]
+    assert said == [exclusive.BESIDE.format(exclusive.WHO_ELSE)]
 
 
 def test_of_a_run_with_another_cache_nothing_is_told(elsewhere: subprocess.Popen[str], locks: Path) -> None:
-    assert turns.holder() == turns.OTHER
+    assert exclusive.holder() == exclusive.OTHER
     assert [path.read_bytes() for path in locks.iterdir()] == [b""]
 
 
 def test_what_concerns_one_cache_alone_does_not_wait_for_runs_with_others(elsewhere: subprocess.Popen[str]) -> None:
     said: list[str] = []
-    with turns.turn(said.append, wait=False, of_machine=False) as alone:
+    with exclusive.use(said.append, wait=False, of_machine=False) as alone:
         assert alone
     assert said == []
 
@@ -163,14 +163,14 @@ def test_a_node_that_is_simulated_on_the_machine_of_others_has_a_turn_of_its_own
 ) -> None:
     (tmp_path / "nodes" / "b").mkdir(parents=True)
     monkeypatch.setenv(machine_lock.VARIABLE, own and str(tmp_path / own))
-    assert turns.holder() == ""
-    with turns.turn(pytest.fail) as alone:
+    assert exclusive.holder() == ""
+    with exclusive.use(pytest.fail) as alone:
         assert alone
 
 
 @pytest.mark.parametrize("in_its_place", ["symbolic link", "folder", "pipe", "no folder"])
 def test_a_lock_that_cannot_be_opened_is_done_without(in_its_place: str, locks: Path, tmp_path: Path) -> None:
-    with turns.turn(pytest.fail):
+    with exclusive.use(pytest.fail):
         (path,) = locks.iterdir()
     path.unlink()
     if in_its_place == "symbolic link":
@@ -188,9 +188,9 @@ def test_a_lock_that_cannot_be_opened_is_done_without(in_its_place: str, locks: 
             held.callback(os.close, file)
             fcntl.flock(file, fcntl.LOCK_EX)
         for _ in range(2):
-            with turns.turn(pytest.fail) as alone:
+            with exclusive.use(pytest.fail) as alone:
                 assert alone
-        assert turns.holder() == ""
+        assert exclusive.holder() == ""
 
 
 def _without_rights(locks: str, found: multiprocessing.Queue[bool]) -> None:
@@ -245,9 +245,9 @@ def test_the_folder_is_one_in_which_all_users_can_write_and_none_can_remove_what
         folders[name].mkdir()
         folders[name].chmod(mode)
     monkeypatch.setattr(machine_lock, "FOLDERS", tuple(map(str, folders.values())))
-    with turns.turn(pytest.fail):
+    with exclusive.use(pytest.fail):
         assert [path.parent.name for path in tmp_path.rglob("steelyard-*.lock")] == ["good"]
     monkeypatch.setattr(machine_lock, "FOLDERS", (str(folders["unsafe"]),))
-    with turns.turn(pytest.fail) as alone:
+    with exclusive.use(pytest.fail) as alone:
         assert alone
     assert not list(folders["unsafe"].iterdir())
