@@ -60,6 +60,7 @@ def measure_inference(
     session = measure.Session(schedule, network, adapter, passes, events, recorder, device=device)
     cached = predictor.put(batches.synthetic_batch(job.data))
     for place, source in enumerate(schedule.inputs):
+        measure.release_pipeline()
         feed: Iterator[Any] = itertools.repeat(cached)
         opened = None
         if source == "pipeline":

@@ -52,8 +52,8 @@ ALONE = Ranks()
 
 monotonic: Clock = time.perf_counter_ns
 
-# Input pipelines without processes of their own, which stay open until the process ends: TensorFlow takes up to five seconds to
-# close one, and the next process would wait for it.
+# The input pipeline that was measured last stays open until the process ends, unless it has processes of its own: TensorFlow
+# takes up to five seconds to close one, and the next process would wait for it.
 _open: list[Any] = []
 
 
@@ -68,6 +68,11 @@ def open_pipeline(adapter: Adapter, timed: Any, source: batches.Source, workers:
     if not workers:
         _open.append(feed)
     return feed
+
+
+def release_pipeline() -> None:
+    """Let the pipeline of an earlier input be closed, so that it neither computes nor holds memory beside the next one."""
+    _open.clear()
 
 
 class Steps(Protocol):
@@ -193,6 +198,7 @@ def measure(
         session.follow(job)
         return
     for source in job.schedule.inputs:
+        release_pipeline()
         if source == "pipeline":
             opened = batches.open_source(job.data)
             feed = session.feed(job, source)

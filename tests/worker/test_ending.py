@@ -8,11 +8,12 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 from worker.scripted_training import LINE, SIZES, points, trained
 
 from steelyard.catalog import frameworks
-from steelyard_worker import protocol, trial
+from steelyard_worker import measure, protocol, tensors, trial
 from steelyard_worker.case import Case, Optimizer, Settings
 from steelyard_worker.frameworks.fake.adapter import Adapter
 from steelyard_worker.protocol import Data, Job
@@ -72,17 +73,27 @@ def test_a_process_that_failed_keeps_its_exit_code_and_ends_as_usual() -> None:
     assert (code, "handler" in printed) == (trial.EXIT_CRASHED, True)
 
 
-def test_an_input_pipeline_stays_open_after_the_measurement(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    closed: list[int] = []
+@pytest.mark.parametrize(
+    ("inputs", "closed"), [(("pipeline",), 0), (("cached", "pipeline"), 0), (("pipeline", "cached"), 1)]
+)
+def test_only_the_pipeline_that_is_measured_last_stays_open_after_the_measurement(
+    inputs: tuple[str, ...], closed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count: list[int] = []
     pipeline = Adapter.pipeline
 
     def noticed(batches: Iterable[object]) -> Iterator[object]:
         try:
             yield from batches
         finally:
-            closed.append(1)
+            count.append(1)
 
     monkeypatch.setattr(Adapter, "pipeline", lambda *given: noticed(pipeline(*given)))
     (tmp_path / "data").mkdir()
-    trained("sequential", tmp_path / "trial", points(tmp_path / "data"), inputs=("pipeline",), train_steps=20, turns=0)
-    assert not closed
+    batch = {"point": np.zeros((16, 8), np.float32), "label": np.zeros(16, np.int32)}
+    tensors.write(tmp_path / "synthetic", batch)
+    data = replace(points(tmp_path / "data"), synthetic=str(tmp_path / "synthetic"))
+    trained("sequential", tmp_path / "trial", data, inputs=inputs, train_steps=20, turns=0)
+    assert len(count) == closed
+    measure.release_pipeline()
+    assert len(count) == 1
