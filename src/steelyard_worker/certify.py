@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from steelyard_worker.frameworks.base import Predictor, Trainer
-    from steelyard_worker.network import Adversarial, Network
+    from steelyard_worker.network import Isolation, Network
     from steelyard_worker.protocol import EventWriter, Job
 
     Array = np.ndarray[Any, Any]
@@ -42,7 +42,8 @@ def dump(
     Several ranks compute their shares, and the first joins and writes them.
 
     Of a training it has output/*, loss, grad/*, loss1..k, after0|1|2|<k>/*, inference/*; adversarial/loss1 and
-    adversarial/after0|1/* of one step with the network's adversarial weights, batch and update rule. Of an inference it has
+    adversarial/after0|1/* of one step with the network's adversarial weights, batch and update rule; if it has weights that
+    isolate layers, isolated/loss1 and isolated/after0|1/* of the tensors of those. Of an inference it has
     after0/*, inference1..k/*, and adversarial/inference1/* with the network's adversarial weights and batch.
     """
     if job.case.task == INFERENCE:
@@ -132,7 +133,8 @@ def _adversarial_outputs(
 def _adversarial_weights(network: Network, weights: Mapping[str, Array]) -> dict[str, Array]:
     plain = {f"{p.name.rpartition('.')[0]}.gamma" for p in network.parameters if p.kind == "running_var"}
     return {
-        name: array if name in plain else _scaled(network.adversarial, name, array) for name, array in weights.items()
+        name: array if name in plain else _times(array, network.adversarial.factor(name))
+        for name, array in weights.items()
     }
 
 
@@ -169,20 +171,45 @@ def _loss(trainer: Trainer, handle: Any) -> Array:
 def _adversarial(
     job: Job, network: Network, weights: Mapping[str, Array], build: Build, change: Any, ranks: Ranks
 ) -> dict[str, Array]:  # fmt: skip
-    most, adversarial = job.certify.sample, network.adversarial
-    scaled = {name: _scaled(adversarial, name, array) for name, array in weights.items()}
-    trainer = build(scaled, adversarial.rule(job.case.optimizer))
+    adversarial = network.adversarial
+    batch, rule = ranks.share(_adversarial_batch(job, change)), adversarial.rule(job.case.optimizer)
+    scaled = {name: _times(array, adversarial.factor(name)) for name, array in weights.items()}
+    found = _one_step("adversarial", build(scaled, rule), batch, job.certify.sample)
+    if isolation := adversarial.isolation:
+        gc.collect()  # the first trainer, before the second is built
+        isolated = _isolated_weights(isolation, weights)
+        own = _one_step("isolated", build(isolated, rule), batch, job.certify.sample)
+        found |= {
+            key: array for key, array in own.items() if "/after" not in key or isolation.shows(key.rpartition("/")[2])
+        }
+    return found
+
+
+def _one_step(part: str, trainer: Trainer, batch: batches.Batch, most: int) -> dict[str, Array]:
+    """Return the loss of one step, and every tensor before and after it."""
     found = _state(trainer, 0, most)
-    handle = trainer.step(trainer.put(ranks.share(_adversarial_batch(job, change))))
+    handle = trainer.step(trainer.put(batch))
     trainer.synchronise()
     found["loss1"] = _loss(trainer, handle)
     found |= _state(trainer, 1, most)
-    return {f"adversarial/{name}": array for name, array in found.items()}
+    return {f"{part}/{key}": array for key, array in found.items()}
 
 
-def _scaled(adversarial: Adversarial, name: str, array: Array) -> Array:
-    factor = adversarial.factor(name)
+def _isolated_weights(isolation: Isolation, weights: Mapping[str, Array]) -> dict[str, Array]:
+    return {
+        name: ramp(array, top) if (top := isolation.ramp(name)) else _times(array, isolation.factor(name))
+        for name, array in weights.items()
+    }
+
+
+def _times(array: Array, factor: float) -> Array:
     return array if factor == 1 else array * array.dtype.type(factor)
+
+
+def ramp(array: Array, top: float) -> Array:
+    """Return evenly spread values between -top and top, of the same shape and dtype. None is zero, where a ReLU has a kink."""
+    places = np.arange(array.size) + 0.25 - array.size / 2
+    return (places * (2 * top / array.size)).reshape(array.shape).astype(array.dtype)
 
 
 def _adversarial_batch(job: Job, change: Any) -> batches.Batch:
@@ -200,7 +227,7 @@ def _inner(
     """
     parts = {"": (weights, _batches(job, change)[0])}
     if job.data.adversarial:
-        scaled = {name: _scaled(network.adversarial, name, array) for name, array in weights.items()}
+        scaled = {name: _times(array, network.adversarial.factor(name)) for name, array in weights.items()}
         parts["adversarial/"] = scaled, _adversarial_batch(job, change)
     found = {}
     for part, (start, batch) in parts.items():

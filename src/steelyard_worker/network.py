@@ -73,23 +73,52 @@ class Input:
 
 
 @dataclass(frozen=True)
+class Isolation:
+    """Weights at which the inputs of a layer do not depend on the layers before it.
+
+    They are for layers whose own rounding would be lost in that of all others. `tensors` are patterns of the names of their
+    tensors, which are compared after the step, with its loss; others may have gradients that are zero but for rounding.
+    `factors` multiply the initial weights, by patterns of their names, of which the first that matches counts: zero, or powers
+    of two. `ramps` name tensors whose values are replaced, by evenly spread ones between minus this number and this number.
+    """
+
+    tensors: tuple[str, ...]
+    factors: Mapping[str, float] = field(default_factory=dict)
+    ramps: Mapping[str, float] = field(default_factory=dict)
+
+    def factor(self, name: str) -> float:
+        """Return what the initial weights of a parameter are multiplied by."""
+        return _first(self.factors, name, 1.0)
+
+    def shows(self, name: str) -> bool:
+        """Return whether a tensor is one of the isolated layers."""
+        return any(fnmatchcase(name, pattern) for pattern in self.tensors)
+
+    def ramp(self, name: str) -> float:
+        """Return the largest of the values that replace a parameter's; 0: they are not replaced."""
+        return _first(self.ramps, name, 0.0)
+
+
+@dataclass(frozen=True)
 class Adversarial:
     """Weights, a batch and an update rule that reach the branches which usual training misses; a certificate compares one step.
 
     `draw(generator, batch)` makes the batch; without it, floats are N(0, 1) times `scale`, and whole numbers are the lowest and
     the highest that are allowed. `factors` multiply the initial weights, by patterns of their names, of which the first that
     matches counts; powers of two, so that the products are exact. `clip` replaces the update rule's limit where it clips
-    gradients, so that one of the two steps clips and the other does not.
+    gradients, so that one of the two steps clips and the other does not. `isolation`: weights of one more step with the same
+    batch and rule; None: there is none.
     """
 
     draw: Callable[[np.random.Generator, int], Batch] | None = None
     scale: float = 8.0
     factors: Mapping[str, float] = field(default_factory=dict)
     clip: float = 1e6
+    isolation: Isolation | None = None
 
     def factor(self, name: str) -> float:
         """Return what the initial weights of a parameter are multiplied by."""
-        return next((factor for pattern, factor in self.factors.items() if fnmatchcase(name, pattern)), 1.0)
+        return _first(self.factors, name, 1.0)
 
     def rule(self, optimizer: Optimizer) -> Optimizer:
         """Return the update rule with constants at which every term of it shows after one step.
@@ -168,6 +197,11 @@ class Network:
     def forward_flops(self) -> int:
         """FLOPs of one sample's forward pass."""
         return 2 * self.macs
+
+
+def _first(numbers: Mapping[str, float], name: str, otherwise: float) -> float:
+    """Return the number of the first pattern that matches a name."""
+    return next((number for pattern, number in numbers.items() if fnmatchcase(name, pattern)), otherwise)
 
 
 def batch_norm(name: str, channels: int) -> tuple[Parameter, ...]:

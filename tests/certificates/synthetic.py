@@ -38,11 +38,12 @@ def dumps(seed: int = 0, amplified: float = 3.0, network: Network = NETWORK) -> 
         reference |= {f"after{step}/{p.name}": _trained(p, reference, generator) for p in network.parameters}
     reference |= {f"loss{step}": np.float64(0.7 - 0.01 * step) for step in range(1, 6)}
     reference["inference/logits"] = generator.standard_normal((4, 2))
-    reference["adversarial/loss1"] = np.float64(0.6)
-    for parameter in network.parameters:
-        start = reference[f"adversarial/after0/{parameter.name}"] = generator.standard_normal(parameter.shape)
-        moved = parameter.trainable or parameter.name in NOISY
-        reference[f"adversarial/after1/{parameter.name}"] = start + moved * generator.standard_normal(parameter.shape)
+    for part in ("adversarial", "isolated"):
+        reference[f"{part}/loss1"] = np.float64(0.6)
+        for parameter in network.parameters if part == "adversarial" else network.parameters[-2:]:
+            start = reference[f"{part}/after0/{parameter.name}"] = generator.standard_normal(parameter.shape)
+            moved = parameter.trainable or parameter.name in NOISY
+            reference[f"{part}/after1/{parameter.name}"] = start + moved * generator.standard_normal(parameter.shape)
     return [reference, *(_noisy(reference, amplified, generator) for _ in range(2))]
 
 

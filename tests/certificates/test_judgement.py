@@ -105,6 +105,8 @@ def test_the_first_of_several_errors_is_named_in_causal_and_network_order() -> N
         (("adversarial/loss1", "inference/logits"), "inference/logits"),
         (("adversarial/after1/stem.conv.weight", "adversarial/loss1"), "adversarial/loss1"),
         (("adversarial/loss1", "adversarial/after1/stem.bn.running_var"), "adversarial/after1/stem.bn.running_var"),
+        (("isolated/after0/head.bias", "adversarial/after1/head.bias"), "adversarial/after1/head.bias"),
+        (("isolated/after1/head.weight", "isolated/loss1"), "isolated/loss1"),
     ):
         errors = {key: runs[0][key] + error_of(key, runs, 1e4, generator) for key in keys}
         found = judged(runs, runs[0] | errors)
@@ -125,6 +127,9 @@ def test_the_first_of_several_errors_is_named_in_causal_and_network_order() -> N
     ("adversarial/after0/head.bias", "head.bias before the first step on the adversarial batch", "weights are loaded differently"),
     ("adversarial/loss1", "the loss on the adversarial batch", "Usual batches match"),
     ("adversarial/after1/head.bias", "head.bias after 1 step on the adversarial batch", "Usual batches match"),
+    ("isolated/after0/head.bias", "head.bias before the first step with weights that isolate a layer", "weights are loaded differently"),
+    ("isolated/loss1", "the loss with weights that isolate a layer", "computes in a lower precision"),
+    ("isolated/after1/head.bias", "head.bias after 1 step with weights that isolate a layer", "computes in a lower precision"),
 ])  # fmt: skip
 def test_a_rejection_names_the_tensor_in_words_its_error_and_a_likely_cause(key: str, label: str, cause: str) -> None:
     runs, generator = dumps(), np.random.default_rng(0)

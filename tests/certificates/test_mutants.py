@@ -61,7 +61,6 @@ class Mutant:
     task: str = TRAINING
     inner: str = ""
     slow: bool = False
-    certified: bool = False
 
     @property
     def group(self) -> str:
@@ -82,7 +81,6 @@ def _mutant(raw: dict[str, Any]) -> Mutant:
         raw["name"], raw["workload"], raw["preset"], raw["framework"], edits, raw["names"], raw.get("optimizer"),
         raw.get("knobs", {}), raw.get("seed", subjects.SEED), raw.get("escalated", False), raw.get("batch", 0),
         raw.get("task", TRAINING), raw.get("inner", ""), raw.get("slow", False),
-        raw.get("certified", False),
     )  # fmt: skip
 
 
@@ -111,13 +109,8 @@ def unchanged() -> list[Mutant]:
 
 
 def marked(mutants: list[Mutant]) -> list[Any]:
-    """Return them as parameters; one that is known to be certified is expected to fail, and a success is an error."""
-    too_small = pytest.mark.xfail(reason="less effect than rounding elsewhere", raises=AssertionError, strict=True)
-    marks = [
-        [mark for mark, holds in ((pytest.mark.slow, is_slow(each)), (too_small, each.certified)) if holds]
-        for each in mutants
-    ]
-    return [pytest.param(each, marks=own) for each, own in zip(mutants, marks, strict=True)]
+    """Return them as parameters of a test."""
+    return [pytest.param(each, marks=[pytest.mark.slow] if is_slow(each) else []) for each in mutants]
 
 
 def copy_worker(folder: Path) -> Path:

@@ -16,6 +16,7 @@ import pytest
 from environment_doubles import Events, FakeUv
 
 from steelyard.environments import (
+    UNCHECKED,
     Environment,
     EnvironmentSpec,
     Failure,
@@ -142,7 +143,7 @@ def test_a_file_edited_at_equal_length_and_time_is_noticed_and_replaced(
 ) -> None:
     kernels = site(created) / "tinyframework" / "kernels.py"
     edit_unnoticed(kernels)
-    assert [one.state for one in list_environments()] == ["changed"]
+    assert [one.state for one in list_environments()] == [UNCHECKED]
     ensure(tiny, events.report)
     assert "it is broken (tinyframework/kernels.py was changed)" in events.sentences
     assert fake_uv.count("venv") == 2
@@ -387,7 +388,7 @@ def test_the_list_shows_size_and_state_and_survives_json(created: Path) -> None:
     assert one.size_bytes > 100
     assert one.to_dict()["folder"] == str(created)
     shutil.rmtree(site(created) / "tinyframework")
-    assert list_environments()[0].state == "changed"
+    assert list_environments()[0].state == UNCHECKED
 
 
 @pytest.mark.parametrize("name", ["tiny", "tiny@1.2.3", "all"])

@@ -12,7 +12,7 @@ import pytest
 
 from steelyard_worker import certify, network, protocol, tensors
 from steelyard_worker.case import Case, Optimizer, Settings
-from steelyard_worker.network import Adversarial
+from steelyard_worker.network import Adversarial, Isolation
 from steelyard_worker.protocol import Certify, Data, Job, Refusal
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ class Trainer:
 
     def __init__(self, weights: Mapping[str, np.ndarray[Any, Any]], rule: Optimizer) -> None:
         self.weights, self.rule = {name: np.array(array) for name, array in weights.items()}, rule
+        self.first = self.weights
         self.given: list[Batch] = []
 
     def put(self, batch: Batch) -> Batch:
@@ -58,7 +59,8 @@ class Trainer:
 
 
 def dumped(
-    folder: Path, adversarial: bool, batch: int = 4, inner: bool = False, trainer: type[Trainer] = Trainer
+    folder: Path, adversarial: bool, batch: int = 4, inner: bool = False, trainer: type[Trainer] = Trainer,
+    isolation: Isolation | None = None,
 ) -> tuple[Batch, list[Trainer]]:  # fmt: skip
     """Return the tensors of a certificate without noise, and the trainers that were built for it."""
     rule = Optimizer("adam", 1e-3, weight_decay=1e-5, decay=("head.weight",), clip=5.0)
@@ -69,7 +71,7 @@ def dumped(
     job = Job("certify", case, str(LINE), "", data, str(folder), certify=Certify(steps=2, inner=inner))
     described = replace(
         network.describe(LINE, SIZES),
-        adversarial=Adversarial(factors={"*.weight": 4.0, "head.*": 2.0}, clip=1.0),
+        adversarial=Adversarial(factors={"*.weight": 4.0, "head.*": 2.0}, clip=1.0, isolation=isolation),
         probes=("scores",),
     )
     built: list[Trainer] = []
@@ -96,6 +98,30 @@ def test_one_step_starts_from_scaled_weights_with_a_batch_and_a_rule_of_its_own(
     assert (rule.learning_rate, rule.epsilon, rule.weight_decay, rule.clip) == (1, 1, 2**-7, 1)
     assert built[0].rule.learning_rate == 1e-3
     assert found["after0/head.weight"][0, 0] == 0.5
+
+
+def test_weights_that_isolate_a_layer_have_a_step_of_their_own_with_the_same_batch_and_rule(tmp_path: Path) -> None:
+    isolation = Isolation(("*.weight",), factors={"head.weight": 0.0}, ramps={"*.bias": 4.0})
+    found, built = dumped(tmp_path, adversarial=True, isolation=isolation)
+    assert len(built) == 4
+    extreme, isolated = built[2:]
+    assert isolated.given[0] is extreme.given[0]
+    assert isolated.rule == extreme.rule
+    assert not found["isolated/after0/head.weight"].any()
+    assert (found["isolated/after1/head.weight"] == 1).all()
+    assert not [key for key in found if key.startswith("isolated/") and "bias" in key]
+    assert found["isolated/after0/head.weight"].dtype == isolated.first["head.bias"].dtype == np.float32
+    np.testing.assert_allclose(isolated.first["head.bias"], [-10 / 3, -2 / 3, 2], rtol=1e-6)
+    assert found["adversarial/after0/head.weight"][0, 0] == 2
+    assert found["isolated/loss1"] == found["adversarial/loss1"] == 8
+
+
+@pytest.mark.parametrize("count", range(1, 40))
+def test_no_value_of_a_ramp_is_zero_where_a_relu_has_its_kink(count: int) -> None:
+    values = certify.ramp(np.zeros(count, np.float32), 4.0)
+    assert (abs(values) <= 4).all()
+    assert values.all()
+    assert (np.diff(values) > 0).all()
 
 
 def test_a_job_without_an_adversarial_batch_saves_the_usual_tensors_only(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from steelyard_worker import tensors
 from steelyard_worker.network import Network
 
 # Further kinds of tensors that are judged on the small batch.
-AFTER_THE_LOSS = ("loss", "gradient", "adversarial")
+AFTER_THE_LOSS = ("loss", "gradient", "adversarial", "isolated")
 
 
 @dataclass(frozen=True)
@@ -67,11 +67,11 @@ class Evidence:
         return batch > max(SMALL_BATCH) and by_rounding.resolution.get("gradients", 0.0) > COARSE_GRADIENTS
 
     def compare_small(self, pair: tuple[Task, Task]) -> Judgement:
-        """Compare the forward pass, the gradients and the adversarial step of one pair of the small batch.
+        """Compare the forward pass, the gradients and the steps with the adversarial batch of one pair of the small batch.
 
         Rounding levels are those of that batch. Other updates are not judged: a rule that divides a gradient by its own size
         turns rounding into full steps. A loss that is a likelihood of whole sequences, and its gradients, are also allowed that
-        likelihood's error. So is the adversarial step, whose update is about the gradient (`Adversarial.rule`).
+        likelihood's error. So are the steps with the adversarial batch, whose update is about the gradient (`Adversarial.rule`).
         """
         first = self.plan.small_tasks[0][0]
         runs = [read(first, perturbation) for perturbation in PERTURBATIONS]

@@ -44,6 +44,10 @@ CAUSES = {
         "Usual batches match. Likely cause: what only large activations, extreme lengths or repeated words show, such as a clip, "
         "a mask or a missing case of the loss; or weight decay or the clipping of gradients."
     ),
+    "isolated": (
+        "Everything else matches. Likely cause: a layer that computes in a lower precision, whose effect is usually hidden by "
+        "the rounding of the layers before it."
+    ),
 }
 
 FORMS = {

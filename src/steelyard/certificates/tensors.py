@@ -21,8 +21,13 @@ _PATTERN = re.compile(
     r"(output|inference|grad)/(?P<part>.+)|inference(?P<batch>\d+)/(?P<of_batch>.+)|loss(?P<loss>\d*)|after(?P<step>\d+)/(?P<state>.+)"
 )
 _LAST = 10**9
-# Prefix of the tensors of the step with the network's adversarial weights and batch.
-ADVERSARIAL = "adversarial/"
+# Prefixes of the tensors of the steps with the network's adversarial batch: with its adversarial weights, and with those that
+# isolate a layer (`network.Isolation`).
+ADVERSARIAL, ISOLATED = "adversarial/", "isolated/"
+_EXTRA_STEPS = {
+    ADVERSARIAL: ("adversarial batch", "on the adversarial batch"),
+    ISOLATED: ("isolated layer", "with weights that isolate a layer"),
+}
 
 
 @dataclass(frozen=True, order=True)
@@ -45,7 +50,8 @@ def places(keys: Iterable[str], network: Network) -> dict[str, Place]:
     """Return the places of all keys, in the order in which they are compared.
 
     The order is: initial state; batch statistics after step 1, because they show the first forward pass layer by layer; outputs;
-    loss; gradients; for every step its loss and then the state after it; inference; then the adversarial step in the same order.
+    loss; gradients; for every step its loss and then the state after it; inference; then the adversarial step in the same order,
+    and the step that isolates a layer.
     An inference has its initial state, the outputs batch by batch, and those of the adversarial batch.
     Zero-gradient parameters are left out once they have been trained. KeyError names a key that no certify task writes, or a
     tensor that the network does not have.
@@ -61,7 +67,7 @@ def places(keys: Iterable[str], network: Network) -> dict[str, Place]:
 
 def state_step(key: str) -> int:
     """Return the number of optimizer steps before a state was saved; 0 for the initial state and for other tensors."""
-    match = _PATTERN.fullmatch(key.removeprefix(ADVERSARIAL))
+    match = _PATTERN.fullmatch(_plain(key)[1])
     return int(match["step"] or 0) if match else 0
 
 
@@ -72,7 +78,7 @@ def start_of(key: str) -> str:
 
 def trained_steps(key: str, reference: Tensors) -> int:
     """Return the number of updates that affect a tensor: all steps for inference, k for a state, k - 1 for the loss of step k."""
-    match = _PATTERN.fullmatch(key.removeprefix(ADVERSARIAL))
+    match = _PATTERN.fullmatch(_plain(key)[1])
     if match is None:
         return 0
     if match[1] == "inference":
@@ -80,9 +86,16 @@ def trained_steps(key: str, reference: Tensors) -> int:
     return state_step(key) or max(0, int(match["loss"] or 0) - 1)
 
 
+def _plain(key: str) -> tuple[str, str]:
+    """Return the prefix of an extra step, empty for other tensors, and the key without it."""
+    prefix = next((each for each in _EXTRA_STEPS if key.startswith(each)), "")
+    return prefix, key.removeprefix(prefix)
+
+
 def _place(key: str, ranks: Mapping[str, int], statistics: set[str]) -> Place:
-    if key.startswith(ADVERSARIAL):
-        return _adversarial(_place(key.removeprefix(ADVERSARIAL), ranks, statistics))
+    prefix, plain = _plain(key)
+    if prefix:
+        return _in_an_extra_step(_place(plain, ranks, statistics), prefix)
     match = _PATTERN.fullmatch(key)
     if match is None:
         raise KeyError(key)
@@ -104,14 +117,15 @@ def _place(key: str, ranks: Mapping[str, int], statistics: set[str]) -> Place:
     return Place(_LAST, 0, "inference", "inference", f"the output {name} in inference after training", "inference")
 
 
-def _adversarial(place: Place) -> Place:
-    """Return the place of the same tensor in the adversarial step: its loss and its updates, as gradients do, share a pool."""
-    loaded = place.kind == "initial state"
-    pool = "" if loaded else "adversarial " + (place.pool if place.pool.startswith("statistics") else "update")
+def _in_an_extra_step(place: Place, prefix: str) -> Place:
+    """Return the place of the same tensor in a step of its own: its loss and its updates, as gradients do, share a pool."""
+    loaded, kind = place.kind == "initial state", prefix.removesuffix("/")
+    pool = "" if loaded else f"{kind} " + (place.pool if place.pool.startswith("statistics") else "update")
     label = "the loss" if place.kind == "later loss" else place.label.removesuffix(" of batch 1")
+    heading, where = _EXTRA_STEPS[prefix]
     return replace(
-        place, stage=place.stage + 2 * _LAST, pool=pool, heading="adversarial batch",
-        label=f"{label} on the adversarial batch", kind=place.kind if loaded else "adversarial",
+        place, stage=place.stage + (2 + [*_EXTRA_STEPS].index(prefix)) * _LAST, pool=pool, heading=heading,
+        label=f"{label} {where}", kind=place.kind if loaded else kind,
     )  # fmt: skip
 
 
@@ -135,11 +149,17 @@ def expected_shapes(network: Network, reference: Tensors) -> dict[str, tuple[int
     shapes |= {
         p.name: starts[p.name] for p in network.parameters if len(starts[p.name]) == 1 < p.count > starts[p.name][0]
     }
-    states = ("after", ADVERSARIAL + "after")
+    states = tuple(f"{prefix}after" for prefix in ("", *_EXTRA_STEPS))
     steps = {key[: key.index("/", key.index("after"))] for key in reference if key.startswith(states)}
     others = {key: np.shape(array) for key, array in reference.items() if not key.startswith((*states, "grad/"))}
     trained = {f"grad/{p.name}": shapes[p.name] for p in network.parameters if p.trainable}
-    return others | trained | {f"{step}/{name}": shape for step in steps for name, shape in shapes.items()}
+    states_of = {f"{step}/{name}": shape for step in steps for name, shape in shapes.items()}
+    # Of the step that isolates a layer, only the tensors of that layer are saved.
+    return (
+        others
+        | trained
+        | {key: shape for key, shape in states_of.items() if key in reference or not key.startswith(ISOLATED)}
+    )
 
 
 def l2_norm(array: Array) -> float:

@@ -1,8 +1,9 @@
 """Environments: isolated interpreters with one framework each, created from lock files or given by the user."""
 
 from steelyard.environments.external import checked_path, external_environment
+from steelyard.environments.folders import environments_folder
 from steelyard.environments.interpreter import clean_environ
-from steelyard.environments.listing import CachedEnvironment, list_environments, remove
+from steelyard.environments.listing import UNCHECKED, CachedEnvironment, list_environments, remove
 from steelyard.environments.lock import Lock, read_locks
 from steelyard.environments.package import fetch_package
 from steelyard.environments.progress import Progress, Report, shown_on
@@ -18,7 +19,8 @@ from steelyard.environments.spec import (
 )
 
 __all__ = [
-    "CachedEnvironment", "Environment", "EnvironmentName", "EnvironmentSpec", "Failure", "Lock", "Progress", "Report",
-    "checked_path", "clean_environ", "ensure", "ensure_all", "ensured", "expanded", "external_environment", "fetch_package",
-    "list_environments", "plan_environments", "read_locks", "remove", "shown_on", "versions_of",
+    "UNCHECKED", "CachedEnvironment", "Environment", "EnvironmentName", "EnvironmentSpec", "Failure", "Lock", "Progress",
+    "Report", "checked_path", "clean_environ", "ensure", "ensure_all", "ensured", "environments_folder", "expanded",
+    "external_environment", "fetch_package", "list_environments", "plan_environments", "read_locks", "remove", "shown_on",
+    "versions_of",
 ]  # fmt: skip

@@ -11,12 +11,15 @@ from steelyard.environments.verification import completed_at
 from steelyard.errors import UserError, nearest
 from steelyard.files.folders import remove_folder, size_bytes
 
+# A file was touched since the environment was verified.
+UNCHECKED = "unchecked"
+
 
 @dataclass(frozen=True)
 class CachedEnvironment:
     """One environment on disk.
 
-    `state` is `ready`, `changed` (a file was touched since it was verified; the next use verifies it, and rebuilds it if it is
+    `state` is `ready`, `unchecked` (a file was touched since it was verified; the next use verifies it, and rebuilds it if it is
     broken), or `unfinished`. `verified_at`: when it was completed. `version` is the lock file's. Package files can be hard
     links into uv's own cache, so removing an environment can free less than `size_bytes`.
     """
@@ -78,5 +81,5 @@ def _is_environment(folder: Path) -> bool:
 def _described(folder: Path) -> CachedEnvironment:
     framework, version, accelerator, _ = folder.name.rsplit("-", 3)
     completed = completed_at(folder)
-    state = "unfinished" if not completed else "ready" if unchanged(python_in(folder)) else "changed"
+    state = "unfinished" if not completed else "ready" if unchanged(python_in(folder)) else UNCHECKED
     return CachedEnvironment(folder, framework, version, accelerator, size_bytes(folder), state, completed)

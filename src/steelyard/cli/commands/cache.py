@@ -4,6 +4,7 @@ import argparse
 
 from steelyard import cache
 from steelyard.cli.commands import selection
+from steelyard.files.paths import cache_folder
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -19,12 +20,9 @@ def execute(arguments: argparse.Namespace) -> int:
                 print(f"Removed {share.entries} of {share.kind} ({_size(share.size_bytes)}).")
         print(f"Freed {_size(sum(share.size_bytes for share in found))}.")
     else:
-        rows = [
-            (each.kind, str(each.entries), _size(each.size_bytes), _size(each.unused_bytes), each.folder)
-            for each in found
-        ]
-        selection.print_table(rows, "kind", "entries", "size", "unused", "folder")
-        print("To remove what nothing uses: steelyard cache prune")
+        rows = [(each.kind, str(each.entries), _size(each.size_bytes), _size(each.unused_bytes)) for each in found]
+        selection.print_table(rows, "kind", "entries", "size", "unused")
+        print(f"\nIt is in {cache_folder()}\nTo remove what nothing uses: steelyard cache prune")
     return 0
 
 

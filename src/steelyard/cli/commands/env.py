@@ -38,12 +38,13 @@ def _list(arguments: argparse.Namespace) -> int:
     elif not rows:
         print("There are no environments yet. The next run creates those it needs.")
     else:
-        sizes = [f"{row.size_bytes / 2**20:,.0f} MiB" for row in rows]
-        table = [
-            (r.name, r.version, r.accelerator, size, r.state, str(r.folder))
-            for r, size in zip(rows, sizes, strict=True)
-        ]
-        selection.print_table(table, "environment", "version", "accelerator", "size", "state", "folder")
+        table = [(each.name, each.accelerator, f"{each.size_bytes / 2**20:,.0f} MiB", each.state) for each in rows]
+        selection.print_table(table, "environment", "accelerator", "size", "state")
+        print(f"\nThey are in {environments.environments_folder()}")
+        if any(each.state == environments.UNCHECKED for each in rows):
+            print(
+                "Unchecked: files were touched since the last check. The next run that needs them checks again."
+            )
     return 0
 
 

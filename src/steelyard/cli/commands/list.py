@@ -36,8 +36,8 @@ def execute(arguments: argparse.Namespace) -> int:
         study_list.show(rows)
     elif arguments.what == "strategies":
         strategy_list.show(rows)
-    elif not rows:
-        print(runs.NONE)
+    elif arguments.what == "runs":
+        runs.show(rows, selection.runs_of(arguments))
     else:
         from rich.console import Console
 

@@ -8,6 +8,7 @@ from steelyard.cli.commands import selection
 from steelyard.errors import UserError
 from steelyard.results import record, removal
 
+HEADINGS = ("run", "study", "state", "processes")
 NONE = "There are no runs yet. Start with: steelyard run"
 
 
@@ -23,11 +24,20 @@ def _list(root: Path, arguments: argparse.Namespace) -> int:
     found = rows(root)
     if arguments.json:
         selection.print_json(found)
-    elif found:
-        selection.print_rows(found)
+    else:
+        show(found, root)
+    return 0
+
+
+def show(found: list[dict[str, Any]], root: Path) -> None:
+    """Print the rows of the runs in a folder as a table."""
+    if found:
+        selection.print_table(
+            [(each["run"], each["study"], each["state"], str(each["processes"])) for each in found], *HEADINGS
+        )
+        print(f"\nThe page of a run is {root}/RUN/{record.PAGE}")
     else:
         print(NONE)
-    return 0
 
 
 def _remove(root: Path, names: list[str]) -> int:

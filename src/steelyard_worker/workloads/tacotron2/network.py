@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steelyard_worker.network import Adversarial, Input, Network, Parameter, batch_norm
+from steelyard_worker.network import Adversarial, Input, Isolation, Network, Parameter, batch_norm
 
 if TYPE_CHECKING:
     from steelyard_worker.batches import Batch
@@ -28,6 +28,16 @@ RELU, TANH, LINEAR = math.sqrt(2), 5 / 3, 1.0
 # Of the weights of the adversarial step. With the initial ones, the attention looks at all characters about equally, so mistakes
 # in what it asks for would hardly change anything.
 FACTORS = {"*.gamma": 4.0, "*.w_ih": 4.0, "attention.query.weight": 8.0, "attention.v.weight": 8.0}
+
+# The attention then depends on its own previous weights only. Otherwise its location features have little effect beside its
+# query and its memory, and their rounding less than that of the LSTMs before it.
+ISOLATION = Isolation(
+    ("attention.location_*", "attention.v.weight"),
+    factors={
+        "attention.query.weight": 0.0, "attention.memory.weight": 0.0, "attention.location_*.weight": 4.0,
+        "attention.v.weight": 8.0,
+    }
+)  # fmt: skip
 
 
 def describe(sizes: dict[str, Any]) -> Network:
@@ -62,7 +72,7 @@ def describe(sizes: dict[str, Any]) -> Network:
     return Network(
         tuple(layers.parameters), inputs, layers.macs, layers.activations, draw=draw, draw_set=draw_set,
         predictions=predictions,
-        adversarial=Adversarial(draw_adversarial, factors=FACTORS),
+        adversarial=Adversarial(draw_adversarial, factors=FACTORS, isolation=ISOLATION),
         probes=(
             *(f"encoder.bn{number}" for number in range(ENCODER_CONVOLUTIONS)), "encoded", "prenet", "decoded",
             *(f"postnet.bn{number}" for number in range(POSTNET_CONVOLUTIONS)),
