@@ -75,7 +75,7 @@ def cluster(root: Path, names: str) -> Iterator[str]:
 
     nodes: list[dict[str, Any]] = [{
         "num_cpus": 1, "node_name": name, "node_ip_address": "127.0.0.1", "object_store_memory": 80 * 2**20,
-        "env_vars": {"STEELYARD_CACHE": str(root / name), VARIABLE: ""}, "include_dashboard": False,
+        "env_vars": {"STEELYARD_CACHE": str(root / name), VARIABLE: ""}, "include_dashboard": False, "include_log_monitor": False,
     } for name in names]  # fmt: skip
     cluster = Cluster(initialize_head=True, head_node_args=nodes[0])
     for node in nodes[1:]:

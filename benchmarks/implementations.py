@@ -46,14 +46,19 @@ def _overhead(name: str, python: Path, group: str) -> Row:
 
 def row(title: str, found: dict[str, Any], limit: float, sense: Sense) -> Row:
     """Return a row with the median ratio of the pairs; the median is robust against a short disturbance by another program."""
-    logs = [math.log(ratio) for ratio in found["ratios"]]
+    ratios, error = found["ratios"], standard_error(found["ratios"])
+    detail = (
+        f"{found['step_ms']:.2f} ms a step, {len(ratios)} pairs of {found['steps']} steps, standard error {error:.2%}"
+    )
+    return Row(title, math.exp(median(map(math.log, ratios))), limit, sense, detail)
+
+
+def standard_error(ratios: list[float]) -> float:
+    """Return the standard error of the median of ratios, relative, from their median absolute deviation."""
+    logs = [math.log(ratio) for ratio in ratios]
     middle = median(logs)
     spread = 1.4826 * median(abs(each - middle) for each in logs)
-    error = 1.2533 * spread / math.sqrt(len(logs))
-    detail = (
-        f"{found['step_ms']:.2f} ms a step, {len(logs)} pairs of {found['steps']} steps, standard error {error:.2%}"
-    )
-    return Row(title, math.exp(middle), limit, sense, detail)
+    return 1.2533 * spread / math.sqrt(len(logs))
 
 
 def plan_for(name: str, group: str, batch: int = 0, protocol: str = "fixed:1+1") -> RunPlan:

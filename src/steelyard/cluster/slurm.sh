@@ -36,10 +36,11 @@ trap end EXIT
 # SLURM sends TERM before the time is over: the run stops, and what is finished is kept. Continue it with --resume latest.
 trap 'kill -TERM "${STUDY_PID:-}" 2>/dev/null || true' TERM INT
 
-# `--block` keeps Ray in the foreground of its srun step, so that it ends with the step and leaves nothing behind.
+# `--block` keeps Ray in the foreground of its srun step, so that it ends with the step and leaves nothing behind. Its log monitor
+# only copies messages that steelyard does not print, and would take time from the processes that are measured.
 srun --nodes=1 --ntasks=1 --overlap --nodelist="$HEAD" \
     ray start --head --node-ip-address="$ADDRESS" --port="$PORT" --node-name="$HEAD" \
-    --include-dashboard=false --disable-usage-stats --block &
+    --include-dashboard=false --include-log-monitor=false --disable-usage-stats --block &
 BLOCKING+=($!)
 until (exec 3<>"/dev/tcp/$ADDRESS/$PORT") 2>/dev/null; do
     if [ "$SECONDS" -gt "$TOGETHER_S" ]; then
@@ -50,7 +51,7 @@ until (exec 3<>"/dev/tcp/$ADDRESS/$PORT") 2>/dev/null; do
 done
 for node in "${NODES[@]:1}"; do
     srun --nodes=1 --ntasks=1 --overlap --nodelist="$node" \
-        ray start --address="$RAY_ADDRESS" --node-name="$node" --block &
+        ray start --address="$RAY_ADDRESS" --node-name="$node" --include-log-monitor=false --block &
     BLOCKING+=($!)
 done
 
