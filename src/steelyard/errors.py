@@ -16,6 +16,10 @@ class UserError(Exception):
     exit_code = 2
 
 
+class ResumableError(UserError):
+    """An error of a run that can be continued once it is fixed; its text names the command."""
+
+
 def notice(sentence: str) -> None:
     """Print one sentence about an unexpected state that the program handles by itself."""
     print(f"steelyard: {sentence}", file=sys.stderr)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -12,8 +14,8 @@ import pytest
 import recorded_trials
 
 import steelyard
-from steelyard.errors import UserError
-from steelyard.files import paths
+from steelyard.errors import ResumableError, UserError
+from steelyard.files import atomic, paths
 from steelyard.plan import resolve
 from steelyard.plan.options import Options
 from steelyard.results import record
@@ -50,12 +52,22 @@ def test_the_plan_that_can_run_lacks_the_frameworks_without_an_environment() -> 
     assert found.available.skipped[-1].reason == "No such package."
 
 
-def test_a_run_json_that_cannot_be_written_is_an_error_that_tells_how_to_continue(tmp_path: Path) -> None:
-    gone = tmp_path / "20260101-000000-first-look"
-    with pytest.raises(
-        UserError, match=r"run\.json cannot be written \(No such file or directory\)\. .*--resume 20260101-"
-    ):
-        record.write(gone, record.RunRecord(PLAN, "2026-01-01", "running", ""))
+def test_a_run_json_that_cannot_be_written_is_an_error_that_says_whether_the_run_can_be_continued(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started, none = record.RunRecord(PLAN, "2026-01-01", "running", ""), tmp_path / "20260101-000000-first-look"
+    with pytest.raises(UserError, match=r"run\.json cannot be written \(No such file.*\)\. .*give the command again\.$") as new:
+        record.write(none, started)
+    assert not isinstance(new.value, ResumableError)
+    none.mkdir()
+    record.write(none, started)
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(atomic, "write_text", full)
+    with pytest.raises(ResumableError, match=r"run\.json cannot be written \(No space left on device\)\. .*--resume 20260101-"):
+        record.write(none, started)
 
 
 def test_the_names_of_new_folders_have_the_time_and_the_study_and_never_repeat(tmp_path: Path) -> None:

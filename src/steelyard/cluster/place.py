@@ -15,7 +15,7 @@ from steelyard.cluster.messages import Message, Order
 from steelyard.cluster.node_run import Ready
 from steelyard.cluster.nodes import Choice
 from steelyard.cluster.shipping import names_of
-from steelyard.errors import UserError
+from steelyard.errors import ResumableError, UserError
 from steelyard.files import atomic, paths
 from steelyard.measure.attempts import Attempt, Outcome
 from steelyard.measure.session import Session
@@ -272,7 +272,7 @@ class ClusterPlace:
         if not self._nodes and not self._ended:
             why = " ".join(["No node of the run is left.", *dict.fromkeys(self._losses)])
             command = f"steelyard run --resume {paths.named(self._session.folder)} --on ..."
-            raise UserError(f"{why} Finished results are stored. Continue with: {command}")
+            raise ResumableError(f"{why} Finished results are stored. Continue with: {command}")
 
     @property
     def names(self) -> str:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from steelyard.console import Screen
 from steelyard.environments.arriving import Arriving
-from steelyard.errors import UserError
+from steelyard.errors import ResumableError, UserError
 from steelyard.files import json_lines, paths
 from steelyard.inputs.case_inputs import CaseInputs, recipe
 from steelyard.measure import compiled, exports, launch
@@ -89,7 +89,7 @@ class Session:
 
         trial = self._launch(job, watch, launch.Guard(self.plan.options.silence_s, self.stop.is_set))
         if trial.error and trial.error[0] == "disk-full":
-            raise UserError(trial.error[1])
+            raise ResumableError(trial.error[1])
         return trial
 
     def run_aside(self, job: Job) -> Trial:
@@ -119,7 +119,7 @@ class Session:
         """
         free = shutil.disk_usage(self.folder).free
         if free < SPARE_BYTES:
-            raise UserError(
+            raise ResumableError(
                 f"The disk that holds {self.folder} has {free / 2**20:.0f} MiB left. Free at least "
                 f"{SPARE_BYTES / 2**20:.0f} MiB, then continue with: steelyard {command} {paths.named(self.folder)}"
             )

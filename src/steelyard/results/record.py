@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypedDict
 
-from steelyard.errors import UserError, nearest
+from steelyard.errors import ResumableError, UserError, nearest
 from steelyard.files import atomic, json_lines, paths
 from steelyard.plan.protocols import Protocol
 from steelyard.plan.run_plan import PASSES, FrameworkFacts, Group, RunPlan, Search, Skipped, Variant
@@ -247,12 +247,16 @@ def new(plan: RunPlan, command: str, worker_hash: str) -> RunRecord:
 
 
 def write(folder: Path, record: RunRecord) -> RunRecord:
-    """Write run.json atomically: a reader sees the old or the new file. UserError: it cannot be written."""
+    """Write run.json atomically: a reader sees the old or the new file. UserError: it cannot be written, and there is no old one."""
+    path = folder / FILE
     try:
-        atomic.write_text(folder / FILE, json.dumps(asdict(record), indent=1))
+        atomic.write_text(path, json.dumps(asdict(record), indent=1))
     except OSError as error:
-        advice = f"Fix this, then continue with: steelyard run --resume {paths.named(folder)}"
-        raise UserError(f"{folder / FILE} cannot be written ({error.strerror}). {advice}") from error
+        failed = f"{path} cannot be written ({error.strerror})."
+        if path.exists():
+            again = f"Fix this, then continue with: steelyard run --resume {paths.named(folder)}"
+            raise ResumableError(f"{failed} {again}") from error
+        raise UserError(f"{failed} Fix this, then give the command again.") from error
     return record
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.console import Screen
-from steelyard.errors import UserError
+from steelyard.errors import ResumableError, UserError
 from steelyard.files import paths
 from steelyard.plan.options import Options
 from steelyard.plan.run_plan import RunPlan
@@ -40,7 +40,7 @@ def runs_of(arguments: argparse.Namespace) -> Path:
 def begun(plan: RunPlan, root: Path, name: str) -> Iterator[Path]:
     """Create a run folder with the record of a run that the block carries out.
 
-    If the run is refused before its first process, the folder is removed, unless the user is told to continue the run.
+    If the run is refused before its first process, the folder is removed, unless the user can continue the run.
     """
     from steelyard.measure.launch import worker_hash
     from steelyard.results import removal
@@ -50,9 +50,10 @@ def begun(plan: RunPlan, root: Path, name: str) -> Iterator[Path]:
     try:
         record.write(folder, record.new(plan, command, worker_hash()))
         yield folder
-    except UserError as error:
-        if "--resume" not in str(error):
-            removal.discard(folder)
+    except ResumableError:
+        raise
+    except UserError:
+        removal.discard(folder)
         raise
 
 
