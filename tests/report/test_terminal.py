@@ -136,5 +136,11 @@ def test_an_interval_wider_than_a_factor_of_three_is_not_shown(tmp_path, printed
         "fake": Script(10.0, process_scatter=0.4, rounds=3),
         "dummy": Script(10.1, process_scatter=0.4, rounds=3),
     }
-    text = printed(view_of(write_run(tmp_path, scripts)), 80)
+    view = view_of(write_run(tmp_path, scripts))
+    text = printed(view, 80)
     assert "not enough rounds" in text and "[0" not in text
+    words = " ".join(text.split())
+    assert words.count("not enough rounds to say how much they differ") == 2, "once for each input"
+    assert "As with the verdict, this is not decided." in words
+    # The headline has said so.
+    assert "cannot be compared" not in words and "cannot be compared" not in page.render(view)

@@ -56,7 +56,9 @@ def test_a_run_json_that_cannot_be_written_is_an_error_that_says_whether_the_run
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started, none = record.RunRecord(PLAN, "2026-01-01", "running", ""), tmp_path / "20260101-000000-first-look"
-    with pytest.raises(UserError, match=r"run\.json cannot be written \(No such file.*\)\. .*give the command again\.$") as new:
+    with pytest.raises(
+        UserError, match=r"run\.json cannot be written \(No such file.*\)\. .*give the command again\.$"
+    ) as new:
         record.write(none, started)
     assert not isinstance(new.value, ResumableError)
     none.mkdir()
@@ -66,7 +68,9 @@ def test_a_run_json_that_cannot_be_written_is_an_error_that_says_whether_the_run
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(atomic, "write_text", full)
-    with pytest.raises(ResumableError, match=r"run\.json cannot be written \(No space left on device\)\. .*--resume 20260101-"):
+    with pytest.raises(
+        ResumableError, match=r"run\.json cannot be written \(No space left on device\)\. .*--resume 20260101-"
+    ):
         record.write(none, started)
 
 

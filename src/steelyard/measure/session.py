@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from steelyard.console import Screen
 from steelyard.environments.arriving import Arriving
-from steelyard.errors import ResumableError, UserError
+from steelyard.errors import ResumableError
 from steelyard.files import json_lines, paths
 from steelyard.inputs.case_inputs import CaseInputs, recipe
 from steelyard.measure import compiled, exports, launch
@@ -62,7 +62,7 @@ class Session:
                 raise
 
     def run_trial(self, job: Job) -> Trial:
-        """Run one process and index its trial. UserError: the disk is full, so that later processes would fail as well."""
+        """Run one process and index its trial. ResumableError: the disk is full, so that later processes would fail as well."""
         trial = self.run_probe(job)
         self.keep(trial)
         return trial
@@ -80,7 +80,7 @@ class Session:
     def run_in_turn(self, job: Job, turn: launch.Watch) -> Trial:
         """Run one process whose trial is not indexed yet. `turn` takes its events, and lets it wait for others.
 
-        UserError: the disk is full.
+        ResumableError: the disk is full.
         """
 
         def watch(event: dict[str, Any]) -> None:
@@ -113,7 +113,7 @@ class Session:
         )  # fmt: skip
 
     def check_disk(self, command: str = "run --resume") -> None:
-        """Check that the disk has room for the record of one more process; UserError: it has not.
+        """Check that the disk has room for the record of one more process; ResumableError: it has not.
 
         `command`: what continues the work, before the name of the run.
         """

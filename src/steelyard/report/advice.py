@@ -1,7 +1,7 @@
 """What to do where a ranking is not decided: treat the candidates as equal, or what would settle it and how long that takes."""
 
 from collections.abc import Collection, Iterable, Mapping
-from math import ceil
+from math import ceil, inf
 from typing import Any
 
 from steelyard.report.commands import Further
@@ -92,7 +92,8 @@ def _inseparable(ranking: Ranking, titles: Mapping[str, str], beyond: Collection
     close = [key for key in alike if key in found.compared]
     wide = [titles[key] for key in alike if key not in found.compared]
     if len(close) < 2:
-        return f"{text}, and there were {NOT_ENOUGH} to say how much they differ."
+        unknown = "" if found.within == inf else f", and there were {NOT_ENOUGH} to say how much they differ"
+        return f"{text}{unknown}."  # of all candidates, the headline has said so
     within = at_most(max(largest_factor(pair) for pair in ranking.verdicts if pair.a in close and pair.b in close))
     text += f": treat {listed([titles[key] for key in close]) if wide else 'them'} as equal within {within}"
     return f"{text} ({NOT_ENOUGH} for {listed(wide)})." if wide else f"{text}."

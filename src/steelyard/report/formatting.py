@@ -10,7 +10,7 @@ from steelyard.report.notation import duration, interval, quantity_text, scaled_
 from steelyard.report.words import said
 from steelyard.results.quantities import LARGEST_BATCH, PROCESS, Quantity
 from steelyard.statistics import metrics, sentences
-from steelyard.statistics.answer import is_wide
+from steelyard.statistics.answer import answer, is_wide
 from steelyard.statistics.intervals import Ratio
 from steelyard.statistics.sentences import factor_digits, percent
 
@@ -92,6 +92,14 @@ def verdict(comparison: Comparison, source: str) -> str:
     if ranking.rounds_run < 2:
         return f"One process gives no interval and no verdict. {comparison.further.once_more(5)}"
     return sentence + "."
+
+
+def below_headline(comparison: Comparison, source: str) -> str:
+    """Return the verdict; empty if the headline says it all: each may be the best, and nothing is known of their differences."""
+    ranking = comparison.rankings[source]
+    found = answer(ranking) if ranking.verdicts else None
+    is_open = found and found.within == math.inf and len(found.candidates) == len(ranking.order)
+    return "" if is_open else verdict(comparison, source)
 
 
 def heading(comparison: Comparison, source: str) -> str:

@@ -31,6 +31,7 @@ FIGURE = (
     "The time of a whole job divided by its {steps}, by the length of the job, start included: the lowest line is done first. "
     "Means over processes."
 )
+NOT_DECIDED = "As with the verdict, this is not decided."
 POINTS = 60
 SHORTEST_AXIS, LONGEST_AXIS = 1e3, 1e7
 """The horizontal axis ends at a power of ten between these numbers of steps, beyond the last crossing."""
@@ -84,7 +85,10 @@ def section(comparison: Comparison, styles: dict[str, Style]) -> JobLength | Non
         for later, sooner in _compared([each for each, _ in found.values()], means, [each.case.id for _, each in first])
     ]
     figure = _figure(comparison, [(each, means[key]) for key, (each, _) in found.items()], pairs, styles)
+    ranking = comparison.rankings.get(comparison.primary)
     sentence = _sentence(first, pairs, comparison.task)
+    if ranking and ranking.still_undecided:
+        sentence += f" {NOT_DECIDED}"
     source = SHORT_INPUTS[comparison.primary]
     caption = said(CAPTION.replace("{input}", source), comparison.task) + (f" {TABLE}" if pairs else "")
     return JobLength(sentence, first, pairs, caption, figure)

@@ -179,7 +179,7 @@ def _input(comparison: Comparison, source: str, styles: dict[str, Style]) -> Inp
         (each, styles[each.variant], [(column, column.format(comparison, each, source)) for column in shown])
         for each in measured
     ]
-    clauses = [clause.rstrip(".") for clause in formatting.verdict(comparison, source).split("; ")]
+    clauses = [clause.rstrip(".") for clause in formatting.below_headline(comparison, source).split("; ") if clause]
     plot = forest.figure(comparison, source, styles)
     headline, advice = formatting.headline(comparison, source), comparison.advice[source]
     return Input(formatting.heading(comparison, source), headline, clauses, advice, rows, plot)

@@ -111,8 +111,8 @@ def _print_comparison(console: Console, comparison: Comparison, among: Sequence[
         measured = [each for each in comparison.contenders if source in each.standings]
         shown = columns.shown(comparison.quantity, comparison.task, console.width)
         console.print(_table(measured, comparison, source, shown))
-        headline, verdict = formatting.headline(comparison, source), formatting.verdict(comparison, source)
-        console.print(Text.assemble((headline, "bold"), " ", verdict))
+        headline, verdict = formatting.headline(comparison, source), formatting.below_headline(comparison, source)
+        console.print(Text.assemble((headline, "bold"), f" {verdict}" if verdict else ""))
         if comparison.advice[source]:
             console.print(Text(comparison.advice[source]))
     if (found := ceiling.section(comparison, styles([comparison]))) and found.headline:

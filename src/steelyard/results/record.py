@@ -247,7 +247,10 @@ def new(plan: RunPlan, command: str, worker_hash: str) -> RunRecord:
 
 
 def write(folder: Path, record: RunRecord) -> RunRecord:
-    """Write run.json atomically: a reader sees the old or the new file. UserError: it cannot be written, and there is no old one."""
+    """Write run.json atomically: a reader sees the old or the new file.
+
+    ResumableError: it cannot be written; UserError: and there is no old one.
+    """
     path = folder / FILE
     try:
         atomic.write_text(path, json.dumps(asdict(record), indent=1))

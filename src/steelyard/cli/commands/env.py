@@ -42,9 +42,7 @@ def _list(arguments: argparse.Namespace) -> int:
         selection.print_table(table, "environment", "accelerator", "size", "state")
         print(f"\nThey are in {environments.environments_folder()}")
         if any(each.state == environments.UNCHECKED for each in rows):
-            print(
-                "Unchecked: files were touched since the last check. The next run that needs them checks again."
-            )
+            print("Unchecked: files were touched since the last check. The next run that needs them checks again.")
     return 0
 
 
