@@ -175,7 +175,7 @@ def test_a_certificate_states_what_was_certified_with_what_and_how(plan: Certifi
     assert (found.first, found.stage, found.float64_error) == ("", "", None)
     assert found.worst == "the gradient of head.bias"
     assert 0 < found.worst_units < LIMIT
-    assert found.tensors == len(runs[0]) == 51
+    assert found.tensors == len(runs[0]) == 56
     assert found.resolution.keys() >= {"outputs", "loss", "gradients"}
     assert found.implementation == implementation_hash(plan.candidate_task.job)
     assert found.specification == specification_hash(plan.candidate_task.job)
