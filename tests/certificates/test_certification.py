@@ -1,150 +1,40 @@
-"""The certificates of a run: which processes are started for them, what is reused, and what the user reads.
-
-The processes are scripted: each writes random tensors that agree, except where a test adds an error.
-"""
+"""The certificates of a run: which processes are started for them, what is reused, and what the user reads."""
 
 from __future__ import annotations
 
 import json
 import shutil
-import sys
 import threading
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pytest
-import synthetic
-from measure.scripted_session import Screen
+from scripted_certification import WORKLOADS, Scripted, environment, ids, session, wrong
 
 from steelyard import run as stages
-from steelyard.catalog import frameworks, workloads
+from steelyard.catalog import frameworks
 from steelyard.certificates import certification, record
 from steelyard.certificates.method import FULL_BATCH, FULL_SAMPLE, FULL_SIZE
 from steelyard.certificates.sources import digest
 from steelyard.environments import Environment, Failure
-from steelyard.environments.arriving import Arriving, already, start
-from steelyard.inputs.case_inputs import CaseInputs, recipe
-from steelyard.measure.session import Session
-from steelyard.plan import resolve
-from steelyard.plan.options import Options
+from steelyard.environments.arriving import start
+from steelyard.inputs.case_inputs import recipe
 from steelyard.results.durations import CERTIFICATES, ENVIRONMENTS
-from steelyard.results.trials import Trial
-from steelyard_worker import protocol, tensors
-from steelyard_worker.protocol import Data
+from steelyard_worker import protocol
 
 if TYPE_CHECKING:
+    import synthetic
+
     from steelyard_worker.case import Optimizer, Settings
     from steelyard_worker.protocol import Job
-
-WORKLOADS = Path(__file__).parents[1] / "workloads"
-
-# Job -> tensors that replace those of the reference; an error as (kind, message): the process saves none.
-Errors = "Callable[[Job], synthetic.Dump | tuple[str, str]]"
 
 
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path / "cache"))
-
-
-@dataclass
-class Shown(Screen):
-    """Stores the progress and the stages too."""
-
-    progressed: list[tuple[str, float, float]] = field(default_factory=list)
-    stages: list[str] = field(default_factory=list)
-
-    def stage(self, title: str) -> None:
-        self.stages.append(title)
-
-    def progress(self, label: str, done: float, total: float, note: str = "") -> None:
-        self.progressed.append((label, done, total))
-
-
-@dataclass(frozen=True)
-class Scripted(Session):
-    """A session whose processes write synthetic tensors; `started` has their jobs, `at_once` the most at any time."""
-
-    errors: Any = field(kw_only=True)
-    started: list[Job] = field(default_factory=list)
-    running: list[Job] = field(default_factory=list)
-    at_once: list[int] = field(default_factory=list)
-    slow_s: list[float] = field(default_factory=list)
-
-    def run_aside(self, job: Job) -> Trial:
-        self.started.append(job)
-        self.running.append(job)
-        self.at_once.append(len(self.running))
-        time.sleep(sum(self.slow_s))
-        found = self.errors(job)
-        if isinstance(found, tuple):
-            write_error(Path(job.folder), *found)
-        else:
-            write_dumps(job, found)
-        self.running.remove(job)
-        return Trial(Path(job.folder), job)
-
-    @property
-    def shown(self) -> Shown:
-        return cast("Shown", self.screen)
-
-    def folders(self) -> list[str]:
-        """Return the folders of the processes, relative to the run's, sorted."""
-        return sorted(str(Path(job.folder).relative_to(self.folder / "certificates")) for job in self.started)
-
-
-def write_dumps(job: Job, changed: synthetic.Dump) -> None:
-    network = workloads.described(Path(job.workload_folder), job.case.sizes)
-    runs = synthetic.dumps(network=network)
-    for number in job.certify.perturbations:
-        run = runs[number] if number in (1, 2) else runs[0] | changed
-        tensors.write(Path(job.folder) / f"perturbation{number}", run)
-    (Path(job.folder) / protocol.EVENTS).write_text("")
-
-
-def write_error(folder: Path, kind: str, message: str) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    event = {"v": protocol.VERSION, "event": "error", "t_ns": 0, "kind": kind, "message": message}
-    (folder / protocol.EVENTS).write_text(json.dumps(event) + "\n", encoding="utf-8")
-
-
-def environment(name: str) -> Environment:
-    return Environment(name, name, "1.0", Path(sys.executable), "3.11.7", {"numpy": "1"})
-
-
-def session(
-    folder: Path, errors: Any = lambda _: {}, chosen: tuple[str, ...] = ("fake", "dummy"), **options: Any
-) -> Scripted:
-    """Return a session of the smallest workload with the environments of the chosen frameworks."""
-    wanted = Options(workloads=("line",), frameworks=chosen, workload_folders=(str(WORKLOADS),))
-    plan = resolve.plan(replace(wanted, **options))
-    folder.mkdir(parents=True, exist_ok=True)
-    inputs = CaseInputs(Path("/weights"), Data("/synthetic"), "", {}, "identity")
-    shared = {recipe(variant.case): inputs for variant in plan.variants}
-    made = already({name: environment(name) for name in chosen})
-    return Scripted(plan, folder, made, shared, cast("Any", None), cast("Any", Shown()), errors=errors)
-
-
-def ids(run: Scripted) -> dict[str, str]:
-    """Return {framework: case id}."""
-    return {variant.case.framework: variant.case.id for variant in run.plan.variants}
-
-
-def wrong(framework: str, **tensors_of: float) -> Any:
-    """Return the errors of one framework: tensors that are off by a factor."""
-
-    def errors(job: Job) -> synthetic.Dump:
-        if job.case.framework != framework or job.case.settings.precision == "float64":
-            return {}
-        network = workloads.described(Path(job.workload_folder), job.case.sizes)
-        reference = synthetic.dumps(network=network)[0]
-        return {key: np.asarray(reference[key] * factor) for key, factor in tensors_of.items()}
-
-    return errors
 
 
 def test_every_case_is_certified_against_two_references(tmp_path: Path) -> None:
@@ -330,121 +220,6 @@ def test_an_interrupt_ends_everything_and_leaves_no_certificate(tmp_path: Path) 
     assert run.stop.is_set()
     assert not (run.folder / "certificates.json").exists()
     assert len(run.started) <= certification.PROCESSES_AT_ONCE
-
-
-def test_a_workload_that_one_framework_implements_cannot_be_certified(tmp_path: Path) -> None:
-    own = tmp_path / "workloads" / "line"
-    shutil.copytree(WORKLOADS / "line", own)
-    for path in own.glob("*.py"):
-        if path.name not in ("network.py", "fake.py"):
-            path.unlink()
-    run = session(tmp_path / "run", chosen=("fake",), workload_folders=(str(own.parent),))
-    (certificate,) = certification.certify(run).values()
-    sentence = "Only Fake implements line, so there is nothing to certify against."
-    assert certificate == {"passed": False, "sentence": sentence}
-    assert run.shown.messages == [f"Not certified: line:small/fake/scripted. {sentence}"]
-    assert run.started == []
-
-
-def test_without_a_framework_that_computes_in_float64_nothing_can_be_certified(tmp_path: Path) -> None:
-    run = session(tmp_path / "run")
-    groups = tuple(replace(group, float64=()) for group in run.plan.groups)
-    run = replace(run, plan=replace(run.plan, groups=groups))
-    for certificate in certification.certify(run).values():
-        assert certificate == {
-            "passed": False,
-            "sentence": "No framework with reliable float64 results is available to compare with.",
-        }
-    assert run.started == []
-
-
-def test_a_reference_that_is_not_part_of_the_run_gets_an_environment_on_the_cpu(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[tuple[Any, ...]] = []
-
-    def make(*arguments: Any) -> Arriving:
-        asked.append(arguments[:3])
-        return already({str(name): environment(str(name)) for name in arguments[0]})
-
-    monkeypatch.setattr(certification.setup, "make", make)
-    run = session(tmp_path / "run", chosen=("dummy",))
-    (certificate,) = certification.certify(run).values()
-    assert asked == [([("fake", "")], "cpu", {})]
-    assert list(certificate["references"]) == ["Dummy 1.0", "Fake 1.0"], "those of the run come first"
-    assert certificate["agreement"] == 0
-
-
-def test_one_reference_is_enough_where_no_other_environment_can_be_created(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(
-        certification.setup,
-        "make",
-        lambda names, *_: start({str(names[0]): lambda: Failure(str(names[0]), "No network.")}),
-    )
-    run = session(tmp_path / "run", chosen=("fake",))
-    (certificate,) = certification.certify(run).values()
-    assert certificate["passed"]
-    assert list(certificate["references"]) == ["Fake 1.0"]
-    assert certificate["agreement"] is None
-
-
-def test_at_most_two_frameworks_are_references(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    known = frameworks.all_frameworks()
-    third = replace(known["fake"], name="third", reference=3)
-    monkeypatch.setattr(frameworks, "all_frameworks", lambda: {"third": third, **known})
-    monkeypatch.setattr(certification.setup, "make", lambda *_: pytest.fail("a third reference was prepared"))
-    run = session(tmp_path / "run")
-    groups = tuple(replace(group, float64=("third", *group.float64)) for group in run.plan.groups)
-    run = replace(run, plan=replace(run.plan, groups=groups))
-    assert all(len(each["references"]) == 2 for each in certification.certify(run).values())
-
-
-def disputed(folder: Path, monkeypatch: pytest.MonkeyPatch, third_fails: bool = False) -> Scripted:
-    """Return a session in which Fake is wrong in float64 and a third framework could be a reference."""
-    known = frameworks.all_frameworks()
-    third = replace(known["fake"], name="third", title="Third", reference=3)
-    monkeypatch.setattr(frameworks, "all_frameworks", lambda: {"third": third, **known})
-    monkeypatch.setattr(certification.setup, "make", lambda *_: already({"third": environment("third")}))
-
-    def errors(job: Job) -> Any:
-        if third_fails and job.case.framework == "third":
-            return "crash", "It broke."
-        of_fake = job.case.framework == "fake" and job.case.settings.precision == "float64"
-        return {"loss": np.float64(0.8)} if of_fake else {}
-
-    run = session(folder, errors)
-    groups = tuple(replace(group, float64=("third", *group.float64)) for group in run.plan.groups)
-    return replace(run, plan=replace(run.plan, groups=groups))
-
-
-def test_a_third_framework_decides_between_two_references_that_disagree(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = disputed(tmp_path / "run", monkeypatch)
-    found = certification.certify(run)
-    for certificate in found.values():
-        assert certificate["passed"]
-        assert list(certificate["references"]) == ["Third 1.0", "Dummy 1.0"]
-        assert "Fake 1.0 disagrees in float64 with Third 1.0 and Dummy 1.0" in certificate["sentence"]
-    started = [(job.case.framework, job.certify.perturbations) for job in run.started]
-    assert started.count(("third", (0, 1, 2))) == 1
-    assert len(started) == 5
-    again = disputed(tmp_path / "again", monkeypatch)
-    assert certification.certify(again) == found
-    assert again.started == []
-    fresh = disputed(tmp_path / "fresh", monkeypatch)
-    assert certification.certify(fresh, fresh=True).keys() == found.keys()
-    assert len(fresh.started) == 5
-
-
-def test_where_the_third_framework_fails_too_the_two_references_are_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for certificate in certification.certify(disputed(tmp_path / "run", monkeypatch, third_fails=True)).values():
-        assert not certificate["passed"]
-        assert "because Fake 1.0 and Dummy 1.0 disagree in float64" in certificate["sentence"]
 
 
 def test_processes_run_side_by_side_and_at_full_size_one_after_the_other(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from environment_doubles import Events, FakeUv
 
-from steelyard.environments import external, interpreter, known, uv, verification
+from steelyard.environments import ensure, external, interpreter, known, uv, verification
 from steelyard.environments.interpreter import InterpreterInfo
 from steelyard.environments.lock import parse_lock
 from steelyard.environments.spec import EnvironmentSpec
@@ -69,3 +69,11 @@ def tiny() -> EnvironmentSpec:
     """The specification of the tiny framework's environment."""
     lock = parse_lock("tiny-1.2.3-cpu", TINY_LOCK)
     return EnvironmentSpec("tiny", lock, OWN_PYTHON)
+
+
+@pytest.fixture
+def created(fake_uv: FakeUv, tiny: EnvironmentSpec) -> Path:
+    """The folder of a working environment."""
+    folder = ensure(tiny).folder
+    assert folder
+    return folder

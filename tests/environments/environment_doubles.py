@@ -1,8 +1,9 @@
-"""What tests of environments control and read: a stand-in for uv, and recorded progress events."""
+"""What tests of environments control and read: a stand-in for uv, recorded progress events, and where packages are."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
+from steelyard.environments.folders import site_folders
 from steelyard.environments.progress import Progress
 
 
@@ -37,3 +38,8 @@ class Events:
     @property
     def sentences(self) -> str:
         return " ".join(event.sentence for event in self.events)
+
+
+def site(folder: Path) -> Path:
+    """Return the package folder of an environment."""
+    return site_folders(folder)[0]

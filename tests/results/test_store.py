@@ -226,74 +226,6 @@ def test_only_the_user_can_read_the_index(tmp_path: Path) -> None:
     assert (tmp_path / "new" / "runs" / "index.sqlite").stat().st_mode & 0o777 == 0o600
 
 
-@pytest.mark.parametrize(
-    ("text", "state"),
-    [
-        ("", "damaged"),
-        ("{", "damaged"),
-        ("[]", "damaged"),
-        ("null", "damaged"),
-        ('{"plan": {}}', "damaged"),
-        ('{"format": "2"}', "damaged"),
-        ('{"format": 3, "plan": {}, "created": "", "state": ""}', "damaged"),
-        ('{"format": 1}', "older format"),
-        ('{"format": 1, "plan": {}, "created": "", "state": ""}', "older format"),
-        ('{"format": 4, "plan": {}, "created": "", "state": ""}', "newer format"),
-    ],
-)
-def test_a_run_json_that_cannot_be_used_is_named_with_its_state(text: str, state: str, tmp_path: Path) -> None:
-    run = _new_run(tmp_path)
-    (run / "run.json").write_text(text)
-    with pytest.raises(record.UnreadableRun, match=r"run\.json") as raised:
-        record.read(run)
-    assert raised.value.state == state
-
-
-def test_a_run_json_that_cannot_be_opened_is_unreadable(tmp_path: Path) -> None:
-    run = _new_run(tmp_path)
-    (run / "run.json").unlink()
-    (run / "run.json").mkdir()
-    with pytest.raises(record.UnreadableRun, match=r"run\.json cannot be read \(Is a directory\)\.") as raised:
-        record.read(run)
-    assert raised.value.state == "unreadable"
-
-
-def test_the_message_about_an_older_format_tells_what_to_do(tmp_path: Path) -> None:
-    run = _new_run(tmp_path)
-    (run / "run.json").write_text('{"format": 1, "plan": {"options": {}}, "created": "", "state": "complete"}')
-    with pytest.raises(record.UserError, match=r"has the older format 1; .* reads format 3\. Read it with the version"):
-        record.read(run)
-
-
-@pytest.mark.parametrize(
-    ("path", "value", "named"),
-    [
-        (("plan", "groups"), None, r"plan\.groups must be a list"),
-        (("plan", "options", "silence_s"), "x", r"plan\.options\.silence_s must be a number"),
-        (("plan", "groups", 0, "variants", 0, "case", "sizes"), [], r"variants\[0\]\.case\.sizes must be an object"),
-        (("plan", "groups", 0, "variants", 0, "case", "settings", "mode"), 3, r"settings\.mode must be a string"),
-        (("created",), 5, r"run\.created must be a string"),
-    ],
-)
-def test_a_field_of_the_wrong_type_is_named(path: tuple[Any, ...], value: Any, named: str, tmp_path: Path) -> None:
-    run = _new_run(tmp_path)
-    raw = json.loads((run / "run.json").read_text())
-    place = raw
-    for key in path[:-1]:
-        place = place[key]
-    place[path[-1]] = value
-    (run / "run.json").write_text(json.dumps(raw))
-    with pytest.raises(record.UserError, match=named):
-        record.read(run)
-
-
-def test_a_run_json_is_the_same_after_writing_and_reading(tmp_path: Path) -> None:
-    run = _new_run(tmp_path)
-    assert record.read(run).plan == PLAN
-    assert record.update(run, state="complete").plan == PLAN
-    assert record.read(run).state == "complete"
-
-
 def _complete(trial: trials.Trial) -> trials.Trial:
     """Return the trial with a value in every field that a process can record."""
     return replace(
@@ -479,12 +411,3 @@ def test_an_index_that_is_altered_again_after_it_was_rebuilt_is_given_up(
     found, (_, second) = _history(measured)
     assert found == expected
     assert "could not be read (points.line is bad). No data were lost" in second
-
-
-@pytest.mark.parametrize("created", ["yesterday", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
-def test_a_run_whose_start_is_no_time_is_damaged(created: str, tmp_path: Path) -> None:
-    run = _new_run(tmp_path)
-    raw = json.loads((run / "run.json").read_text()) | {"created": created}
-    (run / "run.json").write_text(json.dumps(raw))
-    with pytest.raises(record.UnreadableRun, match="is damaged"):
-        record.read(run)

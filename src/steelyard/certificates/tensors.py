@@ -22,11 +22,11 @@ _PATTERN = re.compile(
 )
 _LAST = 10**9
 # Prefixes of the tensors of the steps with the network's adversarial batch: with its adversarial weights, and with those that
-# isolate a layer (`network.Isolation`).
+# isolate a layer (`network.Isolation`). Each has its first stage, its heading, and where its tensors are, in words.
 ADVERSARIAL, ISOLATED = "adversarial/", "isolated/"
 _EXTRA_STEPS = {
-    ADVERSARIAL: ("adversarial batch", "on the adversarial batch"),
-    ISOLATED: ("isolated layer", "with weights that isolate a layer"),
+    ADVERSARIAL: (2 * _LAST, "adversarial batch", "on the adversarial batch"),
+    ISOLATED: (3 * _LAST, "isolated layer", "with weights that isolate a layer"),
 }
 
 
@@ -122,10 +122,10 @@ def _in_an_extra_step(place: Place, prefix: str) -> Place:
     loaded, kind = place.kind == "initial state", prefix.removesuffix("/")
     pool = "" if loaded else f"{kind} " + (place.pool if place.pool.startswith("statistics") else "update")
     label = "the loss" if place.kind == "later loss" else place.label.removesuffix(" of batch 1")
-    heading, where = _EXTRA_STEPS[prefix]
+    first, heading, where = _EXTRA_STEPS[prefix]
     return replace(
-        place, stage=place.stage + (2 + [*_EXTRA_STEPS].index(prefix)) * _LAST, pool=pool, heading=heading,
-        label=f"{label} {where}", kind=place.kind if loaded else kind,
+        place, stage=first + place.stage, pool=pool, heading=heading, label=f"{label} {where}",
+        kind=place.kind if loaded else kind,
     )  # fmt: skip
 
 
@@ -153,13 +153,10 @@ def expected_shapes(network: Network, reference: Tensors) -> dict[str, tuple[int
     steps = {key[: key.index("/", key.index("after"))] for key in reference if key.startswith(states)}
     others = {key: np.shape(array) for key, array in reference.items() if not key.startswith((*states, "grad/"))}
     trained = {f"grad/{p.name}": shapes[p.name] for p in network.parameters if p.trainable}
-    states_of = {f"{step}/{name}": shape for step in steps for name, shape in shapes.items()}
-    # Of the step that isolates a layer, only the tensors of that layer are saved.
-    return (
-        others
-        | trained
-        | {key: shape for key, shape in states_of.items() if key in reference or not key.startswith(ISOLATED)}
-    )
+    saved = {f"{step}/{name}": shape for step in steps for name, shape in shapes.items()}
+    # The step that isolates a layer only saves the tensors of that layer.
+    saved = {key: shape for key, shape in saved.items() if key in reference or not key.startswith(ISOLATED)}
+    return others | trained | saved
 
 
 def l2_norm(array: Array) -> float:
