@@ -77,10 +77,14 @@ def certify(
 
 def explain(plan: RunPlan, folder: Path, screen: Screen, wanted: Collection[Variant], fresh: bool = False) -> None:
     """Take the profiles of variants of a finished run that are missing, at least one of each; with `fresh` all of them."""
+    processes = max(1, plan.profiles)
+    missing = profiles.missing(folder, wanted, plan.seed, processes, fresh)
+    if not missing:
+        return
     with record.claim(folder), exclusive.use(_waiting(screen), name=folder.name):
         session = _session(plan, folder, screen, Durations())
         screen.stage("Profiles")
-        profiles.take(session, wanted, max(1, plan.profiles), fresh)
+        profiles.take(session, missing, processes)
 
 
 @contextmanager
@@ -121,7 +125,8 @@ def _measure(plan: RunPlan, folder: Path, screen: Screen, durations: Durations) 
         screen.stage("Profiles")
         measured = [each for each in session.plan.variants if results.finished.get(each.case.id)]
         with durations.of(stages.PROFILES):
-            profiles.take(session, measured, plan.profiles)
+            missing = profiles.missing(folder, measured, plan.seed, plan.profiles)
+            profiles.take(session, missing, plan.profiles)
     if session.plan.counted:
         screen.stage("Graphs")
         with durations.of(stages.GRAPHS):

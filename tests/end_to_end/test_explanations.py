@@ -53,10 +53,11 @@ def test_a_profile_is_taken_once_and_verdicts_stay(copied: Finished, cli: Comman
     cli("explain", "fake", "--plain")
     (folder,) = copied.folder.glob("profiles/*")
     before = (folder / "events.jsonl").stat().st_mtime_ns
-    code, out, _ = cli("explain", "fake", "--plain")
+    code, out, err = cli("explain", "fake", "--plain")
     assert code == 0
     assert (folder / "events.jsonl").stat().st_mtime_ns == before
     assert "Dummy" not in out
+    assert "Environments" not in out + err, "nothing is to be measured"
     code, out, _ = cli("explain", "fake", "--plain", "--fresh")
     assert (folder / "events.jsonl").stat().st_mtime_ns > before
     _, out, _ = cli("report", "--json")

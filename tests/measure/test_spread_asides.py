@@ -32,7 +32,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ScriptedSession:
 
 
 def test_ranks_that_share_batches_are_profiled(run: ScriptedSession) -> None:
-    profiles.take(run, run.plan.variants)
+    profiles.take(run, profiles.missing(run.folder, run.plan.variants, run.plan.seed))
     assert sorted(job.case.strategy for job in run.started) == ["copies:2", "single:1"]
 
 
@@ -45,7 +45,7 @@ def test_other_parts_are_not_profiled(
     assert spread
     other = replace(known, strategies={"copies": replace(spread, **change)})  # type: ignore[arg-type]
     monkeypatch.setattr(frameworks, "framework", lambda name: other)
-    profiles.take(run, run.plan.variants)
+    profiles.take(run, profiles.missing(run.folder, run.plan.variants, run.plan.seed))
     assert [job.case.strategy for job in run.started] == ["single:1"]
     with pytest.raises(UserError, match=r"^Of trainings over several parts, only those are profiled whose ranks"):
         recorded.read(run.folder, _spread(run).file_name)

@@ -158,8 +158,10 @@ class NodeRun:
 
     def profile(self, cases: tuple[str, ...], processes: int) -> None:
         """Profile these cases."""
+        session = self._ready
         with self._turn():
-            profiles.take(self._ready, [self._ready.plan.by_id[each] for each in cases], processes)
+            wanted = [session.plan.by_id[each] for each in cases]
+            profiles.take(session, profiles.missing(session.folder, wanted, session.plan.seed, processes), processes)
 
     def exchange(self, cases: tuple[str, ...]) -> None:
         """Measure the exchange of these cases by itself."""

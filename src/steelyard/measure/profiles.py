@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,23 +26,42 @@ DECIDING = ("version", "python_version", "packages", "contents")
 SPREAD = "Of trainings over several parts, only those are profiled whose ranks are processes with a share of every batch each."
 
 
-def take(session: Session, wanted: Iterable[Variant], processes: int = 1, fresh: bool = False) -> None:
-    """Profile every wanted variant in as many processes, interleaved as in rounds. Profiles that exist are kept.
+@dataclass(frozen=True)
+class Missing:
+    """A profile that is to be taken, one of several of a variant."""
 
-    One that failed is tried again. A failure keeps its reason. UserError: the disk has no room for another profile.
-    """
+    variant: Variant
+    number: int
+    folder: Path
+
+
+def missing(
+    folder: Path, wanted: Iterable[Variant], seed: int, processes: int = 1, fresh: bool = False
+) -> list[Missing]:
+    """Return the profiles of a run's variants that do not exist, all of them with `fresh`, interleaved as in rounds."""
     by_key = {variant.key: variant for variant in wanted}
-    for number in range(1, processes + 1):
-        for key in round_order(by_key, number, session.plan.seed):
-            folder = recorded.folder_of(session.folder, by_key[key].file_name, number)
-            if fresh or not (folder / recorded.RULES).exists():
-                session.check_disk("explain --run")
-                session.screen.say(f"profiling {key}" + (f", {number} of {processes}" if processes > 1 else ""))
-                with _replacing(folder) as earlier:
-                    trial = _profile(session, by_key[key], number, folder)
-                if trial.error:
-                    kept = " The earlier profile was kept." if earlier else ""
-                    session.screen.say(f"{key} could not be profiled: {trial.error[1]}{kept}")
+    found = (
+        Missing(by_key[key], number, recorded.folder_of(folder, by_key[key].file_name, number))
+        for number in range(1, processes + 1)
+        for key in round_order(by_key, number, seed)
+    )
+    return [each for each in found if fresh or not (each.folder / recorded.RULES).exists()]
+
+
+def take(session: Session, profiles: Iterable[Missing], processes: int = 1) -> None:
+    """Take profiles, of which a variant has as many as `processes`.
+
+    A failure keeps its reason, and is tried again the next time. ResumableError: the disk has no room for another profile.
+    """
+    for each in profiles:
+        session.check_disk("explain --run")
+        key = each.variant.key
+        session.screen.say(f"profiling {key}" + (f", {each.number} of {processes}" if processes > 1 else ""))
+        with _replacing(each.folder) as earlier:
+            trial = _profile(session, each.variant, each.number, each.folder)
+        if trial.error:
+            kept = " The earlier profile was kept." if earlier else ""
+            session.screen.say(f"{key} could not be profiled: {trial.error[1]}{kept}")
 
 
 @contextmanager

@@ -1,10 +1,10 @@
 """Where the time of a step goes, in the terminal; between two contenders as a waterfall."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from steelyard.profiles import waterfall
@@ -13,6 +13,11 @@ from steelyard.report.model import Comparison, View
 
 BAR = 24
 """Characters of the longest bar."""
+WIDEST = 1000
+"""No table is wider."""
+
+Falls = dict[str, tuple[str, Text]]
+"""By class: the change from the one contender to the other, and its bar."""
 
 
 def show(found: View, wanted: Collection[str]) -> bool:
@@ -31,12 +36,11 @@ def _show(console: Console, comparison: Comparison, wanted: Collection[str]) -> 
     console.rule(heading, align="left", characters="─", style="dim")
     if section.rows:
         falls = _falls(replace(comparison, contenders=kept))
-        table = Table(
-            *section.headings, *(("change", "") if falls else ()), box=None, pad_edge=False, header_style="dim",
-            padding=(0, 2, 0, 0),
-        )  # fmt: skip
-        for row in section.rows:
-            table.add_row(*row, *falls.get(row[0], ()))
+        table = _table(section.headings, section.rows, falls)
+        if console.measure(table, options=console.options.update(width=WIDEST)).maximum > console.width:
+            table = _table(
+                section.headings, [[text.replace(" (", "\n(") for text in row] for row in section.rows], falls
+            )
         console.print(table)
     for sentence in section.sentences:
         console.print(Text(sentence))
@@ -45,7 +49,20 @@ def _show(console: Console, comparison: Comparison, wanted: Collection[str]) -> 
     return bool(section.rows)
 
 
-def _falls(comparison: Comparison) -> dict[str, tuple[str, Text]]:
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]], falls: Falls) -> Table:
+    """Return the table of the classes; its columns cut no word."""
+    columns = [
+        Column(texts[0], min_width=max(len(word) for text in texts for word in text.split()))
+        for texts in zip(headings, *rows, strict=True)
+    ]
+    changes = ("change", "") if falls else ()
+    table = Table(*columns, *changes, box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    for row in rows:
+        table.add_row(*row, *falls.get(row[0], ()))
+    return table
+
+
+def _falls(comparison: Comparison) -> Falls:
     """Return the change of every class from the one contender to the other, and its bar; nothing unless there are two."""
     profiles = [each.profile for each in comparison.contenders if each.profile]
     if len(profiles) != 2:
