@@ -206,16 +206,6 @@ def test_a_missing_program_is_one_sentence(tmp_path: Path) -> None:
         execute([tmp_path / "absent"], {}, log)
 
 
-def test_an_environment_that_is_damaged_even_when_fresh_is_refused_after_one_more_try(
-    fake_uv: FakeUv, tiny: EnvironmentSpec, events: Events
-) -> None:
-    fake_uv.behave("incomplete")
-    with pytest.raises(UserError, match=r"does not work: tinyframework/kernels\.py is missing"):
-        ensure(tiny, events.report)
-    assert fake_uv.count("venv") == 2
-    assert "uv's cache is damaged" in events.sentences
-
-
 def test_an_import_that_hangs_is_one_sentence_and_nothing_is_rebuilt(
     fake_uv: FakeUv, tiny: EnvironmentSpec, events: Events
 ) -> None:

@@ -251,10 +251,12 @@ def test_a_damaged_marker_counts_as_unfinished(created: Path, fake_uv: FakeUv, t
     assert fake_uv.count("venv") == 2
 
 
-def test_a_file_damaged_in_uvs_cache_is_found_in_a_new_environment(
-    fake_uv: FakeUv, tiny: EnvironmentSpec, events: Events
+@pytest.mark.parametrize(("behaviour", "difference"), [("incomplete", "is missing"), ("damaged", "was changed")])
+def test_an_environment_that_is_damaged_even_when_fresh_is_refused_after_one_more_try(
+    fake_uv: FakeUv, tiny: EnvironmentSpec, events: Events, behaviour: str, difference: str
 ) -> None:
-    fake_uv.behave("damaged")
-    with pytest.raises(UserError, match=r"does not work: tinyframework/kernels\.py was changed"):
+    fake_uv.behave(behaviour)
+    with pytest.raises(UserError, match=rf"does not work: tinyframework/kernels\.py {difference}"):
         ensure(tiny, events.report)
-    assert "uv's cache is damaged (tinyframework/kernels.py was changed)" in events.sentences
+    assert fake_uv.count("venv") == 2
+    assert f"uv's cache is damaged (tinyframework/kernels.py {difference})" in events.sentences
