@@ -35,7 +35,7 @@ def main():
     """Measure one framework on one workload."""
     request = json.loads(sys.stdin.readline())
     register_package("steelyard_worker", Path(request["worker"]))
-    from steelyard_worker import batches, measure, network, protocol, tensors
+    from steelyard_worker import batches, network, protocol, tensors, timing
     from steelyard_worker.frameworks import base
 
     job = protocol.from_line(json.dumps(request["job"]))
@@ -49,7 +49,7 @@ def main():
     loop = network.load(request["folder"], "loop")
 
     def ours(steps):
-        return measure.time_block(trainer, itertools.repeat(batch), steps, perf_counter_ns).elapsed_ns
+        return timing.time_block(trainer, itertools.repeat(batch), steps, perf_counter_ns).elapsed_ns
 
     if request["against"] == "bare alone":
         for _ in range(request["pairs"]):

@@ -30,7 +30,7 @@ def main():
     """Measure one strategy; ranks that do not lead do what the first one announces."""
     request = json.loads(os.environ["STEELYARD_BENCHMARK"])
     register_package("steelyard_worker", Path(request["worker"]))
-    from steelyard_worker import batches, measure, network, protocol, ranks, tensors, trial
+    from steelyard_worker import batches, network, protocol, ranks, tensors, timing, trial
     from steelyard_worker.frameworks import base
 
     job = protocol.from_line(Path(sys.argv[1]).read_text(encoding="utf-8"))
@@ -49,7 +49,7 @@ def main():
     loop = network.load(request["folder"], "loop")
 
     def ours(steps):
-        return measure.time_block(trainer, itertools.repeat(batch), steps, perf_counter_ns, ranks=own).elapsed_ns
+        return timing.time_block(trainer, itertools.repeat(batch), steps, perf_counter_ns, ranks=own).elapsed_ns
 
     def theirs(steps):
         trainer.synchronise()

@@ -30,7 +30,7 @@ def main():
     answers, sys.stdout = sys.stdout, sys.stderr
     request = json.loads(sys.stdin.readline())
     register_package("steelyard_worker", Path(request["worker"]))
-    from steelyard_worker import batches, measure, network, protocol, tensors
+    from steelyard_worker import batches, network, protocol, tensors, timing
     from steelyard_worker.frameworks import base
 
     job = protocol.from_line(json.dumps(request["job"]))
@@ -45,7 +45,7 @@ def main():
         return trainer, itertools.repeat(trainer.put(batches.synthetic_batch(job.data)))
 
     def run(steps):
-        return measure.time_block(trainer, feed, steps, perf_counter_ns).elapsed_ns
+        return timing.time_block(trainer, feed, steps, perf_counter_ns).elapsed_ns
 
     def answer(value):
         print(json.dumps(value), file=answers, flush=True)

@@ -26,8 +26,8 @@ from steelyard.plan import resolve
 from steelyard.plan.options import Options
 from steelyard.results import record, trials
 from steelyard.results.store import Store
-from steelyard_worker.measure import Block, Recorder
 from steelyard_worker.protocol import EVENTS, Data, EventWriter
+from steelyard_worker.timing import Block, Recorder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

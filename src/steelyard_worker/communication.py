@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from steelyard_worker import batches, measure, traffic
+from steelyard_worker import batches, timing, traffic
 from steelyard_worker.protocol import Refusal
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Blocks:
 
     reduce: AllReduce
     ranks: Ranks
-    clock: measure.Clock
+    clock: timing.Clock
     events: EventWriter
     size: int  # of the buffer, bytes
 
@@ -113,7 +113,7 @@ def all_reduce(job: Job, network: Network, adapter: Adapter, events: EventWriter
     reduce: AllReduce = adapter.all_reduce(buffer(scalars, ranks.rank))
     reduce()
     check(reduce, scalars, ranks.count)
-    blocks = Blocks(reduce, ranks, measure.clock_of(adapter), events, FLOAT * scalars)
+    blocks = Blocks(reduce, ranks, timing.clock_of(adapter), events, FLOAT * scalars)
     if not ranks.leads:
         blocks.follow()
         return
@@ -149,9 +149,9 @@ def staleness(
     """
     if not hasattr(adapter, "counting_trainer"):
         raise Refusal("unsupported", f"The adapter of {job.case.framework} has no counting_trainer().")
-    trainer, clock = build(), measure.clock_of(adapter)
+    trainer, clock = build(), timing.clock_of(adapter)
     feed = itertools.repeat(trainer.put(ranks.share(batches.synthetic_batch(job.data))))
-    measure.time_block(trainer, feed, WARM_UP_STEPS, clock, ranks=ranks)
+    timing.time_block(trainer, feed, WARM_UP_STEPS, clock, ranks=ranks)
     trainer.staleness()
-    measure.time_block(trainer, feed, STALE_STEPS, clock, ranks=ranks)
+    timing.time_block(trainer, feed, STALE_STEPS, clock, ranks=ranks)
     events.write("staleness", steps=STALE_STEPS, missed=np.bincount(trainer.staleness()).tolist())

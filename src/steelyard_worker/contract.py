@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steelyard_worker import batches, measure
+from steelyard_worker import batches, timing
 from steelyard_worker.protocol import ERROR_KINDS, Refusal
 
 if TYPE_CHECKING:
@@ -171,14 +171,14 @@ def synchronise_waits(subject: Subject) -> None:
 
 def _timed(trainer: Trainer, batch: Any, steps: int) -> tuple[float, float]:
     """Return the seconds of steps and reading, and how many of them were spent on the first reading beyond the second."""
-    began = measure.monotonic()
+    began = timing.monotonic()
     handles = [trainer.step(batch) for _ in range(steps)]
     trainer.synchronise()
-    marks = [measure.monotonic()]
+    marks = [timing.monotonic()]
     for _ in range(2):
         trainer.losses(handles)
         trainer.state()
-        marks.append(measure.monotonic())
+        marks.append(timing.monotonic())
     first, second = marks[1] - marks[0], marks[2] - marks[1]
     return (marks[1] - began) / 1e9, max(0, first - second) / 1e9
 
@@ -228,11 +228,11 @@ def inference_waits(subject: Subject) -> None:
     usual = sorted(alone)[FEWEST // 2]
     count = int(min(MOST, max(FEWEST, SYNCHRONISED_S / max(usual, 1e-6))))
     for _ in range(3):  # the best of three: a busy machine may delay any of them
-        began = measure.monotonic()
+        began = timing.monotonic()
         for _ in range(count):
             predictor.infer(batch)
         predictor.synchronise()
-        issued = (measure.monotonic() - began) / 1e9
+        issued = (timing.monotonic() - began) / 1e9
         after = _one_pass(predictor, batch)
         if after - usual <= LONGEST_WAIT * issued:
             return
@@ -244,9 +244,9 @@ def inference_waits(subject: Subject) -> None:
 
 def _one_pass(predictor: Predictor, batch: Any) -> float:
     """Return the seconds of a forward pass whose outputs are read."""
-    began = measure.monotonic()
+    began = timing.monotonic()
     predictor.outputs(batch)
-    return (measure.monotonic() - began) / 1e9
+    return (timing.monotonic() - began) / 1e9
 
 
 def refusals_are_known(subject: Subject) -> None:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steelyard_worker import batches, measure
+from steelyard_worker import batches, measure, timing
 from steelyard_worker.certify import fingerprint
-from steelyard_worker.protocol import CHECKED_BATCHES, Length, Refusal
+from steelyard_worker.protocol import CHECKED_BATCHES, Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 # Batches that are timed one by one before those of the latency, to see how many of these fit.
 WARMUP_BATCHES = 5
-SETTLED = Length("steps", measure.CACHED_WARMUP_STEPS)
 
 
 class Passes:
@@ -52,7 +51,7 @@ class Passes:
 
 
 def measure_inference(
-    job: Job, network: Network, adapter: Adapter, predictor: Predictor, events: EventWriter, recorder: measure.Recorder
+    job: Job, network: Network, adapter: Adapter, predictor: Predictor, events: EventWriter, recorder: timing.Recorder
 ) -> None:  # fmt: skip
     """Follow the schedule of one process: first batch, checked outputs, warm-up and counted blocks per input, latency."""
     schedule = job.schedule
@@ -73,8 +72,6 @@ def measure_inference(
             _check(predictor, [*seen, *_following(feed, source)], events)
         if schedule.epochs and opened:
             session.run_epochs(feed, source, opened)
-        elif place and schedule.warmup.unit == "adaptive":  # the process is already warm
-            session.measure_input(feed, source, SETTLED, schedule.counted_min)
         else:
             session.measure_input(feed, source, schedule.warmup)
     _measure_latency(job, session, Passes(predictor, alone=True), cached)
@@ -105,8 +102,8 @@ def _check(predictor: Predictor, checked: list[Any], events: EventWriter) -> Non
 def _measure_latency(job: Job, session: measure.Session, passes: Passes, batch: Any) -> None:
     """Time batches one by one: as many as the time for it allows, within the limits of the schedule."""
     schedule, feed = job.schedule, itertools.repeat(batch)
-    warm = measure.time_block(passes, feed, WARMUP_BATCHES, session.clock)
+    warm = timing.time_block(passes, feed, WARMUP_BATCHES, session.clock)
     session.recorder.keep(passes, warm, "cached", "warm-up")
     fitting = int(schedule.latency_s * 1e9 * WARMUP_BATCHES / max(1, warm.elapsed_ns))
     count = min(schedule.latency_most, max(schedule.latency_fewest, fitting))
-    session.recorder.keep(passes, measure.time_block(passes, feed, count, session.clock), "cached", "latency")
+    session.recorder.keep(passes, timing.time_block(passes, feed, count, session.clock), "cached", "latency")

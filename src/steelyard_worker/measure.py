@@ -1,7 +1,4 @@
-"""Step times of one process, with separate warm-up and counted blocks; only this module reads the clock.
-
-Within a block nothing is read back from the device: there is one synchronisation at each end and one time stamp per step.
-"""
+"""The order of what one process measures: its first step, then warm-up and counted blocks per input, or whole epochs."""
 
 from __future__ import annotations
 
@@ -9,30 +6,27 @@ import itertools
 import math
 import os
 import signal
-import time
-from array import array
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steelyard_worker import batches, evaluation, steady, tensors, traffic
-from steelyard_worker.memory import Peaks
+from steelyard_worker import batches, evaluation, steady, tensors
 from steelyard_worker.meters import Meters
-from steelyard_worker.protocol import LOSSES, SAMPLES, Length, Refusal, predictions_folder
-from steelyard_worker.ranks import Ranks
+from steelyard_worker.protocol import Length, predictions_folder
+from steelyard_worker.timing import ALONE, clock_of, time_block
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from steelyard_worker.batches import Batch
-    from steelyard_worker.frameworks.base import Adapter, Array, Trainer
+    from steelyard_worker.frameworks.base import Adapter, Trainer
     from steelyard_worker.network import Network
     from steelyard_worker.protocol import EventWriter, Job, Schedule
-
-    Clock = Callable[[], int]
+    from steelyard_worker.ranks import Ranks
+    from steelyard_worker.timing import Block, Recorder
 
 # Blocks of the warm-up are short, so that a compilation in one is noticed soon.
 WARMUP_BLOCK_STEPS = 5
@@ -43,23 +37,12 @@ CACHED_WARMUP_STEPS = 10
 # Another process has used the processor's caches while this one waited. A step that takes longer is not noticeably slower for it.
 FILLS_CACHES_S = 0.25
 
-# The phase of all blocks on the second input of a process, where its peak memory is recorded.
-SECOND_INPUT = "second input"
-
 # What the first rank announces: a block of steps, or a forward pass of an evaluation.
 STEPS, FORWARD = "steps", "forward"
-ALONE = Ranks()
-
-monotonic: Clock = time.perf_counter_ns
 
 # The input pipeline that was measured last stays open until the process ends, unless it has processes of its own: TensorFlow
 # takes up to five seconds to close one, and the next process would wait for it.
 _open: list[Any] = []
-
-
-def clock_of(adapter: Adapter) -> Clock:
-    """Return the clock of the process: the machine's, or the scripted one of a fake framework."""
-    return getattr(adapter, "scripted_clock", monotonic)
 
 
 def open_pipeline(adapter: Adapter, timed: Any, source: batches.Source, workers: int) -> Iterator[Any]:
@@ -73,113 +56,6 @@ def open_pipeline(adapter: Adapter, timed: Any, source: batches.Source, workers:
 def release_pipeline() -> None:
     """Let the pipeline of an earlier input be closed, so that it neither computes nor holds memory beside the next one."""
     _open.clear()
-
-
-class Steps(Protocol):
-    """What is timed: a trainer, or the passes of a predictor."""
-
-    def step(self, batch: Any) -> Any:
-        """Do one step; it may return before the work is done."""
-
-    def synchronise(self) -> None:
-        """Wait until every step has finished."""
-
-    def losses(self, handles: list[Any]) -> Array:
-        """Return the losses of steps, float32: one for each handle, or none at all."""
-
-
-@dataclass(frozen=True)
-class Block:
-    """Consecutive steps between two synchronisations.
-
-    `stamps_ns[i]` is the clock when the call of step i returned. It is for diagnosis only, as calls may return before the work
-    is done. `cpu_ns` is the CPU time that all threads of the process used: it stands still while the process does.
-    `energy_uj`: what each meter of the machine counted, microjoules. `gpu_percent`: use of the GPU at the end; None: not known.
-    `carried`: by the connections of this rank; None of a single process, and where that cannot be seen.
-    """
-
-    start_ns: int
-    elapsed_ns: int
-    cpu_ns: int
-    stamps_ns: array[int]
-    handles: list[Any]
-    energy_uj: dict[str, int] = field(default_factory=dict)
-    gpu_percent: int | None = None
-    carried: traffic.Traffic | None = None
-
-
-def time_block(
-    timed: Steps, feed: Iterator[Any], steps: int, clock: Clock, meters: Meters | None = None, ranks: Ranks = ALONE
-) -> Block:  # fmt: skip
-    """Time `steps` steps; fetching batches from the feed is included, as it is part of real training.
-
-    Where the framework drives the training, its own loop does the steps. Meters and the counters of connections are read before
-    and after what is timed. All ranks begin together, and a block ends when the last of them has finished.
-    """
-    stamps, handles, step, run = array("q"), [], timed.step, getattr(timed, "run", None)
-    timed.synchronise()
-    before, connections = meters.read() if meters else {}, ranks.carried()
-    ranks.barrier()
-    cpu = time.process_time_ns()
-    start = clock()
-    if run:
-        handles = run(feed, steps, lambda: stamps.append(clock()))
-    else:
-        for _ in range(steps):
-            handles.append(step(next(feed)))
-            stamps.append(clock())
-    timed.synchronise()
-    ranks.barrier()
-    end = clock()
-    cpu = time.process_time_ns() - cpu
-    energy, carried = meters.since(before) if meters else {}, traffic.since(connections, ranks.carried())
-    gpu = meters.gpu_percent() if meters else None
-    return Block(start, end - start, cpu, stamps, handles, energy, gpu, carried)
-
-
-class Recorder:
-    """Turns blocks into events; stamps and losses go to binary files. Each block ends a phase of `peaks`."""
-
-    def __init__(self, folder: Path, events: EventWriter, peaks: Peaks | None = None, ranks: Ranks = ALONE) -> None:
-        self._samples = (folder / SAMPLES).open("ab")
-        self._losses = (folder / LOSSES).open("ab")
-        self._events = events
-        self._ranks = ranks
-        self.peaks = peaks or Peaks()
-        self._first_input = ""
-        self.steps = 0
-
-    def keep(self, timed: Steps, block: Block, source: str, phase: str, epoch: int = 0) -> None:
-        """Read back the losses of a block and store it, outside the timed region; a loss that is not finite ends the trial.
-
-        `epoch` counts from 1; 0 where a process does not train whole epochs.
-        """
-        losses, steps = self._ranks.joined_losses(timed.losses(block.handles)), len(block.stamps_ns)
-        for file, values in ((self._samples, block.stamps_ns), (self._losses, losses)):
-            file.write(values.tobytes())
-            file.flush()
-        self._events.write(
-            "samples", input=source, phase=phase, steps=steps, start_ns=block.start_ns, elapsed_ns=block.elapsed_ns,
-            cpu_ns=block.cpu_ns, energy_uj=block.energy_uj, gpu_percent=block.gpu_percent, first_step=self.steps, epoch=epoch,
-            sent_bytes=block.carried.sent if block.carried else None,
-            received_bytes=block.carried.received if block.carried else None,
-        )  # fmt: skip
-        self.steps += steps
-        if not math.isfinite(losses.sum(dtype="f8")):
-            self._refuse(losses)
-        self._first_input = self._first_input or source
-        if phase != "first":
-            self.peaks.end(phase if source == self._first_input else SECOND_INPUT)
-
-    def close(self) -> None:
-        """Close the files."""
-        self._samples.close()
-        self._losses.close()
-
-    def _refuse(self, losses: Array) -> None:
-        for number, loss in enumerate(losses.tolist(), self.steps - len(losses) + 1):
-            if not math.isfinite(loss):
-                raise Refusal("nan-loss", f"The loss of training step {number} is {loss}.")
 
 
 def measure(
@@ -212,14 +88,9 @@ def measure(
             session.evaluate(feed)
         else:
             feed = session.feed(job, source)
-            alone = recorder.steps == 0
-            if alone:
+            if recorder.steps == 0:
                 session.first_step(feed, source, job.spawned_ns)
-            settled = job.schedule.warmup.unit == "adaptive" and not alone
-            if settled:
-                session.measure_input(feed, source, Length("steps", CACHED_WARMUP_STEPS), job.schedule.counted_min)
-            else:
-                session.measure_input(feed, source, job.schedule.warmup)
+            session.measure_input(feed, source, job.schedule.warmup)
     ranks.end()
 
 
@@ -233,7 +104,8 @@ class Session:
     trainer: Any
     events: EventWriter
     recorder: Recorder
-    start_s: float = 0.0
+    start_s: float = 0.0  # from the start of the process to the end of its warm-up
+    step_s: float = 0.0  # of the input that was measured last; 0: none was
     to_evaluate: Job | None = None  # the job, until it has been evaluated
     block_steps: int = WARMUP_BLOCK_STEPS  # of the next block of an epoch
     compiled: int = 0  # compilations before the first step
@@ -331,13 +203,18 @@ class Session:
         if not schedule.evaluate_epochs:
             self.evaluate(feed)
 
-    def measure_input(self, feed: Iterator[Any], source: str, warmup: Length, most: int = 0) -> None:
-        """Warm up, then take the counted blocks of one input: at least one, and `most` steps; 0: no limit."""
-        blocks = self.warm_up(feed, source, warmup)
-        self.start_s += sum(blocks) * WARMUP_BLOCK_STEPS / 1e9
-        step_s = max(1e-9, _typical(blocks) / 1e9)
-        sizes = self._block_sizes(step_s, most)
-        again = int(self.schedule.turns and step_s < FILLS_CACHES_S)
+    def measure_input(self, feed: Iterator[Any], source: str, warmup: Length) -> None:
+        """Warm up, then take the counted blocks of one input: at least one.
+
+        A process that has measured another input is warm, so only the change of input needs an adaptive warm-up; its second
+        input is counted for the fewest steps.
+        """
+        adaptive, settled = warmup.unit == "adaptive", self.step_s > 0
+        if adaptive and settled:
+            warmup = Length("steps", steady.fewest_steps(self.step_s, CACHED_WARMUP_STEPS))
+        self.step_s = max(1e-9, _typical(self.warm_up(feed, source, warmup)) / 1e9)
+        sizes = self._block_sizes(briefly=adaptive and settled)
+        again = int(self.schedule.turns and self.step_s < FILLS_CACHES_S)
         if self._evaluate_before(feed, sum(sizes) + again * len(sizes)):
             self._run(feed, source, "warm-up", WARMUP_BLOCK_STEPS)
         before = self.adapter.compilations()
@@ -373,31 +250,36 @@ class Session:
         return [block.elapsed_ns // steps]
 
     def _warm_up_until_steady(self, feed: Iterator[Any], source: str) -> list[int]:
-        schedule, blocks = self.schedule, list[int]()
-        began = self.clock()
+        """Return the time per step (ns) of each of the last blocks, which are equally long."""
+        schedule, began = self.schedule, self.clock()
+        warm_up = steady.WarmUp(schedule.warmup_min_steps, WARMUP_BLOCK_STEPS)
         while True:
-            if self._evaluate_before(feed, WARMUP_BLOCK_STEPS):
+            if self._evaluate_before(feed, warm_up.block):
                 began = self.clock()
-            compiled = self.adapter.compilations()
-            blocks += self._run(feed, source, "warm-up", WARMUP_BLOCK_STEPS)
-            elapsed_s, steps = (self.clock() - began) / 1e9, len(blocks) * WARMUP_BLOCK_STEPS
-            long_enough = steps >= schedule.warmup_min_steps and elapsed_s >= schedule.warmup_min_s
-            if long_enough and self.adapter.compilations() == compiled and steady.is_steady(blocks):
-                return blocks
-            if steps >= schedule.warmup_cap_steps or elapsed_s >= schedule.warmup_cap_s:
-                self.events.write("warning", name="no-steady-state", steps=steps, input=source)
-                return blocks
+            compiled, steps = self.adapter.compilations(), warm_up.block
+            (step_ns,) = self._run(feed, source, "warm-up", steps)
+            self.start_s += step_ns * steps / 1e9
+            warm_up.add(step_ns)
+            elapsed_s = (self.clock() - began) / 1e9
+            long_enough = elapsed_s >= schedule.warmup_min_s and warm_up.is_steady()
+            if long_enough and self.adapter.compilations() == compiled:
+                return warm_up.blocks_ns
+            capped = warm_up.steps >= schedule.warmup_cap_steps or elapsed_s >= schedule.warmup_cap_s
+            if capped and warm_up.blocks_ns:
+                self.events.write("warning", name="no-steady-state", steps=warm_up.steps, input=source)
+                return warm_up.blocks_ns
 
-    def _block_sizes(self, step_s: float, most: int) -> list[int]:
-        schedule = self.schedule
+    def _block_sizes(self, briefly: bool) -> list[int]:
+        """Return the steps of every counted block. `briefly`: in place of several turns, as few steps as are enough."""
+        schedule, step_s = self.schedule, self.step_s
         if schedule.counted.unit == "steps":
             return [schedule.counted.count]
-        total = steady.counted_steps(
-            self.start_s, step_s, schedule.noise_ratio, schedule.counted_min, most or schedule.counted_max
-        )
+        low = steady.fewest_steps(step_s, schedule.counted_min)
+        high = schedule.counted_min if briefly else schedule.counted_max
+        total = steady.counted_steps(self.start_s, step_s, schedule.noise_ratio, low, high)
         shortest_s = schedule.turn_min_s if schedule.turns else schedule.block_min_s
         size = steady.block_steps(step_s, shortest_s, schedule.block_min_steps)
-        fewest = steady.turns(self.start_s, size * step_s, schedule.turns) if schedule.turns and not most else 1
+        fewest = steady.turns(self.start_s, size * step_s, schedule.turns) if schedule.turns and not briefly else 1
         return [size] * max(fewest, math.ceil(total / size))
 
     def _evaluate_before(self, feed: Iterator[Any], steps: int) -> bool:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from steelyard_worker import batches, inference, measure, tensors
+from steelyard_worker import batches, inference, measure, tensors, timing
 from steelyard_worker.case import INFERENCE
 from steelyard_worker.protocol import PROFILE, PROFILE_BEGINS, PROFILE_ENDS, Refusal
 
@@ -77,7 +77,7 @@ def gathered(origin_ns: float, events: list[Event]) -> Operations:
 class Waiting:
     """A feed that notes how long each batch was waited for."""
 
-    def __init__(self, feed: Iterator[Any], clock: measure.Clock) -> None:
+    def __init__(self, feed: Iterator[Any], clock: timing.Clock) -> None:
         self._feed, self._clock = feed, clock
         self.waits: list[tuple[int, int]] = []
 
@@ -92,13 +92,13 @@ class Waiting:
 
 
 def profile(
-    job: Job, network: Network, adapter: Adapter, built: Any, events: EventWriter, recorder: measure.Recorder,
-    ranks: Ranks = measure.ALONE,
+    job: Job, network: Network, adapter: Adapter, built: Any, events: EventWriter, recorder: timing.Recorder,
+    ranks: Ranks = timing.ALONE,
 ) -> None:  # fmt: skip
     """Warm up on the first input of the schedule, then time plain blocks, a profiled one, and plain blocks again."""
     if not hasattr(adapter, "profiler"):
         raise Refusal("unsupported", f"The adapter of {job.case.framework} has no profiler().")
-    folder, clock = Path(job.folder), measure.clock_of(adapter)
+    folder, clock = Path(job.folder), timing.clock_of(adapter)
     source, *_ = job.schedule.inputs
     timed = inference.Passes(built) if job.case.task == INFERENCE else built
     session = measure.Session(job.schedule, network, adapter, timed, events, recorder, ranks=ranks)
@@ -117,8 +117,8 @@ def profile(
         for _ in range(PLAIN_BLOCKS):
             recorder.keep(timed, session.timed(feed, source, "plain", steps), source, "plain")
 
-    def profiled(phase: str, steps: int) -> measure.Block:
-        kept: list[measure.Block] = []
+    def profiled(phase: str, steps: int) -> timing.Block:
+        kept: list[timing.Block] = []
         profiler.record(lambda: kept.append(session.timed(waiting, source, phase, steps)))
         return kept[0]
 

@@ -13,6 +13,12 @@ WINDOW = 4
 """Most blocks in one of the two windows that are compared."""
 GAIN = 0.05
 """A process that still gets faster by this much from one window to the next is not warm."""
+FEWEST = 4
+"""Steps of a warm-up, or counted ones, of a network whose steps take more than a second."""
+ENOUGH_S = 5.0
+"""Steps that last as long together are enough, and fewer than usual if they are long."""
+LONG_BLOCK_S = 1.0
+"""A block of fewer steps than usual lasts at least as long, so that its two synchronisations do not show."""
 # The standard deviation of a normal distribution over its median absolute deviation.
 NORMAL = 1.4826
 
@@ -41,9 +47,17 @@ def counted_steps(start_s: float, step_s: float, noise_ratio: float, low: int, h
     return max(low, min(high, optimum))
 
 
+def fewest_steps(step_s: float, usual: int) -> int:
+    """Return how many steps are enough where `usual` ones are of short steps.
+
+    A long step averages by itself what many short ones average: as many as last five seconds, and no fewer than four.
+    """
+    return min(usual, max(FEWEST, math.ceil(ENOUGH_S / step_s)))
+
+
 def block_steps(step_s: float, min_s: float, min_steps: int) -> int:
-    """Return the smallest number of steps whose block lasts at least `min_s`, and is at least `min_steps`."""
-    return max(min_steps, math.ceil(min_s / step_s))
+    """Return the smallest number of steps whose block lasts at least `min_s`, and is at least `min_steps` or lasts a second."""
+    return max(math.ceil(min_s / step_s), min(min_steps, math.ceil(LONG_BLOCK_S / step_s)))
 
 
 def turns(start_s: float, block_s: float, most: int) -> int:
@@ -52,6 +66,34 @@ def turns(start_s: float, block_s: float, most: int) -> int:
     More turns average more of the machine's drift. They may take half as long as the start, which is paid for each process.
     """
     return max(1, min(most, math.floor(start_s / 2 / block_s)))
+
+
+class WarmUp:
+    """The blocks of a warm-up: how long the next one is, and whether the process has become steady.
+
+    The first block is one step, which shows how long a block must be. Where a compilation made it slow, later blocks are longer;
+    only blocks of the latest length are compared.
+    """
+
+    def __init__(self, min_steps: int, most_block_steps: int) -> None:
+        self._min_steps, self._most = min_steps, most_block_steps
+        self.block = 1
+        self.steps = 0
+        self.blocks_ns: list[int] = []
+
+    def add(self, step_ns: int) -> None:
+        """Add the time per step of a block of `self.block` steps."""
+        self.steps += self.block
+        longer = block_steps(max(1, step_ns) / 1e9, 0, self._most)
+        if longer > self.block:
+            self.block, self.blocks_ns = longer, []
+        else:
+            self.blocks_ns.append(step_ns)
+
+    def is_steady(self) -> bool:
+        """Return whether there were enough steps, and the blocks have stopped getting shorter."""
+        steps = self.block * len(self.blocks_ns)
+        return steps >= fewest_steps(fmean(self.blocks_ns or [1]) / 1e9, self._min_steps) and is_steady(self.blocks_ns)
 
 
 def _noise(values: Sequence[float]) -> float:

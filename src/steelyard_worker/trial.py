@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steelyard_worker import launcher, memory, protocol, variables
+from steelyard_worker import launcher, memory, protocol, timing, variables
 from steelyard_worker.case import INFERENCE
 from steelyard_worker.protocol import EVENTS, EventWriter, Job, Refusal
 from steelyard_worker.ranks import Lost
@@ -41,7 +41,7 @@ ENDS_AT_ONCE = ("settings", "certify", "measure", "probe", "search")
 
 def main(line: str) -> int:
     """Run the job given as JSON, or one rank of it; the exit code is 0 if `done` was written."""
-    from steelyard_worker import measure, ranks
+    from steelyard_worker import ranks
     from steelyard_worker.frameworks import base
 
     _die_with_parent()
@@ -52,7 +52,7 @@ def main(line: str) -> int:
         return 0
     job = replace(job, folder=str(protocol.rank_folder(Path(job.folder), own.rank)))
     Path(job.folder).mkdir(exist_ok=True)
-    events = EventWriter(Path(job.folder) / EVENTS, measure.monotonic)
+    events = EventWriter(Path(job.folder) / EVENTS, timing.monotonic)
     if own.count > 1:
         _answer_signals(events, Path(job.folder))
     try:
@@ -245,7 +245,7 @@ def _measure(
 
     with _Phase(events, "build", peaks):
         built = build(tensors.read(Path(job.weights)))  # not stored in a variable: mapped files count as memory used
-    recorder = measure.Recorder(Path(job.folder), events, peaks, own)
+    recorder = timing.Recorder(Path(job.folder), events, peaks, own)
     run: Any = inference.measure_inference if job.case.task == INFERENCE else partial(measure.measure, ranks=own)
     if job.kind == "profile":
         from steelyard_worker import profiling
@@ -299,15 +299,13 @@ class _Phase:
         self.elapsed_ns = 0
 
     def __enter__(self) -> _Phase:
-        from steelyard_worker import measure
 
-        self._began = measure.monotonic()
+        self._began = timing.monotonic()
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
-        from steelyard_worker import measure
 
-        self.elapsed_ns = measure.monotonic() - self._began
+        self.elapsed_ns = timing.monotonic() - self._began
         if kind is None:
             self._events.write("phase", name=self._name, elapsed_ns=self.elapsed_ns)
             self._peaks.end(self._name)

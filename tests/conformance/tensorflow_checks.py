@@ -15,7 +15,7 @@ import tensorflow as tf
 import tomllib
 
 import steelyard_worker
-from steelyard_worker import batches, measure, network
+from steelyard_worker import batches, network, timing
 from steelyard_worker.case import Optimizer, Settings
 from steelyard_worker.frameworks.tensorflow import (
     graphs,
@@ -458,7 +458,7 @@ def losses_in_blocks(adapter, spec, blocks=(1, 5, 14)):
     """Return the losses of blocks of steps on the pipeline, and the trainer."""
     built, source = classifier(adapter, spec)
     feed = adapter.pipeline(built, source, 0)
-    found = [measure.time_block(built, feed, steps, time.perf_counter_ns) for steps in blocks]
+    found = [timing.time_block(built, feed, steps, time.perf_counter_ns) for steps in blocks]
     assert [len(block.stamps_ns) for block in found] == list(blocks)
     return np.concatenate([built.losses(block.handles) for block in found]), built
 

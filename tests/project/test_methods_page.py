@@ -15,7 +15,7 @@ from steelyard.measure import gemm, rounds
 from steelyard.plan import protocols
 from steelyard.results import standstill
 from steelyard.statistics import effort, looks, pair_evidence, verdicts
-from steelyard_worker import measure
+from steelyard_worker import measure, steady
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "methods.md"
 SEQUENTIAL = protocols.protocol("sequential")
@@ -32,7 +32,9 @@ def part(rounds: int) -> str:
 
 
 STATEMENTS = [
-    f"A block lasts at least {TIMING.block_min_s} s and has at least {TIMING.block_min_steps} steps.",
+    f"A block lasts at least {TIMING.block_min_s} s and has at least {TIMING.block_min_steps} steps",
+    f"steps, or as many as last {steady.LONG_BLOCK_S:.0f} s if steps are long.",
+    f"as many as last {steady.ENOUGH_S:.0f} s are enough, and no fewer than {steady.FEWEST}",
     f"at least {TIMING.warmup_min_steps} steps and {TIMING.warmup_min_s} s",
     f"After {TIMING.warmup_cap_steps} steps or {TIMING.warmup_cap_s:.0f} s",
     f"limited to {TIMING.counted_min} ... {TIMING.counted_max}",

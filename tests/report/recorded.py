@@ -20,8 +20,8 @@ from steelyard.results.quantities import STEP_TIME
 from steelyard.results.store import Store
 from steelyard_worker import tensors
 from steelyard_worker.case import INFERENCE
-from steelyard_worker.measure import Block, Recorder
 from steelyard_worker.protocol import EVENTS, METHOD, PREDICTIONS, EventWriter
+from steelyard_worker.timing import Block, Recorder
 
 WORKLOADS = Path(__file__).parents[1] / "workloads"
 MACHINE = {

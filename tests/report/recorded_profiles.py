@@ -14,8 +14,8 @@ from steelyard.measure import jobs
 from steelyard.profiles import recorded
 from steelyard.results import record, trials
 from steelyard_worker import tensors
-from steelyard_worker.measure import Block, Recorder
 from steelyard_worker.protocol import EVENTS, LOG, METHOD, PROFILE, Data, EventWriter
+from steelyard_worker.timing import Block, Recorder
 
 INPUTS = CaseInputs(Path("weights"), Data("synthetic", "prepared"), "", {}, "")
 RULES = [{"class": "matrix product", "names": ["^product$"]}, {"class": "optimizer", "names": ["^update$"]}]

@@ -21,7 +21,7 @@ from steelyard_worker.case import Settings
 
 WORKER = """
 import itertools, json, os, signal, time
-from steelyard_worker.measure import time_block
+from steelyard_worker.timing import time_block
 
 class Trainer:
     def step(self, number):

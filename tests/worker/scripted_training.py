@@ -12,7 +12,7 @@ import numpy as np
 from steelyard.catalog import frameworks
 from steelyard.plan.protocols import protocol
 from steelyard.results import trials
-from steelyard_worker import measure, network, tensors
+from steelyard_worker import measure, network, tensors, timing
 from steelyard_worker.case import Case, Optimizer, Settings
 from steelyard_worker.frameworks.fake.adapter import Adapter
 from steelyard_worker.protocol import EVENTS, Data, EventWriter, Job
@@ -58,7 +58,7 @@ def trained(
     )
     adapter.compilations = lambda: sum(trainer._steps >= step for step in compiling)  # type: ignore[method-assign]
     events = EventWriter(folder / EVENTS, adapter.scripted_clock)
-    recorder = measure.Recorder(folder, events)
+    recorder = timing.Recorder(folder, events)
     measure.measure(job, described, adapter, trainer, events, recorder)
     recorder.close()
     events.write("done")

@@ -13,7 +13,7 @@ import recorded_trials
 
 from steelyard.results import trials
 from steelyard.results.quantities import OF_EPOCHS, PROCESS
-from steelyard_worker import certify, inference, measure, network, protocol, tensors
+from steelyard_worker import certify, inference, network, protocol, tensors, timing
 from steelyard_worker import trial as process
 from steelyard_worker.case import INFERENCE, NO_OPTIMIZER
 from steelyard_worker.frameworks.fake.adapter import Adapter
@@ -78,7 +78,7 @@ def run(folder: Path, scripted: Scripted, inputs: tuple[str, ...] = ("cached",),
         schedule=Schedule(inputs=inputs, **limits),
     )  # fmt: skip
     events = EventWriter(folder / protocol.EVENTS, scripted.scripted_clock)
-    recorder = measure.Recorder(folder, events)
+    recorder = timing.Recorder(folder, events)
     described = network.describe(LINE, SIZES)
     with closing(events), closing(recorder):
         inference.measure_inference(job, described, scripted, scripted, events, recorder)  # type: ignore[arg-type]

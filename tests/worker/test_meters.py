@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from steelyard_worker import measure
+from steelyard_worker import timing
 from steelyard_worker.meters import Meters, Nvml
 
 RANGE = 262_143_328_850
@@ -174,7 +174,7 @@ def test_a_block_has_the_energy_of_its_steps_and_meters_are_read_outside_of_its_
         return next(clock)
 
     read.read = noted  # type: ignore[method-assign]
-    block = measure.time_block(steps, iter(range(9)), 2, told, read)  # type: ignore[arg-type]
+    block = timing.time_block(steps, iter(range(9)), 2, told, read)  # type: ignore[arg-type]
     assert block.energy_uj == {"package-0": 200_000}
     assert steps.log == [
         "synchronise", "meters", "clock", "step", "clock", "step", "clock", "synchronise", "clock", "meters"
@@ -183,5 +183,5 @@ def test_a_block_has_the_energy_of_its_steps_and_meters_are_read_outside_of_its_
 
 def test_without_meters_a_block_has_no_energy(tmp_path: Path) -> None:
     steps = Steps(zone(tmp_path, "intel-rapl:0", "package-0", 5))
-    block = measure.time_block(steps, iter(range(9)), 2, lambda: 0)  # type: ignore[arg-type]
+    block = timing.time_block(steps, iter(range(9)), 2, lambda: 0)  # type: ignore[arg-type]
     assert (block.energy_uj, block.gpu_percent) == ({}, None)

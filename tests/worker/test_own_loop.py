@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from steelyard_worker.measure import time_block
+from steelyard_worker.timing import time_block
 
 
 class Driven:

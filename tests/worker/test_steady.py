@@ -68,7 +68,49 @@ def test_counted_steps_stay_within_their_bounds(start, step, ratio):
 
 @given(step=st.floats(1e-4, 10), seconds=st.floats(0.1, 5))
 def test_a_block_is_the_shortest_that_lasts_long_enough(step, seconds):
+    def fits(steps):
+        long_enough = steps * step >= seconds * (1 - 1e-9)
+        return long_enough and (steps >= 5 or steps * step >= steady.LONG_BLOCK_S * (1 - 1e-9))
+
     steps = steady.block_steps(step, seconds, 5)
-    assert steps >= 5
-    assert steps * step >= seconds * (1 - 1e-9)
-    assert steps == 5 or (steps - 1) * step < seconds
+    assert fits(steps)
+    assert steps == 1 or not fits(steps - 1) or (steps - 1) * step == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(("step_s", "steps"), [(0.01, 10), (0.5, 10), (0.7, 8), (1.0, 5), (1.3, 4), (60.0, 4)])
+def test_long_steps_need_fewer_of_them(step_s, steps):
+    assert steady.fewest_steps(step_s, 10) == steps
+
+
+def warmed_up(times_ms, most=40):
+    """Return the warm-up of a process whose step i takes `times_ms(i)`."""
+    warm_up = steady.WarmUp(10, 5)
+    while not warm_up.is_steady() and warm_up.steps < most:
+        block = [times_ms(warm_up.steps + i) for i in range(warm_up.block)]
+        warm_up.add(round(sum(block) / len(block) * 1e6))
+    return warm_up
+
+
+def test_short_steps_warm_up_in_blocks_of_five_after_one_that_shows_how_long_they_are():
+    found = warmed_up(lambda step: 20)
+    assert (found.block, found.steps, found.blocks_ns) == (5, 11, [20_000_000] * 2)
+
+
+def test_long_steps_warm_up_in_blocks_of_one():
+    found = warmed_up(lambda step: 3000)
+    assert (found.block, found.steps) == (1, 4)
+
+
+def test_a_second_step_that_compiles_does_not_make_short_steps_look_long():
+    found = warmed_up(lambda step: 6000 if step == 0 else 20)
+    assert (found.block, found.blocks_ns) == (5, [20_000_000] * 2)
+
+
+def test_long_steps_that_get_faster_warm_up_for_longer():
+    found = warmed_up(lambda step: 3000 if step > 3 else 6000 - 700 * step)
+    assert found.steps > 5
+    assert found.blocks_ns[-2:] == [3_000_000_000] * 2
+
+
+def test_a_process_without_a_block_is_not_steady():
+    assert not steady.WarmUp(10, 5).is_steady()

@@ -4,10 +4,8 @@ from steelyard.cli.commands import selection
 from steelyard.cluster.nodes import Choice
 from steelyard.inputs.data import training_samples
 from steelyard.plan import estimate
-from steelyard.plan.run_plan import RunPlan
+from steelyard.plan.run_plan import Group, RunPlan
 from steelyard.report.words import said
-
-COLUMNS = ("workload", "framework", "mode", "settings", "parameters", "batch", "{per_step} (estimate)")
 
 
 def show(plan: RunPlan, as_json: bool = False, nodes: Choice | None = None) -> None:
@@ -25,15 +23,10 @@ def show(plan: RunPlan, as_json: bool = False, nodes: Choice | None = None) -> N
     for protocol in plan.protocols:
         console.print(f"Protocol {protocol.name}: {protocol.summary}.")
     console.print(f"Threads per framework: {threads}.")
-    rows = [
-        (
-            each.group, each.title, each.case.settings.mode, each.settings or "defaults",
-            f"{plan.group(each.group).parameters:,}", plan.group(each.group).batch_text,
-            f"{estimate.step_s(plan, each) * 1e3:.0f} ms",
-        )
-        for each in plan.variants
-    ]  # fmt: skip
-    selection.print_table(rows, *(said(column, plan.variants[0].case.task) for column in COLUMNS))
+    for group in plan.groups:
+        _show_group(plan, group)
+    if plan.skipped:
+        console.print()
     for each in plan.skipped:
         console.print(f"[dim]{each.group}, {each.environment}: skipped. {escape(each.reason)}[/]")
     found = estimate.estimate(plan, training_samples())
@@ -49,10 +42,33 @@ def show(plan: RunPlan, as_json: bool = False, nodes: Choice | None = None) -> N
     parts += [f"{estimate.in_words(found[stage])} more {text}" for stage, text in extra if found[stage]]
     if plan.minutes:
         parts.append(f"after {plan.minutes:g} minutes no new round starts")
-    console.print(f"Estimated time: {'; '.join(parts)}.")
+    console.print(f"\nEstimated time: {'; '.join(parts)}.")
     if nodes:
         for sentence in _of_nodes(plan, nodes, found["rounds"]):
             console.print(escape(sentence))
+
+
+def _show_group(plan: RunPlan, group: Group) -> None:
+    """Print what the variants of a group share as its heading, and a table of what differs between them."""
+    from rich.console import Console
+    from rich.markup import escape
+
+    steps = [f"{estimate.step_s(plan, each) * 1e3:,.0f} ms" for each in group.variants]
+    # What a title says of the settings is not said again.
+    settings = ["" if each.settings in each.title else each.settings for each in group.variants]
+    columns = {
+        "framework": [each.title for each in group.variants],
+        "mode": [each.case.settings.mode for each in group.variants],
+        "settings": settings if any(settings) else [],
+        "{per_step} (estimate)": steps if len(set(steps)) > 1 else [],
+    }
+    task = group.variants[0].case.task
+    text = f"\n[bold]{escape(group.name)}[/]: {group.parameters:,} parameters, batch {group.batch_text}"
+    if not columns["{per_step} (estimate)"]:
+        text += said(f", about {steps[0]} a {{step}}", task)
+    Console(highlight=False).print(text)
+    shown = {said(name, task): values for name, values in columns.items() if values}
+    selection.print_table(zip(*shown.values(), strict=True), *shown)
 
 
 def _of_nodes(plan: RunPlan, nodes: Choice, seconds: float) -> list[str]:

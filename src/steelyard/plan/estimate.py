@@ -12,6 +12,7 @@ from steelyard.plan.protocols import Protocol
 from steelyard.plan.run_plan import RunPlan, Variant
 from steelyard_worker import steady
 from steelyard_worker.case import INFERENCE
+from steelyard_worker.measure import CACHED_WARMUP_STEPS
 from steelyard_worker.protocol import Schedule
 
 # Rough figures for planning only, from runs on two cores: seconds, and the share of one core's 75 GFLOP/s that is reached.
@@ -29,8 +30,6 @@ SHARE_OF_PEAK = 0.25
 SMALLEST_STEP_S = 0.003
 # Compilations of one process for the shapes of an epoch where every batch has its own: a few shapes, for some seconds each.
 SHAPES_S = 20.0
-# After the pipeline a process is warm, and the cached batch needs a few steps only.
-CACHED_WARMUP_STEPS = 10
 # Processes of a search: a few powers of two, some halves, and the last batch again.
 SEARCHED = 9
 # A profiled process: blocks of about a second, of a few steps at least and some at most, and the time to read its events.
@@ -114,8 +113,9 @@ def _profile_s(plan: RunPlan, variant: Variant) -> float:
     seconds, schedule = step_s(plan, variant), plan.group(variant.group).protocol.schedule
     fewest, most = PROFILED_STEPS
     steps = min(most, max(fewest, math.ceil(PROFILED_BLOCK_S / seconds)))
-    warm_up = max(schedule.warmup_min_steps, schedule.warmup_min_s / seconds)
-    return _start_s(variant) + (1 + warm_up + PROFILED_BLOCKS * steps) * seconds + PROFILE_READ_S
+    return (
+        _start_s(variant) + (1 + _warm_up_steps(schedule, seconds) + PROFILED_BLOCKS * steps) * seconds + PROFILE_READ_S
+    )
 
 
 def _search_s(plan: RunPlan, variant: Variant, schedule: Schedule, seconds: float) -> float:
@@ -134,22 +134,27 @@ def _latency_s(schedule: Schedule, seconds: float) -> float:
 
 def _steps(schedule: Schedule, seconds: float, start_s: float, steps_per_epoch: int, has_data: bool) -> float:
     """Return the steps of one process: its first step, its warm-up, its counted steps, and those on the cached batch."""
-    counted = schedule.counted_min
+    fewest = counted = steady.fewest_steps(seconds, schedule.counted_min)
     if schedule.warmup.unit == "adaptive":
-        counted = round(schedule.noise_ratio * math.sqrt(start_s / seconds))
-        counted = min(max(counted, schedule.counted_min), schedule.counted_max)
+        warm_up = _warm_up_steps(schedule, seconds)
+        start_s += warm_up * seconds
+        counted = steady.counted_steps(start_s, seconds, schedule.noise_ratio, fewest, schedule.counted_max)
         # A block is counted as a whole.
         shortest_s = schedule.turn_min_s if schedule.turns else schedule.block_min_s
-        size = max(schedule.block_min_steps, round(shortest_s / seconds))
-        fewest = steady.turns(start_s, size * seconds, schedule.turns) if schedule.turns else 1
-        counted = max(counted, size * fewest)
-        total = 1 + max(schedule.warmup_min_steps, schedule.warmup_min_s / seconds) + counted
+        size = steady.block_steps(seconds, shortest_s, schedule.block_min_steps)
+        turns = steady.turns(start_s, size * seconds, schedule.turns) if schedule.turns else 1
+        total = 1 + warm_up + size * max(turns, math.ceil(counted / size))
     else:
         lengths = (schedule.warmup, schedule.counted)
         total = 1 + sum(each.count * (steps_per_epoch if each.unit == "epochs" else 1) for each in lengths)
     both = has_data and {"pipeline", "cached"} <= set(schedule.inputs)
-    block = max(schedule.counted_min, schedule.block_min_s / seconds)
-    return total + (CACHED_WARMUP_STEPS + block if both else 0)
+    # After the pipeline a process is warm, and the cached batch needs a few steps only.
+    settled = steady.fewest_steps(seconds, CACHED_WARMUP_STEPS) + max(fewest, schedule.block_min_s / seconds)
+    return total + (settled if both else 0)
+
+
+def _warm_up_steps(schedule: Schedule, seconds: float) -> float:
+    return max(steady.fewest_steps(seconds, schedule.warmup_min_steps), schedule.warmup_min_s / seconds)
 
 
 def as_dict(plan: RunPlan, samples: Mapping[str, int]) -> dict[str, Any]:
