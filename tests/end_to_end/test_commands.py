@@ -123,6 +123,16 @@ def test_a_dry_run_prints_the_plan_with_an_estimate_and_creates_nothing(cli: Com
     assert not data_folder.exists()
 
 
+def test_a_dry_run_says_once_per_group_what_its_contenders_share(cli: CommandLine) -> None:
+    _, out, _ = cli(*DRY_RUN, "--batch", "8,16", "--knob", "step_us=1,2")
+    lines = [line.rstrip() for line in out.splitlines()]
+    for batch in (8, 16):
+        heading = lines.index(f"line:small,batch={batch}: 27 parameters, batch {batch}, about 3 ms a step")
+        assert [line.split() for line in lines[heading + 1 : heading + 5]] == [
+            ["framework", "mode"], ["Fake,", "step_us", "1", "scripted"], ["Fake,", "step_us", "2", "scripted"], [],
+        ]  # fmt: skip
+
+
 def test_the_default_study_compares_the_frameworks_on_two_networks(cli: CommandLine) -> None:
     _, out, _ = cli("run", "--dry-run", "--json")
     plan = json.loads(out)

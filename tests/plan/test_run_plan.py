@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -342,6 +343,16 @@ def test_contenders_on_a_device_do_not_take_turns() -> None:
     first, *others = group.variants
     case = replace(first.case, settings=replace(first.case.settings, device="cuda"))
     assert not replace(group, variants=(replace(first, case=case), *others)).takes_turns
+
+
+def test_long_steps_are_estimated_by_as_few_as_a_process_runs() -> None:
+    plan = resolve.plan(
+        Options(workloads=("vgg16:imagenet",), frameworks=("pytorch",), batches=(8,), synthetic=True, certify=False)
+    )
+    step, start = estimate.step_s(plan, plan.variants[0]), frameworks.framework("pytorch").start_s("eager")
+    assert step > 5
+    counted = math.ceil(2 * math.sqrt((start + 4 * step) / step))
+    assert estimate.estimate(plan)["rounds"] == pytest.approx(3 * (start + (1 + 4 + counted) * step))
 
 
 def test_turns_are_part_of_the_estimate() -> None:

@@ -100,11 +100,14 @@ def _rounds_s(plan: RunPlan, samples: Mapping[str, int], rounds: Callable[[Proto
         start_s = _start_s(variant)
         turns = group.takes_turns and len(group.variants) > 1
         schedule = replace(schedule, turns=schedule.turns if turns else 0)
-        process_s = start_s + _steps(schedule, seconds, start_s, steps_per_epoch, bool(variant.case.data)) * seconds
+        steps = _steps(schedule, seconds, start_s, steps_per_epoch, bool(variant.case.data))
+        process_s = start_s + steps * seconds
         process_s += SHAPES_S if variant.case.cuts_batches else 0.0
         if variant.case.task == INFERENCE:
             process_s += _latency_s(schedule, seconds)
-        found += process_s * rounds(group.protocol) + group.train_steps * seconds
+        # The first process trains on to its evaluation, which needs data.
+        further = max(0, group.train_steps - steps) if variant.case.data else 0
+        found += process_s * rounds(group.protocol) + further * seconds
     return found
 
 
