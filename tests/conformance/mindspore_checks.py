@@ -15,6 +15,7 @@ from steelyard_worker import dropout, network
 from steelyard_worker.case import Optimizer, Settings
 from steelyard_worker.frameworks.mindspore import layers, onednn, optimizers, pooling, recurrent, runtime
 from steelyard_worker.frameworks.mindspore.adapter import Adapter
+from steelyard_worker.protocol import Refusal
 
 HERE = Path(__file__).parent
 WORKLOADS = Path(steelyard_worker.__file__).parent / "workloads"
@@ -179,6 +180,16 @@ def check_networks_with_any_kind_of_convolution_disable_avx512():
         ):
             onednn.Instructions("auto").decide(SimpleNamespace(parameters=parameters))
         assert disabled.called == disables, kind
+
+
+def check_instructions_that_the_processor_lacks_are_refused():
+    with mock.patch.object(onednn, "_effective", return_value=0):
+        try:
+            raise AssertionError(onednn.Instructions("on").applied())
+        except Refusal as refused:
+            assert "no AVX-512" in str(refused)
+    with mock.patch.object(onednn, "_effective", return_value=onednn.AVX512):
+        assert onednn.Instructions("on").applied()["avx512"] == "on"
 
 
 def check_settings_without_effect_are_reported():

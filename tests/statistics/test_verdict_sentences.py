@@ -162,6 +162,17 @@ def test_what_is_not_measured_well_enough_is_said_in_the_headline() -> None:
     )
 
 
+@pytest.mark.parametrize(("others", "said"), [(4, "D is at least 1."), (5, "The 5 others are ruled out.")])
+def test_a_headline_names_a_few_that_are_ruled_out_and_counts_many(others: int, said: str) -> None:
+    noise = [0.01, -0.02, 0.02, 0.0, -0.01, 0.01]
+    rounds = {"a": times(*noise), "b": times(*[-each for each in noise])}
+    rounds |= {f"{'defgh'[i]}": times(*[0.5 + 0.2 * i + each for each in noise]) for i in range(others)}
+    found = headline(decide(rounds), {name: name.upper() for name in rounds})
+    assert found.startswith("The fastest is B or A: ")
+    assert said in found
+    assert ("E at least" in found) == (others == 4)
+
+
 def test_if_the_best_is_retired_the_best_maintained_one_is_named_too() -> None:
     rounds = {"mxnet": times(0, 0, 0), "jax": times(0.5, 0.5, 0.5), "pytorch": times(0.7, 0.7, 0.7)}
     maintained = {"jax", "pytorch"}

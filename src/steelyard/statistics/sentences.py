@@ -16,6 +16,9 @@ NOT_ENOUGH = "not enough rounds"
 LEAST_FACTOR = 1.005
 """A contender that is worse than the best, but possibly by less than this factor, is ruled out without a factor."""
 
+MOST_NAMED = 4
+"""A headline names so many contenders that are ruled out; of more it gives the number, and the verdicts say the rest."""
+
 
 @dataclass(frozen=True)
 class Wording:
@@ -118,6 +121,8 @@ def _spread(found: Answer, titles: Titles) -> str:
 
 def _ruled_out(found: Answer, titles: Titles, wording: Wording) -> str:
     """Return by how much the others are at least worse than the best; empty if there are none."""
+    if len(found.worse) > MOST_NAMED:
+        return f"The {len(found.worse)} others are ruled out."
     known = [(titles[key], f"at least {_at_least(factor)}") for key, factor in found.worse if factor >= LEAST_FACTOR]
     unknown = [titles[key] for key, factor in found.worse if factor < LEAST_FACTOR]
     sentences = []

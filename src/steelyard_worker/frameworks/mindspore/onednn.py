@@ -46,10 +46,15 @@ class Instructions:
                 )
 
     def applied(self) -> dict[str, Any]:
-        """Read the setting back from oneDNN. Reading makes oneDNN decide, so "auto" is not read before the network is known."""
+        """Read the setting back from oneDNN; refused if the processor does not have what was asked for.
+
+        Reading makes oneDNN decide, so "auto" is not read before the network is known.
+        """
         if not self._decided:
             return {"avx512": "auto", "onednn_isa": "depends on the network"}
         found = "on" if _effective() & AVX512 else "off"
+        if (self._wanted, found) == ("on", "off"):
+            raise Refusal("unsupported", "oneDNN finds no AVX-512 on this processor.")
         return {"avx512": "auto" if self._wanted == "auto" else found, "onednn_isa": hex(_effective())}
 
 
