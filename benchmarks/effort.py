@@ -21,7 +21,7 @@ from steelyard.plan.protocols import TURNS
 from steelyard.statistics.decision import DecisionPlan
 from steelyard.statistics.effort import Process, noise_ratios
 from steelyard_worker import steady
-from steelyard_worker.measure import CACHED_WARMUP_STEPS, WARMUP_BLOCK_STEPS
+from steelyard_worker.measure import WARMUP_BLOCK_STEPS
 from steelyard_worker.protocol import Schedule
 
 RECORDED = Path(__file__).with_name("recorded_blocks.json")
@@ -86,7 +86,7 @@ def _before(noise: Noise) -> tuple[float, int]:
     """Return seconds of a process and its counted steps by the rules before: both inputs always, ratio 4, pyperf's test."""
     warm_s = _warm_up_s(noise, _windows_agree)
     steps = steady.counted_steps(START_BEFORE_S + warm_s, noise.step_s, 4.0, Schedule.counted_min, Schedule.counted_max)
-    return START_BEFORE_S + warm_s + (2 * steps + CACHED_WARMUP_STEPS) * noise.step_s, steps
+    return START_BEFORE_S + warm_s + (2 * steps + steady.SETTLED_STEPS) * noise.step_s, steps
 
 
 def _now(noise: Noise) -> tuple[float, int]:

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 WARMUP_BLOCK_STEPS = 5
 # Blocks of an epoch last about a minute, so that a process which trains for hours shows that it is alive.
 EPOCH_BLOCK_NS = 60 * 10**9
-# A cached phase starts in a process that is already warm, so only the change of input needs a warm-up.
-CACHED_WARMUP_STEPS = 10
 # Another process has used the processor's caches while this one waited. A step that takes longer is not noticeably slower for it.
 FILLS_CACHES_S = 0.25
 
@@ -211,7 +209,7 @@ class Session:
         """
         adaptive, settled = warmup.unit == "adaptive", self.step_s > 0
         if adaptive and settled:
-            warmup = Length("steps", steady.fewest_steps(self.step_s, CACHED_WARMUP_STEPS))
+            warmup = Length("steps", steady.fewest_steps(self.step_s, steady.SETTLED_STEPS))
         self.step_s = max(1e-9, _typical(self.warm_up(feed, source, warmup)) / 1e9)
         sizes = self._block_sizes(briefly=adaptive and settled)
         again = int(self.schedule.turns and self.step_s < FILLS_CACHES_S)

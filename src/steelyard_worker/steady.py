@@ -13,6 +13,8 @@ WINDOW = 4
 """Most blocks in one of the two windows that are compared."""
 GAIN = 0.05
 """A process that still gets faster by this much from one window to the next is not warm."""
+SETTLED_STEPS = 10
+"""Warm-up of the second input of a process: it is warm, so only the change of input needs one."""
 FEWEST = 4
 """Steps of a warm-up, or counted ones, of a network whose steps take more than a second."""
 ENOUGH_S = 5.0

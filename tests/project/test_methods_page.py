@@ -15,7 +15,7 @@ from steelyard.measure import gemm, rounds
 from steelyard.plan import protocols
 from steelyard.results import standstill
 from steelyard.statistics import effort, looks, pair_evidence, verdicts
-from steelyard_worker import measure, steady
+from steelyard_worker import steady
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "methods.md"
 SEQUENTIAL = protocols.protocol("sequential")
@@ -41,7 +41,7 @@ STATEMENTS = [
     f"Their ratio is {effort.FIRST_RATIO:.0f} in the first round",
     f"between {effort.LOWEST} and {effort.HIGHEST:.0f}",
     f"for more than {100 * standstill.SHARE:.0f} % of their time (and {standstill.SHORTEST_S} s)",
-    f"{measure.CACHED_WARMUP_STEPS} warm-up steps are enough",
+    f"{steady.SETTLED_STEPS} warm-up steps are enough",
     f"more than {100 * noise.STEAL_SHARE:.0f} % of the processor time",
     f"more than {noise.FOREIGN_CORES} cores on average",
     f"more than {noise.SWAPPED_BYTES // 2**20} MiB was swapped",

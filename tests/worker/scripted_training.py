@@ -39,7 +39,8 @@ def points(folder: Path) -> Data:
 
 
 def trained(
-    name: str, folder: Path, data: Data, compiling: tuple[int, ...] = (), step_us: int = STEP_NS // 1000, **schedule: Any
+    name: str, folder: Path, data: Data, compiling: tuple[int, ...] = (), step_us: int = STEP_NS // 1000, spawned_ns: int = 1,
+    **schedule: Any
 ) -> trials.Trial:  # fmt: skip
     """Measure `line` in the fake framework by a protocol; `compiling`: the steps that compile, from 1.
 
@@ -48,7 +49,7 @@ def trained(
     settings = frameworks.framework("fake").complete(Settings("scripted", knobs={"step_us": step_us}))
     case = Case("line", "small", SIZES, "", {}, Optimizer("sgd", 0.1), "fake", settings)
     planned = replace(protocol(name).schedule, **{"evaluate": True, **schedule})
-    job = Job("measure", case, str(LINE), "", data, str(folder), schedule=planned, spawned_ns=1)
+    job = Job("measure", case, str(LINE), "", data, str(folder), schedule=planned, spawned_ns=spawned_ns)
     folder.mkdir()
     (folder / trials.JOB).write_text(json.dumps(asdict(job)))
     adapter, described = Adapter(settings), network.describe(LINE, SIZES)

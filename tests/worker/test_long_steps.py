@@ -38,6 +38,14 @@ def test_the_second_input_needs_as_few(tmp_path: Path) -> None:
     assert found[9:] == [("cached", "warm-up", 4), *[("cached", "counted", 1)] * 4]
 
 
+def test_the_warm_up_is_part_of_the_start_that_decides_how_many_steps_are_counted(tmp_path: Path) -> None:
+    schedule = {"inputs": ("pipeline",), "evaluate": False, "turns": 0, "noise_ratio": 2.0}
+    data = points(tmp_path / "data")
+    found = blocks(trained("sequential", tmp_path / "trial", data, step_us=3_000_000, spawned_ns=0, **schedule))
+    # The first step and four of warm-up are a start of 15 s: 2 * sqrt(15 / 3) steps.
+    assert sum(steps for _, phase, steps in found if phase == "counted") == 5
+
+
 def test_steps_that_are_neither_long_nor_short_are_in_blocks_that_last_a_second(tmp_path: Path) -> None:
     found = measured(tmp_path, 400_000, "pipeline", "cached")
     assert [steps for source, phase, steps in found if (source, phase) == ("pipeline", "warm-up")] == [1, 3, 3, 3, 3]

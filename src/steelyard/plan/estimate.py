@@ -12,7 +12,6 @@ from steelyard.plan.protocols import Protocol
 from steelyard.plan.run_plan import RunPlan, Variant
 from steelyard_worker import steady
 from steelyard_worker.case import INFERENCE
-from steelyard_worker.measure import CACHED_WARMUP_STEPS
 from steelyard_worker.protocol import Schedule
 
 # Rough figures for planning only, from runs on two cores: seconds, and the share of one core's 75 GFLOP/s that is reached.
@@ -152,7 +151,7 @@ def _steps(schedule: Schedule, seconds: float, start_s: float, steps_per_epoch: 
         total = 1 + sum(each.count * (steps_per_epoch if each.unit == "epochs" else 1) for each in lengths)
     both = has_data and {"pipeline", "cached"} <= set(schedule.inputs)
     # After the pipeline a process is warm, and the cached batch needs a few steps only.
-    settled = steady.fewest_steps(seconds, CACHED_WARMUP_STEPS) + max(fewest, schedule.block_min_s / seconds)
+    settled = steady.fewest_steps(seconds, steady.SETTLED_STEPS) + max(fewest, schedule.block_min_s / seconds)
     return total + (settled if both else 0)
 
 
