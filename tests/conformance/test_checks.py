@@ -39,9 +39,11 @@ def checks() -> list[tuple[str, str]]:
 def results(framework: str, python: Path) -> dict[str, str]:
     """Run all checks of one framework in one process; returns {check: traceback}, an empty text if it passed."""
     script = HERE / f"{framework}{SUFFIX}"
+    # The checks import TensorFlow before its adapter can switch oneDNN on, which is off by default without AVX-512.
+    environ = clean_environ(python) | {"TF_ENABLE_ONEDNN_OPTS": "1"}
     done = subprocess.run(
         [str(python), "-I", str(HERE / "run_checks.py"), str(WORKER), str(script)],
-        capture_output=True, text=True, env=clean_environ(python), check=False, timeout=900,
+        capture_output=True, text=True, env=environ, check=False, timeout=900,
     )  # fmt: skip
     lines = [line for line in done.stdout.splitlines() if line.startswith('{"check"')]
     found = {(message := json.loads(line))["check"]: message["error"] for line in lines}
