@@ -136,7 +136,7 @@ def _latency_s(schedule: Schedule, seconds: float) -> float:
 
 def _steps(schedule: Schedule, seconds: float, start_s: float, steps_per_epoch: int, has_data: bool) -> float:
     """Return the steps of one process: its first step, its warm-up, its counted steps, and those on the cached batch."""
-    fewest = counted = steady.fewest_steps(seconds, schedule.counted_min)
+    fewest = steady.fewest_steps(seconds, schedule.counted_min)
     if schedule.warmup.unit == "adaptive":
         warm_up = _warm_up_steps(schedule, seconds)
         start_s += warm_up * seconds
