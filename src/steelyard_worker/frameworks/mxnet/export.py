@@ -28,13 +28,13 @@ def export(
     symbol, weights = f"{stem}-symbol.json", f"{stem}-0000.params"
     try:
         mx.onnx.export_model(symbol, weights, [each.shape for each in batch], [each.dtype for each in batch], str(path))
-        _correct_opset(path)
     except (AttributeError, NotImplementedError, ValueError, KeyError) as error:
         reason = " ".join(str(error).split())[:200]
         raise Refusal("unsupported", f"MXNet cannot export this network to ONNX: {reason}") from error
     finally:
         for written in (symbol, weights):
             Path(written).unlink()
+    _correct_opset(path)
     return Signature(inputs, outputs)
 
 
