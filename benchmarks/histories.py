@@ -22,8 +22,8 @@ from steelyard.plan.options import Options
 from steelyard.report import history_page
 from steelyard.report.history import History, history, slower
 from steelyard.results import merging, record
+from steelyard.results.facts import HostFacts
 from steelyard.results.points import Point, RunFacts
-from steelyard.results.record import HostFacts
 from steelyard.statistics.shifts import course
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from steelyard.errors import UserError
 from steelyard.files.folders import remove_folder, size_bytes
 from steelyard.files.paths import cache_folder
 from steelyard.host import exclusive
-from steelyard.results import record
+from steelyard.results import run_folders
 from steelyard.results.trials import JOB
 from steelyard_worker import records
 
@@ -83,7 +83,7 @@ def shares(found: list[Entry]) -> list[Share]:
 def prune(runs: Path) -> list[Entry]:
     """Remove what nothing uses, and return it. UserError: a run is in progress, or something cannot be removed."""
     with exclusive.use(lambda _: None, wait=False, of_machine=False) as alone:
-        if not alone or any(record.in_use(runs / name) for name in record.names(runs)):
+        if not alone or any(run_folders.in_use(runs / name) for name in run_folders.names(runs)):
             raise UserError("A run is in progress, so nothing was removed from the cache. Wait until it has ended.")
         unused = [entry for entry in entries(runs) if not entry.used]
         for entry in unused:

@@ -24,7 +24,7 @@ from steelyard.measure import communication, graphs, peak, profiles, reuse, roun
 from steelyard.measure.session import Session
 from steelyard.plan.run_plan import RunPlan, Variant
 from steelyard.results import durations as stages
-from steelyard.results import record, round_results, trials
+from steelyard.results import record, round_results, run_folders, trials
 from steelyard.results.durations import Durations
 from steelyard.results.round_results import RoundResults
 from steelyard.results.store import Store
@@ -35,7 +35,7 @@ def run(plan: RunPlan, folder: Path, screen: Screen, nodes: Choice | None = None
 
     If the folder holds results of an interrupted run, only the missing processes are run.
     """
-    with record.claim(folder):
+    with run_folders.claim(folder):
         if nodes:
             with _working(folder, measuring=True) as durations:
                 _measure_on(nodes, plan, folder, screen, durations)
@@ -70,7 +70,7 @@ def certify(
     plan: RunPlan, folder: Path, screen: Screen, fresh: bool = False, scope: Scope | None = None
 ) -> dict[str, dict[str, Any]]:
     """Certify without measuring; returns the certificates by case id."""
-    with record.claim(folder), _working(folder) as durations, exclusive.use(_waiting(screen), name=folder.name):
+    with run_folders.claim(folder), _working(folder) as durations, exclusive.use(_waiting(screen), name=folder.name):
         session = _prepare(plan, folder, screen, durations)
         return _certified(session, fresh, scope)[1]
 
@@ -81,7 +81,7 @@ def explain(plan: RunPlan, folder: Path, screen: Screen, wanted: Collection[Vari
     missing = profiles.missing(folder, wanted, plan.seed, processes, fresh)
     if not missing:
         return
-    with record.claim(folder), exclusive.use(_waiting(screen), name=folder.name):
+    with run_folders.claim(folder), exclusive.use(_waiting(screen), name=folder.name):
         session = _session(plan, folder, screen, Durations())
         screen.stage("Profiles")
         profiles.take(session, missing, processes)

@@ -17,7 +17,7 @@ from steelyard.certificates.record import Certificate
 from steelyard.environments import EnvironmentName
 from steelyard.errors import UserError
 from steelyard.host import exclusive, machine_lock
-from steelyard.results import record
+from steelyard.results import record, run_folders
 from steelyard_worker.protocol import Data
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def test_nothing_is_removed_while_a_run_uses_the_machine_or_its_folder(folder: P
     run = run_with(tmp_path / "runs", unused.with_name(KEYS[1]), Data("/synthetic"))
     with exclusive.use(lambda _: None), pytest.raises(UserError, match="A run is in progress, so nothing was removed"):
         cache.prune(tmp_path / "runs")
-    with record.claim(run), pytest.raises(UserError, match="A run is in progress, so nothing was removed"):
+    with run_folders.claim(run), pytest.raises(UserError, match="A run is in progress, so nothing was removed"):
         cache.prune(tmp_path / "runs")
     assert unused.exists()
 

@@ -6,9 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from steelyard.certificates import judge
+from steelyard.certificates.judgement import Judgement
 from steelyard.certificates.method import method_for
 from steelyard.certificates.scales import measure_scales
 from steelyard.certificates.tensors import start_of, state_step
+from steelyard_worker.case import Optimizer
 from steelyard_worker.network import Input, Network, Parameter, batch_norm
 
 Dump = dict[str, np.ndarray[Any, Any]]
@@ -75,3 +78,15 @@ def error_of(key: str, runs: list[Dump], units: float, generator: np.random.Gene
     size = FLOAT32.unit_roundoff * (units * scale.amplification * scale.norm + scale.unavoidable)
     direction = generator.standard_normal(np.shape(runs[0][key]))
     return np.asarray(size * direction / np.linalg.norm(direction))
+
+
+def judged(runs: list[Dump], candidate: Dump, rule: Optimizer | None = None, network: Network = NETWORK) -> Judgement:
+    """Return the judgement of a candidate; the first of the runs is the reference."""
+    scales = measure_scales(network, runs, FLOAT32.noise, rule)
+    return judge.compare(network, runs[0], scales, candidate, FLOAT32)
+
+
+def compared(runs: list[Dump], second: Dump) -> Judgement:
+    """Return the judgement of a second reference."""
+    scales = measure_scales(NETWORK, runs, FLOAT32.noise)
+    return judge.compare_references(NETWORK, runs[0], scales, second)

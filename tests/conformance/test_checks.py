@@ -1,4 +1,4 @@
-"""Each framework's own checks (`<framework>_checks.py`), run by its own interpreter; every check is one test."""
+"""The checks of each framework (`checks/<framework>/`), run by its own interpreter; every check is one test."""
 
 from __future__ import annotations
 
@@ -17,32 +17,30 @@ from steelyard.environments import clean_environ
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-HERE = Path(__file__).parent
-SUFFIX = "_checks.py"
+FOLDER = Path(__file__).parent / "checks"
 CONCURRENT_PROCESSES = 2
 
 pytestmark = pytest.mark.conformance
 
 
 def checks() -> list[tuple[str, str]]:
-    """Return (framework, function) of every check."""
+    """Return (framework, module.function) of every check."""
     found = []
-    for path in sorted(HERE.glob(f"*{SUFFIX}")):
+    for path in sorted(FOLDER.glob("*/*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         names = [
             node.name for node in tree.body if isinstance(node, ast.FunctionDef) and node.name.startswith("check_")
         ]
-        found += [(path.name.removesuffix(SUFFIX), name) for name in names]
+        found += [(path.parent.name, f"{path.stem}.{name}") for name in names]
     return found
 
 
 def results(framework: str, python: Path) -> dict[str, str]:
-    """Run all checks of one framework in one process; returns {check: traceback}, an empty text if it passed."""
-    script = HERE / f"{framework}{SUFFIX}"
+    """Run all checks of one framework in one process; returns {module.check: traceback}, an empty text if it passed."""
     # The checks import TensorFlow before its adapter can switch oneDNN on, which is off by default without AVX-512.
     environ = clean_environ(python) | {"TF_ENABLE_ONEDNN_OPTS": "1"}
     done = subprocess.run(
-        [str(python), "-I", str(HERE / "run_checks.py"), str(WORKER), str(script)],
+        [str(python), "-I", str(FOLDER / "run.py"), str(WORKER), framework],
         capture_output=True, text=True, env=environ, check=False, timeout=900,
     )  # fmt: skip
     lines = [line for line in done.stdout.splitlines() if line.startswith('{"check"')]
@@ -69,5 +67,7 @@ def test_the_framework_has_the_behaviour_that_its_adapter_needs(
     checked: dict[str, Future[dict[str, str]]], framework: str, check: str
 ) -> None:
     found = checked[framework].result()
-    assert check in found, found.get("", "The process ended before this check.")
+    assert check in found, found.get(
+        "", f"The process ended before this check, or MODULES of checks.{framework} lacks it."
+    )
     assert found[check] == "", found[check]

@@ -22,6 +22,7 @@ MOUNTS = pytest.mark.skipif(
     os.geteuid() != 0 or sys.platform != "linux", reason="only root can mount a temporary disk, and only on Linux"
 )
 LINE = ("--workloads", str(WORKLOADS), "-w", "line", "--no-guard", "--plain")
+DRY_RUN = ("run", *LINE, "-f", "fake", "--dry-run")
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from postgres_server import Server, running
 
-from steelyard.results import record
+from steelyard.results import record, run_folders
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -42,7 +42,7 @@ def test_runs_reach_the_store_also_after_it_was_away_and_no_record_has_the_passw
     assert again.returncode == 0, again.stderr
     assert "so nothing was measured." in again.stdout
     assert "1 run added to the store postgresql:///postgres?host=" in again.stderr
-    (name,) = record.names(data_folder / "runs")
+    (name,) = run_folders.names(data_folder / "runs")
     assert "secret" not in record.read(data_folder / "runs" / name).command
     assert "secret" not in done.stderr + again.stderr
     elsewhere = steelyard("history", "--store", url, "--runs", tmp_path / "elsewhere", "--json")
@@ -50,4 +50,4 @@ def test_runs_reach_the_store_also_after_it_was_away_and_no_record_has_the_passw
     shown = steelyard("history", "--store", url, "--runs", tmp_path / "elsewhere")
     assert Path(shown.stdout.splitlines()[-1]).exists()
     assert steelyard("merge", url, "--runs", tmp_path / "elsewhere").returncode == 0
-    assert record.names(tmp_path / "elsewhere") == [name]
+    assert run_folders.names(tmp_path / "elsewhere") == [name]

@@ -15,7 +15,7 @@ from steelyard.environments import setup
 from steelyard.measure import unchanged
 from steelyard.plan import resolve
 from steelyard.plan.options import Options
-from steelyard.results import record
+from steelyard.results import record, run_folders
 from steelyard.results.record import RunRecord
 
 WORKLOADS = str(Path(__file__).parents[1] / "workloads")
@@ -133,6 +133,6 @@ def test_the_command_says_so_in_one_sentence_and_ends_with_0(
     assert main([*asked, "--if-changed"]) == 0
     sentence = f"Nothing that could move a number has changed since run {OLDER}, so nothing was measured.\n"
     assert capsys.readouterr().out == sentence
-    assert record.names(tmp_path) == [OLDER]
+    assert run_folders.names(tmp_path) == [OLDER]
     assert main([*asked, "--if-changed", "--dry-run"]) == 2
     assert "it takes neither --resume nor --dry-run" in capsys.readouterr().err

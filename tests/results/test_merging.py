@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from test_run_folders import PLAN
 
 from steelyard.errors import UserError
-from steelyard.results import identity, merging, record
+from steelyard.results import identity, merging, record, run_folders
 from steelyard.results.store import Store
 
 NAME, OTHER = "20260101-000000-line", "20260102-000000-line"
@@ -159,7 +159,7 @@ def test_an_identity_that_would_be_a_path_is_none(tmp_path: Path) -> None:
     for name in "ab":
         run_in(tmp_path / name, "/../../evil", machine=name)
     done = merging.merge([tmp_path / "a", tmp_path / "b"], tmp_path / "all" / "runs")
-    assert len(record.names(tmp_path / "all" / "runs")) == len(done.added) == 2
+    assert len(run_folders.names(tmp_path / "all" / "runs")) == len(done.added) == 2
     assert [path.name for path in (tmp_path / "all").iterdir()] == ["runs"]
 
 
@@ -185,7 +185,7 @@ def test_a_damaged_run_in_the_target_keeps_its_folder(states: list[Path], tmp_pa
 
 def test_a_run_in_progress_is_left_out(tmp_path: Path) -> None:
     folder = run_in(tmp_path / "a", "aaaaaaaa1", state="running")
-    with record.claim(folder):
+    with run_folders.claim(folder):
         done = merging.merge([tmp_path / "a"], tmp_path / "all")
     assert done.added == []
     assert "is in progress" in done.left_out[0]

@@ -18,7 +18,7 @@ from steelyard.errors import ResumableError, UserError
 from steelyard.files import atomic, paths
 from steelyard.plan import resolve
 from steelyard.plan.options import Options
-from steelyard.results import record
+from steelyard.results import record, run_folders
 
 WORKLOADS = Path(__file__).parents[1] / "workloads"
 PLAN = resolve.plan(Options(workloads=("line",), frameworks=("fake", "dummy"), workload_folders=(str(WORKLOADS),)))
@@ -75,7 +75,7 @@ def test_a_run_json_that_cannot_be_written_is_an_error_that_says_whether_the_run
 
 
 def test_the_names_of_new_folders_have_the_time_and_the_study_and_never_repeat(tmp_path: Path) -> None:
-    made = [record.new_folder(tmp_path / "runs", "first-look") for _ in range(4)]
+    made = [run_folders.new_folder(tmp_path / "runs", "first-look") for _ in range(4)]
     assert len(set(made)) == 4
     for folder in made:
         assert folder.is_dir()
@@ -96,34 +96,34 @@ class _OneSecond(datetime):
 def test_runs_of_the_same_second_are_numbered_from_two_to_ninety_nine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(record, "datetime", _OneSecond)
-    names = [record.new_folder(tmp_path, "cpu").name for _ in range(99)]
+    monkeypatch.setattr(run_folders, "datetime", _OneSecond)
+    names = [run_folders.new_folder(tmp_path, "cpu").name for _ in range(99)]
     assert names[0] == "20260102-030405-cpu"
     assert names[1:] == [f"20260102-030405-cpu-{number}" for number in range(2, 100)]
     with pytest.raises(UserError, match="already holds 99 runs"):
-        record.new_folder(tmp_path, "cpu")
+        run_folders.new_folder(tmp_path, "cpu")
 
 
 def test_a_runs_folder_that_cannot_be_created_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match=r"cannot be created \(Not a directory\)\. Choose another folder with --runs"):
-        record.new_folder(tmp_path / "file", "cpu")
+        run_folders.new_folder(tmp_path / "file", "cpu")
 
 
 def test_a_run_is_found_by_its_name_a_unique_prefix_its_path_or_as_the_latest(tmp_path: Path) -> None:
     first, second = (new_run(tmp_path / name) for name in ("20260101-000000-cpu", "20260102-000000-cpu"))
     longer = new_run(tmp_path / "20260102-000000-cpu-2")
-    assert record.find(tmp_path, first.name) == first
-    assert record.find(tmp_path, "20260101") == first
-    assert record.find(tmp_path, second.name) == second, "a complete name is not a prefix"
-    assert record.find(tmp_path, "latest") == longer
-    assert record.find(tmp_path / "elsewhere", str(first)) == first
+    assert run_folders.find(tmp_path, first.name) == first
+    assert run_folders.find(tmp_path, "20260101") == first
+    assert run_folders.find(tmp_path, second.name) == second, "a complete name is not a prefix"
+    assert run_folders.find(tmp_path, "latest") == longer
+    assert run_folders.find(tmp_path / "elsewhere", str(first)) == first
 
 
 def test_a_run_is_found_by_a_relative_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = new_run(tmp_path / "here" / "20260101-000000-cpu")
     monkeypatch.chdir(tmp_path)
-    assert record.find(tmp_path / "elsewhere", f"here/{run.name}") == run
+    assert run_folders.find(tmp_path / "elsewhere", f"here/{run.name}") == run
 
 
 def finish(run: Path, ending: str = "done") -> Path:
@@ -135,30 +135,30 @@ def finish(run: Path, ending: str = "done") -> Path:
 
 def test_the_latest_run_is_the_last_one_with_a_finished_process(tmp_path: Path) -> None:
     runs = [new_run(tmp_path / f"2026010{day}-000000-cpu") for day in (1, 2, 3, 4)]
-    assert record.find(tmp_path, "latest") == runs[3], "without any such run it is the last one"
+    assert run_folders.find(tmp_path, "latest") == runs[3], "without any such run it is the last one"
     finish(runs[0])
     finish(runs[1])
     finish(runs[2], "error")
     (runs[3] / "trials" / "r01.0-fake").mkdir(parents=True)
     (runs[3] / "trials" / "r01.0-fake" / "events.jsonl").write_bytes(b"\xff garbage\n")
-    assert record.find(tmp_path, "latest") == runs[1]
+    assert run_folders.find(tmp_path, "latest") == runs[1]
 
 
 @pytest.mark.parametrize("name", ["x" * 300, "x/" * 3000, "\0", "../" * 9])
 def test_a_name_that_no_file_can_have_is_not_found(name: str, tmp_path: Path) -> None:
     new_run(tmp_path / "20260101-000000-cpu")
     with pytest.raises(UserError, match="There is no run '"):
-        record.find(tmp_path, name)
+        run_folders.find(tmp_path, name)
 
 
 def test_a_run_and_a_new_folder_of_runs_are_the_users_alone(tmp_path: Path) -> None:
-    run = record.new_folder(tmp_path / "runs", "cpu")
+    run = run_folders.new_folder(tmp_path / "runs", "cpu")
     assert run.stat().st_mode & 0o777 == run.parent.stat().st_mode & 0o777 == 0o700
 
 
 def test_a_folder_of_runs_that_the_user_has_chosen_keeps_its_permissions(tmp_path: Path) -> None:
     (tmp_path / "runs").mkdir(mode=0o755)
-    run = record.new_folder(tmp_path / "runs", "cpu")
+    run = run_folders.new_folder(tmp_path / "runs", "cpu")
     assert (run.stat().st_mode & 0o777, run.parent.stat().st_mode & 0o777) == (0o700, 0o755)
 
 
@@ -225,34 +225,38 @@ def test_a_case_without_a_possible_batch_is_damaged(batch: Any, tmp_path: Path) 
 
 def test_a_run_that_is_not_found_is_explained(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=rf"There is no run in {tmp_path} yet\. Start one"):
-        record.find(tmp_path, "latest")
+        run_folders.find(tmp_path, "latest")
     for day in range(1, 8):
         new_run(tmp_path / f"2026010{day}-000000-cpu")
     (tmp_path / "20260301-000000-cpu").mkdir()  # without run.json it is no run
     listed = ", ".join(rf"2026010{day}-000000-cpu" for day in range(1, 6))
     with pytest.raises(UserError, match=rf"'202601' matches 7 runs: {listed}\. Give more of the name"):
-        record.find(tmp_path, "202601")
+        run_folders.find(tmp_path, "202601")
     with pytest.raises(UserError, match=r"no run '20260108-000000-cpu' in .*Did you mean '2026010\d-000000-cpu'\?"):
-        record.find(tmp_path, "20260108-000000-cpu")
+        run_folders.find(tmp_path, "20260108-000000-cpu")
 
 
 def test_a_run_that_was_killed_is_interrupted_and_one_in_use_is_running(tmp_path: Path) -> None:
     run = new_run(tmp_path / "run")
-    assert record.state(run, record.read(run)) == "interrupted"
-    with record.claim(run):
-        assert record.state(run, record.read(run)) == "running"
-    assert record.state(run, record.read(run)) == "interrupted"
+    assert run_folders.state(run, record.read(run)) == "interrupted"
+    with run_folders.claim(run):
+        assert run_folders.state(run, record.read(run)) == "running"
+    assert run_folders.state(run, record.read(run)) == "interrupted"
     done = new_run(tmp_path / "done", state="complete")
-    assert record.state(done, record.read(done)) == "complete"
+    assert run_folders.state(done, record.read(done)) == "complete"
 
 
 def test_a_run_in_use_cannot_be_claimed_again_until_it_is_released(tmp_path: Path) -> None:
     run = new_run(tmp_path / "20260101-000000-cpu")
-    with record.claim(run), pytest.raises(UserError, match="Run 20260101-000000-cpu is in use"), record.claim(run):
+    with (
+        run_folders.claim(run),
+        pytest.raises(UserError, match="Run 20260101-000000-cpu is in use"),
+        run_folders.claim(run),
+    ):
         pass
-    with pytest.raises(ZeroDivisionError), record.claim(run):
+    with pytest.raises(ZeroDivisionError), run_folders.claim(run):
         raise ZeroDivisionError
-    with record.claim(run):
+    with run_folders.claim(run):
         pass
 
 

@@ -15,7 +15,7 @@ from test_merging import NAME, OTHER, run_in, tree
 
 from steelyard.cli.main import main
 from steelyard.errors import UserError
-from steelyard.results import identity, merging, points, record, shared, trials
+from steelyard.results import identity, merging, points, run_folders, shared, trials
 from steelyard.results.shared import Shared
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def test_two_machines_may_use_one_name(url: str, tmp_path: Path) -> None:
         run_in(tmp_path / key, key)
         pushed(url, tmp_path / key)
     fetched(url, tmp_path / "back")
-    assert record.names(tmp_path / "back") == [NAME, f"{NAME}-bbbbbbbb"]
+    assert run_folders.names(tmp_path / "back") == [NAME, f"{NAME}-bbbbbbbb"]
 
 
 def _write(url: str, runs: Path) -> None:
@@ -163,7 +163,7 @@ def test_damaged_runs_and_runs_in_progress_are_not_stored(url: str, tmp_path: Pa
     folder = run_in(tmp_path / "a", "aaaaaaaa1", state="running")
     damaged = run_in(tmp_path / "a", "dddddddd1", OTHER)
     (damaged / "run.json").write_text("{")
-    with record.claim(folder):
+    with run_folders.claim(folder):
         done = pushed(url, tmp_path / "a")
     assert done.stored == []
     assert "run.json is damaged" in done.left_out[0]

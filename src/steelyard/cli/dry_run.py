@@ -34,12 +34,12 @@ def show(plan: RunPlan, as_json: bool = False, nodes: Choice | None = None) -> N
     if found["most_rounds"] > found["rounds"]:
         parts.append(f"at most {estimate.in_words(found['most_rounds'])}")
     extra = [
-        ("profiles", "for profiles"),
-        ("certificates", "for certificates that are not stored"),
-        ("environments", "for environments that do not exist"),
-        ("graphs", "to count the graphs of steps"),
+        ("profiles", "{} more for profiles"),
+        ("certificates", "up to {} more for certificates that are not stored"),
+        ("environments", "up to {} more for environments that do not exist"),
+        ("graphs", "{} more to count the graphs of steps"),
     ]
-    parts += [f"{estimate.in_words(found[stage])} more {text}" for stage, text in extra if found[stage]]
+    parts += [text.format(estimate.in_words(found[stage])) for stage, text in extra if found[stage]]
     if plan.minutes:
         parts.append(f"after {plan.minutes:g} minutes no new round starts")
     console.print(f"\nEstimated time: {'; '.join(parts)}.")

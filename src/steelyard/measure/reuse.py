@@ -10,8 +10,9 @@ from steelyard.files import json_lines
 from steelyard.measure import jobs
 from steelyard.measure.session import Session
 from steelyard.plan.run_plan import Group
-from steelyard.results import record, trials
-from steelyard.results.record import Reused, RunRecord
+from steelyard.results import record, run_folders, trials
+from steelyard.results.facts import Reused
+from steelyard.results.record import RunRecord
 from steelyard.results.trials import Trial
 
 
@@ -39,7 +40,7 @@ def adopt(session: Session) -> None:
 
 def _runs_before(folder: Path) -> Iterator[tuple[Path, RunRecord]]:
     """Yield the other runs beside a run, the newest first; those that cannot be read are left out."""
-    for name in reversed(record.names(folder.parent)):
+    for name in reversed(run_folders.names(folder.parent)):
         other = folder.parent / name
         if name != folder.name:
             try:

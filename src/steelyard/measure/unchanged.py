@@ -10,7 +10,7 @@ from steelyard.console import Screen
 from steelyard.environments import Environment, setup
 from steelyard.errors import UserError
 from steelyard.plan.run_plan import RunPlan
-from steelyard.results import record
+from steelyard.results import record, run_folders
 from steelyard.results.record import RunRecord
 from steelyard.statistics.sentences import listed
 from steelyard_worker.protocol import METHOD
@@ -53,7 +53,7 @@ def since_last(plan: RunPlan, runs: Path, screen: Screen) -> Since:
 def _complete(runs: Path) -> list[tuple[str, RunRecord]]:
     """Return the complete runs of a folder, the newest first; those that cannot be read are left out."""
     found = []
-    for name in record.names(runs):
+    for name in run_folders.names(runs):
         try:
             known = record.read(runs / name)
         except UserError:

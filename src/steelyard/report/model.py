@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from steelyard.report.published import Table
     from steelyard.report.warnings import ResultWarning
     from steelyard.results.communication import Communication
+    from steelyard.results.facts import Reused
     from steelyard.results.quantities import Quantity
-    from steelyard.results.record import FrameworkFacts, Protocol, Reused, RunPlan, RunRecord, Skipped
+    from steelyard.results.record import FrameworkFacts, Protocol, RunPlan, RunRecord, Skipped
     from steelyard.results.round_results import RoundResults
     from steelyard.results.searched import Searched
     from steelyard.results.trials import Evaluation, Trial

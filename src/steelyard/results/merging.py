@@ -8,7 +8,7 @@ from pathlib import Path
 from steelyard.errors import UserError
 from steelyard.files import paths
 from steelyard.files.folders import remove_folder
-from steelyard.results import identity, record
+from steelyard.results import identity, record, run_folders
 from steelyard.results.identity import HeldRun
 
 
@@ -31,10 +31,10 @@ def merge(sources: Iterable[Path], target: Path) -> Merged:
     Pages are not copied: `steelyard report` writes them again. Damaged runs, and those in progress, are left out.
     UserError: a source holds no run, or the target cannot be written; runs that were copied before stay.
     """
-    folders = [folder for source in sources for folder in run_folders(source)]
+    folders = [folder for source in sources for folder in runs_in(source)]
     make(target)
     done = Merged()
-    present = {run.identity: run for run in _readable(run_folders(target, may_be_empty=True), [])}
+    present = {run.identity: run for run in _readable(runs_in(target, may_be_empty=True), [])}
     latest = dict(present)
     for run in _readable(folders, done.left_out):
         other = latest.get(run.identity)
@@ -55,11 +55,11 @@ def make(target: Path) -> None:
         raise _unwritable(target, error) from None
 
 
-def run_folders(source: Path, may_be_empty: bool = False) -> list[Path]:
+def runs_in(source: Path, may_be_empty: bool = False) -> list[Path]:
     """Return the run folders of a source: itself, or those in it. UserError: there is none."""
     if (source / record.FILE).is_file():
         return [source]
-    found = [source / name for name in record.names(source)]
+    found = [source / name for name in run_folders.names(source)]
     if not found and not may_be_empty:
         what = "holds no run" if source.is_dir() else "is no folder"
         raise UserError(f"{source} {what}. Name a folder of runs, or a run's folder, which holds {record.FILE}.")
@@ -71,7 +71,7 @@ def _readable(folders: Iterable[Path], left_out: list[str]) -> Iterator[HeldRun]
     for folder in folders:
         try:
             run = identity.held(folder)
-            if record.state(folder, run.known) == "running":
+            if run_folders.state(folder, run.known) == "running":
                 left_out.append(f"Run {folder} is in progress, so it was left out. Merge it when it has ended.")
                 continue
             yield run
@@ -110,7 +110,7 @@ def _place(latest: dict[str, HeldRun], present: dict[str, HeldRun], target: Path
 
 def _rename(old: Path, new: Path) -> None:
     try:
-        with record.claim(old):
+        with run_folders.claim(old):
             old.rename(new)
     except OSError as error:
         raise _unwritable(new, error) from None
@@ -123,7 +123,7 @@ def _copied(run: HeldRun, folder: Path, done: Merged, replaces: bool) -> None:
     try:
         _copy(run, partial)
         if replaces:
-            with record.claim(folder):
+            with run_folders.claim(folder):
                 remove_folder(folder)
         partial.rename(folder)
     except _Unread as error:

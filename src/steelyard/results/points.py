@@ -8,9 +8,10 @@ from pathlib import Path
 
 from steelyard.errors import UserError
 from steelyard.files import atomic
-from steelyard.results import record, round_results, trials
+from steelyard.results import record, round_results, run_folders, trials
+from steelyard.results.facts import EnvironmentFacts, HostFacts
 from steelyard.results.quantities import STEP_TIME
-from steelyard.results.record import EnvironmentFacts, Group, HostFacts, RunRecord, Variant
+from steelyard.results.record import Group, RunRecord, Variant
 from steelyard.results.trials import Trial
 from steelyard.statistics.intervals import logs, mean_and_error
 
@@ -123,7 +124,7 @@ def read_all(runs: Path, left_out: list[str]) -> tuple[list[RunFacts], list[Poin
     """Return the facts and points of all runs in a folder; a sentence for each that cannot be read is added to `left_out`."""
     known: list[RunFacts] = []
     found: list[Point] = []
-    for name in record.names(runs):
+    for name in run_folders.names(runs):
         try:
             run, of_run = read(runs / name)
         except UserError as error:

@@ -1,28 +1,24 @@
 """run.json: the plan of a run, its machine, environments, inputs and state. The file is rewritten at every change."""
 
 import json
-import os
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
-from steelyard.errors import ResumableError, UserError, nearest
+from steelyard.errors import ResumableError, UserError
 from steelyard.files import atomic, json_lines, paths
 from steelyard.plan.protocols import Protocol
 from steelyard.plan.run_plan import PASSES, FrameworkFacts, Group, RunPlan, Search, Skipped, Variant
 from steelyard.published.gathering import Published, PublishedTable
 from steelyard.published.held import Arm
 from steelyard.published.statements import Statement
-from steelyard.results import trials
+from steelyard.results.facts import EnvironmentFacts, HostFacts, InputFacts, Judged, Reused, RoundNote
 from steelyard_worker import records
 from steelyard_worker.case import Case
 from steelyard_worker.protocol import METHOD
-from steelyard_worker.records import Count
 from steelyard_worker.strategy import parts_of
 
 __all__ = [
@@ -38,101 +34,10 @@ FILE = "run.json"
 CERTIFICATES = "certificates.json"
 ROUNDS = "rounds.jsonl"
 PAGE = "report.html"
-
-
 LAST_LEVELS = ("L2", "L3", "L4")
 
 # No run has more rounds; a record that claims so is damaged.
 MOST_ROUNDS = 10_000
-
-
-class EnvironmentFacts(TypedDict):
-    """What run.json holds of an environment."""
-
-    version: str
-    python: str
-    python_version: str
-    packages: dict[str, str]
-    external: bool
-
-
-class InputFacts(TypedDict):
-    """What run.json holds of the inputs of a group."""
-
-    origin: str
-    identity: str
-
-
-class HostFacts(TypedDict, total=False):
-    """The facts about a machine that reports compute with or list; `host.Machine` has all of them."""
-
-    cpu_model: str
-    cores_usable: Count
-    cores_logical: Count
-    memory_bytes: Count
-    caches: dict[str, Count]
-    system: str
-    virtualised: str
-    gpus: list[str]
-    npus: list[str]
-    unknown: dict[str, str]
-
-
-class NoiseFacts(TypedDict, total=False):
-    """The figures of `host.HostNoise` that reports draw."""
-
-    seconds: float
-    own_cores: float
-    foreign_cores: float
-    steal_share: float
-
-
-class Reused(TypedDict):
-    """The run that measured the rounds of a group, and when it was started."""
-
-    run: str
-    created: str
-
-
-class RoundNode(TypedDict, total=False):
-    """The node of a cluster on which an attempt ran, and the empty text without a cluster; older records do not have it.
-
-    `beside`: the nodes that had ranks of its strategies.
-    """
-
-    node: str
-    beside: list[str]
-
-
-class RoundNote(RoundNode):
-    """One line of rounds.jsonl: an attempt at a round, whether it counts, and what disturbed the machine."""
-
-    group: str
-    round: Count
-    attempt: Count
-    kept: bool
-    reasons: list[str]
-    severity: float
-    host_noise: NoiseFacts
-
-
-class CertificateFacts(TypedDict):
-    """What every value in certificates.json holds; a certificate that was judged has the fields of `Judged` as well."""
-
-    passed: bool
-    sentence: str
-
-
-class Judged(CertificateFacts, total=False):
-    """The fields of a certificate that reports read by name."""
-
-    key: str
-    declared: str
-    implementation: str
-    losses: list[float]
-    loss_limits: list[float]
-    outputs: dict[str, float]
-    output_limits: dict[str, float]
 
 
 class UnreadableRun(UserError):
@@ -344,77 +249,3 @@ def read_rounds(folder: Path) -> tuple[list[Any], list[str]]:
 
 def _damaged(path: Path, reason: object) -> UnreadableRun:
     return UnreadableRun(f"{path} is damaged ({reason}), so this run cannot be used. Measure again.", "damaged")
-
-
-def new_folder(runs: Path, study: str) -> Path:
-    """Create a run folder named after the time and the study, which only its user can read."""
-    stamp = datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
-    folder = runs
-    try:
-        paths.make_private(runs)
-        for suffix in ("", *(f"-{number}" for number in range(2, 100))):
-            folder = runs / f"{stamp}-{study}{suffix}"
-            with suppress(FileExistsError):
-                folder.mkdir(paths.PRIVATE)
-                return folder
-    except OSError as error:
-        reason = "Not a directory" if isinstance(error, FileExistsError) else error.strerror
-        raise UserError(
-            f"The run folder {folder} cannot be created ({reason}). Choose another folder with --runs."
-        ) from None
-    raise UserError(f"{runs} already holds 99 runs that were started in this second. Try again.")
-
-
-def find(runs: Path, name: str) -> Path:
-    """Return a run's folder by its name, a unique prefix of it, its path, or `latest`: the last with a finished process."""
-    if os.path.isfile(Path(name) / FILE):  # noqa: PTH113 - the method of a path raises an error for a name that is too long
-        return Path(name).absolute()
-    known = names(runs)
-    if not known:
-        raise UserError(f"There is no run in {runs} yet. Start one with: steelyard run")
-    if name == "latest":
-        return next((runs / run for run in reversed(known) if trials.has_finished(runs / run)), runs / known[-1])
-    matching = [run for run in known if name and run.startswith(name)]
-    if name in known or len(matching) == 1:
-        return runs / matching[0]  # a complete name sorts before the longer ones that begin with it
-    if matching:
-        raise UserError(f"'{name}' matches {len(matching)} runs: {', '.join(matching[:5])}. Give more of the name.")
-    raise UserError(f"There is no run '{name}' in {runs}.{nearest(name, known)}")
-
-
-def names(runs: Path) -> list[str]:
-    """Return the names of all runs in a folder, the oldest first."""
-    return sorted(path.parent.name for path in runs.glob(f"*/{FILE}"))
-
-
-def state(folder: Path, known: RunRecord) -> str:
-    """Return a run's actual state. A killed process leaves "running" in run.json; without a lock it was interrupted."""
-    if known.state != "running":
-        return known.state
-    return "running" if in_use(folder) else "interrupted"
-
-
-def in_use(folder: Path) -> bool:
-    """Return whether a process has locked a run folder, or whether that cannot be told."""
-    try:
-        with claim(folder):
-            return False
-    except (UserError, OSError):
-        return True
-
-
-@contextmanager
-def claim(folder: Path) -> Iterator[None]:
-    """Lock a run folder for this process. UserError: another process has locked it."""
-    from filelock import FileLock, Timeout
-
-    lock = FileLock(folder / "lock")
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        advice = "Wait until it ends, or start a new run without --resume."
-        raise UserError(f"Run {folder.name} is in use by another steelyard process. {advice}") from None
-    try:
-        yield
-    finally:
-        lock.release()

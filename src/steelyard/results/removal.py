@@ -6,7 +6,7 @@ from pathlib import Path
 
 from steelyard.errors import UserError, nearest
 from steelyard.files.folders import remove_folder, size_bytes
-from steelyard.results import record
+from steelyard.results import record, run_folders
 from steelyard.results.store import Store
 
 # What a run folder holds before its first process; certificates may be those of the cache.
@@ -18,11 +18,11 @@ def remove(runs: Path, names: list[str]) -> Iterator[tuple[str, int]]:
 
     UserError: a name is not that of a run, or a run is in progress. Every name is checked before anything is removed.
     """
-    known = record.names(runs)
+    known = run_folders.names(runs)
     for name in names:
         if name not in known:
             raise UserError(f"There is no run '{name}' in {runs}, so nothing was removed.{nearest(name, known)}")
-        if record.in_use(runs / name):
+        if run_folders.in_use(runs / name):
             raise UserError(f"Run {name} is in progress, so nothing was removed. Stop it first.")
     with closing(Store(runs)) as index:
         for name in names:
@@ -36,7 +36,7 @@ def discard(folder: Path) -> None:
     A disk that does not let it be removed is no further error: the user is told of another one.
     """
     with suppress(OSError, UserError):
-        if {path.name for path in folder.iterdir()} <= RECORD_ALONE and not record.in_use(folder):
+        if {path.name for path in folder.iterdir()} <= RECORD_ALONE and not run_folders.in_use(folder):
             _remove(folder)
             with closing(Store(folder.parent)) as index:
                 index.remove_run(folder.name)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from steelyard.errors import UserError, notice
 from steelyard.files import paths
-from steelyard.results import identity, index_rows, points, record, trials
+from steelyard.results import identity, index_rows, points, run_folders, trials
 from steelyard.results.index_rows import SCHEMA, SCHEMA_VERSION, Statement
 
 if TYPE_CHECKING:
@@ -134,10 +134,10 @@ class Shared:
         done = Pushed()
         with self._told():
             present = self._states()
-        for name in record.names(runs):
+        for name in run_folders.names(runs):
             try:
                 run = identity.held(runs / name)
-                if record.state(run.folder, run.known) == "running" or present.get(run.identity) == _state(run):
+                if run_folders.state(run.folder, run.known) == "running" or present.get(run.identity) == _state(run):
                     continue
                 if self._stored(run):
                     done.stored.append(name)
@@ -224,7 +224,7 @@ class Shared:
 def states_of(runs: Path) -> dict[str, str]:
     """Return {identity: state} of the runs in a folder, as the store keeps them; those that cannot be read are left out."""
     found = {}
-    for name in record.names(runs):
+    for name in run_folders.names(runs):
         try:
             run = identity.held(runs / name)
             found[run.identity] = _state(run)

@@ -12,7 +12,7 @@ from typing import Any
 
 from steelyard.errors import UserError, notice
 from steelyard.files import paths
-from steelyard.results import index_rows, points, record, trials
+from steelyard.results import index_rows, points, record, run_folders, trials
 from steelyard.results.index_rows import SCHEMA, SCHEMA_VERSION, Statement
 from steelyard.results.points import Point, RunFacts
 from steelyard.results.trials import Trial
@@ -82,7 +82,7 @@ class Store:
     def catch_up(self) -> None:
         """Index every run that has changed since it was indexed, and remove those that are gone. Runs in progress wait."""
         stamps = dict(self._rows("SELECT run, stamp FROM read_runs"))
-        names = record.names(self.folder)
+        names = run_folders.names(self.folder)
         for (run,) in self._rows("SELECT id FROM runs"):
             if run not in names:
                 self.remove_run(run)
@@ -94,7 +94,7 @@ class Store:
         folder = self.folder / run
         try:
             known = record.read(folder)
-            if record.state(folder, known) == "running":
+            if run_folders.state(folder, known) == "running":
                 return
             found, damaged = trials.read_all(folder)
             statements = index_rows.of_run(run, folder, known)

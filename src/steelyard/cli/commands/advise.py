@@ -4,7 +4,7 @@ import argparse
 
 from steelyard.cli.commands import selection, tune
 from steelyard.errors import UserError, nearest
-from steelyard.results import record
+from steelyard.results import run_folders
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -31,5 +31,5 @@ def execute(arguments: argparse.Namespace) -> int:
         {name: weight for name, weight in asked.items() if name not in CONDITIONS},
         tuple(name for name in asked if name in CONDITIONS), arguments.steps, arguments.epochs, tuple(arguments.thresholds),
     )  # fmt: skip
-    folder = record.find(selection.runs_of(arguments), arguments.run)
+    folder = run_folders.find(selection.runs_of(arguments), arguments.run)
     return 0 if choosing_lines.show(report.view(folder), wishes, arguments.json) else 1

@@ -8,7 +8,7 @@ from steelyard import report
 from steelyard.cli.commands import selection
 from steelyard.errors import UserError
 from steelyard.report import changes, compare, machines
-from steelyard.results import record
+from steelyard.results import record, run_folders
 from steelyard.results.quantities import quantity
 
 
@@ -43,7 +43,7 @@ def _side_by_side(root: Path, arguments: argparse.Namespace) -> int:
 
     ranked_by = quantity(arguments.quantity)
     names = dict.fromkeys((arguments.a, arguments.b, *arguments.more))
-    found = machines.side_by_side([report.view(record.find(root, name), ranked_by) for name in names])
+    found = machines.side_by_side([report.view(run_folders.find(root, name), ranked_by) for name in names])
     if arguments.json:
         selection.print_json(asdict(found))
     else:
@@ -85,11 +85,11 @@ def _findings(root: Path, arguments: argparse.Namespace) -> list[compare.Finding
     before, after = _as_run(root, arguments.a), _as_run(root, arguments.b)
     if before and after:
         return compare.runs(report.view(before, ranked_by), report.view(after, ranked_by), arguments.anyway)
-    return compare.contenders(report.view(record.find(root, arguments.run), ranked_by), arguments.a, arguments.b)
+    return compare.contenders(report.view(run_folders.find(root, arguments.run), ranked_by), arguments.a, arguments.b)
 
 
 def _as_run(root: Path, name: str) -> Path | None:
     try:
-        return record.find(root, name)
+        return run_folders.find(root, name)
     except UserError:
         return None

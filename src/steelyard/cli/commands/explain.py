@@ -9,7 +9,7 @@ from steelyard.cli.commands import selection
 from steelyard.errors import UserError, nearest
 from steelyard.files import paths
 from steelyard.plan.run_plan import RunPlan, Variant
-from steelyard.results import record, trials
+from steelyard.results import record, run_folders, trials
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -18,7 +18,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from steelyard import run as runs
     from steelyard.report import explained_lines
 
-    folder = record.find(selection.runs_of(arguments), arguments.run)
+    folder = run_folders.find(selection.runs_of(arguments), arguments.run)
     known = record.read(folder)
     if not trials.has_finished(folder):
         advice = f"Continue it with: steelyard run --resume {paths.named(folder)}"

@@ -8,7 +8,7 @@ from typing import Any
 from steelyard.cli.commands import selection
 from steelyard.errors import UserError, notice
 from steelyard.report.history import History, Line, answer, history, slower
-from steelyard.results import merging, record
+from steelyard.results import merging, run_folders
 from steelyard.results.points import Point, RunFacts
 from steelyard.results.shared import Shared, without_password
 from steelyard.results.store import Store
@@ -41,7 +41,7 @@ def _stored(root: Path, url: str | None) -> tuple[list[RunFacts], list[Point]] |
     if url:
         with Shared(url) as shared:
             return shared.history()
-    if not record.names(root):
+    if not run_folders.names(root):
         return None
     with closing(Store(root)) as store:
         return store.history()

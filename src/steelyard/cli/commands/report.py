@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from steelyard.cli.commands import selection
-from steelyard.results import record
+from steelyard.results import run_folders
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -14,7 +14,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from steelyard.results.quantities import quantity
 
     ranked_by = quantity(arguments.quantity)
-    folder = record.find(selection.runs_of(arguments), arguments.run)
+    folder = run_folders.find(selection.runs_of(arguments), arguments.run)
     output = Path(arguments.output).expanduser().absolute() if arguments.output else None
     found = report.view(folder, ranked_by)
     page = report.write(found, output)

@@ -19,7 +19,7 @@ from steelyard.host import of_another
 from steelyard.plan import resolve
 from steelyard.plan.options import Options
 from steelyard.plan.run_plan import RunPlan
-from steelyard.results import durations, record, shared
+from steelyard.results import durations, record, run_folders, shared
 from steelyard.results.record import RunRecord
 from steelyard.results.shared import Shared, without_password
 
@@ -27,7 +27,7 @@ from steelyard.results.shared import Shared, without_password
 def execute(arguments: argparse.Namespace) -> int:
     """Measure, then print the verdicts; the path of the page is the last line. The exit code is 1 if no process finished."""
     root = selection.runs_of(arguments)
-    known = None if arguments.resume is None else record.read(record.find(root, arguments.resume))
+    known = None if arguments.resume is None else record.read(run_folders.find(root, arguments.resume))
     with nodes_of(arguments, known.machine if known else "") as chosen:
         return _measured(arguments, root, chosen)
 
@@ -135,7 +135,7 @@ def _carried_out(arguments: argparse.Namespace, plan: RunPlan, folder: Path, nod
 def _resumed(asked: Options, root: Path, name: str, nodes: Choice | None) -> tuple[Path, RunPlan]:
     """Return the folder of the run to continue and its plan as recorded, with the options that may change."""
     _check_nothing_else(asked)
-    folder = record.find(root, name)
+    folder = run_folders.find(root, name)
     known = record.read(folder)
     frameworks.use(known.plan.options.framework_folders)
     check_same(folder, known, fingerprint=nodes.facts.fingerprint if nodes else "")

@@ -6,7 +6,7 @@ from typing import Any
 
 from steelyard.cli.commands import selection
 from steelyard.errors import UserError
-from steelyard.results import record, removal
+from steelyard.results import record, removal, run_folders
 
 HEADINGS = ("run", "study", "state", "processes")
 NONE = "There are no runs yet. Start with: steelyard run"
@@ -50,7 +50,7 @@ def _remove(root: Path, names: list[str]) -> int:
 
 def rows(root: Path) -> list[dict[str, Any]]:
     """Return what is shown of each run in a folder, the newest first."""
-    return [_row(root / name) for name in reversed(record.names(root))]
+    return [_row(root / name) for name in reversed(run_folders.names(root))]
 
 
 def _row(folder: Path) -> dict[str, Any]:
@@ -60,6 +60,6 @@ def _row(folder: Path) -> dict[str, Any]:
         return {"run": folder.name, "study": "", "state": error.state, "processes": 0, "page": ""}
     page = folder / record.PAGE
     return {
-        "run": folder.name, "study": known.study, "state": record.state(folder, known),
+        "run": folder.name, "study": known.study, "state": run_folders.state(folder, known),
         "processes": sum(1 for _ in folder.glob("trials/*/")), "page": page if page.exists() else "",
     }  # fmt: skip

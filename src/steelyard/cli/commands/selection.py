@@ -17,7 +17,7 @@ from steelyard.errors import ResumableError, UserError
 from steelyard.files import paths
 from steelyard.plan.options import Options
 from steelyard.plan.run_plan import RunPlan
-from steelyard.results import record
+from steelyard.results import record, run_folders
 from steelyard.results.shared import without_password
 
 
@@ -45,7 +45,7 @@ def begun(plan: RunPlan, root: Path, name: str) -> Iterator[Path]:
     from steelyard.measure.launch import worker_hash
     from steelyard.results import removal
 
-    folder = record.new_folder(root, name)
+    folder = run_folders.new_folder(root, name)
     command = without_password(shlex.join(["steelyard", *sys.argv[1:]]))
     try:
         record.write(folder, record.new(plan, command, worker_hash()))

@@ -9,7 +9,7 @@ from steelyard.cli.commands import selection
 from steelyard.errors import UserError
 from steelyard.plan import tuning
 from steelyard.plan.run_plan import Group, RunPlan, Variant
-from steelyard.results import record
+from steelyard.results import record, run_folders
 
 MINUTES = 15.0
 LEAST_MINUTES = 0.5
@@ -33,7 +33,7 @@ def check(arguments: argparse.Namespace) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Search and measure; the path of the page is the last line. The exit code is 1 if no process of the rounds finished."""
     root = selection.runs_of(arguments)
-    earlier = record.find(root, arguments.run)
+    earlier = run_folders.find(root, arguments.run)
     return run_command.carry_out(arguments, planned(arguments, earlier), root)
 
 

@@ -1,7 +1,6 @@
-"""What the adapter of ONNX Runtime relies on; run by the interpreter of its environment."""
+"""What the ONNX Runtime adapter relies on: exported networks."""
 
 import hashlib
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -10,36 +9,13 @@ import onnx
 import onnxruntime
 from onnx import TensorProto, helper
 
+from checks.onnxruntime.shared import SETTINGS
 from steelyard_worker import exchange, tensors
-from steelyard_worker.case import Settings
 from steelyard_worker.frameworks.onnxruntime import settings as process
 from steelyard_worker.frameworks.onnxruntime.adapter import Adapter
 from steelyard_worker.protocol import Refusal
 
-SETTINGS = Settings("from-pytorch", threads=2, knobs={"optimisation": "all", "spinning": True})
 WEIGHTS = {"head.weight": np.ones((3, 3), np.float32)}
-
-
-def check_every_value_of_a_knob_is_read_back():
-    for level in process.LEVELS:
-        changed = replace(SETTINGS, knobs={"optimisation": level, "spinning": level != "none"})
-        found = Adapter(changed).applied()
-        assert (found["optimisation"], found["spinning"]) == (level, level != "none"), found
-
-
-def check_threads_are_counted():
-    for threads in (1, 2, 3):
-        assert Adapter(replace(SETTINGS, threads=threads)).applied()["threads"] == threads
-
-
-def check_a_thread_that_is_missing_is_noticed():
-    asked = process.options(SETTINGS)
-    asked.intra_op_num_threads = 1
-    original, process.options = process.options, lambda _: asked
-    try:
-        assert process.read_back(SETTINGS)["threads"] == 1
-    finally:
-        process.options = original
 
 
 def check_the_runtime_has_no_convolution_in_float64():

@@ -1,0 +1,1 @@
+"""Checks of each framework, run by the interpreter of its environment, and golden values that they share."""

@@ -1,0 +1,14 @@
+"""What the JAX adapter relies on; run by the interpreter of its environment."""
+
+# In this order: XLA reads its variables once per process, so that settings come first.
+MODULES = (
+    "settings",
+    "update_rules",
+    "layers",
+    "pools",
+    "recurrence",
+    "embedding",
+    "execution",
+    "dropout",
+    "recomputation",
+)

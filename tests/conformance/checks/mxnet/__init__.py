@@ -1,0 +1,3 @@
+"""What the MXNet adapter relies on; run by the interpreter of its environment."""
+
+MODULES = ("update_rules", "layers", "recurrence", "embedding", "execution", "settings", "dropout", "recomputation")

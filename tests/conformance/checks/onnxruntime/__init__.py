@@ -1,0 +1,3 @@
+"""What the ONNX Runtime adapter relies on; run by the interpreter of its environment."""
+
+MODULES = ("settings", "networks")

@@ -1,0 +1,13 @@
+"""What the PyTorch adapter relies on; run by the interpreter of its environment."""
+
+MODULES = (
+    "update_rules",
+    "layers",
+    "recurrence",
+    "embedding",
+    "settings",
+    "shapes",
+    "dropout",
+    "strategies",
+    "recomputation",
+)

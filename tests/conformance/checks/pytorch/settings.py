@@ -1,0 +1,35 @@
+"""What the PyTorch adapter relies on: settings that are read back."""
+
+from dataclasses import replace
+from unittest import mock
+
+import torch
+
+from checks.pytorch.shared import KNOBS
+from steelyard_worker.case import Settings
+from steelyard_worker.frameworks.pytorch import recurrent
+from steelyard_worker.frameworks.pytorch import settings as process
+
+
+def check_onednn_can_be_switched_off():
+    settings = Settings("eager", knobs=KNOBS | {"onednn": False})
+    try:
+        process.apply(settings)
+        assert process.read_back(settings)["onednn"] is False
+    finally:
+        process.apply(replace(settings, knobs=KNOBS))
+    assert process.read_back(settings)["onednn"] is True
+
+
+def check_settings_without_effect_are_reported():
+    """A module that is not converted, and a compiler that is disabled by TORCHDYNAMO_DISABLE."""
+    settings = Settings("compiled", precision="float64", knobs=KNOBS)
+    found = process.read_back(settings)
+    assert (found["mode"], found["precision"], found["layout"]) == ("compiled", "float64", "channels-last"), found
+    with mock.patch.object(torch.nn.Module, "to", lambda self, *_, **__: self):
+        found = process.read_back(settings)
+    assert (found["precision"], found["layout"]) == ("float32", "channels-first"), found
+    with mock.patch.object(recurrent, "choose"):
+        assert process.read_back(replace(settings, knobs=KNOBS | {"lstm": "loop"}))["lstm"] == "fused"
+    with mock.patch.dict("os.environ", {"TORCHDYNAMO_DISABLE": "1"}):
+        assert process.read_back(settings)["mode"] == "eager"

@@ -1,0 +1,15 @@
+"""What the TensorFlow adapter relies on; run by the interpreter of its environment."""
+
+MODULES = (
+    "update_rules",
+    "layers",
+    "recurrence",
+    "embedding",
+    "execution",
+    "settings",
+    "fit",
+    "dropout",
+    "mistakes",
+    "graph_passes",
+    "recomputation",
+)
