@@ -7,7 +7,7 @@ import json
 import subprocess
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -19,28 +19,32 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent / "checks"
 CONCURRENT_PROCESSES = 2
+RECOMPUTATION = "recomputation.check_recomputation_changes_nothing_but_memory"
+# These frameworks compile for a minute or more. All others are checked by `make test`, and so is the effect of the setting.
+SLOW = {("jax", RECOMPUTATION), ("mindspore", RECOMPUTATION)}
 
 pytestmark = pytest.mark.conformance
 
 
-def checks() -> list[tuple[str, str]]:
-    """Return (framework, module.function) of every check."""
-    found = []
+def checks() -> list[Any]:
+    """Return (framework, module.function) of every check, as parameters of a test."""
+    found = list[tuple[str, str]]()
     for path in sorted(FOLDER.glob("*/*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         names = [
             node.name for node in tree.body if isinstance(node, ast.FunctionDef) and node.name.startswith("check_")
         ]
         found += [(path.parent.name, f"{path.stem}.{name}") for name in names]
-    return found
+    assert set(found) >= SLOW
+    return [pytest.param(*each, marks=pytest.mark.slow if each in SLOW else ()) for each in found]
 
 
-def results(framework: str, python: Path) -> dict[str, str]:
-    """Run all checks of one framework in one process; returns {module.check: traceback}, an empty text if it passed."""
+def results(framework: str, python: Path, left_out: list[str]) -> dict[str, str]:
+    """Run the checks of one framework in one process; returns {module.check: traceback}, an empty text if it passed."""
     # The checks import TensorFlow before its adapter can switch oneDNN on, which is off by default without AVX-512.
     environ = clean_environ(python) | {"TF_ENABLE_ONEDNN_OPTS": "1"}
     done = subprocess.run(
-        [str(python), "-I", str(FOLDER / "run.py"), str(WORKER), framework],
+        [str(python), "-I", str(FOLDER / "run.py"), str(WORKER), framework, *left_out],
         capture_output=True, text=True, env=environ, check=False, timeout=900,
     )  # fmt: skip
     lines = [line for line in done.stdout.splitlines() if line.startswith('{"check"')]
@@ -54,12 +58,17 @@ def checked(
 ) -> Iterator[dict[str, Future[dict[str, str]]]]:
     """The results of the checks of every selected framework; two frameworks run at a time."""
     chosen = {
-        item.callspec.params["framework"]
+        (item.callspec.params["framework"], item.callspec.params["check"])
         for item in request.session.items
         if "checked" in getattr(item, "fixturenames", ())
     }
     with ThreadPoolExecutor(CONCURRENT_PROCESSES) as pool:
-        yield {name: pool.submit(results, name, environment(name)) for name in sorted(chosen)}
+        yield {
+            name: pool.submit(
+                results, name, environment(name), [check for known, check in SLOW - chosen if known == name]
+            )
+            for name in sorted({framework for framework, _ in chosen})
+        }
 
 
 @pytest.mark.parametrize(("framework", "check"), checks())
