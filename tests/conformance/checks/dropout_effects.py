@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 
 import steelyard_worker
+from checks.drawn import random_weights
 from steelyard_worker import network
 from steelyard_worker.case import Optimizer
 
@@ -38,7 +39,7 @@ def check_networks(framework, off, on, names=("vgg16", "googlenet")):
         sizes = NETWORKS[name]
         described = network.describe(WORKLOADS / name, sizes)
         implementation = network.load_implementation(WORKLOADS / name, name, framework)
-        weights, batch = _weights(described), _batch(sizes)
+        weights, batch = random_weights(described), _batch(sizes)
 
         def built(adapter, rate=0.0, parts=(implementation, sizes, described, weights)):
             return adapter.trainer(*parts, Optimizer("sgd", rate))
@@ -59,19 +60,6 @@ def _logits(outputs):
 
 def _distance(found, expected):
     return np.linalg.norm(found - expected) / np.linalg.norm(expected)
-
-
-def _weights(described):
-    draw = np.random.default_rng(1)
-    plain = {"gamma": 1.0, "running_var": 1.0, "beta": 0.0, "running_mean": 0.0, "bias": 0.0}
-
-    def one(each):
-        if each.kind in plain:
-            return np.full(each.shape, plain[each.kind], np.float32)
-        fan_in = np.prod(each.shape[1:])
-        return draw.normal(0, np.sqrt(2 / fan_in), each.shape).astype(np.float32)
-
-    return {each.name: one(each) for each in described.parameters}
 
 
 def _batch(sizes):

@@ -6,6 +6,7 @@ import numpy as np
 import tomllib
 
 import steelyard_worker
+from checks.drawn import random_weights
 from steelyard_worker import network
 from steelyard_worker.case import Optimizer
 
@@ -30,7 +31,12 @@ def check_networks(framework, plain, again, names, limit=LIMIT):
         sizes = tiny(name)
         network_of = described(name)
         assert network_of.blocks, name
-        parts = network.load_implementation(WORKLOADS / name, name, framework), sizes, network_of, _weights(network_of)
+        parts = (
+            network.load_implementation(WORKLOADS / name, name, framework),
+            sizes,
+            network_of,
+            random_weights(network_of),
+        )
         batch, found = batch_of(network_of, sizes["batch"]), []
         for adapter in (plain, again):
             trainer = adapter.trainer(*parts, Optimizer("sgd", 0.01, momentum=0.9))
@@ -47,18 +53,6 @@ def check_networks(framework, plain, again, names, limit=LIMIT):
         for key, expected in found[0].items():
             distance = np.linalg.norm(found[1][key] - expected)
             assert distance <= limit * max(1, np.linalg.norm(expected)), (name, key, distance)
-
-
-def _weights(described):
-    draw = np.random.default_rng(1)
-    plain = {"gamma": 1.0, "running_var": 1.0, "beta": 0.0, "running_mean": 0.0, "bias": 0.0}
-
-    def one(each):
-        if each.kind in plain:
-            return np.full(each.shape, plain[each.kind], np.float32)
-        return draw.normal(0, np.sqrt(2 / max(1, np.prod(each.shape[1:]))), each.shape).astype(np.float32)
-
-    return {each.name: one(each) for each in described.parameters}
 
 
 def batch_of(described, samples):
