@@ -18,7 +18,8 @@ PLACES = {
     "steelyard/certificates/conclusion.py": "the date of a certificate",
     "steelyard/environments/provisioning.py": "ages of files, whose times are of the calendar",
     "steelyard/environments/verification.py": "the date of a check",
-    "steelyard/results/record.py": "the date and the name of a run",
+    "steelyard/results/record.py": "the date of a run",
+    "steelyard/results/run_folders.py": "the name of a run",
     "steelyard_worker/frameworks/mindspore/profiling.py": "MindSpore's trace has calendar times, and its start is needed",
     "steelyard_worker/frameworks/mxnet/profiling.py": "MXNet's trace has calendar times, and its span is needed",
 }
