@@ -1,6 +1,7 @@
 """Certificates of every framework on the tiny preset of every workload, for two workloads in every mode.
 
-Further variants of the tiny presets, which `steelyard certify --all` includes, would double the time; one of them is a slow test.
+Four of these certificates are slow tests, because their frameworks compile the networks for minutes. Further variants of the tiny presets,
+which `steelyard certify --all` includes, would double the time; one of them is a slow test.
 """
 
 from __future__ import annotations
