@@ -8,6 +8,7 @@ from steelyard.catalog import workloads
 from steelyard.errors import UserError, named
 from steelyard.inputs import case_inputs
 from steelyard.inputs.data import training_samples
+from steelyard.measure import gemm
 from steelyard.plan import estimate, memory, resolve
 from steelyard.plan.options import Options
 from steelyard.plan.run_plan import Group, RunPlan, Skipped
@@ -55,6 +56,14 @@ def _planned(options: Options) -> tuple[RunPlan, str]:
         else:
             return plan, _sentence(size, reasons)
     return feasible(resolve.plan(replace(options, size=smallest), known)), _sentence(smallest, reasons)
+
+
+def known_here() -> estimate.Known:
+    """Return what is known of data sets and of this machine, whose arithmetic peak an earlier run may have measured."""
+    threads = host.usable_cores()
+    peaks = gemm.peaks(host.describe().fingerprint(), threads)
+    samples = training_samples()
+    return estimate.Known(samples, 1e9 * max(peaks.values()) / threads) if peaks else estimate.Known(samples)
 
 
 def check(plan: RunPlan) -> None:
@@ -111,7 +120,7 @@ def _obstacle(plan: RunPlan) -> str:
     for group in plan.groups:
         if reason := _obstacle_of(plan, group):
             return f"does not fit this machine ({reason.rstrip('.')})"
-    found = estimate.estimate(plan, training_samples())
+    found = estimate.estimate(plan, known_here())
     seconds = found["certificates"] + found["rounds"] + found["profiles"] + found["graphs"]
     return f"would take about {estimate.in_words(seconds)}" if seconds > LONGEST_S else ""
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from steelyard import fitting
+from steelyard import fitting, host
 from steelyard.errors import UserError
+from steelyard.measure import gemm
 from steelyard.plan import estimate
 from steelyard.plan.options import Options
 
@@ -47,8 +48,8 @@ def test_the_largest_size_that_fits_is_chosen_and_the_reason_is_given(
 
 
 def test_a_size_of_more_than_an_hour_is_not_chosen_unasked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def seconds(plan: Any, samples: dict[str, int]) -> dict[str, float]:
-        assert samples["cifar10"] == 50_000
+    def seconds(plan: Any, known: estimate.Known) -> dict[str, float]:
+        assert known.samples["cifar10"] == 50_000
         hours = {9: 30.0, 8: 0.5, 7: 0.1}[features(plan)[0]]
         return {
             "environments": 0.0,
@@ -65,6 +66,17 @@ def test_a_size_of_more_than_an_hour_is_not_chosen_unasked(tmp_path: Path, monke
     assert sentence == ("Size C is measured, because P would take about 30 hours. Another can be chosen with --size.")
     asked, nothing = fitting.planned(options(tmp_path, tables(9, 8, 7), size="P"))
     assert (features(asked), nothing) == ([9], "")
+
+
+def test_the_peak_that_an_earlier_run_measured_here_decides_the_estimate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path))
+    unknown, threads = fitting.known_here(), host.usable_cores()
+    assert unknown == estimate.Known(unknown.samples)
+    gemm.add_peak(host.describe().fingerprint(), threads, "float32", "numpy", 40.0 * threads)
+    gemm.add_peak("another machine", threads, "float32", "numpy", 999.0)
+    assert fitting.known_here() == estimate.Known(unknown.samples, 40e9)
 
 
 def test_a_cell_that_does_not_fit_is_skipped_with_its_reason_and_the_study_goes_on(tmp_path: Path) -> None:

@@ -355,6 +355,17 @@ def test_long_steps_are_estimated_by_as_few_as_a_process_runs() -> None:
     assert estimate.estimate(plan)["rounds"] == pytest.approx(3 * (start + (1 + 4 + counted) * step))
 
 
+def test_steps_take_longer_by_estimate_on_a_slower_core() -> None:
+    options = Options(workloads=("vgg16:imagenet",), frameworks=("pytorch",), synthetic=True, protocol="fixed:10+200")
+    plan = resolve.plan(options)
+    fast, slow = (estimate.Known(core_flops=each * 1e9) for each in (100, 25))
+    step, start = estimate.step_s(plan, plan.variants[0], fast), frameworks.framework("pytorch").start_s("eager")
+    assert estimate.step_s(plan, plan.variants[0], slow) == pytest.approx(4 * step)
+    rounds = plan.groups[0].protocol.rounds_min
+    seconds = [estimate.estimate(plan, each)["rounds"] / rounds - start for each in (fast, slow)]
+    assert seconds == [pytest.approx(211 * step), pytest.approx(4 * 211 * step)]
+
+
 def test_turns_are_part_of_the_estimate() -> None:
     plan = resolve.plan(Options(**TURNS))
     groups = tuple(

@@ -10,7 +10,7 @@ from recorded import Script, view_of, write_run
 
 from steelyard import report
 from steelyard.inputs.data import training_samples
-from steelyard.plan import estimate, resolve, studies
+from steelyard.plan import estimate, resolve, spreading, studies
 from steelyard.plan.options import Options
 from steelyard.report import terminal
 
@@ -36,9 +36,20 @@ def test_the_cells_of_every_size_exist_and_are_told_apart(name: str, size: str) 
     assert len({group.title for group in plan.groups}) == len(plan.groups)
     assert len(plan.by_id) == len(plan.variants)
     assert all(each.reason for each in plan.skipped)
-    found = estimate.estimate(plan, training_samples())
+    found = estimate.estimate(plan, estimate.Known(training_samples()))
     assert 0 < found["rounds"] <= found["most_rounds"]
     assert bool(found["profiles"]) == bool(plan.profiles)
+
+
+@pytest.mark.parametrize("name", [name for name, size in ALL if size == "C"])
+def test_the_rounds_that_a_decision_needs_fit_into_the_limit_of_size_c(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On two usual cores. A study that stops earlier says of every pair that there were not enough rounds."""
+    monkeypatch.setattr(spreading, "usable_cores", lambda: 2)
+    plan = resolve.plan(Options(study=name, size="C"))
+    found = estimate.estimate(plan, estimate.Known(training_samples()))
+    assert found["rounds"] <= 60 * plan.minutes <= 3 * 3600
 
 
 @pytest.mark.parametrize("name", [name for name, size in QUICK if size])

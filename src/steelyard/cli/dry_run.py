@@ -1,8 +1,8 @@
 """`steelyard run --dry-run`: print the plan with a rough time estimate."""
 
+from steelyard import fitting
 from steelyard.cli.commands import selection
 from steelyard.cluster.nodes import Choice
-from steelyard.inputs.data import training_samples
 from steelyard.plan import estimate
 from steelyard.plan.run_plan import Group, RunPlan
 from steelyard.report.words import said
@@ -10,9 +10,10 @@ from steelyard.report.words import said
 
 def show(plan: RunPlan, as_json: bool = False, nodes: Choice | None = None) -> None:
     """Print the plan as a table or as JSON. `nodes`: of a cluster, which would measure."""
+    known = fitting.known_here()
     if as_json:
         of_nodes = {"nodes": [each.name for each in nodes.nodes], "left_out": nodes.left_out} if nodes else {}
-        selection.print_json(estimate.as_dict(plan, training_samples()) | of_nodes)
+        selection.print_json(estimate.as_dict(plan, known) | of_nodes)
         return
     from rich.console import Console
     from rich.markup import escape
@@ -24,12 +25,12 @@ def show(plan: RunPlan, as_json: bool = False, nodes: Choice | None = None) -> N
         console.print(f"Protocol {protocol.name}: {protocol.summary}.")
     console.print(f"Threads per framework: {threads}.")
     for group in plan.groups:
-        _show_group(plan, group)
+        _show_group(plan, group, known)
     if plan.skipped:
         console.print()
     for each in plan.skipped:
         console.print(f"[dim]{each.group}, {each.environment}: skipped. {escape(each.reason)}[/]")
-    found = estimate.estimate(plan, training_samples())
+    found = estimate.estimate(plan, known)
     parts = [f"{estimate.in_words(found['rounds'])} for the rounds if every pair is decided early"]
     if found["most_rounds"] > found["rounds"]:
         parts.append(f"at most {estimate.in_words(found['most_rounds'])}")
@@ -48,12 +49,12 @@ def show(plan: RunPlan, as_json: bool = False, nodes: Choice | None = None) -> N
             console.print(escape(sentence))
 
 
-def _show_group(plan: RunPlan, group: Group) -> None:
+def _show_group(plan: RunPlan, group: Group, known: estimate.Known) -> None:
     """Print what the variants of a group share as its heading, and a table of what differs between them."""
     from rich.console import Console
     from rich.markup import escape
 
-    steps = [f"{estimate.step_s(plan, each) * 1e3:,.0f} ms" for each in group.variants]
+    steps = [f"{estimate.step_s(plan, each, known) * 1e3:,.0f} ms" for each in group.variants]
     # What a title says of the settings is not said again.
     settings = ["" if each.settings in each.title else each.settings for each in group.variants]
     columns = {

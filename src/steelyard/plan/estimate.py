@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from steelyard_worker import steady
 from steelyard_worker.case import INFERENCE
 from steelyard_worker.protocol import Schedule
 
-# Rough figures for planning only, from runs on two cores: seconds, and the share of one core's 75 GFLOP/s that is reached.
+# Rough figures for planning only, from runs on two cores: seconds, and the share of the arithmetic peak that is reached.
 # Those of certificates give between half and one and a half times what ten studies without stored ones took.
 # Two processes run side by side.
 CERTIFY_S = 7.0
@@ -24,7 +24,6 @@ SIDE_BY_SIDE = 2
 # A process that counts a graph makes it anew for every choice of passes.
 COUNTED_STARTS = 3
 ENVIRONMENT_S = 15.0
-CORE_FLOPS = 75e9
 SHARE_OF_PEAK = 0.25
 SMALLEST_STEP_S = 0.003
 # Compilations of one process for the shapes of an epoch where every batch has its own: a few shapes, for some seconds each.
@@ -40,14 +39,27 @@ PROFILE_READ_S = 2.0
 USUAL_SAMPLES = 20_000
 
 
-def estimate(plan: RunPlan, samples: Mapping[str, int] | None = None) -> dict[str, float]:
+@dataclass(frozen=True)
+class Known:
+    """What is known before a run.
+
+    `samples`: data set -> training samples, for protocols that count epochs. `core_flops`: the arithmetic peak of one core in FLOP/s;
+    the default is that of a usual core of a server, for machines whose peak has not been measured yet.
+    """
+
+    samples: Mapping[str, int] = field(default_factory=dict)
+    core_flops: float = 75e9
+
+
+NOTHING_KNOWN = Known()
+
+
+def estimate(plan: RunPlan, known: Known = NOTHING_KNOWN) -> dict[str, float]:
     """Estimate the seconds of each stage from FLOPs and fixed costs.
 
     `environments`: if all must be created; `certificates`: if none is stored; `rounds`: for the fewest rounds, `most_rounds`:
-    for the most; `profiles`: of all profiled processes; `graphs`: to count the operations of steps' graphs. `samples`: data set
-    -> training samples, for protocols that count epochs.
+    for the most; `profiles`: of all profiled processes; `graphs`: to count the operations of steps' graphs.
     """
-    known = samples or {}
     candidates = sum(CERTIFY_S + CERTIFY_STARTS * _start_s(each) for each in plan.variants)
     certificates = (candidates + 2 * REFERENCE_S * len(plan.groups)) / SIDE_BY_SIDE
     return {
@@ -55,7 +67,7 @@ def estimate(plan: RunPlan, samples: Mapping[str, int] | None = None) -> dict[st
         "certificates": certificates if plan.options.certify else 0.0,
         "rounds": _rounds_s(plan, known, lambda protocol: protocol.rounds_min),
         "most_rounds": _rounds_s(plan, known, lambda protocol: protocol.rounds_max),
-        "profiles": plan.profiles * sum(_profile_s(plan, each) for each in plan.variants),
+        "profiles": plan.profiles * sum(_profile_s(plan, each, known) for each in plan.variants),
         "graphs": sum(COUNTED_STARTS * _start_s(each) for each in plan.counted),
     }  # fmt: skip
 
@@ -65,11 +77,11 @@ def rounds_at_once(protocol: Protocol) -> int:
     return protocol.rounds_max if not protocol.sequential else max(1, protocol.drops_from - 1)
 
 
-def step_s(plan: RunPlan, variant: Variant) -> float:
+def step_s(plan: RunPlan, variant: Variant, known: Known = NOTHING_KNOWN) -> float:
     """Return the estimated time of one step in seconds."""
     case = variant.case
     flops = float(plan.group(variant.group).step_flops(case))
-    return max(SMALLEST_STEP_S, flops / (CORE_FLOPS * max(1, case.settings.threads or 1) * SHARE_OF_PEAK))
+    return max(SMALLEST_STEP_S, flops / (known.core_flops * max(1, case.settings.threads or 1) * SHARE_OF_PEAK))
 
 
 def in_words(seconds: float) -> str:
@@ -85,12 +97,12 @@ def _start_s(variant: Variant) -> float:
     return frameworks.framework(variant.case.framework).start_s(variant.case.settings.mode)
 
 
-def _rounds_s(plan: RunPlan, samples: Mapping[str, int], rounds: Callable[[Protocol], int]) -> float:
+def _rounds_s(plan: RunPlan, known: Known, rounds: Callable[[Protocol], int]) -> float:
     found = 0.0
     for variant in plan.variants:
-        group, seconds = plan.group(variant.group), step_s(plan, variant)
+        group, seconds = plan.group(variant.group), step_s(plan, variant, known)
         data = variant.case.data
-        count = data.get("samples") or samples.get(data.get("name", ""), USUAL_SAMPLES)
+        count = data.get("samples") or known.samples.get(data.get("name", ""), USUAL_SAMPLES)
         steps_per_epoch = max(1, count // variant.case.batch)
         schedule = group.protocol.schedule
         if group.protocol.searches_batch:
@@ -110,9 +122,9 @@ def _rounds_s(plan: RunPlan, samples: Mapping[str, int], rounds: Callable[[Proto
     return found
 
 
-def _profile_s(plan: RunPlan, variant: Variant) -> float:
+def _profile_s(plan: RunPlan, variant: Variant, known: Known) -> float:
     """Return the time of a process that warms up and is profiled."""
-    seconds, schedule = step_s(plan, variant), plan.group(variant.group).protocol.schedule
+    seconds, schedule = step_s(plan, variant, known), plan.group(variant.group).protocol.schedule
     fewest, most = PROFILED_STEPS
     steps = min(most, max(fewest, math.ceil(PROFILED_BLOCK_S / seconds)))
     return (
@@ -159,7 +171,7 @@ def _warm_up_steps(schedule: Schedule, seconds: float) -> float:
     return max(steady.fewest_steps(seconds, schedule.warmup_min_steps), schedule.warmup_min_s / seconds)
 
 
-def as_dict(plan: RunPlan, samples: Mapping[str, int]) -> dict[str, Any]:
+def as_dict(plan: RunPlan, known: Known) -> dict[str, Any]:
     """Return plan and estimate as plain values, for scripts."""
     cases = [
         {"case": each.key, "id": each.case.id, "framework": each.case.framework, "mode": each.case.settings.mode}
@@ -168,5 +180,5 @@ def as_dict(plan: RunPlan, samples: Mapping[str, int]) -> dict[str, Any]:
     skipped = [{"group": each.group, "environment": each.environment, "reason": each.reason} for each in plan.skipped]
     return {
         "study": plan.study.name, "protocols": [each.name for each in plan.protocols], "cases": cases, "skipped": skipped,
-        "estimate_s": estimate(plan, samples),
+        "estimate_s": estimate(plan, known),
     }  # fmt: skip

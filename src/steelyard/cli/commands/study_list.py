@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from steelyard import fitting
 from steelyard.errors import UserError
-from steelyard.inputs.data import training_samples
 from steelyard.plan import estimate, resolve, studies
 from steelyard.plan.options import Options
 from steelyard.plan.studies import Study
@@ -11,12 +11,12 @@ from steelyard.plan.studies import Study
 
 def rows() -> list[dict[str, Any]]:
     """Return every study with its sizes; `seconds` are those of the fewest rounds, None where the plan is impossible."""
-    samples = training_samples()
+    known = fitting.known_here()
     return [
         {
             "study": study.name, "title": study.title, "question": study.question,
             "sizes": [
-                {"size": size, "summary": study.sizes[size].summary if size else "", "seconds": _seconds(study, size, samples)}
+                {"size": size, "summary": study.sizes[size].summary if size else "", "seconds": _seconds(study, size, known)}
                 for size in study.sizes or ("",)
             ],
         }
@@ -48,10 +48,10 @@ def show(found: list[dict[str, Any]]) -> None:
     )
 
 
-def _seconds(study: Study, size: str, samples: dict[str, int]) -> float | None:
+def _seconds(study: Study, size: str, known: estimate.Known) -> float | None:
     try:
         plan = resolve.plan(Options(study=study.name, size=size))
     except UserError:
         return None
-    found = estimate.estimate(plan, samples)
+    found = estimate.estimate(plan, known)
     return found["rounds"] + found["profiles"]
