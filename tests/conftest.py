@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from filelock import FileLock
 from hypothesis import Phase, settings
 
 from steelyard.console import Screen
@@ -77,10 +78,11 @@ def framework_cache() -> Path:
     with contextlib.suppress(FileExistsError):
         (folder / "environments").symlink_to(environments, target_is_directory=True)
     os.utime(folder)
-    others = sorted((each for each in folder.parent.iterdir() if each != folder), key=lambda each: each.stat().st_mtime)
-    for each in others[: -KEPT_CACHES + 1]:
-        (each / "environments").unlink(missing_ok=True)
-        shutil.rmtree(each, ignore_errors=True)
+    with FileLock(folder.parent.with_name("tests.lock")):  # two processes of pytest may remove the same ones
+        others = sorted((each for each in folder.parent.iterdir() if each != folder), key=lambda each: each.stat().st_mtime)
+        for each in others[: -KEPT_CACHES + 1]:
+            (each / "environments").unlink(missing_ok=True)
+            shutil.rmtree(each, ignore_errors=True)
     return folder
 
 

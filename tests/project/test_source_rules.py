@@ -34,7 +34,7 @@ SHARED = {
 }
 # Files in which the name of a framework is no dependence on it. An entry that is no longer needed fails the test.
 EXCEPTIONS = {
-    "arguments.py": "the examples of the help",
+    "descriptions.py": "the examples of the help",
     "embedding.py": "the name of a data set",
 }
 

@@ -4,148 +4,8 @@ import argparse
 from typing import Any
 
 from steelyard.cli import values
+from steelyard.cli.descriptions import DESCRIPTIONS
 from steelyard.cli.main import ABOUT, COMMANDS
-
-RUN_ABOUT = """\
-Compare frameworks on this machine. The command creates one isolated environment per framework, prepares the data,
-certifies that every framework computes the same function, and measures rounds of new processes until every pair of
-frameworks is decided. It prints a table of verdicts and writes one self-contained HTML page. The last line printed
-is the path of that page.
-
-Press Ctrl-C to stop: the results of finished processes are stored, and --resume continues from there.
-
-examples:
-  steelyard run                                                  the study first-look, all frameworks
-  steelyard run --workload resnet18:cifar10 --data ~/data        one network at its published size
-  steelyard run -f pytorch -f jax                                only these two
-  steelyard run -f pytorch --mode pytorch=eager,compiled         two modes of one framework
-  steelyard run -f tensorflow -f tensorflow@2.20.0               two versions of one framework
-  steelyard run -f pytorch --env pytorch=/opt/venv/bin/python    an interpreter of your own
-  steelyard run --protocol fixed:10+200                          10 warm-up steps, 200 counted, as published
-  steelyard run --resume latest                                  continue an interrupted run
-"""
-
-CERTIFY_ABOUT = """\
-Prove that implementations compute the same function; nothing is timed. Outputs, loss, every gradient and every
-tensor after five optimizer steps are compared with a float64 reference on which two frameworks agree. If they differ,
-the first tensor that differs is named. A certificate is stored and reused until the code, the versions or the
-settings behind it change. The exit code is 1 if a case is rejected."""
-
-NEW_ABOUT = """\
-Create a folder with a workload of your own: spec.toml, the description of the network, and one file per framework.
-The generated files describe a small working network: certify it first, then replace it step by step. Use
-`--workloads DIR` with the other commands to make them find it.
-
-example:
-  steelyard new workload mine -f pytorch -f jax"""
-
-REPORT_ABOUT = """\
-Write the HTML page of a run again from its stored results and print its table of verdicts. Nothing is measured."""
-
-EXPLAIN_ABOUT = """\
-Say where the time of a step goes, and what makes one contender slower than another. Each contender runs once more under its
-framework's own profiler, in a process that is in no verdict; operations are put into classes that all frameworks share. The
-page of the run gets a section with tables and plots, and names the trace files.
-
-examples:
-  steelyard explain                     every contender of the latest run
-  steelyard explain pytorch jax         only these two"""
-
-ADVISE_ABOUT = """\
-Say what to choose, from what a run has measured. Without --for, each goal is answered by itself; with several, their costs are
-weighed against each other. The ranking has the probability that each contender is the best. Where the verdicts of the run do
-not single one out, none is named, and what would decide is. Nothing is measured.
-
-With --tune, the modes and knobs of one framework are searched within a time limit: many settings are tried once, the faster half
-again, and so on. The fastest that is certified is then measured in new rounds, beside the usual settings and the fastest other
-contender of the run, so that the luck of the search is in no result.
-
-goals:
-  speed             time per step
-  short-jobs        time of a whole job of --steps or --epochs, start included
-  memory            peak memory
-  accuracy-in-time  time of training until the test metric has reached --threshold
-  exchange          only what can be exported, as ONNX
-  maintained        only frameworks that are still maintained
-
-examples:
-  steelyard advise                                       every goal by itself, for the latest run
-  steelyard advise --for speed=2 --for memory            speed counts twice as much as memory
-  steelyard advise --for short-jobs --steps 1000         what is done first with a thousand steps
-  steelyard advise --for speed --for maintained          the fastest framework that is not retired
-  steelyard advise --tune pytorch --minutes 10           are other settings of PyTorch faster?
-  steelyard advise --tune jax --knob unroll=1,4,8        only these settings"""
-
-COMPARE_ABOUT = """\
-Compare two results of one run, or two runs with each other. A result is named as in the table of the run: by its
-framework, or in full where the framework alone is not unique. Of two runs, the packages, settings and facts that differ are
-listed and, where both runs were explained (`steelyard explain`), the classes of operations that changed.
-Runs of different machines, and more than two runs, are shown side by side: every ratio is within one run, and it is said on
-how many machines the order of contenders is the same.
-
-examples:
-  steelyard compare pytorch jax                     two frameworks in the latest run
-  steelyard compare pytorch/eager pytorch/compiled  two modes in the latest run
-  steelyard compare 20260101-1200 20260301-0900     two runs: before and after
-  steelyard compare RUN RUN RUN --output page.html  runs of three machines, side by side"""
-
-LIST_ABOUT = """\
-List frameworks with their modes and knobs, workloads, presets, studies, strategies, data sets, or runs.
-
-examples:
-  steelyard list strategies          how each framework spreads a training over devices or processes, and how it cannot
-  steelyard list data wmt16-en-de    the files that are read, their formats, and where the official data comes from"""
-
-ENV_ABOUT = """\
-Manage the isolated environments, one per framework and version. A run creates the environments it needs; use this
-command to create them in advance, to list them, or to remove them and free their disk space."""
-
-NODES_ABOUT = """\
-Show the nodes of a Ray cluster: processor, memory, accelerators and load of each, whether it is fit to measure on, and which
-run measures there now. Nodes of one fingerprint are equal in everything that decides speed, so their rounds are pooled."""
-
-SLURM_ABOUT = """\
-Print a batch script for SLURM. It starts Ray on the nodes of its allocation, which it asks for exclusively, measures a study
-there, and stops Ray. Read it before you submit it: what a site may have to change is marked.
-
-example:
-  steelyard slurm-script --nodes 4 --minutes 120 -- mindspore-training --size Q > study.sbatch"""
-
-RUNS_ABOUT = """\
-List the runs of this machine, or remove some. A removed run is gone: its raw data cannot be made again."""
-
-HISTORY_ABOUT = """\
-Show what the runs of a folder, or of a shared store, have measured over time: one line for each contender and case, with the
-changes of its level, the days between which each happened, and the packages that moved then. Runs are one line only with the
-same case, settings, schedule, method and machine. A page with plots is written; its path is the last line printed.
-
-With --fail-if-slower the exit code is 1 if the newest level of a line is slower than the best level before it by more than that
-share, with certainty: the whole interval lies above it. Runs before --since do not count, which accepts a change.
-
-examples:
-  steelyard history                                        all studies
-  steelyard history first-look --fail-if-slower 5%         as a check after a nightly run
-  steelyard history first-look --since 2026-11-01          the runs on and after a day"""
-
-MERGE_ABOUT = """\
-Put the runs of several machines or people into one folder of runs. A run that several folders hold is kept once, in its latest
-state. Two different runs of the same name are both kept: one gets a longer name. The result is the same in any order, and when
-it is done again. Damaged runs, and those in progress, are named and left out; the exit code is then 1. Pages are not copied:
-`steelyard report RUN` writes them from the record.
-
-examples:
-  steelyard merge /mnt/lab/*/runs --runs ~/all-runs     what ten machines have measured
-  steelyard merge ~/Downloads/20260101-120000-first-look     one run, into the usual folder"""
-
-CACHE_ABOUT = """\
-Show the disk space of the cache: environments, downloads, prepared data, initial weights and certificates. `prune`
-removes what nothing uses: environments without a lock file in this version, certificates that this version does not
-accept, and data, weights and references that no run names. All of it is made again when it is needed."""
-
-DOCTOR_ABOUT = """\
-Check this machine: can environments be created, is the machine quiet enough for measurements, and what is missing for
-which mode? With --adapter NAME: check that a framework's adapter keeps its contract, on the smallest workload that it
-implements. The exit code is 1 if something is wrong."""
 
 # The names of an argument, and what else argparse needs to know about it.
 Argument = tuple[list[str], dict[str, Any]]
@@ -237,9 +97,9 @@ MEASURING = [
            dest="silence_s"),
 ]  # fmt: skip
 
-# Command -> (description, {title of a group in the help text, or "": its arguments}).
-DETAILS: dict[str, tuple[str, dict[str, list[Argument]]]] = {
-    "run": (RUN_ABOUT, {"what to compare": SELECTION, "how to measure": MEASURING, "what to do": [
+# Command -> {title of a group in the help text, or "": its arguments}.
+GROUPS: dict[str, dict[str, list[Argument]]] = {
+    "run": {"what to compare": SELECTION, "how to measure": MEASURING, "what to do": [
         _flag("--dry-run", "only check what can be checked, and print the plan with a time estimate"),
         _flag("--if-changed", "measure only if a version, a file, the machine or the method of measuring has changed since the "
               "last complete run of the same plan here; for nightly jobs"),
@@ -253,8 +113,8 @@ DETAILS: dict[str, tuple[str, dict[str, list[Argument]]]] = {
                "postgresql://HOST/DATABASE"),
         _flag("--json", "print the result as JSON"),
         PLAIN,
-    ]}),
-    "certify": (CERTIFY_ABOUT, {"what to compare": SELECTION, "": [
+    ]},
+    "certify": {"what to compare": SELECTION, "": [
         _flag("--all", "certify the small presets of every workload"),
         _flag("--full", "certify the published presets: one step of a small synthetic batch, 131,072 elements of each large "
               "tensor; slow"),
@@ -264,28 +124,28 @@ DETAILS: dict[str, tuple[str, dict[str, list[Argument]]]] = {
                type=values.silence, dest="silence_s"),
         _flag("--json", "print the certificates as JSON"),
         PLAIN,
-    ]}),
-    "nodes": (NODES_ABOUT, {"": [
+    ]},
+    "nodes": {"": [
         _value("--on", "PLACE", "local: this machine alone; ray: the cluster on this machine or in RAY_ADDRESS; ray://HOST:PORT "
                "(default ray)", type=values.place, default="ray"),
         _flag("--json", "print the nodes as JSON"),
-    ]}),
-    "slurm-script": (SLURM_ABOUT, {"": [
+    ]},
+    "slurm-script": {"": [
         _value("study", "ARGUMENT", "what to measure: the arguments of `steelyard run`, after `--`", nargs="*"),
         _value("--nodes", "N", "nodes to ask for (default 2)", type=values.node_count, default=2),
         _value("--minutes", "N", "time to ask for (default 60)", type=values.minutes, default=60.0),
         _value("--runs", "DIR", "folder for the record, on a disk that all nodes share (default steelyard-runs)",
                default="steelyard-runs"),
-    ]}),
-    "report": (REPORT_ABOUT, {"": [
+    ]},
+    "report": {"": [
         _value("run", None, "name of a run (default: the latest)", nargs="?", default="latest"),
         _value("--quantity", "NAME", f"what to rank by; other quantities than step time get a page of their own: {QUANTITIES}",
                default="step time"),
         RUNS,
         _flag("--json", "print the result as JSON"),
         _value("--output", "FILE", "write the page to this file instead of the run's folder"),
-    ]}),
-    "advise": (ADVISE_ABOUT, {"": [
+    ]},
+    "advise": {"": [
         _several("--for", "GOAL[=WEIGHT]", "what matters to you, and how much (default 1); may be repeated", type=values.goal,
                  dest="goals"),
         _value("--steps", "N", "steps of a short job (default 100)", type=values.steps, default=0),
@@ -303,15 +163,15 @@ DETAILS: dict[str, tuple[str, dict[str, list[Argument]]]] = {
         _several("--knob", "KNOB=VALUE[,VALUE]", "a knob and its values to try; may be repeated", dest="knobs"),
         _value("--minutes", "N", "time limit of search and rounds (default 15); certificates come on top", type=values.minutes),
         PLAIN,
-    ]}),
-    "explain": (EXPLAIN_ABOUT, {"": [
+    ]},
+    "explain": {"": [
         _value("results", "RESULT", "results of the run, by framework or in full (default: all)", nargs="*"),
         _value("--run", None, "the run to explain (default: the latest)", default="latest"),
         RUNS,
         _flag("--fresh", "take profiles again that exist already"),
         PLAIN,
-    ]}),
-    "compare": (COMPARE_ABOUT, {"": [
+    ]},
+    "compare": {"": [
         _value("a", "A", "a result of a run, or a run"),
         _value("b", "B", "the result or the run to compare it with"),
         _value("more", "RUN", "further runs, to be shown side by side", nargs="*"),
@@ -321,8 +181,8 @@ DETAILS: dict[str, tuple[str, dict[str, list[Argument]]]] = {
         RUNS,
         _flag("--json", "print the comparison as JSON"),
         _value("--output", "FILE", "of runs side by side: write a page to this file as well"),
-    ]}),
-    "list": (LIST_ABOUT, {"": [
+    ]},
+    "list": {"": [
         _value("what", None, "what to list",
                choices=("frameworks", "workloads", "presets", "studies", "strategies", "data", "runs")),
         _value("name", "NAME", "with data: a data set, to show which files are read from a folder named with --data",
@@ -330,23 +190,23 @@ DETAILS: dict[str, tuple[str, dict[str, list[Argument]]]] = {
         *FOLDERS,
         RUNS,
         _flag("--json", "print the list as JSON"),
-    ]}),
-    "new": (NEW_ABOUT, {"": [
+    ]},
+    "new": {"": [
         _value("what", None, "what to create", choices=("workload",)),
         _value("name", "NAME", "name of the workload: letters, digits, '.', '_' and '-'"),
         FRAMEWORKS,
         _value("--into", "DIR", "parent folder (default: the current folder)", default="."),
         _several("-f --framework", "NAME", "framework to write an implementation for; may be repeated (default: the two that are "
                  "preferred as float64 references)", dest="frameworks"),
-    ]}),
-    "env": (ENV_ABOUT, {"": [
+    ]},
+    "env": {"": [
         _value("action", None, "what to do", choices=("create", "list", "remove")),
         _value("names", "NAME[@VERSION]", "frameworks (create: default all; remove: 'all' for all)", nargs="*"),
         _value("--device", "NAME", "cpu (default), cuda or ascend", default="cpu"),
         _flag("--json", "print the list as JSON"),
         PLAIN,
-    ]}),
-    "history": (HISTORY_ABOUT, {"": [
+    ]},
+    "history": {"": [
         _value("study", "STUDY", "the name of a study (default: all)", nargs="?", default=""),
         _value("--fail-if-slower", "SHARE", "end with exit code 1 if a contender became slower by more, such as 5%%",
                type=values.share),
@@ -355,30 +215,30 @@ DETAILS: dict[str, tuple[str, dict[str, list[Argument]]]] = {
         _value("--store", "URL", "read a shared store instead of the folder of runs: postgresql://HOST/DATABASE"),
         _flag("--json", "print the lines and their changes as JSON; no page is written"),
         _value("--output", "FILE", "write the page to this file instead of the folder of runs"),
-    ]}),
-    "merge": (MERGE_ABOUT, {"": [
+    ]},
+    "merge": {"": [
         _value("sources", "FOLDER", "a folder of runs, the folder of one run, or a shared store: postgresql://HOST/DATABASE",
                nargs="+"),
         _value("--runs", "DIR", "folder of runs to merge into (default: the usual one)"),
         _flag("--json", "print what became of the runs as JSON"),
-    ]}),
-    "runs": (RUNS_ABOUT, {"": [
+    ]},
+    "runs": {"": [
         _value("action", None, "what to do", choices=("list", "remove")),
         _value("names", "RUN", "names of the runs to remove, in full", nargs="*"),
         RUNS,
         _flag("--json", "print the list as JSON"),
-    ]}),
-    "cache": (CACHE_ABOUT, {"": [
+    ]},
+    "cache": {"": [
         _value("action", None, "what to do: list (default) or prune", nargs="?", choices=("list", "prune"), default="list"),
         RUNS,
         _flag("--json", "print the list as JSON"),
-    ]}),
-    "doctor": (DOCTOR_ABOUT, {"": [
+    ]},
+    "doctor": {"": [
         _value("--adapter", "NAME", "check the adapter of this framework instead of the machine"),
         *FOLDERS,
         _several("--env", "NAME=PYTHON", "interpreter of the framework", type=values.interpreter, dest="external"),
         _flag("--json", "print the findings as JSON"),
-    ]}),
+    ]},
 }  # fmt: skip
 
 
@@ -388,8 +248,8 @@ def parser(argv: list[str]) -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="steelyard", description=ABOUT, **layout)
     top.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for name, (about, groups) in DETAILS.items():
-        command = commands.add_parser(name, help=COMMANDS[name], description=about, **layout)
+    for name, groups in GROUPS.items():
+        command = commands.add_parser(name, help=COMMANDS[name], description=DESCRIPTIONS[name], **layout)
         command.set_defaults(module=name.replace("-", "_"))
         for title, arguments in groups.items() if name in argv else ():
             group = command.add_argument_group(title) if title else command

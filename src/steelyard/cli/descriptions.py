@@ -1,0 +1,130 @@
+"""What each command says of itself in its help. No module is imported here, so that `--help` is fast."""
+
+DESCRIPTIONS = {
+    "run": """\
+Compare frameworks on this machine. The command creates one isolated environment per framework, prepares the data,
+certifies that every framework computes the same function, and measures rounds of new processes until every pair of
+frameworks is decided. It prints a table of verdicts and writes one self-contained HTML page. The last line printed
+is the path of that page.
+
+Press Ctrl-C to stop: the results of finished processes are stored, and --resume continues from there.
+
+examples:
+  steelyard run                                                  the study first-look, all frameworks
+  steelyard run --workload resnet18:cifar10 --data ~/data        one network at its published size
+  steelyard run -f pytorch -f jax                                only these two
+  steelyard run -f pytorch --mode pytorch=eager,compiled         two modes of one framework
+  steelyard run -f tensorflow -f tensorflow@2.20.0               two versions of one framework
+  steelyard run -f pytorch --env pytorch=/opt/venv/bin/python    an interpreter of your own
+  steelyard run --protocol fixed:10+200                          10 warm-up steps, 200 counted, as published
+  steelyard run --resume latest                                  continue an interrupted run
+""",
+    "certify": """\
+Prove that implementations compute the same function; nothing is timed. Outputs, loss, every gradient and every
+tensor after five optimizer steps are compared with a float64 reference on which two frameworks agree. If they differ,
+the first tensor that differs is named. A certificate is stored and reused until the code, the versions or the
+settings behind it change. The exit code is 1 if a case is rejected.""",
+    "new": """\
+Create a folder with a workload of your own: spec.toml, the description of the network, and one file per framework.
+The generated files describe a small working network: certify it first, then replace it step by step. Use
+`--workloads DIR` with the other commands to make them find it.
+
+example:
+  steelyard new workload mine -f pytorch -f jax""",
+    "report": """\
+Write the HTML page of a run again from its stored results and print its table of verdicts. Nothing is measured.""",
+    "explain": """\
+Say where the time of a step goes, and what makes one contender slower than another. Each contender runs once more under its
+framework's own profiler, in a process that is in no verdict; operations are put into classes that all frameworks share. The
+page of the run gets a section with tables and plots, and names the trace files.
+
+examples:
+  steelyard explain                     every contender of the latest run
+  steelyard explain pytorch jax         only these two""",
+    "advise": """\
+Say what to choose, from what a run has measured. Without --for, each goal is answered by itself; with several, their costs are
+weighed against each other. The ranking has the probability that each contender is the best. Where the verdicts of the run do
+not single one out, none is named, and what would decide is. Nothing is measured.
+
+With --tune, the modes and knobs of one framework are searched within a time limit: many settings are tried once, the faster half
+again, and so on. The fastest that is certified is then measured in new rounds, beside the usual settings and the fastest other
+contender of the run, so that the luck of the search is in no result.
+
+goals:
+  speed             time per step
+  short-jobs        time of a whole job of --steps or --epochs, start included
+  memory            peak memory
+  accuracy-in-time  time of training until the test metric has reached --threshold
+  exchange          only what can be exported, as ONNX
+  maintained        only frameworks that are still maintained
+
+examples:
+  steelyard advise                                       every goal by itself, for the latest run
+  steelyard advise --for speed=2 --for memory            speed counts twice as much as memory
+  steelyard advise --for short-jobs --steps 1000         what is done first with a thousand steps
+  steelyard advise --for speed --for maintained          the fastest framework that is not retired
+  steelyard advise --tune pytorch --minutes 10           are other settings of PyTorch faster?
+  steelyard advise --tune jax --knob unroll=1,4,8        only these settings""",
+    "compare": """\
+Compare two results of one run, or two runs with each other. A result is named as in the table of the run: by its
+framework, or in full where the framework alone is not unique. Of two runs, the packages, settings and facts that differ are
+listed and, where both runs were explained (`steelyard explain`), the classes of operations that changed.
+Runs of different machines, and more than two runs, are shown side by side: every ratio is within one run, and it is said on
+how many machines the order of contenders is the same.
+
+examples:
+  steelyard compare pytorch jax                     two frameworks in the latest run
+  steelyard compare pytorch/eager pytorch/compiled  two modes in the latest run
+  steelyard compare 20260101-1200 20260301-0900     two runs: before and after
+  steelyard compare RUN RUN RUN --output page.html  runs of three machines, side by side""",
+    "list": """\
+List frameworks with their modes and knobs, workloads, presets, studies, strategies, data sets, or runs.
+
+examples:
+  steelyard list strategies          how each framework spreads a training over devices or processes, and how it cannot
+  steelyard list data wmt16-en-de    the files that are read, their formats, and where the official data comes from""",
+    "env": """\
+Manage the isolated environments, one per framework and version. A run creates the environments it needs; use this
+command to create them in advance, to list them, or to remove them and free their disk space.""",
+    "nodes": """\
+Show the nodes of a Ray cluster: processor, memory, accelerators and load of each, whether it is fit to measure on, and which
+run measures there now. Nodes of one fingerprint are equal in everything that decides speed, so their rounds are pooled.""",
+    "slurm-script": """\
+Print a batch script for SLURM. It starts Ray on the nodes of its allocation, which it asks for exclusively, measures a study
+there, and stops Ray. Read it before you submit it: what a site may have to change is marked.
+
+example:
+  steelyard slurm-script --nodes 4 --minutes 120 -- mindspore-training --size Q > study.sbatch""",
+    "runs": """\
+List the runs of this machine, or remove some. A removed run is gone: its raw data cannot be made again.""",
+    "history": """\
+Show what the runs of a folder, or of a shared store, have measured over time: one line for each contender and case, with the
+changes of its level, the days between which each happened, and the packages that moved then. Runs are one line only with the
+same case, settings, schedule, method and machine. A page with plots is written; its path is the last line printed.
+
+With --fail-if-slower the exit code is 1 if the newest level of a line is slower than the best level before it by more than that
+share, with certainty: the whole interval lies above it. Runs before --since do not count, which accepts a change.
+
+examples:
+  steelyard history                                        all studies
+  steelyard history first-look --fail-if-slower 5%         as a check after a nightly run
+  steelyard history first-look --since 2026-11-01          the runs on and after a day""",
+    "merge": """\
+Put the runs of several machines or people into one folder of runs. A run that several folders hold is kept once, in its latest
+state. Two different runs of the same name are both kept: one gets a longer name. The result is the same in any order, and when
+it is done again. Damaged runs, and those in progress, are named and left out; the exit code is then 1. Pages are not copied:
+`steelyard report RUN` writes them from the record.
+
+examples:
+  steelyard merge /mnt/lab/*/runs --runs ~/all-runs     what ten machines have measured
+  steelyard merge ~/Downloads/20260101-120000-first-look     one run, into the usual folder""",
+    "cache": """\
+Show the disk space of the cache: environments, downloads, prepared data, initial weights and certificates. `prune`
+removes what nothing uses: environments without a lock file in this version, certificates that this version does not
+accept, and data, weights and references that no run names. All of it is made again when it is needed.""",
+    "doctor": """\
+Check this machine: can environments be created, is the machine quiet enough for measurements, and what is missing for
+which mode? With --adapter NAME: check that a framework's adapter keeps its contract, on the smallest workload that it
+implements. The exit code is 1 if something is wrong.""",
+}
+"""Command -> the text under its usage."""
