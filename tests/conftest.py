@@ -79,7 +79,9 @@ def framework_cache() -> Path:
         (folder / "environments").symlink_to(environments, target_is_directory=True)
     os.utime(folder)
     with FileLock(folder.parent.with_name("tests.lock")):  # two processes of pytest may remove the same ones
-        others = sorted((each for each in folder.parent.iterdir() if each != folder), key=lambda each: each.stat().st_mtime)
+        others = sorted(
+            (each for each in folder.parent.iterdir() if each != folder), key=lambda each: each.stat().st_mtime
+        )
         for each in others[: -KEPT_CACHES + 1]:
             (each / "environments").unlink(missing_ok=True)
             shutil.rmtree(each, ignore_errors=True)
