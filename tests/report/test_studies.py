@@ -52,6 +52,20 @@ def test_the_rounds_that_a_decision_needs_fit_into_the_limit_of_size_c(
     assert found["rounds"] <= 60 * plan.minutes <= 3 * 3600
 
 
+@pytest.mark.parametrize(
+    ("asked", "digits", "reviews"), [((), (0.9, 0.95, 0.97), (0.75, 0.8, 0.83)), ((0.5,), (0.5,), (0.5,))]
+)
+def test_each_network_has_thresholds_of_its_own_unless_others_are_asked_for(
+    asked: tuple[float, ...], digits: tuple[float, ...], reviews: tuple[float, ...], tmp_path
+) -> None:
+    wanted = Options(study="time-to-accuracy", size="C", seeds=(1,), frameworks=("pytorch", "jax"), thresholds=asked)
+    view = view_of(write_run(tmp_path, SCRIPTS, wanted))
+    assert {each.group: each.thresholds for each in view.comparisons} == {
+        "resnet18:digits": digits,
+        "lstm-imdb:reviews": reviews,
+    }
+
+
 @pytest.mark.parametrize("name", [name for name, size in QUICK if size])
 def test_a_study_has_the_three_sizes_the_largest_first(name: str) -> None:
     assert list(studies.study(name).sizes) == ["P", "C", "Q"]

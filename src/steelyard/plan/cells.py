@@ -27,7 +27,8 @@ class Cells:
     Workloads, `set`, batches, optimizers, tasks, precisions, threads, seeds and memory limits tell groups apart; what runs in a
     group are its frameworks in their modes, with their knobs, loader workers and strategies. `sizes`: the sizes of the study
     that have this table; empty: all. `stands_for`: the published workload:preset that these cells stand for at another size.
-    `graphs`: count the operations of their training steps' graphs, in processes of their own.
+    `graphs`: count the operations of their training steps' graphs, in processes of their own. `thresholds`: scores of the test metric
+    that trainings of these cells may reach; empty: those of the study.
     """
 
     workloads: tuple[str, ...]
@@ -55,6 +56,7 @@ class Cells:
     sizes: tuple[str, ...] = ()
     stands_for: str = ""
     graphs: bool = False
+    thresholds: tuple[float, ...] = ()
 
     def with_options(self, options: Options) -> Cells:
         """Return the cells with every axis that the command line names replaced."""

@@ -43,6 +43,7 @@ class Common:
     stands_for: str
     memory_limit: int
     graphs: bool = False
+    thresholds: tuple[float, ...] = ()
     apart: tuple[tuple[str, Any, str], ...] = ()
 
     @property
@@ -61,6 +62,7 @@ class Common:
             "rounds": f"{self.protocol.rounds_min}-{self.protocol.rounds_max}", "train_steps": self.train_steps,
             "evaluation_limit": self.evaluation_limit,
             "graphs": "counted" if self.graphs else "not counted",
+            "thresholds": " and ".join(f"{each:g}" for each in self.thresholds) or "those of the study",
             "memory_limit": f"{self.memory_limit / 1e9:g}GB" if self.memory_limit else "none", **largest,
         }  # fmt: skip
 
@@ -186,6 +188,7 @@ def _commons(cells: Cells, known: dict[str, Workload]) -> Iterator[Common]:
                 workload, final, _optimizer(cells, workload, final, optimizer, task), rule, task, precision, threads, seed,
                 cells.device or "cpu", cells.deterministic, protocol, cells.train_steps if trains else 0,
                 cells.evaluation_limit if trains else 0, cells.stands_for, memory_bytes(limit), cells.graphs,
+                cells.thresholds if trains else (),
             )  # fmt: skip
 
 
@@ -220,7 +223,7 @@ def _group(name: str, suffix: str, members: Members, facts: dict[str, FrameworkF
         implemented_by=tuple(able), float64=tuple(each for each in able if not workload.obstacle(each, "float64")),
         protocol=common.protocol, train_steps=common.train_steps, evaluation_limit=common.evaluation_limit,
         stands_for=common.stands_for, apart=" ".join(f"{why[:1].upper()}{why[1:]}." for _, _, why in common.apart),
-        variants=names.variants(name, list(members.cases.values()), facts), graphs=common.graphs,
+        variants=names.variants(name, list(members.cases.values()), facts), graphs=common.graphs, thresholds=common.thresholds,
         traffic=traffic(network, common.optimizer, common.precision),
     )  # fmt: skip
 

@@ -56,6 +56,7 @@ class Group:
     `apart`: why its cases are compared with each other only, and certified with another value of a knob; usually empty.
     `traffic`: the least data that a step moves between memory and processor; nothing in older records.
     `graphs`: whether the operations of their training steps' graphs are counted.
+    `thresholds`: scores of the test metric of which a report says when trainings reached them; empty: those of the plan.
     """
 
     name: str
@@ -76,6 +77,7 @@ class Group:
     apart: str = ""
     traffic: Traffic = field(default_factory=Traffic)
     graphs: bool = False
+    thresholds: tuple[float, ...] = ()
 
     @property
     def cases(self) -> list[Case]:
@@ -219,7 +221,7 @@ class RunPlan:
 
     @property
     def thresholds(self) -> tuple[float, ...]:
-        """Scores of which a report says when trainings reached them."""
+        """Scores of which a report says when trainings reached them, in groups without their own."""
         return self.options.thresholds or self.study.thresholds
 
     @property

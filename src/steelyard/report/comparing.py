@@ -77,7 +77,7 @@ def compare(source: Source, group: Group) -> Comparison:
             *((each.title, each.note) for each in facts.values() if each.note),
             *((each.title, each.proof.sentence) for each in contenders if each.proof.on_purpose),
         ),
-        protocol=group.protocol, further=further, thresholds=source.plan.thresholds, apart=group.apart,
+        protocol=group.protocol, further=further, thresholds=group.thresholds or source.plan.thresholds, apart=group.apart,
         cache_bytes=source.record.last_cache_bytes, threads=source.record.threads_of(group.cases[0]),
         peak_flops=_peak_flops(source.record, group.cases[0]) if alike else None,
         bandwidth=_bandwidth(source.record, group.cases[0]) if alike else None,
