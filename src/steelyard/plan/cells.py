@@ -27,8 +27,8 @@ class Cells:
     Workloads, `set`, batches, optimizers, tasks, precisions, threads, seeds and memory limits tell groups apart; what runs in a
     group are its frameworks in their modes, with their knobs, loader workers and strategies. `sizes`: the sizes of the study
     that have this table; empty: all. `stands_for`: the published workload:preset that these cells stand for at another size.
-    `graphs`: count the operations of their training steps' graphs, in processes of their own. `thresholds`: scores of the test metric
-    that trainings of these cells may reach; empty: those of the study.
+    `graphs`: count the operations of their training steps' graphs, in processes of their own. `thresholds`: scores of the test
+    metric of which the page says when trainings of these cells reached them; empty: those of the study.
     """
 
     workloads: tuple[str, ...]

@@ -43,8 +43,8 @@ USUAL_SAMPLES = 20_000
 class Known:
     """What is known before a run.
 
-    `samples`: data set -> training samples, for protocols that count epochs. `core_flops`: the arithmetic peak of one core in FLOP/s;
-    the default is that of a usual core of a server, for machines whose peak has not been measured yet.
+    `samples`: data set -> training samples, for protocols that count epochs. `core_flops`: the arithmetic peak of one core in
+    FLOP/s; the default is that of a usual core of a server, for machines whose peak has not been measured yet.
     """
 
     samples: Mapping[str, int] = field(default_factory=dict)
