@@ -359,11 +359,12 @@ def test_steps_take_longer_by_estimate_on_a_slower_core() -> None:
     options = Options(workloads=("vgg16:imagenet",), frameworks=("pytorch",), synthetic=True, protocol="fixed:10+200")
     plan = resolve.plan(options)
     fast, slow = (estimate.Known(core_flops=each * 1e9) for each in (100, 25))
-    step, start = estimate.step_s(plan, plan.variants[0], fast), frameworks.framework("pytorch").start_s("eager")
-    assert estimate.step_s(plan, plan.variants[0], slow) == pytest.approx(4 * step)
+    dispatch, start = estimate.DISPATCH_S["training"], frameworks.framework("pytorch").start_s("eager")
+    steps = [estimate.step_s(plan, plan.variants[0], each) for each in (fast, slow)]
+    assert steps[1] - dispatch == pytest.approx(4 * (steps[0] - dispatch))
     rounds = plan.groups[0].protocol.rounds_min
     seconds = [estimate.estimate(plan, each)["rounds"] / rounds - start for each in (fast, slow)]
-    assert seconds == [pytest.approx(211 * step), pytest.approx(4 * 211 * step)]
+    assert seconds == pytest.approx([211 * each for each in steps])
 
 
 def test_turns_are_part_of_the_estimate() -> None:
