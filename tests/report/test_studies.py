@@ -49,7 +49,7 @@ def test_the_rounds_that_a_decision_needs_fit_into_the_limit_of_size_c(
     monkeypatch.setattr(spreading, "usable_cores", lambda: 2)
     plan = resolve.plan(Options(study=name, size="C"))
     found = estimate.estimate(plan, estimate.Known(training_samples()))
-    assert found["rounds"] <= 60 * plan.minutes <= 3 * 3600
+    assert found["rounds"] <= 60 * plan.minutes <= 60 * 150
 
 
 @pytest.mark.parametrize(

@@ -24,9 +24,9 @@ SIDE_BY_SIDE = 2
 # A process that counts a graph makes it anew for every choice of passes.
 COUNTED_STARTS = 3
 ENVIRONMENT_S = 15.0
-# A step takes its operations one by one, and computes. The mean of the frameworks took 0.6 to 1.4 times this, for steps of 3 ms to
-# 5 s of eight networks in training and three in inference. Tacotron 2's decoder, a loop of small operations, takes five times as
-# long.
+# A step takes its operations one by one, and computes. The mean of the frameworks took 0.6 to 1.4 times this, for steps of 3 ms
+# to 5 s of eight networks in training and three in inference. Tacotron 2's decoder, a loop of small operations, takes five times
+# as long.
 DISPATCH_S = {TRAINING: 0.01, INFERENCE: 0.003}
 SHARE_OF_PEAK = 0.5
 # Compilations of one process for the shapes of an epoch where every batch has its own: a few shapes, for some seconds each.
