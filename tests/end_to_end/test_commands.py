@@ -104,7 +104,7 @@ def test_a_dry_run_says_once_per_group_what_its_contenders_share(cli: CommandLin
     _, out, _ = cli(*DRY_RUN, "--batch", "8,16", "--knob", "step_us=1,2")
     lines = [line.rstrip() for line in out.splitlines()]
     for batch in (8, 16):
-        heading = lines.index(f"line:small,batch={batch}: 27 parameters, batch {batch}, about 3 ms a step")
+        heading = lines.index(f"line:small,batch={batch}: 27 parameters, batch {batch}, about 10 ms a step")
         assert [line.split() for line in lines[heading + 1 : heading + 5]] == [
             ["framework", "mode"], ["Fake,", "step_us", "1", "scripted"], ["Fake,", "step_us", "2", "scripted"], [],
         ]  # fmt: skip
