@@ -63,7 +63,7 @@ def test_the_time_has_a_fitting_unit_and_is_left_out_if_unknown(round_s, words):
 
 def test_where_no_run_would_decide_candidates_are_equal_within_what_is_known():
     assert told(ranking(b=70)) == (
-        "JAX and MXNet cannot be told apart here within 12 rounds: treat them as equal within 1.30x."
+        "JAX and MXNet cannot be told apart here within 12 rounds: one may be up to 1.30x faster than the other."
     )
 
 
@@ -73,8 +73,8 @@ def test_where_no_run_would_decide_and_little_is_known_that_is_said_unless_the_h
     far = replace(second, low=0.3, joint_low=0.3)
     mixed = replace(ranking(b=70, c=70), verdicts=(first, far, replace(far, a="b")))
     assert told(mixed) == (
-        "JAX, MXNet and PyTorch cannot be told apart here within 12 rounds: treat JAX and MXNet as equal within 1.05x "
-        "(not enough rounds for PyTorch)."
+        "JAX, MXNet and PyTorch cannot be told apart here within 12 rounds: of JAX and MXNet, one may be up to 1.05x faster than the "
+        "other (not enough rounds for PyTorch)."
     )
 
 
@@ -102,14 +102,14 @@ def test_a_run_that_has_had_all_its_rounds_is_followed_by_a_new_one():
 
 def test_no_new_run_is_advised_if_nobody_knows_how_to_start_it():
     assert told(ranking(3, most=3, b=1), again="") == (
-        "JAX and MXNet cannot be told apart here within 3 rounds: treat them as equal within 1.30x."
+        "JAX and MXNet cannot be told apart here within 3 rounds: one may be up to 1.30x faster than the other."
     )
     assert told(ranking(b=4), again="") == told(ranking(b=4))
 
 
 def test_what_can_be_settled_is_told_from_what_cannot():
     assert told(ranking(b=40, c=6)) == (
-        "JAX and MXNet cannot be told apart here within 12 rounds: treat them as equal within 1.30x. "
+        "JAX and MXNet cannot be told apart here within 12 rounds: one may be up to 1.30x faster than the other. "
         f"About 6 more rounds would settle PyTorch, in about 4 minutes: `{RESUME}`"
     )
 

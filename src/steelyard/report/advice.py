@@ -95,7 +95,8 @@ def _inseparable(ranking: Ranking, titles: Mapping[str, str], beyond: Collection
         unknown = "" if found.within == inf else f", and there were {NOT_ENOUGH} to say how much they differ"
         return f"{text}{unknown}."  # of all candidates, the headline has said so
     within = at_most(max(largest_factor(pair) for pair in ranking.verdicts if pair.a in close and pair.b in close))
-    text += f": treat {listed([titles[key] for key in close]) if wide else 'them'} as equal within {within}"
+    of = f"of {listed([titles[key] for key in close])}, " if wide else ""
+    text += f": {of}one may be up to {within} faster than {'the other' if len(close) == 2 else 'another'}"
     return f"{text} ({NOT_ENOUGH} for {listed(wide)})." if wide else f"{text}."
 
 
