@@ -1,11 +1,8 @@
 # Two commands do everything: `make run` and `make test`. Both set up what they need.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN = .venv/bin
-# Tests that need no framework run in one process per core.
+# Tests that need no framework run in one process per core. Those of real frameworks use two processes by themselves.
 PARALLEL = $(BIN)/pytest --numprocesses logical --maxprocesses 8 --dist loadfile
-
-# Of real frameworks, which need a gigabyte for a process and start up to two themselves, two files are tested at a time.
-TWO_FILES = $(BIN)/pytest --numprocesses 2 --dist loadfile
 
 .PHONY: run test test-all fast check docs mutants bench clean
 
@@ -14,12 +11,12 @@ run: .venv/.ready
 
 test: check
 	@$(PARALLEL) -m "not conformance"
-	@$(TWO_FILES) -m "conformance and not slow"
+	@$(BIN)/pytest -m "conformance and not slow"
 
 # Also the tests marked `slow`; tests/README.md lists them.
 test-all: check
 	@$(PARALLEL) -m "not conformance"
-	@$(TWO_FILES) -m conformance
+	@$(BIN)/pytest -m conformance
 
 # The tests that need no framework and do not start the whole program: about five minutes on two cores.
 fast: .venv/.ready
