@@ -73,9 +73,14 @@ class Learning:
 
 def of_all_seeds(comparison: Comparison, among: Sequence[Comparison]) -> list[Comparison]:
     """Return the comparisons that differ from one in their seed alone, itself included; none unless it is their first."""
-    cases = _without_seed(comparison)
-    found = [each for each in among if _without_seed(each) == cases]
+    found = same_but_seed(comparison, among)
     return found if found[0] is comparison else []
+
+
+def same_but_seed(comparison: Comparison, among: Sequence[Comparison]) -> list[Comparison]:
+    """Return the comparisons that differ from one in their seed alone, itself included."""
+    cases = _without_seed(comparison)
+    return [each for each in among if _without_seed(each) == cases]
 
 
 def _without_seed(comparison: Comparison) -> frozenset[str]:

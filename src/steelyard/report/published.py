@@ -124,18 +124,24 @@ class Section:
     reading: str = READING
     meanings: tuple[tuple[str, str], ...] = tuple(MEANINGS.items())
 
+    @property
+    def is_judged(self) -> bool:
+        """Whether anything that was published could be held against the run."""
+        return any(row.judgement for table in self.tables for row in table.rows)
+
 
 def section(view: View) -> Section:
     """Return what the page of a run shows of documents."""
     published, found = view.record.plan.published, view.published
     has_levels = any(table.has_levels for table in found)
     said, quick = answer(found), published.size == QUICK
-    if quick and any(row.judgement for table in found for row in table.rows):
-        said = AT_QUICK_SIZE + said[:1].lower() + said[1:]
-    return Section(
+    section = Section(
         said, [*_profiled(view), *_clauses(found)], DISPATCH if quick else "", published, found,
         READING + LEVELS if has_levels else READING, (*MEANINGS.items(), *((DIFFERENT,) if has_levels else ())),
     )  # fmt: skip
+    if quick and section.is_judged:
+        section = replace(section, answer=AT_QUICK_SIZE + said[:1].lower() + said[1:])
+    return section
 
 
 def _profiled(view: View) -> list[str]:

@@ -33,6 +33,7 @@ from steelyard.report.job_length import JobLength
 from steelyard.report.learning import Learning
 from steelyard.report.model import Comparison, Contender
 from steelyard.report.styles import Style
+from steelyard.report.summaries import Summary, summary
 
 Row = tuple[Contender, Style, list[tuple[Column, Formatted]]]
 
@@ -58,6 +59,8 @@ class Input:
 class Workload:
     """One comparison on the page; `missing`: (title, reason) of what was not measured or failed.
 
+    `summary` is None where that of another seed speaks for this one.
+
     `verdict` belongs to the deciding input, the rest to no single one. `epochs` and `learning` are None where no whole epochs
     were trained, `memory` where no phase has a known peak, `ceiling` where nothing was measured, `length` where fewer than two
     contenders have steady steps. `choice` says what to choose; None where another quantity than the time per step is ranked.
@@ -66,6 +69,7 @@ class Workload:
     """
 
     comparison: Comparison
+    summary: Summary | None
     verdict: Input
     inputs: list[Input]
     epochs: Input | None
@@ -120,14 +124,17 @@ def workload(comparison: Comparison, styles: dict[str, Style], among: Sequence[C
     known = [each for each in comparison.contenders if any(trial.memory for trial in each.trials)]
     columns = of_epochs(trained[0].case) if trained else ()
     spread, exchange_of_ranks = scaling_table.section(comparison, among), communication.section(comparison)
+    all_of_run = among or [comparison]
+    curves = learning.section(learning.of_all_seeds(comparison, all_of_run), styles)
     return Workload(
-        comparison, verdict, list(inputs.values()), _table(formatting.EPOCHS, trained, columns, comparison, styles),
+        comparison, summary(comparison, all_of_run, curves, verdict.headline, verdict.clauses, verdict.advice),
+        verdict, list(inputs.values()), _table(formatting.EPOCHS, trained, columns, comparison, styles),
         _table(formatting.PHASES, known, of_phases(comparison.task), comparison, styles),
         ceiling.section(comparison, styles),
         job_length.section(comparison, styles),
-        choosing.section(comparison, among or [comparison], styles),
+        choosing.section(comparison, all_of_run, styles),
         explained.section(comparison), shares.section(comparison),
-        learning.section(learning.of_all_seeds(comparison, among or [comparison]), styles), shown, missing(comparison),
+        curves, shown, missing(comparison),
         exchange.rows(comparison), graphs.section(comparison), spread,
         _of_ranks(scaling_table.HEADING, spread, comparison, styles), exchange_of_ranks,
         _of_ranks(communication.HEADING, exchange_of_ranks, comparison, styles),

@@ -1,0 +1,42 @@
+"""What the top of a page says of a comparison, or of several that differ in their seed alone."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from steelyard.report.learning import Learning, same_but_seed
+from steelyard.report.model import Comparison
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The headlines of a comparison, what follows from them, and what to do next. `title` and `group` name what it is about."""
+
+    title: str
+    group: str
+    headlines: list[str]
+    clauses: list[str]
+    advice: str
+
+
+def summary(
+    comparison: Comparison,
+    among: Sequence[Comparison],
+    trained: Learning | None,
+    headline: str,
+    clauses: list[str],
+    advice: str,
+) -> Summary | None:
+    """Return the summary of a comparison; None where that of its first seed speaks for all of its seeds.
+
+    Where one process of each contender was measured with each of several seeds, there is no verdict for any seed, and what the
+    trainings of all seeds have reached is said once. `headline`, `clauses` and `advice` are those of the verdict.
+    """
+    reached = [trained.sentence] if trained and trained.sentence else []
+    seeds, ranking = same_but_seed(comparison, among), comparison.rankings.get(comparison.primary)
+    if len(seeds) < 2 or not ranking or ranking.rounds_run > 1:
+        return Summary(comparison.title, comparison.group, [*reached, headline], clauses, advice)
+    if seeds[0] is not comparison:
+        return None
+    seed = comparison.contenders[0].case.seed
+    title = comparison.title.replace(f", seed {seed}", f", {len(seeds)} seeds")
+    return Summary(title, comparison.group.replace(f",seed={seed}", ""), reached or [headline], [], "")

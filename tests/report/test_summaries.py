@@ -1,0 +1,71 @@
+"""What the top of a page says of trainings with several seeds, and of documents that nothing could be held against."""
+
+from __future__ import annotations
+
+import pytest
+from reading import Page
+from recorded import Script, view_of, write_run
+
+from steelyard.plan.options import Options
+from steelyard.report import page
+from steelyard.report.learning import Learning
+from steelyard.report.summaries import Summary, summary
+
+NO_VERDICT = "No verdict: only one process of each contender was measured."
+NOTHING = "Nothing that was published could be held against this run."
+SEEDS = Options(
+    study="time-to-accuracy", size="C", workloads=("resnet18:digits",), seeds=(1, 2), frameworks=("pytorch", "jax")
+)
+
+
+def view_with(folder, rounds):
+    """Return the view of a run of two seeds with so many processes each."""
+    scripts = {"pytorch": Script(10.0, rounds=rounds), "jax": Script(9.0, rounds=rounds)}
+    return view_of(write_run(folder, scripts, SEEDS))
+
+
+@pytest.fixture(scope="module")
+def view(tmp_path_factory):
+    return view_with(tmp_path_factory.mktemp("runs"), 1)
+
+
+@pytest.fixture(scope="module")
+def rendered(view) -> Page:
+    return Page(page.render(view))
+
+
+def headlines(found: Page) -> list[str]:
+    return [each.words for each in found.all("p", class_="headline")]
+
+
+def test_of_seeds_with_one_process_each_it_is_said_once_that_there_is_no_verdict(rendered):
+    assert headlines(rendered) == [NO_VERDICT, NOTHING]
+    assert "ResNet-18, 2 seeds resnet18:digits" in [each.words for each in rendered.all("h2", class_="label")]
+    (first, second) = [each.words for each in rendered.all("h2") if "seed=" in each.words]
+    assert (first, second) == ("ResNet-18, seed 1 resnet18:digits,seed=1", "ResNet-18, seed 2 resnet18:digits,seed=2")
+
+
+def test_a_sentence_does_not_end_twice_where_there_are_no_clauses(rendered):
+    sentences = [each.words for each in rendered.all("p", class_="sentence")]
+    assert any(each.startswith(NO_VERDICT) for each in sentences)
+    assert not [each for each in sentences if ". ." in each]
+
+
+REACHED = Learning([], [], [], (1, 2), "Training until accuracy 95 %: PyTorch 3 s, JAX 4 s.")
+
+
+def test_what_the_trainings_of_all_seeds_reached_is_the_only_headline(view):
+    one, two = view.comparisons
+    assert summary(one, view.comparisons, REACHED, NO_VERDICT, ["a clause"], "advice") == Summary(
+        "ResNet-18, 2 seeds", "resnet18:digits", [REACHED.sentence], [], ""
+    )
+    assert summary(two, view.comparisons, None, NO_VERDICT, ["a clause"], "advice") is None
+
+
+def test_a_single_seed_and_seeds_with_verdicts_speak_for_themselves(view, tmp_path):
+    (one, _), several = view.comparisons, view_with(tmp_path, 2).comparisons
+    for comparison, among in ((one, (one,)), (several[0], several), (several[1], several)):
+        found = summary(comparison, among, REACHED, "A verdict.", ["a clause"], "advice")
+        assert found == Summary(
+            comparison.title, comparison.group, [REACHED.sentence, "A verdict."], ["a clause"], "advice"
+        )
