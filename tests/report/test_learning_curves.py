@@ -11,6 +11,7 @@ from recorded_trials import training
 from steelyard.report import learning, page, sections
 from steelyard.report.styles import styles
 from steelyard.results.events import Shapes
+from steelyard.results.learning import Course
 
 FAST, SLOW = (0.5, 0.8, 0.9), (0.4, 0.7, 0.7)
 
@@ -94,6 +95,24 @@ def test_the_terminal_has_both_tables(view, printed):
     assert "Time to thresholds" in text
     assert "3.00 s, epoch 2 (2 of 2)" in text
     assert "never (0 of 1)" in text
+
+
+def test_contenders_of_which_fewer_than_half_arrived_or_none_are_named_together(view):
+    def line(title, *scores):
+        """Return a contender that was trained for one epoch of 2 s once for each score."""
+        courses = [Course((1.0,), (9.0,), (2.0,), (0.1,), {"accuracy": (score,)}) for score in scores]
+        return learning.Line(title, styles(view.comparisons)["fake/scripted"], courses)
+
+    lines = [
+        line("Half", 0.9, 0.9, 0.1), line("Late", 0.9, 0.1, 0.1), line("Later", 0.1, 0.1, 0.9), line("Never", 0.1, 0.1, 0.1),
+        line("Nor", 0.1, 0.1, 0.1),
+    ]  # fmt: skip
+    end = "trainings, {} never (medians of 3 trainings each)."
+    said = [learning.answer(each, [0.8], "accuracy") for each in (lines, [lines[0], lines[1], lines[3]])]
+    assert said == [
+        f"Training until accuracy 80 %: Half 2.00 s, Late and Later in fewer than half of their {end.format('Never and Nor')}",
+        f"Training until accuracy 80 %: Half 2.00 s, Late in fewer than half of its {end.format('Never')}",
+    ]
 
 
 def test_seeds_are_drawn_together(view):

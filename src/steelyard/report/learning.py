@@ -14,6 +14,7 @@ from steelyard.results import learning
 from steelyard.results.learning import Course, Unit
 from steelyard.statistics import metrics, survival
 from steelyard.statistics.curves import spread
+from steelyard.statistics.sentences import listed
 from steelyard.statistics.survival import Share
 
 HEIGHT = 320
@@ -120,11 +121,11 @@ def section(comparisons: Sequence[Comparison], styles: dict[str, Style]) -> Lear
     rows = [Arrivals(line.title, line.style, _cells(line, first.thresholds)) for line in scored]
     return Learning(
         headings + ["mean time"] * (len(headings) > 1), rows if headings else [], drawn, seeds,
-        _sentence(scored, first.thresholds, score) if headings else "",
+        answer(scored, first.thresholds, score) if headings else "",
     )  # fmt: skip
 
 
-def _sentence(lines: list[Line], thresholds: Sequence[float], score: str) -> str:
+def answer(lines: list[Line], thresholds: Sequence[float], score: str) -> str:
     """Return such as `Training until accuracy 90 %: A 1.76 s, B 2.14 s, C never (medians of 2 trainings each).`
 
     It is about the highest threshold that a training has reached; that none has reached a higher one is said.
@@ -147,11 +148,10 @@ def _times(lines: list[Line], threshold: float, score: str) -> str:
         ((each.median, title) for title, each in shares if each.median is not None), key=operator.itemgetter(0)
     )
     parts = [f"{title} {duration(median * 1e9)}" for median, title in arrived]
-    parts += [
-        f"{title} {'in fewer than half of its trainings' if each.arrived else 'never'}"
-        for title, each in shares
-        if each.median is None
-    ]
+    late = [(title, each.arrived) for title, each in shares if each.median is None]
+    some, none = ([title for title, number in late if bool(number) is arrived] for arrived in (True, False))
+    parts += [f"{listed(some)} in fewer than half of {'its' if len(some) == 1 else 'their'} trainings"] if some else []
+    parts += [f"{listed(none)} never"] if none else []
     runs = {each.runs for _, each in shares}
     several = f" (medians of {runs.pop()} trainings each)" if len(runs) == 1 and runs != {1} else ""
     return f"Training until {score} {shown(score, threshold)}: {', '.join(parts)}{several}."
