@@ -7,7 +7,7 @@ from reading import Page
 from recorded import Script, view_of, write_run
 
 from steelyard.plan.options import Options
-from steelyard.report import page
+from steelyard.report import formatting, page
 from steelyard.report.learning import Learning
 from steelyard.report.summaries import Summary, summary
 
@@ -18,9 +18,9 @@ SEEDS = Options(
 )
 
 
-def view_with(folder, rounds):
+def view_with(folder, rounds, **more):
     """Return the view of a run of two seeds with so many processes each."""
-    scripts = {"pytorch": Script(10.0, rounds=rounds), "jax": Script(9.0, rounds=rounds)}
+    scripts = {"pytorch": Script(10.0, rounds=rounds, **more), "jax": Script(9.0, rounds=rounds)}
     return view_of(write_run(folder, scripts, SEEDS))
 
 
@@ -69,3 +69,19 @@ def test_a_single_seed_and_seeds_with_verdicts_speak_for_themselves(view, tmp_pa
         assert found == Summary(
             comparison.title, comparison.group, [REACHED.sentence, "A verdict."], ["a clause"], "advice"
         )
+
+
+def test_that_results_are_not_certified_is_said_beside_what_trainings_reached(tmp_path):
+    """Only what the trainings of all seeds explain is left out: that there is one process each."""
+    one, two = view_with(tmp_path, 1, passed=False).comparisons
+    invalid = formatting.headline(one, one.primary)
+    assert "valid, certified" in invalid
+    found = summary(one, (one, two), REACHED, invalid, [], "")
+    assert found == Summary(one.title, one.group, [REACHED.sentence, invalid], [], "")
+
+
+def test_seeds_with_unlike_numbers_of_processes_speak_for_themselves(view, tmp_path):
+    (one, _), (_, two) = view.comparisons, view_with(tmp_path, 2).comparisons
+    assert [summary(each, (one, two), None, "What was found.", [], "").headlines for each in (one, two)] == [
+        ["What was found."], ["What was found."],
+    ]  # fmt: skip

@@ -68,6 +68,9 @@ def describe(comparison: Comparison) -> str:
     return sizes + origin + "".join(sorted(changing)) + earlier
 
 
+ONE_PROCESS = "No verdict: only one process of each contender was measured."
+
+
 def headline(comparison: Comparison, source: str) -> str:
     """Return who is the best on one input, or why there is no verdict."""
     ranking = comparison.rankings[source]
@@ -76,7 +79,7 @@ def headline(comparison: Comparison, source: str) -> str:
     if len(measured) < 2:
         return f"No verdict: {f'only {measured[0]}' if measured else 'no contender'} has a valid, certified result."
     if ranking.rounds_run < 2:
-        return "No verdict: only one process of each contender was measured."
+        return ONE_PROCESS
     if ranking.leader is None or all(ranking.between(ranking.leader, key) is None for key in ranking.order):
         return "No verdict: the contenders have no round in common."
     titles = {contender.case.id: contender.in_text for contender in ranked}

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from steelyard.report.formatting import ONE_PROCESS
+from steelyard.report.formatting import headline as headline_of
 from steelyard.report.learning import Learning, same_but_seed
 from steelyard.report.model import Comparison
 
@@ -32,8 +34,10 @@ def summary(
     trainings of all seeds have reached is said once. `headline`, `clauses` and `advice` are those of the verdict.
     """
     reached = [trained.sentence] if trained and trained.sentence else []
-    seeds, ranking = same_but_seed(comparison, among), comparison.rankings.get(comparison.primary)
-    if len(seeds) < 2 or not ranking or ranking.rounds_run > 1:
+    seeds = same_but_seed(comparison, among)
+    if len(seeds) < 2 or any(
+        each.primary not in each.rankings or headline_of(each, each.primary) != ONE_PROCESS for each in seeds
+    ):
         return Summary(comparison.title, comparison.group, [*reached, headline], clauses, advice)
     if seeds[0] is not comparison:
         return None
