@@ -2,117 +2,26 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
 import re
 import stat
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import recorded_trials
 
-from steelyard.catalog import frameworks
+from measure.staged_workers import HANG, OPENING, PYTHON, TORN, Stage
 from steelyard.measure import launch
 from steelyard.results import trials
 from steelyard_worker import protocol
-
-PYTHON = Path(sys.executable)
-Watch = Callable[[dict[str, Any]], None]
-
-
-@dataclass
-class Clock:
-    """Stands for `time` in the launcher: real time, to which tests add instead of waiting.
-
-    While the file `hurry` exists, which a worker makes when it has written everything, 20 s are added at every look.
-    """
-
-    hurry: Path
-    added_s: float = 0.0
-
-    def monotonic(self) -> float:
-        self.added_s += 20 * self.hurry.exists()
-        return time.monotonic() + self.added_s
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(time, name)
-
-
-@dataclass
-class Stage:
-    """A worker that consists of one script, and the folder of its trial."""
-
-    root: Path
-    clock: Clock
-    heard: list[dict[str, Any]] = field(default_factory=list)
-
-    def play(
-        self, script: str, python: Path = PYTHON, silence_s: float = 30.0, watch: Watch | None = None, memory_limit: int = 0,
-    ) -> trials.Trial:  # fmt: skip
-        """Launch the script as the worker; it finds the job in `job` and may call `say(event, **values)`."""
-        worker = self.root / "worker"
-        worker.mkdir(exist_ok=True)
-        (worker / "__main__.py").write_text(OPENING + script)
-        job = recorded_trials.job(self.folder, variables={"OF_THE_JOB": "set"})
-        job = replace(job, case=replace(job.case, memory_limit=memory_limit))
-        return launch.launch(job, python, watch or self.heard.append, launch.Guard(silence_s), worker)
-
-    @property
-    def folder(self) -> Path:
-        """The trial's folder."""
-        return self.root / "trials" / "r01.0-fake"
-
-    def last_event(self) -> dict[str, Any]:
-        """Return the last event in the file."""
-        event: dict[str, Any] = json.loads((self.folder / protocol.EVENTS).read_text().splitlines()[-1])
-        return event
-
-
-OPENING = """
-import json, os, signal, sys, time
-job = json.loads(sys.stdin.readline() or "{}")
-events = open("events.jsonl", "a")
-def say(event, **values):
-    events.write(json.dumps({"v": 2, "event": event, "t_ns": 0, **values}) + "\\n")
-    events.flush()
-def block(first, steps):
-    say("samples", input="cached", phase="counted", steps=steps, start_ns=0, elapsed_ns=steps, first_step=first)
-say("hello", method=1, pid=os.getpid())
-"""
-
-# Hangs, and the launcher's clock runs fast from then on.
-HANG = "open('hurry', 'w').close(); time.sleep(600)"
-
-# A line that the worker could not finish.
-TORN = """events.write('{"v": 2, "ev'); events.flush()"""
-
-
-@pytest.fixture
-def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
-    """An empty stage."""
-    found = Stage(tmp_path, Clock(tmp_path / "trials" / "r01.0-fake" / "hurry"))
-    monkeypatch.setattr(launch, "time", found.clock)
-    return found
 
 
 def test_a_worker_that_writes_done_is_done(stage: Stage) -> None:
     trial = stage.play("block(0, 5); say('done')")
     assert (trial.done, trial.error) == (True, None)
     assert [event["event"] for event in stage.heard] == ["hello", "samples", "done"]
-
-
-def test_the_worker_gets_the_job_that_is_stored(stage: Stage) -> None:
-    stage.play("json.dump(job, open('heard.json', 'w')); say('done')")
-    heard = json.loads((stage.folder / "heard.json").read_text())
-    assert heard == json.loads((stage.folder / "job.json").read_text())
-    assert heard["spawned_ns"] > 0
-    assert heard["worker_hash"] == launch.worker_hash(stage.root / "worker")
 
 
 @pytest.mark.parametrize(
@@ -193,29 +102,6 @@ def test_a_worker_that_ends_before_it_reads_its_job_is_recorded(stage: Stage) ->
         assert trial.error == ("crash", "The worker ended with exit code 127: no such library")
 
 
-def test_an_interpreter_that_is_missing_or_cannot_be_executed_is_named(stage: Stage) -> None:
-    missing = stage.root / "gone" / "python"
-    trial = stage.play("", missing)
-    assert trial.error is not None
-    assert trial.error[0] == "crash"
-    assert f"The interpreter {missing} could not be started (No such file or directory)" in trial.error[1]
-    assert trials.read(stage.folder).error == trial.error
-    (stage.root / "text").write_bytes(b"\x00\x01")
-    (stage.root / "text").chmod(0o755)
-    trial = stage.play("", stage.root / "text")
-    assert trial.error is not None
-    assert "could not be started (Exec format error)" in trial.error[1]
-
-
-def test_the_folder_of_an_interrupted_process_is_renamed_and_not_mixed_with_the_next(stage: Stage) -> None:
-    stage.play("block(0, 7); open('samples.i64', 'ab').write(b'0' * 56); " + HANG)
-    trial = stage.play("block(0, 5); open('samples.i64', 'ab').write(b'0' * 40); say('done')")
-    assert [block.steps for block in trial.blocks] == [5]
-    assert (stage.folder / "samples.i64").stat().st_size == 40
-    aside = trials.read(stage.folder.with_name("r01.0-fake.earlier1"))
-    assert [block.steps for block in aside.blocks] == [7]
-
-
 def test_later_events_are_forwarded_after_a_damaged_line(stage: Stage) -> None:
     trial = stage.play("events.write('garbage\\n[1]\\n3\\n{\"a\": 1}\\n'); block(0, 5); say('done')")
     assert trial.error is not None and not trial.done
@@ -237,20 +123,6 @@ def test_an_interrupt_ends_the_running_worker(stage: Stage) -> None:
     assert not _alive(stage.heard[0]["pid"])
 
 
-def test_the_worker_hash_depends_on_every_source_file_and_on_nothing_else(tmp_path: Path) -> None:
-    (tmp_path / "a.py").write_text("1")
-    (tmp_path / "b.toml").write_text("x = 1")
-    first = launch.worker_hash(tmp_path)
-    (tmp_path / "__pycache__").mkdir()
-    (tmp_path / "__pycache__" / "a.pyc").write_bytes(b"0")
-    assert launch.worker_hash(tmp_path) == first
-    (tmp_path / "b.toml").write_text("x = 2")
-    assert launch.worker_hash(tmp_path) != first
-    os.rename(tmp_path / "a.py", tmp_path / "c.py")  # noqa: PTH104
-    (tmp_path / "b.toml").write_text("x = 1")
-    assert launch.worker_hash(tmp_path) != first
-
-
 def test_stopping_the_run_ends_the_worker(stage: Stage) -> None:
     worker = stage.root / "worker"
     worker.mkdir()
@@ -259,42 +131,6 @@ def test_stopping_the_run_ends_the_worker(stage: Stage) -> None:
     trial = launch.launch(recorded_trials.job(stage.folder), PYTHON, stage.heard.append, guard, worker)
     assert trial.error == ("killed", "The worker was stopped with the run.")
     assert not _alive(stage.heard[0]["pid"])
-
-
-def test_a_workers_hash_includes_the_adapter_of_the_users_own(tmp_path: Path) -> None:
-    worker, own, other = (tmp_path / name for name in ("worker", "own", "other"))
-    for folder, text in ((worker, "1"), (own, "2"), (other, "3")):
-        folder.mkdir()
-        (folder / "adapter.py").write_text(text)
-    without = launch.worker_hash(worker)
-    hashes = {without, launch.worker_hash(worker, str(own)), launch.worker_hash(worker, str(other))}
-    assert len(hashes) == 3
-    assert all(re.fullmatch("[0-9a-f]{16}", each) for each in hashes)
-    text = b"adapter.py\0" + (worker / "adapter.py").read_bytes()
-    assert without == hashlib.sha256(text).hexdigest()[:16]
-
-
-def test_the_job_names_the_adapter_of_a_framework_of_the_users_own(stage: Stage) -> None:
-    folder = stage.root / "frameworks" / "mine"
-    folder.mkdir(parents=True)
-    (folder / "framework.toml").write_text((frameworks.BUILT_IN / "fake" / "framework.toml").read_text())
-    frameworks.use((str(folder.parent),))
-    try:
-        worker = stage.root / "worker"
-        worker.mkdir()
-        (worker / "__main__.py").write_text(OPENING + "say('done')")
-        job = recorded_trials.job(stage.folder, framework="mine")
-        trial = launch.launch(job, PYTHON, stage.heard.append, launch.Guard(), worker)
-        assert trial.job.adapter_folder == str(folder)
-        assert trial.job.worker_hash == launch.worker_hash(worker, str(folder)) != launch.worker_hash(worker)
-    finally:
-        frameworks.use(())
-    assert stage.play("say('done')").job.adapter_folder == ""
-
-
-def test_the_stored_job_can_be_read_by_people(stage: Stage) -> None:
-    stage.play("say('done')")
-    assert len((stage.folder / "job.json").read_text().splitlines()) > 20
 
 
 def test_output_that_is_no_text_is_shown_as_far_as_possible(stage: Stage) -> None:
@@ -328,34 +164,6 @@ def test_the_recorded_error_has_the_time_and_the_version_of_the_protocol(stage: 
     assert before < event["t_ns"] < time.perf_counter_ns()
 
 
-def test_a_worker_runs_in_its_folder_without_the_users_python_settings(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PYTHONPATH", "/somewhere")
-    script = "json.dump([os.getcwd(), sys.path, sys.flags.isolated, os.getpgid(0) == os.getpid()], open('heard', 'w'))"
-    stage.play(f"{script}; say('done'); print('out'); print('err', file=sys.stderr)")
-    folder, path, isolated, leads_its_group = json.loads((stage.folder / "heard").read_text())
-    assert folder == str(stage.folder)
-    assert "/somewhere" not in path
-    assert (isolated, leads_its_group) == (1, True)
-    assert sorted((stage.folder / "output.log").read_text().split()) == ["err", "out"]
-    assert trials.read(stage.folder).job.spawned_ns > 0
-
-
-def test_several_interrupted_processes_are_kept_apart(stage: Stage) -> None:
-    for _ in range(3):
-        stage.play("block(0, 7); say('done')")
-    names = sorted(folder.name for folder in stage.folder.parent.iterdir())
-    assert names == ["r01.0-fake", "r01.0-fake.earlier1", "r01.0-fake.earlier2"]
-
-
-def test_a_folder_without_events_is_used(stage: Stage) -> None:
-    stage.folder.mkdir(parents=True)
-    (stage.folder / "note").write_text("")
-    assert stage.play("say('done')").done
-    assert (stage.folder / "note").exists()
-
-
 def test_an_event_that_arrives_in_two_parts_is_forwarded_once_and_whole(stage: Stage) -> None:
     first, second = '{"v": 2, "event": "phase", "na', 'me": "loader", "elapsed_ns": 7, "t_ns": 0}\\n'
     script = f"""
@@ -374,19 +182,6 @@ say('done')
     assert stage.play(script, watch=watch).phases_ns == {"loader": 7}
     assert [event["event"] for event in stage.heard] == ["hello", "phase", "done"]
     assert stage.heard[1]["name"] == "loader"
-
-
-def test_a_worker_finds_the_programs_of_its_environment_first(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONSTARTUP", "/somewhere")
-    monkeypatch.setenv("ONEDNN_DEFAULT_FPMATH_MODE", "BF16")
-    monkeypatch.setenv("LC_TEST", "kept")
-    stage.play("json.dump(dict(os.environ), open('heard', 'w')); say('done')")
-    found = json.loads((stage.folder / "heard").read_text())
-    assert found["PATH"].split(os.pathsep)[0] == str(PYTHON.parent)
-    assert "PYTHONSTARTUP" not in found
-    assert "ONEDNN_DEFAULT_FPMATH_MODE" not in found
-    assert found["LC_TEST"] == "kept"
-    assert found["OF_THE_JOB"] == "set"
 
 
 def test_a_process_above_its_memory_limit_is_stopped(stage: Stage) -> None:
