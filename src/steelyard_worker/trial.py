@@ -269,7 +269,8 @@ def _check_applied(job: Job, adapter: Adapter, events: EventWriter) -> None:
         "mode": settings.mode, "device": settings.device, "precision": settings.precision,
         "deterministic": settings.deterministic, **settings.knobs,
     }  # fmt: skip
-    if settings.threads:
+    # On a GPU or NPU, a framework may have no threads that compute.
+    if settings.threads and (settings.device == "cpu" or "threads" in applied):
         requested["threads"] = settings.threads
     if job.spread:
         requested["strategy"] = without_hosts(job.case.strategy)

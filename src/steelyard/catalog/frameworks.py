@@ -96,7 +96,8 @@ class Framework:
     references of a run share. `large_reference_variables` replace those of the same name where one step is large.
     `compiled_code`: of a mode whose compiler keeps code on the disk, the environment variable that names its folder.
     `strategies`: how it spreads a training over devices or processes; `without`: why it cannot in a way of some kind.
-    `profile_variables`: those of a process that is profiled. `maintained_source`: the page that says whether it is maintained.
+    `profile_variables`: those of a process that is profiled. `untimed_variables`: those of one in which nothing is timed, beside
+    which others run. `maintained_source`: the page that says whether it is maintained.
     """
 
     name: str
@@ -119,6 +120,7 @@ class Framework:
     reference_variables: dict[str, str] = field(default_factory=dict)
     large_reference_variables: dict[str, str] = field(default_factory=dict)
     profile_variables: dict[str, str] = field(default_factory=dict)
+    untimed_variables: dict[str, str] = field(default_factory=dict)
     compiled_code: dict[str, str] = field(default_factory=dict)
     strategies: dict[str, Spread] = field(default_factory=dict)
     without: dict[str, Without] = field(default_factory=dict)

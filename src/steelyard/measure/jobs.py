@@ -62,7 +62,7 @@ def profiling(plan: RunPlan, variant: Variant, inputs: CaseInputs, number: int, 
 def counting(plan: RunPlan, variant: Variant, inputs: CaseInputs, folder: Path) -> Job:
     """Return the job that counts the operations of the graph of a step."""
     job = _job("graph", plan, variant, inputs, folder)
-    return replace(job, rates=str(inputs.rates or ""), variables=PASSIVE)
+    return replace(job, rates=str(inputs.rates or ""), variables=_untimed(variant))
 
 
 def communicating(plan: RunPlan, variant: Variant, inputs: CaseInputs, folder: Path) -> Job:
@@ -73,7 +73,12 @@ def communicating(plan: RunPlan, variant: Variant, inputs: CaseInputs, folder: P
 def certifying(plan: RunPlan, variant: Variant, inputs: CaseInputs, folder: Path, steps: int = Certify.steps) -> Job:
     """Return the job that saves the tensors of a certificate of some steps, unperturbed."""
     changing = rates.write_certificate(variant.case.optimizer, steps, inputs.steps_per_epoch)
-    return replace(_job("certify", plan, variant, inputs, folder), variables=PASSIVE, rates=changing)
+    return replace(_job("certify", plan, variant, inputs, folder), variables=_untimed(variant), rates=changing)
+
+
+def _untimed(variant: Variant) -> dict[str, str]:
+    """Return the environment variables of a process in which nothing is timed, and beside which others run."""
+    return PASSIVE | frameworks.framework(variant.case.framework).untimed_variables
 
 
 def _job(kind: str, plan: RunPlan, variant: Variant, inputs: CaseInputs, folder: Path) -> Job:

@@ -109,7 +109,7 @@ def _check_interpreters(options: Options, environments: list[str]) -> None:
     """Reject an interpreter for an environment that is not in this run."""
     for name in options.external:
         if name not in environments:
-            raise UserError(f"--env {name}: '{name}' is not in this run.{nearest(name, environments)}")
+            raise UserError(f"--env {name}: '{name}' is not in this run.{nearest(name, sorted(set(environments)))}")
 
 
 def _check_data(options: Options, study: Study, known: dict[str, Workload]) -> None:

@@ -14,11 +14,14 @@ if TYPE_CHECKING:
 
 MARK = "steelyard.block"
 EXECUTOR = "ThunkExecutor::Execute"
+GPU = "/device:GPU"
+# Each stream of a GPU is a thread of its trace; others repeat its events by module, instruction and source.
+STREAM = "Stream"
 PROGRAM = "program.txt"
 
 
 class Profiler:
-    """Profiles the threads of the host.
+    """Profiles the threads of the host, or where there is a GPU, its streams.
 
     `program`: returns the text of the optimised program, which compiles it again; None where every operation is a program.
     """
@@ -40,14 +43,17 @@ class Profiler:
     def operations(self) -> tuple[float, list[tuple[Any, str, float, float]]]:
         """Read the last trace, whose times are microseconds, and write the program beside it."""
         with gzip.open(self._trace(), "rt", encoding="utf-8") as file:
-            traced = [event for event in json.load(file)["traceEvents"] if event.get("ph") == "X"]
+            events = json.load(file)["traceEvents"]
+        traced = [event for event in events if event.get("ph") == "X"]
         (origin,) = [event["ts"] * 1e3 for event in traced if event["name"] == MARK]
         if self._program:
             (self._folder / PROGRAM).write_text(self._program(), encoding="utf-8")
+        streams = _streams(events)
         return origin, [
             ((event["pid"], event["tid"]), name, event["ts"] * 1e3, event["dur"] * 1e3)
             for event in traced
-            if (name := _name(event))
+            if not streams or (event["pid"], event["tid"]) in streams
+            if (name := (_name_on_gpu if streams else _name)(event))
         ]
 
     def files(self) -> list[Path]:
@@ -64,3 +70,21 @@ def _name(event: dict[str, Any]) -> str:
     if instruction and not event["name"].startswith("end: "):
         return f"{event['args'].get('hlo_module', '')}/{instruction}"
     return EXECUTOR if event["name"] == EXECUTOR else ""
+
+
+def _streams(events: list[dict[str, Any]]) -> set[tuple[Any, Any]]:
+    """Return (process, thread) of every stream of a GPU."""
+    named = [event for event in events if event.get("ph") == "M"]
+    gpus = {e["pid"] for e in named if e["name"] == "process_name" and e["args"]["name"].startswith(GPU)}
+    return {
+        (event["pid"], event["tid"])
+        for event in named
+        if event["name"] == "thread_name" and event["pid"] in gpus and event["args"]["name"].startswith(STREAM)
+    }
+
+
+def _name_on_gpu(event: dict[str, Any]) -> str:
+    """Return the instruction of a kernel, or the kernel's own name where the trace has none."""
+    arguments = event.get("args", {})
+    instruction = arguments.get("hlo_op", "")
+    return f"{arguments.get('hlo_module', '')}/{instruction}" if instruction else str(event["name"])

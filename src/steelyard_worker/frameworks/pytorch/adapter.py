@@ -80,8 +80,12 @@ class Adapter:
         return predictor.export(batch, path)
 
     def pipeline(self, trainer: Predictor, source: Source, workers: int) -> Iterator[Any]:
-        """Yield batches from `torch.utils.data.DataLoader`; its worker processes decode them when there are any."""
+        """Yield batches from `torch.utils.data.DataLoader`; its worker processes decode them when there are any.
+
+        For a GPU they are in pinned memory, from which they are copied while it computes.
+        """
         options: dict[str, Any] = {"prefetch_factor": 2, "persistent_workers": True} if workers else {}
+        options["pin_memory"] = self._settings.device == "cuda"
         while True:
             for batch in DataLoader(Steps(source), batch_size=None, num_workers=workers, **options):
                 yield trainer.place(batch)
@@ -91,7 +95,7 @@ class Adapter:
         from steelyard_worker.frameworks.pytorch.profiling import Profiler
 
         del timed, batch
-        return Profiler(folder)
+        return Profiler(folder, self._settings.device)
 
     def graphs(self, timed: Any, batch: Any) -> Iterator[Stage]:
         """Return the stages of the graphs of a step."""

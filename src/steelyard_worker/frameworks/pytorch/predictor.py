@@ -54,6 +54,8 @@ class Predictor:
 
     def _convert(self, tensor: torch.Tensor) -> torch.Tensor:
         dtype = self._dtype if tensor.is_floating_point() else torch.int64
+        if self._device.type == "cuda":  # in two steps: a conversion on the way would be done by the host, which waits for it
+            tensor = tensor.to(self._device, non_blocking=True)
         if tensor.dim() == 4:
             return tensor.to(self._device, dtype, memory_format=self._layout)
         return tensor.to(self._device, dtype)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,9 @@ SHAPES = {"automatic": None, "static": False, "dynamic": True}
 # More shapes than any run has. Beyond this number of compilations of one function, PyTorch runs it eagerly.
 MANY = 10**6
 LAYOUTS = {"channels-last": torch.channels_last, "channels-first": torch.contiguous_format}
+# cuBLAS repeats its results only with work spaces of a fixed size; PyTorch refuses deterministic products without it (its page
+# "Reproducibility"). The process must have the variable before it uses the GPU.
+WORKSPACE, FIXED_WORKSPACE = "CUBLAS_WORKSPACE_CONFIG", ":4096:8"
 
 
 def apply(settings: Settings) -> None:
@@ -45,6 +49,8 @@ def apply(settings: Settings) -> None:
     torch.backends.cudnn.benchmark = bool(settings.knobs["cudnn_search"])
     if settings.knobs["dropout"] == dropout.ON:
         torch.manual_seed(dropout.SEED)
+    if settings.deterministic and settings.device == "cuda":
+        os.environ.setdefault(WORKSPACE, FIXED_WORKSPACE)
     # Only when it changes something: the call imports the settings of PyTorch's compiler, which takes as long as PyTorch itself.
     if settings.deterministic != torch.are_deterministic_algorithms_enabled():
         torch.use_deterministic_algorithms(settings.deterministic)
