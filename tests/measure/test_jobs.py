@@ -73,6 +73,17 @@ def test_certificates_run_with_openmp_threads_that_do_not_spin(tmp_path: Path) -
     assert measuring(run).variables == {}
 
 
+def test_processes_in_which_nothing_is_timed_leave_each_other_room_on_a_gpu(tmp_path: Path) -> None:
+    run = run_with(tmp_path)
+    variant = run.plan.variants[0]
+    of_jax = replace(variant, case=replace(variant.case, framework="jax"))
+    inputs = run.inputs_of(variant.case)
+    expected = {"OMP_WAIT_POLICY": "PASSIVE", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    assert jobs.certifying(run.plan, of_jax, inputs, tmp_path / "c").variables == expected
+    assert jobs.counting(run.plan, of_jax, inputs, tmp_path / "g").variables == expected
+    assert jobs.measuring(run.plan, of_jax, inputs, 1, 0, tmp_path / "m").variables == {}
+
+
 def test_with_a_fixed_warm_up_every_round_evaluates(tmp_path: Path) -> None:
     run = run_with(tmp_path, "/prepared", protocol="fixed:5+20")
     for number in (1, 2):

@@ -71,6 +71,11 @@ ENTRY %main.206 (image.1: f32[64,32,32,1]) -> f32[] {
   %copy.1 = f32[1,32,32,64]{3,2,1,0} fusion(%image.1), kind=kLoop, calls=%fused_copy, backend_config={"outer_dimension_partitions":["1","2"]}
   %tanh.1 = (f32[64]{0}, f32[64]{0}) tanh(%image.1), metadata={op_name="jit(_update)/jvp()/tanh" stack_frame_id=2}
   %all-reduce.1 = f32[64,10]{1,0} all-reduce(%dense.1), to_apply=%sum, metadata={op_name="jit(_update)/transpose(jvp())/dot_general" stack_frame_id=6}
+  %cudnn-conv.44 = (f32[64,4,4,64]{3,2,1,0}, u8[0]{0}) custom-call(%image.1, %kernel.1), window={size=3x3 stride=2x2 pad=1_1x1_1}, dim_labels=b01f_o01i->b01f, custom_call_target="__cudnn$convForward", metadata={op_name="jit(_update)/jvp()/conv_general_dilated" stack_frame_id=5}
+  %cudnn-conv.50 = (f32[64,4,4,64]{3,2,1,0}, u8[0]{0}) custom-call(%image.1, %kernel.1), window={size=3x3 rhs_reversal=1x1}, dim_labels=b01f_o01i->b01f, custom_call_target="__cudnn$convForward", metadata={op_name="jit(_update)/transpose(jvp())/conv_general_dilated" stack_frame_id=5}
+  %cudnn-conv-bw-input.3 = (f32[64,8,8,64]{3,2,1,0}, u8[0]{0}) custom-call(%image.1, %kernel.1), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_o01i->b01f, custom_call_target="__cudnn$convBackwardInput", metadata={op_name="jit(_update)/transpose(jvp())/conv_general_dilated" stack_frame_id=5}
+  %cudnn-conv-bw-filter.26 = (f32[64,3,3,64]{3,2,1,0}, u8[0]{0}) custom-call(%image.1, %forward.1), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_o01i->b01f, custom_call_target="__cudnn$convBackwardFilter", metadata={op_name="jit(_update)/transpose(jvp())/conv_general_dilated" stack_frame_id=5}
+  %cublas-gemm.1 = (f32[64,10]{1,0}, s8[4096]{0}) custom-call(%hidden.1, %kernel.1), custom_call_target="__cublas$gemm", metadata={op_name="jit(_update)/jvp()/dot_general" stack_frame_id=6}
   ROOT %odd.1 = f32[]{} something-new(%image.1)
 }
 """
@@ -102,6 +107,11 @@ def test_stacks_are_read_innermost_first() -> None:
         ("copy.1", "copies and layout"),  # made by layout assignment
         ("tanh.1", "elementwise"),
         ("all-reduce.1", "exchange between ranks"),  # whatever its product belongs to
+        ("cudnn-conv.44", "convolution, forward"),  # on a GPU, calls of its libraries
+        ("cudnn-conv.50", "convolution, backward to data"),  # the forward function, for a gradient
+        ("cudnn-conv-bw-input.3", "convolution, backward to data"),
+        ("cudnn-conv-bw-filter.26", "convolution, backward to weights"),
+        ("cublas-gemm.1", "matrix product"),
         ("odd.1", ""),
     ],
 )

@@ -36,6 +36,7 @@ def test_instructions_of_the_step_are_looked_up_and_others_are_named_after_their
     class_of = recorded._class_of(folder, ("profile/program.txt",))
     assert class_of("jit_step/add.1") == "matrix product"
     assert class_of("jit_dot_general/add.1") == "matrix product"
+    assert class_of("jit_step/add_1") == "matrix product"  # its kernel on a GPU
     assert class_of("jit_add/copy.1") == "elementwise"
     assert class_of("jit_other/what.1") == ""
 

@@ -27,7 +27,7 @@ CLASSES = (*OPERATIONS, DISPATCH, INPUT, GAP, UNATTRIBUTED)
 HELP = {
     DISPATCH: "the framework's own bookkeeping between operations: its executor, views of tensors, allocation",
     INPUT: "waiting for the next batch while no operation runs",
-    GAP: "neither an operation nor a wait for data: Python, and what no profiler records",
+    GAP: "neither an operation nor a wait for data: Python, and what no profiler records; on a GPU, time in which no kernel runs",
     UNATTRIBUTED: "operations whose names belong to no class",
     CONVOLUTION: "convolutions whose direction the profile does not tell",
     "attention": "scores, softmax and weighted sums; where a framework has no name for these, every softmax outside the loss and "

@@ -35,6 +35,9 @@ _COMPUTATION = re.compile(r"^(?:ENTRY )?%(\S+) \(")
 _INSTRUCTION = re.compile(r"^\s+(?:ROOT )?%(\S+) = (\([^=]*\)|\S+) ([\w-]+)\((.*)$")
 _SHAPE = re.compile(r"\w+\[([\d,]*)\]")
 _OPERAND = re.compile(r"%([\w.-]+)")
+# On a GPU, convolutions are calls of cuDNN.
+_CUDNN = re.compile(r'custom_call_target="__cudnn\$conv(\w+)"')
+_CUDNN_DIRECTIONS = {"BackwardInput": TO_DATA, "BackwardFilter": TO_WEIGHTS}
 
 
 @dataclass(frozen=True)
@@ -96,6 +99,11 @@ def classes(program: Program, operations: Table, stack: Table) -> dict[str, str]
     }
 
 
+def kernel_of(instruction: str) -> str:
+    """Return the name of the kernel that XLA makes for an instruction on a GPU."""
+    return instruction.replace(".", "_").replace("-", "_")
+
+
 def _class_of(
     program: Program, body: Mapping[str, Instruction], each: Instruction, operations: Table, stack: Table
 ) -> str:
@@ -130,6 +138,8 @@ def _plain(
     if operations.class_of(each.opcode) == EXCHANGE:  # the partitioner gives it the call stack of what it belongs to
         return EXCHANGE
     op_name = each.op_name or (outer.op_name if outer else "")
+    if called := _CUDNN.search(each.rest):  # a gradient may be the forward function on other data
+        return _CUDNN_DIRECTIONS.get(called[1]) or _direction(body, each, op_name)
     functions = program.stacks.get(each.frame) or (program.stacks.get(outer.frame) if outer else None) or ()
     found = stack.class_of_any(functions) if functions else ""
     found = found or operations.class_of(op_name.rpartition("/")[2]) or operations.class_of(each.opcode)

@@ -95,15 +95,16 @@ def _class_of(folder: Path, files: tuple[str, ...]) -> Callable[[str], str]:
     if any(name.endswith(PROGRAM) for name in files):  # without one, every operation was a program
         program = hlo.parse((folder / protocol.PROFILE / PROGRAM).read_text(encoding="utf-8"))
     known = hlo.classes(program, operations, classes.table(rules["stack"]))
+    kernels = {hlo.kernel_of(name): kind for name, kind in known.items()}
 
     def of_instruction(name: str) -> str:
-        """Return the class of a name, which is module/instruction.number where XLA compiled it.
+        """Return the class of a name, which is module/instruction.number or module/kernel where XLA compiled it.
 
         The program is that of the step. Others are those of single operations, named after them (`jit_add`).
         """
         module, _, instruction = name.rpartition("/")
-        if module == program.module and instruction in known:
-            return known[instruction]
+        if module == program.module and (instruction in known or instruction in kernels):
+            return known.get(instruction) or kernels.get(instruction, "")
         of_module = operations.class_of(module.removeprefix("jit_")) if module.startswith("jit_") else ""
         return of_module or operations.class_of(instruction.rpartition(".")[0] or instruction)
 

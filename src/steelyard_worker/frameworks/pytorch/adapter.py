@@ -82,10 +82,12 @@ class Adapter:
     def pipeline(self, trainer: Predictor, source: Source, workers: int) -> Iterator[Any]:
         """Yield batches from `torch.utils.data.DataLoader`; its worker processes decode them when there are any.
 
-        For a GPU they are in pinned memory, from which they are copied while it computes.
+        Those of worker processes are put into pinned memory by a thread of the loader, from which a GPU copies them while it
+        computes. Without worker processes the main thread would do that with all of PyTorch's threads: on an H200 with 16 of
+        them, steps of 8 ms took 3 ms longer.
         """
         options: dict[str, Any] = {"prefetch_factor": 2, "persistent_workers": True} if workers else {}
-        options["pin_memory"] = self._settings.device == "cuda"
+        options["pin_memory"] = bool(workers) and self._settings.device == "cuda"
         while True:
             for batch in DataLoader(Steps(source), batch_size=None, num_workers=workers, **options):
                 yield trainer.place(batch)

@@ -63,9 +63,9 @@ class Scheduled:
 class Clipped:
     """Clips the global norm of all gradients with PyTorch's `clip_grads_with_norm_`, then applies a rule.
 
-    That function divides by the norm plus 1e-6 (P-44), a relative difference of at most 1e-6 over the limit. On the CPU the norm is
-    computed from the norms of rows: PyTorch's own adds all squares of a tensor one after the other in float32 (its issue 169237);
-    for BERT's embedding its result is wrong by 3e-3. On a GPU, which adds them in a tree, PyTorch's own is one kernel.
+    That function divides by the norm plus 1e-6 (P-44), a relative difference of at most 1e-6 over the limit. On the CPU the norm
+    is computed from the norms of rows: PyTorch's own adds all squares of a tensor one after the other in float32 (its issue
+    169237); for BERT's embedding its result is wrong by 3e-3. On a GPU, which adds them in a tree, its own norm is used.
     """
 
     def __init__(self, rule: Any, limit: float, tensors: list[Tensor]) -> None:

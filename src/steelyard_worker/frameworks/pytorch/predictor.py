@@ -54,7 +54,7 @@ class Predictor:
 
     def _convert(self, tensor: torch.Tensor) -> torch.Tensor:
         dtype = self._dtype if tensor.is_floating_point() else torch.int64
-        if self._device.type == "cuda":  # in two steps: a conversion on the way would be done by the host, which waits for it
+        if self._device.type == "cuda":  # first as it is: the host would convert it, and wait for that
             tensor = tensor.to(self._device, non_blocking=True)
         if tensor.dim() == 4:
             return tensor.to(self._device, dtype, memory_format=self._layout)

@@ -193,7 +193,8 @@ def _frame(state: Tensors, products: Mapping[str, Callable[[Tensor], Tensor]], s
 def _lstm(gates: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
     """Gates (N, 4H) and the cell state -> hidden and cell state."""
     if gates.is_cuda:
-        return torch._thnn_fused_lstm_cell(gates, torch.zeros_like(gates), c)[:2]  # noqa: SLF001 - what LSTMCell runs
+        # What LSTMCell runs on a GPU; there is no public function for products that are computed elsewhere.
+        return torch.ops.aten._thnn_fused_lstm_cell(gates, torch.zeros_like(gates), c)[:2]  # noqa: SLF001
     i, f, g, o = gates.chunk(4, 1)
     c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
     return torch.sigmoid(o) * torch.tanh(c), c
