@@ -309,3 +309,26 @@ def test_a_case_that_a_knob_sets_apart_has_the_certificate_of_the_default_withou
     assert (without["losses"], without["loss_limits"]) == ([], [])
     assert without["sentence"].startswith("Its masks are its own. ")
     assert not certificate["sentence"].startswith("Its masks")
+
+
+def test_groups_that_certify_the_same_case_compute_it_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def apart(known: frameworks.Framework, settings: Settings, rule: Optimizer) -> dict[str, str]:
+        return {"step_us": "its masks are its own"} if settings.knobs.get("step_us") == 2 else {}
+
+    monkeypatch.setattr(frameworks.Framework, "apart", apart)
+    default = frameworks.framework("fake").knobs["step_us"].default
+    run = session(tmp_path / "run", knobs=(f"fake.step_us={default},2",))
+    plain, own = run.plan.groups
+    assert certification.together(run.plan.groups) == [[plain, own]]
+    found = certification.certify(run)
+    alone = session(tmp_path / "alone", knobs=(f"fake.step_us={default}",))
+    shutil.rmtree(tmp_path / "cache")
+    certification.certify(alone)
+    assert len(run.started) == len(alone.started) > 0
+    assert found[plain.cases[0].id]["key"] == found[own.cases[0].id]["key"]
+
+
+def test_groups_of_different_cases_are_certified_side_by_side(tmp_path: Path) -> None:
+    run = session(tmp_path / "run", batches=(2, 4))
+    assert len(run.plan.groups) == 2
+    assert certification.together(run.plan.groups) == [[group] for group in run.plan.groups]

@@ -58,9 +58,11 @@ def certify(session: Session, fresh: bool = False, scope: Scope | None = None) -
     renewed: set[str] | None = set() if fresh else None
     lock = Lock()
 
-    def work(group: Group) -> None:
-        with session.environments.waits.work():
-            certify_parts(group)
+    def work(groups: list[Group]) -> None:
+        for group in groups:
+            if not session.stop.is_set():
+                with session.environments.waits.work():
+                    certify_parts(group)
 
     def certify_parts(group: Group) -> None:
         for part in _in_order_of_arrival(session, group):
@@ -75,10 +77,24 @@ def certify(session: Session, fresh: bool = False, scope: Scope | None = None) -
                             f"Not certified: {session.plan.by_id[case_id].key}. {certificate['sentence']}"
                         )
 
-    session.side_by_side(work, session.plan.groups, 1 if scope.sample else GROUPS_AT_ONCE)
+    session.side_by_side(work, together(session.plan.groups), 1 if scope.sample else GROUPS_AT_ONCE)
     shutil.rmtree(session.folder / DUMPS / SHARED, ignore_errors=True)
     ids = [variant.case.id for variant in session.plan.variants]
     return {case_id: certificates[case_id] for case_id in ids if case_id in certificates}
+
+
+def together(groups: Iterable[Group]) -> list[list[Group]]:
+    """Return the groups in lists: those of a list certify some of the same cases, so that one uses the certificates of another.
+
+    With and without dropout, for example, a network has the same certificate.
+    """
+    found: list[tuple[set[str], list[Group]]] = []
+    for group in groups:
+        cases = {_as_certified(variant).case.id for variant in group.variants}
+        alike = [each for each in found if each[0] & cases]
+        found = [each for each in found if not each[0] & cases]
+        found.append((cases.union(*(ids for ids, _ in alike)), [*chain.from_iterable(of for _, of in alike), group]))
+    return [of for _, of in found]
 
 
 def _as_certified(variant: Variant) -> Variant:
