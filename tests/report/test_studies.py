@@ -15,6 +15,7 @@ from steelyard.plan.options import Options
 from steelyard.report import terminal
 
 ALL = [(study.name, size) for study in studies.all_studies().values() for size in study.sizes or ("",)]
+LONGEST_MINUTES = {"C": 150, "Q": 10}
 QUICK = [(name, size) for name, size in ALL if size in ("Q", "")]
 SCRIPTS = {
     name: Script(step_ms, rounds=2)
@@ -41,15 +42,15 @@ def test_the_cells_of_every_size_exist_and_are_told_apart(name: str, size: str) 
     assert bool(found["profiles"]) == bool(plan.profiles)
 
 
-@pytest.mark.parametrize("name", [name for name, size in ALL if size == "C"])
-def test_the_rounds_that_a_decision_needs_fit_into_the_limit_of_size_c(
-    name: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("name", "size"), [(name, size) for name, size in ALL if size in LONGEST_MINUTES])
+def test_the_rounds_that_a_decision_needs_fit_into_the_limit_of_a_size(
+    name: str, size: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On two usual cores. A study that stops earlier says of every pair that there were not enough rounds."""
     monkeypatch.setattr(spreading, "usable_cores", lambda: 2)
-    plan = resolve.plan(Options(study=name, size="C"))
+    plan = resolve.plan(Options(study=name, size=size))
     found = estimate.estimate(plan, estimate.Known(training_samples()))
-    assert found["rounds"] <= 60 * plan.minutes <= 60 * 150
+    assert found["rounds"] <= 60 * plan.minutes <= 60 * LONGEST_MINUTES[size]
 
 
 @pytest.mark.parametrize(

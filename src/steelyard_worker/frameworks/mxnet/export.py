@@ -29,8 +29,8 @@ def export(
     try:
         mx.onnx.export_model(symbol, weights, [each.shape for each in batch], [each.dtype for each in batch], str(path))
     except (AttributeError, NotImplementedError, ValueError, KeyError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise Refusal("unsupported", f"MXNet cannot export this network to ONNX: {reason}") from error
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        raise Refusal("unsupported", f"MXNet cannot export this network to ONNX ({reason}).") from error
     finally:
         for written in (symbol, weights):
             Path(written).unlink()

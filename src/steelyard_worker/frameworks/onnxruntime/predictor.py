@@ -93,10 +93,7 @@ def _session(path: Path, settings: Settings) -> onnxruntime.InferenceSession:
         return onnxruntime.InferenceSession(str(path), process.options(settings), providers=process.PROVIDERS)
     except Exception as error:  # the runtime's exceptions have no class in common
         reason = " ".join(str(error).split("failed:")[-1].split())[:300]
-        origin = settings.mode.removeprefix("from-")
-        raise Refusal(
-            "unsupported", f"ONNX Runtime cannot load the network that {origin} exported: {reason}"
-        ) from error
+        raise Refusal("unsupported", f"ONNX Runtime cannot load the exported network: {reason}") from error
 
 
 def _operators(graph: onnx.GraphProto) -> list[str]:

@@ -30,12 +30,12 @@ def export(predictor: Predictor, batch: dict[str, tf.Tensor], path: Path) -> Sig
         return [found[name] for name in outputs]
 
     signature = [tf.TensorSpec(batch[name].shape, batch[name].dtype, name=name) for name in inputs]
+    function = tf.function(forward, autograph=False)
+    function.get_concrete_function(*signature)  # what fails while the network is traced is no fault of the converter
     try:
-        tf2onnx.convert.from_function(
-            tf.function(forward, autograph=False), signature, opset=OPSET, output_path=str(path)
-        )
+        tf2onnx.convert.from_function(function, signature, opset=OPSET, output_path=str(path))
     except (ValueError, RuntimeError, NotImplementedError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise Refusal("unsupported", f"tf2onnx cannot convert this network: {reason}") from error
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        raise Refusal("unsupported", f"tf2onnx cannot convert this network ({reason}).") from error
     images = {name: layouts.AXES["image"] for name in inputs if len(batch[name].shape) == 4}
     return Signature(inputs, outputs, images)
