@@ -6,13 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from itertools import chain
 from pathlib import Path
-from threading import Lock, Semaphore
+from threading import Lock
 from typing import Any
 
 from steelyard.catalog import frameworks, strategies, workloads
 from steelyard.certificates import record as cache
 from steelyard.certificates import references
 from steelyard.certificates.conclusion import conclude, next_tasks
+from steelyard.certificates.gate import Gate, needed_bytes
 from steelyard.certificates.method import Scope
 from steelyard.certificates.plan import (
     SHARED,
@@ -29,7 +30,7 @@ from steelyard.certificates.sources import digest
 from steelyard.environments import EnvironmentName, setup
 from steelyard.errors import UserError
 from steelyard.files import atomic
-from steelyard.host import usable_cores
+from steelyard.host import available_memory_bytes, usable_cores
 from steelyard.inputs.case_inputs import recipe
 from steelyard.measure import jobs
 from steelyard.measure.session import Session
@@ -52,7 +53,7 @@ def certify(session: Session, fresh: bool = False, scope: Scope | None = None) -
     session.screen.stage("Certificates")
     scope = scope or Scope()
     # At full size one process may need the whole memory.
-    gate = Semaphore(1 if scope.sample else min(PROCESSES_AT_ONCE, usable_cores()))
+    gate = Gate(1 if scope.sample else min(PROCESSES_AT_ONCE, usable_cores()), available_memory_bytes())
     installed = {group.name: _references(session, group) for group in session.plan.groups}
     certificates: dict[str, dict[str, Any]] = {}
     renewed: set[str] | None = set() if fresh else None
@@ -143,7 +144,7 @@ def _is_available(session: Session, case: Case) -> bool:
 
 def _certify_group(
     session: Session, group: Group, installed: list[Installation], renewed: set[str] | None, scope: Scope,
-    gate: Semaphore,
+    gate: Gate,
 ) -> dict[str, dict[str, Any]]:  # fmt: skip
     """Certify the cases of one group and delete its dumps; an aborted run gets no certificates.
 
@@ -281,7 +282,7 @@ def _arbitrated(session: Session, group: Group, plans: Mapping[str, Certificatio
 
 
 def _decided(
-    session: Session, group: Group, plans: Mapping[str, CertificationPlan], renewed: set[str] | None, gate: Semaphore
+    session: Session, group: Group, plans: Mapping[str, CertificationPlan], renewed: set[str] | None, gate: Gate
 ) -> dict[str, CertificationPlan]:
     """Let a third framework compute where two references disagree; if it fails, the plan stays as it is."""
     arbitrated = _arbitrated(session, group, plans)
@@ -315,14 +316,14 @@ def _next_tasks(plan: CertificationPlan) -> tuple[Task, ...]:
         return ()
 
 
-def _run(session: Session, group: str, wanted: list[Task], gate: Semaphore) -> None:
+def _run(session: Session, group: str, wanted: list[Task], gate: Gate) -> None:
     """Run every task once, as many at a time as the gate allows; nothing is timed here."""
     tasks = {task.job.folder: task for task in wanted}
     done = 0
 
     def run(task: Task) -> None:
         nonlocal done
-        with gate:
+        with gate.room(needed_bytes(task.job.case, _network(session, task.job.case))):
             if session.stop.is_set():
                 return
             shutil.rmtree(task.job.folder, ignore_errors=True)
