@@ -332,3 +332,21 @@ def test_groups_of_different_cases_are_certified_side_by_side(tmp_path: Path) ->
     run = session(tmp_path / "run", batches=(2, 4))
     assert len(run.plan.groups) == 2
     assert certification.together(run.plan.groups) == [[group] for group in run.plan.groups]
+
+
+def test_what_references_have_saved_is_deleted_before_the_next_processes_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With several forms of an update rule, a large network would fill the disk otherwise."""
+    monkeypatch.setattr(certification, "PROCESSES_AT_ONCE", 1)
+    seen: list[tuple[str, int]] = []
+
+    def count(job: Job) -> dict[str, Any]:
+        kept = list(tmp_path.glob("run/certificates/reference*/*/perturbation*"))
+        seen.append((job.case.settings.precision, len(kept)))
+        return {}
+
+    run = session(tmp_path / "run", count)
+    found = certification.certify(run)
+    assert all(found[variant.case.id]["passed"] for variant in run.plan.variants)
+    assert seen == [("float64", 0), ("float64", 3), ("float32", 0), ("float32", 0)]

@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from itertools import chain
 from pathlib import Path
@@ -10,8 +10,8 @@ from threading import Lock
 from typing import Any
 
 from steelyard.catalog import frameworks, strategies, workloads
+from steelyard.certificates import dumps, references
 from steelyard.certificates import record as cache
-from steelyard.certificates import references
 from steelyard.certificates.conclusion import conclude, next_tasks
 from steelyard.certificates.gate import Gate, needed_bytes
 from steelyard.certificates.method import Scope
@@ -162,7 +162,8 @@ def _certify_group(
         plans |= _arbitrated(session, group, known)
         found = {key: cached for key, plan in plans.items() if (cached := cache.find(plan.key))}
     missing = {key: plan for key, plan in plans.items() if key not in found}
-    _run(session, group.name, [task for plan in missing.values() for task in _first_tasks(plan)], gate)
+    first = [task for plan in missing.values() for task in _first_tasks(plan)]
+    _run(session, group.name, first, gate, missing.values())
     if not session.stop.is_set():
         missing = _decided(session, group, missing, renewed, gate)
     while not session.stop.is_set() and (further := [task for plan in missing.values() for task in _next_tasks(plan)]):
@@ -316,9 +317,15 @@ def _next_tasks(plan: CertificationPlan) -> tuple[Task, ...]:
         return ()
 
 
-def _run(session: Session, group: str, wanted: list[Task], gate: Gate) -> None:
-    """Run every task once, as many at a time as the gate allows; nothing is timed here."""
+def _run(
+    session: Session, group: str, wanted: list[Task], gate: Gate, plans: Collection[CertificationPlan] = ()
+) -> None:
+    """Run every task once, as many at a time as the gate allows; nothing is timed here.
+
+    The references of these plans are summarised as soon as all of them have run, because what they save is large.
+    """
     tasks = {task.job.folder: task for task in wanted}
+    finished = set[str]()
     done = 0
 
     def run(task: Task) -> None:
@@ -328,6 +335,12 @@ def _run(session: Session, group: str, wanted: list[Task], gate: Gate) -> None:
                 return
             shutil.rmtree(task.job.folder, ignore_errors=True)
             session.run_aside(task.job)
+            finished.add(task.job.folder)
+            for plan in plans:
+                if task in plan.reference_tasks and finished.issuperset(
+                    each.job.folder for each in plan.reference_tasks
+                ):
+                    references.condense(plan)
         done += 1
         session.screen.progress(f"{group}: processes", done, len(tasks))
 
@@ -349,8 +362,7 @@ def _delete_dumps(plans: Iterable[CertificationPlan]) -> None:
     """Delete the saved tensors, which are large; the results are in the certificates, the references in the cache."""
     for plan in plans:
         for task in (*plan.reference_tasks, plan.candidate_task, *chain.from_iterable(plan.further_tasks)):
-            for dump in list(Path(task.job.folder).glob("**/perturbation*")):
-                shutil.rmtree(dump, ignore_errors=True)
+            dumps.delete(task)
 
 
 def _as_dict(found: Certificate | str | None) -> dict[str, Any]:

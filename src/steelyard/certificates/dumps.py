@@ -1,5 +1,6 @@
 """The tensors that the processes of a certificate have saved: one folder per task and perturbation."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,12 @@ def read(task: Task, perturbation: int | None = None) -> Tensors:
 def read_meta(task: Task) -> dict[str, Any]:
     """Return what a task with one perturbation has noted beside its tensors."""
     return tensors.read_meta(next(Path(task.job.folder).glob("perturbation*")))
+
+
+def delete(task: Task) -> None:
+    """Delete what a task, and those in its subfolders, have saved."""
+    for dump in list(Path(task.job.folder).glob("**/perturbation*")):
+        shutil.rmtree(dump, ignore_errors=True)
 
 
 def is_done(task: Task) -> bool:

@@ -66,6 +66,14 @@ def load(plan: CertificationPlan) -> References:
     return References(**meta | {"titles": tuple(meta["titles"]), "scales": scales})
 
 
+def condense(plan: CertificationPlan) -> None:
+    """Summarise references that have run, and delete what they saved unless they disagree: a third one is compared with it."""
+    found = find(plan)
+    if found and found.agreed:
+        for task in plan.reference_tasks:
+            dumps.delete(task)
+
+
 def _summarise(plan: CertificationPlan, folder: Path) -> None:
     """Write the first reference's tensors, with rounding levels and agreement as metadata."""
     first, *others = plan.reference_tasks
