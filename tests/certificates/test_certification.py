@@ -326,6 +326,8 @@ def test_groups_that_certify_the_same_case_compute_it_once(tmp_path: Path, monke
     certification.certify(alone)
     assert len(run.started) == len(alone.started) > 0
     assert found[plain.cases[0].id]["key"] == found[own.cases[0].id]["key"]
+    certification.certify(run, fresh=True)
+    assert len(run.started) == 2 * len(alone.started)
 
 
 def test_groups_of_different_cases_are_certified_side_by_side(tmp_path: Path) -> None:

@@ -148,19 +148,20 @@ def _certify_group(
 ) -> dict[str, dict[str, Any]]:  # fmt: skip
     """Certify the cases of one group and delete its dumps; an aborted run gets no certificates.
 
-    `renewed`: keys of the references that this command has computed; None where cached results are used.
+    `renewed`: keys of the references and certificates that this command has computed; None where all cached results are used.
     """
     if reason := _nothing_to_compare(group):
         return {case.id: {"passed": False, "sentence": reason} for case in group.cases}
     others = _computed_otherwise(group, session.plan.workload_folders)
     variants = [each for each in group.variants if each.case.id not in others]
     plans = {each.case.id: _plan(session, group, each, installed, scope) for each in variants if installed}
-    found: dict[str, Certificate | str] = {}
     _forget(plans.values(), renewed)
     if renewed is None:
         known = {key: plan for key, plan in plans.items() if has_reference(plan)}
         plans |= _arbitrated(session, group, known)
-        found = {key: cached for key, plan in plans.items() if (cached := cache.find(plan.key))}
+    usable = {key: plan for key, plan in plans.items() if renewed is None or plan.key in renewed}
+    found: dict[str, Certificate | str]
+    found = {key: cached for key, plan in usable.items() if (cached := cache.find(plan.key))}
     missing = {key: plan for key, plan in plans.items() if key not in found}
     first = [task for plan in missing.values() for task in _first_tasks(plan)]
     _run(session, group.name, first, gate, missing.values())
@@ -170,7 +171,11 @@ def _certify_group(
         _run(session, group.name, further, gate)
     if session.stop.is_set():
         return {}
-    found |= {key: _conclude(plan) for key, plan in missing.items()}
+    concluded = {key: _conclude(plan) for key, plan in missing.items()}
+    if renewed is not None:  # one that was not saved would find that of an earlier command
+        passed = {key for key, each in concluded.items() if isinstance(each, Certificate) and each.passed}
+        renewed.update(missing[key].key for key in passed)
+    found |= concluded
     _delete_dumps(missing.values())
     return {case.id: others.get(case.id) or _as_dict(found.get(case.id)) for case in group.cases}
 
@@ -325,6 +330,7 @@ def _run(
     The references of these plans are summarised as soon as all of them have run, because what they save is large.
     """
     tasks = {task.job.folder: task for task in wanted}
+    by_reference = {plan.reference_key: plan for plan in plans}
     finished = set[str]()
     done = 0
 
@@ -336,10 +342,9 @@ def _run(
             shutil.rmtree(task.job.folder, ignore_errors=True)
             session.run_aside(task.job)
             finished.add(task.job.folder)
-            for plan in plans:
-                if task in plan.reference_tasks and finished.issuperset(
-                    each.job.folder for each in plan.reference_tasks
-                ):
+            for plan in by_reference.values():
+                folders = {each.job.folder for each in plan.reference_tasks}
+                if task.job.folder in folders <= finished:
                     references.condense(plan)
         done += 1
         session.screen.progress(f"{group}: processes", done, len(tasks))
