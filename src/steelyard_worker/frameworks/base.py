@@ -126,9 +126,8 @@ class Adapter(Protocol):
     def applied(self) -> dict[str, Any]:
         """Read every setting back: mode, device, threads, precision, deterministic, each knob; with a strategy, `strategy`.
 
-        `threads` may be missing where no thread of the host computes.
-
-        The last is the strategy's name and the number of parts that the framework itself reports, such as "ddp:2".
+        The last is the strategy's name and the number of parts that the framework itself reports, such as "ddp:2". `threads` may
+        be missing where no thread of the host computes.
 
         Values come from the framework and from small objects built like the network and its step, not from the request, so that
         a setting without effect is noticed.
