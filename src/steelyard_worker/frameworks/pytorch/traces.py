@@ -28,9 +28,10 @@ def operations(events: Iterable[dict[str, Any]], on_gpu: bool) -> tuple[float, l
     (origin,) = [event["ts"] * 1e3 for event in host if event["name"] == MARK]
     if not on_gpu:
         return origin, [_event(each, each["name"]) for each in host if each["name"] != MARK]
-    started = {each["args"].get(STARTED_BY): each["name"] for each in host if each["cat"] == "cpu_op"}
+    numbered = [event for event in traced if STARTED_BY in event.get("args", {})]
+    started = {each["args"][STARTED_BY]: each["name"] for each in numbered if each.get("cat") == "cpu_op"}
     return origin, [
-        _event(each, _kernel(each["name"], started.get(each["args"].get(STARTED_BY), "")))
+        _event(each, _kernel(each["name"], started.get(each.get("args", {}).get(STARTED_BY), "")))
         for each in traced
         if each.get("cat") in ON_GPU
     ]
