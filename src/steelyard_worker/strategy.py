@@ -43,6 +43,8 @@ class Spread:
     one for each role, such as a server. Otherwise the command line of the framework's own launcher, in which {python}, {bin},
     {ranks}, {port} and {folder} are replaced, and {hosts}, {host}, {per_host} and {address}: how many hosts there are, the number
     of this one, its ranks, and the address of the first. The command line of a rank follows it.
+    across_hosts: what follows the command line of a launcher that starts the ranks of other hosts itself, by ssh, where there are
+    several. {slots} and {interface} are replaced too: the names of the hosts, each with its ranks, and the network interface.
     rank: environment variable in which such a launcher tells a process its rank.
     shares: what a rank has of its own: "batch" (an equal share of every batch, and all weights) or "network" (a part of the
     network, and every batch). One process that drives all devices gets whole batches in any case.
@@ -57,6 +59,7 @@ class Spread:
     kind: str
     help: str
     launcher: str = ""
+    across_hosts: str = ""
     rank: str = "STEELYARD_RANK"
     shares: str = "batch"
     statistics: str = "share"

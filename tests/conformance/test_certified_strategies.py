@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from steelyard.catalog import frameworks, strategies, workloads
+from steelyard.host import links
 from steelyard.results import communication
 from steelyard_worker.strategy import ALONE, parts_of
 
@@ -108,7 +109,8 @@ COMPILED = [known.name for known in frameworks.contenders().values() if len(spre
 )  # fmt: skip
 def test_strategies_of_a_library_that_is_compiled_here(name: str, measured: Measured) -> None:
     known = frameworks.framework(name)
-    wanted = spread(known, compiled=True)
+    reaching = [] if links.obstacle() else [name for name, own in known.strategies.items() if own.across_hosts]
+    wanted = [*spread(known, compiled=True), *(f"{name}:2@1gbit" for name in reaching)]
     check(known, SMALL, measured(known, SMALL, wanted), wanted)
 
 

@@ -92,6 +92,16 @@ def test_the_name_of_the_machine_is_the_address_of_each_host() -> None:
 
 
 @root
+def test_each_host_knows_the_others_by_the_names_of_their_namespaces() -> None:
+    ask = "import socket, sys; print(*map(socket.gethostbyname, sys.argv[1:]))"
+    with links.hosts("1gbit") as names:
+        for name in names:
+            command = ["ip", "netns", "exec", name, sys.executable, "-c", ask, *names]
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            assert done.stdout.split() == list(links.ADDRESSES)
+
+
+@root
 def test_hosts_of_a_run_that_was_killed_are_removed_by_the_next() -> None:
     script = "import time\nfrom steelyard.host import links\nwith links.hosts('1gbit'):\n    print('made', flush=True)\n    time.sleep(60)"
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as killed:

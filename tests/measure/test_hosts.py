@@ -76,6 +76,22 @@ def test_every_node_starts_its_own_ranks_and_the_first_the_processes_beside_them
         assert environ["STEELYARD_ADDRESSES"] == "127.0.0.1,127.0.0.1,10.0.0.2,10.0.0.2"
 
 
+def test_a_launcher_that_reaches_other_hosts_by_ssh_is_started_on_the_first_of_them_alone(job: Job) -> None:
+    own = Spread("library", "", "run -np {ranks}", across_hosts="-H {slots} -i {interface}")
+    seen = hosts.Hosts(Meeting((1, 2, 3, 4, 5, 6), ("198.18.0.1", "198.18.0.2")), ("one", "two"), interface="host0")
+    command, environ = spread_process.started(job, own, Path("python"), Path("worker"), {}, seen, Path("job.json"))
+    start = command.index("ssh")
+    assert command[start + 1] == "2"
+    begun = command.index("become") + 1
+    assert command[begun : begun + 7] == ["run", "-np", "4", "-H", "one:2,two:2", "-i", "host0"]
+    assert environ["STEELYARD_HOSTS"] == "one two"
+    on_one, _ = spread_process.started(
+        job, own, Path("python"), Path("worker"), {}, hosts.Hosts(Meeting((1, 2))), Path("job.json")
+    )
+    assert "ssh" not in on_one
+    assert "-H" not in on_one
+
+
 def test_ranks_that_are_told_to_end_may_write_their_last_event_and_those_that_do_not_end_are_killed(
     job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -86,6 +86,36 @@ def test_a_server_that_fails_ends_the_ranks(tmp_path: Path) -> None:
     assert not alive(tmp_path)
 
 
+# Instead of entering a namespace: writes into the file "entered" which it was, and runs the command where it is.
+IP = """\
+#!/bin/sh
+echo "$1 $2 $3" >> entered
+shift 3
+exec "$@"
+"""
+
+
+def test_a_launcher_reaches_other_hosts_by_a_program_that_takes_the_place_of_ssh(tmp_path: Path) -> None:
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "ip").write_text(IP)
+    (programs / "ip").chmod(0o755)
+    inner = "cd / > /dev/null 2>&1 ; env WORD='two  words' sh -c 'echo \"$WORD\" && pwd && exit 3'"
+    before, after = ("-o", "PasswordAuthentication=no", "-o", "A=b"), ("-p", "22", "-i", "key", "-o", "ConnectTimeout=3")
+    reaching = ["sh", "-c", 'command -v ssh > found; exec ssh "$@"', "sh", *before, "second", *after, inner]
+    variables = {"PATH": f"{programs}:{os.environ['PATH']}", "STEELYARD_HOSTS": "first second"}
+    done = subprocess.run(
+        [sys.executable, "-I", str(LAUNCHER), "ssh", "2", *reaching], cwd=tmp_path, env=os.environ | variables,
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.stdout == "two  words\n/\nThe launcher ended with exit code 3.\n"
+    assert done.returncode == 1
+    assert (tmp_path / "entered").read_text() == "netns exec first\nnetns exec second\n"
+    program = Path((tmp_path / "found").read_text().strip())
+    assert program.name == "ssh"
+    assert not program.parent.exists()
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_ranks_end_with_their_launcher(tmp_path: Path, number: signal.Signals) -> None:
     dying = "import ctypes; ctypes.CDLL(None).prctl(1, 9); time.sleep(60)"  # as every worker does

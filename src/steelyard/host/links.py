@@ -82,7 +82,7 @@ def hosts(text: str) -> Iterator[tuple[str, str]]:
             _do("ip", "netns", "add", name)
         _do("ip", "link", "add", ends[0], "type", "veth", "peer", "name", ends[1])
         for name, end, address in zip(names, ends, ADDRESSES, strict=True):
-            _write_hosts(name, address)
+            _write_hosts(name, address, names)
             _do("ip", "link", "set", end, "netns", name)
             _do("ip", "-n", name, "link", "set", end, "name", INTERFACE)
             _do("ip", "-n", name, "address", "add", f"{address}/24", "dev", INTERFACE)
@@ -97,16 +97,17 @@ def hosts(text: str) -> Iterator[tuple[str, str]]:
             _delete(name)
 
 
-def _write_hosts(name: str, address: str) -> None:
+def _write_hosts(name: str, address: str, names: tuple[str, ...]) -> None:
     """Give the machine's name this address inside a namespace: `ip netns exec` shows processes this file as /etc/hosts.
 
-    Some programs listen at the address that their machine's name has.
+    Some programs listen at the address that their machine's name has. `names`: of all namespaces, which are the names of the hosts.
     """
+    others = "".join(f"{each} {other}\n" for each, other in zip(ADDRESSES, names, strict=True))
     folder = SETTINGS / name
     try:
         folder.mkdir(parents=True)
         folder.joinpath("hosts").write_text(
-            f"127.0.0.1 localhost\n{address} {socket.gethostname()}\n", encoding="utf-8"
+            f"127.0.0.1 localhost\n{address} {socket.gethostname()}\n{others}", encoding="utf-8"
         )
     except OSError as error:
         raise UserError(

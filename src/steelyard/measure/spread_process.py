@@ -37,7 +37,12 @@ def started(
     values = {
         "python": str(python), "bin": str(python.parent), "ranks": str(parts), "port": str(hosts.meeting.ports[1]),
         "folder": job.folder, "hosts": str(hosts.count), "per_host": str(parts // hosts.count), "address": addresses[0],
-        "host": "{host}" if hosts.namespaces else str(hosts.number),
+        "host": "{host}" if hosts.namespaces else str(hosts.number), "interface": hosts.interface,
+        "slots": ",".join(f"{name}:{parts // hosts.count}" for name in hosts.namespaces),
     }  # fmt: skip
-    own = [*launcher, "become", *(part.format(**values) for part in spread.launcher.split()), *rank]
-    return [*launcher, "hosts", str(hosts.count), *own] if hosts.namespaces else own, environ
+    first_alone = bool(hosts.namespaces and spread.across_hosts)
+    text = f"{spread.launcher} {spread.across_hosts}" if first_alone else spread.launcher
+    own = [*launcher, "become", *(part.format(**values) for part in text.split()), *rank]
+    if not hosts.namespaces:
+        return own, environ
+    return [*launcher, "ssh" if first_alone else "hosts", str(hosts.count), *own], environ

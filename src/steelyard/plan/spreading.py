@@ -170,8 +170,10 @@ def _link_obstacle(known: Framework, case: Case, spread: Spread) -> str:
     nodes = nodes_of(case.strategy)
     if not spread.several_processes:
         return f"{name_of(case.strategy)} of {known.title} is one process, so it has no hosts to connect."
-    if spread.launcher.split("+")[0] != OWN_LAUNCHER and "{host}" not in spread.launcher:
-        return f"The launcher of {name_of(case.strategy)} starts ranks on other hosts by ssh, which steelyard does not set up."
+    on_every_host = spread.launcher.split("+")[0] == OWN_LAUNCHER or "{host}" in spread.launcher
+    where = "nodes" if nodes > 1 else "hosts"
+    if not on_every_host and (nodes > 1 or not spread.across_hosts):
+        return f"The launcher of {name_of(case.strategy)} starts ranks on other {where} by ssh, which steelyard does not set up."
     if parts_of(case.strategy) % (nodes if nodes > 1 else 2):
         hosts = f"{nodes} nodes" if nodes > 1 else "two hosts"
         return f"{case.strategy} has {parts_of(case.strategy)} ranks, which {hosts} cannot share equally."
