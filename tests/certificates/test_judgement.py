@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from synthetic import FLOAT32, NETWORK, compared, dumps, error_of, judged
+from synthetic import FLOAT32, NETWORK, Dump, compared, dumps, error_of, judged
 
 from steelyard.certificates import judge
 from steelyard.certificates.method import (
@@ -18,7 +18,7 @@ from steelyard.certificates.method import (
 )
 from steelyard.certificates.scales import measure_scales
 from steelyard.certificates.sentences import CAUSES, references_disagree
-from steelyard.certificates.tensors import places
+from steelyard.certificates.tensors import places, start_of, state_step
 
 KEYS = list(places(dumps()[0], NETWORK))
 # Tensors that are not trained and stay as they are have no rounding error.
@@ -205,6 +205,48 @@ def test_references_may_differ_by_a_small_share_of_a_rounding_level() -> None:
         runs = dumps(amplified=amplified)
         second = runs[0] | {"inference/logits": runs[0]["inference/logits"] * (1 + 1e-7)}
         assert compared(runs, second).passed == passed
+
+
+CHAOS = ("after2/", "loss3", "loss4", "loss5", "after5/", "inference/")
+
+
+def chaotic(runs: list[Dump], growth: float) -> list[Dump]:
+    """Return the runs with `growth` times the noise in everything from the second step on."""
+    reference, *noisy = runs
+    return [
+        reference,
+        *(
+            {key: reference[key] + growth * (array - reference[key]) if key.startswith(CHAOS) else array for key, array in run.items()}
+            for run in noisy
+        ),
+    ]
+
+
+@pytest.mark.parametrize("key", ["loss3", "after5/head.weight", "inference/logits"])
+def test_in_chaotic_training_references_need_not_agree_after_the_step_in_which_it_became_so(key: str) -> None:
+    for share, passed in ((0.2, False), (0.3, True)):  # of its change by which noise has changed a state after two steps
+        runs = chaotic(dumps(amplified=3.0), share / (3.0 * FLOAT32.noise))
+        change = runs[0][key] - runs[0][start_of(key)] if state_step(key) else runs[0][key]
+        found = compared(runs, runs[0] | {key: runs[0][key] + 0.1 * change})
+        assert found.passed is passed
+        assert (found.agreement == 0.0) is passed
+
+
+@pytest.mark.parametrize(
+    ("key", "error"),
+    [("after2/head.weight", 0.1), ("loss2", 1e-6), ("grad/head.weight", 1e-6), ("adversarial/after1/head.weight", 1e-6)],
+)
+def test_up_to_that_step_references_must_agree_in_chaotic_training_too(key: str, error: float) -> None:
+    runs = chaotic(dumps(amplified=3.0), 0.3 / (3.0 * FLOAT32.noise))
+    change = runs[0][key] - runs[0][start_of(key)] if state_step(key) else runs[0][key]
+    assert not compared(runs, runs[0] | {key: runs[0][key] + error * change}).passed
+
+
+def test_a_single_tensor_that_noise_changes_much_is_no_chaos() -> None:
+    runs = dumps()
+    key = "after2/head.bias"
+    runs[1:] = [run | {key: runs[0][key] + 1e6 * (run[key] - runs[0][key])} for run in runs[1:]]
+    assert not compared(runs, runs[0] | {"loss3": runs[0]["loss3"] * (1 + 1e-6)}).passed
 
 
 def test_the_agreement_of_two_references_is_their_largest_difference() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from steelyard.certificates import sentences
 from steelyard.certificates.judgement import Finding, Judgement
 from steelyard.certificates.method import AGREEMENT_SHARE, LEAST_FLOAT32_ERROR, UNIT_ROUNDOFFS, Method, method_for
-from steelyard.certificates.scales import Scale
+from steelyard.certificates.scales import Scale, after_chaos
 from steelyard.certificates.tensors import (
     Place,
     Tensors,
@@ -31,12 +31,18 @@ def compare(
 ) -> Judgement:  # fmt: skip
     """Compare every tensor of a candidate with the reference; names and shapes first.
 
-    `allowances`: relative errors that are allowed in addition to rounding, by tensor (see `escalation`).
+    `allowances`: relative errors that are allowed in addition to rounding, by tensor (see `escalation`). Where training is
+    chaotic, the limits are never finer than those of float32, from the noise of whose size the rounding levels are known.
     """
     ordered = places(reference, network)
     if difference := _structural_difference(expected_shapes(network, reference), candidate, ordered):
         return Judgement(False, difference, (), agreement)
-    extra = allowances or {}
+    extra = dict(allowances or {})
+    single = method_for("float32")
+    if limits.unit_roundoff < single.unit_roundoff:
+        for key in after_chaos(network, ordered, scales, limits.noise):
+            coarse = single.limit * single.unit_roundoff * scales[key].amplification
+            extra[key] = max(extra.get(key, 0.0), coarse)
     findings = tuple(
         _finding(key, place, scales[key], l2_distance(candidate[key], reference[key]), limits, extra.get(key, 0.0))
         for key, place in ordered.items()
@@ -51,14 +57,16 @@ def compare_references(network: Network, reference: Tensors, scales: Mapping[str
     """Compare two float64 references: AGREEMENT, or the limit in float64 roundings where training amplifies those.
 
     They may also differ by a small share of a candidate's rounding level. The sentence of a second one that differs by no more
-    than float32 rounding says so.
+    than float32 rounding says so. What follows chaos does not count as (dis)agreement.
     """
     negligible = {
         key: AGREEMENT_SHARE * UNIT_ROUNDOFFS["float32"] * scale.amplification for key, scale in scales.items()
     }
     found = compare(network, reference, scales, second, method_for("float64"), allowances=negligible)
     rounded = compare(network, reference, scales, second, method_for("float32"))
-    found = replace(found, agreement=found.largest)
+    chaotic = after_chaos(network, places(reference, network), scales, method_for("float64").noise)
+    calm = replace(found, findings=tuple(each for each in found.findings if each.key not in chaotic))
+    found = replace(found, agreement=calm.largest)
     if found.passed or not found.findings:
         return found
     single = rounded.passed and found.largest >= LEAST_FLOAT32_ERROR

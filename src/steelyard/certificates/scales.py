@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from steelyard.certificates.method import SIGN_CHANGE_ODDS, correction_roundings
+from steelyard.certificates.method import CHAOTIC, SIGN_CHANGE_ODDS, correction_roundings
 from steelyard.certificates.tensors import (
     Array,
     Place,
@@ -62,6 +62,21 @@ def measure_changes(
     changes = _raised(places(reference, network), _changes(reference, noisy, norms))
     sign_changes = _sign_changes(network, reference, noisy)
     return {key: max(change, sign_changes.get(key, 0.0)) for key, change in changes.items()}
+
+
+def after_chaos(network: Network, ordered: Mapping[str, Place], scales: Mapping[str, Scale], noise: float) -> set[str]:
+    """Return the tensors of training that come after the first step in which it is chaotic (`CHAOTIC`): losses, states, inference.
+
+    `noise`: of the runs that the scales were measured with. The steps with an adversarial batch start anew and never belong to them.
+    """
+    trained = {each.name for each in network.parameters if each.trainable}
+    changes: dict[int, list[float]] = {}
+    for key, place in ordered.items():
+        if place.kind == "state" and key.rpartition("/")[2] in trained:
+            changes.setdefault(place.stage, []).append(scales[key].amplification * noise)
+    chaotic = [stage for stage, found in changes.items() if np.median(found) >= CHAOTIC]
+    later = ("later loss", "state", "inference")
+    return {key for key, place in ordered.items() if chaotic and place.kind in later and place.stage > min(chaotic)}
 
 
 def _norms(network: Network, ordered: Mapping[str, Place], reference: Tensors) -> dict[str, float]:
