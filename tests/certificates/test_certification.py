@@ -132,6 +132,19 @@ def test_each_process_runs_once_and_the_references_are_shared(tmp_path: Path) ->
     assert sorted(run.shown.progressed) == [("line:small: processes", done, 4) for done in range(5)]
 
 
+def test_cases_that_differ_only_in_their_loader_are_computed_once(tmp_path: Path) -> None:
+    run = session(tmp_path / "run")
+    (group,) = run.plan.groups
+    others = [replace(each, case=replace(each.case, loader_workers=2), name=f"{each.name},workers=2") for each in group.variants]
+    both = replace(run, plan=replace(run.plan, groups=(replace(group, variants=(*group.variants, *others)),)))
+    found = certification.certify(both)
+    assert len(found) == 4
+    assert [found[each.case.id] for each in group.variants] == [found[each.case.id] for each in others]
+    assert all(each["passed"] for each in found.values())
+    assert len(run.started) == 4
+    assert len({job.folder for job in run.started}) == 4
+
+
 def test_the_saved_tensors_are_deleted_and_the_logs_are_kept(tmp_path: Path) -> None:
     run = session(tmp_path / "run", wrong("dummy", **{"grad/head.bias": 1.5}))
     certification.certify(run)

@@ -8,6 +8,7 @@ import math
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import recorded_trials
@@ -279,6 +280,32 @@ def test_a_mode_that_starts_slowly_takes_longer_by_estimate() -> None:
     assert later > 0
     assert compiled["rounds"] >= eager["rounds"] + 2 * later
     assert compiled["certificates"] > eager["certificates"]
+
+
+def certificates_s(known: estimate.Known = estimate.NOTHING_KNOWN, **options: Any) -> float:
+    asked = Options(**{"workloads": ("resnet18:tiny",), "frameworks": ("pytorch",), "rounds": "2"} | options)
+    return estimate.estimate(resolve.plan(asked), known)["certificates"]
+
+
+def test_what_certificates_compute_is_part_of_the_estimate() -> None:
+    slow, fast = (certificates_s(estimate.Known(core_flops=each)) for each in (1e9, 2e9))
+    fixed = 2 * fast - slow
+    assert slow > fast > fixed > 0
+    two_batches = certificates_s(estimate.Known(core_flops=1e9), batches=(8, 16)) - 2 * fixed
+    of_eight = certificates_s(estimate.Known(core_flops=1e9), batches=(8,)) - fixed
+    assert two_batches == pytest.approx(3 * of_eight)
+
+
+def test_what_shares_a_certificate_or_its_references_counts_once_by_estimate() -> None:
+    alone = certificates_s()
+    digits = {"workloads": ("resnet18:digits",)}
+    assert certificates_s(loader_workers=(0, 1, 2), **digits) == certificates_s(**digits) > 0
+    assert certificates_s(knobs=("dropout=off,on",), workloads=("vgg16:tiny",)) == certificates_s(workloads=("vgg16:tiny",))
+    another = certificates_s(modes=("pytorch=eager,compiled",))
+    assert alone < another < 2 * alone
+    one, both = (certificates_s(optimizers=("adam",), frameworks=each) for each in (("pytorch",), ("pytorch", "tensorflow")))
+    assert frameworks.framework("tensorflow").optimizers["adam"] != frameworks.framework("pytorch").optimizers["adam"]
+    assert both - one > certificates_s(frameworks=("pytorch", "tensorflow")) - alone
 
 
 def test_a_knob_that_a_framework_cannot_set_is_skipped_with_the_reason_and_the_others_run() -> None:

@@ -228,6 +228,16 @@ def declared_form(known: Framework, rule: Optimizer) -> dict[str, str]:
     return declared | ({"form": scheduled} if scheduled and rule.schedule.changes and rule.momentum else {})
 
 
+def as_certified(case: Case) -> Case:
+    """Return the case with those knobs at their defaults with which no case can be certified, such as dropout.
+
+    Its certificate is that of the case.
+    """
+    known = framework(case.framework)
+    knobs = {name: known.knobs[name].default for name in known.apart(case.settings, case.optimizer)}
+    return replace(case, settings=replace(case.settings, knobs=case.settings.knobs | knobs)) if knobs else case
+
+
 def use(folders: Sequence[str | Path]) -> None:
     """Set the folders with frameworks of the user's own for this process; they replace those of an earlier call.
 

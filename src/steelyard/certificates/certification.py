@@ -67,7 +67,9 @@ def certify(session: Session, fresh: bool = False, scope: Scope | None = None) -
 
     def certify_parts(group: Group) -> None:
         for part in _in_order_of_arrival(session, group):
-            plain = replace(part, variants=tuple(map(_as_certified, part.variants)))
+            plain = replace(
+                part, variants=tuple(replace(each, case=frameworks.as_certified(each.case)) for each in part.variants)
+            )
             found = _of_variants(part, _certify_group(session, plain, installed[group.name], renewed, scope, gate))
             with lock:
                 certificates.update(found)
@@ -91,19 +93,11 @@ def together(groups: Iterable[Group]) -> list[list[Group]]:
     """
     found: list[tuple[set[str], list[Group]]] = []
     for group in groups:
-        cases = {_as_certified(variant).case.id for variant in group.variants}
+        cases = {frameworks.as_certified(case).id for case in group.cases}
         alike = [each for each in found if each[0] & cases]
         found = [each for each in found if not each[0] & cases]
         found.append((cases.union(*(ids for ids, _ in alike)), [*chain.from_iterable(of for _, of in alike), group]))
     return [of for _, of in found]
-
-
-def _as_certified(variant: Variant) -> Variant:
-    """Return the variant with those knobs at their defaults with which no case can be certified, such as dropout."""
-    case, known = variant.case, frameworks.framework(variant.case.framework)
-    apart = known.apart(case.settings, case.optimizer)
-    knobs = case.settings.knobs | {name: known.knobs[name].default for name in apart}
-    return replace(variant, case=replace(case, settings=replace(case.settings, knobs=knobs)))
 
 
 def _of_variants(group: Group, found: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -111,7 +105,7 @@ def _of_variants(group: Group, found: dict[str, dict[str, Any]]) -> dict[str, di
 
     The losses of a trial with these knobs are not those of the certificate, so they cannot be compared.
     """
-    keys = {variant.case.id: _as_certified(variant).case.id for variant in group.variants}
+    keys = {case.id: frameworks.as_certified(case).id for case in group.cases}
     own = {key: found[certified] for key, certified in keys.items() if certified in found}
     without: dict[str, Any] = {"losses": [], "loss_limits": []}
     return {
@@ -162,7 +156,9 @@ def _certify_group(
     usable = {key: plan for key, plan in plans.items() if renewed is None or plan.key in renewed}
     found: dict[str, Certificate | str]
     found = {key: cached for key, plan in usable.items() if (cached := cache.find(plan.key))}
-    missing = {key: plan for key, plan in plans.items() if key not in found}
+    # Cases that differ only in what a certificate does not depend on, such as the workers of a loader, are computed once.
+    alike = {plan.key: key for key, plan in reversed(plans.items())}
+    missing = {key: plan for key, plan in plans.items() if key not in found and alike[plan.key] == key}
     first = [task for plan in missing.values() for task in _first_tasks(plan)]
     _run(session, group.name, first, gate, missing.values())
     if not session.stop.is_set():
@@ -177,6 +173,7 @@ def _certify_group(
         renewed.update(missing[key].key for key in passed)
     found |= concluded
     _delete_dumps(missing.values())
+    found |= {key: found[alike[plan.key]] for key, plan in plans.items() if key not in found and alike[plan.key] in found}
     return {case.id: others.get(case.id) or _as_dict(found.get(case.id)) for case in group.cases}
 
 

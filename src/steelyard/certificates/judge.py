@@ -31,8 +31,8 @@ def compare(
 ) -> Judgement:  # fmt: skip
     """Compare every tensor of a candidate with the reference; names and shapes first.
 
-    `allowances`: relative errors that are allowed in addition to rounding, by tensor (see `escalation`). Where training is
-    chaotic, the limits are never finer than those of float32, from the noise of whose size the rounding levels are known.
+    `allowances`: relative errors that are allowed in addition to rounding, by tensor (see `escalation`). In float64, what follows
+    chaos has the limits of float32: rounding levels are measured with noise of that size.
     """
     ordered = places(reference, network)
     if difference := _structural_difference(expected_shapes(network, reference), candidate, ordered):

@@ -11,16 +11,21 @@ from steelyard.plan import memory
 from steelyard.plan.protocols import Protocol
 from steelyard.plan.run_plan import RunPlan, Variant
 from steelyard_worker import steady
-from steelyard_worker.case import INFERENCE, TRAINING
+from steelyard_worker.case import INFERENCE, TRAINING, Case
 from steelyard_worker.protocol import Schedule
+from steelyard_worker.strategy import without_hosts
 
 # Rough figures for planning only, from runs on two cores: seconds, and the share of the arithmetic peak that is reached.
-# Those of certificates give between half and one and a half times what ten studies without stored ones took.
-# Two processes run side by side.
+# Those of certificates gave between half and one and a half times what ten studies of small networks without stored ones took.
+# Two processes run side by side, and share the cores while they compute.
 CERTIFY_S = 7.0
 CERTIFY_STARTS = 1
 REFERENCE_S = 14.0
 SIDE_BY_SIDE = 2
+# What the processes of a certificate compute, in steps: five of training, gradients, an inference and an adversarial step. The first
+# reference does it three times and the second one once, in float64, which takes twice as long.
+CERTIFIED_STEPS = 8
+REFERENCE_STEPS = 4 * 2 * CERTIFIED_STEPS
 # A process that counts a graph makes it anew for every choice of passes.
 COUNTED_STARTS = 3
 ENVIRONMENT_S = 15.0
@@ -63,11 +68,9 @@ def estimate(plan: RunPlan, known: Known = NOTHING_KNOWN) -> dict[str, float]:
     `environments`: if all must be created; `certificates`: if none is stored; `rounds`: for the fewest rounds, `most_rounds`:
     for the most; `profiles`: of all profiled processes; `graphs`: to count the operations of steps' graphs.
     """
-    candidates = sum(CERTIFY_S + CERTIFY_STARTS * _start_s(each) for each in plan.variants)
-    certificates = (candidates + 2 * REFERENCE_S * len(plan.groups)) / SIDE_BY_SIDE
     return {
         "environments": ENVIRONMENT_S * len(plan.environments),
-        "certificates": certificates if plan.options.certify else 0.0,
+        "certificates": _certificates_s(plan, known) if plan.options.certify else 0.0,
         "rounds": _rounds_s(plan, known, lambda protocol: protocol.rounds_min),
         "most_rounds": _rounds_s(plan, known, lambda protocol: protocol.rounds_max),
         "profiles": plan.profiles * sum(_profile_s(plan, each, known) for each in plan.variants),
@@ -82,9 +85,14 @@ def rounds_at_once(protocol: Protocol) -> int:
 
 def step_s(plan: RunPlan, variant: Variant, known: Known = NOTHING_KNOWN) -> float:
     """Return the estimated time of one step in seconds."""
+    return DISPATCH_S[variant.case.task] + _computing_s(plan, variant, known)
+
+
+def _computing_s(plan: RunPlan, variant: Variant, known: Known) -> float:
+    """Return the part of a step's time that its arithmetic takes."""
     case = variant.case
     flops = float(plan.group(variant.group).step_flops(case))
-    return DISPATCH_S[case.task] + flops / (known.core_flops * max(1, case.settings.threads or 1) * SHARE_OF_PEAK)
+    return flops / (known.core_flops * max(1, case.settings.threads or 1) * SHARE_OF_PEAK)
 
 
 def in_words(seconds: float) -> str:
@@ -93,6 +101,31 @@ def in_words(seconds: float) -> str:
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"
     return f"{seconds:.0f} seconds"
+
+
+def _certificates_s(plan: RunPlan, known: Known) -> float:
+    """Return the time for certificates. Cases that share one, and forms of an update rule that share references, count once."""
+    candidates = {_certified(variant.case).id: variant for variant in reversed(plan.variants)}
+    references = {_of_references(variant.case): variant for variant in candidates.values()}
+    fixed = sum(CERTIFY_S + CERTIFY_STARTS * _start_s(each) for each in candidates.values())
+    fixed += 2 * REFERENCE_S * len(references)
+    computed = sum(CERTIFIED_STEPS * _computing_s(plan, each, known) for each in candidates.values())
+    computed += sum(REFERENCE_STEPS * _computing_s(plan, each, known) for each in references.values())
+    return fixed / SIDE_BY_SIDE + computed
+
+
+def _certified(case: Case) -> Case:
+    """Return the case with everything that its certificate does not depend on as in others."""
+    return replace(
+        frameworks.as_certified(case), strategy=without_hosts(case.strategy), loader_workers=0, memory_limit=0
+    )
+
+
+def _of_references(case: Case) -> tuple[str, ...]:
+    """Return what decides the references of a case's certificate."""
+    form = frameworks.declared_form(frameworks.framework(case.framework), case.optimizer)
+    inputs = (case.specification, case.sizes, case.data, case.seed, case.task, replace(case.optimizer, implementation=""))
+    return tuple(map(str, (*inputs, sorted(form.items()))))
 
 
 def _start_s(variant: Variant) -> float:
