@@ -31,9 +31,9 @@ PARENT = "STEELYARD_PARENT"
 HOSTS = "STEELYARD_HOSTS"
 # Where the hosts are nodes of a cluster: the number of this one, a slash, and how many there are.
 HOST = "STEELYARD_HOST"
-# A launcher that starts ranks on other hosts by ssh finds this program in its PATH first: the hosts are namespaces of this machine,
-# which have no ssh server, and their names are those of the namespaces. As in ssh(1), options come before and after the host, and
-# the other side's shell gets the words that follow. Only options that take a value are known, the ones that Horovod uses.
+# A launcher that starts ranks on other hosts by ssh finds this program in its PATH first: the hosts are namespaces of this
+# machine, which have no ssh server, and their names are those of the namespaces. As in ssh(1), options come before and after the
+# host, and the other side's shell gets the words that follow. Of the options, it knows those that Horovod uses.
 SSH = """\
 #!/bin/sh
 host=

@@ -135,7 +135,10 @@ def test_each_process_runs_once_and_the_references_are_shared(tmp_path: Path) ->
 def test_cases_that_differ_only_in_their_loader_are_computed_once(tmp_path: Path) -> None:
     run = session(tmp_path / "run")
     (group,) = run.plan.groups
-    others = [replace(each, case=replace(each.case, loader_workers=2), name=f"{each.name},workers=2") for each in group.variants]
+    others = [
+        replace(each, case=replace(each.case, loader_workers=2), name=f"{each.name},workers=2")
+        for each in group.variants
+    ]
     both = replace(run, plan=replace(run.plan, groups=(replace(group, variants=(*group.variants, *others)),)))
     found = certification.certify(both)
     assert len(found) == 4

@@ -216,7 +216,10 @@ def chaotic(runs: list[Dump], growth: float) -> list[Dump]:
     return [
         reference,
         *(
-            {key: reference[key] + growth * (array - reference[key]) if key.startswith(CHAOS) else array for key, array in run.items()}
+            {
+                key: reference[key] + growth * (array - reference[key]) if key.startswith(CHAOS) else array
+                for key, array in run.items()
+            }
             for run in noisy
         ),
     ]
@@ -224,7 +227,10 @@ def chaotic(runs: list[Dump], growth: float) -> list[Dump]:
 
 @pytest.mark.parametrize("key", ["loss3", "after5/head.weight", "inference/logits"])
 def test_in_chaotic_training_references_need_not_agree_after_the_step_in_which_it_became_so(key: str) -> None:
-    for share, passed in ((0.2, False), (0.3, True)):  # of its change by which noise has changed a state after two steps
+    for share, passed in (
+        (0.2, False),
+        (0.3, True),
+    ):  # of its change by which noise has changed a state after two steps
         runs = chaotic(dumps(amplified=3.0), share / (3.0 * FLOAT32.noise))
         change = runs[0][key] - runs[0][start_of(key)] if state_step(key) else runs[0][key]
         found = compared(runs, runs[0] | {key: runs[0][key] + 0.1 * change})
@@ -234,7 +240,12 @@ def test_in_chaotic_training_references_need_not_agree_after_the_step_in_which_i
 
 @pytest.mark.parametrize(
     ("key", "error"),
-    [("after2/head.weight", 0.1), ("loss2", 1e-6), ("grad/head.weight", 1e-6), ("adversarial/after1/head.weight", 1e-6)],
+    [
+        ("after2/head.weight", 0.1),
+        ("loss2", 1e-6),
+        ("grad/head.weight", 1e-6),
+        ("adversarial/after1/head.weight", 1e-6),
+    ],
 )
 def test_up_to_that_step_references_must_agree_in_chaotic_training_too(key: str, error: float) -> None:
     runs = chaotic(dumps(amplified=3.0), 0.3 / (3.0 * FLOAT32.noise))

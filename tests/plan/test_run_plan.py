@@ -300,10 +300,14 @@ def test_what_shares_a_certificate_or_its_references_counts_once_by_estimate() -
     alone = certificates_s()
     digits = {"workloads": ("resnet18:digits",)}
     assert certificates_s(loader_workers=(0, 1, 2), **digits) == certificates_s(**digits) > 0
-    assert certificates_s(knobs=("dropout=off,on",), workloads=("vgg16:tiny",)) == certificates_s(workloads=("vgg16:tiny",))
+    assert certificates_s(knobs=("dropout=off,on",), workloads=("vgg16:tiny",)) == certificates_s(
+        workloads=("vgg16:tiny",)
+    )
     another = certificates_s(modes=("pytorch=eager,compiled",))
     assert alone < another < 2 * alone
-    one, both = (certificates_s(optimizers=("adam",), frameworks=each) for each in (("pytorch",), ("pytorch", "tensorflow")))
+    one, both = (
+        certificates_s(optimizers=("adam",), frameworks=each) for each in (("pytorch",), ("pytorch", "tensorflow"))
+    )
     assert frameworks.framework("tensorflow").optimizers["adam"] != frameworks.framework("pytorch").optimizers["adam"]
     assert both - one > certificates_s(frameworks=("pytorch", "tensorflow")) - alone
 

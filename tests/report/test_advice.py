@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
 
 import pytest
 from reading import Page
@@ -76,6 +77,24 @@ def test_where_no_run_would_decide_and_little_is_known_that_is_said_unless_the_h
         "JAX, MXNet and PyTorch cannot be told apart here within 12 rounds: of JAX and MXNet, one may be up to 1.05x faster than the "
         "other (not enough rounds for PyTorch)."
     )
+
+
+def test_many_candidates_are_counted_and_not_named(monkeypatch):
+    monkeypatch.setitem(TITLES, "d", "TensorFlow")
+    monkeypatch.setitem(TITLES, "e", "MindSpore")
+    monkeypatch.setitem(TITLES, "f", "Fake")
+    five = ranking(b=70, c=70, d=70, e=70)
+    pairs = [replace(five.verdicts[0], a=a, b=b) for a, b in combinations("abcde", 2)]
+    known = replace(five, verdicts=tuple(pairs))
+    text = "5 contenders cannot be told apart here within 12 rounds: one may be up to 1.30x faster than another"
+    assert told(known) == f"{text}."
+    far = [replace(pair, low=0.2, joint_low=0.2) if pair.b == "e" else pair for pair in pairs]
+    assert told(replace(five, verdicts=tuple(far))) == f"{text} (not enough rounds for 1 of them)."
+    assert told(closer(known)) == "Treat these 5 contenders as equal in practice: they differ by at most 4.2 %."
+    settled = told(ranking(b=70, c=2, d=2, e=2, f=2))
+    assert "About 2 more rounds would settle PyTorch, TensorFlow, MindSpore and Fake, in" in settled
+    monkeypatch.setitem(TITLES, "g", "Dummy")
+    assert "About 2 more rounds would settle 5 others, in" in told(ranking(b=70, c=2, d=2, e=2, f=2, g=2))
 
 
 def test_nothing_is_said_of_one_that_is_ruled_out():

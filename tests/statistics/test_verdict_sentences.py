@@ -2,11 +2,12 @@
 
 import re
 from dataclasses import replace
+from itertools import combinations
 from math import exp
 
 import pytest
 
-from steelyard.statistics.decision import Verdict, decide
+from steelyard.statistics.decision import DecisionPlan, Ranking, Verdict, decide
 from steelyard.statistics.sentences import (
     Wording,
     factor_digits,
@@ -171,6 +172,68 @@ def test_a_headline_names_a_few_that_are_ruled_out_and_counts_many(others: int, 
     assert found.startswith("The fastest is B or A: ")
     assert said in found
     assert ("E at least" in found) == (others == 4)
+
+
+def undecided(count: int, unclear: str = "") -> Ranking:
+    """Return a ranking of a, b, ... in which no pair is decided; nothing narrow is known of `unclear`."""
+    names = "abcdefg"[:count]
+    pairs = (
+        Verdict("undecided", 0.95, low, 1.1, 5, 3, 0.02, a, b, 0.01, low, 1.1)
+        for a, b in combinations(names, 2)
+        for low in (0.2 if unclear in (a, b) else 0.8,)
+    )
+    return Ranking(tuple(names), "a", tuple(pairs), frozenset(names[1:]), 5, 0.02, 0.1, DecisionPlan())
+
+
+LETTERS = {name: name.upper() for name in "abcdefg"}
+
+
+@pytest.mark.parametrize(
+    ("count", "unclear", "sentence"),
+    [
+        (4, "", "The fastest is A, B, C or D: they are within 1.25x of each other."),
+        (4, "d", "The fastest is A, B, C or D: A, B and C are within 1.25x of each other, not enough rounds for D."),
+        (
+            5,
+            "",
+            "The fastest is one of 5 contenders, of which A was best on average: they are within 1.25x of each other.",
+        ),
+        (
+            5,
+            "d",
+            (
+                "The fastest is one of 5 contenders, of which A was best on average: 4 of them are within 1.25x of each other, not "
+                "enough rounds for the others."
+            ),
+        ),
+    ],
+)
+def test_of_many_that_may_be_the_best_the_headline_names_the_first(count: int, unclear: str, sentence: str) -> None:
+    assert headline(undecided(count, unclear), LETTERS) == sentence
+
+
+@pytest.mark.parametrize(
+    ("count", "unclear", "clauses"),
+    [
+        (
+            5,
+            "",
+            ["A is too close to call with B (within 1.25x), C (within 1.25x), D (within 1.25x) and E (within 1.25x)"],
+        ),
+        (6, "", ["A is too close to call with 5 others (within 1.25x)"]),
+        (
+            6,
+            "f",
+            [
+                "A is too close to call with B (within 1.25x), C (within 1.25x), D (within 1.25x) and E (within 1.25x)",
+                "A cannot be compared with F yet (not enough rounds)",
+            ],
+        ),
+        (6, "a", ["A cannot be compared with 5 others yet (not enough rounds)"]),
+    ],
+)
+def test_many_that_are_not_decided_are_counted_in_the_verdict(count: int, unclear: str, clauses: list[str]) -> None:
+    assert ranking_sentence(undecided(count, unclear), LETTERS) == "; ".join(clauses)
 
 
 def test_if_the_best_is_retired_the_best_maintained_one_is_named_too() -> None:

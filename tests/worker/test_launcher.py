@@ -101,7 +101,10 @@ def test_a_launcher_reaches_other_hosts_by_a_program_that_takes_the_place_of_ssh
     (programs / "ip").write_text(IP)
     (programs / "ip").chmod(0o755)
     inner = "cd / > /dev/null 2>&1 ; env WORD='two  words' sh -c 'echo \"$WORD\" && pwd && exit 3'"
-    before, after = ("-o", "PasswordAuthentication=no", "-o", "A=b"), ("-p", "22", "-i", "key", "-o", "ConnectTimeout=3")
+    before, after = (
+        ("-o", "PasswordAuthentication=no", "-o", "A=b"),
+        ("-p", "22", "-i", "key", "-o", "ConnectTimeout=3"),
+    )
     reaching = ["sh", "-c", 'command -v ssh > found; exec ssh "$@"', "sh", *before, "second", *after, inner]
     variables = {"PATH": f"{programs}:{os.environ['PATH']}", "STEELYARD_HOSTS": "first second"}
     done = subprocess.run(

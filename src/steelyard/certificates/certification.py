@@ -173,7 +173,9 @@ def _certify_group(
         renewed.update(missing[key].key for key in passed)
     found |= concluded
     _delete_dumps(missing.values())
-    found |= {key: found[alike[plan.key]] for key, plan in plans.items() if key not in found and alike[plan.key] in found}
+    found |= {
+        key: found[alike[plan.key]] for key, plan in plans.items() if key not in found and alike[plan.key] in found
+    }
     return {case.id: others.get(case.id) or _as_dict(found.get(case.id)) for case in group.cases}
 
 

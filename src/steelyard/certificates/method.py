@@ -77,11 +77,12 @@ AGREEMENT = 1e-9
 # between any two libraries, and the rounding level shows it.
 AGREEMENT_SHARE = 1e-3
 
-# Training is chaotic from the step on in which the noise of a reference's runs has changed the median trained tensor by this share
-# of its whole change since the start. Noise cannot grow much beyond that, so it no longer shows how much float64's own rounding, which is
-# far smaller, will still grow, and two results in float64 need not agree later. Inception v3 at a batch of four: the noise changes
-# states by 0.08 after one step, 0.66 after two and 1.09 after five. PyTorch, TensorFlow and JAX agree to 2e-10 after two steps and differ by
-# 0.17 after five. The limits of float32 do not change: LIMIT roundings of such a tensor are at least three times its change.
+# Training is chaotic from the step on in which the noise of a reference's runs has changed the median trained tensor by this
+# share of its whole change since the start. Noise cannot grow much beyond that, so it no longer shows how much float64's own
+# rounding, which is far smaller, will still grow, and two results in float64 need not agree later. Inception v3 at a batch of
+# four: the noise changes states by 0.08 after one step, 0.66 after two and 1.09 after five. PyTorch, TensorFlow and JAX agree to
+# 2e-10 after two steps and differ by 0.17 after five. The limits of float32 do not change: LIMIT roundings of such a tensor are
+# at least three times its change.
 CHAOTIC = 0.25
 
 # The batch on which the precision of a candidate is judged, where it is beyond LIMIT and its float64 run is not, or its gradients

@@ -65,9 +65,9 @@ def measure_changes(
 
 
 def after_chaos(network: Network, ordered: Mapping[str, Place], scales: Mapping[str, Scale], noise: float) -> set[str]:
-    """Return the tensors of training that come after the first step in which it is chaotic (`CHAOTIC`): losses, states, inference.
+    """Return the tensors of training after the first step in which it is chaotic (`CHAOTIC`): losses, states, inference.
 
-    `noise`: of the runs that the scales were measured with. The steps with an adversarial batch start anew and never belong to them.
+    `noise`: of the runs that the scales were measured with. Steps with an adversarial batch start anew and never belong to them.
     """
     trained = {each.name for each in network.parameters if each.trainable}
     changes: dict[int, list[float]] = {}

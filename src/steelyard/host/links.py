@@ -100,7 +100,7 @@ def hosts(text: str) -> Iterator[tuple[str, str]]:
 def _write_hosts(name: str, address: str, names: tuple[str, ...]) -> None:
     """Give the machine's name this address inside a namespace: `ip netns exec` shows processes this file as /etc/hosts.
 
-    Some programs listen at the address that their machine's name has. `names`: of all namespaces, which are the names of the hosts.
+    Some programs listen at the address that their machine's name has. `names`: of all namespaces, as which the hosts are known.
     """
     others = "".join(f"{each} {other}\n" for each, other in zip(ADDRESSES, names, strict=True))
     folder = SETTINGS / name

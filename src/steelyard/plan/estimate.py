@@ -22,8 +22,8 @@ CERTIFY_S = 7.0
 CERTIFY_STARTS = 1
 REFERENCE_S = 14.0
 SIDE_BY_SIDE = 2
-# What the processes of a certificate compute, in steps: five of training, gradients, an inference and an adversarial step. The first
-# reference does it three times and the second one once, in float64, which takes twice as long.
+# What the processes of a certificate compute, in steps: five of training, gradients, an inference and an adversarial step. The
+# first reference does it three times and the second one once, in float64, which takes twice as long.
 CERTIFIED_STEPS = 8
 REFERENCE_STEPS = 4 * 2 * CERTIFIED_STEPS
 # A process that counts a graph makes it anew for every choice of passes.
@@ -124,7 +124,14 @@ def _certified(case: Case) -> Case:
 def _of_references(case: Case) -> tuple[str, ...]:
     """Return what decides the references of a case's certificate."""
     form = frameworks.declared_form(frameworks.framework(case.framework), case.optimizer)
-    inputs = (case.specification, case.sizes, case.data, case.seed, case.task, replace(case.optimizer, implementation=""))
+    inputs = (
+        case.specification,
+        case.sizes,
+        case.data,
+        case.seed,
+        case.task,
+        replace(case.optimizer, implementation=""),
+    )
     return tuple(map(str, (*inputs, sorted(form.items()))))
 
 

@@ -8,7 +8,7 @@ from steelyard.report.commands import Further
 from steelyard.results.record import Protocol
 from steelyard.statistics.answer import answer, largest_factor
 from steelyard.statistics.decision import DecisionPlan, Ranking, Verdict
-from steelyard.statistics.sentences import NOT_ENOUGH, at_most, listed, percent
+from steelyard.statistics.sentences import MOST_NAMED, NOT_ENOUGH, at_most, listed, percent, some_others
 
 EQUAL_IN_PRACTICE = 1.10
 """Candidates that differ by at most this factor are called equal in practice: other reasons then decide between them."""
@@ -39,7 +39,7 @@ def advice(ranking: Ranking, titles: Mapping[str, str], protocol: Protocol, furt
     if beyond and not found[0]:
         found.append(_inseparable(ranking, titles, beyond, most))
     if reachable:
-        what = f"settle {listed([titles[key] for key in reachable])}" if beyond else "settle it"
+        what = f"settle {some_others([titles[key] for key in reachable])}" if beyond else "settle it"
         more = max(reachable.values())
         total = ranking.rounds_run + more
         if resumed:
@@ -77,7 +77,8 @@ def _equal(ranking: Ranking, titles: Mapping[str, str]) -> str:
     found = answer(ranking)
     if found.compared != found.candidates or found.within > EQUAL_IN_PRACTICE:
         return ""
-    who = listed([titles[key] for key in found.candidates])
+    names = [titles[key] for key in found.candidates]
+    who = listed(names) if len(names) <= MOST_NAMED else f"these {len(names)} contenders"
     most = ceil((found.within - 1) * 1000) / 1000
     return f"Treat {who} as equal in practice: they differ by at most {percent(most)}."
 
@@ -88,16 +89,19 @@ def _inseparable(ranking: Ranking, titles: Mapping[str, str], beyond: Collection
     alike = [key for key in found.candidates if key in beyond or key == ranking.leader]
     if len(alike) < 2:
         return ""
-    text = f"{listed([titles[key] for key in alike])} cannot be told apart here within {most} rounds"
+    many = len(alike) > MOST_NAMED
+    who = f"{len(alike)} contenders" if many else listed([titles[key] for key in alike])
+    text = f"{who} cannot be told apart here within {most} rounds"
     close = [key for key in alike if key in found.compared]
     wide = [titles[key] for key in alike if key not in found.compared]
     if len(close) < 2:
         unknown = "" if found.within == inf else f", and there were {NOT_ENOUGH} to say how much they differ"
         return f"{text}{unknown}."  # of all candidates, the headline has said so
     within = at_most(max(largest_factor(pair) for pair in ranking.verdicts if pair.a in close and pair.b in close))
-    of = f"of {listed([titles[key] for key in close])}, " if wide else ""
+    of = f"of {listed([titles[key] for key in close])}, " if wide and not many else ""
     text += f": {of}one may be up to {within} faster than {'the other' if len(close) == 2 else 'another'}"
-    return f"{text} ({NOT_ENOUGH} for {listed(wide)})." if wide else f"{text}."
+    unclear = f"{len(wide)} of them" if many else listed(wide)
+    return f"{text} ({NOT_ENOUGH} for {unclear})." if wide else f"{text}."
 
 
 def _times(rounds: int, seconds: float | None) -> float | None:

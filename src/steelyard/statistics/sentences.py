@@ -17,7 +17,7 @@ LEAST_FACTOR = 1.005
 """A contender that is worse than the best, but possibly by less than this factor, is ruled out without a factor."""
 
 MOST_NAMED = 4
-"""A headline names so many contenders that are ruled out; of more it gives the number, and the verdicts say the rest."""
+"""A sentence names so many contenders; of more it gives the number, and the table has the rest."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,11 @@ def _best(ranking: Ranking, found: Answer, titles: Titles, wording: Wording) -> 
             f" (within {percent(ranking.delta_used)})" if others and ranking.delta_used > ranking.plan.delta else ""
         )
         return (wording.best_together if others else wording.best).format(who=listed([first, *others])) + f"{margin}."
-    who = wording.best_of.format(who=listed([first, *others], "or"))
+    if len(found.candidates) > MOST_NAMED:
+        who = wording.best_of.format(who=f"one of {len(found.candidates)} contenders")
+        who += f", of which {first} was best on average"
+    else:
+        who = wording.best_of.format(who=listed([first, *others], "or"))
     return " ".join(filter(None, [f"{who}: {_spread(found, titles)}.", _ruled_out(found, titles, wording)]))
 
 
@@ -116,6 +120,8 @@ def _spread(found: Answer, titles: Titles) -> str:
     within = f"within {at_most(found.within)} of each other"
     if not rest:
         return f"they are {within}"
+    if len(found.candidates) > MOST_NAMED:
+        return f"{len(found.compared)} of them are {within}, {NOT_ENOUGH} for the others"
     return f"{listed([titles[key] for key in found.compared])} are {within}, {NOT_ENOUGH} for {rest}"
 
 
@@ -167,6 +173,11 @@ def listed(names: list[str], last: str = "and") -> str:
     return f" {last} ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
 
 
+def some_others(names: list[str]) -> str:
+    """Return the names as a list, or how many others they are, if they are too many for a sentence."""
+    return listed(names) if len(names) <= MOST_NAMED else f"{len(names)} others"
+
+
 def factor_digits(low: float) -> int:
     """Return the decimals for a factor above 1 whose interval begins at `low`: two, more if `low` would be shown as
     `1.00`, fewer for large factors.
@@ -203,9 +214,12 @@ def _undecided(pairs: list[Verdict], titles: Titles, wording: Wording) -> list[s
     if len(pairs) <= 1:
         return [verdict_sentence(pair, titles, wording) for pair in pairs]
     leader, wide = titles[pairs[0].a], [titles[pair.b] for pair in pairs if is_wide(pair.low, pair.high)]
-    close = [f"{titles[pair.b]} ({_how_close(pair)})" for pair in pairs if not is_wide(pair.low, pair.high)]
-    clauses = [f"{leader} is too close to call with {listed(close)}"] if close else []
-    return clauses + ([f"{leader} cannot be compared with {listed(wide)} yet ({NOT_ENOUGH})"] if wide else [])
+    near = [pair for pair in pairs if not is_wide(pair.low, pair.high)]
+    close = listed([f"{titles[pair.b]} ({_how_close(pair)})" for pair in near])
+    if len(near) > MOST_NAMED:
+        close = f"{len(near)} others ({_how_close(max(near, key=largest_factor))})"
+    clauses = [f"{leader} is too close to call with {close}"] if near else []
+    return clauses + ([f"{leader} cannot be compared with {some_others(wide)} yet ({NOT_ENOUGH})"] if wide else [])
 
 
 def _how_close(verdict: Verdict) -> str:
