@@ -59,7 +59,6 @@ class Spread:
     kind: str
     help: str
     launcher: str = ""
-    across_hosts: str = ""
     rank: str = "STEELYARD_RANK"
     shares: str = "batch"
     statistics: str = "share"
@@ -70,6 +69,7 @@ class Spread:
     workloads: dict[str, str] = field(default_factory=dict)
     variables: dict[str, str] = field(default_factory=dict)
     environment: str = ""
+    across_hosts: str = ""
 
     @property
     def several_processes(self) -> bool:
