@@ -57,7 +57,7 @@ def compare_references(network: Network, reference: Tensors, scales: Mapping[str
     """Compare two float64 references: AGREEMENT, or the limit in float64 roundings where training amplifies those.
 
     They may also differ by a small share of a candidate's rounding level. The sentence of a second one that differs by no more
-    than float32 rounding says so. What follows chaos does not count as (dis)agreement.
+    than float32 rounding says so. What follows chaos has no part in the agreement.
     """
     negligible = {
         key: AGREEMENT_SHARE * UNIT_ROUNDOFFS["float32"] * scale.amplification for key, scale in scales.items()
