@@ -73,6 +73,27 @@ def test_every_strategy_is_certified_and_timed(name: str, measured: Measured) ->
     check(known, SMALL, measured(known, SMALL, spread(known)), spread(known))
 
 
+@two_cores
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[] if name == "mxnet" else pytest.mark.slow) for name in frameworks.contenders()],
+)
+def test_training_goes_on_after_the_statistics_of_all_ranks_were_averaged(name: str, measured: Measured) -> None:
+    """An evaluation averages batch-norm statistics over the ranks; MXNet's servers then went on without their update rule."""
+    known = frameworks.framework(name)
+    wanted = [
+        f"{strategy}:2"
+        for strategy, own in known.strategies.items()
+        if own.several_processes and own.shares == "batch" and not own.environment
+    ]
+    found = measured(known, "resnet18:digits", wanted, "--protocol", "epochs:2", "--no-certify")
+    assert found.keys() >= set(wanted)
+    for strategy in wanted:
+        (training,) = found[strategy]["trainings"]
+        first, second = training["losses"]
+        assert second < 0.5 * first, strategy
+
+
 WITHIN = {
     known.name: found
     for known in frameworks.contenders().values()

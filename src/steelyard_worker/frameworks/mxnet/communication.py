@@ -20,7 +20,7 @@ class StoreReduce:
     def __init__(self, array: Array, store: Store) -> None:
         self._buffer = mx.nd.array(array)
         self._sum = self._buffer.zeros_like()
-        self._keys = store.summing(1)
+        self._keys = store.keys(1)
         self._keys.init(0, self._sum)
 
     def __call__(self) -> None:

@@ -73,13 +73,24 @@ class Counting(mx.optimizer.Optimizer):
             self.rule.update_multi_precision(index, weight, grad, state)
 
 
-class Sum(mx.optimizer.Optimizer):
-    """Replaces a tensor by what arrived, which is the sum over the ranks."""
+class Updates(mx.optimizer.Optimizer):
+    """A rule for the tensors with these keys; any other tensor is replaced by what arrived, which is the sum over the ranks.
 
-    def create_state(self, index: int, weight: NDArray) -> None:
-        """Keep no state."""
+    A server has one rule for everything that it stores, and batch-norm statistics are averaged between steps.
+    """
 
-    def update(self, index: int, weight: NDArray, grad: NDArray, state: None) -> None:
-        """Store the sum."""
-        del index, state
-        grad.copyto(weight)
+    def __init__(self, rule: mx.optimizer.Optimizer, keys: range) -> None:
+        super().__init__(rescale_grad=rule.rescale_grad)
+        self.rule, self.keys = rule, keys
+
+    def create_state_multi_precision(self, index: int, weight: NDArray) -> Any:
+        """Return the state of the rule; a sum has none."""
+        return self.rule.create_state_multi_precision(index, weight) if index in self.keys else None
+
+    def update_multi_precision(self, index: int, weight: NDArray, grad: NDArray, state: Any) -> None:
+        """Update by the rule, or store the sum."""
+        if index in self.keys:
+            self.rule.rescale_grad = self.rescale_grad  # Gluon sets that of the rule that it knows
+            self.rule.update_multi_precision(index, weight, grad, state)
+        else:
+            grad.copyto(weight)

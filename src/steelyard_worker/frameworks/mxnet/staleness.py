@@ -24,7 +24,7 @@ class CountingTrainer(AsynchronousTrainer):
     """
 
     def _rule(self, optimizer: Optimizer, rates: Array | None, lazy: bool) -> Any:
-        self._keys, self._count = self._store.updating(1), mx.nd.zeros((1,))
+        self._keys, self._count = self._store.keys(1), mx.nd.zeros((1,))
         self._keys.init(0, self._count)
         self._counts: list[int] = []
         return stores.asynchronous_rule(

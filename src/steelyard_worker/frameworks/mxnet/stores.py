@@ -56,25 +56,15 @@ class Store:
     """The store of all ranks in this process, and which of its keys are used."""
 
     def __init__(self, store: KVStore) -> None:
-        self._store, self._used, self._updates = store, 0, False
+        self._store, self._used = store, 0
 
     @property
     def ranks(self) -> int:
         """The ranks that MXNet knows."""
         return int(self._store.num_workers)
 
-    def updating(self, keys: int) -> Keys:
-        """Return new keys; the servers will be sent a rule that updates their tensors."""
-        self._updates = True
-        return self._new(keys)
-
-    def summing(self, keys: int) -> Keys:
-        """Return new keys, of which the servers store the sum over the ranks."""
-        if self._updates:  # a server without a rule stores sums, but it cannot be told to forget a rule
-            self._store.set_optimizer(served.Sum())
-        return self._new(keys)
-
-    def _new(self, count: int) -> Keys:
+    def keys(self, count: int) -> Keys:
+        """Return new keys. Servers store the sum over the ranks of what they get, except for keys that they have a rule for."""
         first, self._used = self._used, self._used + count
         return Keys(self._store, first)
 
@@ -83,7 +73,7 @@ class Average:
     """Replaces tensors of the same shapes as `like` by their averages over the ranks, which the servers compute."""
 
     def __init__(self, store: Store, like: Sequence[NDArray]) -> None:
-        self._keys, self._share = store.summing(len(like)), 1 / store.ranks
+        self._keys, self._share = store.keys(len(like)), 1 / store.ranks
         for key, array in enumerate(like):
             self._keys.init(key, array.zeros_like())
 
@@ -130,12 +120,12 @@ def _updated_by_servers(
             "unsupported",
             "MXNet's server ended with an error (copying size mismatch) when ranks sent it row-sparse gradients.",
         )
-    keys = store.updating(len(named))
+    keys = store.keys(len(named))
     made = rule_of_store(spec, named, rates, lazy, keys.first)
     made.rescale_grad = share
     # MXNet does not send `Parameter.wd_mult`, so servers decayed every tensor.
     made.wd_mult = {keys.first + key: parameter.wd_mult for key, parameter in enumerate(named.values())}
-    made = served_as(made) if served_as else made
+    made = served_as(made) if served_as else served.Updates(made, range(keys.first, keys.first + len(named)))
     return gluon.Trainer(list(named.values()), made, kvstore=keys, update_on_kvstore=True)
 
 
