@@ -84,7 +84,7 @@ def test_training_goes_on_after_the_statistics_of_all_ranks_were_averaged(name: 
     wanted = [
         f"{strategy}:2"
         for strategy, own in known.strategies.items()
-        if own.several_processes and own.shares == "batch" and not own.environment
+        if own.several_processes and own.kind in communication.AVERAGING and not own.environment
     ]
     found = measured(known, "resnet18:digits", wanted, "--protocol", "epochs:2", "--no-certify")
     assert found.keys() >= set(wanted)
