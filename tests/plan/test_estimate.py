@@ -1,0 +1,103 @@
+"""The estimated time of a plan: what is part of it, and what counts once."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steelyard.catalog import frameworks
+from steelyard.plan import estimate, resolve
+from steelyard.plan.options import Options
+
+WORKLOADS = Path(__file__).resolve().parent.parent / "workloads"
+LINE: dict[str, Any] = {"workloads": ("line",), "workload_folders": (str(WORKLOADS),)}
+TURNS: dict[str, Any] = {**LINE, "frameworks": ("fake",), "knobs": ("fake.step_us=1,2",)}
+
+
+def test_the_latency_is_part_of_the_estimate() -> None:
+    plan = resolve.plan(Options(**LINE, frameworks=("fake", "dummy"), tasks=("inference",)))
+    schedule, step = plan.groups[0].protocol.schedule, estimate.step_s(plan, plan.variants[0])
+    none = replace(schedule, latency_fewest=0, latency_most=0)
+    groups = (replace(plan.groups[0], protocol=replace(plan.groups[0].protocol, schedule=none)),)
+    alone = estimate.estimate(plan)["rounds"] - estimate.estimate(replace(plan, groups=groups))["rounds"]
+    assert alone == pytest.approx(3 * 2 * 500 * step)
+
+
+def test_a_mode_that_starts_slowly_takes_longer_by_estimate() -> None:
+    options = Options(workloads=("resnet18:tiny",), frameworks=("pytorch",), rounds="2")
+    eager, compiled = (
+        estimate.estimate(resolve.plan(replace(options, modes=(f"pytorch={mode}",)))) for mode in ("eager", "compiled")
+    )
+    later = frameworks.framework("pytorch").start_s("compiled") - frameworks.framework("pytorch").start_s("eager")
+    assert later > 0
+    assert compiled["rounds"] >= eager["rounds"] + 2 * later
+    assert compiled["certificates"] > eager["certificates"]
+
+
+def certificates_s(known: estimate.Known = estimate.NOTHING_KNOWN, **options: Any) -> float:
+    asked = Options(**{"workloads": ("resnet18:tiny",), "frameworks": ("pytorch",), "rounds": "2"} | options)
+    return estimate.estimate(resolve.plan(asked), known)["certificates"]
+
+
+def test_what_certificates_compute_is_part_of_the_estimate() -> None:
+    slow, fast = (certificates_s(estimate.Known(core_flops=each)) for each in (1e9, 2e9))
+    fixed = 2 * fast - slow
+    assert slow > fast > fixed > 0
+    two_batches = certificates_s(estimate.Known(core_flops=1e9), batches=(8, 16)) - 2 * fixed
+    of_eight = certificates_s(estimate.Known(core_flops=1e9), batches=(8,)) - fixed
+    assert two_batches == pytest.approx(3 * of_eight)
+
+
+def test_what_shares_a_certificate_or_its_references_counts_once_by_estimate() -> None:
+    alone = certificates_s()
+    digits = {"workloads": ("resnet18:digits",)}
+    assert certificates_s(loader_workers=(0, 1, 2), **digits) == certificates_s(**digits) > 0
+    assert certificates_s(knobs=("dropout=off,on",), workloads=("vgg16:tiny",)) == certificates_s(
+        workloads=("vgg16:tiny",)
+    )
+    another = certificates_s(modes=("pytorch=eager,compiled",))
+    assert alone < another < 2 * alone
+    one, both = (
+        certificates_s(optimizers=("adam",), frameworks=each) for each in (("pytorch",), ("pytorch", "tensorflow"))
+    )
+    assert frameworks.framework("tensorflow").optimizers["adam"] != frameworks.framework("pytorch").optimizers["adam"]
+    assert both - one > certificates_s(frameworks=("pytorch", "tensorflow")) - alone
+
+
+def test_long_steps_are_estimated_by_as_few_as_a_process_runs() -> None:
+    plan = resolve.plan(
+        Options(workloads=("vgg16:imagenet",), frameworks=("pytorch",), batches=(8,), synthetic=True, certify=False)
+    )
+    step, start = estimate.step_s(plan, plan.variants[0]), frameworks.framework("pytorch").start_s("eager")
+    assert step > 5
+    counted = math.ceil(2 * math.sqrt((start + 4 * step) / step))
+    assert estimate.estimate(plan)["rounds"] == pytest.approx(3 * (start + (1 + 4 + counted) * step))
+
+
+def test_steps_take_longer_by_estimate_on_a_slower_core() -> None:
+    options = Options(workloads=("vgg16:imagenet",), frameworks=("pytorch",), synthetic=True, protocol="fixed:10+200")
+    plan = resolve.plan(options)
+    fast, slow = (estimate.Known(core_flops=each * 1e9) for each in (100, 25))
+    dispatch, start = estimate.DISPATCH_S["training"], frameworks.framework("pytorch").start_s("eager")
+    steps = [estimate.step_s(plan, plan.variants[0], each) for each in (fast, slow)]
+    assert steps[1] - dispatch == pytest.approx(4 * (steps[0] - dispatch))
+    rounds = plan.groups[0].protocol.rounds_min
+    seconds = [estimate.estimate(plan, each)["rounds"] / rounds - start for each in (fast, slow)]
+    assert seconds == pytest.approx([211 * each for each in steps])
+
+
+def test_turns_are_part_of_the_estimate() -> None:
+    plan = resolve.plan(Options(**TURNS))
+    groups = tuple(
+        replace(each, protocol=replace(each.protocol, schedule=replace(each.protocol.schedule, turns=0)))
+        for each in plan.groups
+    )
+    alone, turns = (estimate.estimate(each)["rounds"] for each in (replace(plan, groups=groups), plan))
+    assert alone != turns
+    single = resolve.plan(Options(**{**TURNS, "knobs": ()}))
+    assert single.groups[0].takes_turns
+    assert estimate.estimate(single)["rounds"] == pytest.approx(alone / 2)
