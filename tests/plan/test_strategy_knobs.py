@@ -65,3 +65,21 @@ def test_a_batch_of_a_pipeline_is_a_multiple_of_parts_and_micro_batches() -> Non
     assert divisor_of("gpipe:3", knobs, "pipeline") == 12
     assert divisor_of("ddp:3", knobs, "processes") == 3
     assert divisor_of("single", {}, "single") == 1
+
+
+def test_what_a_strategy_sets_is_not_named_beside_it() -> None:
+    """JAX's `mesh` sets how recurrences run, in networks without any as well."""
+    options = Options(workloads=("vgg16:tiny",), frameworks=("jax",), threads=(1,), strategies=("single:1", "mesh:2"))
+    (group,) = resolve.plan(options).groups
+    assert of_each(group, "recurrence") == [("single:1", "auto"), ("mesh:2", "deferred")]
+    assert [each.title for each in group.variants] == ["JAX, single:1", "JAX, mesh:2"]
+    assert [each.settings for each in group.variants] == ["", ""]
+    assert not any("recurrence" in each.name for each in group.variants)
+
+
+def test_what_a_strategy_sets_is_named_where_other_cases_differ_in_it() -> None:
+    options = Options(workloads=("lstm-imdb:tiny",), frameworks=("jax",), threads=(1,), strategies=("single:1", "mesh:2"))
+    (group,) = resolve.plan(replace(options, knobs=("recurrence=auto,scan",))).groups
+    assert [each.title for each in group.variants] == [
+        "JAX, recurrence auto, single:1", "JAX, mesh:2", "JAX, recurrence scan, single:1",
+    ]  # fmt: skip

@@ -97,12 +97,17 @@ def test_the_terminal_has_both_tables(view, printed):
     assert "never (0 of 1)" in text
 
 
-def test_contenders_of_which_fewer_than_half_arrived_or_none_are_named_together(view):
-    def line(title, *scores):
-        """Return a contender that was trained for one epoch of 2 s once for each score."""
-        courses = [Course((1.0,), (9.0,), (2.0,), (0.1,), {"accuracy": (score,)}) for score in scores]
-        return learning.Line(title, styles(view.comparisons)["fake/scripted"], courses)
+@pytest.fixture
+def line(view):
+    def trained(title, *scores, otherwise="", seconds=2.0):
+        """Return a contender that was trained for one epoch once for each score."""
+        courses = [Course((1.0,), (9.0,), (seconds,), (0.1,), {"accuracy": (score,)}) for score in scores]
+        return learning.Line(title, styles(view.comparisons)["fake/scripted"], courses, title, otherwise)
 
+    return trained
+
+
+def test_contenders_of_which_fewer_than_half_arrived_or_none_are_named_together(line):
     lines = [
         line("Half", 0.9, 0.9, 0.1), line("Late", 0.9, 0.1, 0.1), line("Later", 0.1, 0.1, 0.9), line("Never", 0.1, 0.1, 0.1),
         line("Nor", 0.1, 0.1, 0.1),
@@ -113,6 +118,34 @@ def test_contenders_of_which_fewer_than_half_arrived_or_none_are_named_together(
         f"Training until accuracy 80 %: Half 2.00 s, Late and Later in fewer than half of their {end.format('Never and Nor')}",
         f"Training until accuracy 80 %: Half 2.00 s, Late in fewer than half of its {end.format('Never')}",
     ]
+
+
+def test_another_algorithm_has_a_sentence_of_its_own_and_a_mistake_has_none(line):
+    same, other = line("Same", 0.9), line("Other", 0.9, otherwise="another algorithm", seconds=1.0)
+    wrong = line("Wrong", 0.99, otherwise="wrong on purpose", seconds=0.5)
+    assert learning.answer([same, other, wrong], [0.8, 0.95], "accuracy") == (
+        "Training until accuracy 80 %: Same 2.00 s. With another algorithm: Other 1.00 s. None reached 95 %."
+    )
+    assert learning.answer([other, wrong], [0.8], "accuracy") == (
+        "With another algorithm, until accuracy 80 %: Other 1.00 s."
+    )
+    assert learning.answer([wrong], [0.8], "accuracy") == ""
+
+
+def test_the_first_four_that_arrived_are_named(line):
+    def among(count):
+        return [line(f"C{each}", 0.9, seconds=each) for each in range(count, 0, -1)]
+
+    first = "Training until accuracy 80 %: C1 1.00 s, C2 2.00 s, C3 3.00 s, C4 4.00 s"
+    assert learning.answer(among(4), [0.8], "accuracy") == f"{first}."
+    assert learning.answer(among(5), [0.8], "accuracy") == f"{first}, C5 5.00 s."
+    assert learning.answer(among(7), [0.8], "accuracy") == f"{first}, 3 others up to 7.00 s."
+    late = [line(f"L{each}", 0.1) for each in range(5)]
+    assert learning.answer([*among(1), *late], [0.8], "accuracy") == "Training until accuracy 80 %: C1 1.00 s, 5 others never."
+    other = line("Other", 0.9, otherwise="another algorithm")
+    assert learning.answer([*late, other], [0.8], "accuracy") == (
+        "Training until accuracy 80 %: 5 contenders never. With another algorithm: Other 2.00 s."
+    )
 
 
 def test_seeds_are_drawn_together(view):

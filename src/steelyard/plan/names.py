@@ -6,7 +6,7 @@ from typing import Any
 from steelyard.catalog import frameworks
 from steelyard.plan.run_plan import FrameworkFacts, Variant
 from steelyard_worker.case import Case
-from steelyard_worker.strategy import MICRO_BATCHES, SINGLE, name_of
+from steelyard_worker.strategy import MICRO_BATCHES, SINGLE, Spread, name_of
 
 # Fields that are named only where nothing else tells groups apart; the least telling first.
 SECONDARY = ("evaluation_limit", "train_steps", "rounds", "protocol", "seed", "task")
@@ -49,7 +49,7 @@ def variants(group: str, cases: Sequence[Case], facts: Mapping[str, FrameworkFac
     """Name every case of a group.
 
     A name has the environment, the mode, every knob that is not at its default, and every other field in which cases of the
-    group differ. A title has the framework, a requested version, a mode that is not the default, and of the rest only what
+    group differ. A knob that a strategy sets is not named: the strategy is. A title has the framework, a requested version, a mode that is not the default, and of the rest only what
     distinguishes cases of one environment and mode. Both have a strategy with a number of parts, even where all cases have it.
     """
     return tuple(_variant(group, case, cases, facts[case.framework]) for case in cases)
@@ -62,7 +62,7 @@ def _variant(group: str, case: Case, cases: Sequence[Case], known: FrameworkFact
     changed = [
         name
         for name, value in sorted(case.settings.knobs.items())
-        if value != known.knobs.get(name) or _knob_differs(name, case, relatives)
+        if (value != known.knobs.get(name) and not _strategy_sets(name, case)) or _knob_differs(name, case, relatives)
     ]
     knobs = [f"{name}={case.settings.knobs[name]}" for name in changed]
     others = [f"{name}={value}" for name, value in _differing(case, cases).items()]
@@ -84,8 +84,12 @@ def _title(case: Case, relatives: Sequence[Case], known: FrameworkFacts) -> str:
 
 def _of_strategy(case: Case) -> bool:
     """Return whether the version of a case's environment follows from its strategy."""
-    spread = frameworks.framework(case.framework).strategies.get(name_of(case.strategy))
+    spread = _spread(case)
     return spread is not None and case.version == spread.environment
+
+
+def _spread(case: Case) -> Spread | None:
+    return frameworks.framework(case.framework).strategies.get(name_of(case.strategy))
 
 
 def _fields(case: Case) -> dict[str, Any]:
@@ -109,7 +113,15 @@ def _differing(case: Case, cases: Sequence[Case]) -> dict[str, Any]:
     }
 
 
+def _strategy_sets(name: str, case: Case) -> bool:
+    spread = _spread(case)
+    return spread is not None and name in spread.knobs
+
+
 def _knob_differs(name: str, case: Case, cases: Sequence[Case]) -> bool:
     if name == MICRO_BATCHES:  # of no meaning for the single process beside a pipeline
         cases = [each for each in cases if each.strategy == case.strategy]
+    if _strategy_sets(name, case):
+        return False
+    cases = [each for each in cases if not _strategy_sets(name, each)]
     return any(each.settings.knobs.get(name) != case.settings.knobs[name] for each in cases)

@@ -9,12 +9,13 @@ from steelyard.report import figures, losses
 from steelyard.report.figures import Figure, plain
 from steelyard.report.model import Comparison
 from steelyard.report.notation import duration
+from steelyard.report.scaling import OTHER
 from steelyard.report.styles import Style
 from steelyard.results import learning
 from steelyard.results.learning import Course, Unit
 from steelyard.statistics import metrics, survival
 from steelyard.statistics.curves import spread
-from steelyard.statistics.sentences import listed
+from steelyard.statistics.sentences import MOST_NAMED, some_others
 from steelyard.statistics.survival import Share
 
 HEIGHT = 320
@@ -37,12 +38,16 @@ ARRIVED = (
 
 @dataclass(frozen=True)
 class Line:
-    """The trainings of one contender: rounds or seeds. `otherwise`: it computes something else on purpose."""
+    """The trainings of one contender: rounds or seeds. `name`: its title as it stands in a sentence.
+
+    `otherwise`: that it computes something else on purpose, or makes a mistake on purpose; empty where it does neither.
+    """
 
     title: str
     style: Style
     courses: list[Course]
-    otherwise: bool = False
+    name: str
+    otherwise: str = ""
 
 
 @dataclass(frozen=True)
@@ -98,7 +103,7 @@ def section(comparisons: Sequence[Comparison], styles: dict[str, Style]) -> Lear
     first, by_variant = comparisons[0], dict[str, Line]()
     seeds = tuple(each.contenders[0].case.seed for each in comparisons if each.contenders)
     for contender in (contender for comparison in comparisons for contender in comparison.contenders):
-        new = Line(contender.curve, styles[contender.variant], [], bool(contender.proof.on_purpose))
+        new = Line(contender.curve, styles[contender.variant], [], contender.in_text, contender.proof.on_purpose)
         line = by_variant.setdefault(contender.variant, new)
         line.courses.extend(learning.courses(contender.trials))
     lines = [
@@ -128,33 +133,52 @@ def section(comparisons: Sequence[Comparison], styles: dict[str, Style]) -> Lear
 def answer(lines: list[Line], thresholds: Sequence[float], score: str) -> str:
     """Return such as `Training until accuracy 90 %: A 1.76 s, B 2.14 s, C never (medians of 2 trainings each).`
 
-    It is about the highest threshold that a training has reached; that none has reached a higher one is said.
+    It is about the highest threshold that a training has reached; that none has reached a higher one is said. Other algorithms
+    have a sentence of their own; mistakes that are made on purpose have none.
     """
-    lines = [line for line in lines if not line.otherwise]
-    if not lines:
+    same, other = ([line for line in lines if line.otherwise == label] for label in ("", OTHER))
+    among = same + other
+    reached = [each for each in thresholds if any(_shares(line, [each], "seconds")[0].arrived for line in among)]
+    if not among:
         return ""
-    reached = [each for each in thresholds if any(_shares(line, [each], "seconds")[0].arrived for line in lines)]
     if not reached:
         return f"No training reached {score} {shown(score, min(thresholds))}."
-    higher = [each for each in thresholds if each > max(reached)]
-    none = f" None reached {shown(score, min(higher))}." if higher else ""
-    return _times(lines, max(reached), score) + none
+    highest = max(reached)
+    higher = [each for each in thresholds if each > highest]
+    found = []
+    if same:
+        found.append(f"Training until {score} {shown(score, highest)}: {_times(same, highest)}.")
+    if other:
+        until = "" if same else f", until {score} {shown(score, highest)}"
+        found.append(f"With another algorithm{until}: {_times(other, highest)}.")
+    if higher:
+        found.append(f"None reached {shown(score, min(higher))}.")
+    return " ".join(found)
 
 
-def _times(lines: list[Line], threshold: float, score: str) -> str:
-    """Return a sentence with the time until each reached a threshold."""
-    shares = [(line.title, _shares(line, [threshold], "seconds")[0]) for line in lines]
+def _times(lines: list[Line], threshold: float) -> str:
+    """Return the time until each reached a threshold, the first ones by name."""
+    shares = [(line.name, _shares(line, [threshold], "seconds")[0]) for line in lines]
     arrived = sorted(
-        ((each.median, title) for title, each in shares if each.median is not None), key=operator.itemgetter(0)
+        ((each.median, name) for name, each in shares if each.median is not None), key=operator.itemgetter(0)
     )
-    parts = [f"{title} {duration(median * 1e9)}" for median, title in arrived]
-    late = [(title, each.arrived) for title, each in shares if each.median is None]
-    some, none = ([title for title, number in late if bool(number) is arrived] for arrived in (True, False))
-    parts += [f"{listed(some)} in fewer than half of {'its' if len(some) == 1 else 'their'} trainings"] if some else []
-    parts += [f"{listed(none)} never"] if none else []
+    parts = [f"{name} {duration(median * 1e9)}" for median, name in arrived[:MOST_NAMED]]
+    if rest := arrived[MOST_NAMED:]:
+        last = duration(rest[-1][0] * 1e9)
+        parts.append(f"{rest[0][1]} {last}" if len(rest) == 1 else f"{len(rest)} others up to {last}")
+    late = [(name, each.arrived) for name, each in shares if each.median is None]
+    some, none = ([name for name, number in late if bool(number) is arrived] for arrived in (True, False))
+    if some:
+        parts.append(f"{_all(some, parts)} in fewer than half of {'its' if len(some) == 1 else 'their'} trainings")
+    parts += [f"{_all(none, parts)} never"] if none else []
     runs = {each.runs for _, each in shares}
     several = f" (medians of {runs.pop()} trainings each)" if len(runs) == 1 and runs != {1} else ""
-    return f"Training until {score} {shown(score, threshold)}: {', '.join(parts)}{several}."
+    return f"{', '.join(parts)}{several}"
+
+
+def _all(names: list[str], before: list[str]) -> str:
+    """Return names as a list, or how many they are; `before`: what the sentence has said of others."""
+    return some_others(names) if before or len(names) <= MOST_NAMED else f"{len(names)} contenders"
 
 
 def shown(score: str, value: float) -> str:

@@ -8,10 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import Mesh, NamedSharding
 
 from steelyard_worker.frameworks.jax.layers import RANDOM
-from steelyard_worker.frameworks.jax.sharding import AXIS, Sharded
+from steelyard_worker.frameworks.jax.sharding import AXIS, DIVIDED, EVERYWHERE, Sharded, mapped
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,8 +30,8 @@ EVERY = 4
 def trainer(devices: list[jax.Device]) -> type[Local]:
     """Return the trainer over these devices."""
     mesh = Mesh(np.array(devices), (AXIS,))
-    divided, everywhere = (NamedSharding(mesh, PartitionSpec(*axes)) for axes in ((AXIS,), ()))
-    return type("Local", (Local,), {"divided": divided, "everywhere": everywhere})
+    places = {"divided": NamedSharding(mesh, DIVIDED), "everywhere": NamedSharding(mesh, EVERYWHERE)}
+    return type("Local", (Local,), places)
 
 
 class Local(Sharded):
@@ -51,17 +51,13 @@ class Local(Sharded):
         if RANDOM in self.carry[1]:  # every copy draws numbers of its own
             keys = jax.random.split(self.carry[1][RANDOM][0], count)
             self.carry[1][RANDOM] = jax.device_put(keys, self.divided)
-        own, same = PartitionSpec(AXIS), PartitionSpec()
-        self.update = jax.jit(self._each(self._one, (own, own, same), (own, own)), donate_argnums=0)
-        average = jax.jit(self._each(_averaged, (own,), own), donate_argnums=0)
+        mesh = self.divided.mesh
+        update = mapped(self._one, mesh, (DIVIDED, DIVIDED, EVERYWHERE), (DIVIDED, DIVIDED))
+        self.update = jax.jit(update, donate_argnums=0)
+        average = jax.jit(mapped(_averaged, mesh, (DIVIDED,), DIVIDED), donate_argnums=0)
         # Compiled here, because the first average comes after some steps, when nothing should be compiled any more.
         self._average = average.lower(self.carry).compile()
         self._steps = 0
-
-    def _each(self, function: Any, given: Any, found: Any) -> Any:
-        return jax.shard_map(
-            function, mesh=self.divided.mesh, in_specs=given, out_specs=found, check_vma=False
-        )  # fmt: skip
 
     def _one(self, carry: Any, batch: Any, scalars: Any) -> Any:
         """Return the next state and the loss of one device, whose copy is the first and only one that it sees."""

@@ -99,4 +99,4 @@ def trainer_of(ranks: Ranks, micro_batches: int) -> type[Trainer]:
         return staged.trainer(devices(ranks), micro_batches if kind == "pipeline" else 1)
     from steelyard_worker.frameworks.jax import sharding
 
-    return sharding.trainer(devices(ranks), ranks.count)
+    return sharding.trainer(devices(ranks), ranks.count, by_share=ranks.spread.statistics == "share")

@@ -47,9 +47,16 @@ class Trainer(Predictor):
         outputs, statistics = self._forward({**trained, **fixed}, batch, training=True)
         return self._implementation.loss(outputs, batch), (outputs, statistics)
 
+    def _differentiated(self, trained: Tensors, fixed: Tensors, batch: Tensors) -> tuple[Any, jax.Array, Tensors, Tensors]:
+        """Return the outputs, the loss, the gradients and the new statistics of a batch."""
+        (loss, (outputs, statistics)), gradients = jax.value_and_grad(self._objective, has_aux=True)(
+            trained, fixed, batch
+        )
+        return outputs, loss, gradients, statistics
+
     def _update(self, state: Any, batch: Tensors, scalars: Tensors) -> tuple[Any, jax.Array]:
         trained, fixed, memory = state
-        (loss, (_, statistics)), gradients = jax.value_and_grad(self._objective, has_aux=True)(trained, fixed, batch)
+        _, loss, gradients, statistics = self._differentiated(trained, fixed, batch)
         trained, memory = self._rule.update(trained, gradients, memory, scalars)
         return (trained, {**fixed, **statistics}, memory), loss
 
@@ -77,9 +84,7 @@ class Trainer(Predictor):
     def gradients(self, batch: Tensors) -> tuple[dict[str, Array], float, dict[str, Array]]:
         """Forward in training mode and backward."""
         trained, fixed, _ = self.carry
-        (loss, (outputs, _)), gradients = jax.jit(jax.value_and_grad(self._objective, has_aux=True))(
-            trained, fixed, batch
-        )
+        outputs, loss, gradients, _ = jax.jit(self._differentiated)(trained, fixed, batch)
         return to_numpy(outputs), float(loss), self._canonical(gradients)
 
     def outputs(self, batch: Tensors) -> dict[str, Array]:
