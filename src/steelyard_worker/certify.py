@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steelyard_worker import batches, tensors
+from steelyard_worker import batches, distances, tensors
 from steelyard_worker.case import INFERENCE
 from steelyard_worker.protocol import Refusal
 from steelyard_worker.ranks import Ranks
@@ -39,7 +39,8 @@ def dump(
 ) -> None:  # fmt: skip
     """Write one tensors folder per perturbation; with `inner`, it only has inner/* and adversarial/inner/*.
 
-    Several ranks compute their shares, and the first joins and writes them.
+    Of all perturbations but the first, it has how far each tensor is from that of the first one (`distances.of_run`), a number:
+    the tensors of a large network fill a disk. Several ranks compute their shares, and the first joins and writes them.
 
     Of a training it has output/*, loss, grad/*, loss1..k, after0|1|2|<k>/*, inference/*; adversarial/loss1 and
     adversarial/after0|1/* of one step with the network's adversarial weights, batch and update rule; if it has weights that
@@ -50,6 +51,7 @@ def dump(
         compute, compute_adversarial = _outputs, _adversarial_outputs
     else:
         compute, compute_adversarial = _tensors, _adversarial
+    first: Path | None = None
     for number in job.certify.perturbations:
         change = _perturbation(number, job.certify.noise)
         changed = _changed(weights, change)
@@ -68,9 +70,15 @@ def dump(
             found |= compute_adversarial(job, network, changed, build, change, ranks)
         found = ranks.joined_tensors(found)
         if ranks.leads:
-            tensors.write(folder, {key: sampled(array, job.certify.sample) for key, array in found.items()}, meta)
+            kept = {key: sampled(array, job.certify.sample) for key, array in found.items()}
+            tensors.write(folder, kept if first is None else _apart(kept, tensors.read(first)), meta)
+            first = first or folder
         events.write("tensors", perturbation=number, folder=folder.name)
         gc.collect()
+
+
+def _apart(found: Mapping[str, Array], first: Mapping[str, Array]) -> dict[str, Array]:
+    return {key: np.array(distance) for key, distance in distances.of_run(found, first).items()}
 
 
 def weights_of_inference(job: Job, network: Network, weights: Mapping[str, Array]) -> Iterator[dict[str, Array]]:

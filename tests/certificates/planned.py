@@ -23,7 +23,7 @@ REFERENCES = [subjects.installation("pytorch"), subjects.installation("jax")]
 
 def fill(task: Task, runs: list[synthetic.Dump]) -> None:
     """Write what the worker would have written for the perturbations of a task."""
-    for number, run in zip(task.job.certify.perturbations, runs, strict=True):
+    for number, run in zip(task.job.certify.perturbations, synthetic.as_saved(runs), strict=True):
         tensors.write(Path(task.job.folder) / f"perturbation{number}", run)
 
 

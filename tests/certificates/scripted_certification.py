@@ -82,8 +82,8 @@ class Scripted(Session):
 def write_dumps(job: Job, changed: synthetic.Dump) -> None:
     network = workloads.described(Path(job.workload_folder), job.case.sizes)
     runs = synthetic.dumps(network=network)
-    for number in job.certify.perturbations:
-        run = runs[number] if number in (1, 2) else runs[0] | changed
+    wanted = [runs[number] if number in (1, 2) else runs[0] | changed for number in job.certify.perturbations]
+    for number, run in zip(job.certify.perturbations, synthetic.as_saved(wanted), strict=True):
         tensors.write(Path(job.folder) / f"perturbation{number}", run)
     (Path(job.folder) / protocol.EVENTS).write_text("")
 

@@ -9,9 +9,10 @@ import numpy as np
 from steelyard.certificates import judge
 from steelyard.certificates.judgement import Judgement
 from steelyard.certificates.method import method_for
-from steelyard.certificates.scales import measure_scales
-from steelyard.certificates.tensors import start_of, state_step
+from steelyard.certificates.scales import Scale, measure_scales
+from steelyard.certificates.tensors import state_step
 from steelyard_worker.case import Optimizer
+from steelyard_worker.distances import of_run, start_of
 from steelyard_worker.network import Input, Network, Parameter, batch_norm
 
 Dump = dict[str, np.ndarray[Any, Any]]
@@ -74,19 +75,31 @@ def shift(array: np.ndarray[Any, Any], relative: float, generator: np.random.Gen
 
 def error_of(key: str, runs: list[Dump], units: float, generator: np.random.Generator) -> np.ndarray[Any, Any]:
     """Return a change of one tensor that is this many rounding levels beyond the unavoidable error."""
-    scale = measure_scales(NETWORK, runs, FLOAT32.noise)[key]
+    scale = scales_of(runs)[key]
     size = FLOAT32.unit_roundoff * (units * scale.amplification * scale.norm + scale.unavoidable)
     direction = generator.standard_normal(np.shape(runs[0][key]))
     return np.asarray(size * direction / np.linalg.norm(direction))
 
 
+def as_saved(runs: list[Dump]) -> list[Dump]:
+    """Return runs as a worker saves them: the first whole, of the others how far they are from it."""
+    apart = ({key: np.array(size) for key, size in of_run(run, runs[0]).items()} for run in runs[1:])
+    return [runs[0], *apart]
+
+
+def scales_of(runs: list[Dump], rule: Optimizer | None = None, network: Network = NETWORK) -> dict[str, Scale]:
+    """Return the scales of a reference, the first of the runs, whose others have noise."""
+    reference, *noisy = as_saved(runs)
+    return measure_scales(network, reference, noisy, FLOAT32.noise, rule)
+
+
 def judged(runs: list[Dump], candidate: Dump, rule: Optimizer | None = None, network: Network = NETWORK) -> Judgement:
     """Return the judgement of a candidate; the first of the runs is the reference."""
-    scales = measure_scales(network, runs, FLOAT32.noise, rule)
+    scales = scales_of(runs, rule, network)
     return judge.compare(network, runs[0], scales, candidate, FLOAT32)
 
 
 def compared(runs: list[Dump], second: Dump) -> Judgement:
     """Return the judgement of a second reference."""
-    scales = measure_scales(NETWORK, runs, FLOAT32.noise)
+    scales = scales_of(runs)
     return judge.compare_references(NETWORK, runs[0], scales, second)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import synthetic
-from synthetic import FLOAT32, NETWORK, dumps, error_of, judged
+from synthetic import FLOAT32, NETWORK, dumps, error_of, judged, scales_of
 
 from steelyard.certificates import judge
 from steelyard.certificates.method import (
@@ -18,7 +18,7 @@ from steelyard.certificates.method import (
     method_for,
     small_batch,
 )
-from steelyard.certificates.scales import measure_changes, measure_scales
+from steelyard.certificates.scales import measure_changes
 from steelyard.errors import UserError
 from steelyard_worker.case import Optimizer
 from steelyard_worker.network import Input, Parameter
@@ -60,11 +60,11 @@ def test_the_levels_of_the_adversarial_step_are_its_own() -> None:
     runs = dumps()
     key = "adversarial/after1/head.bias"
     loud = [run | {key: runs[0][key] + 1e3 * (run[key] - runs[0][key])} for run in runs]
-    usual, louder = (measure_scales(NETWORK, each, FLOAT32.noise) for each in (runs, loud))
+    usual, louder = map(scales_of, (runs, loud))
     assert louder[key].amplification > 100 * usual[key].amplification
     assert all(louder[each] == scale for each, scale in usual.items() if not each.startswith("adversarial/"))
     quiet = [run | {"adversarial/loss1": runs[0]["adversarial/loss1"]} for run in runs]
-    assert measure_scales(NETWORK, quiet, FLOAT32.noise)["adversarial/loss1"].amplification > 2
+    assert scales_of(quiet)["adversarial/loss1"].amplification > 2
 
 
 def test_rounding_of_a_declared_float32_correction_is_not_counted() -> None:
@@ -89,7 +89,7 @@ def test_the_rounding_of_a_float32_correction_is_near_the_measured_one() -> None
 def test_the_error_of_long_sums_is_only_allowed_on_request() -> None:
     runs, generator = dumps(), np.random.default_rng(0)
     key = "after1/stem.bn.running_mean"
-    scales = measure_scales(NETWORK, runs, FLOAT32.noise)
+    scales = scales_of(runs)
     candidate = runs[0] | {key: runs[0][key] + error_of(key, runs, 3000, generator)}
     assert not judge.compare(NETWORK, runs[0], scales, candidate, FLOAT32).passed
     allowances = dict.fromkeys(scales, 5000 * 3.0 * FLOAT32.unit_roundoff)
@@ -98,7 +98,7 @@ def test_the_error_of_long_sums_is_only_allowed_on_request() -> None:
 
 def test_sign_changes_of_updates_in_one_tensor_are_allowed_in_the_others_too() -> None:
     runs = dumps()
-    scales = measure_scales(NETWORK, runs, FLOAT32.noise)
+    scales = scales_of(runs)
     key, other = "after1/stem.conv.weight", "after1/head.weight"
     assert measure_changes(NETWORK, runs[0], scales, runs[1])[other] < 1e-4
     start = runs[0]["after0/stem.conv.weight"]
@@ -127,7 +127,7 @@ def test_where_sign_changes_are_rare_a_small_tensor_is_allowed_one_or_none(colum
     other = dict(exact)
     other["after1/wide"] = exact["after1/wide"].copy()
     other["after1/wide"][0, 0] *= -1
-    scales = measure_scales(network, [exact, exact], FLOAT32.noise)
+    scales = scales_of([exact, exact], network=network)
     changes = measure_changes(network, exact, scales, other)
     size = np.square(2 * exact["after1/wide"][0, 0]) / np.mean(np.square(exact["after1/wide"]))
     assert changes["after1/head.weight"] == pytest.approx((allowed * size / 8) ** 0.5)
@@ -140,7 +140,7 @@ def test_tensors_that_are_not_trained_do_not_dilute_the_sign_changes() -> None:
     other = dict(exact)
     other["after1/stem.conv.weight"] = exact["after1/stem.conv.weight"].copy()
     other["after1/stem.conv.weight"].flat[:12] = -1
-    scales = measure_scales(NETWORK, [exact, exact], FLOAT32.noise)
+    scales = scales_of([exact, exact])
     changes = measure_changes(NETWORK, exact, scales, other)
     most = next(count for count in range(99) if _poisson_tail(count, 12 / 126 * 8) <= 1e-5)
     assert changes["after1/head.weight"] == pytest.approx((most * 4 / 8) ** 0.5)
@@ -156,7 +156,7 @@ def test_an_element_without_an_update_changes_no_sign() -> None:
     other = dict(exact)
     other["after1/stem.conv.weight"] = exact["after1/stem.conv.weight"].copy()
     other["after1/stem.conv.weight"].flat[60] = -1
-    scales = measure_scales(NETWORK, [exact, exact], FLOAT32.noise)
+    scales = scales_of([exact, exact])
     changes = measure_changes(NETWORK, exact, scales, other)
     most = next(count for count in range(99) if _poisson_tail(count, 1 / 126 * 8) <= 1e-5)
     size = 4 / np.mean(np.square(exact["after1/stem.conv.weight"]))

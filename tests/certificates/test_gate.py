@@ -6,13 +6,19 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from threading import Barrier, BrokenBarrierError, Event
+from types import SimpleNamespace
 
 import pytest
+import subjects
+from planned import REFERENCES, filled
 
 from steelyard.catalog import workloads
-from steelyard.certificates.gate import Gate, needed_bytes
+from steelyard.certificates import gate as gates
+from steelyard.certificates.gate import Disk, Gate, needed_bytes, saved_bytes
+from steelyard.certificates.plan import plan_certification, with_cores
 from steelyard.plan import memory, resolve
 from steelyard.plan.options import Options
+from steelyard_worker import tensors
 
 GB = 10**9
 SOON_S, LATE_S = 0.3, 10.0
@@ -81,3 +87,77 @@ def test_two_references_of_bert_do_not_fit_into_24_gb_together() -> None:
     training = memory.needed_bytes(network, case.optimizer, case.batch)
     assert training < needed_bytes(variant.case, network) < needed_bytes(case, network)
     assert 16.8 * GB < needed_bytes(case, network) < 24 * GB
+
+
+@pytest.mark.parametrize(
+    ("needed", "most", "cores"),
+    [(4 * GB, 2, 1), (5 * GB, 2, 1), (6 * GB, 2, 2), (30 * GB, 2, 2), (6 * GB, 4, 4), (4 * GB, 4, 2), (1, 4, 1)],
+)
+def test_a_process_that_memory_leaves_alone_may_use_all_cores(needed: int, most: int, cores: int) -> None:
+    assert Gate(most, 10 * GB).cores(needed) == cores
+
+
+def test_only_references_use_more_cores(tmp_path: Path) -> None:
+    candidate = subjects.candidate("mxnet", "lstm-imdb", "tiny", tmp_path)
+    plan = plan_certification(candidate, REFERENCES, tmp_path / "references")
+    for task in (*plan.reference_tasks, plan.long_sums_task, *(pair[0] for pair in (*plan.small_tasks, *plan.draw_tasks))):
+        assert (task.job.case.settings.threads, with_cores(task, 3).case.settings.threads) == (1, 3)
+        assert with_cores(task, 1) == task.job
+    for task in (plan.candidate_task, plan.float64_task, *(pair[1] for pair in (*plan.small_tasks, *plan.draw_tasks))):
+        assert with_cores(task, 3) is task.job
+
+
+@pytest.fixture
+def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
+    monkeypatch.setattr(gates.shutil, "disk_usage", lambda _: SimpleNamespace(free=10 * GB))
+    return Disk(tmp_path)
+
+
+def test_a_group_waits_until_the_disk_has_room_for_what_it_saves(disk: Disk) -> None:
+    begun, end = Event(), Event()
+
+    def waiter() -> None:
+        with disk.room(5 * GB):
+            begun.set()
+
+    def holder() -> None:
+        with disk.room(6 * GB):
+            end.wait(LATE_S)
+
+    with ThreadPoolExecutor(3) as pool, disk.room(1 * GB) as left:
+        assert left == 10 * GB
+        with disk.room(2 * GB) as left:
+            assert left == 9 * GB
+        held = pool.submit(holder)
+        pool.submit(waiter)
+        assert not begun.wait(SOON_S)
+        end.set()
+        assert begun.wait(LATE_S)
+        held.result(LATE_S)
+
+
+def test_a_group_that_is_alone_learns_that_it_has_no_room(disk: Disk) -> None:
+    with disk.room(30 * GB) as left:
+        assert left == 10 * GB
+
+
+def test_what_certificates_save_is_estimated_by_their_references_and_candidates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path / "cache"))
+    candidate = subjects.candidate("mxnet", "lstm-imdb", "tiny", tmp_path)
+    plan = plan_certification(candidate, REFERENCES, tmp_path / "references")
+    filled(plan, {})
+    network = candidate.network
+
+    def size(folder: str) -> int:
+        return sum((each / tensors.BYTES).stat().st_size for each in Path(folder).glob("perturbation*"))
+
+    tasks = (*plan.reference_tasks, plan.candidate_task)
+    summary = size(plan.reference_tasks[1].job.folder)
+    # The candidate of this test saves float64, and small tensors are padded.
+    saved = sum(size(task.job.folder) for task in tasks) + summary - size(plan.candidate_task.job.folder) / 2
+    assert 0.5 < saved_bytes([plan], network) / saved < 1.5
+    assert saved_bytes([plan, plan], network) == saved_bytes([plan], network)
+    monkeypatch.setattr(gates, "has_reference", lambda _: True)
+    assert saved_bytes([plan], network) == 4 * 7 * sum(each.count for each in network.parameters)

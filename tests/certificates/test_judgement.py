@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from synthetic import FLOAT32, NETWORK, Dump, compared, dumps, error_of, judged
+from synthetic import FLOAT32, NETWORK, Dump, compared, dumps, error_of, judged, scales_of
 
 from steelyard.certificates import judge
 from steelyard.certificates.method import (
@@ -16,9 +16,9 @@ from steelyard.certificates.method import (
     LIMIT,
     method_for,
 )
-from steelyard.certificates.scales import measure_scales
 from steelyard.certificates.sentences import CAUSES, references_disagree
-from steelyard.certificates.tensors import places, start_of, state_step
+from steelyard.certificates.tensors import places, state_step
+from steelyard_worker.distances import start_of
 
 KEYS = list(places(dumps()[0], NETWORK))
 # Tensors that are not trained and stay as they are have no rounding error.
@@ -270,6 +270,6 @@ def test_the_agreement_of_two_references_is_their_largest_difference() -> None:
 def test_float64_must_agree_except_where_training_amplifies_rounding() -> None:
     calm, chaotic = dumps(amplified=3.0), dumps(amplified=1e7)
     for runs, passed in ((calm, False), (chaotic, True)):
-        scales = measure_scales(NETWORK, runs, FLOAT32.noise)
+        scales = scales_of(runs)
         candidate = runs[0] | {"inference/logits": runs[0]["inference/logits"] * (1 + 50 * AGREEMENT)}
         assert judge.compare(NETWORK, runs[0], scales, candidate, method_for("float64")).passed == passed

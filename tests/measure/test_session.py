@@ -17,7 +17,7 @@ from measure import scripted_session
 from steelyard.console import Screen
 from steelyard.environments import Environment
 from steelyard.environments.arriving import already
-from steelyard.errors import UserError
+from steelyard.errors import ResumableError, UserError
 from steelyard.inputs.case_inputs import recipe
 from steelyard.measure import launch
 from steelyard.measure.session import Session
@@ -224,3 +224,14 @@ def test_the_inputs_of_a_case_are_those_of_its_recipe(tmp_path: Path) -> None:
     (first, second) = run.plan.variants
     assert run.inputs_of(first.case) is run.inputs[recipe(first.case)]
     assert run.inputs_of(first.case) is run.inputs_of(second.case)
+
+
+def test_what_needs_more_room_than_the_disk_has_is_refused_before_it_begins(connected: Session) -> None:
+    gb, spare = 10**9, 200 * 2**20
+    connected.check_room("The certificates of a:b", 3 * gb, 3 * gb + spare)
+    with pytest.raises(ResumableError) as raised:
+        connected.check_room("The certificates of a:b", 3 * gb, 3 * gb + spare - 1)
+    assert str(raised.value) == (
+        f"The certificates of a:b save up to 3.0 GB, and the disk that holds {connected.folder} has 3.2 GB left. Free some, then "
+        f"continue with: steelyard run --resume {connected.folder.name} --runs {connected.folder.parent}"
+    )

@@ -25,6 +25,7 @@ ORCHESTRATOR, WORKER = SOURCES / "steelyard", SOURCES / "steelyard_worker"
 SHARED = {
     "steelyard_worker",
     "steelyard_worker.case",
+    "steelyard_worker.distances",
     "steelyard_worker.network",
     "steelyard_worker.protocol",
     "steelyard_worker.records",

@@ -60,15 +60,16 @@ class Trainer:
 
 def dumped(
     folder: Path, adversarial: bool, batch: int = 4, inner: bool = False, trainer: type[Trainer] = Trainer,
-    isolation: Isolation | None = None,
+    isolation: Isolation | None = None, perturbations: tuple[int, ...] = (0,),
 ) -> tuple[Batch, list[Trainer]]:  # fmt: skip
-    """Return the tensors of a certificate without noise, and the trainers that were built for it."""
+    """Return the tensors of a certificate's first run, and the trainers that were built for it."""
     rule = Optimizer("adam", 1e-3, weight_decay=1e-5, decay=("head.weight",), clip=5.0)
     case = Case("line", "small", SIZES | {"batch": batch}, "", {}, rule, "fake", Settings("scripted"))
     tensors.write(folder / "usual", BATCH)
     tensors.write(folder / "extreme", EXTREME)
     data = Data(str(folder / "usual"), adversarial=str(folder / "extreme") if adversarial else "")
-    job = Job("certify", case, str(LINE), "", data, str(folder), certify=Certify(steps=2, inner=inner))
+    wanted = Certify(steps=2, inner=inner, perturbations=perturbations)
+    job = Job("certify", case, str(LINE), "", data, str(folder), certify=wanted)
     described = replace(
         network.describe(LINE, SIZES),
         adversarial=Adversarial(factors={"*.weight": 4.0, "head.*": 2.0}, clip=1.0, isolation=isolation),
@@ -82,7 +83,7 @@ def dumped(
 
     events: Any = SimpleNamespace(write=lambda *_, **__: None)
     certify.dump(job, described, WEIGHTS, build, events)
-    return tensors.read(folder / "perturbation0"), built
+    return tensors.read(folder / f"perturbation{perturbations[0]}"), built
 
 
 def test_one_step_starts_from_scaled_weights_with_a_batch_and_a_rule_of_its_own(tmp_path: Path) -> None:
@@ -114,6 +115,20 @@ def test_weights_that_isolate_a_layer_have_a_step_of_their_own_with_the_same_bat
     np.testing.assert_allclose(isolated.first["head.bias"], [-10 / 3, -2 / 3, 2], rtol=1e-6)
     assert found["adversarial/after0/head.weight"][0, 0] == 2
     assert found["isolated/loss1"] == found["adversarial/loss1"] == 8
+
+
+def test_of_runs_after_the_first_only_the_distances_from_it_are_saved(tmp_path: Path) -> None:
+    whole, _ = dumped(tmp_path / "alone", adversarial=True, perturbations=(2,))
+    first, _ = dumped(tmp_path / "together", adversarial=True, perturbations=(0, 1, 2))
+    noisy = tensors.read(tmp_path / "together" / "perturbation2")
+    assert noisy.keys() == first.keys() == whole.keys()
+    assert all(array.shape == () for array in noisy.values())
+    start = float(np.linalg.norm(whole["after0/head.weight"] - first["after0/head.weight"]))
+    assert noisy["after0/head.weight"] == pytest.approx(start) != 0
+    # The scripted step adds the same to every weight, so the change since the start is that of the first run but for rounding.
+    assert noisy["after2/head.weight"] < 0.1 * start
+    assert noisy["adversarial/after1/head.weight"] < 0.1 * float(noisy["adversarial/after0/head.weight"])
+    assert noisy["grad/head.weight"] == pytest.approx(start)
 
 
 @pytest.mark.parametrize("count", range(1, 40))

@@ -13,7 +13,7 @@ from steelyard.catalog import frameworks, strategies, workloads
 from steelyard.certificates import dumps, references
 from steelyard.certificates import record as cache
 from steelyard.certificates.conclusion import conclude, next_tasks
-from steelyard.certificates.gate import Gate, needed_bytes
+from steelyard.certificates.gate import Disk, Gate, needed_bytes, saved_bytes
 from steelyard.certificates.method import Scope
 from steelyard.certificates.plan import (
     SHARED,
@@ -23,6 +23,7 @@ from steelyard.certificates.plan import (
     Task,
     plan_certification,
     with_arbiter,
+    with_cores,
 )
 from steelyard.certificates.record import Certificate
 from steelyard.certificates.references import has_reference
@@ -54,6 +55,7 @@ def certify(session: Session, fresh: bool = False, scope: Scope | None = None) -
     scope = scope or Scope()
     # At full size one process may need the whole memory.
     gate = Gate(1 if scope.sample else min(PROCESSES_AT_ONCE, usable_cores()), available_memory_bytes())
+    disk = Disk(session.folder)
     installed = {group.name: _references(session, group) for group in session.plan.groups}
     certificates: dict[str, dict[str, Any]] = {}
     renewed: set[str] | None = set() if fresh else None
@@ -70,7 +72,7 @@ def certify(session: Session, fresh: bool = False, scope: Scope | None = None) -
             plain = replace(
                 part, variants=tuple(replace(each, case=frameworks.as_certified(each.case)) for each in part.variants)
             )
-            found = _of_variants(part, _certify_group(session, plain, installed[group.name], renewed, scope, gate))
+            found = _of_variants(part, _certify_group(session, plain, installed[group.name], renewed, scope, gate, disk))
             with lock:
                 certificates.update(found)
                 atomic.write_text(session.folder / record.CERTIFICATES, json.dumps(certificates, indent=1))
@@ -138,7 +140,7 @@ def _is_available(session: Session, case: Case) -> bool:
 
 def _certify_group(
     session: Session, group: Group, installed: list[Installation], renewed: set[str] | None, scope: Scope,
-    gate: Gate,
+    gate: Gate, disk: Disk,
 ) -> dict[str, dict[str, Any]]:  # fmt: skip
     """Certify the cases of one group and delete its dumps; an aborted run gets no certificates.
 
@@ -159,6 +161,22 @@ def _certify_group(
     # Cases that differ only in what a certificate does not depend on, such as the workers of a loader, are computed once.
     alike = {plan.key: key for key, plan in reversed(plans.items())}
     missing = {key: plan for key, plan in plans.items() if key not in found and alike[plan.key] == key}
+    if missing:
+        with disk.room(needed := saved_bytes(missing.values(), _network(session, group.cases[0]))) as left:
+            session.check_room(f"The certificates of {group.name}", needed, left)
+            found |= _computed(session, group, missing, renewed, gate)
+    if session.stop.is_set():
+        return {}
+    found |= {
+        key: found[alike[plan.key]] for key, plan in plans.items() if key not in found and alike[plan.key] in found
+    }
+    return {case.id: others.get(case.id) or _as_dict(found.get(case.id)) for case in group.cases}
+
+
+def _computed(
+    session: Session, group: Group, missing: dict[str, CertificationPlan], renewed: set[str] | None, gate: Gate
+) -> dict[str, Certificate | str]:
+    """Run the processes of certificates, judge what they saved, and delete it; nothing where the run is aborted."""
     first = [task for plan in missing.values() for task in _first_tasks(plan)]
     _run(session, group.name, first, gate, missing.values())
     if not session.stop.is_set():
@@ -171,12 +189,8 @@ def _certify_group(
     if renewed is not None:  # one that was not saved would find that of an earlier command
         passed = {key for key, each in concluded.items() if isinstance(each, Certificate) and each.passed}
         renewed.update(missing[key].key for key in passed)
-    found |= concluded
     _delete_dumps(missing.values())
-    found |= {
-        key: found[alike[plan.key]] for key, plan in plans.items() if key not in found and alike[plan.key] in found
-    }
-    return {case.id: others.get(case.id) or _as_dict(found.get(case.id)) for case in group.cases}
+    return concluded
 
 
 def _computed_otherwise(group: Group, folders: Mapping[str, str]) -> dict[str, dict[str, Any]]:
@@ -335,11 +349,12 @@ def _run(
 
     def run(task: Task) -> None:
         nonlocal done
-        with gate.room(needed_bytes(task.job.case, _network(session, task.job.case))):
+        needed = needed_bytes(task.job.case, _network(session, task.job.case))
+        with gate.room(needed):
             if session.stop.is_set():
                 return
             shutil.rmtree(task.job.folder, ignore_errors=True)
-            session.run_aside(task.job)
+            session.run_aside(with_cores(task, gate.cores(needed)))
             finished.add(task.job.folder)
             for plan in by_reference.values():
                 folders = {each.job.folder for each in plan.reference_tasks}

@@ -74,14 +74,14 @@ class Evidence:
         likelihood's error. So are the steps with the adversarial batch, whose update is about the gradient (`Adversarial.rule`).
         """
         first = self.plan.small_tasks[0][0]
-        runs = [read(first, perturbation) for perturbation in PERTURBATIONS]
-        scales = measure_scales(self.network, runs, first.job.certify.noise, first.job.case.optimizer)
-        kinds = {key: place.kind for key, place in places(runs[0], self.network).items()}
+        reference, *noisy = (read(first, perturbation) for perturbation in PERTURBATIONS)
+        scales = measure_scales(self.network, reference, noisy, first.job.certify.noise, first.job.case.optimizer)
+        kinds = {key: place.kind for key, place in places(reference, self.network).items()}
         allowances = {key: math.inf for key, kind in kinds.items() if kind not in (*BEFORE_THE_LOSS, *AFTER_THE_LOSS)}
         if self.network.recursion:
-            changes = measure_changes(self.network, runs[0], scales, read(self.plan.small_likelihood_task))
+            changes = measure_changes(self.network, reference, scales, read(self.plan.small_likelihood_task))
             allowances |= {key: changes[key] for key, kind in kinds.items() if kind in AFTER_THE_LOSS}
-        against = runs[0] if pair[0] is first else read(pair[0])
+        against = reference if pair[0] is first else read(pair[0])
         return judge.compare(
             self.network, against, scales, read(pair[1]), self.limits, self.references.agreement, allowances
         )

@@ -1,17 +1,24 @@
-"""How many processes of certificates run side by side: as many as cores and memory allow."""
+"""How many processes of certificates run side by side: as many as cores and memory allow, and the disk for what they save."""
 
-from collections.abc import Iterator
+import shutil
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from threading import Condition
 
+from steelyard.certificates.plan import CertificationPlan, Task
+from steelyard.certificates.references import has_reference
 from steelyard.plan import memory
-from steelyard_worker.case import Case
+from steelyard_worker.case import INFERENCE, Case
 from steelyard_worker.network import Network
 
 # What a process holds at once, relative to one that trains: gradients, and all tensors after several steps and with other
 # weights, until they are saved. BERT-base in float64 ran out of memory at 3.3 in PyTorch and at 4.0 in TensorFlow.
 HELD = 4.5
 WIDTHS = {"float64": 2}
+# How often a process saves all tensors: gradients, after steps 0, 1, 2 and the last, and before and after the adversarial step.
+# Of an inference, before it.
+SETS, SETS_OF_INFERENCE = 7, 1
 
 
 class Gate:
@@ -35,10 +42,63 @@ class Gate:
                 self._inside.remove(needed_bytes)
                 self._changed.notify_all()
 
+    def cores(self, needed_bytes: int) -> int:
+        """Return how many cores a process may use: more than one where memory has no room for as many processes of its size."""
+        together = max(1, int(self._free_bytes // needed_bytes))
+        return max(1, self._most // together)
+
     def _has_room(self, needed_bytes: int) -> bool:
         if not self._inside:
             return True
         return len(self._inside) < self._most and sum(self._inside) + needed_bytes <= self._free_bytes
+
+
+class Disk:
+    """Lets groups in while the disk of a folder has room for all that their processes save."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._changed = folder, Condition()
+        self._free_bytes = 0
+        self._inside = list[int]()
+
+    @contextmanager
+    def room(self, needed_bytes: int) -> Iterator[int]:
+        """Wait until there is room for a group, or none is inside; yields the bytes that are free for it."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._inside or needed_bytes <= self._left())
+            if not self._inside:
+                self._free_bytes = shutil.disk_usage(self._folder).free
+            left = self._left()
+            self._inside.append(needed_bytes)
+        try:
+            yield left
+        finally:
+            with self._changed:
+                self._inside.remove(needed_bytes)
+                self._changed.notify_all()
+
+    def _left(self) -> int:
+        return max(0, self._free_bytes - sum(self._inside))
+
+
+def saved_bytes(plans: Iterable[CertificationPlan], network: Network) -> int:
+    """Return about how much the first processes of certificates of one network save, before anything of it is deleted.
+
+    References that are not cached are written once more, when they are summarised.
+    """
+    plans = list(plans)
+    unknown = {plan.reference_key: plan for plan in plans if not has_reference(plan)}
+    tasks = {plan.candidate_task.job.folder: plan.candidate_task for plan in plans}
+    tasks |= {task.job.folder: task for plan in unknown.values() for task in plan.reference_tasks}
+    summaries = [plan.reference_tasks[0] for plan in unknown.values()]
+    return sum(_saves(task, network) for task in (*tasks.values(), *summaries))
+
+
+def _saves(task: Task, network: Network) -> int:
+    case, most = task.job.case, task.job.certify.sample
+    scalars = sum(min(each.count, most or each.count) for each in network.parameters)
+    sets = SETS_OF_INFERENCE if case.task == INFERENCE else SETS
+    return memory.FLOAT * WIDTHS.get(case.settings.precision, 1) * scalars * sets
 
 
 def needed_bytes(case: Case, network: Network) -> int:

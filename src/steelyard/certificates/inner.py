@@ -11,10 +11,11 @@ import numpy as np
 from steelyard.certificates import dumps, sentences
 from steelyard.certificates.method import PERTURBATIONS, Method
 from steelyard.certificates.plan import CertificationPlan, Task
-from steelyard.certificates.tensors import ADVERSARIAL, Tensors, l2_distance, l2_norm
+from steelyard.certificates.tensors import ADVERSARIAL, Array, Tensors
 from steelyard.errors import UserError
 from steelyard.files import atomic
 from steelyard_worker.case import INFERENCE
+from steelyard_worker.distances import l2_distance, l2_norm
 from steelyard_worker.protocol import Certify
 
 # Kinds of tensors (`tensors.Place`) whose deviation may come from the forward pass.
@@ -58,38 +59,44 @@ def sentence(plan: CertificationPlan, pair: tuple[Task, Task], limits: Method) -
     if not Path(other.job.folder).is_dir():
         return ""
     try:
-        runs, own = [dumps.read(reference, number) for number in PERTURBATIONS], dumps.read(other, 0)
+        exact, *noisy = (dumps.read(reference, number) for number in PERTURBATIONS)
+        own = dumps.read(other, 0)
     except UserError:
         failed = dumps.failure(other) or dumps.failure(reference)
         return sentences.no_inner_tensors(failed[1] if failed else "")
-    return compare(plan.candidate.network.probes, runs, own, reference.job.certify.noise, limits)
+    return compare(plan.candidate.network.probes, exact, noisy, own, reference.job.certify.noise, limits)
 
 
-def compare(probes: tuple[str, ...], runs: list[Tensors], own: Tensors, noise: float, limits: Method) -> str:
+def compare(
+    probes: tuple[str, ...], exact: Tensors, noisy: list[Tensors], own: Tensors, noise: float, limits: Method
+) -> str:
     """Return the result of comparing inner tensors: of the usual batch, then of the adversarial one.
 
-    `runs`: the reference's tensors, then those with relative noise of standard deviation `noise`. Each has sorted values.
+    `exact`: the reference's tensors, which have sorted values, as the candidate's `own`. `noisy`: how far those of its runs with
+    relative noise of standard deviation `noise` are from them.
     """
-    known = [name for name in probes if PREFIX + name in runs[0] and PREFIX + name in own]
+    known = [name for name in probes if PREFIX + name in exact and PREFIX + name in own]
     missing = [name for name in probes if name not in known]
     gap = sentences.missing_inner_tensors(missing) if missing else ""
     usual = {PREFIX + name: name for name in known}
     labels = usual | {ADVERSARIAL + key: f"{name} on the adversarial batch" for key, name in usual.items()}
     before = ""
-    for key in (key for key in labels if key in runs[0]):
-        error, allowed = _error(key, runs, own, noise, limits)
+    for key in (key for key in labels if key in exact):
+        error, allowed = _error(key, exact[key], noisy, own, noise, limits)
         if not error <= allowed:  # also for a NaN
             return sentences.first_inner_tensor(labels[key], error, before) + gap
         before = labels[key]
     return sentences.same_inner_tensors(known) + gap
 
 
-def _error(key: str, runs: list[Tensors], own: Tensors, noise: float, limits: Method) -> tuple[float, float]:
+def _error(
+    key: str, exact: Array, noisy: list[Tensors], own: Tensors, noise: float, limits: Method
+) -> tuple[float, float]:
     """Return the relative error of one tensor and the allowed one; infinite for another number of values."""
-    exact, norm = runs[0][key], l2_norm(runs[0][key]) or 1.0
+    norm = l2_norm(exact) or 1.0
     if key not in own or own[key].shape != exact.shape:
         return np.inf, 0.0
-    amplification = max(1.0, *(l2_distance(run[key], exact) / norm / noise for run in runs[1:]))
+    amplification = max(1.0, *(float(run[key]) / norm / noise for run in noisy))
     return l2_distance(own[key], exact) / norm, max(
         limits.limit * limits.unit_roundoff * amplification, limits.allowance
     )

@@ -13,15 +13,8 @@ from steelyard.certificates import sentences
 from steelyard.certificates.judgement import Finding, Judgement
 from steelyard.certificates.method import AGREEMENT_SHARE, LEAST_FLOAT32_ERROR, UNIT_ROUNDOFFS, Method, method_for
 from steelyard.certificates.scales import Scale, after_chaos
-from steelyard.certificates.tensors import (
-    Place,
-    Tensors,
-    expected_shapes,
-    l2_distance,
-    places,
-    start_of,
-    state_step,
-)
+from steelyard.certificates.tensors import Place, Tensors, expected_shapes, places, state_step
+from steelyard_worker.distances import l2_distance, start_of
 from steelyard_worker.network import Network
 
 

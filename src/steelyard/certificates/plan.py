@@ -75,10 +75,11 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Task:
-    """One process: a job and the environment it runs in."""
+    """One process: a job and the environment it runs in. `is_reference`: it is what a candidate is compared with."""
 
     environment: str
     job: Job
+    is_reference: bool = False
 
 
 @dataclass(frozen=True)
@@ -180,6 +181,18 @@ def with_arbiter(plan: CertificationPlan, third: Installation) -> CertificationP
     return plan_certification(plan.candidate, (third, *plan.references), folder)
 
 
+def with_cores(task: Task, cores: int) -> Job:
+    """Return the job of a task, on as many cores if it is a reference; a candidate keeps those of its case.
+
+    The number of threads changes a reference by rounding in float64 alone.
+    """
+    case = task.job.case
+    if not task.is_reference:
+        return task.job
+    settings = replace(case.settings, threads=max(cores, case.settings.threads))
+    return replace(task.job, case=replace(case, settings=settings))
+
+
 def reference_optimizer(optimizer: Optimizer, declared: Mapping[str, str]) -> Optimizer:
     """Return the reference implementation of the update rule, in the form that a native rule declares."""
     form = declared if optimizer.implementation == "native" else {}
@@ -242,7 +255,7 @@ def _reference_task(
         candidate.job, kind="certify", case=case, spread=None, folder=str(folder / reference.framework), variables=variables,
         certify=_certify(candidate, perturbations, noise),
     )  # fmt: skip
-    return Task(reference.environment, job)
+    return Task(reference.environment, job, is_reference=True)
 
 
 def _reference_variables(candidate: Candidate, framework: str) -> dict[str, str]:

@@ -77,16 +77,16 @@ def condense(plan: CertificationPlan) -> None:
 def _summarise(plan: CertificationPlan, folder: Path) -> None:
     """Write the first reference's tensors, with rounding levels and agreement as metadata."""
     first, *others = plan.reference_tasks
-    runs = [dumps.read(first, perturbation) for perturbation in PERTURBATIONS]
+    reference, *noisy = (dumps.read(first, perturbation) for perturbation in PERTURBATIONS)
     network = plan.candidate.network
-    scales = measure_scales(network, runs, first.job.certify.noise, first.job.case.optimizer)
+    scales = measure_scales(network, reference, noisy, first.job.certify.noise, first.job.case.optimizer)
     title, *titles = [each.title for each in plan.references]
     compared = {
-        name: judge.compare_references(network, runs[0], scales, dumps.read(task, 0))
+        name: judge.compare_references(network, reference, scales, dumps.read(task, 0))
         for name, task in zip(titles, others, strict=True)
     }
     meta: dict[str, Any] = asdict(_agreement(title, compared, scales))
-    tensors.write(folder, runs[0], meta)
+    tensors.write(folder, reference, meta)
 
 
 def _agreement(title: str, compared: Mapping[str, Judgement], scales: dict[str, Scale]) -> References:

@@ -7,18 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from steelyard.certificates.method import CHAOTIC, SIGN_CHANGE_ODDS, correction_roundings
-from steelyard.certificates.tensors import (
-    Array,
-    Place,
-    Tensors,
-    l2_distance,
-    l2_norm,
-    places,
-    start_of,
-    state_step,
-    trained_steps,
-)
+from steelyard.certificates.tensors import Array, Place, Tensors, places, state_step, trained_steps
+from steelyard_worker import distances
 from steelyard_worker.case import Optimizer
+from steelyard_worker.distances import change, l2_norm
 from steelyard_worker.network import Network
 
 
@@ -37,17 +29,16 @@ class Scale:
 
 
 def measure_scales(
-    network: Network, runs: Sequence[Tensors], noise: float, rule: Optimizer | None = None
+    network: Network, reference: Tensors, noisy: Sequence[Mapping[str, float]], noise: float, rule: Optimizer | None = None
 ) -> dict[str, Scale]:
     """Return the scale of every tensor, in the order of `places`.
 
-    `runs`: the float64 reference, then its runs with relative noise of standard deviation `noise`; `rule`: its update rule.
+    `reference`: in float64; `rule`: its update rule. `noisy`: how far its runs with relative noise of standard deviation `noise`
+    are from it (`steelyard_worker.distances.of_run`).
     """
-    reference, noisy = runs[0], runs[1:]
     ordered = places(reference, network)
     norms = _norms(network, ordered, reference)
-    changes = [_changes(reference, run, norms) for run in noisy]
-    measured = {key: max(1.0, *(each[key] / noise for each in changes)) for key in ordered}
+    measured = {key: max(1.0, *(float(each[key]) / norms[key] / noise for each in noisy)) for key in ordered}
     amplification = _raised(ordered, measured)
     return {
         key: Scale(norms[key], amplification[key], _unavoidable(key, reference, norms[key], rule)) for key in ordered
@@ -58,8 +49,8 @@ def measure_changes(
     network: Network, reference: Tensors, scales: Mapping[str, Scale], noisy: Tensors
 ) -> dict[str, float]:
     """Return the relative change of every tensor in one noisy run: the error that noise of this size explains."""
-    norms = {key: scale.norm for key, scale in scales.items()}
-    changes = _raised(places(reference, network), _changes(reference, noisy, norms))
+    apart = distances.of_run(noisy, reference)
+    changes = _raised(places(reference, network), {key: apart[key] / scale.norm for key, scale in scales.items()})
     sign_changes = _sign_changes(network, reference, noisy)
     return {key: max(change, sign_changes.get(key, 0.0)) for key, change in changes.items()}
 
@@ -84,21 +75,10 @@ def _norms(network: Network, ordered: Mapping[str, Place], reference: Tensors) -
 
     A zero-gradient parameter's gradient is zero except for rounding, so its error is relative to the size of the other gradients.
     """
-    norms = {key: l2_norm(_change(reference, key)) or l2_norm(reference[key]) or 1.0 for key in ordered}
+    norms = {key: l2_norm(change(reference, key)) or l2_norm(reference[key]) or 1.0 for key in ordered}
     zero = {f"grad/{parameter.name}" for parameter in network.parameters if parameter.zero_gradient}
     usual = [norm for key, norm in norms.items() if key.startswith("grad/") and key not in zero]
     return norms | {key: float(np.median(usual)) for key in zero & norms.keys() if usual}
-
-
-def _changes(reference: Tensors, run: Tensors, norms: Mapping[str, float]) -> dict[str, float]:
-    return {key: l2_distance(_change(run, key), _change(reference, key)) / norm for key, norm in norms.items()}
-
-
-def _change(run: Tensors, key: str) -> Array:
-    """Return the tensor; for a state, its change since the start."""
-    if not state_step(key):
-        return run[key]
-    return np.subtract(run[key], run[start_of(key)], dtype=np.float64)
 
 
 def _raised(ordered: Mapping[str, Place], measured: Mapping[str, float]) -> dict[str, float]:
@@ -130,7 +110,7 @@ def _sign_changes(network: Network, reference: Tensors, noisy: Tensors) -> dict[
     trained = [each.name for each in network.parameters if each.trainable and not each.zero_gradient]
     for step in {state_step(key) for key in reference} - {0}:
         keys = [f"after{step}/{name}" for name in trained]
-        updates = {key: (_change(reference, key), _change(noisy, key)) for key in keys}
+        updates = {key: (change(reference, key), change(noisy, key)) for key in keys}
         sizes = np.concatenate([_sign_change_sizes(exact, other) for exact, other in updates.values()])
         rate = sizes.size / sum(exact.size for exact, _ in updates.values())
         for key, (exact, _) in updates.items():

@@ -1,6 +1,5 @@
 """The tensors of a certify task: their names, the stage each belongs to, and the order in which they are compared."""
 
-import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -69,11 +68,6 @@ def state_step(key: str) -> int:
     """Return the number of optimizer steps before a state was saved; 0 for the initial state and for other tensors."""
     match = _PATTERN.fullmatch(_plain(key)[1])
     return int(match["step"] or 0) if match else 0
-
-
-def start_of(key: str) -> str:
-    """Return the key of a state's tensor before the first step."""
-    return re.sub(r"after\d+/", "after0/", key, count=1)
 
 
 def trained_steps(key: str, reference: Tensors) -> int:
@@ -157,14 +151,3 @@ def expected_shapes(network: Network, reference: Tensors) -> dict[str, tuple[int
     # The step that isolates a layer only saves the tensors of that layer.
     saved = {key: shape for key, shape in saved.items() if key in reference or not key.startswith(ISOLATED)}
     return others | trained | saved
-
-
-def l2_norm(array: Array) -> float:
-    """Return the L2 norm of all elements, computed in float64."""
-    flat = np.asarray(array, np.float64).reshape(-1)
-    return math.sqrt(float(np.dot(flat, flat)))
-
-
-def l2_distance(left: Array, right: Array) -> float:
-    """Return the L2 norm of the difference, computed in float64."""
-    return l2_norm(np.subtract(left, right, dtype=np.float64))

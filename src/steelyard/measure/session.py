@@ -124,6 +124,14 @@ class Session:
                 f"{SPARE_BYTES / 2**20:.0f} MiB, then continue with: steelyard {command} {paths.named(self.folder)}"
             )
 
+    def check_room(self, what: str, needed_bytes: int, free_bytes: int) -> None:
+        """Check that the disk has room for what is saved; ResumableError: it has not. `what`: as it begins the sentence."""
+        if needed_bytes + SPARE_BYTES > free_bytes:
+            raise ResumableError(
+                f"{what} save up to {needed_bytes / 1e9:.1f} GB, and the disk that holds {self.folder} has {free_bytes / 1e9:.1f} GB "
+                f"left. Free some, then continue with: steelyard run --resume {paths.named(self.folder)}"
+            )
+
     def note_round(self, **values: Any) -> None:
         """Append an entry about one round to rounds.jsonl: whether it counts, and the host noise during it."""
         json_lines.append(self.folder / ROUNDS, **values)

@@ -21,11 +21,12 @@ if TYPE_CHECKING:
     from steelyard_worker.frameworks.base import Array
     from steelyard_worker.ranks import Ranks
 
+SHARDED = "fsdp"
 # Strategy -> module and class of its trainer.
 TRAINERS = {
     "ddp": ("replicated", "Replicated"),
     "local-sgd": ("local", "Local"),
-    "fsdp": ("sharded", "Sharded"),
+    SHARDED: ("sharded", "Sharded"),
     "gpipe": ("staged", "Pipeline"),
     "split": ("staged", "Split"),
 }
@@ -76,9 +77,10 @@ def all_reduce(ranks: Ranks, settings: Settings, array: Array) -> AllReduce:
         return HorovodReduce(array)
     if not distributed.is_initialized():
         raise Refusal("unsupported", "This strategy of PyTorch has no process group of torch.distributed.")
-    from steelyard_worker.frameworks.pytorch.communication import GroupReduce
+    from steelyard_worker.frameworks.pytorch import communication
 
-    return GroupReduce(array, settings.device)
+    reduce = communication.ShardReduce if ranks.name == SHARDED else communication.GroupReduce
+    return reduce(array, settings.device)
 
 
 def _count(ranks: Ranks) -> int:
