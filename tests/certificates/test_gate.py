@@ -158,6 +158,8 @@ def test_what_certificates_save_is_estimated_by_their_references_and_candidates(
     # The candidate of this test saves float64, and small tensors are padded.
     saved = sum(size(task.job.folder) for task in tasks) + summary - size(plan.candidate_task.job.folder) / 2
     assert 0.5 < saved_bytes([plan], network) / saved < 1.5
+    scalars = sum(each.count for each in network.parameters)
+    assert saved_bytes([plan], network) == 7 * scalars * (2 * 8 + 4 + 8)
     assert saved_bytes([plan, plan], network) == saved_bytes([plan], network)
     monkeypatch.setattr(gates, "has_reference", lambda _: True)
-    assert saved_bytes([plan], network) == 4 * 7 * sum(each.count for each in network.parameters)
+    assert saved_bytes([plan], network) == 7 * scalars * 4

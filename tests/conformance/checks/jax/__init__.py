@@ -9,6 +9,7 @@ MODULES = (
     "recurrence",
     "embedding",
     "execution",
+    "sharding",
     "dropout",
     "recomputation",
 )
