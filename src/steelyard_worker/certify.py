@@ -70,10 +70,12 @@ def dump(
             found |= compute_adversarial(job, network, changed, build, change, ranks)
         found = ranks.joined_tensors(found)
         if ranks.leads:
-            kept = {key: sampled(array, job.certify.sample) for key, array in found.items()}
-            tensors.write(folder, kept if first is None else _apart(kept, tensors.read(first)), meta)
+            if job.certify.sample:
+                found = {key: sampled(array, job.certify.sample) for key, array in found.items()}
+            tensors.write(folder, found if first is None else _apart(found, tensors.read(first)), meta)
             first = first or folder
         events.write("tensors", perturbation=number, folder=folder.name)
+        del found  # before the next run fills the memory again
         gc.collect()
 
 
