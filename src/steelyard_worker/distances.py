@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
     Tensors = Mapping[str, Array]
 
+
 def of_run(run: Tensors, reference: Tensors) -> dict[str, float]:
     """Return the L2 distance of every tensor of a run from that of the reference; of a state, that of its change."""
     return {key: l2_distance(change(run, key), change(reference, key)) for key in reference}

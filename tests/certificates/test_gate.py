@@ -100,7 +100,11 @@ def test_a_process_that_memory_leaves_alone_may_use_all_cores(needed: int, most:
 def test_only_references_use_more_cores(tmp_path: Path) -> None:
     candidate = subjects.candidate("mxnet", "lstm-imdb", "tiny", tmp_path)
     plan = plan_certification(candidate, REFERENCES, tmp_path / "references")
-    for task in (*plan.reference_tasks, plan.long_sums_task, *(pair[0] for pair in (*plan.small_tasks, *plan.draw_tasks))):
+    for task in (
+        *plan.reference_tasks,
+        plan.long_sums_task,
+        *(pair[0] for pair in (*plan.small_tasks, *plan.draw_tasks)),
+    ):
         assert (task.job.case.settings.threads, with_cores(task, 3).case.settings.threads) == (1, 3)
         assert with_cores(task, 1) == task.job
     for task in (plan.candidate_task, plan.float64_task, *(pair[1] for pair in (*plan.small_tasks, *plan.draw_tasks))):

@@ -78,7 +78,9 @@ def test_what_a_strategy_sets_is_not_named_beside_it() -> None:
 
 
 def test_what_a_strategy_sets_is_named_where_other_cases_differ_in_it() -> None:
-    options = Options(workloads=("lstm-imdb:tiny",), frameworks=("jax",), threads=(1,), strategies=("single:1", "mesh:2"))
+    options = Options(
+        workloads=("lstm-imdb:tiny",), frameworks=("jax",), threads=(1,), strategies=("single:1", "mesh:2")
+    )
     (group,) = resolve.plan(replace(options, knobs=("recurrence=auto,scan",))).groups
     assert [each.title for each in group.variants] == [
         "JAX, recurrence auto, single:1", "JAX, mesh:2", "JAX, recurrence scan, single:1",

@@ -141,7 +141,10 @@ def test_the_first_four_that_arrived_are_named(line):
     assert learning.answer(among(5), [0.8], "accuracy") == f"{first}, C5 5.00 s."
     assert learning.answer(among(7), [0.8], "accuracy") == f"{first}, 3 others up to 7.00 s."
     late = [line(f"L{each}", 0.1) for each in range(5)]
-    assert learning.answer([*among(1), *late], [0.8], "accuracy") == "Training until accuracy 80 %: C1 1.00 s, 5 others never."
+    assert (
+        learning.answer([*among(1), *late], [0.8], "accuracy")
+        == "Training until accuracy 80 %: C1 1.00 s, 5 others never."
+    )
     other = line("Other", 0.9, otherwise="another algorithm")
     assert learning.answer([*late, other], [0.8], "accuracy") == (
         "Training until accuracy 80 %: 5 contenders never. With another algorithm: Other 2.00 s."

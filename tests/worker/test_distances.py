@@ -10,7 +10,12 @@ from steelyard_worker import distances
 
 def test_a_state_is_compared_by_its_change_since_the_start_and_other_tensors_as_they_are() -> None:
     exact = {"after0/a": np.zeros(2), "after3/a": np.ones(2), "grad/a": np.ones(2), "loss3": np.array(1.0)}
-    other = {"after0/a": np.ones(2), "after3/a": np.array([2.0, 5.0]), "grad/a": np.array([4.0, 5.0]), "loss3": np.array(3.0)}
+    other = {
+        "after0/a": np.ones(2),
+        "after3/a": np.array([2.0, 5.0]),
+        "grad/a": np.array([4.0, 5.0]),
+        "loss3": np.array(3.0),
+    }
     assert distances.of_run(other, exact) == {
         "after0/a": pytest.approx(2**0.5), "after3/a": 3.0, "grad/a": 5.0, "loss3": 2.0,
     }  # fmt: skip

@@ -72,7 +72,9 @@ def certify(session: Session, fresh: bool = False, scope: Scope | None = None) -
             plain = replace(
                 part, variants=tuple(replace(each, case=frameworks.as_certified(each.case)) for each in part.variants)
             )
-            found = _of_variants(part, _certify_group(session, plain, installed[group.name], renewed, scope, gate, disk))
+            found = _of_variants(
+                part, _certify_group(session, plain, installed[group.name], renewed, scope, gate, disk)
+            )
             with lock:
                 certificates.update(found)
                 atomic.write_text(session.folder / record.CERTIFICATES, json.dumps(certificates, indent=1))

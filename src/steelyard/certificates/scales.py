@@ -29,12 +29,16 @@ class Scale:
 
 
 def measure_scales(
-    network: Network, reference: Tensors, noisy: Sequence[Mapping[str, float]], noise: float, rule: Optimizer | None = None
+    network: Network,
+    reference: Tensors,
+    noisy: Sequence[Tensors],
+    noise: float,
+    rule: Optimizer | None = None,
 ) -> dict[str, Scale]:
     """Return the scale of every tensor, in the order of `places`.
 
     `reference`: in float64; `rule`: its update rule. `noisy`: how far its runs with relative noise of standard deviation `noise`
-    are from it (`steelyard_worker.distances.of_run`).
+    are from it, a number for each tensor (`steelyard_worker.distances.of_run`).
     """
     ordered = places(reference, network)
     norms = _norms(network, ordered, reference)

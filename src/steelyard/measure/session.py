@@ -128,8 +128,9 @@ class Session:
         """Check that the disk has room for what is saved; ResumableError: it has not. `what`: as it begins the sentence."""
         if needed_bytes + SPARE_BYTES > free_bytes:
             raise ResumableError(
-                f"{what} save up to {needed_bytes / 1e9:.1f} GB, and the disk that holds {self.folder} has {free_bytes / 1e9:.1f} GB "
-                f"left. Free some, then continue with: steelyard run --resume {paths.named(self.folder)}"
+                f"{what} save up to {needed_bytes / 1e9:.1f} GB, and the disk that holds {self.folder} has "
+                f"{free_bytes / 1e9:.1f} GB left. Free some, then continue with: "
+                f"steelyard run --resume {paths.named(self.folder)}"
             )
 
     def note_round(self, **values: Any) -> None:

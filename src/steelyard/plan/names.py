@@ -49,8 +49,9 @@ def variants(group: str, cases: Sequence[Case], facts: Mapping[str, FrameworkFac
     """Name every case of a group.
 
     A name has the environment, the mode, every knob that is not at its default, and every other field in which cases of the
-    group differ. A knob that a strategy sets is not named: the strategy is. A title has the framework, a requested version, a mode that is not the default, and of the rest only what
-    distinguishes cases of one environment and mode. Both have a strategy with a number of parts, even where all cases have it.
+    group differ. A knob that a strategy sets is not named: the strategy is. A title has the framework, a requested version, a
+    mode that is not the default, and of the rest only what distinguishes cases of one environment and mode. Both have a strategy
+    with a number of parts, even where all cases have it.
     """
     return tuple(_variant(group, case, cases, facts[case.framework]) for case in cases)
 

@@ -143,7 +143,9 @@ class ByShare(Sharded):
     def _over_devices(self, function: Callable[..., Any], given: Any, found: Any) -> Callable[..., Any]:
         return mapped(function, self.divided.mesh, given, found)
 
-    def _differentiated(self, trained: Tensors, fixed: Tensors, batch: Tensors) -> tuple[Any, jax.Array, Tensors, Tensors]:
+    def _differentiated(
+        self, trained: Tensors, fixed: Tensors, batch: Tensors
+    ) -> tuple[Any, jax.Array, Tensors, Tensors]:
         following = {}
         if RANDOM in fixed:  # every device draws numbers of its own
             state, own = jax.random.split(fixed[RANDOM])

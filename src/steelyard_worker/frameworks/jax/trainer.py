@@ -47,7 +47,9 @@ class Trainer(Predictor):
         outputs, statistics = self._forward({**trained, **fixed}, batch, training=True)
         return self._implementation.loss(outputs, batch), (outputs, statistics)
 
-    def _differentiated(self, trained: Tensors, fixed: Tensors, batch: Tensors) -> tuple[Any, jax.Array, Tensors, Tensors]:
+    def _differentiated(
+        self, trained: Tensors, fixed: Tensors, batch: Tensors
+    ) -> tuple[Any, jax.Array, Tensors, Tensors]:
         """Return the outputs, the loss, the gradients and the new statistics of a batch."""
         (loss, (outputs, statistics)), gradients = jax.value_and_grad(self._objective, has_aux=True)(
             trained, fixed, batch
