@@ -138,11 +138,15 @@ CONDITIONS = """
 default = "loop"
 values = ["loop", "fused"]
 help = "How an LSTM runs"
+matters_for = ["lstm_w_ih"]
 [knobs.lstm.unsupported]
 cell = "there is none"
 "fused on cpu" = "there is no kernel"
 "loop in traced" = "nothing is traced"
 "fused with clip" = "it cannot clip"
+"loop in float64" = "it has no double"
+[knobs.lstm.float32_only]
+"fused on cuda" = "the kernel is single"
 [knobs.lstm.another_algorithm]
 "loop with adam" = "only some rows are updated"
 [knobs.lstm.wrong_on_purpose]
@@ -159,6 +163,7 @@ cell = "there is none"
         (Settings("plain", "cuda", knobs={"lstm": "fused"}), Optimizer("sgd", 0.1), ""),
         (Settings("plain", "cuda", knobs={"lstm": "fused"}), Optimizer("sgd", 0.1, clip=1.0), "it cannot clip"),
         (Settings("traced"), Optimizer("sgd", 0.1), "nothing is traced"),
+        (Settings("plain", precision="float64"), Optimizer("sgd", 0.1), "it has no double"),
     ],
 )
 def test_a_value_of_a_knob_is_refused_under_its_conditions(
@@ -168,6 +173,27 @@ def test_a_value_of_a_knob_is_refused_under_its_conditions(
     value = settings.knobs.get("lstm", "loop")
     sentence = f"Mine cannot run with lstm = {value}: {expected}." if expected else ""
     assert frameworks.framework("mine").obstacle(settings, rule) == sentence
+
+
+@pytest.mark.parametrize(
+    ("settings", "kinds", "expected"),
+    [
+        (Settings("plain", "cuda", knobs={"lstm": "fused"}), {"lstm_w_ih", "dense"}, False),
+        (Settings("plain", "cuda", knobs={"lstm": "fused"}), {"dense"}, True),
+        (Settings("plain", "cuda", knobs={"lstm": "loop"}), {"lstm_w_ih"}, True),
+        (Settings("plain", "cpu", knobs={"lstm": "fused"}), {"lstm_w_ih"}, True),
+    ],
+)
+def test_a_kernel_without_float64_leaves_its_networks_without(
+    tmp_path: Path, settings: Settings, kinds: set[str], expected: bool
+) -> None:
+    frameworks.use([written(tmp_path, RIGHT + CONDITIONS)])
+    assert frameworks.framework("mine").has_float64(settings, Optimizer("sgd", 0.1), kinds) is expected
+
+
+def test_a_framework_without_float64_has_none(tmp_path: Path) -> None:
+    frameworks.use([written(tmp_path, RIGHT.replace('float64 = ""\n', "").replace("reference = 4\n", ""))])
+    assert not frameworks.framework("mine").has_float64(Settings("plain"), Optimizer("sgd", 0.1), set())
 
 
 def test_what_is_computed_otherwise_on_purpose_is_named_for_its_optimizer_only(tmp_path: Path) -> None:

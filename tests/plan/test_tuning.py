@@ -46,7 +46,7 @@ def test_modes_and_the_knobs_that_matter_for_the_network_are_tried() -> None:
     assert recurrent
     assert convolutions.axes == {
         "mode": ("eager", "compiled"), "layout": ("channels-last", "channels-first"), "onednn": (True, False),
-        "cudnn_search": (False, True),
+        "cudnn_search": (False, True), "cuda_graphs": (False, True),
     }  # fmt: skip
     assert {"lstm", "embedding"} <= recurrent.axes.keys()
     assert "layout" not in recurrent.axes

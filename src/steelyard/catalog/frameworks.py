@@ -34,8 +34,8 @@ FILE = "framework.toml"
 OPERATIONS = "operations.toml"
 # The same for names of operations in a graph that no profile has; these rules come first.
 GRAPHS = "graphs.toml"
-# Stands for every value of a knob but its default.
-OTHER_VALUES = "*"
+# Stands for every value of a knob but its default, and for every kind of tensors.
+OTHER_VALUES = EVERYWHERE = "*"
 
 # Of a mode that `start_seconds` does not have.
 START_S = 4.0
@@ -52,8 +52,9 @@ class Knob:
 
     `unsupported`: why something cannot be done; `another_algorithm`: what is computed instead; `wrong_on_purpose`: which mistake
     is made, and whose it was; `apart`: why cases with a value are compared with each other only, and certified as with the
-    default. All by "VALUE", "VALUE on DEVICE", "VALUE in MODE", or "VALUE with WORD", where the word is the
-    optimizer or a part of it (`words`); the value "*" is every one but the default.
+    default; `float32_only`: why a value has no float64 that computes in the same way. All by "VALUE", "VALUE on DEVICE",
+    "VALUE in MODE", "VALUE in PRECISION", or "VALUE with WORD", where the word is the optimizer or a part of it (`words`); the
+    value "*" is every one but the default.
 
     `matters_for`: the kinds of tensors (`steelyard_worker.network.KINDS`) of networks that another value may make faster; "*": of
     every network. A search for the fastest settings tries its values there, and leaves it alone elsewhere.
@@ -66,14 +67,20 @@ class Knob:
     another_algorithm: dict[str, str] = field(default_factory=dict)
     wrong_on_purpose: dict[str, str] = field(default_factory=dict)
     apart: dict[str, str] = field(default_factory=dict)
+    float32_only: dict[str, str] = field(default_factory=dict)
     matters_for: tuple[str, ...] = ()
 
     def reason(self, table: Mapping[str, str], value: Any, settings: Settings, rule: Optimizer) -> str:
         """Return the first text of a table that applies to a value; empty if none does."""
-        conditions = [f" on {settings.device}", f" in {settings.mode}", *(f" with {word}" for word in words(rule))]
+        where = f" on {settings.device}", f" in {settings.mode}", f" in {settings.precision}"
+        conditions = [*where, *(f" with {word}" for word in words(rule))]
         shown = [_shown(value)] + ([OTHER_VALUES] if value != self.default else [])
         keys = [f"{each}{condition}" for each in shown for condition in ("", *conditions)]
         return next((table[key] for key in keys if key in table), "")
+
+    def matters(self, kinds: set[str]) -> bool:
+        """Say whether another value may make a network with tensors of these kinds faster."""
+        return EVERYWHERE in self.matters_for or bool(kinds & set(self.matters_for))
 
 
 @dataclass(frozen=True)
@@ -177,6 +184,14 @@ class Framework:
                 if reason := knob.reason(getattr(knob, label), value, settings, rule):
                     return label.replace("_", " "), reason
         return "", ""
+
+    def has_float64(self, settings: Settings, rule: Optimizer, kinds: set[str]) -> bool:
+        """Say whether the framework computes a network with tensors of these kinds in the same way in float64."""
+        return "float64" in self.precisions and not any(
+            knob.matters(kinds)
+            and knob.reason(knob.float32_only, settings.knobs.get(name, knob.default), settings, rule)
+            for name, knob in self.knobs.items()
+        )
 
     def apart(self, settings: Settings, rule: Optimizer) -> dict[str, str]:
         """Return the knobs whose values set a case apart from cases without them: knob -> why."""
@@ -362,7 +377,7 @@ def _knob(path: Path, where: str, table: Any) -> Knob:
     if knob.values:
         settings_files.check_one_of(path, "default", knob.default, knob.values, where)
     known = [_shown(value) for value in knob.values]
-    for table in ("unsupported", "another_algorithm", "wrong_on_purpose", "apart"):
+    for table in ("unsupported", "another_algorithm", "wrong_on_purpose", "apart", "float32_only"):
         for key in getattr(knob, table):
             value, condition, _ = key.partition(" ")
             if knob.values and condition and value != OTHER_VALUES:

@@ -230,13 +230,15 @@ def _plan(
     known = frameworks.framework(case.framework)
     folder = session.folder / DUMPS
     declared = frameworks.declared_form(known, case.optimizer)
+    network = _network(session, case)
+    kinds = {each.kind for each in network.parameters}
     candidate = Candidate(
         job=jobs.certifying(session.plan, variant, inputs, folder / variant.file_name, scope.steps),
-        network=_network(session, case),
+        network=network,
         installation=_installation(session, case.environment, case.settings.mode),
         inputs=inputs.identity,
         declared=declared,
-        has_float64="float64" in known.precisions and case.framework in group.float64,
+        has_float64=case.framework in group.float64 and known.has_float64(case.settings, case.optimizer, kinds),
         scope=scope,
         exporter=_exporter(session, case),
     )

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -18,7 +18,6 @@ from steelyard_worker.case import Case
 
 MODE = "mode"
 """The name of the axis of modes; the others are knobs."""
-EVERYWHERE = "*"
 SEARCH_SHARE = 0.6
 """Of the time limit; the rest is for the rounds."""
 MOST_COMBINATIONS = 500
@@ -155,13 +154,7 @@ def _usual(framework: Framework, known: RunPlan, base: Case) -> dict[str, list[A
     kinds = {each.kind for each in network.parameters}
     # A runtime of exported networks has one mode for each framework that exports them, and another network in each.
     axes = {} if framework.exporters else {MODE: list(framework.modes)}
-    return axes | {
-        name: list(knob.values) for name, knob in framework.knobs.items() if _matters(knob.matters_for, kinds)
-    }
-
-
-def _matters(matters_for: Collection[str], kinds: set[str]) -> bool:
-    return EVERYWHERE in matters_for or bool(kinds & set(matters_for))
+    return axes | {name: list(knob.values) for name, knob in framework.knobs.items() if knob.matters(kinds)}
 
 
 def _asked(framework: Framework, modes: Sequence[str], knobs: Sequence[str]) -> dict[str, list[Any]]:

@@ -19,7 +19,7 @@ from steelyard_worker import dropout
 from steelyard_worker.frameworks.jax import spreading, traced
 from steelyard_worker.frameworks.jax.layers import Choices
 from steelyard_worker.frameworks.jax.predictor import Predictor
-from steelyard_worker.frameworks.jax.recurrence import Recurrence
+from steelyard_worker.frameworks.jax.recurrence import Recurrence, unroll_shown, unrolled
 from steelyard_worker.protocol import Refusal
 from steelyard_worker.ranks import Ranks
 
@@ -53,8 +53,9 @@ class Adapter:
         knobs = settings.knobs
         if knobs["tf32"] and settings.device == "cpu":
             raise Refusal("unsupported", "JAX computes in TensorFloat-32 on CUDA devices only.")
-        recurrence, dropped = Recurrence(knobs["recurrence"], knobs["unroll"]), knobs["dropout"] == dropout.ON
-        self._choices = Choices(knobs["convolution"], recurrence, dropped, knobs["recomputation"] == BLOCKS)
+        recurrence = Recurrence(knobs["recurrence"], unrolled(knobs["unroll"], settings.device))
+        dropped, again = knobs["dropout"] == dropout.ON, knobs["recomputation"] == BLOCKS
+        self._choices = Choices(knobs["convolution"], recurrence, dropped, again, knobs["lstm"])
         if settings.threads:
             spreading.set_threads(settings.threads, ranks)
         if settings.deterministic:
@@ -84,9 +85,10 @@ class Adapter:
         on_gpu = platform in ("gpu", "cuda")
         threads = spreading.threads_of_each(_pool_threads(), self._ranks)
         strategy = {"strategy": spreading.reported(self._ranks)} if self._ranks.spread else {}
+        device, formulations = "cuda" if on_gpu else platform, traced.choices(self._choices)
         return {
             "mode": "no-jit" if jax.config.jax_disable_jit else "jit",
-            "device": "cuda" if on_gpu else platform,
+            "device": device,
             "precision": str(jnp.zeros((), self._settings.precision).dtype),
             "deterministic": DETERMINISTIC in os.environ.get("XLA_FLAGS", ""),
             "tf32": on_gpu and jax.config.jax_default_matmul_precision != "highest",
@@ -94,7 +96,8 @@ class Adapter:
             **strategy,
             # The trainer of a pipeline is made with this number.
             "micro_batches": self._settings.knobs["micro_batches"],
-            **traced.choices(self._choices),
+            **formulations,
+            "unroll": unroll_shown(formulations["unroll"], self._settings.knobs["unroll"], device),
         }
 
     def libraries(self) -> dict[str, Any]:

@@ -32,6 +32,7 @@ class Choices:
     recurrence: Recurrence = field(default_factory=Recurrence)
     dropout: bool = False
     recomputation: bool = False
+    lstm: str = "loop"
 
 
 # Name under which a trainer keeps the state of its random generator among the statistics.

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from steelyard_worker.dropout import OFF, ON
-from steelyard_worker.frameworks.jax import convolution
+from steelyard_worker.frameworks.jax import convolution, recurrent
 from steelyard_worker.frameworks.jax.layers import RANDOM, Layers
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 # Names of the operation of `jax.checkpoint`, by version of JAX.
 CHECKPOINTS = {"checkpoint", "remat", "remat2"}
+# The operation of `jax.experimental.rnn`.
+CUDNN_LSTM = "rnn_fwd"
 
 
 def choices(chosen: Choices) -> dict[str, Any]:
@@ -28,7 +30,7 @@ def choices(chosen: Choices) -> dict[str, Any]:
     with jax.disable_jit(False):
         return {
             "convolution": _convolution(chosen.convolution), "embedding": _embedding(), "dropout": _dropout(chosen),
-            "recomputation": _recomputation(chosen), **_recurrence(chosen.recurrence)
+            "recomputation": _recomputation(chosen), "lstm": _lstm(chosen), **_recurrence(chosen.recurrence)
         }  # fmt: skip
 
 
@@ -63,6 +65,18 @@ def _recomputation(chosen: Choices) -> str:
     return "blocks" if operations.keys() & CHECKPOINTS else "none"
 
 
+def _lstm(chosen: Choices) -> str:
+    """Look for cuDNN's kernel in an LSTM of one unit."""
+    shapes = {"layer.w_ih": (1, 4), "layer.w_hh": (1, 4), "layer.b": (4,)}
+
+    def layer(x: jax.Array, *weights: jax.Array) -> jax.Array:
+        found = Layers(dict(zip(shapes, weights, strict=True)), training=True, choices=chosen)
+        return recurrent.lstm(found, x, "layer")
+
+    operations = dict(_operations(layer, (1, 1, 1), *shapes.values()))
+    return recurrent.FUSED if CUDNN_LSTM in operations else recurrent.LOOP
+
+
 def _recurrence(recurrence: Recurrence) -> dict[str, Any]:
     """Trace layers of two and of four units per sample: `auto` computes them in different ways."""
     few, many = (_formulation(recurrence, units) for units in (2, 4))
@@ -71,10 +85,7 @@ def _recurrence(recurrence: Recurrence) -> dict[str, Any]:
 
 
 def _formulation(recurrence: Recurrence, units: int) -> dict[str, Any]:
-    """Return the formulation that a layer shows: by its products inside the scan, by checkpointing, by a gradient of its own.
-
-    There is one scan, so the LSTM is a loop of ours.
-    """
+    """Return the formulation that a layer shows: by its products inside the scan, by checkpointing, by a gradient of its own."""
 
     def layer(x: jax.Array, w: jax.Array, b: jax.Array) -> jax.Array:
         return recurrence.run(lambda z, c: (z, c), x, w, w, b, backward=False)
@@ -88,7 +99,7 @@ def _formulation(recurrence: Recurrence, units: int) -> dict[str, Any]:
         formulation = "deferred"
     else:
         formulation = {1: "hoisted", 2: "scan"}.get([name for name, _ in body].count("dot_general"), "unknown")
-    return {"lstm": "loop", "recurrence": formulation, "unroll": scan["unroll"]}
+    return {"recurrence": formulation, "unroll": scan["unroll"]}
 
 
 def _operations(function: Callable[..., Any], *shapes: tuple[int, ...]) -> Operations:

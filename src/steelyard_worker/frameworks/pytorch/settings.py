@@ -27,6 +27,8 @@ FUNCTIONS = {"lstm": "fused", "lstm_cell": "cell"}
 SHAPES = {"automatic": None, "static": False, "dynamic": True}
 # More shapes than any run has. Beyond this number of compilations of one function, PyTorch runs it eagerly.
 MANY = 10**6
+# What records the compiled kernels of a step as CUDA graphs, and fails where it cannot instead of running them without.
+CUDA_GRAPHS, STRICT = "triton.cudagraphs", "triton.cudagraph_or_error"
 LAYOUTS = {"channels-last": torch.channels_last, "channels-first": torch.contiguous_format}
 # cuBLAS repeats its results only with work spaces of a fixed size; PyTorch refuses deterministic products without it (its page
 # "Reproducibility"). The process must have the variable before it uses the GPU.
@@ -76,7 +78,8 @@ def wrapped(function: Callable[..., Any], settings: Settings) -> Callable[..., A
     compiler = torch._dynamo.config  # noqa: SLF001 - the documented place of these settings
     compiler.recompile_limit = compiler.accumulated_recompile_limit = MANY
     compiler.fail_on_recompile_limit_hit = True
-    return torch.compile(function, dynamic=SHAPES[settings.knobs["shapes"]])
+    options = {CUDA_GRAPHS: True, STRICT: True} if settings.knobs["cuda_graphs"] else None
+    return torch.compile(function, dynamic=SHAPES[settings.knobs["shapes"]], options=options)
 
 
 def read_back(settings: Settings) -> dict[str, Any]:
@@ -99,6 +102,7 @@ def read_back(settings: Settings) -> dict[str, Any]:
         "lstm": _lstm(settings),
         "embedding": _embedding(settings),
         "shapes": _shapes(settings),
+        "cuda_graphs": _cuda_graphs(settings),
         "dropout": _dropout(settings),
         "recomputation": recomputation.observed(settings),
         # A schedule of pipelines gets the number when it is made, and has no other.
@@ -132,6 +136,12 @@ def _shapes(settings: Settings) -> str:
     for length in (2, 3, 4):
         function(torch.zeros(length))
     return {1: "dynamic", 2: "automatic", 3: "static"}.get(len(graphs), "unknown")
+
+
+def _cuda_graphs(settings: Settings) -> bool:
+    """Ask a compiled function for the configuration of its compiler; one that is not compiled has none."""
+    ask = getattr(wrapped(lambda: None, settings), "get_compiler_config", None)
+    return bool(ask and ask()[CUDA_GRAPHS])
 
 
 def _embedding(settings: Settings) -> str:

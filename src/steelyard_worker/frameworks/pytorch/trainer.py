@@ -46,6 +46,7 @@ class Trainer(Predictor):
         sparse = layers.sparse_tensors(self._module)
         self._rule = optimizers.update_rule(optimizer, self._trained, rates, sparse, self.clipping)
         self._forward = process.wrapped(self._forward_and_loss, settings)
+        self._reuses_memory = bool(settings.knobs["cuda_graphs"])
 
     def _spread(self, settings: Settings, sizes: dict[str, Any], network: Network) -> None:
         """Spread the module over ranks, before its update rule is made; a single process has nothing to do."""
@@ -61,7 +62,8 @@ class Trainer(Predictor):
         loss.backward()
         self._finish_exchange()
         self._rule.step()
-        return loss.detach()
+        # The next run of a CUDA graph writes its loss into the same memory.
+        return loss.detach().clone() if self._reuses_memory else loss.detach()
 
     def losses(self, handles: list[torch.Tensor]) -> Array:
         """Read the losses back."""

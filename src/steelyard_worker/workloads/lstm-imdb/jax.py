@@ -1,4 +1,4 @@
-"""LSTM sentiment in JAX: a scan over time around an LSTM cell with one bias (P-21)."""
+"""LSTM sentiment in JAX, with one bias (P-21)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from steelyard_worker.frameworks.jax.layers import Layers, cross_entropy
-from steelyard_worker.frameworks.jax.recurrent import lstm_cell
+from steelyard_worker.frameworks.jax.recurrent import bidirectional, lstm
 from steelyard_worker.probes import probe
 
 if TYPE_CHECKING:
@@ -20,10 +20,11 @@ def forward(layers: Layers, sizes: dict[str, Any], batch: Mapping[str, jax.Array
     # (T, N, width), because a scan runs over the first axis
     steps = probe("embedding", layers.weight("embedding.weight")[batch["tokens"].T])
     for layer in range(sizes["layers"]):
-        halves = [layers.recur(f"lstm.layer{layer}.forward", lstm_cell, steps, backward=False)]
+        name = f"lstm.layer{layer}"
         if sizes["bidirectional"]:
-            halves.append(layers.recur(f"lstm.layer{layer}.backward", lstm_cell, steps, backward=True))
-        steps = jnp.concatenate(halves, axis=-1)
+            steps = jnp.concatenate(bidirectional(layers, name, steps), axis=-1)
+        else:
+            steps = lstm(layers, steps, f"{name}.forward")
     read = jnp.concatenate((steps[0], steps[-1]), axis=-1) if sizes["readout"] == "first+last" else steps[-1]
     return {"logits": layers.dense("head", probe("readout", read))}
 

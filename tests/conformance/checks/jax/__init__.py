@@ -7,6 +7,7 @@ MODULES = (
     "layers",
     "pools",
     "recurrence",
+    "cudnn_lstm",
     "embedding",
     "execution",
     "sharding",

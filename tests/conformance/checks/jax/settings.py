@@ -14,7 +14,7 @@ from steelyard_worker.frameworks.jax.recurrence import Recurrence
 
 def check_settings_are_read_back_from_jax():
     """Must be the first check, because XLA reads its environment variables once per process."""
-    requested = {"convolution": "matmul", "recurrence": "hoisted", "unroll": 2}
+    requested = {"convolution": "matmul", "recurrence": "hoisted", "unroll": "2"}
     found = adapter_of(threads=3, deterministic=True, knobs=requested).applied()
     expected = {"mode": "jit", "device": "cpu", "threads": 3, "precision": "float32", "deterministic": True}
     assert {**found, **expected, **requested} == found, found
@@ -24,7 +24,9 @@ def check_every_formulation_is_recognised():
     for formulation in ("auto", "xla", "matmul"):
         applied = adapter_of(knobs={"convolution": formulation}).applied()
         assert applied["convolution"] == formulation, applied
-    for formulation, unroll in itertools.product(("auto", "deferred", "checkpointed", "scan", "hoisted"), (1, 4)):
+    for formulation, unroll in itertools.product(
+        ("auto", "deferred", "checkpointed", "scan", "hoisted"), ("auto", "1", "4")
+    ):
         knobs = {"recurrence": formulation, "unroll": unroll}
         applied = adapter_of("no-jit", knobs).applied()
         assert {**applied, **knobs, "mode": "no-jit"} == applied, applied

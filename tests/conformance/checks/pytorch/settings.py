@@ -21,6 +21,17 @@ def check_onednn_can_be_switched_off():
     assert process.read_back(settings)["onednn"] is True
 
 
+def check_cuda_graphs_are_read_back():
+    """The compiler's configuration shows them without a GPU, and their absence where the options are ignored."""
+    settings = Settings("compiled", knobs=KNOBS | {"cuda_graphs": True})
+    assert process.read_back(settings)["cuda_graphs"] is True
+    for other in (replace(settings, knobs=KNOBS), replace(settings, mode="eager")):
+        assert process.read_back(other)["cuda_graphs"] is False
+    usual = torch.compile
+    with mock.patch.object(torch, "compile", lambda function, **options: usual(function, dynamic=options["dynamic"])):
+        assert process.read_back(settings)["cuda_graphs"] is False
+
+
 def check_settings_without_effect_are_reported():
     """A module that is not converted, and a compiler that is disabled by TORCHDYNAMO_DISABLE."""
     settings = Settings("compiled", precision="float64", knobs=KNOBS)
