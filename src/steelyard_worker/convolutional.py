@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from steelyard_worker.network import Adversarial, Parameter, batch_norm
+from steelyard_worker.sizes import require
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -83,23 +84,21 @@ class Layers:
 
 
 def window(x: Extent, kernel: int | Pair, stride: int, padding: int | Pair = 0, ceil: bool = False) -> Extent:
-    """Return the extent after a sliding window, rounded down unless `ceil`; ValueError if the window does not fit."""
+    """Return the extent after a sliding window, rounded down unless `ceil`; SizesError if the window does not fit."""
     (rows, columns), (vertical, horizontal) = pair(kernel), pair(padding)
     spare = stride - 1 if ceil else 0
     height = (x.height + 2 * vertical - rows + spare) // stride + 1
     width = (x.width + 2 * horizontal - columns + spare) // stride + 1
-    if min(height, width) < 1:
-        message = f"a window of {rows}x{columns} does not fit into an image of {x.height}x{x.width} at this layer"
-        raise ValueError(message)
+    inside = f"an image of {x.height}x{x.width}, which is what one of its layers gets"
+    require(min(height, width) >= 1, f"a window of {rows}x{columns} does not fit into {inside}")
     return Extent(x.channels, height, width)
 
 
 def concatenated(branches: Iterable[Extent]) -> Extent:
-    """Return the extent of branches concatenated along the channels; ValueError if their extents differ."""
+    """Return the extent of branches concatenated along the channels; SizesError if their extents differ."""
     first, *others = branches
-    if any((other.height, other.width) != (first.height, first.width) for other in others):
-        message = "branches of different extents cannot be concatenated"
-        raise ValueError(message)
+    equal = all((other.height, other.width) == (first.height, first.width) for other in others)
+    require(equal, "branches of different extents cannot be concatenated")
     return replace(first, channels=first.channels + sum(other.channels for other in others))
 
 

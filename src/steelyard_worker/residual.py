@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 
+STEMS = ("seed", "cifar", "imagenet")
+
+
 class Layers:
     """Collects `parameters` in network order, `macs`, `frozen_macs` and `activations`; if `frozen`, only the head is trained."""
 

@@ -29,6 +29,7 @@ SHARED = {
     "steelyard_worker.network",
     "steelyard_worker.protocol",
     "steelyard_worker.records",
+    "steelyard_worker.sizes",
     "steelyard_worker.strategy",
     "steelyard_worker.tensors",
     "steelyard_worker.variables",

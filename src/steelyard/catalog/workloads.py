@@ -18,6 +18,7 @@ from steelyard.statistics import metrics
 from steelyard_worker import network as networks
 from steelyard_worker.case import Optimizer
 from steelyard_worker.network import KINDS
+from steelyard_worker.sizes import SizesError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -103,6 +104,8 @@ class Workload:
         except KeyError as error:
             sentence = f"[{where}] lacks the key '{error.args[0]}'. Add it."
             raise settings_files.wrong(spec, "", where, sentence) from None
+        except SizesError as error:
+            raise UserError(f"{self.name}:{preset.name} cannot have these sizes: {error}.") from None
         except Exception as error:  # network.py may be the user's code and can raise anything
             raise _failed(self.folder, f"[{where}]", error) from None
         if wrong:
@@ -133,6 +136,8 @@ def described(folder: Path, sizes: dict[str, Any]) -> Network:
     try:
         network = _described_once(folder, sizes)
         wrong = _wrong_shape(network)
+    except SizesError as error:
+        raise UserError(f"{folder.name} cannot have {given}: {error}.") from None
     except Exception as error:  # network.py may be the user's code and can raise anything
         raise _failed(folder, given, error) from None
     if wrong:

@@ -101,7 +101,12 @@ def _random_batch(network: Network, batch: int, seed: int) -> Arrays:
 def _drawn(
     network: Network, draw: Callable[[np.random.Generator, int], Arrays], batch: int, seed: int, name: str
 ) -> Arrays:
-    arrays = draw(child_generator(seed, name), batch)
+    try:
+        arrays = draw(child_generator(seed, name), batch)
+    except Exception as error:  # network.py may be the user's code and can raise anything
+        message = " ".join(str(error).split())
+        sentence = f"network.py cannot draw a batch of {batch} at these sizes: {type(error).__name__}: {message}."
+        raise UserError(sentence) from None
     for declared in network.inputs:
         array = arrays.get(declared.name, np.empty(0))
         if array.shape != (batch, *declared.shape) or array.dtype != np.dtype(declared.dtype):

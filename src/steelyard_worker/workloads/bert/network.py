@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steelyard_worker.network import Adversarial, Input, Network, Parameter
+from steelyard_worker.sizes import at_least, one_of, require
 
 if TYPE_CHECKING:
     from steelyard_worker.batches import Batch
 
 SEGMENTS = 2  # first and second sentence
+SHORTEST = 6  # a sample of two sentences
 SPECIAL = 5  # ids below are padding, unknown, classification, separator, mask
 
 
@@ -24,6 +26,7 @@ def describe(sizes: dict[str, Any]) -> Network:
     `initial` is the standard deviation of all initial matrices: 0.02 at the published width, and more in narrower networks, so
     that inputs of the GELU are as large as there. With small inputs a certificate could not distinguish its two forms.
     """
+    _check(sizes)
     hidden, inner, length = sizes["hidden"], sizes["intermediate"], sizes["length"]
     vocabulary, masked, initial = sizes["vocabulary"], sizes["masked"], f"trunc_normal:{sizes['initial']}"
     parameters = _embeddings(sizes)
@@ -55,6 +58,17 @@ def describe(sizes: dict[str, Any]) -> Network:
         adversarial=Adversarial(draw_adversarial, factors={"*.gamma": 4.0}), probes=_probes(sizes["layers"]),
         mean_over="words", blocks=tuple(f"layer{layer}" for layer in range(sizes["layers"])),
     )  # fmt: skip
+
+
+def _check(sizes: dict[str, Any]) -> None:
+    hidden, heads, length, masked = (sizes[name] for name in ("hidden", "heads", "length", "masked"))
+    one_of(sizes, "gelu", "erf", "tanh")
+    at_least(sizes, "vocabulary", SPECIAL + 1)
+    at_least(sizes, "length", 2 * SHORTEST)
+    require(hidden % heads == 0, f"hidden is {hidden} and must be a multiple of heads, which is {heads}")
+    require(length <= sizes["positions"], f"length is {length} and must not exceed positions, {sizes['positions']}")
+    most = length // 2 - 2  # of the shortest sample, without its first and last token
+    require(masked <= most, f"masked is {masked} and must be at most {most} where length is {length}")
 
 
 def _probes(layers: int) -> tuple[str, ...]:

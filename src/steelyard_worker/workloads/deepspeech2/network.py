@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steelyard_worker.network import Adversarial, Input, Network, Parameter, batch_norm
+from steelyard_worker.sizes import at_least
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,6 +29,7 @@ LETTERS_PER_FRAME = 180 / 635
 
 def describe(sizes: dict[str, Any]) -> Network:
     """Sizes: bins, frames (of the input), transcript (maximal number of letters), channels, hidden, layers, classes, batch."""
+    at_least(sizes, "classes", 2)
     parameters, macs, stored, channels = list[Parameter](), 0, 0, 1
     bins, frames = sizes["bins"], sizes["frames"]
     for number, (kernel, stride, padding) in enumerate(CONVOLUTIONS, 1):

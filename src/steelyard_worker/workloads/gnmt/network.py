@@ -12,6 +12,7 @@ import numpy as np
 
 from steelyard_worker.beam import Beam
 from steelyard_worker.network import Adversarial, Input, Network, Parameter
+from steelyard_worker.sizes import at_least
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,6 +30,8 @@ def describe(sizes: dict[str, Any]) -> Network:
     """Sizes: vocabulary, hidden, layers (of encoder and of decoder, at least 2), source, target (longest), batch, and beam
     (the width of the beam search for translations).
     """
+    for name, least in (("vocabulary", RESERVED + 1), ("layers", 2), ("source", 3), ("target", 3)):
+        at_least(sizes, name, least)
     vocabulary, hidden = sizes["vocabulary"], sizes["hidden"]
     initial = _initial(hidden)
     inputs = (

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steelyard_worker.network import Adversarial, Input, Network, Parameter
+from steelyard_worker.sizes import at_least, one_of
 
 if TYPE_CHECKING:
     from steelyard_worker.batches import Batch
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 def describe(sizes: dict[str, Any]) -> Network:
     """Sizes: vocabulary, length, embedding, hidden, layers, bidirectional, readout, train_embedding, classes, batch."""
+    one_of(sizes, "readout", "last", "first+last")
+    at_least(sizes, "vocabulary", 2)
     hidden, directions = sizes["hidden"], direction_names(sizes)
     parameters = [
         Parameter(

@@ -6,13 +6,15 @@ from typing import Any
 
 from steelyard_worker.convolutional import LARGE_ACTIVATIONS, Extent
 from steelyard_worker.network import Input, Network
-from steelyard_worker.residual import Layers, blocks, names_of_blocks, probes
+from steelyard_worker.residual import STEMS, Layers, blocks, names_of_blocks, probes
+from steelyard_worker.sizes import one_of
 
 BLOCKS = (2, 2, 2, 2)
 
 
 def describe(sizes: dict[str, Any]) -> Network:
     """Sizes: channels, image (pixels a side), width (of stage 1), stem, classes, batch."""
+    one_of(sizes, "stem", *STEMS)
     layers = Layers()
     image = Input("image", (sizes["channels"], sizes["image"], sizes["image"]), "float32")
     x = layers.stem(Extent(*image.shape), sizes["width"], sizes["stem"])

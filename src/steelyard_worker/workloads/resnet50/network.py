@@ -12,6 +12,7 @@ from steelyard_worker import classification
 from steelyard_worker.convolutional import LARGE_ACTIVATIONS, Extent
 from steelyard_worker.network import Adversarial, Input, Network
 from steelyard_worker.residual import Layers, blocks, names_of_blocks, probes
+from steelyard_worker.sizes import one_of
 
 EXPANSION = 4
 VARIANTS = ("v1.5", "v1")
@@ -19,9 +20,7 @@ VARIANTS = ("v1.5", "v1")
 
 def describe(sizes: dict[str, Any]) -> Network:
     """Sizes: channels, image (pixels a side), width and blocks (of the stages), variant, freeze_backbone, classes, batch."""
-    if sizes["variant"] not in VARIANTS:
-        message = f"variant is {sizes['variant']!r}; it must be one of {', '.join(VARIANTS)}"
-        raise ValueError(message)
+    one_of(sizes, "variant", *VARIANTS)
     layers = Layers(frozen=sizes["freeze_backbone"])
     image = Input("image", (sizes["channels"], sizes["image"], sizes["image"]), "float32")
     x = layers.stem(Extent(*image.shape), sizes["width"], "imagenet")

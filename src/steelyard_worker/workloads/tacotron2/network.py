@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steelyard_worker.network import Adversarial, Input, Isolation, Network, Parameter, batch_norm
+from steelyard_worker.sizes import at_least, require
 
 if TYPE_CHECKING:
     from steelyard_worker.batches import Batch
@@ -45,6 +46,9 @@ def describe(sizes: dict[str, Any]) -> Network:
 
     The encoder's LSTM has embedding/2 units per direction; `filters` and `window` (odd) belong to the location convolution.
     """
+    at_least(sizes, "symbols", 2)
+    require(sizes["embedding"] % 2 == 0, f"embedding is {sizes['embedding']} and must be even")
+    require(sizes["window"] % 2 == 1, f"window is {sizes['window']} and must be odd")
     layers = _Layers(sizes)
     layers.encoder()
     layers.decoder()
