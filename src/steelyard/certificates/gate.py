@@ -12,9 +12,10 @@ from steelyard.plan import memory
 from steelyard_worker.case import INFERENCE, Case
 from steelyard_worker.network import Network
 
-# What a process holds at once, relative to one that trains: gradients, and all tensors after several steps and with other
-# weights, until they are saved. BERT-base in float64 ran out of memory at 3.3 in PyTorch and at 4.0 in TensorFlow.
-HELD = 4.5
+# Copies of all tensors that a process holds at once: those that it trains with, those of every step until they are saved, and
+# those that it compares with another run's. Measured beside activations: 12 to 18, the most by VGG16 in PyTorch and by GNMT in
+# TensorFlow.
+KEPT, KEPT_OF_INFERENCE = 18, 5
 WIDTHS = {"float64": 2}
 # How often a process saves all tensors: gradients, after steps 0, 1, 2 and the last, and before and after the adversarial step.
 # Of an inference, before it.
@@ -103,5 +104,9 @@ def _saves(task: Task, network: Network) -> int:
 
 def needed_bytes(case: Case, network: Network) -> int:
     """Return the estimated peak memory of a process that computes a certificate's tensors of a case."""
-    training = memory.needed_bytes(network, case.optimizer, case.batch) - memory.PROCESS_BYTES
-    return memory.PROCESS_BYTES + round(HELD * WIDTHS.get(case.settings.precision, 1) * training)
+    activations = memory.needed_bytes(network, case.optimizer, case.batch) - memory.needed_bytes(
+        network, case.optimizer, 0
+    )
+    tensors = memory.FLOAT * sum(each.count for each in network.parameters)
+    kept = KEPT_OF_INFERENCE if case.task == INFERENCE else KEPT
+    return memory.PROCESS_BYTES + WIDTHS.get(case.settings.precision, 1) * (kept * tensors + activations)
