@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steelyard_worker import batches, distances, tensors
+from steelyard_worker import batches, distances, progress, tensors
 from steelyard_worker.case import INFERENCE
 from steelyard_worker.protocol import Refusal
 from steelyard_worker.ranks import Ranks
@@ -51,7 +51,7 @@ def dump(
         compute, compute_adversarial = _outputs, _adversarial_outputs
     else:
         compute, compute_adversarial = _tensors, _adversarial
-    first: Path | None = None
+    build, first = progress.reported(build, events), None
     for number in job.certify.perturbations:
         change = _perturbation(number, job.certify.noise)
         changed = _changed(weights, change)

@@ -60,7 +60,7 @@ class Trainer:
 
 def dumped(
     folder: Path, adversarial: bool, batch: int = 4, inner: bool = False, trainer: type[Trainer] = Trainer,
-    isolation: Isolation | None = None, perturbations: tuple[int, ...] = (0,),
+    isolation: Isolation | None = None, perturbations: tuple[int, ...] = (0,), events: Any = None,
 ) -> tuple[Batch, list[Trainer]]:  # fmt: skip
     """Return the tensors of a certificate's first run, and the trainers that were built for it."""
     rule = Optimizer("adam", 1e-3, weight_decay=1e-5, decay=("head.weight",), clip=5.0)
@@ -81,9 +81,18 @@ def dumped(
         built.append(trainer(weights, optimizer))
         return built[-1]
 
-    events: Any = SimpleNamespace(write=lambda *_, **__: None)
-    certify.dump(job, described, WEIGHTS, build, events)
+    certify.dump(job, described, WEIGHTS, build, events or SimpleNamespace(write=lambda *_, **__: None))
     return tensors.read(folder / f"perturbation{perturbations[0]}"), built
+
+
+def test_each_computation_is_an_event_because_one_may_take_minutes(tmp_path: Path) -> None:
+    written: list[tuple[str, dict[str, Any]]] = []
+    events = SimpleNamespace(write=lambda kind, **more: written.append((kind, more)))
+    dumped(tmp_path, adversarial=True, events=events)
+    names = [more.get("name", kind) for kind, more in written]
+    steps = ["step", "synchronise"]
+    assert names == ["gradients", *steps, *steps, "outputs", *steps, "tensors"]
+    assert all(more["elapsed_ns"] >= 0 for kind, more in written if kind == "phase")
 
 
 def test_one_step_starts_from_scaled_weights_with_a_batch_and_a_rule_of_its_own(tmp_path: Path) -> None:
