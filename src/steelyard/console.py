@@ -72,11 +72,12 @@ class Screen:
             self.say(f"   failed ({trial.error[0]}): {trial.error[1]}")
 
     def ranking(self, group: str, ranking: Ranking, titles: dict[str, str]) -> None:
-        """Show the state of a comparison after a round."""
+        """Show the state of a comparison after a round; nothing is known of one of which every process failed."""
         from steelyard.statistics.sentences import ranking_sentence
 
         rounds = "1 round" if ranking.rounds_run == 1 else f"{ranking.rounds_run} rounds"
-        self.say(f"   {group} after {rounds}: {ranking_sentence(ranking, titles)}")
+        if known := ranking_sentence(ranking, titles):
+            self.say(f"   {group} after {rounds}: {known}")
 
     def close(self) -> None:
         """End the output, and restore the terminal if it was changed."""

@@ -113,7 +113,7 @@ def test_contenders_of_which_fewer_than_half_arrived_or_none_are_named_together(
         line("Nor", 0.1, 0.1, 0.1),
     ]  # fmt: skip
     end = "trainings, {} never (medians of 3 trainings each)."
-    said = [learning.answer(each, [0.8], "accuracy") for each in (lines, [lines[0], lines[1], lines[3]])]
+    said = [learning.answer(each, [0.8], "accuracy")[0] for each in (lines, [lines[0], lines[1], lines[3]])]
     assert said == [
         f"Training until accuracy 80 %: Half 2.00 s, Late and Later in fewer than half of their {end.format('Never and Nor')}",
         f"Training until accuracy 80 %: Half 2.00 s, Late in fewer than half of its {end.format('Never')}",
@@ -124,12 +124,14 @@ def test_another_algorithm_has_a_sentence_of_its_own_and_a_mistake_has_none(line
     same, other = line("Same", 0.9), line("Other", 0.9, otherwise="another algorithm", seconds=1.0)
     wrong = line("Wrong", 0.99, otherwise="wrong on purpose", seconds=0.5)
     assert learning.answer([same, other, wrong], [0.8, 0.95], "accuracy") == (
-        "Training until accuracy 80 %: Same 2.00 s. With another algorithm: Other 1.00 s. None reached 95 %."
+        "Training until accuracy 80 %: Same 2.00 s. None reached 95 %.",
+        "With another algorithm: Other 1.00 s.",
     )
     assert learning.answer([other, wrong], [0.8], "accuracy") == (
-        "With another algorithm, until accuracy 80 %: Other 1.00 s."
+        "With another algorithm, until accuracy 80 %: Other 1.00 s.",
+        "",
     )
-    assert learning.answer([wrong], [0.8], "accuracy") == ""
+    assert learning.answer([wrong], [0.8], "accuracy") == ("", "")
 
 
 def test_the_first_four_that_arrived_are_named(line):
@@ -137,17 +139,18 @@ def test_the_first_four_that_arrived_are_named(line):
         return [line(f"C{each}", 0.9, seconds=each) for each in range(count, 0, -1)]
 
     first = "Training until accuracy 80 %: C1 1.00 s, C2 2.00 s, C3 3.00 s, C4 4.00 s"
-    assert learning.answer(among(4), [0.8], "accuracy") == f"{first}."
-    assert learning.answer(among(5), [0.8], "accuracy") == f"{first}, C5 5.00 s."
-    assert learning.answer(among(7), [0.8], "accuracy") == f"{first}, 3 others up to 7.00 s."
+    assert learning.answer(among(4), [0.8], "accuracy") == (f"{first}.", "")
+    assert learning.answer(among(5), [0.8], "accuracy") == (f"{first}, C5 5.00 s.", "")
+    assert learning.answer(among(7), [0.8], "accuracy") == (f"{first}, 3 others up to 7.00 s.", "")
     late = [line(f"L{each}", 0.1) for each in range(5)]
     assert (
-        learning.answer([*among(1), *late], [0.8], "accuracy")
+        learning.answer([*among(1), *late], [0.8], "accuracy")[0]
         == "Training until accuracy 80 %: C1 1.00 s, 5 others never."
     )
     other = line("Other", 0.9, otherwise="another algorithm")
     assert learning.answer([*late, other], [0.8], "accuracy") == (
-        "Training until accuracy 80 %: 5 contenders never. With another algorithm: Other 2.00 s."
+        "Training until accuracy 80 %: 5 contenders never.",
+        "With another algorithm: Other 2.00 s.",
     )
 
 

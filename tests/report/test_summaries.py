@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from reading import Page
 from recorded import Script, view_of, write_run
@@ -69,6 +71,16 @@ def test_a_single_seed_and_seeds_with_verdicts_speak_for_themselves(view, tmp_pa
         assert found == Summary(
             comparison.title, comparison.group, [REACHED.sentence, "A verdict."], ["a clause"], "advice"
         )
+
+
+def test_trainings_with_another_algorithm_come_before_what_follows_from_the_verdict(view):
+    one, two = view.comparisons
+    trained = replace(REACHED, otherwise="With another algorithm: MXNet 2 s.")
+    beside = "With another algorithm: MXNet 2 s"
+    alone = summary(one, (one,), trained, "A verdict.", ["a clause"], "")
+    assert (alone.headlines, alone.clauses) == ([REACHED.sentence, "A verdict."], [beside, "a clause"])
+    seeds = summary(one, (one, two), trained, NO_VERDICT, ["a clause"], "")
+    assert (seeds.headlines, seeds.clauses) == ([REACHED.sentence], [beside])
 
 
 def test_that_results_are_not_certified_is_said_beside_what_trainings_reached(tmp_path):

@@ -269,6 +269,16 @@ def test_times_are_in_minutes_and_seconds(seconds, words):
     assert in_words(seconds) == words
 
 
+def test_plain_lines_say_nothing_of_a_comparison_without_a_finished_process(screen, capsys):
+    ranking, lines = a_ranking(screen._plan), plain_lines.Screen()
+    titles = dict.fromkeys(ranking.order, "A")
+    lines.ranking("line:small", replace(ranking, verdicts=(), still_undecided=frozenset(), rounds_run=0), titles)
+    assert not capsys.readouterr().out
+    lines.ranking("line:small", ranking, titles)
+    assert "line:small after" in capsys.readouterr().out
+    lines.close()
+
+
 def test_plain_lines_end_a_long_silence(monkeypatch, capsys):
     monkeypatch.setattr(plain_lines, "SILENCE_S", 0.05)
     screen = plain_lines.Screen()

@@ -67,7 +67,7 @@ class Learning:
     """What the page shows of trainings: headings and rows of the table of thresholds, empty without any, and the plots.
 
     `seeds`: those of the trainings, in order. `sentence`: when half of each contender's trainings had reached the highest
-    threshold; empty without any.
+    threshold; `otherwise`: the same of those with another algorithm, if the first sentence is about others. Both empty without.
     """
 
     headings: list[str]
@@ -75,6 +75,7 @@ class Learning:
     figures: list[Figure]
     seeds: tuple[int, ...]
     sentence: str = ""
+    otherwise: str = ""
 
 
 def of_all_seeds(comparison: Comparison, among: Sequence[Comparison]) -> list[Comparison]:
@@ -124,36 +125,32 @@ def section(comparisons: Sequence[Comparison], styles: dict[str, Style]) -> Lear
     ]
     headings = [f"{score} {shown(score, threshold)}" for threshold in first.thresholds]
     rows = [Arrivals(line.title, line.style, _cells(line, first.thresholds)) for line in scored]
+    sentence, otherwise = answer(scored, first.thresholds, score) if headings else ("", "")
     return Learning(
-        headings + ["mean time"] * (len(headings) > 1), rows if headings else [], drawn, seeds,
-        answer(scored, first.thresholds, score) if headings else "",
+        headings + ["mean time"] * (len(headings) > 1), rows if headings else [], drawn, seeds, sentence, otherwise,
     )  # fmt: skip
 
 
-def answer(lines: list[Line], thresholds: Sequence[float], score: str) -> str:
+def answer(lines: list[Line], thresholds: Sequence[float], score: str) -> tuple[str, str]:
     """Return such as `Training until accuracy 90 %: A 1.76 s, B 2.14 s, C never (medians of 2 trainings each).`
 
     It is about the highest threshold that a training has reached; that none has reached a higher one is said. Other algorithms
-    have a sentence of their own; mistakes that are made on purpose have none.
+    have a sentence of their own, the second; mistakes that are made on purpose have none.
     """
     same, other = ([line for line in lines if line.otherwise == label] for label in ("", OTHER))
     among = same + other
     reached = [each for each in thresholds if any(_shares(line, [each], "seconds")[0].arrived for line in among)]
     if not among:
-        return ""
+        return "", ""
     if not reached:
-        return f"No training reached {score} {shown(score, min(thresholds))}."
+        return f"No training reached {score} {shown(score, min(thresholds))}.", ""
     highest = max(reached)
     higher = [each for each in thresholds if each > highest]
-    found = []
-    if same:
-        found.append(f"Training until {score} {shown(score, highest)}: {_times(same, highest)}.")
-    if other:
-        until = "" if same else f", until {score} {shown(score, highest)}"
-        found.append(f"With another algorithm{until}: {_times(other, highest)}.")
-    if higher:
-        found.append(f"None reached {shown(score, min(higher))}.")
-    return " ".join(found)
+    none = f" None reached {shown(score, min(higher))}." if higher else ""
+    if not same:
+        return f"With another algorithm, until {score} {shown(score, highest)}: {_times(other, highest)}.{none}", ""
+    otherwise = f"With another algorithm: {_times(other, highest)}." if other else ""
+    return f"Training until {score} {shown(score, highest)}: {_times(same, highest)}.{none}", otherwise
 
 
 def _times(lines: list[Line], threshold: float) -> str:

@@ -34,13 +34,14 @@ def summary(
     trainings of all seeds have reached is said once. `headline`, `clauses` and `advice` are those of the verdict.
     """
     reached = [trained.sentence] if trained and trained.sentence else []
+    otherwise = [trained.otherwise.removesuffix(".")] if trained and trained.otherwise else []
     seeds = same_but_seed(comparison, among)
     if len(seeds) < 2 or any(
         each.primary not in each.rankings or headline_of(each, each.primary) != ONE_PROCESS for each in seeds
     ):
-        return Summary(comparison.title, comparison.group, [*reached, headline], clauses, advice)
+        return Summary(comparison.title, comparison.group, [*reached, headline], otherwise + clauses, advice)
     if seeds[0] is not comparison:
         return None
     seed = comparison.contenders[0].case.seed
     title = comparison.title.replace(f", seed {seed}", f", {len(seeds)} seeds")
-    return Summary(title, comparison.group.replace(f",seed={seed}", ""), reached or [headline], [], "")
+    return Summary(title, comparison.group.replace(f",seed={seed}", ""), reached or [headline], otherwise, "")

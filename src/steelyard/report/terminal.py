@@ -171,6 +171,8 @@ def _print_trainings(console: Console, comparison: Comparison, among: Sequence[C
             table.add_row(Text(row.title, "bold"), *row.cells)
         console.print(table)
         console.print(Text(found.sentence, "bold"))
+        if found.otherwise:
+            console.print(Text(found.otherwise))
 
 
 def _table(contenders: list[Contender], comparison: Comparison, source: str, shown: Sequence[Column]) -> Table:
