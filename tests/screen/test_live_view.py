@@ -273,9 +273,9 @@ def test_plain_lines_say_nothing_of_a_comparison_without_a_finished_process(scre
     ranking, lines = a_ranking(screen._plan), plain_lines.Screen()
     titles = dict.fromkeys(ranking.order, "A")
     lines.ranking("line:small", replace(ranking, verdicts=(), still_undecided=frozenset(), rounds_run=0), titles)
-    assert not capsys.readouterr().out
+    assert not any(capsys.readouterr())
     lines.ranking("line:small", ranking, titles)
-    assert "line:small after" in capsys.readouterr().out
+    assert "line:small after" in capsys.readouterr().err
     lines.close()
 
 
