@@ -6,7 +6,6 @@ Frameworks come from the worker's own folder, and from the folders that the user
 from __future__ import annotations
 
 import hashlib
-import math
 import re
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -15,13 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import steelyard_worker
 from steelyard.catalog import strategies
+from steelyard.catalog.knobs import Knob, as_type_of, text_of, words
+from steelyard.catalog.knobs import read as read_knob
 from steelyard.errors import UserError, named, nearest
 from steelyard.files import settings_files
 from steelyard.files.ranges import Range
 from steelyard_worker.strategy import ALONE, SINGLE, SPREAD_ALONE, name_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from steelyard.catalog.strategies import Without
     from steelyard_worker.case import Case, Optimizer, Settings
@@ -34,8 +35,6 @@ FILE = "framework.toml"
 OPERATIONS = "operations.toml"
 # The same for names of operations in a graph that no profile has; these rules come first.
 GRAPHS = "graphs.toml"
-# Stands for every value of a knob but its default, and for every kind of tensors.
-OTHER_VALUES = EVERYWHERE = "*"
 
 # Of a mode that `start_seconds` does not have.
 START_S = 4.0
@@ -44,43 +43,6 @@ DECLARED: dict[str, tuple[str, ...]] = {"form": ("canonical", "epsilon-hat"), "c
 # With a learning rate that changes, the form of a rule with momentum may be another one.
 SCHEDULED: dict[str, tuple[str, ...]] = {"scheduled_form": ("rate-in-momentum",)}
 _user_folders: list[Path] = []
-
-
-@dataclass(frozen=True)
-class Knob:
-    """A setting that may change speed but not results. `values`: the values allowed; empty: any value of the default's type.
-
-    `unsupported`: why something cannot be done; `another_algorithm`: what is computed instead; `wrong_on_purpose`: which mistake
-    is made, and whose it was; `apart`: why cases with a value are compared with each other only, and certified as with the
-    default; `float32_only`: why a value has no float64 that computes in the same way. All by "VALUE", "VALUE on DEVICE",
-    "VALUE in MODE", "VALUE in PRECISION", or "VALUE with WORD", where the word is the optimizer or a part of it (`words`); the
-    value "*" is every one but the default.
-
-    `matters_for`: the kinds of tensors (`steelyard_worker.network.KINDS`) of networks that another value may make faster; "*": of
-    every network. A search for the fastest settings tries its values there, and leaves it alone elsewhere.
-    """
-
-    default: Any
-    values: tuple[Any, ...]
-    help: str
-    unsupported: dict[str, str] = field(default_factory=dict)
-    another_algorithm: dict[str, str] = field(default_factory=dict)
-    wrong_on_purpose: dict[str, str] = field(default_factory=dict)
-    apart: dict[str, str] = field(default_factory=dict)
-    float32_only: dict[str, str] = field(default_factory=dict)
-    matters_for: tuple[str, ...] = ()
-
-    def reason(self, table: Mapping[str, str], value: Any, settings: Settings, rule: Optimizer) -> str:
-        """Return the first text of a table that applies to a value; empty if none does."""
-        where = f" on {settings.device}", f" in {settings.mode}", f" in {settings.precision}"
-        conditions = [*where, *(f" with {word}" for word in words(rule))]
-        shown = [_shown(value)] + ([OTHER_VALUES] if value != self.default else [])
-        keys = [f"{each}{condition}" for each in shown for condition in ("", *conditions)]
-        return next((table[key] for key in keys if key in table), "")
-
-    def matters(self, kinds: set[str]) -> bool:
-        """Say whether another value may make a network with tensors of these kinds faster."""
-        return EVERYWHERE in self.matters_for or bool(kinds & set(self.matters_for))
 
 
 @dataclass(frozen=True)
@@ -159,7 +121,7 @@ class Framework:
     def knob(self, name: str, text: str) -> Any:
         """Return a knob's value from its text, with the type of its default. UserError: unknown knob or value."""
         knob = named(self.knobs, name, f"{self.title} has no knob '{name}'.")
-        value = _as_type_of(knob.default, name, text)
+        value = as_type_of(knob.default, name, text)
         if knob.values and value not in knob.values and text not in knob.unsupported:
             known = ", ".join(map(str, knob.values))
             raise UserError(f"{self.title}: knob {name} must be one of {known}, not '{text}'.")
@@ -173,7 +135,7 @@ class Framework:
         for name, knob in self.knobs.items():
             value = settings.knobs.get(name, knob.default)
             if reason := knob.reason(knob.unsupported, value, settings, rule):
-                return f"{self.title} cannot run with {name} = {_shown(value)}: {reason}."
+                return f"{self.title} cannot run with {name} = {text_of(value)}: {reason}."
         return ""
 
     def otherwise(self, settings: Settings, rule: Optimizer) -> tuple[str, str]:
@@ -218,20 +180,6 @@ class Framework:
         if name == ALONE:
             return SPREAD_ALONE
         return named(self.strategies, name, f"{self.title} has no strategy '{name}'.")
-
-
-def words(rule: Optimizer) -> list[str]:
-    """Return the words by which knobs and modes refer to an optimizer: its name, its implementation, and the parts that it has.
-
-    The name of an inference's optimizer is "none".
-    """
-    parts = {"momentum": rule.momentum, "decay": rule.weight_decay and rule.decay, "clip": rule.clip}
-    return [rule.name, rule.implementation, *(name for name, value in parts.items() if value)]
-
-
-def _shown(value: Any) -> str:
-    """Return a knob's value as it is typed."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def declared_form(known: Framework, rule: Optimizer) -> dict[str, str]:
@@ -362,27 +310,10 @@ def _read(folder: Path) -> Framework:
         mode: settings_files.build(path, table, f"exporters.{mode}", Exporter)
         for mode, table in found.exporters.items()
     }
-    knobs = {name: _knob(path, f"knobs.{name}", table) for name, table in found.knobs.items()}
+    knobs = {name: read_knob(path, f"knobs.{name}", table) for name, table in found.knobs.items()}
     spreads = strategies.read_spreads(path, found.strategies, found.modes)
     without = strategies.read_without(path, found.without)
     return replace(found, knobs=knobs, exporters=exporters, strategies=spreads, without=without)
-
-
-def _knob(path: Path, where: str, table: Any) -> Knob:
-    knob: Knob = settings_files.build(path, table, where, Knob)
-    for value in knob.values:
-        if type(value) is not type(knob.default):
-            sentence = f"'values' must be of the type of 'default', but one is {value!r}."
-            raise settings_files.wrong(path, "values", where, sentence)
-    if knob.values:
-        settings_files.check_one_of(path, "default", knob.default, knob.values, where)
-    known = [_shown(value) for value in knob.values]
-    for table in ("unsupported", "another_algorithm", "wrong_on_purpose", "apart", "float32_only"):
-        for key in getattr(knob, table):
-            value, condition, _ = key.partition(" ")
-            if knob.values and condition and value != OTHER_VALUES:
-                settings_files.check_one_of(path, key, value, known, f"{where}.{table}")
-    return knob
 
 
 def _check_optimizer(path: Path, name: str, table: Any) -> None:
@@ -392,18 +323,3 @@ def _check_optimizer(path: Path, name: str, table: Any) -> None:
     settings_files.check_keys(path, table, where, set(DECLARED), set(known))
     for key, value in table.items():
         settings_files.check_one_of(path, key, value, known[key], where)
-
-
-def _as_type_of(default: Any, name: str, text: str) -> Any:
-    if isinstance(default, bool):
-        if text.lower() not in ("true", "false"):
-            raise UserError(f"Knob {name} must be true or false, not '{text}'.")
-        return text.lower() == "true"
-    try:
-        value = type(default)(text)
-    except ValueError:
-        value = math.nan
-    if isinstance(value, float) and not math.isfinite(value):
-        kind = "whole" if isinstance(default, int) else "finite"
-        raise UserError(f"Knob {name} must be a {kind} number such as {default!r}, not '{text}'.")
-    return value
