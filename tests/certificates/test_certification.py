@@ -9,6 +9,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,12 +17,14 @@ from scripted_certification import WORKLOADS, Scripted, environment, ids, sessio
 
 from steelyard import run as stages
 from steelyard.catalog import frameworks
-from steelyard.certificates import certification, record
+from steelyard.certificates import certification, gate, record
 from steelyard.certificates.method import FULL_BATCH, FULL_SAMPLE, FULL_SIZE
 from steelyard.certificates.sources import digest
 from steelyard.environments import Environment, Failure
 from steelyard.environments.arriving import start
+from steelyard.errors import ResumableError
 from steelyard.inputs.case_inputs import recipe
+from steelyard.measure.session import SPARE_BYTES
 from steelyard.results.durations import CERTIFICATES, ENVIRONMENTS
 from steelyard_worker import protocol
 
@@ -368,3 +371,41 @@ def test_what_references_have_saved_is_deleted_before_the_next_processes_run(
     found = certification.certify(run)
     assert all(found[variant.case.id]["passed"] for variant in run.plan.variants)
     assert seen == [("float64", 0), ("float64", 3), ("float32", 0), ("float32", 0)]
+
+
+def test_with_little_disk_what_needs_another_reference_is_certified_afterwards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two forms of an update rule, which need two references; the disk has room for one of them and its candidate."""
+    monkeypatch.setattr(certification, "PROCESSES_AT_ONCE", 1)
+    monkeypatch.setattr(
+        frameworks, "declared_form", lambda known, _: {"form": "canonical" if known.name == "fake" else "epsilon-hat"}
+    )
+    run = session(tmp_path / "run")
+    variant = run.plan.variants[0]
+    scalars = sum(each.count for each in certification._network(run, variant.case).parameters)
+    one = 7 * scalars * (3 * 8 + 4)  # two references and their summary, and a candidate
+
+    def free(space: int) -> None:
+        monkeypatch.setattr(gate.shutil, "disk_usage", lambda _: SimpleNamespace(free=SPARE_BYTES + space))
+
+    def saved() -> set[str]:
+        return {path.parent.name for path in run.folder.glob("certificates/**/perturbation0")}
+
+    def seen(errors: list[tuple[str, set[str]]]) -> Any:
+        return lambda job: errors.append((Path(job.folder).name, saved())) or {}
+
+    first, second = (each.file_name for each in run.plan.variants)
+    together: list[tuple[str, set[str]]] = []
+    free(2 * one)
+    certification.certify(replace(run, errors=seen(together)))
+    assert (second, {first}) in together
+    apart: list[tuple[str, set[str]]] = []
+    free(one)
+    found = certification.certify(replace(run, errors=seen(apart)), fresh=True)
+    assert all(found[each.case.id]["passed"] for each in run.plan.variants)
+    assert [name for name, _ in apart] == ["fake", "dummy", first, "fake", "dummy", second]
+    assert [kept for name, kept in apart if name in {"fake", second}] == [set(), set(), set()]
+    free(one - 1)
+    with pytest.raises(ResumableError, match="The certificates of line:small save up to"):
+        certification.certify(run, fresh=True)

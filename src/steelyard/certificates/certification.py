@@ -13,7 +13,7 @@ from steelyard.catalog import frameworks, strategies, workloads
 from steelyard.certificates import dumps, references
 from steelyard.certificates import record as cache
 from steelyard.certificates.conclusion import conclude, next_tasks
-from steelyard.certificates.gate import Disk, Gate, needed_bytes, saved_bytes
+from steelyard.certificates.gate import Disk, Gate, in_turn, needed_bytes, saved_bytes
 from steelyard.certificates.method import Scope
 from steelyard.certificates.plan import (
     SHARED,
@@ -34,7 +34,7 @@ from steelyard.files import atomic
 from steelyard.host import available_memory_bytes, usable_cores
 from steelyard.inputs.case_inputs import recipe
 from steelyard.measure import jobs
-from steelyard.measure.session import Session
+from steelyard.measure.session import SPARE_BYTES, Session
 from steelyard.plan.run_plan import Group, Variant
 from steelyard.results import record
 from steelyard_worker.case import INFERENCE, Case
@@ -164,9 +164,12 @@ def _certify_group(
     alike = {plan.key: key for key, plan in reversed(plans.items())}
     missing = {key: plan for key, plan in plans.items() if key not in found and alike[plan.key] == key}
     if missing:
-        with disk.room(needed := saved_bytes(missing.values(), _network(session, group.cases[0]))) as left:
-            session.check_room(f"The certificates of {group.name}", needed, left)
-            found |= _computed(session, group, missing, renewed, gate)
+        network = _network(session, group.cases[0])
+        with disk.room(saved_bytes(missing.values(), network)) as left:
+            for some in in_turn(missing, network, left - SPARE_BYTES):
+                needed = saved_bytes(some.values(), network)
+                session.check_room(f"The certificates of {group.name}", needed, min(left, disk.free_bytes()))
+                found |= _computed(session, group, some, renewed, gate)
     if session.stop.is_set():
         return {}
     found |= {

@@ -1,7 +1,7 @@
 """How many processes of certificates run side by side: as many as cores and memory allow, and the disk for what they save."""
 
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Condition
@@ -68,7 +68,7 @@ class Disk:
         with self._changed:
             self._changed.wait_for(lambda: not self._inside or needed_bytes <= self._left())
             if not self._inside:
-                self._free_bytes = shutil.disk_usage(self._folder).free
+                self._free_bytes = self.free_bytes()
             left = self._left()
             self._inside.append(needed_bytes)
         try:
@@ -77,6 +77,10 @@ class Disk:
             with self._changed:
                 self._inside.remove(needed_bytes)
                 self._changed.notify_all()
+
+    def free_bytes(self) -> int:
+        """Return how much of the disk is free, whatever is reserved."""
+        return shutil.disk_usage(self._folder).free
 
     def _left(self) -> int:
         return max(0, self._free_bytes - sum(self._inside))
@@ -93,6 +97,19 @@ def saved_bytes(plans: Iterable[CertificationPlan], network: Network) -> int:
     tasks |= {task.job.folder: task for plan in unknown.values() for task in plan.reference_tasks}
     summaries = [plan.reference_tasks[0] for plan in unknown.values()]
     return sum(_saves(task, network) for task in (*tasks.values(), *summaries))
+
+
+def in_turn(
+    plans: Mapping[str, CertificationPlan], network: Network, free_bytes: int
+) -> list[dict[str, CertificationPlan]]:
+    """Return the plans in parts, one after the other: all at once if the disk has room for what they save, else by reference.
+
+    Optimizers whose update rules have another form in each framework, such as Adam, need a reference for each form.
+    """
+    if saved_bytes(plans.values(), network) <= free_bytes:
+        return [dict(plans)]
+    keys = dict.fromkeys(plan.reference_key for plan in plans.values())
+    return [{name: plan for name, plan in plans.items() if plan.reference_key == key} for key in keys]
 
 
 def _saves(task: Task, network: Network) -> int:
