@@ -8,7 +8,7 @@ from steelyard.catalog import workloads
 from steelyard.errors import UserError, named
 from steelyard.inputs import case_inputs
 from steelyard.inputs.data import training_samples
-from steelyard.measure import gemm
+from steelyard.measure import bandwidth, gemm
 from steelyard.plan import estimate, memory, resolve
 from steelyard.plan.options import Options
 from steelyard.plan.run_plan import Group, RunPlan, Skipped
@@ -59,11 +59,14 @@ def _planned(options: Options) -> tuple[RunPlan, str]:
 
 
 def known_here() -> estimate.Known:
-    """Return what is known of data sets and of this machine, whose arithmetic peak an earlier run may have measured."""
-    threads = host.usable_cores()
-    peaks = gemm.peaks(host.describe().fingerprint(), threads)
-    samples = training_samples()
-    return estimate.Known(samples, 1e9 * max(peaks.values()) / threads) if peaks else estimate.Known(samples)
+    """Return what is known of data sets, and of this machine from an earlier run that measured its peak and its bandwidth."""
+    threads, machine = host.usable_cores(), host.describe().fingerprint()
+    found = estimate.Known(training_samples())
+    if peaks := gemm.peaks(machine, threads):
+        found = replace(found, core_flops=1e9 * max(peaks.values()) / threads)
+    if gbps := bandwidth.known_gbps(machine, threads):
+        found = replace(found, bandwidth=1e9 * gbps)
+    return found
 
 
 def check(plan: RunPlan) -> None:

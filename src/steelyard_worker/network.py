@@ -144,6 +144,7 @@ class Network:
     `activations`: approximate number of scalars of one sample that are stored for the backward pass; 0: not counted.
     `recursion`: steps of a recursion over log-probabilities that ends in the loss, such as the frames of CTC; 0: none.
     Gradients are exponentials of such a loss, so its rounding errors grow with the number of steps.
+    `loop_reads`: scalars of weights that a forward pass of a batch reads in loops over time, again in every step; 0: it has none.
 
     `draw(generator, batch)` makes a synthetic batch where inputs depend on each other (lengths, masks); without it every
     input is random by itself. `draw_set(generator, count)` makes a synthetic data set whose lengths vary more; without it, `draw`
@@ -166,6 +167,7 @@ class Network:
     activations: int = 0
     frozen_macs: int = 0
     recursion: int = 0
+    loop_reads: int = 0
     draw: Callable[[np.random.Generator, int], Batch] | None = None
     draw_set: Callable[[np.random.Generator, int], Batch] | None = None
     predictions: Callable[[Batch, Batch], Batch] | None = None

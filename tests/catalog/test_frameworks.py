@@ -78,6 +78,18 @@ def test_the_file_that_the_mistakes_are_made_in_is_right(tmp_path: Path) -> None
         ("maintained", "maintaned", 6, "the file has an unknown key 'maintaned'. Did you mean 'maintained'?"),
         ("maintained = true", "maintained = 'no'", 6, "'maintained' must be true or false, but it is 'no'."),
         ("reference = 4", "reference = true", 5, "'reference' must be a whole number, but it is True."),
+        (
+            "reference = 4",
+            "reference = 4\nreference_knobs = { order = 'row' }",
+            6,
+            "'order' must be one of 'rows', 'columns', but it is 'row'.",
+        ),
+        (
+            "reference = 4",
+            "reference = 4\nreference_knobs = { odrer = 'rows' }",
+            6,
+            "'odrer' must be one of 'order', but it is 'odrer'.",
+        ),
         ('title = "Mine"\n', "", 1, "the file lacks the key 'title'. Add it."),
         ('"plain"', '"plian"', 4, "'default_mode' must be one of 'plain', but it is 'plian'."),
         ('plain = "As it is"', "plain = 1", 9, "'plain' must be a string, but it is 1."),

@@ -54,6 +54,25 @@ def test_only_references_get_the_variables_of_their_framework_and_share_one_fold
     assert again.reference_key != plan.reference_key
 
 
+def test_only_references_have_the_knobs_of_references_and_these_decide_their_key(
+    candidate: Candidate, plan: CertificationPlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = (task.job.case.settings for task in plan.reference_tasks)
+    known = frameworks.all_frameworks()
+    assert first.knobs == known["pytorch"].complete(first).knobs
+    assert first.knobs["lstm"] == known["pytorch"].reference_knobs["lstm"] != known["pytorch"].knobs["lstm"].default
+    assert second.knobs == {name: knob.default for name, knob in known["jax"].knobs.items()}
+    of_pytorch = subjects.candidate("pytorch", "lstm-imdb", "tiny", tmp_path)
+    tasks = plan_certification(of_pytorch, plan.references, tmp_path / "own")
+    for task in (tasks.candidate_task, tasks.float64_task):
+        assert task.job.case.settings.knobs["lstm"] == known["pytorch"].knobs["lstm"].default
+    for task in (plan.long_sums_task, *(pair[0] for pair in (*plan.small_tasks, *plan.draw_tasks))):
+        assert task.job.case.settings.knobs == first.knobs
+    changed = replace(known["pytorch"], reference_knobs={"lstm": "cell"})
+    monkeypatch.setattr(frameworks, "all_frameworks", lambda: {**known, "pytorch": changed})
+    assert plan_certification(candidate, plan.references, tmp_path / "again").reference_key != plan.reference_key
+
+
 def test_a_large_reference_is_compiled_for_speed(candidate: Candidate, plan: CertificationPlan, tmp_path: Path) -> None:
     sizes = candidate.job.case.sizes | {"batch": 10**9}
     job = replace(candidate.job, case=replace(candidate.job.case, sizes=sizes))

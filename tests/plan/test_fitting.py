@@ -9,7 +9,7 @@ import pytest
 
 from steelyard import fitting, host
 from steelyard.errors import UserError
-from steelyard.measure import gemm
+from steelyard.measure import bandwidth, gemm
 from steelyard.plan import estimate
 from steelyard.plan.options import Options
 
@@ -68,7 +68,7 @@ def test_a_size_of_more_than_an_hour_is_not_chosen_unasked(tmp_path: Path, monke
     assert (features(asked), nothing) == ([9], "")
 
 
-def test_the_peak_that_an_earlier_run_measured_here_decides_the_estimate(
+def test_the_peak_and_the_bandwidth_that_an_earlier_run_measured_here_decide_the_estimate(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path))
@@ -77,6 +77,8 @@ def test_the_peak_that_an_earlier_run_measured_here_decides_the_estimate(
     gemm.add_peak(host.describe().fingerprint(), threads, "float32", "numpy", 40.0 * threads)
     gemm.add_peak("another machine", threads, "float32", "numpy", 999.0)
     assert fitting.known_here() == estimate.Known(unknown.samples, 40e9)
+    gemm.add_peak(host.describe().fingerprint(), threads, bandwidth.KIND, bandwidth.SOURCE, 30.0)
+    assert fitting.known_here() == estimate.Known(unknown.samples, 40e9, 30e9)
 
 
 def test_a_cell_that_does_not_fit_is_skipped_with_its_reason_and_the_study_goes_on(tmp_path: Path) -> None:

@@ -86,6 +86,9 @@ class Framework:
     # Rank as a float64 reference, 1 is preferred; 0: never a reference.
     reference: int = field(default=0, metadata={"range": Range(0)})
     reference_mode: str = ""  # mode of a reference; empty: the default mode
+    reference_knobs: dict[str, Any] = field(
+        default_factory=dict
+    )  # of a reference, where they are not at their defaults
     reference_variables: dict[str, str] = field(default_factory=dict)
     large_reference_variables: dict[str, str] = field(default_factory=dict)
     profile_variables: dict[str, str] = field(default_factory=dict)
@@ -311,6 +314,9 @@ def _read(folder: Path) -> Framework:
         for mode, table in found.exporters.items()
     }
     knobs = {name: read_knob(path, f"knobs.{name}", table) for name, table in found.knobs.items()}
+    for name, value in found.reference_knobs.items():
+        settings_files.check_one_of(path, name, name, knobs, "reference_knobs")
+        settings_files.check_one_of(path, name, value, knobs[name].values or (value,), "reference_knobs")
     spreads = strategies.read_spreads(path, found.strategies, found.modes)
     without = strategies.read_without(path, found.without)
     return replace(found, knobs=knobs, exporters=exporters, strategies=spreads, without=without)

@@ -219,6 +219,7 @@ def _reference_key(
         (
             reference.framework,
             reference.mode,
+            task.job.case.settings.knobs,
             dict(reference.packages),
             reference.contents,
             implementation_hash(task.job),
@@ -239,7 +240,9 @@ def _reference_task(
     known = frameworks.framework(reference.framework)
     # References run side by side, one thread each. At full size they run one after the other.
     threads = candidate.job.case.settings.threads if candidate.scope.sample else 1
-    settings = known.complete(Settings(reference.mode, threads=threads, precision="float64"))
+    settings = known.complete(
+        Settings(reference.mode, threads=threads, precision="float64", knobs=known.reference_knobs)
+    )
     shared = str(folder.parent / SHARED)
     own = _reference_variables(candidate, reference.framework)
     variables = candidate.job.variables | {name: value.replace("{folder}", shared) for name, value in own.items()}

@@ -31,10 +31,11 @@ REFERENCE_STEPS = 4 * 3 * CERTIFIED_STEPS
 COUNTED_STARTS = 3
 ENVIRONMENT_S = 15.0
 # A step takes its operations one by one, and computes. The mean of the frameworks took 0.6 to 1.4 times this, for steps of 3 ms
-# to 5 s of eight networks in training and three in inference. Tacotron 2's decoder, a loop of small operations, takes five times
-# as long.
+# to 5 s of eight networks in training and three in inference.
 DISPATCH_S = {TRAINING: 0.01, INFERENCE: 0.003}
 SHARE_OF_PEAK = 0.5
+# How often a loop over time moves its weights in every step: forward, and in training backward, where it adds up their gradient.
+LOOP_PASSES = {TRAINING: 6, INFERENCE: 1}
 # Compilations of one process for the shapes of an epoch where every batch has its own: a few shapes, for some seconds each.
 SHAPES_S = 20.0
 # Processes of a search: a few powers of two, some halves, and the last batch again.
@@ -53,18 +54,19 @@ class Known:
     """What is known before a run.
 
     `samples`: data set -> training samples, for protocols that count epochs. `core_flops`: the arithmetic peak of one core in
-    FLOP/s; the default is that of a usual core of a server, for machines whose peak has not been measured yet.
+    FLOP/s; `bandwidth`: that of memory in B/s. The defaults are those of a usual server, for machines that were not measured yet.
     """
 
     samples: Mapping[str, int] = field(default_factory=dict)
     core_flops: float = 75e9
+    bandwidth: float = 25e9
 
 
 NOTHING_KNOWN = Known()
 
 
 def estimate(plan: RunPlan, known: Known = NOTHING_KNOWN) -> dict[str, float]:
-    """Estimate the seconds of each stage from FLOPs and fixed costs.
+    """Estimate the seconds of each stage from FLOPs, loops over time, and fixed costs.
 
     `environments`: if all must be created; `certificates`: if none is stored; `rounds`: for the fewest rounds, `most_rounds`:
     for the most; `profiles`: of all profiled processes; `graphs`: to count the operations of steps' graphs.
@@ -90,10 +92,10 @@ def step_s(plan: RunPlan, variant: Variant, known: Known = NOTHING_KNOWN) -> flo
 
 
 def _computing_s(plan: RunPlan, variant: Variant, known: Known) -> float:
-    """Return the part of a step's time that its arithmetic takes."""
-    case = variant.case
-    flops = float(plan.group(variant.group).step_flops(case))
-    return flops / (known.core_flops * max(1, case.settings.threads or 1) * SHARE_OF_PEAK)
+    """Return the part of a step's time that its arithmetic takes, and reading the weights of its loops from memory."""
+    case, group = variant.case, plan.group(variant.group)
+    arithmetic = group.step_flops(case) / (known.core_flops * max(1, case.settings.threads or 1) * SHARE_OF_PEAK)
+    return arithmetic + memory.FLOAT * LOOP_PASSES[case.task] * group.loop_reads / known.bandwidth
 
 
 def in_words(seconds: float) -> str:

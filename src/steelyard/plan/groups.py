@@ -224,7 +224,7 @@ def _group(name: str, suffix: str, members: Members, facts: dict[str, FrameworkF
         protocol=common.protocol, train_steps=common.train_steps, evaluation_limit=common.evaluation_limit,
         stands_for=common.stands_for, apart=" ".join(f"{why[:1].upper()}{why[1:]}." for _, _, why in common.apart),
         variants=names.variants(name, list(members.cases.values()), facts), graphs=common.graphs, thresholds=common.thresholds,
-        traffic=traffic(network, common.optimizer, common.precision),
+        traffic=traffic(network, common.optimizer, common.precision), loop_reads=network.loop_reads,
     )  # fmt: skip
 
 

@@ -49,6 +49,7 @@ class Group:
     """Variants that are compared with each other, and what reports show about their workload.
 
     `metric` names the test metric; `summary` describes the preset; `training_flops` and `forward_flops` are of one sample.
+    `loop_reads`: scalars of weights that a forward pass of a batch reads in loops over time.
     `implemented_by` and `float64` list the frameworks that implement the workload, and those of them that can compute it in
     float64.
     `train_steps`: training steps before the evaluation; `evaluation_limit`: test samples used at most, 0 for all.
@@ -78,6 +79,7 @@ class Group:
     traffic: Traffic = field(default_factory=Traffic)
     graphs: bool = False
     thresholds: tuple[float, ...] = ()
+    loop_reads: int = 0
 
     @property
     def cases(self) -> list[Case]:

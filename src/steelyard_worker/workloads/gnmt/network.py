@@ -76,6 +76,7 @@ def describe(sizes: dict[str, Any]) -> Network:
         adversarial=adversarial,
         probes=_probes(sizes["layers"]),
         blocks=tuple(f"{part}.layer{n}" for part in ("encoder", "decoder") for n in range(sizes["layers"])),
+        loop_reads=((sizes["layers"] + 1) * sizes["source"] + sizes["layers"] * (sizes["target"] - 1)) * 4 * hidden**2,
     )
 
 

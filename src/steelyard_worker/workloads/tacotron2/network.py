@@ -75,7 +75,7 @@ def describe(sizes: dict[str, Any]) -> Network:
 
     return Network(
         tuple(layers.parameters), inputs, layers.macs, layers.activations, draw=draw, draw_set=draw_set,
-        predictions=predictions,
+        predictions=predictions, loop_reads=layers.loop_reads,
         adversarial=Adversarial(draw_adversarial, factors=FACTORS, isolation=ISOLATION),
         probes=(
             *(f"encoder.bn{number}" for number in range(ENCODER_CONVOLUTIONS)), "encoded", "prenet", "decoded",
@@ -141,7 +141,7 @@ class _Layers:
 
     def __init__(self, sizes: dict[str, Any]) -> None:
         self.parameters: list[Parameter] = []
-        self.macs = self.activations = 0
+        self.macs = self.activations = self.loop_reads = 0
         self._sizes = sizes
         self._characters, self._frames = sizes["characters"], sizes["frames"]
 
@@ -162,6 +162,8 @@ class _Layers:
             width = prenet
         self._lstm("decoder.lstm1", prenet + self._sizes["embedding"], hidden, self._frames)
         self._lstm("decoder.lstm2", hidden, hidden, self._frames)
+        # Inputs come from the loop's previous step, too: what is attended to, and the first cell's output.
+        self.loop_reads += self._frames * 4 * hidden * (self._sizes["embedding"] + hidden)
 
     def attention(self) -> None:
         units, memory = self._sizes["attention"], self._sizes["embedding"]
@@ -207,4 +209,5 @@ class _Layers:
             Parameter(f"{name}.b", (4 * hidden,), "lstm_b", bound),
         ]
         self.macs += steps * 4 * hidden * (width + hidden)
+        self.loop_reads += steps * 4 * hidden**2
         self.activations += steps * (7 * hidden + width)  # gates, states, input
