@@ -17,7 +17,7 @@ from scripted_certification import WORKLOADS, Scripted, environment, ids, sessio
 
 from steelyard import run as stages
 from steelyard.catalog import frameworks
-from steelyard.certificates import certification, gate, record
+from steelyard.certificates import certification, gate, processes, record
 from steelyard.certificates.method import FULL_BATCH, FULL_SAMPLE, FULL_SIZE
 from steelyard.certificates.sources import digest
 from steelyard.environments import Environment, Failure
@@ -26,7 +26,7 @@ from steelyard.errors import ResumableError
 from steelyard.inputs.case_inputs import recipe
 from steelyard.measure.session import SPARE_BYTES
 from steelyard.results.durations import CERTIFICATES, ENVIRONMENTS
-from steelyard_worker import protocol
+from steelyard_worker import protocol, tensors
 
 if TYPE_CHECKING:
     import synthetic
@@ -238,7 +238,49 @@ def test_an_interrupt_ends_everything_and_leaves_no_certificate(tmp_path: Path) 
         certification.certify(run)
     assert run.stop.is_set()
     assert not (run.folder / "certificates.json").exists()
-    assert len(run.started) <= certification.PROCESSES_AT_ONCE
+    assert len(run.started) <= processes.PROCESSES_AT_ONCE
+
+
+def flip(path: Path) -> None:
+    content = path.read_bytes()
+    path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+
+
+@pytest.mark.parametrize(
+    ("change", "again"),
+    [
+        ("nothing", []),
+        ("damage", ["dummy"]),
+        ("rules", ["fake", "dummy"]),
+        ("fresh", ["fake", "dummy"]),
+    ],
+)
+def test_after_an_interrupt_what_was_saved_is_used_unless_it_changed(
+    change: str, again: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "PROCESSES_AT_ONCE", 1)
+
+    def interrupted(_: Job) -> synthetic.Dump:
+        if len(run.started) > 2:
+            raise KeyboardInterrupt
+        return {}
+
+    run = session(tmp_path / "run", interrupted)
+    candidates = [each.file_name for each in run.plan.variants]
+    # As if the references were interrupted: as soon as both have run, they are cached.
+    monkeypatch.setattr(processes.references, "condense", lambda _: None)
+    with pytest.raises(KeyboardInterrupt):
+        certification.certify(run)
+    assert [Path(job.folder).name for job in run.started][:3] == ["fake", "dummy", candidates[0]]
+    if change == "damage":
+        (saved,) = run.folder.glob(f"certificates/reference*/dummy/perturbation0/{tensors.BYTES}")
+        flip(saved)
+    if change == "rules":
+        monkeypatch.setattr("steelyard.certificates.plan.VERSION", 0)
+    continued = session(tmp_path / "run")
+    found = certification.certify(continued, fresh=change == "fresh")
+    assert all(found[each.case.id]["passed"] for each in run.plan.variants)
+    assert [Path(job.folder).name for job in continued.started] == [*again, *candidates]
 
 
 def test_processes_run_side_by_side_and_at_full_size_one_after_the_other(
@@ -271,7 +313,7 @@ def test_no_process_starts_after_the_run_was_stopped(tmp_path: Path) -> None:
     run = session(tmp_path / "run", stopping, knobs=("fake.step_us=1,2,3,4,5,6,7,8",))
     assert certification.certify(run) == {}
     assert started.is_set()
-    assert len(run.started) <= certification.PROCESSES_AT_ONCE
+    assert len(run.started) <= processes.PROCESSES_AT_ONCE
 
 
 def test_at_full_size_one_group_is_certified_after_the_other(tmp_path: Path) -> None:
@@ -359,7 +401,7 @@ def test_what_references_have_saved_is_deleted_before_the_next_processes_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With several forms of an update rule, a large network would fill the disk otherwise."""
-    monkeypatch.setattr(certification, "PROCESSES_AT_ONCE", 1)
+    monkeypatch.setattr(processes, "PROCESSES_AT_ONCE", 1)
     seen: list[tuple[str, int]] = []
 
     def count(job: Job) -> dict[str, Any]:
@@ -377,13 +419,13 @@ def test_with_little_disk_what_needs_another_reference_is_certified_afterwards(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two forms of an update rule, which need two references; the disk has room for one of them and its candidate."""
-    monkeypatch.setattr(certification, "PROCESSES_AT_ONCE", 1)
+    monkeypatch.setattr(processes, "PROCESSES_AT_ONCE", 1)
     monkeypatch.setattr(
         frameworks, "declared_form", lambda known, _: {"form": "canonical" if known.name == "fake" else "epsilon-hat"}
     )
     run = session(tmp_path / "run")
     variant = run.plan.variants[0]
-    scalars = sum(each.count for each in certification._network(run, variant.case).parameters)
+    scalars = sum(each.count for each in processes.network_of(run, variant.case).parameters)
     one = 7 * scalars * (3 * 8 + 4)  # two references and their summary, and a candidate
 
     def free(space: int) -> None:

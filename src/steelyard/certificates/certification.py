@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from itertools import chain
 from pathlib import Path
@@ -13,7 +13,7 @@ from steelyard.catalog import frameworks, strategies, workloads
 from steelyard.certificates import dumps, references
 from steelyard.certificates import record as cache
 from steelyard.certificates.conclusion import conclude, next_tasks
-from steelyard.certificates.gate import Disk, Gate, in_turn, needed_bytes, saved_bytes
+from steelyard.certificates.gate import Disk, Gate, in_turn, saved_bytes
 from steelyard.certificates.method import Scope
 from steelyard.certificates.plan import (
     SHARED,
@@ -23,8 +23,8 @@ from steelyard.certificates.plan import (
     Task,
     plan_certification,
     with_arbiter,
-    with_cores,
 )
+from steelyard.certificates.processes import PROCESSES_AT_ONCE, Processes, network_of
 from steelyard.certificates.record import Certificate
 from steelyard.certificates.references import has_reference
 from steelyard.certificates.sources import digest
@@ -37,12 +37,10 @@ from steelyard.measure import jobs
 from steelyard.measure.session import SPARE_BYTES, Session
 from steelyard.plan.run_plan import Group, Variant
 from steelyard.results import record
-from steelyard_worker.case import INFERENCE, Case
-from steelyard_worker.network import Network
+from steelyard_worker.case import Case
 
 DUMPS = "certificates"  # folder of a run
 REFERENCES = 2
-PROCESSES_AT_ONCE = 4
 # While the last processes of one group run, those of the next use the other cores. More groups would fill the disk with dumps.
 GROUPS_AT_ONCE = 2
 
@@ -164,7 +162,7 @@ def _certify_group(
     alike = {plan.key: key for key, plan in reversed(plans.items())}
     missing = {key: plan for key, plan in plans.items() if key not in found and alike[plan.key] == key}
     if missing:
-        network = _network(session, group.cases[0])
+        network = network_of(session, group.cases[0])
         with disk.room(saved_bytes(missing.values(), network)) as left:
             for some in in_turn(missing, network, left - SPARE_BYTES):
                 needed = saved_bytes(some.values(), network)
@@ -182,12 +180,12 @@ def _computed(
     session: Session, group: Group, missing: dict[str, CertificationPlan], renewed: set[str] | None, gate: Gate
 ) -> dict[str, Certificate | str]:
     """Run the processes of certificates, judge what they saved, and delete it; nothing where the run is aborted."""
-    first = [task for plan in missing.values() for task in _first_tasks(plan)]
-    _run(session, group.name, first, gate, missing.values())
+    processes = Processes(session, group.name, gate, again=renewed is not None)
+    processes.run([task for plan in missing.values() for task in _first_tasks(plan)], missing.values())
     if not session.stop.is_set():
-        missing = _decided(session, group, missing, renewed, gate)
+        missing = _decided(session, group, missing, renewed, processes)
     while not session.stop.is_set() and (further := [task for plan in missing.values() for task in _next_tasks(plan)]):
-        _run(session, group.name, further, gate)
+        processes.run(further, missing.values())
     if session.stop.is_set():
         return {}
     concluded = {key: _conclude(plan) for key, plan in missing.items()}
@@ -233,7 +231,7 @@ def _plan(
     known = frameworks.framework(case.framework)
     folder = session.folder / DUMPS
     declared = frameworks.declared_form(known, case.optimizer)
-    network = _network(session, case)
+    network = network_of(session, case)
     kinds = {each.kind for each in network.parameters}
     candidate = Candidate(
         job=jobs.certifying(session.plan, variant, inputs, folder / variant.file_name, scope.steps),
@@ -256,12 +254,6 @@ def _exporter(session: Session, case: Case) -> Installation | None:
     """Return what exports the network of a case; None where its own framework has it."""
     name = frameworks.exporter_of(case)
     return _installation(session, name, "") if name else None
-
-
-def _network(session: Session, case: Case) -> Network:
-    """Return the network that a case computes; without a loss, there is no recursion in it."""
-    found = workloads.described(Path(session.plan.workload_folders[case.workload]), case.sizes)
-    return replace(found, recursion=0) if case.task == INFERENCE else found
 
 
 def _references(session: Session, group: Group, most: int = REFERENCES) -> list[Installation]:
@@ -308,13 +300,14 @@ def _arbitrated(session: Session, group: Group, plans: Mapping[str, Certificatio
 
 
 def _decided(
-    session: Session, group: Group, plans: Mapping[str, CertificationPlan], renewed: set[str] | None, gate: Gate
-) -> dict[str, CertificationPlan]:
+    session: Session, group: Group, plans: Mapping[str, CertificationPlan], renewed: set[str] | None,
+    processes: Processes,
+) -> dict[str, CertificationPlan]:  # fmt: skip
     """Let a third framework compute where two references disagree; if it fails, the plan stays as it is."""
     arbitrated = _arbitrated(session, group, plans)
     changed = {key: plan for key, plan in arbitrated.items() if plan is not plans[key]}
     _forget(changed.values(), renewed)
-    _run(session, group.name, [plan.reference_tasks[0] for plan in changed.values() if not has_reference(plan)], gate)
+    processes.run([plan.reference_tasks[0] for plan in changed.values() if not has_reference(plan)], changed.values())
     failed = {key for key, plan in changed.items() if not references.find(plan)}
     return {key: plans[key] if key in failed else plan for key, plan in arbitrated.items()}
 
@@ -340,40 +333,6 @@ def _next_tasks(plan: CertificationPlan) -> tuple[Task, ...]:
         return next_tasks(plan)
     except UserError:
         return ()
-
-
-def _run(
-    session: Session, group: str, wanted: list[Task], gate: Gate, plans: Collection[CertificationPlan] = ()
-) -> None:
-    """Run every task once, as many at a time as the gate allows; nothing is timed here.
-
-    The references of these plans are summarised as soon as all of them have run, because what they save is large.
-    """
-    tasks = {task.job.folder: task for task in wanted}
-    by_reference = {plan.reference_key: plan for plan in plans}
-    finished = set[str]()
-    done = 0
-
-    def run(task: Task) -> None:
-        nonlocal done
-        needed = needed_bytes(task.job.case, _network(session, task.job.case))
-        with gate.room(needed):
-            if session.stop.is_set():
-                return
-            shutil.rmtree(task.job.folder, ignore_errors=True)
-            session.run_aside(with_cores(task, gate.cores(needed)))
-            finished.add(task.job.folder)
-            for plan in by_reference.values():
-                folders = {each.job.folder for each in plan.reference_tasks}
-                if task.job.folder in folders <= finished:
-                    references.condense(plan)
-        done += 1
-        session.screen.progress(f"{group}: processes", done, len(tasks))
-
-    if not tasks:
-        return
-    session.screen.progress(f"{group}: processes", 0, len(tasks))
-    session.side_by_side(run, tasks.values(), PROCESSES_AT_ONCE)
 
 
 def _conclude(plan: CertificationPlan) -> Certificate | str:

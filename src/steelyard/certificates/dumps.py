@@ -1,14 +1,18 @@
 """The tensors that the processes of a certificate have saved: one folder per task and perturbation."""
 
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from steelyard.certificates.plan import Task
+from steelyard.certificates.sources import digest
 from steelyard.certificates.tensors import Tensors
 from steelyard.errors import UserError
 from steelyard.files import atomic
 from steelyard_worker import protocol, tensors
+
+KEY = "saved-for.txt"
 
 
 def read(task: Task, perturbation: int | None = None) -> Tensors:
@@ -29,6 +33,26 @@ def read(task: Task, perturbation: int | None = None) -> Tensors:
 def read_meta(task: Task) -> dict[str, Any]:
     """Return what a task with one perturbation has noted beside its tensors."""
     return tensors.read_meta(next(Path(task.job.folder).glob("perturbation*")))
+
+
+def keep(task: Task, key: str) -> None:
+    """Note for which key a task has saved its tensors, so that an interrupted certification can use them again."""
+    if all(map(atomic.is_whole, _dumps(task))):
+        atomic.write_text(Path(task.job.folder) / KEY, digest(key, asdict(task.job)))
+
+
+def kept(task: Task, key: str) -> bool:
+    """Return whether a task has saved its tensors for this key, and they are as they were written."""
+    note = Path(task.job.folder) / KEY
+    return (
+        note.is_file()
+        and note.read_text(encoding="utf-8") == digest(key, asdict(task.job))
+        and all(map(atomic.is_intact, _dumps(task)))
+    )
+
+
+def _dumps(task: Task) -> list[Path]:
+    return [Path(task.job.folder) / f"perturbation{each}" for each in task.job.certify.perturbations]
 
 
 def delete(task: Task) -> None:

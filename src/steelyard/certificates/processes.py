@@ -1,0 +1,87 @@
+"""The processes of a group's certificates: as many side by side as there is room for, and none twice that saved its tensors."""
+
+import shutil
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+
+from steelyard.catalog import workloads
+from steelyard.certificates import dumps, references
+from steelyard.certificates.gate import Gate, needed_bytes
+from steelyard.certificates.plan import CertificationPlan, Task, with_cores
+from steelyard.measure.session import Session
+from steelyard_worker.case import INFERENCE, Case
+from steelyard_worker.network import Network
+
+PROCESSES_AT_ONCE = 4
+
+
+def network_of(session: Session, case: Case) -> Network:
+    """Return the network that a case computes; without a loss, there is no recursion in it."""
+    found = workloads.described(Path(session.plan.workload_folders[case.workload]), case.sizes)
+    return replace(found, recursion=0) if case.task == INFERENCE else found
+
+
+@dataclass(frozen=True)
+class Processes:
+    """Runs tasks of the group with this name.
+
+    `again`: whether every task runs, also one whose tensors an interrupted command has saved.
+    """
+
+    session: Session
+    group: str
+    gate: Gate
+    again: bool
+
+    def run(self, wanted: list[Task], plans: Collection[CertificationPlan]) -> None:
+        """Run every task of these plans once, as many at a time as the gate allows; nothing is timed here.
+
+        References are summarised as soon as all of them have run, because what they save is large.
+        """
+        tasks = {task.job.folder: task for task in wanted}
+        keys = _keys(plans)
+        by_reference = {plan.reference_key: plan for plan in plans}
+        finished = set[str]()
+        done = 0
+
+        def run(task: Task) -> None:
+            nonlocal done
+            if self.session.stop.is_set():
+                return
+            self._run(task, keys[task.job.folder])
+            finished.add(task.job.folder)
+            for plan in by_reference.values():
+                folders = {each.job.folder for each in plan.reference_tasks}
+                if task.job.folder in folders <= finished:
+                    references.condense(plan)
+            done += 1
+            self.session.screen.progress(f"{self.group}: processes", done, len(tasks))
+
+        if not tasks:
+            return
+        self.session.screen.progress(f"{self.group}: processes", 0, len(tasks))
+        self.session.side_by_side(run, tasks.values(), PROCESSES_AT_ONCE)
+
+    def _run(self, task: Task, key: str) -> None:
+        case = task.job.case
+        needed = needed_bytes(case, network_of(self.session, case))
+        if not self.again and dumps.kept(task, key):
+            return
+        with self.gate.room(needed):
+            if self.session.stop.is_set():
+                return
+            shutil.rmtree(task.job.folder, ignore_errors=True)
+            self.session.run_aside(with_cores(task, self.gate.cores(needed)))
+            dumps.keep(task, key)
+
+
+def _keys(plans: Collection[CertificationPlan]) -> dict[str, str]:
+    """Return what decides the results of each task, by its folder: the key of the references, or of the certificate."""
+    found: dict[str, str] = {}
+    for plan in plans:
+        found |= {task.job.folder: plan.reference_key for task in plan.reference_tasks}
+        others = (plan.candidate_task, *chain.from_iterable(plan.further_tasks))
+        found = {task.job.folder: plan.key for task in others} | found
+    return found
