@@ -19,6 +19,9 @@ class Screen:
 
     def __init__(self) -> None:
         self._last: dict[str, str] = {}
+        self._counts: dict[
+            str, tuple[float, float]
+        ] = {}  # of tasks of this stage that are not done: how many parts are, of how many
         self._said_s = time.monotonic()
         self._doing = "running"
         self._closed = Event()
@@ -32,7 +35,7 @@ class Screen:
 
     def stage(self, title: str) -> None:
         """Start a stage: environments, data, certificates, rounds, report."""
-        self._doing = "running"
+        self._doing, self._counts = "running", {}
         self.say(f"== {title}")
         if not self._watch:
             self._watch = Thread(target=self._end_silences, daemon=True)
@@ -48,6 +51,10 @@ class Screen:
 
         A line is printed when a label first appears, when its note changes, and when it is done.
         """
+        if total and done < total:
+            self._counts[label] = done, total
+        else:
+            self._counts.pop(label, None)
         state = note or ("done" if total and done >= total else "")
         if self._last.get(label) != state:
             self._last[label] = state
@@ -89,4 +96,8 @@ class Screen:
         while not self._closed.wait(max(0.0, self._said_s + SILENCE_S - time.monotonic())):
             if time.monotonic() >= self._said_s + SILENCE_S:
                 self._said_s = time.monotonic()  # also where `say` is replaced, or this would be said without end
-                self.say(f"   ... still {self._doing}, {in_words(time.monotonic() - began_s)} since the start")
+                counts = [
+                    f"; {label}, {done:,.0f} of {total:,.0f}" for label, (done, total) in list(self._counts.items())
+                ]
+                since = f"{in_words(time.monotonic() - began_s)} since the start"
+                self.say(f"   ... still {self._doing}, {since}{''.join(counts)}")

@@ -245,6 +245,22 @@ def test_a_screen_whose_lines_go_elsewhere_gives_one_sign_of_life_in_each_interv
     assert 1 <= len([each for each in said if "still running" in each]) <= 6
 
 
+def test_a_sign_of_life_has_the_counts_of_what_is_not_done(monkeypatch, capsys):
+    monkeypatch.setattr(plain_lines, "SILENCE_S", 0.05)
+    screen = plain_lines.Screen()
+    screen.stage("Certificates")
+    screen.progress("a:b: processes", 0, 4)
+    screen.progress("c:d: processes", 0, 2)
+    screen.progress("unknown", 5, 0)
+    _until_said(capsys, "... still running, 0 s since the start; a:b: processes, 0 of 4; c:d: processes, 0 of 2\n")
+    screen.progress("a:b: processes", 3, 4)
+    screen.progress("c:d: processes", 2, 2)
+    _until_said(capsys, "since the start; a:b: processes, 3 of 4\n")
+    screen.stage("Rounds")
+    _until_said(capsys, "since the start\n")
+    screen.close()
+
+
 def test_the_help_text_names_the_longest_silence():
     words = f"none for {plain_lines.SILENCE_S:.0f} s"
     for command in ("run", "certify", "explain", "advise", "env"):
