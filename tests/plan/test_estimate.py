@@ -101,3 +101,42 @@ def test_turns_are_part_of_the_estimate() -> None:
     single = resolve.plan(Options(**{**TURNS, "knobs": ()}))
     assert single.groups[0].takes_turns
     assert estimate.estimate(single)["rounds"] == pytest.approx(alone / 2)
+
+
+@pytest.mark.parametrize(
+    ("workload", "batch", "sizes", "seconds"),
+    [
+        ("gnmt:wmt16", 4, (), 2.73),
+        ("deepspeech2:librispeech", 2, ("frames=130", "transcript=20"), 1.95),
+        ("tacotron2:ljspeech", 1, ("frames=80",), 0.88),
+        ("tacotron2:ljspeech", 2, ("frames=80",), 1.44),
+        ("tacotron2:ljspeech", 2, (), 10.1),
+        ("vgg16:imagenet", 2, (), 2.55),
+        ("bert:wikitext", 2, (), 1.49),
+        ("resnet18:digits", 64, (), 0.061),
+        ("lstm-imdb:reviews", 64, (), 0.024),
+    ],
+)
+def test_steps_that_were_measured_are_near_their_estimate(
+    workload: str, batch: int, sizes: tuple[str, ...], seconds: float
+) -> None:
+    """`seconds` is the mean of PyTorch and TensorFlow on two cores of an AMD EPYC, whose peak and bandwidth were measured.
+
+    Of Tacotron 2 at its published length, TensorFlow alone was measured.
+    """
+    known = estimate.Known(core_flops=92.2e9, bandwidth=27.4e9)
+    plan = resolve.plan(
+        Options(workloads=(workload,), frameworks=("pytorch",), batches=(batch,), set=sizes, synthetic=True)
+    )
+    assert 0.6 < seconds / estimate.step_s(plan, plan.variants[0], known) < 1.6
+
+
+def test_slow_memory_makes_loops_over_time_slower_by_estimate() -> None:
+    def step_s(workload: str, bandwidth: float) -> float:
+        plan = resolve.plan(Options(workloads=(workload,), frameworks=("pytorch",), synthetic=True))
+        return estimate.step_s(plan, plan.variants[0], estimate.Known(bandwidth=bandwidth))
+
+    assert step_s("resnet18:tiny", 1e9) == step_s("resnet18:tiny", 2e9)
+    none, slow, fast = (step_s("gnmt:tiny", bandwidth) for bandwidth in (math.inf, 1e9, 2e9))
+    assert slow - none == pytest.approx(2 * (fast - none))
+    assert fast > none
