@@ -148,7 +148,9 @@ def _profiled(view: View) -> list[str]:
     """Return what the profiles say of each group, where the study is held against any of it."""
     if not any(table.published.quantity in profiled.QUANTITIES for table in view.published):
         return []
-    return [sentence for each in view.comparisons if (sentence := shares.sentence(each))]
+    sentences = [sentence for each in view.comparisons if (sentence := shares.sentence(each))]
+    counts = {len(one.profiles) for each in view.comparisons for one in each.contenders if one.profiles}
+    return [*sentences, shares.ALONE] if counts == {1} else sentences
 
 
 def tables(source: Source, comparisons: Sequence[Comparison]) -> tuple[Table, ...]:
