@@ -4,29 +4,24 @@ from __future__ import annotations
 
 import json
 import shutil
-import threading
 import time
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from scripted_certification import WORKLOADS, Scripted, environment, ids, session, wrong
+from scripted_certification import Scripted, environment, ids, session, wrong
 
 from steelyard import run as stages
 from steelyard.catalog import frameworks
-from steelyard.certificates import certification, gate, processes, record
-from steelyard.certificates.method import FULL_BATCH, FULL_SAMPLE, FULL_SIZE
+from steelyard.certificates import certification, record
 from steelyard.certificates.sources import digest
 from steelyard.environments import Environment, Failure
 from steelyard.environments.arriving import start
-from steelyard.errors import ResumableError
 from steelyard.inputs.case_inputs import recipe
-from steelyard.measure.session import SPARE_BYTES
 from steelyard.results.durations import CERTIFICATES, ENVIRONMENTS
-from steelyard_worker import protocol, tensors
+from steelyard_worker import protocol
 
 if TYPE_CHECKING:
     import synthetic
@@ -229,109 +224,6 @@ def test_without_the_tensors_of_a_reference_nothing_is_certified(tmp_path: Path)
         assert certificate["sentence"].endswith(" saved no tensors: It broke.")
 
 
-def test_an_interrupt_ends_everything_and_leaves_no_certificate(tmp_path: Path) -> None:
-    def interrupted(job: Job) -> synthetic.Dump:
-        raise KeyboardInterrupt
-
-    run = session(tmp_path / "run", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        certification.certify(run)
-    assert run.stop.is_set()
-    assert not (run.folder / "certificates.json").exists()
-    assert len(run.started) <= processes.PROCESSES_AT_ONCE
-
-
-def flip(path: Path) -> None:
-    content = path.read_bytes()
-    path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-
-
-@pytest.mark.parametrize(
-    ("change", "again"),
-    [
-        ("nothing", []),
-        ("damage", ["dummy"]),
-        ("rules", ["fake", "dummy"]),
-        ("fresh", ["fake", "dummy"]),
-    ],
-)
-def test_after_an_interrupt_what_was_saved_is_used_unless_it_changed(
-    change: str, again: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(processes, "PROCESSES_AT_ONCE", 1)
-
-    def interrupted(_: Job) -> synthetic.Dump:
-        if len(run.started) > 2:
-            raise KeyboardInterrupt
-        return {}
-
-    run = session(tmp_path / "run", interrupted)
-    candidates = [each.file_name for each in run.plan.variants]
-    # As if the references were interrupted: as soon as both have run, they are cached.
-    monkeypatch.setattr(processes.references, "condense", lambda _: None)
-    with pytest.raises(KeyboardInterrupt):
-        certification.certify(run)
-    assert [Path(job.folder).name for job in run.started][:3] == ["fake", "dummy", candidates[0]]
-    if change == "damage":
-        (saved,) = run.folder.glob(f"certificates/reference*/dummy/perturbation0/{tensors.BYTES}")
-        flip(saved)
-    if change == "rules":
-        monkeypatch.setattr("steelyard.certificates.plan.VERSION", 0)
-    continued = session(tmp_path / "run")
-    found = certification.certify(continued, fresh=change == "fresh")
-    assert all(found[each.case.id]["passed"] for each in run.plan.variants)
-    assert [Path(job.folder).name for job in continued.started] == [*again, *candidates]
-
-
-def test_processes_run_side_by_side_and_at_full_size_one_after_the_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(certification, "usable_cores", lambda: 3)
-    knobs = {"knobs": ("fake.step_us=1,2,3",)}
-    run = session(tmp_path / "run", **knobs)
-    run.slow_s.append(0.02)
-    certification.certify(run)
-    assert len(run.started) == 6
-    assert 1 < max(run.at_once) <= 3
-    full = session(tmp_path / "full", **knobs)
-    full.slow_s.append(0.02)
-    found = certification.certify(full, scope=FULL_SIZE)
-    assert max(full.at_once) == 1
-    assert {(job.certify.steps, job.certify.sample) for job in full.started} == {(1, FULL_SAMPLE)}
-    assert FULL_BATCH == 4
-    assert {each["steps"] for each in found.values()} == {1}
-
-
-def test_no_process_starts_after_the_run_was_stopped(tmp_path: Path) -> None:
-    started = threading.Event()
-
-    def stopping(job: Job) -> synthetic.Dump:
-        started.set()
-        run.stop.set()
-        return {}
-
-    run = session(tmp_path / "run", stopping, knobs=("fake.step_us=1,2,3,4,5,6,7,8",))
-    assert certification.certify(run) == {}
-    assert started.is_set()
-    assert len(run.started) <= processes.PROCESSES_AT_ONCE
-
-
-def test_at_full_size_one_group_is_certified_after_the_other(tmp_path: Path) -> None:
-    own = tmp_path / "workloads"
-    for name in ("line", "other"):
-        shutil.copytree(WORKLOADS / "line", own / name)
-        spec = own / name / "spec.toml"
-        spec.write_text(spec.read_text().replace('name = "line"', f'name = "{name}"'))
-    run = session(tmp_path / "run", workloads=("line", "other"), workload_folders=(str(own),))
-    run.slow_s.append(0.02)
-    certification.certify(run, scope=FULL_SIZE)
-    order = [job.case.workload for job in run.started]
-    assert order == sorted(order)
-    assert len(order) == 8
-    shown = [label for label, _, _ in run.shown.progressed]
-    assert shown == ["line:small: processes"] * 5 + ["other:small: processes"] * 5
-
-
 def test_what_is_wrong_on_purpose_gets_its_name_instead_of_a_certificate_and_starts_no_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -395,59 +287,3 @@ def test_groups_of_different_cases_are_certified_side_by_side(tmp_path: Path) ->
     run = session(tmp_path / "run", batches=(2, 4))
     assert len(run.plan.groups) == 2
     assert certification.together(run.plan.groups) == [[group] for group in run.plan.groups]
-
-
-def test_what_references_have_saved_is_deleted_before_the_next_processes_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With several forms of an update rule, a large network would fill the disk otherwise."""
-    monkeypatch.setattr(processes, "PROCESSES_AT_ONCE", 1)
-    seen: list[tuple[str, int]] = []
-
-    def count(job: Job) -> dict[str, Any]:
-        kept = list(tmp_path.glob("run/certificates/reference*/*/perturbation*"))
-        seen.append((job.case.settings.precision, len(kept)))
-        return {}
-
-    run = session(tmp_path / "run", count)
-    found = certification.certify(run)
-    assert all(found[variant.case.id]["passed"] for variant in run.plan.variants)
-    assert seen == [("float64", 0), ("float64", 3), ("float32", 0), ("float32", 0)]
-
-
-def test_with_little_disk_what_needs_another_reference_is_certified_afterwards(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Two forms of an update rule, which need two references; the disk has room for one of them and its candidate."""
-    monkeypatch.setattr(processes, "PROCESSES_AT_ONCE", 1)
-    monkeypatch.setattr(
-        frameworks, "declared_form", lambda known, _: {"form": "canonical" if known.name == "fake" else "epsilon-hat"}
-    )
-    run = session(tmp_path / "run")
-    variant = run.plan.variants[0]
-    scalars = sum(each.count for each in processes.network_of(run, variant.case).parameters)
-    one = 7 * scalars * (3 * 8 + 4)  # two references and their summary, and a candidate
-
-    def free(space: int) -> None:
-        monkeypatch.setattr(gate.shutil, "disk_usage", lambda _: SimpleNamespace(free=SPARE_BYTES + space))
-
-    def saved() -> set[str]:
-        return {path.parent.name for path in run.folder.glob("certificates/**/perturbation0")}
-
-    def seen(errors: list[tuple[str, set[str]]]) -> Any:
-        return lambda job: errors.append((Path(job.folder).name, saved())) or {}
-
-    first, second = (each.file_name for each in run.plan.variants)
-    together: list[tuple[str, set[str]]] = []
-    free(2 * one)
-    certification.certify(replace(run, errors=seen(together)))
-    assert (second, {first}) in together
-    apart: list[tuple[str, set[str]]] = []
-    free(one)
-    found = certification.certify(replace(run, errors=seen(apart)), fresh=True)
-    assert all(found[each.case.id]["passed"] for each in run.plan.variants)
-    assert [name for name, _ in apart] == ["fake", "dummy", first, "fake", "dummy", second]
-    assert [kept for name, kept in apart if name in {"fake", second}] == [set(), set(), set()]
-    free(one - 1)
-    with pytest.raises(ResumableError, match="The certificates of line:small save up to"):
-        certification.certify(run, fresh=True)

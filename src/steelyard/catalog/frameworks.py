@@ -61,6 +61,7 @@ class Framework:
     precision, or "MODE with WORD" (see `words`).
     `start_seconds`: about how long a process of a mode takes to its second step on two cores, for estimates.
     `exporters`: for a runtime of networks that other frameworks export, what exports them, by mode; otherwise empty.
+    `reference_knobs`: those of a reference that are not at their defaults.
     `reference_variables`: environment variables of a process that computes a reference; "{folder}" stands for a folder that all
     references of a run share. `large_reference_variables` replace those of the same name where one step is large.
     `compiled_code`: of a mode whose compiler keeps code on the disk, the environment variable that names its folder.
@@ -86,9 +87,7 @@ class Framework:
     # Rank as a float64 reference, 1 is preferred; 0: never a reference.
     reference: int = field(default=0, metadata={"range": Range(0)})
     reference_mode: str = ""  # mode of a reference; empty: the default mode
-    reference_knobs: dict[str, Any] = field(
-        default_factory=dict
-    )  # of a reference, where they are not at their defaults
+    reference_knobs: dict[str, Any] = field(default_factory=dict)
     reference_variables: dict[str, str] = field(default_factory=dict)
     large_reference_variables: dict[str, str] = field(default_factory=dict)
     profile_variables: dict[str, str] = field(default_factory=dict)
