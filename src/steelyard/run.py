@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from steelyard import host, report
-from steelyard.certificates import certification
+from steelyard.certificates import certification, dumps
 from steelyard.certificates.method import Scope
 from steelyard.cluster import place as cluster
 from steelyard.cluster.nodes import Choice
@@ -72,7 +72,10 @@ def certify(
     """Certify without measuring; returns the certificates by case id."""
     with run_folders.claim(folder), _working(folder) as durations, exclusive.use(_waiting(screen), name=folder.name):
         session = _prepare(plan, folder, screen, durations)
-        return _certified(session, fresh, scope)[1]
+        try:
+            return _certified(session, fresh, scope)[1]
+        finally:  # unlike a run, an interrupted certification is not continued
+            dumps.delete(folder)
 
 
 def explain(plan: RunPlan, folder: Path, screen: Screen, wanted: Collection[Variant], fresh: bool = False) -> None:

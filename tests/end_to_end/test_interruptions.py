@@ -141,11 +141,24 @@ def test_an_interrupt_during_certification_stops_the_workers_and_is_stored_as_th
         lambda: any(b'"applied"' in path.read_bytes() for path in data_folder.glob("runs/*/**/events.jsonl")),
         "a certifying worker that has started",
     )
+    run = only_run(data_folder)
+    saved = (
+        run / "certificates" / "fake" / "perturbation0.partial"
+    )  # as of a large network; of its size nothing is written
+    saved.mkdir(parents=True)
+    with (saved / "tensors.bin").open("wb") as file:
+        file.truncate(2_500_000_000)
     running.process.send_signal(signal.SIGINT)
     code, stderr = running.end()
     assert code in STOPPED
     assert "Traceback" not in stderr
-    assert json.loads((only_run(data_folder) / "run.json").read_text())["state"] == "interrupted"
+    assert json.loads((run / "run.json").read_text())["state"] == "interrupted"
+    continued = command_ == "run"
+    line_of_the_size = (
+        "Tensors of unfinished certificates take 2.5 GB until then. To delete them with the run: "
+        f"steelyard runs remove {run.name}\n"
+    )
+    assert (line_of_the_size in stderr) is saved.exists() is continued
 
 
 def test_options_that_resume_would_ignore_are_rejected(cli: CommandLine, copied: Finished) -> None:
@@ -164,6 +177,7 @@ def test_sigterm_stops_a_run_like_an_interrupt(start: Start, data_folder: Path) 
     code, stderr = running.end()
     assert code in STOPPED
     assert "The results of finished processes are stored. To continue: steelyard run --resume" in stderr
+    assert "Tensors of" not in stderr, "nothing large is kept"
     assert json.loads((only_run(data_folder) / "run.json").read_text())["state"] == "interrupted"
 
 

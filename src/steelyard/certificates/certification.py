@@ -347,7 +347,7 @@ def _delete_dumps(plans: Iterable[CertificationPlan]) -> None:
     """Delete the saved tensors, which are large; the results are in the certificates, the references in the cache."""
     for plan in plans:
         for task in (*plan.reference_tasks, plan.candidate_task, *chain.from_iterable(plan.further_tasks)):
-            dumps.delete(task)
+            dumps.delete(Path(task.job.folder))
 
 
 def _as_dict(found: Certificate | str | None) -> dict[str, Any]:

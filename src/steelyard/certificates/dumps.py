@@ -55,9 +55,14 @@ def _dumps(task: Task) -> list[Path]:
     return [Path(task.job.folder) / f"perturbation{each}" for each in task.job.certify.perturbations]
 
 
-def delete(task: Task) -> None:
-    """Delete what a task, and those in its subfolders, have saved."""
-    for dump in list(Path(task.job.folder).glob("**/perturbation*")):
+def below(folder: Path) -> list[Path]:
+    """Return what tasks have saved below a folder, also unfinished tensors."""
+    return list(folder.glob("**/perturbation*"))
+
+
+def delete(folder: Path) -> None:
+    """Delete what tasks have saved below a folder."""
+    for dump in below(folder):
         shutil.rmtree(dump, ignore_errors=True)
 
 

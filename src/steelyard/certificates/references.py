@@ -71,7 +71,7 @@ def condense(plan: CertificationPlan) -> None:
     found = find(plan)
     if found and found.agreed:
         for task in plan.reference_tasks:
-            dumps.delete(task)
+            dumps.delete(Path(task.job.folder))
 
 
 def _summarise(plan: CertificationPlan, folder: Path) -> None:

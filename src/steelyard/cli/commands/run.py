@@ -15,6 +15,7 @@ from steelyard.cli.main import EXIT_INTERRUPTED
 from steelyard.cluster.nodes import Choice
 from steelyard.errors import UserError, notice
 from steelyard.files import paths
+from steelyard.files.folders import size_bytes
 from steelyard.host import of_another
 from steelyard.plan import resolve
 from steelyard.plan.options import Options
@@ -22,6 +23,8 @@ from steelyard.plan.run_plan import RunPlan
 from steelyard.results import durations, record, run_folders, shared
 from steelyard.results.record import RunRecord
 from steelyard.results.shared import Shared, without_password
+
+LARGE_BYTES = 10**9  # worth a line to the user
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -121,6 +124,7 @@ def _carried_out(arguments: argparse.Namespace, plan: RunPlan, folder: Path, nod
             f"steelyard run --resume {paths.named(folder)}{where}",
             file=sys.stderr,
         )
+        print(_kept(folder), end="", file=sys.stderr)
         return EXIT_INTERRUPTED
     terminal.show(report.view(folder), as_json=arguments.json)
     if not arguments.json:
@@ -130,6 +134,19 @@ def _carried_out(arguments: argparse.Namespace, plan: RunPlan, folder: Path, nod
         notice("Every process of this run failed, so there is no result. The reasons are in the table and on the page.")
         return 1
     return 0
+
+
+def _kept(folder: Path) -> str:
+    """Return a line about the tensors that a stopped run keeps, if they are large, else nothing."""
+    from steelyard.certificates import dumps
+
+    kept = sum(map(size_bytes, dumps.below(folder)))
+    if kept < LARGE_BYTES:
+        return ""
+    return (
+        f"Tensors of unfinished certificates take {kept / 1e9:,.1f} GB until then. "
+        f"To delete them with the run: steelyard runs remove {paths.named(folder)}\n"
+    )
 
 
 def _resumed(asked: Options, root: Path, name: str, nodes: Choice | None) -> tuple[Path, RunPlan]:
