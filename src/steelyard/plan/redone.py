@@ -12,7 +12,7 @@ BEGIN, END = "<!-- {}: begin -->", "<!-- {}: end -->"
 def summary() -> str:
     """Return the table of the README: a row for each document."""
     lines = ["| document | items | redone | studies |", "|---|---|---|---|"]
-    offered = studies.all_studies().keys()
+    offered = studies.offered()
     for document in documents().values():
         items = _items(document)
         names = dict.fromkeys(name for entry in items for name in entry.studies)
@@ -57,7 +57,7 @@ def _redone(entry: Entry) -> str:
 
 def _study(name: str, reasons: bool = False) -> str:
     """Return the name of a study, and if this version does not offer it, that and why."""
-    if name in studies.all_studies():
+    if name in studies.offered():
         return f"`{name}`"
     later = study_notes()[1][name].later
     return f"`{name}` (not yet{f': {later}' if later and reasons else ''})"

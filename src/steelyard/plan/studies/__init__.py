@@ -61,6 +61,11 @@ def all_studies() -> dict[str, Study]:
     return {name: read(path) for name, path in _files().items()}
 
 
+def offered() -> frozenset[str]:
+    """Return the names of the studies that are part of steelyard."""
+    return frozenset(_files())
+
+
 def _files() -> dict[str, Path]:
     """Return the files of the studies that are part of steelyard, by the study's name."""
     return {path.stem: path for path in sorted(FOLDER.glob("*.toml"))}
