@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,7 @@ def embedded(values: Any) -> str:
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
+@cache
 def library() -> str:
     """Return plotly.js (MIT licence) as base64 of its gzip: 1.9 MB instead of 4.8."""
     packed = gzip.compress(get_plotlyjs().encode(), COMPRESSION, mtime=0)

@@ -13,6 +13,8 @@ PATH = re.compile(r"(?:~|[A-Za-z]:)?[/\\][^\s\"'<>]+")
 
 def without_names(text: str) -> str:
     """Return a text with `~` for every home folder, and `user` for the name of the present user in any other path."""
+    if "/" not in text and "\\" not in text:  # no path; most texts of a page are numbers and names
+        return text
     homes = {str(Path.home()), str(Path.home().resolve())} - {"/"}
     for home in sorted(homes, key=len, reverse=True):
         text = re.sub(rf"{re.escape(home)}(?![\w-]|\.\w)", "~", text)
