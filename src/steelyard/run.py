@@ -78,9 +78,10 @@ def certify(
             dumps.delete(folder)
 
 
-def explain(plan: RunPlan, folder: Path, screen: Screen, wanted: Collection[Variant], fresh: bool = False) -> None:
-    """Take the profiles of variants of a finished run that are missing, at least one of each; with `fresh` all of them."""
-    processes = max(1, plan.profiles)
+def explain(
+    plan: RunPlan, folder: Path, screen: Screen, wanted: Collection[Variant], processes: int, fresh: bool = False
+) -> None:
+    """Take the profiles of variants of a finished run that are missing of so many processes; with `fresh` all of them."""
     missing = profiles.missing(folder, wanted, plan.seed, processes, fresh)
     if not missing:
         return

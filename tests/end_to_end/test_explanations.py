@@ -65,6 +65,29 @@ def test_a_profile_is_taken_once_and_verdicts_stay(copied: Finished, cli: Comman
     assert after["verdicts"] == copied.result["comparisons"][0]["verdicts"]
 
 
+def test_more_processes_are_profiled_later_and_give_intervals(copied: Finished, cli: CommandLine) -> None:
+    cli("explain", "fake", "--plain")
+    (first,) = copied.folder.glob("profiles/*")
+    before = (first / "events.jsonl").stat().st_mtime_ns
+    code, _, err = cli("explain", "fake", "--profiles", "3", "--plain")
+    assert code == 0, err
+    assert (first / "events.jsonl").stat().st_mtime_ns == before
+    assert "profiling" in err
+    assert ", 3 of 3" in err
+    _, out, _ = cli("report", "--json")
+    profiled = [each for each in json.loads(out)["comparisons"][0]["contenders"] if each.get("profile_quantities")]
+    assert [each["title"] for each in profiled] == ["Fake"]
+    gap = profiled[0]["profile_quantities"]["host gap"]
+    assert gap["processes"] == 3
+    assert gap["low"] <= gap["value"] <= gap["high"]
+    code, _, err = cli("explain", "fake", "--plain")
+    assert "profiling" not in err, "they are all there"
+
+
+def test_no_process_to_profile_is_refused(copied: Finished, cli: CommandLine) -> None:
+    assert "--profiles must be a number of processes from 1 to 20, not '0'." in cli.error("explain", "--profiles", "0")
+
+
 def test_what_is_not_in_the_run_is_refused(copied: Finished, cli: CommandLine) -> None:
     assert "fak" in cli.error("explain", "fak", "--plain")
     assert not list(copied.folder.glob("profiles"))

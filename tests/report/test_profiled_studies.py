@@ -78,7 +78,7 @@ def test_small_operations_show_in_the_rate(view):
 def test_the_page_and_the_table_have_all_numbers_with_their_intervals(view, printed, capsys):
     page = Page(report.write(view).read_text(encoding="utf-8"))
     text = page.text()
-    assert shares.ALONE not in text
+    assert "--profiles 3" not in text
     for words in (
         "Profiled steps in numbers",
         "summed share in operations",
@@ -106,7 +106,8 @@ def test_one_process_is_shown_and_judged_open(tmp_path):
     assert {(row.judgement, row.reason) for row in ratios} == {
         (None, "They have fewer than two profiled processes each, so there is no interval.")
     }
-    assert shares.ALONE in Page(report.write(view).read_text(encoding="utf-8")).text()
+    text = Page(report.write(view).read_text(encoding="utf-8")).text()
+    assert f"Profile more with: steelyard explain --profiles 3 --run {view.name}" in text
 
 
 def test_what_was_not_profiled_says_so(tmp_path):

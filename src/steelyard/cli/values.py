@@ -120,6 +120,11 @@ def profiles(text: str) -> int:
     return _count(text, "--profiles", ranges.PROFILES, "a number of processes")
 
 
+def taken_profiles(text: str) -> int:
+    """Read a number of processes, at least one."""
+    return _count(text, "--profiles", ranges.TAKEN_PROFILES, "a number of processes")
+
+
 def delta(text: str) -> float:
     """Read a share between 0 and 1."""
     try:

@@ -8,6 +8,7 @@ from typing import Any
 
 from steelyard.errors import UserError
 from steelyard.files import atomic
+from steelyard.files.ranges import PROFILES
 from steelyard.profiles import classes, hlo, onednn
 from steelyard.profiles.breakdown import Breakdown, Profile, breakdown
 from steelyard.results import trials
@@ -38,6 +39,11 @@ class Explained:
 def folder_of(run: Path, file_name: str, number: int = 1) -> Path:
     """Return the folder of a variant's profile; those of several processes are numbered from 1."""
     return run / FOLDER / f"{number}-{file_name}"
+
+
+def numbers(run: Path, file_name: str) -> list[int]:
+    """Return the numbers of a variant's profiles: `explain --profiles` may have added some to those that the run planned."""
+    return [each for each in range(1, int(PROFILES.most) + 1) if folder_of(run, file_name, each).exists()]
 
 
 def write_rules(folder: Path, rules: Mapping[str, Any]) -> None:

@@ -150,7 +150,7 @@ def _profiles(source: Source, variant: Variant) -> tuple[dict[int, Explained], s
     """Return a variant's profiles by number, and why one is missing; neither where none was taken."""
     found: dict[int, Explained] = {}
     reason = ""
-    for number in range(1, max(1, source.plan.profiles) + 1):
+    for number in recorded.numbers(source.folder, variant.file_name):
         try:
             profile = recorded.read(source.folder, variant.file_name, number)
         except UserError as error:

@@ -150,7 +150,7 @@ def _profiled(view: View) -> list[str]:
         return []
     sentences = [sentence for each in view.comparisons if (sentence := shares.sentence(each))]
     counts = {len(one.profiles) for each in view.comparisons for one in each.contenders if one.profiles}
-    return [*sentences, shares.ALONE] if counts == {1} else sentences
+    return [*sentences, shares.ALONE.format(view.name)] if counts == {1} else sentences
 
 
 def tables(source: Source, comparisons: Sequence[Comparison]) -> tuple[Table, ...]:

@@ -12,7 +12,7 @@ from steelyard.statistics.intervals import Level, level_interval
 ONE_PROCESS = "[one process]"
 ALONE = (
     "One process of each contender was profiled, so these values have no interval and nothing can be judged by them. "
-    "Measure with --profiles 3."
+    "Profile more with: steelyard explain --profiles 3 --run {}"
 )
 CAPTION = "Each value is the mean over the profiled processes, with its 95 % confidence interval. One process has none."
 

@@ -29,7 +29,7 @@ def execute(arguments: argparse.Namespace) -> int:
     wanted = _wanted(folder.name, plan, arguments.results)
     selection.check_cache()
     with closing(selection.screen_of(arguments)) as screen:
-        runs.explain(plan, folder, screen, wanted, fresh=arguments.fresh)
+        runs.explain(plan, folder, screen, wanted, arguments.profiles or max(1, plan.profiles), fresh=arguments.fresh)
     found = report.view(folder)
     made = explained_lines.show(found, {variant.case.id for variant in wanted})
     print(report.write(found))
