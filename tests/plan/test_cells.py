@@ -177,6 +177,29 @@ def test_an_override_reaches_the_network_and_the_preparation_of_the_data() -> No
 
 
 @pytest.mark.parametrize(
+    ("workload", "text", "sides"),
+    [
+        ("googlenet:cifar10-small", "image=32", {"resize": 32}),
+        ("resnet18:digits", "image=48", {"pad_to": 48}),
+        ("resnet50:imagenet", "image=112", {"resize": 128, "crop": 112}),
+        ("resnet18:cifar10", "image=64", {"resize": 64}),
+        ("resnet18:cifar10", "image=32", {}),
+        ("resnet50:imagenet", "batch=4", {"resize": 256, "crop": 224}),
+    ],
+)
+def test_images_are_prepared_for_the_network_that_reads_them(workload: str, text: str, sides: dict[str, int]) -> None:
+    (group,) = resolve.plan(Options(workloads=(workload,), frameworks=("pytorch",), set=(text,))).groups
+    (case,) = group.cases
+    assert {name: side for name, side in case.data.items() if name in ("resize", "crop", "pad_to")} == sides
+
+
+def test_synthetic_images_are_drawn_as_large_as_the_network_wants_them() -> None:
+    options = Options(workloads=("resnet18:digits",), frameworks=("pytorch",), set=("image=48",), synthetic=True)
+    (group,) = resolve.plan(options).groups
+    assert group.cases[0].data == {}
+
+
+@pytest.mark.parametrize(
     ("text", "size"), [("4 GB", 4 * 10**9), ("4GB", 4 * 10**9), ("1.5 GiB", 3 * 2**29), ("512 MiB", 2**29), ("", 0)]
 )
 def test_a_memory_limit_is_a_size(text: str, size: int) -> None:

@@ -21,13 +21,16 @@ from steelyard_worker.network import KINDS
 from steelyard_worker.sizes import SizesError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from steelyard_worker.case import RateSchedule
     from steelyard_worker.network import Network
 
 # Name of a preset's data that is drawn at random: as many training samples as `samples` says, and no test samples.
 SYNTHETIC = "synthetic"
+# The size with this name is the side of a network's square images, in pixels. The options of data follow it: see `ImageOptions`.
+IMAGE = "image"
+SIDES = ("resize", "crop", "pad_to")
 # A learning rate of 0 would train nothing, and a negative one would climb.
 RATE = Range(above=0)
 # A momentum or beta of 1 never forgets.
@@ -58,6 +61,16 @@ class Preset:
     def reads_data(self) -> bool:
         """Whether it has a data set that is read from files."""
         return bool(self.data.get("name", SYNTHETIC) != SYNTHETIC)
+
+    def with_sizes(self, sizes: Mapping[str, Any]) -> Preset:
+        """Return the preset with other sizes. Its data follows: options with the name of a size, and the sides of images."""
+        data = {name: sizes.get(name, value) for name, value in self.data.items()}
+        usual = self.sizes.get(IMAGE)
+        wanted = sizes.get(IMAGE, usual)
+        if self.reads_data and wanted != usual:
+            sides = {name: side for name in SIDES if (side := data.get(name))} or {SIDES[0]: usual}
+            data |= {name: round(side * wanted / usual) for name, side in sides.items()}
+        return replace(self, sizes={**self.sizes, **sizes}, data=data)
 
 
 @dataclass(frozen=True)

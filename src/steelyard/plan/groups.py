@@ -171,14 +171,14 @@ def _commons(cells: Cells, known: dict[str, Workload]) -> Iterator[Common]:
     for text in cells.workloads:
         workload, preset = chosen(known, text)
         sized = [
-            _sized(preset, sizes) for sizes in overrides(cells.set, preset.sizes, f"{workload.name}:{preset.name}")
+            preset.with_sizes(sizes) for sizes in overrides(cells.set, preset.sizes, f"{workload.name}:{preset.name}")
         ]
         for each, batch, optimizer, task, precision, threads, seed, limit in itertools.product(
             sized, cells.batches or (0,), cells.optimizers or ("",), cells.tasks or TASKS[:1],
             cells.precisions or ("float32",), spreading.threads(cells), cells.seeds or (1,),
             cells.memory_limits or ("",),
         ):  # fmt: skip
-            final = _sized(each, {"batch": batch} if batch else {})
+            final = each.with_sizes({"batch": batch} if batch else {})
             if cells.synthetic:
                 final = replace(final, data={})
             named(dict.fromkeys(TASKS), task, f"There is no task '{task}'.")
@@ -204,12 +204,6 @@ def _optimizer(cells: Cells, workload: Workload, preset: Preset, name: str, task
     if task == INFERENCE:
         return NO_OPTIMIZER
     return replace(workload.optimizer(preset, name or None), implementation=cells.optimizer_implementation or "native")
-
-
-def _sized(preset: Preset, sizes: dict[str, Any]) -> Preset:
-    """Return a preset with other sizes; those that its data is prepared with change there as well."""
-    data = {name: sizes.get(name, value) for name, value in preset.data.items()}
-    return replace(preset, sizes={**preset.sizes, **sizes}, data=data)
 
 
 def _group(name: str, suffix: str, members: Members, facts: dict[str, FrameworkFacts]) -> Group:
