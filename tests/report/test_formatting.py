@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from recorded import Script, view_of, write_run
+from recorded import Script, options, view_of, write_run
 
 from steelyard.report import formatting, notation
 from steelyard.report.warnings import ResultWarning, gather
@@ -85,3 +85,20 @@ def test_equal_warnings_appear_once():
         [("A", "B")],
         [("A",), ("B",)],
     ]
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({}, "8 features, 3 classes; 27 parameters, batch 16. Data:"),
+        ({"batches": (4,)}, "8 features, 3 classes; 27 parameters, batch 4 instead of 16. Data:"),
+        (
+            {"set": ("features=10,classes=4",), "synthetic": True},
+            "8 features, 3 classes; here features 10 instead of 8 and classes 4 instead of 3; 44 parameters, batch 16. Data:",
+        ),
+    ],
+)
+def test_a_group_says_which_sizes_are_not_those_of_its_preset(given, sentence, tmp_path):
+    scripts = {"fake": Script(), "dummy": Script(12.0)}
+    (comparison,) = view_of(write_run(tmp_path, scripts, options(**given))).comparisons
+    assert formatting.describe(comparison).startswith(sentence)

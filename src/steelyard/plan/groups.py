@@ -219,7 +219,14 @@ def _group(name: str, suffix: str, members: Members, facts: dict[str, FrameworkF
         stands_for=common.stands_for, apart=" ".join(f"{why[:1].upper()}{why[1:]}." for _, _, why in common.apart),
         variants=names.variants(name, list(members.cases.values()), facts), graphs=common.graphs, thresholds=common.thresholds,
         traffic=traffic(network, common.optimizer, common.precision), loop_reads=network.loop_reads,
+        replaced=_replaced(common),
     )  # fmt: skip
+
+
+def _replaced(common: Common) -> dict[str, Any]:
+    """Return the preset's values of the sizes that are others here."""
+    usual = common.workload.presets[common.preset.name].sizes
+    return {name: value for name, value in usual.items() if common.preset.sizes[name] != value}
 
 
 def _obstacle(common: Common, known: Framework) -> str:

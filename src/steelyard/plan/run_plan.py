@@ -58,6 +58,7 @@ class Group:
     `traffic`: the least data that a step moves between memory and processor; nothing in older records.
     `graphs`: whether the operations of their training steps' graphs are counted.
     `thresholds`: scores of the test metric of which a report says when trainings reached them; empty: those of the plan.
+    `replaced`: the preset's values of the sizes that are others here, by name; nothing in older records.
     """
 
     name: str
@@ -80,6 +81,7 @@ class Group:
     graphs: bool = False
     thresholds: tuple[float, ...] = ()
     loop_reads: int = 0
+    replaced: dict[str, Any] = field(default_factory=dict)
 
     @property
     def cases(self) -> list[Case]:

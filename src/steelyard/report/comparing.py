@@ -79,6 +79,7 @@ def compare(source: Source, group: Group) -> Comparison:
         ),
         protocol=group.protocol, further=further, thresholds=group.thresholds or source.plan.thresholds, apart=group.apart,
         cache_bytes=source.record.last_cache_bytes, threads=source.record.threads_of(group.cases[0]),
+        replaced=group.replaced,
         peak_flops=_peak_flops(source.record, group.cases[0]) if alike else None,
         bandwidth=_bandwidth(source.record, group.cases[0]) if alike else None,
     )  # fmt: skip

@@ -12,7 +12,7 @@ from steelyard.results.quantities import LARGEST_BATCH, PROCESS, Quantity
 from steelyard.statistics import metrics, sentences
 from steelyard.statistics.answer import answer, is_wide
 from steelyard.statistics.intervals import Ratio
-from steelyard.statistics.sentences import factor_digits, percent
+from steelyard.statistics.sentences import factor_digits, listed, percent
 
 INPUTS = {
     "pipeline": "{Task} with the framework's own input pipeline",
@@ -33,6 +33,8 @@ RULE = (
     "its rounds by the time per {step}."
 )
 NO_VALUE = "-"
+BATCH = "batch"
+"""The size with this name, which is always shown."""
 
 
 @dataclass(frozen=True)
@@ -56,16 +58,27 @@ def describe(comparison: Comparison) -> str:
     }
     found = comparison.reused
     earlier = f" Measured {moment(found['created'])} in run {found['run']}, and used again here." if found else ""
-    sizes = f"{comparison.preset}; {comparison.parameters:,} parameters, "
+    sizes = f"{comparison.preset}{_replaced(comparison)}; {comparison.parameters:,} parameters, "
     limits = {each.case.memory_limit for each in comparison.contenders if each.case.memory_limit}
     within = "".join(f" within {limit / 1e9:g} GB of memory" for limit in limits)
     searched = comparison.quantity is LARGEST_BATCH
+    instead = f" instead of {comparison.replaced[BATCH]}" if BATCH in comparison.replaced else ""
     sizes += (
         f"the largest batch that trains{within}."
         if searched
-        else f"batch {comparison.batch}{',' if within else ''}{within}."
+        else f"batch {comparison.batch}{instead}{',' if within else ''}{within}."
     )
     return sizes + origin + "".join(sorted(changing)) + earlier
+
+
+def _replaced(comparison: Comparison) -> str:
+    """Return which sizes but the batch are other than those of the preset, which is described before."""
+    found = [
+        f"{name} {comparison.contenders[0].case.sizes[name]} instead of {usual}"
+        for name, usual in comparison.replaced.items()
+        if name != BATCH
+    ]
+    return f"; here {listed(found)}" if found else ""
 
 
 ONE_PROCESS = "No verdict: only one process of each contender was measured."

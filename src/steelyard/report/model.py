@@ -176,7 +176,7 @@ class Comparison:
     retired, or what a row computes that is wrong on purpose. `apart`: why its contenders are compared with each other only;
     usually empty. `further`: how it can have more rounds. `peak_flops` (FLOP/s) and `bandwidth` (bytes/s) are the
     measured limits of this machine, None where they are not known; `cache_bytes`: size of its last-level caches, 0 where it is
-    not known.
+    not known. `replaced`: the preset's values of the sizes that are others here, by name.
     """
 
     group: str
@@ -204,6 +204,7 @@ class Comparison:
     bandwidth: float | None = None
     cache_bytes: int = 0
     threads: int = 0
+    replaced: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
