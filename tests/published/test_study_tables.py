@@ -79,7 +79,7 @@ def test_both_sides_of_a_mode_are_of_one_framework():
 def test_a_number_of_no_single_cell_is_shown_and_not_judged():
     cited = gathered("lstm-kernels").tables[1]
     assert not cited.statements
-    assert [(each.network, each.printed) for each in cited.figures] == [("LSTM layer alone", "10×")]
+    assert [(each.network, each.printed) for each in cited.figures] == [("LSTM layer alone", "[up to] 10×")]
 
 
 def test_epoch_times_are_compared_and_utilisation_is_shown():
@@ -239,6 +239,24 @@ def test_a_published_ratio_below_one_has_the_better_side_first():
     made = replace(entry, values=(replace(entry.values[0], value=0.8),))
     (found,) = statements(Held("S0:table-2-ratios"), document, made)
     assert (found.first.words, found.second.words, found.said.low) == ("pytorch", "mindspore", 1.25)
+
+
+@pytest.mark.parametrize(
+    ("relation", "text", "shown"),
+    [
+        (">", "92%", "[above] 92%"),
+        ("<=", "10×", "[up to] 10×"),
+        ("<", "3.5", "[below] 3.5"),
+        (">", "greater than 96%", "greater than 96%"),
+        ("", "92%", "92%"),
+        ("about", "92%", "92%"),
+    ],
+)
+def test_a_bound_is_shown_where_the_printed_number_does_not_say_it(relation, text, shown):
+    from steelyard.published.documents import Value
+    from steelyard.published.statements import printed
+
+    assert printed(Value(relation=relation, value=92.0, printed=text)) == shown
 
 
 def test_a_study_without_documents_has_nothing():

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 TIMES, RATES = ("s", "min", "h", "s/step"), ("images/s", "samples/s", "steps/s")
 # Names that documents use for every framework that they compare.
 ANY_FRAMEWORK = ("both", "not given")
+# How a bound is said, by its relation.
+BOUNDS = {"<": "below", "<=": "up to", ">": "above"}
 
 
 @dataclass(frozen=True)
@@ -117,8 +119,13 @@ def _stated(held: Held, document: Document, values: list[Value]) -> Iterator[Sta
 
 
 def printed(value: Value) -> str:
-    """Return a value as the document prints it, or as we computed it; a column of percentages does not repeat the sign."""
+    """Return a value as the document prints it, or as we computed it; a column of percentages does not repeat the sign.
+
+    A bound that the document's sentence gives elsewhere stands in brackets: "[above] 92%".
+    """
     if value.printed:
+        if value.relation in BOUNDS and value.printed[0].isdigit():
+            return f"[{BOUNDS[value.relation]}] {value.printed}"
         return f"{value.printed} %" if value.unit == "%" and value.printed[-1].isdigit() else value.printed
     if value.low is not None and value.high is not None:
         return f"{value.low:,g} to {value.high:,g} {value.unit}".strip()
