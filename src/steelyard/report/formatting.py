@@ -73,10 +73,11 @@ def describe(comparison: Comparison) -> str:
 
 def _replaced(comparison: Comparison) -> str:
     """Return which sizes but the batch are other than those of the preset, which is described before."""
+    sizes = comparison.contenders[0].case.sizes
     found = [
-        f"{name} {comparison.contenders[0].case.sizes[name]} instead of {usual}"
+        f"{name} {sizes[name]} instead of {usual}"
         for name, usual in comparison.replaced.items()
-        if name != BATCH
+        if name != BATCH and name in sizes  # a record may be damaged
     ]
     return f"; here {listed(found)}" if found else ""
 
