@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from recorded import Script, options, view_of, write_run
 
@@ -102,3 +104,9 @@ def test_a_group_says_which_sizes_are_not_those_of_its_preset(given, sentence, t
     scripts = {"fake": Script(), "dummy": Script(12.0)}
     (comparison,) = view_of(write_run(tmp_path, scripts, options(**given))).comparisons
     assert formatting.describe(comparison).startswith(sentence)
+
+
+def test_a_size_that_a_damaged_record_lacks_is_not_named(tmp_path):
+    (comparison,) = view_of(write_run(tmp_path, {"fake": Script(), "dummy": Script(12.0)}, options())).comparisons
+    damaged = replace(comparison, replaced={"lost": 8, "features": 4})
+    assert formatting.describe(damaged).startswith("8 features, 3 classes; here features 8 instead of 4; 27 parameters")
