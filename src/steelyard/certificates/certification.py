@@ -181,6 +181,7 @@ def _computed(
 ) -> dict[str, Certificate | str]:
     """Run the processes of certificates, judge what they saved, and delete it; nothing where the run is aborted."""
     processes = Processes(session, group.name, gate, again=renewed is not None)
+    processes.clear(missing.values())
     processes.run([task for plan in missing.values() for task in _first_tasks(plan)], missing.values())
     if not session.stop.is_set():
         missing = _decided(session, group, missing, renewed, processes)

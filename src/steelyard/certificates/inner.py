@@ -21,6 +21,8 @@ from steelyard_worker.protocol import Certify
 # Kinds of tensors (`tensors.Place`) whose deviation may come from the forward pass.
 IN_THE_FORWARD_PASS = ("first statistics", "output", "adversarial")
 PREFIX = "inner/"
+# Folder of these processes, below that of the task whose inner tensors they save.
+FOLDER = "inner"
 
 
 def tasks(plan: CertificationPlan, pair: tuple[Task, Task]) -> tuple[Task, Task]:
@@ -103,7 +105,7 @@ def _error(
 
 
 def _saving(task: Task, certify: Certify) -> Task:
-    return replace(task, job=replace(task.job, folder=str(Path(task.job.folder) / "inner"), certify=certify))
+    return replace(task, job=replace(task.job, folder=str(Path(task.job.folder) / FOLDER), certify=certify))
 
 
 def _is_done(task: Task) -> bool:

@@ -1,13 +1,13 @@
 """The processes of a group's certificates: as many side by side as there is room for, and none twice that saved its tensors."""
 
 import shutil
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
 from steelyard.catalog import workloads
-from steelyard.certificates import dumps, references
+from steelyard.certificates import dumps, inner, references
 from steelyard.certificates.gate import Gate, needed_bytes
 from steelyard.certificates.plan import CertificationPlan, Task, with_cores
 from steelyard.measure.session import Session
@@ -50,7 +50,7 @@ class Processes:
             nonlocal done
             if self.session.stop.is_set():
                 return
-            self._run(task, keys[task.job.folder])
+            self._run(task, _key_of(task, keys))
             finished.add(task.job.folder)
             for plan in by_reference.values():
                 folders = {each.job.folder for each in plan.reference_tasks}
@@ -63,6 +63,18 @@ class Processes:
             return
         self.session.screen.progress(f"{self.group}: processes", 0, len(tasks))
         self.session.side_by_side(run, tasks.values(), PROCESSES_AT_ONCE)
+
+    def clear(self, plans: Collection[CertificationPlan]) -> None:
+        """Delete what further tasks of an interrupted command left, except tensors of references that can be used again.
+
+        A folder without tensors would be read as the error of a process, one of a candidate as that of tasks which ran together.
+        """
+        keys = _keys(plans)
+        for task in chain.from_iterable(tasks for plan in plans for tasks in plan.further_tasks):
+            if not task.is_reference or not dumps.kept(task, keys[task.job.folder]):
+                shutil.rmtree(task.job.folder, ignore_errors=True)
+        for folder in keys:
+            shutil.rmtree(Path(folder) / inner.FOLDER, ignore_errors=True)
 
     def _run(self, task: Task, key: str) -> None:
         case = task.job.case
@@ -85,3 +97,9 @@ def _keys(plans: Collection[CertificationPlan]) -> dict[str, str]:
         others = (plan.candidate_task, *chain.from_iterable(plan.further_tasks))
         found = {task.job.folder: plan.key for task in others} | found
     return found
+
+
+def _key_of(task: Task, keys: Mapping[str, str]) -> str:
+    """Return the key of a task; what saves the inner tensors of another task has that task's."""
+    folder = task.job.folder
+    return keys[str(Path(folder).parent)] if task.job.certify.inner else keys[folder]

@@ -1,0 +1,77 @@
+"""The further processes of a rejected candidate: which run, and what an interrupt leaves of them."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from scripted_certification import ids, session, wrong
+
+from steelyard.certificates import certification, processes
+from steelyard_worker import protocol
+
+if TYPE_CHECKING:
+    import synthetic
+
+    from steelyard_worker.protocol import Job
+
+
+def off(job: Job) -> synthetic.Dump:
+    """Return outputs that are wrong on the batch itself, not on the small one: only that batch rejects the candidate."""
+    found: synthetic.Dump = wrong("dummy", **{"output/logits": 1.5})(job)
+    return {} if "small" in Path(job.folder).parts else found
+
+
+@pytest.fixture(autouse=True)
+def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(processes, "PROCESSES_AT_ONCE", 1)
+    usual = processes.network_of
+    monkeypatch.setattr(
+        certification, "network_of", lambda session, case: replace(usual(session, case), probes=("hidden",))
+    )
+
+
+def names(jobs: list[Job]) -> list[str]:
+    return [Path(job.folder).name for job in jobs]
+
+
+def test_the_inner_tensors_of_a_rejected_forward_pass_are_saved_and_named(tmp_path: Path) -> None:
+    run = session(tmp_path / "run", off)
+    found = certification.certify(run)[ids(run)["dummy"]]
+    assert not found["passed"]
+    assert names(run.started)[-2:] == ["inner", "inner"]
+    assert [job.case.framework for job in run.started[-2:]] == ["fake", "dummy"]
+    assert "an implementation does not pass it to probe(): the inner tensor hidden." in found["sentence"]
+
+
+@pytest.mark.parametrize(
+    ("interrupted_at", "framework"),
+    [("sums", "fake"), ("float64", "dummy"), ("small", "dummy"), ("inner", "fake"), ("inner", "dummy")],
+)
+def test_a_further_process_that_was_interrupted_is_not_read_as_failed(
+    interrupted_at: str, framework: str, tmp_path: Path
+) -> None:
+    expected = session(tmp_path / "expected", off)
+    sentence = certification.certify(expected)[ids(expected)["dummy"]]["sentence"]
+    shutil.rmtree(tmp_path / "cache")
+
+    def interrupted(job: Job) -> synthetic.Dump:
+        if (Path(job.folder).name, job.case.framework) == (interrupted_at, framework):
+            Path(job.folder).mkdir(parents=True)
+            (Path(job.folder) / protocol.EVENTS).write_text("")
+            raise KeyboardInterrupt
+        return off(job)
+
+    run = session(tmp_path / "run", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        certification.certify(run)
+    continued = session(tmp_path / "run", off)
+    found: dict[str, Any] = certification.certify(continued)[ids(run)["dummy"]]
+    assert found["sentence"] == sentence
+    assert interrupted_at in names(continued.started)
+    saved_before = interrupted_at != "sums"
+    assert ("sums" in names(continued.started)) is not saved_before
