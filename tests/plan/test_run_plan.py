@@ -121,6 +121,19 @@ def test_a_workload_whose_files_change_after_planning_is_detected(tmp_path: Path
     assert resolve.changed_files(plan) == ["line"]
 
 
+def test_a_moved_installation_uses_its_own_workloads_and_the_users_where_they_were(tmp_path: Path) -> None:
+    shutil.copytree(WORKLOADS / "line", tmp_path / "workloads" / "line")
+    options = Options(
+        workloads=("line", "resnet18:tiny"), frameworks=("fake", "pytorch"),
+        workload_folders=(str(tmp_path / "workloads"),),
+    )  # fmt: skip
+    plan = resolve.plan(options)
+    elsewhere = {"resnet18": "/elsewhere/steelyard_worker/workloads/resnet18"}
+    moved = replace(plan, workload_folders=plan.workload_folders | elsewhere)
+    assert resolve.changed_files(moved) == ["resnet18"]
+    assert resolve.here(moved) == plan
+
+
 @given(count=st.integers(1, 8), number=st.integers(1, 12), seed=st.integers(0, 99))
 def test_the_order_of_a_round_contains_every_case_once_and_depends_only_on_round_and_seed(
     count: int, number: int, seed: int

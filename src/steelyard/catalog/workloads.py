@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from steelyard_worker.case import RateSchedule
     from steelyard_worker.network import Network
 
+BUILT_IN = WORKER / "workloads"
 # Name of a preset's data that is drawn at random: as many training samples as `samples` says, and no test samples.
 SYNTHETIC = "synthetic"
 # The size with this name is the side of a network's square images, in pixels. The options of data follow it: see `ImageOptions`.
@@ -191,7 +192,7 @@ def specification(folder: Path, sizes: dict[str, Any]) -> str:
 def find(folders: Iterable[str | Path] = ()) -> dict[str, Workload]:
     """Return all workloads by name: those of steelyard, and those in the given folders. UserError: two have one name."""
     found: dict[str, Workload] = {}
-    for root in (WORKER / "workloads", *map(Path, folders)):
+    for root in (BUILT_IN, *map(Path, folders)):
         if not root.is_dir():
             raise UserError(f"--workloads {root}: this is not a folder. Name a folder that contains NAME/spec.toml.")
         specs = sorted(root.glob("*/spec.toml")) + ([root / "spec.toml"] if (root / "spec.toml").is_file() else [])
@@ -203,6 +204,16 @@ def find(folders: Iterable[str | Path] = ()) -> dict[str, Workload]:
                 sentence = names.flaw(workload.name, "workload", taken=True)
                 raise settings_files.wrong(workload.folder / "spec.toml", "name", "", sentence)
     return found
+
+
+def is_built_in(folder: str | Path) -> bool:
+    """Return whether a workload comes with steelyard: with this installation, or with one elsewhere or on another machine."""
+    return Path(folder).parts[-3:-1] == BUILT_IN.parts[-2:]
+
+
+def here(folder: str) -> str:
+    """Return where a recorded workload is now: one that comes with steelyard is in this installation."""
+    return str(BUILT_IN / Path(folder).name) if is_built_in(folder) else folder
 
 
 def parse(path: Path) -> Workload:

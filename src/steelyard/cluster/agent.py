@@ -14,18 +14,18 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from steelyard.catalog import frameworks
-from steelyard.catalog.frameworks import WORKER
+from steelyard.catalog import frameworks, workloads
 from steelyard.cluster import files
 from steelyard.cluster.files import Piece
 from steelyard.cluster.growing import Growing
 from steelyard.cluster.messages import Order, Outgoing, Reply
 from steelyard.cluster.node_run import NodeRun, mapped
-from steelyard.cluster.shipping import is_built_in, relocated
+from steelyard.cluster.shipping import relocated
 from steelyard.errors import UserError
 from steelyard.files import atomic, full
 from steelyard.files.paths import cache_folder
 from steelyard.inputs.case_inputs import CaseInputs
+from steelyard.plan.run_plan import RunPlan
 from steelyard.results.record import RunRecord
 from steelyard_worker import tensors
 
@@ -101,13 +101,7 @@ class Agent:
         `own`: the user's frameworks, by name with their hashes.
         """
         plan = known.plan
-        workloads = {
-            name: WORKER / "workloads" / Path(folder).name
-            if is_built_in(folder)
-            else _sources(name, plan.workload_hashes[name])
-            for name, folder in plan.workload_folders.items()
-        }
-        plan = mapped(plan, workloads, {name: _sources(name, code) for name, code in own.items()})
+        plan = mapped(plan, workload_folders(plan), {name: _sources(name, code) for name, code in own.items()})
         here = {key: relocated(each, cache_folder().joinpath) for key, each in inputs.items()}
         self._begin(Order(number, "prepare", (replace(known, plan=plan), here)))
 
@@ -174,6 +168,16 @@ def _has_index(folder: Path, identity: str) -> bool:
 def _move(source: Path, target: Path) -> None:
     for path in source.iterdir():
         path.rename(target / path.name)
+
+
+def workload_folders(plan: RunPlan) -> dict[str, Path]:
+    """Return where this node has the workloads of a plan: its own of those that come with steelyard, and what it was sent."""
+    return {
+        name: Path(workloads.here(folder))
+        if workloads.is_built_in(folder)
+        else _sources(name, plan.workload_hashes[name])
+        for name, folder in plan.workload_folders.items()
+    }
 
 
 def _sources(name: str, code: str) -> Path:

@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from steelyard.catalog import frameworks
-from steelyard.catalog.frameworks import WORKER
+from steelyard.catalog import frameworks, workloads
 from steelyard.cluster import files
 from steelyard.cluster.files import Piece
 from steelyard.files import atomic
@@ -51,8 +50,8 @@ def packed(plan: RunPlan, inputs: Mapping[str, CaseInputs]) -> Cargo:
 
     relative = {key: relocated(each, leave) for key, each in inputs.items()}
     own = {name: known.folder for name, known in frameworks.all_frameworks().items() if known.user_folder}
-    workloads = {name: Path(each) for name, each in plan.workload_folders.items() if not is_built_in(each)}
-    sources = workloads | own
+    others = {name: Path(each) for name, each in plan.workload_folders.items() if not workloads.is_built_in(each)}
+    sources = others | own
     codes = {name: frameworks.files_hash(folder) for name, folder in sources.items()}
     return Cargo(relative, folders, sources, codes, tuple(own))
 
@@ -82,11 +81,6 @@ def relocated(inputs: CaseInputs, move: Callable[[Path], Path]) -> CaseInputs:
     moved: dict[str, Any] = {name: str(move(Path(getattr(data, name)))) for name in names if getattr(data, name)}
     rates = move(inputs.rates) if inputs.rates else None
     return replace(inputs, weights=move(inputs.weights), data=replace(data, **moved), rates=rates)
-
-
-def is_built_in(folder: str | Path) -> bool:
-    """Return whether a workload comes with steelyard, so that every node has it."""
-    return Path(folder).parent == WORKER / "workloads"
 
 
 def _contents(folders: Mapping[str, Path]) -> Iterator[tuple[str, Path]]:

@@ -44,6 +44,11 @@ def plan(options: Options, known: dict[str, Workload] | None = None) -> RunPlan:
     )  # fmt: skip
 
 
+def here(plan: RunPlan) -> RunPlan:
+    """Return a stored plan with the folders of this installation, which may have moved since, or be on another machine."""
+    return replace(plan, workload_folders={name: workloads.here(each) for name, each in plan.workload_folders.items()})
+
+
 def changed_files(plan: RunPlan) -> list[str]:
     """Return the workloads and the user's frameworks of a stored plan whose files have changed or are gone."""
     workloads_now = {name: frameworks.files_hash(Path(folder)) for name, folder in plan.workload_folders.items()}

@@ -3,13 +3,12 @@
 import argparse
 from contextlib import closing
 
-from steelyard.catalog import frameworks
 from steelyard.cli.commands import run as run_command
 from steelyard.cli.commands import selection
 from steelyard.errors import UserError, nearest
 from steelyard.files import paths
 from steelyard.plan.run_plan import RunPlan, Variant
-from steelyard.results import record, run_folders, trials
+from steelyard.results import run_folders, trials
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -19,13 +18,10 @@ def execute(arguments: argparse.Namespace) -> int:
     from steelyard.report import explained_lines
 
     folder = run_folders.find(selection.runs_of(arguments), arguments.run)
-    known = record.read(folder)
     if not trials.has_finished(folder):
         advice = f"Continue it with: steelyard run --resume {paths.named(folder)}"
         raise UserError(f"Run {folder.name} has no finished process, so there is nothing to explain. {advice}")
-    frameworks.use(known.plan.options.framework_folders)
-    run_command.check_same(folder, known, "explained")
-    plan = known.available
+    plan = run_command.continuable(folder, "explained").available
     wanted = _wanted(folder.name, plan, arguments.results)
     selection.check_cache()
     with closing(selection.screen_of(arguments)) as screen:

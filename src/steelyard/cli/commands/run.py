@@ -153,9 +153,7 @@ def _resumed(asked: Options, root: Path, name: str, nodes: Choice | None) -> tup
     """Return the folder of the run to continue and its plan as recorded, with the options that may change."""
     _check_nothing_else(asked)
     folder = run_folders.find(root, name)
-    known = record.read(folder)
-    frameworks.use(known.plan.options.framework_folders)
-    check_same(folder, known, fingerprint=nodes.facts.fingerprint if nodes else "")
+    known = continuable(folder, fingerprint=nodes.facts.fingerprint if nodes else "")
     options = known.plan.options
     minutes = options.minutes if asked.minutes is None else asked.minutes
     return folder, replace(known.plan, options=replace(options, silence_s=asked.silence_s, minutes=minutes))
@@ -172,11 +170,20 @@ def _check_nothing_else(asked: Options) -> None:
         )
 
 
-def check_same(folder: Path, known: RunRecord, done: str = "continued", fingerprint: str = "") -> None:
-    """Reject a run whose further processes would have different measuring code, workloads or another machine.
+def continuable(folder: Path, done: str = "continued", fingerprint: str = "") -> RunRecord:
+    """Return the record of a run that can have further processes, with the folders of this installation.
 
-    `done`: what cannot be done with the run. `fingerprint`: of the machine that would measure; empty: of this one.
+    UserError: they would have different measuring code, workloads or another machine. `done`: what cannot be done with the run.
+    `fingerprint`: of the machine that would measure; empty: of this one.
     """
+    known = record.read(folder)
+    known = replace(known, plan=resolve.here(known.plan))
+    frameworks.use(known.plan.options.framework_folders)
+    _check_same(folder, known, done, fingerprint)
+    return known
+
+
+def _check_same(folder: Path, known: RunRecord, done: str, fingerprint: str) -> None:
     from steelyard import host
     from steelyard.measure.launch import worker_hash
 

@@ -3,13 +3,12 @@
 import argparse
 from pathlib import Path
 
-from steelyard.catalog import frameworks
 from steelyard.cli.commands import run as run_command
 from steelyard.cli.commands import selection
 from steelyard.errors import UserError
 from steelyard.plan import tuning
 from steelyard.plan.run_plan import Group, RunPlan, Variant
-from steelyard.results import record, run_folders
+from steelyard.results import run_folders
 
 MINUTES = 15.0
 LEAST_MINUTES = 0.5
@@ -39,13 +38,10 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def planned(arguments: argparse.Namespace, folder: Path) -> RunPlan:
     """Return the plan of the run that searches. UserError: the earlier run cannot be continued like this."""
-    known = record.read(folder)
-    frameworks.use(known.plan.options.framework_folders)
-    run_command.check_same(folder, known, "tuned")
+    plan = run_command.continuable(folder, "tuned").available
     minutes = MINUTES if arguments.minutes is None else arguments.minutes
     if minutes < LEAST_MINUTES:
         raise UserError(f"--minutes {minutes:g}: a search needs a time limit of at least {LEAST_MINUTES} minutes.")
-    plan = known.available
     group = tuning.chosen_group(plan, arguments.workload or "", arguments.tune, folder.name)
     return tuning.plan(
         plan, folder.name, group, arguments.tune, _rival(folder, group, arguments.tune), minutes, arguments.modes or (),
