@@ -11,11 +11,13 @@ import pytest
 from scripted_certification import ids, session, wrong
 
 from steelyard.certificates import certification, processes
+from steelyard.certificates.evidence import Evidence
 from steelyard_worker import protocol
 
 if TYPE_CHECKING:
     import synthetic
 
+    from steelyard.certificates.judgement import Judgement
     from steelyard_worker.protocol import Job
 
 
@@ -46,6 +48,22 @@ def test_the_inner_tensors_of_a_rejected_forward_pass_are_saved_and_named(tmp_pa
     assert names(run.started)[-2:] == ["inner", "inner"]
     assert [job.case.framework for job in run.started[-2:]] == ["fake", "dummy"]
     assert "an implementation does not pass it to probe(): the inner tensor hidden." in found["sentence"]
+
+
+def test_tensors_are_compared_once_however_many_decisions_use_the_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of a large network take seconds; the results were computed again for every further process."""
+    usual, compared = Evidence._compare, list[str]()
+
+    def counting(self: Evidence, *tensors: Any) -> Judgement:
+        compared.append(self.plan.candidate.installation.framework)
+        return usual(self, *tensors)
+
+    monkeypatch.setattr(Evidence, "_compare", counting)
+    certification.certify(session(tmp_path / "run", off))
+    # The candidate in its own precision, without and with what long sums may lose, and in float64.
+    assert sorted(compared) == [*3 * ["dummy"], "fake"]
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from steelyard.catalog import frameworks, strategies, workloads
 from steelyard.certificates import dumps, references
 from steelyard.certificates import record as cache
 from steelyard.certificates.conclusion import conclude, next_tasks
+from steelyard.certificates.evidence import Comparisons
 from steelyard.certificates.gate import Disk, Gate, in_turn, saved_bytes
 from steelyard.certificates.method import Scope
 from steelyard.certificates.plan import (
@@ -185,11 +186,15 @@ def _computed(
     processes.run([task for plan in missing.values() for task in _first_tasks(plan)], missing.values())
     if not session.stop.is_set():
         missing = _decided(session, group, missing, renewed, processes)
-    while not session.stop.is_set() and (further := [task for plan in missing.values() for task in _next_tasks(plan)]):
+    known: dict[str, Comparisons] = {key: {} for key in missing}
+    while not session.stop.is_set():
+        further = [task for key, plan in missing.items() for task in _next_tasks(plan, known[key])]
+        if not further:
+            break
         processes.run(further, missing.values())
     if session.stop.is_set():
         return {}
-    concluded = {key: _conclude(plan) for key, plan in missing.items()}
+    concluded = {key: _conclude(plan, known[key]) for key, plan in missing.items()}
     if renewed is not None:  # one that was not saved would find that of an earlier command
         passed = {key for key, each in concluded.items() if isinstance(each, Certificate) and each.passed}
         renewed.update(missing[key].key for key in passed)
@@ -328,18 +333,18 @@ def _first_tasks(plan: CertificationPlan) -> list[Task]:
     return [*missing, plan.candidate_task]
 
 
-def _next_tasks(plan: CertificationPlan) -> tuple[Task, ...]:
+def _next_tasks(plan: CertificationPlan, known: Comparisons) -> tuple[Task, ...]:
     """Return what must run next where rounding alone does not decide; `_conclude` reports a failed reference."""
     try:
-        return next_tasks(plan)
+        return next_tasks(plan, known)
     except UserError:
         return ()
 
 
-def _conclude(plan: CertificationPlan) -> Certificate | str:
+def _conclude(plan: CertificationPlan, known: Comparisons) -> Certificate | str:
     """Return the certificate, or why there is none."""
     try:
-        return conclude(plan)
+        return conclude(plan, known)
     except UserError as error:
         return str(error)
 

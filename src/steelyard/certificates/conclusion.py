@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from steelyard.certificates import dumps, escalation, inner, record, references, sentences
-from steelyard.certificates.evidence import Evidence
+from steelyard.certificates.evidence import Comparisons, Evidence
 from steelyard.certificates.judgement import Judgement
 from steelyard.certificates.method import VERSION, method_for
 from steelyard.certificates.plan import CertificationPlan, Task
@@ -21,23 +21,25 @@ from steelyard_worker.case import NO_OPTIMIZER, Optimizer
 from steelyard_worker.strategy import without_hosts
 
 
-def next_tasks(plan: CertificationPlan) -> tuple[Task, ...]:
-    """Return what must run next, once references and candidate have run: usually nothing (see `escalation`)."""
+def next_tasks(plan: CertificationPlan, known: Comparisons | None = None) -> tuple[Task, ...]:
+    """Return what must run next, once references and candidate have run: usually nothing (see `escalation`).
+
+    `known`: what this function and `conclude` have compared, used again and added to.
+    """
     if plan.candidate_task.job.case.settings.precision == "float64":
         return ()
-    evidence = Evidence(plan, references.load(plan))
+    evidence = Evidence(plan, references.load(plan), {} if known is None else known)
     if not evidence.references.agreed:
         return inner.next_tasks(plan, inner.of_references(plan))
     if dumps.failure(plan.candidate_task):
         return ()
-    by_rounding = evidence.compare(evidence.candidate)
-    if not by_rounding.findings:
+    if not evidence.by_rounding.findings:
         return ()
-    return escalation.next_tasks(evidence, by_rounding) or _inner_tasks(evidence, by_rounding)
+    return escalation.next_tasks(evidence) or _inner_tasks(evidence)
 
 
-def conclude(plan: CertificationPlan) -> Certificate:
-    """Return the certificate from the results of all tasks, and save it.
+def conclude(plan: CertificationPlan, known: Comparisons | None = None) -> Certificate:
+    """Return the certificate from the results of all tasks, and save it. `known`: as of `next_tasks`.
 
     A candidate whose implementation does not fit the network fails. One whose process failed for another reason, or whose
     references disagree, fails too, but that certificate is not saved. UserError when a reference saved no tensors.
@@ -50,33 +52,33 @@ def conclude(plan: CertificationPlan) -> Certificate:
     if not found.agreed:
         layer = inner.sentence(plan, inner.of_references(plan), method_for("float64"))
         return _certificate(plan, Judgement(False, found.sentence + layer, (), found.agreement), found)
-    evidence = Evidence(plan, found)
-    by_rounding = evidence.compare(evidence.candidate)
-    decided = by_rounding.passed and not evidence.is_coarse(by_rounding)
+    evidence = Evidence(plan, found, {} if known is None else known)
+    by_rounding = evidence.by_rounding
+    decided = by_rounding.passed and not evidence.is_coarse()
     if not decided and (message := escalation.failure(plan)):
         sentence = sentences.further_run_failed(by_rounding, message)
         return _certificate(plan, replace(by_rounding, passed=False, sentence=sentence), found)
-    settled, float64_error = escalation.settle(evidence, by_rounding)
+    settled, float64_error = escalation.settle(evidence)
     if not settled.passed and by_rounding.findings:
-        layer = inner.sentence(plan, escalation.rejected_on(evidence, by_rounding), evidence.limits)
+        layer = inner.sentence(plan, escalation.rejected_on(evidence), evidence.limits)
         settled = replace(settled, sentence=settled.sentence + layer)
     certificate = _certificate(plan, settled, found, float64_error)
     if not settled.passed:
         return _saved(certificate)
-    losses, limits = evidence.losses(by_rounding)
-    outputs, output_limits = evidence.outputs(by_rounding)
+    losses, limits = evidence.losses()
+    outputs, output_limits = evidence.outputs()
     return _saved(replace(certificate, losses=losses, loss_limits=limits, outputs=outputs, output_limits=output_limits))
 
 
-def _inner_tasks(evidence: Evidence, by_rounding: Judgement) -> tuple[Task, ...]:
+def _inner_tasks(evidence: Evidence) -> tuple[Task, ...]:
     """Return what must run to find the first layer that differs, where the forward pass of a rejected candidate does."""
     if escalation.failure(evidence.plan):
         return ()
-    settled, _ = escalation.settle(evidence, by_rounding)
+    settled, _ = escalation.settle(evidence)
     first = settled.first
     if settled.passed or not first or first.kind not in inner.IN_THE_FORWARD_PASS:
         return ()
-    return inner.next_tasks(evidence.plan, escalation.rejected_on(evidence, by_rounding))
+    return inner.next_tasks(evidence.plan, escalation.rejected_on(evidence))
 
 
 def _constants(rule: Optimizer) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from steelyard.certificates import dumps, sentences
-from steelyard.certificates.dumps import is_done, read
+from steelyard.certificates.dumps import is_done
 from steelyard.certificates.evidence import Evidence
 from steelyard.certificates.judgement import Judgement
 from steelyard.certificates.method import likelihood_roundings
@@ -17,7 +17,7 @@ from steelyard.certificates.plan import CertificationPlan, Task, longest_sum_of,
 from steelyard.certificates.tensors import ADVERSARIAL
 
 
-def next_tasks(evidence: Evidence, by_rounding: Judgement) -> tuple[Task, ...]:
+def next_tasks(evidence: Evidence) -> tuple[Task, ...]:
     """Return what must run next after the judgement by rounding levels alone.
 
     Nothing runs once the result is clear or a further run failed.
@@ -31,11 +31,11 @@ def next_tasks(evidence: Evidence, by_rounding: Judgement) -> tuple[Task, ...]:
     weights and batches: a near-tie depends on the random draw, a real bug shows up on every draw.
     """
     plan = evidence.plan
-    if by_rounding.passed:
-        return _small_next(evidence) if evidence.is_coarse(by_rounding) else ()
+    if evidence.by_rounding.passed:
+        return _small_next(evidence) if evidence.is_coarse() else ()
     if plan.candidate.has_float64:
-        return _with_float64_next(evidence, by_rounding)
-    if failure(plan) or settle(evidence, by_rounding)[0].passed:
+        return _with_float64_next(evidence)
+    if failure(plan) or settle(evidence)[0].passed:
         return ()
     if evidence.network.recursion and not is_done(plan.likelihood_task):
         return (with_likelihood(plan, plan.likelihood_task, _loss(evidence)),)
@@ -47,31 +47,31 @@ def failure(plan: CertificationPlan) -> str:
     return next((failed[1] for task in _started(plan) if (failed := dumps.failure(task))), "")
 
 
-def rejected_on(evidence: Evidence, by_rounding: Judgement) -> tuple[Task, Task]:
+def rejected_on(evidence: Evidence) -> tuple[Task, Task]:
     """Return the runs whose comparison decided a rejection: the reference's and the candidate's."""
     plan = evidence.plan
     first = plan.reference_tasks[0]
-    if by_rounding.passed:
+    if evidence.by_rounding.passed:
         return plan.small_tasks[0]
     if not plan.candidate.has_float64 or not _started(plan):
         return first, plan.candidate_task
-    if not evidence.compare(read(plan.float64_task)).passed:
+    if not evidence.in_float64.passed:
         return first, plan.float64_task
     return (first, plan.candidate_task) if _on_small_batches(evidence).passed else plan.small_tasks[0]
 
 
-def settle(evidence: Evidence, by_rounding: Judgement) -> tuple[Judgement, float | None]:
+def settle(evidence: Evidence) -> tuple[Judgement, float | None]:
     """Return the judgement from all runs so far, and the largest relative error in float64, None without such a run."""
-    plan = evidence.plan
+    plan, by_rounding = evidence.plan, evidence.by_rounding
     if by_rounding.passed:
-        return (_within_rounding(evidence, by_rounding) if _small_started(plan) else by_rounding), None
+        return (_within_rounding(evidence) if _small_started(plan) else by_rounding), None
     if plan.candidate.has_float64:
-        return _with_float64(evidence, by_rounding) if _started(plan) else (by_rounding, None)
+        return _with_float64(evidence) if _started(plan) else (by_rounding, None)
     if evidence.network.recursion and is_done(plan.likelihood_task):
-        found = evidence.compare(evidence.candidate, allowances=evidence.changes(plan.likelihood_task))
+        found = evidence.allowing(plan.likelihood_task)
         if found.passed:
-            return replace(found, sentence=_likelihood_sentence(evidence, by_rounding, found)), None
-    return _by_draws(evidence, by_rounding), None
+            return replace(found, sentence=_likelihood_sentence(evidence, found)), None
+    return _by_draws(evidence), None
 
 
 def _started(plan: CertificationPlan) -> list[Task]:
@@ -84,12 +84,12 @@ def _small_started(plan: CertificationPlan) -> bool:
     return Path(plan.small_tasks[0][1].job.folder).is_dir()
 
 
-def _with_float64_next(evidence: Evidence, by_rounding: Judgement) -> tuple[Task, ...]:
+def _with_float64_next(evidence: Evidence) -> tuple[Task, ...]:
     plan = evidence.plan
     if not _started(plan):
         first = (plan.long_sums_task, plan.float64_task, *_first_small_tasks(evidence))
         return tuple(task for task in first if not is_done(task))
-    if failure(plan) or not _by_float64(evidence, by_rounding)[0].passed:
+    if failure(plan) or not _by_float64(evidence)[0].passed:
         return ()
     return _small_next(evidence)
 
@@ -110,16 +110,16 @@ def _first_small_tasks(evidence: Evidence) -> tuple[Task, ...]:
     return (*plan.small_tasks[0], likelihood) if evidence.network.recursion else plan.small_tasks[0]
 
 
-def _within_rounding(evidence: Evidence, by_rounding: Judgement) -> Judgement:
+def _within_rounding(evidence: Evidence) -> Judgement:
     """Judge a candidate that is within rounding on its own batch by the small one."""
-    small = _on_small_batches(evidence)
+    small, by_rounding = _on_small_batches(evidence), evidence.by_rounding
     if not small.passed:
         return replace(small, sentence=sentences.different_on_few_samples_only(small))
     return replace(by_rounding, sentence=f"{by_rounding.sentence} {sentences.same_on_few_samples(small)}")
 
 
-def _with_float64(evidence: Evidence, by_rounding: Judgement) -> tuple[Judgement, float]:
-    found, float64_error = _by_float64(evidence, by_rounding)
+def _with_float64(evidence: Evidence) -> tuple[Judgement, float]:
+    found, float64_error = _by_float64(evidence)
     if not found.passed:
         return found, float64_error
     small, precision = _on_small_batches(evidence), evidence.limits.precision
@@ -134,43 +134,42 @@ def _on_small_batches(evidence: Evidence) -> Judgement:
     A near-tie depends on the draw, but a lower precision shows on every draw.
     """
     done = (pair for pair in evidence.plan.small_tasks if all(map(is_done, pair)))
-    found = [evidence.compare_small(pair) for pair in done]
+    found = [evidence.on_small_batch(pair) for pair in done]
     return next((each for each in found if each.passed), found[0])
 
 
-def _by_float64(evidence: Evidence, by_rounding: Judgement) -> tuple[Judgement, float]:
+def _by_float64(evidence: Evidence) -> tuple[Judgement, float]:
     """Judge the candidate's float64 run by the same limits, then its own precision by the error of long sums."""
     plan, precision = evidence.plan, evidence.limits.precision
-    exact = evidence.compare(read(plan.float64_task))
+    exact = evidence.in_float64
     if not exact.passed:
         sentence = sentences.different_in_float64(exact.findings) if exact.findings else exact.sentence
         return replace(exact, sentence=sentence), exact.largest
-    relaxed = evidence.compare(evidence.candidate, allowances=evidence.changes(plan.long_sums_task))
+    relaxed = evidence.allowing(plan.long_sums_task)
     if relaxed.passed:
         terms = longest_sum_of(plan.candidate)
-        sentence = sentences.same_in_float64(by_rounding, exact, precision, terms)
+        sentence = sentences.same_in_float64(evidence.by_rounding, exact, precision, terms)
     else:
         sentence = sentences.different_in_own_precision(relaxed.findings, precision)
     return replace(relaxed, sentence=sentence), exact.largest
 
 
-def _by_draws(evidence: Evidence, by_rounding: Judgement) -> Judgement:
+def _by_draws(evidence: Evidence) -> Judgement:
     """Compare on the other random draws; the first match decides, otherwise the original judgement stands."""
     for pair in evidence.plan.draw_tasks:
         if not all(map(is_done, pair)):
             break
-        reference, candidate = map(read, pair)
-        found = evidence.compare(candidate, reference)
+        found = evidence.on_draw(pair)
         if found.passed:
-            return replace(found, sentence=sentences.same_on_another_draw(by_rounding, found))
-    return by_rounding
+            return replace(found, sentence=sentences.same_on_another_draw(evidence.by_rounding, found))
+    return evidence.by_rounding
 
 
-def _likelihood_sentence(evidence: Evidence, by_rounding: Judgement, found: Judgement) -> str:
+def _likelihood_sentence(evidence: Evidence, found: Judgement) -> str:
     loss, limits = _loss(evidence), evidence.limits
     error = likelihood_roundings(evidence.network, loss) * limits.unit_roundoff
     framework, steps = evidence.plan.candidate.installation.title, evidence.network.recursion
-    return sentences.same_likelihood(by_rounding, found, limits.precision, loss, steps, error, framework)
+    return sentences.same_likelihood(evidence.by_rounding, found, limits.precision, loss, steps, error, framework)
 
 
 def _loss(evidence: Evidence) -> float:

@@ -2,8 +2,8 @@
 
 import math
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from steelyard.certificates import judge
 from steelyard.certificates.dumps import read, read_meta
@@ -17,16 +17,22 @@ from steelyard.inputs.rates import comparable_losses
 from steelyard_worker import tensors
 from steelyard_worker.network import Network
 
+# What was compared -> the result. The tensors of a large network take seconds to compare, and several decisions use a result.
+Comparisons = dict[str, Judgement]
 # Further kinds of tensors that are judged on the small batch.
 AFTER_THE_LOSS = ("loss", "gradient", "adversarial", "isolated")
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """The tensors of one certificate: of its references, and of the other tasks that have run."""
+    """The tensors of one certificate: of its references, and of the other tasks that have run.
+
+    `known`: comparisons that were made before, to which new ones are added. No task whose tensors were compared may run again.
+    """
 
     plan: CertificationPlan
     references: References
+    known: Comparisons = field(default_factory=dict)
 
     @property
     def network(self) -> Network:
@@ -48,25 +54,59 @@ class Evidence:
         """The candidate's tensors, in its own precision."""
         return read(self.plan.candidate_task)
 
-    def compare(
-        self, candidate: Tensors, reference: Tensors | None = None, allowances: Mapping[str, float] | None = None
+    @property
+    def by_rounding(self) -> Judgement:
+        """The comparison of the candidate, in its own precision, with the reference."""
+        return self._once("rounding", lambda: self._compare(self.candidate, self.reference))
+
+    @property
+    def in_float64(self) -> Judgement:
+        """The comparison of the candidate's run in float64 with the reference."""
+        return self._once("float64", lambda: self._compare(read(self.plan.float64_task), self.reference))
+
+    def allowing(self, task: Task) -> Judgement:
+        """Compare the candidate, and also allow the relative change of every tensor in `task`, a noisy run of the reference."""
+
+        def compare() -> Judgement:
+            changes = measure_changes(self.network, self.reference, self.references.scales, read(task))
+            return self._compare(self.candidate, self.reference, changes)
+
+        return self._once(f"allowing {task.job.folder}", compare)
+
+    def on_draw(self, pair: tuple[Task, Task]) -> Judgement:
+        """Compare the candidate with the reference on another random draw of weights and batches."""
+        reference, candidate = pair
+        return self._once(candidate.job.folder, lambda: self._compare(read(candidate), read(reference)))
+
+    def on_small_batch(self, pair: tuple[Task, Task]) -> Judgement:
+        """Compare on one pair of the small batch, see `_compare_small`."""
+        return self._once(pair[1].job.folder, lambda: self._compare_small(pair))
+
+    def _once(self, what: str, compare: Callable[[], Judgement]) -> Judgement:
+        if what not in self.known:
+            self.known[what] = compare()
+        return self.known[what]
+
+    def _compare(
+        self, candidate: Tensors, reference: Tensors, allowances: Mapping[str, float] | None = None
     ) -> Judgement:
-        """Compare tensors with the reference, or with another run of it; `allowances` are further relative errors allowed."""
-        against = self.reference if reference is None else reference
+        """Compare tensors with those of a run of the reference; `allowances` are further relative errors allowed."""
         return judge.compare(
-            self.network, against, self.references.scales, candidate, self.limits, self.references.agreement, allowances
+            self.network,
+            reference,
+            self.references.scales,
+            candidate,
+            self.limits,
+            self.references.agreement,
+            allowances,
         )
 
-    def changes(self, task: Task) -> dict[str, float]:
-        """Return the relative change of every tensor in a noisy run of the reference."""
-        return measure_changes(self.network, self.reference, self.references.scales, read(task))
-
-    def is_coarse(self, by_rounding: Judgement) -> bool:
+    def is_coarse(self) -> bool:
         """Return whether a lower precision of the backward pass could pass, and a batch with fewer samples may show it."""
         batch = self.plan.candidate_task.job.case.batch
-        return batch > max(SMALL_BATCH) and by_rounding.resolution.get("gradients", 0.0) > COARSE_GRADIENTS
+        return batch > max(SMALL_BATCH) and self.by_rounding.resolution.get("gradients", 0.0) > COARSE_GRADIENTS
 
-    def compare_small(self, pair: tuple[Task, Task]) -> Judgement:
+    def _compare_small(self, pair: tuple[Task, Task]) -> Judgement:
         """Compare the forward pass, the gradients and the steps with the adversarial batch of one pair of the small batch.
 
         Rounding levels are those of that batch. Other updates are not judged: a rule that divides a gradient by its own size
@@ -86,22 +126,22 @@ class Evidence:
             self.network, against, scales, read(pair[1]), self.limits, self.references.agreement, allowances
         )
 
-    def losses(self, by_rounding: Judgement) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    def losses(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """Return the candidate's loss at each step, and how far the loss of a trial may be from it: by rounding alone.
 
         A trial runs the same code on the same numbers, so long sums and near-ties are no reason for a difference. Where the
         learning rate changes, later steps of a certificate have other rates than those of a trial.
         """
         rule, scope = self.plan.candidate_task.job.case.optimizer, self.plan.candidate.scope
-        steps = [finding for finding in by_rounding.findings if re.fullmatch(r"loss\d+", finding.key)]
+        steps = [finding for finding in self.by_rounding.findings if re.fullmatch(r"loss\d+", finding.key)]
         steps = steps[: comparable_losses(rule, scope.steps)]
         losses = tuple(float(self.candidate[step.key]) for step in steps)
         return losses, tuple(map(self._limit, steps))
 
-    def outputs(self, by_rounding: Judgement) -> tuple[dict[str, float], dict[str, float]]:
+    def outputs(self) -> tuple[dict[str, float], dict[str, float]]:
         """Return the fingerprints of an inference's outputs by key, and how far those of a trial may be from them."""
         found: dict[str, float] = read_meta(self.plan.candidate_task).get("fingerprints", {})
-        limits = {each.key: self._limit(each) for each in by_rounding.findings if each.key in found}
+        limits = {each.key: self._limit(each) for each in self.by_rounding.findings if each.key in found}
         return found, limits
 
     def _limit(self, finding: Finding) -> float:
