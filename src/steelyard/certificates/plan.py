@@ -119,11 +119,21 @@ class CertificationPlan:
         Those that are judged together are together; the last is the candidate's, if one of them is.
         """
         recursion = self.candidate.network.recursion
-        first, *draws = self.small_tasks
-        small = ((self.small_likelihood_task, *first) if recursion else first), *draws
+        small = self._first_small_tasks, *self.small_tasks[1:]
         if self.candidate.has_float64:
             return (self.long_sums_task, self.float64_task), *small
         return *(((self.likelihood_task,),) if recursion else ()), *self.draw_tasks, *small
+
+    @property
+    def inseparable_tasks(self) -> tuple[Task, ...]:
+        """The further tasks that run at the same time: none of them is judged without the others."""
+        exact = (self.long_sums_task, self.float64_task) if self.candidate.has_float64 else ()
+        return *exact, *self._first_small_tasks
+
+    @property
+    def _first_small_tasks(self) -> tuple[Task, ...]:
+        first = self.small_tasks[0]
+        return (self.small_likelihood_task, *first) if self.candidate.network.recursion else first
 
 
 def plan_certification(candidate: Candidate, references: Sequence[Installation], folder: Path) -> CertificationPlan:

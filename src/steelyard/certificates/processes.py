@@ -65,14 +65,21 @@ class Processes:
         self.session.side_by_side(run, tasks.values(), PROCESSES_AT_ONCE)
 
     def clear(self, plans: Collection[CertificationPlan]) -> None:
-        """Delete what further tasks of an interrupted command left, except tensors of references that can be used again.
+        """Delete what further tasks of an interrupted command left, except tensors that can be used again.
 
-        A folder without tensors would be read as the error of a process, one of a candidate as that of tasks which ran together.
+        A folder without tensors would be read as the error of a process.
         """
         keys = _keys(plans)
-        for task in chain.from_iterable(tasks for plan in plans for tasks in plan.further_tasks):
-            if not task.is_reference or not dumps.kept(task, keys[task.job.folder]):
-                shutil.rmtree(task.job.folder, ignore_errors=True)
+
+        def usable(task: Task) -> bool:
+            return dumps.kept(task, keys[task.job.folder])
+
+        for plan in plans:
+            torn = not all(map(usable, plan.inseparable_tasks))
+            own = [task for task in plan.inseparable_tasks if torn and not task.is_reference]
+            for task in (*chain.from_iterable(plan.further_tasks), *own):
+                if task in own or not usable(task):
+                    shutil.rmtree(task.job.folder, ignore_errors=True)
         for folder in keys:
             shutil.rmtree(Path(folder) / inner.FOLDER, ignore_errors=True)
 
