@@ -74,11 +74,11 @@ class Processes:
         def usable(task: Task) -> bool:
             return dumps.kept(task, keys[task.job.folder])
 
-        for plan in plans:
-            torn = not all(map(usable, plan.inseparable_tasks))
-            own = [task for task in plan.inseparable_tasks if torn and not task.is_reference]
-            for task in (*chain.from_iterable(plan.further_tasks), *own):
-                if task in own or not usable(task):
+        for tasks in chain.from_iterable((plan.inseparable_tasks, *plan.further_tasks) for plan in plans):
+            complete = all(map(usable, tasks))
+            for task in tasks:
+                # What is judged together runs again, except references, which other candidates may use, too.
+                if not complete and not (task.is_reference and usable(task)):
                     shutil.rmtree(task.job.folder, ignore_errors=True)
         for folder in keys:
             shutil.rmtree(Path(folder) / inner.FOLDER, ignore_errors=True)
