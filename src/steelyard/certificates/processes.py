@@ -98,12 +98,11 @@ class Processes:
 
 def _keys(plans: Collection[CertificationPlan]) -> dict[str, str]:
     """Return what decides the results of each task, by its folder: the key of the references, or of the certificate."""
-    found: dict[str, str] = {}
-    for plan in plans:
-        found |= {task.job.folder: plan.reference_key for task in plan.reference_tasks}
-        others = (plan.candidate_task, *chain.from_iterable(plan.further_tasks))
-        found = {task.job.folder: plan.key for task in others} | found
-    return found
+    return {
+        task.job.folder: plan.reference_key if task.is_reference else plan.key
+        for plan in plans
+        for task in (*plan.reference_tasks, plan.candidate_task, *chain.from_iterable(plan.further_tasks))
+    }
 
 
 def _key_of(task: Task, keys: Mapping[str, str]) -> str:
