@@ -102,14 +102,25 @@ def saved_bytes(plans: Iterable[CertificationPlan], network: Network) -> int:
 def in_turn(
     plans: Mapping[str, CertificationPlan], network: Network, free_bytes: int
 ) -> list[dict[str, CertificationPlan]]:
-    """Return the plans in parts, one after the other: all at once if the disk has room for what they save, else by reference.
+    """Return the plans in parts, one after the other: all at once if the disk has room for what they save.
 
-    Optimizers whose update rules have another form in each framework, such as Adam, need a reference for each form.
+    Else by reference, and then as many candidates at once as there is room for, or one. Optimizers whose update rules have
+    another form in each framework, such as Adam, need a reference for each form.
     """
     if saved_bytes(plans.values(), network) <= free_bytes:
         return [dict(plans)]
-    keys = dict.fromkeys(plan.reference_key for plan in plans.values())
-    return [{name: plan for name, plan in plans.items() if plan.reference_key == key} for key in keys]
+    parts: list[dict[str, CertificationPlan]] = []
+    for key in dict.fromkeys(plan.reference_key for plan in plans.values()):
+        part: dict[str, CertificationPlan] = {}
+        for name, plan in plans.items():
+            if plan.reference_key != key:
+                continue
+            if part and saved_bytes([*part.values(), plan], network) > free_bytes:
+                parts.append(part)
+                part = {}
+            part[name] = plan
+        parts.append(part)
+    return parts
 
 
 def _saves(task: Task, network: Network) -> int:
