@@ -198,10 +198,21 @@ def test_the_small_batch_has_few_random_samples_one_step_and_the_settings_of_the
             given = large.job.data
             assert task.job.data == protocol.Data(synthetic=given.synthetic, adversarial=given.adversarial)
             assert task.job.certify.steps == 1
-            assert Path(task.job.folder).is_relative_to(Path(settings.job.folder) / "small")
+            assert Path(task.job.folder).is_relative_to(Path(settings.job.folder) / "small4")
         draw = (RANDOM_DRAWS[number - 1],)
         assert reference.job.certify.perturbations == (draw if number else (0, 1, 2))
         assert own.job.certify.perturbations == (draw if number else (0,))
+
+
+def test_candidates_with_other_small_batches_do_not_share_what_a_reference_saves_of_them(tmp_path: Path) -> None:
+    """A batch that three ranks share is a multiple of three, so the reference has six samples, and four for one process."""
+    alone = replace(subjects.candidate("pytorch", "lstm-imdb", "tiny", tmp_path, batch=64), has_float64=True)
+    spread = replace(alone, job=replace(alone.job, case=replace(alone.job.case, strategy="ddp:3")))
+    plans = [plan_certification(each, REFERENCES, tmp_path / "references") for each in (alone, spread)]
+    references = [plan.small_tasks[0][0].job for plan in plans]
+    assert [job.case.batch for job in references] == [4, 6]
+    assert references[0].folder != references[1].folder
+    assert plans[0].reference_tasks == plans[1].reference_tasks
 
 
 def test_the_noise_of_a_likelihood_on_the_small_batch_is_that_of_the_loss(candidate: Candidate, tmp_path: Path) -> None:

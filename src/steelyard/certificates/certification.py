@@ -186,7 +186,8 @@ def _computed(
     processes.run([task for plan in missing.values() for task in _first_tasks(plan)], missing.values())
     if not session.stop.is_set():
         missing = _decided(session, group, missing, renewed, processes)
-    known: dict[str, Comparisons] = {key: {} for key in missing}
+    shared = Comparisons()
+    known = {key: shared.of_another_candidate() for key in missing}
     while not session.stop.is_set():
         further = [task for key, plan in missing.items() for task in _next_tasks(plan, known[key])]
         if not further:

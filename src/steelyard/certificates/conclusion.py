@@ -28,7 +28,7 @@ def next_tasks(plan: CertificationPlan, known: Comparisons | None = None) -> tup
     """
     if plan.candidate_task.job.case.settings.precision == "float64":
         return ()
-    evidence = Evidence(plan, references.load(plan), {} if known is None else known)
+    evidence = Evidence(plan, references.load(plan), known or Comparisons())
     if not evidence.references.agreed:
         return inner.next_tasks(plan, inner.of_references(plan))
     if dumps.failure(plan.candidate_task):
@@ -52,7 +52,7 @@ def conclude(plan: CertificationPlan, known: Comparisons | None = None) -> Certi
     if not found.agreed:
         layer = inner.sentence(plan, inner.of_references(plan), method_for("float64"))
         return _certificate(plan, Judgement(False, found.sentence + layer, (), found.agreement), found)
-    evidence = Evidence(plan, found, {} if known is None else known)
+    evidence = Evidence(plan, found, known or Comparisons())
     by_rounding = evidence.by_rounding
     decided = by_rounding.passed and not evidence.is_coarse()
     if not decided and (message := escalation.failure(plan)):

@@ -3,7 +3,8 @@
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Self, TypeVar
 
 from steelyard.certificates import judge
 from steelyard.certificates.dumps import read, read_meta
@@ -11,28 +12,41 @@ from steelyard.certificates.judgement import Finding, Judgement
 from steelyard.certificates.method import COARSE_GRADIENTS, PERTURBATIONS, SMALL_BATCH, Method, method_for
 from steelyard.certificates.plan import CertificationPlan, Task
 from steelyard.certificates.references import References, reference_folder
-from steelyard.certificates.scales import measure_changes, measure_scales
+from steelyard.certificates.scales import Scale, measure_changes, measure_scales
 from steelyard.certificates.tensors import BEFORE_THE_LOSS, Tensors, places
 from steelyard.inputs.rates import comparable_losses
 from steelyard_worker import tensors
 from steelyard_worker.network import Network
 
-# What was compared -> the result. The tensors of a large network take seconds to compare, and several decisions use a result.
-Comparisons = dict[str, Judgement]
+Result = TypeVar("Result")
 # Further kinds of tensors that are judged on the small batch.
 AFTER_THE_LOSS = ("loss", "gradient", "adversarial", "isolated")
 
 
 @dataclass(frozen=True)
-class Evidence:
-    """The tensors of one certificate: of its references, and of the other tasks that have run.
+class Comparisons:
+    """What was compared before, by folder: the tensors of a large network take seconds, and several decisions use a result.
 
-    `known`: comparisons that were made before, to which new ones are added. No task whose tensors were compared may run again.
+    `judged`: tensors of one candidate. `changes` and `scales`: of noisy runs of references, the same for all candidates of a
+    group. No task whose tensors were compared may run again.
     """
+
+    judged: dict[str, Judgement] = field(default_factory=dict)
+    changes: dict[str, dict[str, float]] = field(default_factory=dict)
+    scales: dict[str, dict[str, Scale]] = field(default_factory=dict)
+
+    def of_another_candidate(self) -> Self:
+        """Return what is known of another candidate of the group: the results about references."""
+        return replace(self, judged={})
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The tensors of one certificate: of its references, and of the other tasks that have run. New comparisons become `known`."""
 
     plan: CertificationPlan
     references: References
-    known: Comparisons = field(default_factory=dict)
+    known: Comparisons = field(default_factory=Comparisons)
 
     @property
     def network(self) -> Network:
@@ -66,12 +80,12 @@ class Evidence:
 
     def allowing(self, task: Task) -> Judgement:
         """Compare the candidate, and also allow the relative change of every tensor in `task`, a noisy run of the reference."""
-
-        def compare() -> Judgement:
-            changes = measure_changes(self.network, self.reference, self.references.scales, read(task))
-            return self._compare(self.candidate, self.reference, changes)
-
-        return self._once(f"allowing {task.job.folder}", compare)
+        return self._once(
+            f"allowing {task.job.folder}",
+            lambda: self._compare(
+                self.candidate, self.reference, self._changes(task, lambda: self.reference, self.references.scales)
+            ),
+        )
 
     def on_draw(self, pair: tuple[Task, Task]) -> Judgement:
         """Compare the candidate with the reference on another random draw of weights and batches."""
@@ -83,9 +97,25 @@ class Evidence:
         return self._once(pair[1].job.folder, lambda: self._compare_small(pair))
 
     def _once(self, what: str, compare: Callable[[], Judgement]) -> Judgement:
-        if what not in self.known:
-            self.known[what] = compare()
-        return self.known[what]
+        return _known(self.known.judged, what, compare)
+
+    def _changes(self, task: Task, reference: Callable[[], Tensors], scales: Mapping[str, Scale]) -> dict[str, float]:
+        """Return the relative change of every tensor in `task`, a noisy run of `reference`."""
+        return _known(
+            self.known.changes,
+            f"{task.job.folder} {task.job.certify.noise}",
+            lambda: measure_changes(self.network, reference(), scales, read(task)),
+        )
+
+    def _small_scales(self) -> dict[str, Scale]:
+        """Return how the error of each tensor is measured on the small batch."""
+        job = self.plan.small_tasks[0][0].job
+
+        def measure() -> dict[str, Scale]:
+            reference, *noisy = (read(self.plan.small_tasks[0][0], perturbation) for perturbation in PERTURBATIONS)
+            return measure_scales(self.network, reference, noisy, job.certify.noise, job.case.optimizer)
+
+        return _known(self.known.scales, job.folder, measure)
 
     def _compare(
         self, candidate: Tensors, reference: Tensors, allowances: Mapping[str, float] | None = None
@@ -114,12 +144,11 @@ class Evidence:
         likelihood's error. So are the steps with the adversarial batch, whose update is about the gradient (`Adversarial.rule`).
         """
         first = self.plan.small_tasks[0][0]
-        reference, *noisy = (read(first, perturbation) for perturbation in PERTURBATIONS)
-        scales = measure_scales(self.network, reference, noisy, first.job.certify.noise, first.job.case.optimizer)
+        reference, scales = read(first, PERTURBATIONS[0]), self._small_scales()
         kinds = {key: place.kind for key, place in places(reference, self.network).items()}
         allowances = {key: math.inf for key, kind in kinds.items() if kind not in (*BEFORE_THE_LOSS, *AFTER_THE_LOSS)}
         if self.network.recursion:
-            changes = measure_changes(self.network, reference, scales, read(self.plan.small_likelihood_task))
+            changes = self._changes(self.plan.small_likelihood_task, lambda: reference, scales)
             allowances |= {key: changes[key] for key, kind in kinds.items() if kind in AFTER_THE_LOSS}
         against = reference if pair[0] is first else read(pair[0])
         return judge.compare(
@@ -147,3 +176,9 @@ class Evidence:
     def _limit(self, finding: Finding) -> float:
         """Return the L2 distance from the reference that a tensor may have, in its own unit."""
         return self.references.scales[finding.key].norm * (finding.allowed + finding.unavoidable)
+
+
+def _known(results: dict[str, Result], what: str, compute: Callable[[], Result]) -> Result:
+    if what not in results:
+        results[what] = compute()
+    return results[what]

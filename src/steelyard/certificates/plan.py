@@ -308,7 +308,7 @@ def _small_tasks(candidate: Candidate, first: Task, task: Task) -> tuple[tuple[T
     divisor = divisor_of(job.case.strategy, job.case.settings.knobs, job.spread.kind if job.spread else SINGLE)
     samples = -(-small_batch(candidate.network, job.case.batch) // divisor) * divisor
     reference, own = (
-        _in_subfolder(_on_few_samples(each, samples), "small", each.job.certify) for each in (first, task)
+        _in_subfolder(_on_few_samples(each, samples), f"small{samples}", each.job.certify) for each in (first, task)
     )
     noise = own.job.certify.noise
     measured = replace(reference, job=replace(reference.job, certify=_certify(few, PERTURBATIONS, noise)))
