@@ -30,7 +30,7 @@ def describe(sizes: dict[str, Any]) -> Network:
     per_block = steps * (4 * width * width + 2 * width * hidden) + 2 * steps * steps * width
     macs = patches * pixels * width + sizes["blocks"] * per_block + width * sizes["classes"]
     probes = "patch", *(f"block{number}" for number in range(sizes["blocks"]))
-    return Network(tuple(parameters), (image, label), macs, probes=probes)
+    return Network(tuple(parameters), (image, label), macs, probes=probes, likelihood=True)
 
 
 def block(name: str, width: int, hidden: int) -> list[Parameter]:

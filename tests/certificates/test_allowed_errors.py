@@ -56,6 +56,29 @@ def test_a_loss_whose_noise_cancelled_by_chance_gets_the_level_of_the_outputs() 
     assert judged(quiet, candidate).passed
 
 
+@pytest.mark.parametrize("key", ["loss", "loss5", "adversarial/loss1"])
+def test_the_error_of_a_likelihood_below_one_nat_is_measured_in_nats(key: str) -> None:
+    likelihood = replace(NETWORK, likelihood=True)
+    runs = [run | {key: np.float64(6e-12)} for run in dumps()]
+    zero = runs[0] | {key: np.float64(0)}
+    assert judged(runs, zero, network=likelihood).passed
+    wrong = judged(runs, runs[0] | {key: np.float64(1e-3)}, network=likelihood)
+    assert wrong.first is not None
+    assert wrong.first.key == key
+    assert ": error 1.0e-03 nats, " in wrong.sentence
+    other = judged(runs, zero)
+    assert other.first is not None
+    assert other.first.key == key
+    assert ": relative error 1.0e+00, " in other.sentence
+
+
+def test_the_error_of_a_likelihood_of_several_nats_is_relative() -> None:
+    likelihood = replace(NETWORK, likelihood=True)
+    runs = [run | {"loss": 10 * run["loss"]} for run in dumps()]
+    assert scales_of(runs, network=likelihood)["loss"] == scales_of(runs)["loss"]
+    assert scales_of(runs)["loss"].norm == pytest.approx(7)
+
+
 def test_the_levels_of_the_adversarial_step_are_its_own() -> None:
     runs = dumps()
     key = "adversarial/after1/head.bias"

@@ -72,7 +72,7 @@ def _finding(key: str, place: Place, scale: Scale, distance: float, limits: Meth
     error = distance / scale.norm
     counted = 0.0 if error <= unavoidable else error - unavoidable
     allowed = max(limits.limit * level, limits.allowance, allowance)
-    return Finding(key, place.label, place.heading, place.kind, counted, level, allowed, unavoidable)
+    return Finding(key, place.label, place.heading, place.kind, counted, level, allowed, unavoidable, scale.in_nats)
 
 
 def _changed_though_fixed(

@@ -10,7 +10,8 @@ import numpy as np
 class Finding:
     """One tensor: its relative error beyond the `unavoidable` one, its rounding level, and the error that is allowed.
 
-    `key` is the name in the dump, `label` the name in words; `stage` and `kind` as in `tensors.Place`.
+    `key` is the name in the dump, `label` the name in words; `stage` and `kind` as in `tensors.Place`. `in_nats`: the errors of
+    this loss are in nats (`scales.Scale`).
     """
 
     key: str
@@ -21,6 +22,7 @@ class Finding:
     level: float
     allowed: float
     unavoidable: float = 0.0
+    in_nats: bool = False
 
     @property
     def units(self) -> float:

@@ -6,8 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from steelyard.certificates.method import CHAOTIC, SIGN_CHANGE_ODDS, correction_roundings
-from steelyard.certificates.tensors import Array, Place, Tensors, places, state_step, trained_steps
+from steelyard.certificates.method import CHAOTIC, SIGN_CHANGE_ODDS, SMALLEST_LIKELIHOOD, correction_roundings
+from steelyard.certificates.tensors import (
+    Array,
+    Place,
+    Tensors,
+    is_loss,
+    places,
+    state_step,
+    trained_steps,
+)
 from steelyard_worker import distances
 from steelyard_worker.case import Optimizer
 from steelyard_worker.distances import change, l2_norm
@@ -21,11 +29,13 @@ class Scale:
     `norm` is the reference's L2 norm. For a state it is the norm of the change since the start, of the whole tensor if it never
     changes, or 1 if that is zero. `unavoidable` is an absolute error, in units of u, that is not counted: two roundings of a
     state at every step, and the bias correction of an optimizer that is declared to compute it in float32.
+    `in_nats`: the norm is one nat, because the tensor is a likelihood below that (`SMALLEST_LIKELIHOOD`).
     """
 
     norm: float
     amplification: float
     unavoidable: float = 0.0
+    in_nats: bool = False
 
 
 def measure_scales(
@@ -42,10 +52,13 @@ def measure_scales(
     """
     ordered = places(reference, network)
     norms = _norms(network, ordered, reference)
+    small = {key for key in ordered if network.likelihood and is_loss(key) and abs(reference[key]) < SMALLEST_LIKELIHOOD}
+    norms |= dict.fromkeys(small, SMALLEST_LIKELIHOOD)
     measured = {key: max(1.0, *(float(each[key]) / norms[key] / noise for each in noisy)) for key in ordered}
     amplification = _raised(ordered, measured)
     return {
-        key: Scale(norms[key], amplification[key], _unavoidable(key, reference, norms[key], rule)) for key in ordered
+        key: Scale(norms[key], amplification[key], _unavoidable(key, reference, norms[key], rule), key in small)
+        for key in ordered
     }
 
 

@@ -246,7 +246,8 @@ def _described(findings: Sequence[Finding], cause: str = "") -> str:
 def _size(finding: Finding) -> str:
     if not math.isfinite(finding.error):
         return "it has infinite or undefined (NaN) values"
-    return f"relative error {finding.error:.1e}, {_number(finding.share)} times the limit for rounding"
+    error = f"error {finding.error:.1e} nats" if finding.in_nats else f"relative error {finding.error:.1e}"
+    return f"{error}, {_number(finding.share)} times the limit for rounding"
 
 
 def _largest_deviation(by_rounding: Judgement) -> str:

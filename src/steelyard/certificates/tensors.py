@@ -70,6 +70,12 @@ def state_step(key: str) -> int:
     return int(match["step"] or 0) if match else 0
 
 
+def is_loss(key: str) -> bool:
+    """Return whether a tensor is a loss: of a step of training, or of an extra step."""
+    match = _PATTERN.fullmatch(_plain(key)[1])
+    return match is not None and match["loss"] is not None
+
+
 def trained_steps(key: str, reference: Tensors) -> int:
     """Return the number of updates that affect a tensor: all steps for inference, k for a state, k - 1 for the loss of step k."""
     match = _PATTERN.fullmatch(_plain(key)[1])

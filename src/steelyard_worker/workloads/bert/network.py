@@ -56,7 +56,7 @@ def describe(sizes: dict[str, Any]) -> Network:
     return Network(
         tuple(parameters), _inputs(sizes), macs, stored, draw=draw, predictions=predictions,
         adversarial=Adversarial(draw_adversarial, factors={"*.gamma": 4.0}), probes=_probes(sizes["layers"]),
-        mean_over="words", blocks=tuple(f"layer{layer}" for layer in range(sizes["layers"])),
+        mean_over="words", likelihood=True, blocks=tuple(f"layer{layer}" for layer in range(sizes["layers"])),
     )  # fmt: skip
 
 

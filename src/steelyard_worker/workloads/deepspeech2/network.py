@@ -61,7 +61,7 @@ def describe(sizes: dict[str, Any]) -> Network:
         tuple(parameters), _inputs(sizes), macs, stored, frames, draw=_draw(sizes, _mostly_full),
         draw_set=_draw(sizes, _varied), predictions=predictions,
         adversarial=adversarial, probes=("conv1", "conv2", *recurrent), blocks=recurrent,
-        loop_reads=2 * sizes["layers"] * frames * 4 * hidden**2,
+        likelihood=True, loop_reads=2 * sizes["layers"] * frames * 4 * hidden**2,
     )  # fmt: skip
 
 

@@ -75,6 +75,7 @@ def describe(sizes: dict[str, Any]) -> Network:
         write=write,
         adversarial=adversarial,
         probes=_probes(sizes["layers"]),
+        likelihood=True,
         blocks=tuple(f"{part}.layer{n}" for part in ("encoder", "decoder") for n in range(sizes["layers"])),
         loop_reads=((sizes["layers"] + 1) * sizes["source"] + sizes["layers"] * (sizes["target"] - 1)) * 4 * hidden**2,
     )

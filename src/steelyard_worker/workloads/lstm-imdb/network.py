@@ -44,7 +44,8 @@ def describe(sizes: dict[str, Any]) -> Network:
     label = Input("label", (), "int32", high=sizes["classes"])
     return Network(
         tuple(parameters), (tokens, label), macs + sizes["classes"] * features, stored, adversarial=_adversarial(sizes),
-        probes=("embedding", "readout"), loop_reads=sizes["layers"] * len(directions) * sizes["length"] * 4 * hidden**2,
+        probes=("embedding", "readout"), likelihood=True,
+        loop_reads=sizes["layers"] * len(directions) * sizes["length"] * 4 * hidden**2,
     )  # fmt: skip
 
 

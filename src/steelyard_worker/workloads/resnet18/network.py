@@ -24,7 +24,7 @@ def describe(sizes: dict[str, Any]) -> Network:
     label = Input("label", (), "int32", high=sizes["classes"])
     return Network(
         tuple(layers.parameters), (image, label), layers.macs, layers.activations, adversarial=LARGE_ACTIVATIONS,
-        probes=probes(BLOCKS), blocks=names_of_blocks(BLOCKS),
+        probes=probes(BLOCKS), blocks=names_of_blocks(BLOCKS), likelihood=True,
     )  # fmt: skip
 
 

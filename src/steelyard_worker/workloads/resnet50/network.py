@@ -33,7 +33,7 @@ def describe(sizes: dict[str, Any]) -> Network:
     adversarial = Adversarial() if sizes["freeze_backbone"] else LARGE_ACTIVATIONS
     return Network(
         tuple(layers.parameters), (image, label), layers.macs, layers.activations, layers.frozen_macs, predictions=predictions,
-        adversarial=adversarial, probes=probes(sizes["blocks"]),
+        adversarial=adversarial, probes=probes(sizes["blocks"]), likelihood=True,
         blocks=() if sizes["freeze_backbone"] else names_of_blocks(sizes["blocks"]),
     )  # fmt: skip
 

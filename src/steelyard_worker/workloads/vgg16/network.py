@@ -55,6 +55,7 @@ def describe(sizes: dict[str, Any]) -> Network:
             scale=8.0 if normalised else 64.0, factors={"*.gamma": 8.0 if normalised else 1.0, "dense*.weight": 16.0}
         ),
         probes=stages, dropout=bool(sizes["dense"]), blocks=() if sizes["freeze_backbone"] else stages,
+        likelihood=True,
     )  # fmt: skip
 
 
