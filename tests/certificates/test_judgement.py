@@ -69,10 +69,11 @@ def test_the_verdict_does_not_depend_on_the_scale_of_the_tensors(seed: int, fact
     assert [f.units for f in scaled.findings] == pytest.approx([f.units for f in plain.findings], rel=1e-6)
 
 
-def test_the_first_of_several_errors_is_named_in_causal_and_network_order() -> None:
+def test_the_first_of_several_errors_is_named_in_causal_order_that_of_gradients_backwards() -> None:
     runs, generator = dumps(), np.random.default_rng(0)
     for keys, first in (
-        (("grad/head.bias", "grad/stem.conv.weight"), "grad/stem.conv.weight"),
+        (("grad/stem.conv.weight", "grad/head.bias"), "grad/head.bias"),
+        (("after1/head.bias", "after1/stem.conv.weight"), "after1/stem.conv.weight"),
         (("grad/stem.conv.weight", "loss"), "loss"),
         (("loss", "output/logits"), "output/logits"),
         (("output/logits", "after1/stem.bn.running_var"), "after1/stem.bn.running_var"),
@@ -97,7 +98,7 @@ def test_the_first_of_several_errors_is_named_in_causal_and_network_order() -> N
     ("after1/stem.bn.running_var", "stem.bn.running_var after 1 step", "the forward pass differs in this layer"),
     ("output/logits", "the output logits", "the forward pass differs; compare every layer"),
     ("loss", "the loss", "the loss function differs"),
-    ("grad/head.weight", "the gradient of head.weight", "a wrong backward pass"),
+    ("grad/head.weight", "the gradient of head.weight", "the backward pass goes wrong here"),
     ("loss3", "the loss of step 3", "a trained tensor that network.py does not list"),
     ("after2/stem.bn.running_var", "stem.bn.running_var after 2 steps", "the optimizer differs"),
     ("after5/head.bias", "head.bias after 5 steps", "the optimizer differs"),

@@ -56,7 +56,7 @@ class Judgement:
 
     @property
     def first(self) -> Finding | None:
-        """The first tensor, in causal and network order, that exceeds its limit."""
+        """The first tensor in the order of comparison that exceeds its limit."""
         return next((finding for finding in self.findings if not finding.passed), None)
 
     @property

@@ -52,7 +52,9 @@ def measure_scales(
     """
     ordered = places(reference, network)
     norms = _norms(network, ordered, reference)
-    small = {key for key in ordered if network.likelihood and is_loss(key) and abs(reference[key]) < SMALLEST_LIKELIHOOD}
+    small = {
+        key for key in ordered if network.likelihood and is_loss(key) and abs(reference[key]) < SMALLEST_LIKELIHOOD
+    }
     norms |= dict.fromkeys(small, SMALLEST_LIKELIHOOD)
     measured = {key: max(1.0, *(float(each[key]) / norms[key] / noise for each in noisy)) for key in ordered}
     amplification = _raised(ordered, measured)

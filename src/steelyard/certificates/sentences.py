@@ -28,7 +28,7 @@ CAUSES = {
         "The outputs match. Likely cause: the loss function differs, for example in its mean or sum, weights or smoothing."
     ),
     "gradient": (
-        "The outputs and the loss match. Likely cause: a tensor that is frozen or detached, or a wrong backward pass."
+        "The outputs and the loss match. Likely cause: this tensor is frozen or detached, or the backward pass goes wrong here."
     ),
     "later loss": (
         "Everything before this step matches. Likely cause: a trained tensor that network.py does not list, or batches in "
@@ -56,7 +56,10 @@ FORMS = {
     "rate-in-momentum": "each gradient keeps the learning rate of its own step in the momentum",
 }
 
-LOWER_PRECISION = "Likely cause: a part of the network that computes in a lower precision."
+LOWER_PRECISION = (
+    "Likely cause: a part of the network that computes in a lower precision, or a kernel of the framework that is wrong in "
+    "this one."
+)
 COMPUTED_IN_FLOAT32 = (
     "The difference is as small as rounding to float32: it looks as if one of them computes a part in float32."
 )

@@ -31,7 +31,7 @@ _EXTRA_STEPS = {
 
 @dataclass(frozen=True, order=True)
 class Place:
-    """The position of a tensor in the comparison: the stage in causal order, then the rank in network order.
+    """The position of a tensor in the comparison: the stage in causal order, then the rank within it.
 
     `pool` names the tensors that share a minimum rounding level (empty: none); `heading` is the stage in words, `label` the
     tensor in words. `kind` groups tensors whose deviations have the same likely causes (`sentences.CAUSES`).
@@ -49,8 +49,8 @@ def places(keys: Iterable[str], network: Network) -> dict[str, Place]:
     """Return the places of all keys, in the order in which they are compared.
 
     The order is: initial state; batch statistics after step 1, because they show the first forward pass layer by layer; outputs;
-    loss; gradients; for every step its loss and then the state after it; inference; then the adversarial step in the same order,
-    and the step that isolates a layer.
+    loss; gradients from the last layer to the first, as the backward pass computes them; for every step its loss and then the
+    state after it; inference; then the adversarial step in the same order, and the step that isolates a layer.
     An inference has its initial state, the outputs batch by batch, and those of the adversarial batch.
     Zero-gradient parameters are left out once they have been trained. KeyError names a key that no certify task writes, or a
     tensor that the network does not have.
@@ -111,7 +111,7 @@ def _place(key: str, ranks: Mapping[str, int], statistics: set[str]) -> Place:
         return Place(2, number, "outputs", "outputs", f"the output {name} of batch {number}", "inference output")
     name = match["part"]
     if match[1] == "grad":
-        return Place(4, ranks[name], "gradients", "gradients", f"the gradient of {name}", "gradient")
+        return Place(4, len(ranks) - ranks[name], "gradients", "gradients", f"the gradient of {name}", "gradient")
     if match[1] == "output":
         return Place(2, 0, "outputs", "outputs", f"the output {name}", "output")
     return Place(_LAST, 0, "inference", "inference", f"the output {name} in inference after training", "inference")
