@@ -53,11 +53,11 @@ def meet(gate: Gate, *needed: int) -> bool:
     ],
 )
 def test_processes_run_together_that_fit_into_the_memory(needed: tuple[int, ...], together: bool) -> None:
-    assert meet(Gate(2, 10 * GB), *needed) is together
+    assert meet(Gate(2, 10 * GB, 2), *needed) is together
 
 
 def test_a_process_that_waits_begins_when_there_is_room_also_after_an_error() -> None:
-    gate, first, begun, end = Gate(2, 10 * GB), Event(), Event(), Event()
+    gate, first, begun, end = Gate(2, 10 * GB, 2), Event(), Event(), Event()
 
     def holder() -> None:
         with gate.room(8 * GB):
@@ -116,11 +116,25 @@ def test_an_inference_holds_fewer_copies_than_a_training() -> None:
 
 
 @pytest.mark.parametrize(
-    ("needed", "most", "cores"),
-    [(4 * GB, 2, 1), (5 * GB, 2, 1), (6 * GB, 2, 2), (30 * GB, 2, 2), (6 * GB, 4, 4), (4 * GB, 4, 2), (1, 4, 1)],
+    ("needed", "most", "cores", "share"),
+    [
+        (4 * GB, 2, 2, 1),
+        (5 * GB, 2, 2, 1),  # exactly two of them
+        (6 * GB, 2, 2, 2),
+        (30 * GB, 2, 2, 2),
+        (6 * GB, 4, 4, 4),
+        (4 * GB, 4, 4, 2),
+        (1, 4, 4, 1),
+        (1, 4, 16, 4),  # four processes, on a machine with many cores
+        (4 * GB, 4, 16, 8),
+        (6 * GB, 4, 16, 16),
+        (1, 1, 16, 16),
+    ],
 )
-def test_a_process_that_memory_leaves_alone_may_use_all_cores(needed: int, most: int, cores: int) -> None:
-    assert Gate(most, 10 * GB).cores(needed) == cores
+def test_processes_share_the_cores_of_as_many_as_there_is_room_for(
+    needed: int, most: int, cores: int, share: int
+) -> None:
+    assert Gate(most, 10 * GB, cores).cores(needed) == share
 
 
 def test_only_references_use_more_cores(tmp_path: Path) -> None:

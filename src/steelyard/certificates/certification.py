@@ -53,7 +53,8 @@ def certify(session: Session, fresh: bool = False, scope: Scope | None = None) -
     session.screen.stage("Certificates")
     scope = scope or Scope()
     # At full size one process may need the whole memory.
-    gate = Gate(1 if scope.sample else min(PROCESSES_AT_ONCE, usable_cores()), available_memory_bytes())
+    cores = usable_cores()
+    gate = Gate(1 if scope.sample else min(PROCESSES_AT_ONCE, cores), available_memory_bytes(), cores)
     disk = Disk(session.folder)
     installed = {group.name: _references(session, group) for group in session.plan.groups}
     certificates: dict[str, dict[str, Any]] = {}

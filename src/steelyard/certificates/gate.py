@@ -23,10 +23,13 @@ SETS, SETS_OF_INFERENCE = 7, 1
 
 
 class Gate:
-    """Lets processes in while there is room for them; one that needs all of it waits until it is alone."""
+    """Lets at most so many processes in, while there is memory for them; one that needs all of it waits until it is alone.
 
-    def __init__(self, most: int, free_bytes: float) -> None:
-        self._most, self._free_bytes = most, free_bytes
+    They share `cores`.
+    """
+
+    def __init__(self, most: int, free_bytes: float, cores: int) -> None:
+        self._most, self._free_bytes, self._cores = most, free_bytes, cores
         self._inside = list[int]()
         self._changed = Condition()
 
@@ -44,9 +47,9 @@ class Gate:
                 self._changed.notify_all()
 
     def cores(self, needed_bytes: int) -> int:
-        """Return how many cores a process may use: more than one where memory has no room for as many processes of its size."""
-        together = max(1, int(self._free_bytes // needed_bytes))
-        return max(1, self._most // together)
+        """Return how many cores a process may use: its share if as many of its size run side by side as there is room for."""
+        together = min(self._most, max(1, int(self._free_bytes // needed_bytes)))
+        return max(1, self._cores // together)
 
     def _has_room(self, needed_bytes: int) -> bool:
         if not self._inside:
