@@ -152,9 +152,9 @@ class Network:
     arrays (N, ...) by name; without it these are `label` and the class with the largest of `logits`.
     `write(forward, batch)` adds the text that the network generates, word by word from its own previous words;
     `forward(batch)` is the network's pass in inference. `adversarial` reaches the branches that usual batches miss.
-    `likelihood`: whether the loss is a negative log-likelihood in nats: cross-entropy, CTC, or a sum with one of them. It is
-    then a difference of logarithms, and its rounding error does not shrink with it. Below one nat, certificates measure its error
-    in nats.
+    `likelihood`: whether the loss is a negative log-likelihood in nats: cross-entropy, CTC, or a weighted sum of such. It
+    is then a difference of logarithms, and its rounding error does not shrink with it. Below one nat, certificates measure its
+    error in nats.
     `mean_over`: what the loss is a mean over: "samples", or "words" where each sample has another number of them. Then the mean
     of the losses of several shares is not the loss of the batch.
     `dropout`: whether it has any where the knob `dropout` is on.
