@@ -22,8 +22,8 @@ class Certificate:
     the usual limit in the same unit. `first` and `stage` are the first tensor beyond its limit and its stage (empty when passed).
     `agreement`: largest relative difference between the two float64 references (None: one reference only). `float64_error`: the
     same between the implementation's own float64 run and the reference (None where that run was not needed). `resolution`: for
-    each stage, the relative error above which a deviation is detected. `losses`: of the implementation at each step, and
-    `loss_limits` how far a trial's may be from them; empty if it did not pass. `outputs` and `output_limits` are the same for the
+    each stage, the relative error above which a deviation is detected; below one nat, errors of a likelihood are in nats.
+    `losses`: of the implementation at each step, and `loss_limits` how far a trial's may be from them; empty if it did not pass. `outputs` and `output_limits` are the same for the
     fingerprints of an inference's outputs, by batch and output (`inference1/logits`). `task`: training or inference.
     `strategy`: over what it was spread.
     `declared`: how the update rule differs from the canonical formula. `key`: hash of everything that decides.
