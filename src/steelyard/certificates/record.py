@@ -23,8 +23,9 @@ class Certificate:
     `agreement`: largest relative difference between the two float64 references (None: one reference only). `float64_error`: the
     same between the implementation's own float64 run and the reference (None where that run was not needed). `resolution`: for
     each stage, the relative error above which a deviation is detected; below one nat, errors of a likelihood are in nats.
-    `losses`: of the implementation at each step, and `loss_limits` how far a trial's may be from them; empty if it did not pass. `outputs` and `output_limits` are the same for the
-    fingerprints of an inference's outputs, by batch and output (`inference1/logits`). `task`: training or inference.
+    `losses`: of the implementation at each step, and `loss_limits` how far a trial's may be from them; empty if it did not pass.
+    `outputs` and `output_limits` are the same for the fingerprints of an inference's outputs, by batch and output
+    (`inference1/logits`). `task`: training or inference.
     `strategy`: over what it was spread.
     `declared`: how the update rule differs from the canonical formula. `key`: hash of everything that decides.
     """
