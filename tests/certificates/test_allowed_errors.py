@@ -19,6 +19,7 @@ from steelyard.certificates.method import (
     small_batch,
 )
 from steelyard.certificates.scales import measure_changes
+from steelyard.certificates.sentences import CAUSES, UNDECLARED_LIKELIHOOD
 from steelyard.errors import UserError
 from steelyard_worker.case import Optimizer
 from steelyard_worker.network import Input, Parameter
@@ -70,6 +71,16 @@ def test_the_error_of_a_likelihood_below_one_nat_is_measured_in_nats(key: str) -
     assert other.first is not None
     assert other.first.key == key
     assert ": relative error 1.0e+00, " in other.sentence
+    assert other.sentence.endswith(UNDECLARED_LIKELIHOOD)
+
+
+@pytest.mark.parametrize(("loss", "error"), [(6e-12, 1e-3), (5.0, 1e-3)])
+def test_a_loss_that_would_be_wrong_as_a_likelihood_too_is_not_called_one(loss: float, error: float) -> None:
+    runs = [run | {"loss5": np.float64(loss)} for run in dumps()]
+    wrong = judged(runs, runs[0] | {"loss5": np.float64(loss + error)})
+    assert wrong.first is not None
+    assert wrong.first.key == "loss5"
+    assert wrong.sentence.endswith(CAUSES["later loss"])
 
 
 def test_the_error_of_a_likelihood_of_several_nats_is_relative() -> None:

@@ -11,9 +11,16 @@ import numpy as np
 
 from steelyard.certificates import sentences
 from steelyard.certificates.judgement import Finding, Judgement
-from steelyard.certificates.method import AGREEMENT_SHARE, LEAST_FLOAT32_ERROR, UNIT_ROUNDOFFS, Method, method_for
+from steelyard.certificates.method import (
+    AGREEMENT_SHARE,
+    LEAST_FLOAT32_ERROR,
+    SMALLEST_LIKELIHOOD,
+    UNIT_ROUNDOFFS,
+    Method,
+    method_for,
+)
 from steelyard.certificates.scales import Scale, after_chaos
-from steelyard.certificates.tensors import Place, Tensors, expected_shapes, places, state_step
+from steelyard.certificates.tensors import Place, Tensors, expected_shapes, is_loss, places, state_step
 from steelyard_worker.distances import l2_distance, start_of
 from steelyard_worker.network import Network
 
@@ -40,6 +47,8 @@ def compare(
         _finding(key, place, scales[key], l2_distance(candidate[key], reference[key]), limits, extra.get(key, 0.0))
         for key, place in ordered.items()
     )
+    if not network.likelihood:
+        findings = tuple(_as_a_likelihood(each, scales[each.key].norm) for each in findings)
     passed = all(finding.passed for finding in findings)
     if passed and (changed := _changed_though_fixed(network, reference, candidate, ordered)):
         return Judgement(False, sentences.changed_though_fixed(changed), (), agreement)
@@ -73,6 +82,13 @@ def _finding(key: str, place: Place, scale: Scale, distance: float, limits: Meth
     counted = 0.0 if error <= unavoidable else error - unavoidable
     allowed = max(limits.limit * level, limits.allowance, allowance)
     return Finding(key, place.label, place.heading, place.kind, counted, level, allowed, unavoidable, scale.in_nats)
+
+
+def _as_a_likelihood(finding: Finding, norm: float) -> Finding:
+    """Return the finding, marked where it is a loss whose error would be within the limit in nats; `norm`: of the reference."""
+    if not is_loss(finding.key):
+        return finding
+    return replace(finding, small_in_nats=finding.error * norm <= finding.allowed * SMALLEST_LIKELIHOOD)
 
 
 def _changed_though_fixed(

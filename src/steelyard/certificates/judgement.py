@@ -11,7 +11,8 @@ class Finding:
     """One tensor: its relative error beyond the `unavoidable` one, its rounding level, and the error that is allowed.
 
     `key` is the name in the dump, `label` the name in words; `stage` and `kind` as in `tensors.Place`. `in_nats`: the errors of
-    this loss are in nats (`scales.Scale`).
+    this loss are in nats (`scales.Scale`). `small_in_nats`: they are not, because the network does not declare its loss as a
+    likelihood, and in nats the error would be within the limit.
     """
 
     key: str
@@ -23,6 +24,7 @@ class Finding:
     allowed: float
     unavoidable: float = 0.0
     in_nats: bool = False
+    small_in_nats: bool = False
 
     @property
     def units(self) -> float:

@@ -60,6 +60,10 @@ LOWER_PRECISION = (
     "Likely cause: a part of the network that computes in a lower precision, or a kernel of the framework that is wrong in "
     "this one."
 )
+UNDECLARED_LIKELIHOOD = (
+    "Or this loss is a negative log-likelihood, such as a cross-entropy, and network.py does not say so with likelihood=True: "
+    "below one nat its errors are then measured in nats, and this one would be within the limit."
+)
 COMPUTED_IN_FLOAT32 = (
     "The difference is as small as rounding to float32: it looks as if one of them computes a part in float32."
 )
@@ -243,7 +247,8 @@ def _described(findings: Sequence[Finding], cause: str = "") -> str:
     beyond = [finding for finding in findings if not finding.passed]
     first, later = beyond[0], len(beyond) - 1
     more = f" {later:,} later tensor{' differs' if later == 1 else 's differ'} too." if later else ""
-    return f"{first.label}: {_size(first)}.{more} {cause or CAUSES[first.kind]}"
+    causes = [cause or CAUSES[first.kind], *([UNDECLARED_LIKELIHOOD] if first.small_in_nats else [])]
+    return f"{first.label}: {_size(first)}.{more} {' '.join(causes)}"
 
 
 def _size(finding: Finding) -> str:
