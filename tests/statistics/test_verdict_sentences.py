@@ -52,12 +52,18 @@ def test_of_two_that_are_tied_none_is_called_ahead(ratio: float) -> None:
     assert verdict_sentence(tied, TITLES) == f"{names}: too close to call, within {within} of each other"
 
 
-def test_an_interval_wider_than_a_factor_of_three_is_not_shown() -> None:
+def test_an_undecided_interval_wider_than_a_factor_of_three_is_not_shown() -> None:
     undecided = replace(BETTER, kind="undecided", low=0.45, high=1.36)
     sentence = "JAX and PyTorch: too close to call (JAX was faster on average), not enough rounds"
     assert verdict_sentence(undecided, TITLES) == sentence
-    wide = replace(BETTER, low=1 / 16.2, high=1 / 5.239)
-    sentence = "JAX is more than 5.23x faster than PyTorch (not enough rounds to say how much)"
+
+
+@pytest.mark.parametrize(
+    ("low", "words"), [(5.239, "5.23x"), (1.0071, "1.007x"), (1.0007, "1.0007x"), (1.00096, "1.0009x")]
+)
+def test_the_lower_end_of_an_interval_wider_than_a_factor_of_three_is_rounded_down(low: float, words: str) -> None:
+    wide = replace(BETTER, low=1 / 16.2, high=1 / low)
+    sentence = f"JAX is more than {words} faster than PyTorch (not enough rounds to say how much)"
     assert verdict_sentence(wide, TITLES) == sentence
 
 

@@ -148,8 +148,10 @@ def at_most(factor: float) -> str:
 
 
 def _at_least(factor: float) -> str:
-    """Return `1.27x`, rounded down."""
+    """Return `1.27x`, rounded down; with more decimals where it would be shown as `1.00x`."""
     digits = factor_digits(factor)
+    if 10**digits < factor * 10**digits < 10**digits + 1:
+        digits += 1
     return f"{floor(round(factor * 10**digits, 6)) / 10**digits:.{digits}f}x"
 
 
