@@ -210,3 +210,26 @@ def test_with_little_disk_candidates_of_one_reference_are_certified_one_after_th
     apart = watched(run)
     assert [name for name, _ in apart] == ["fake", "dummy", first, second]
     assert apart[-1] == (second, set())
+
+
+def test_what_a_part_leaves_on_the_disk_makes_the_next_part_smaller(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The summary of a reference stays: BERT with Adam, whose reference is 5.4 GB for each of two forms of the update rule."""
+    monkeypatch.setattr(processes, "PROCESSES_AT_ONCE", 1)
+    monkeypatch.setattr(
+        frameworks, "declared_form", lambda known, _: {"form": "canonical" if known.name == "fake" else "epsilon-hat"}
+    )
+    run = session(tmp_path / "run", knobs=("dummy.step_us=10,20",))
+    sets = 7 * sum(each.count for each in processes.network_of(run, run.plan.variants[0].case).parameters)
+    summary, references, candidate = sets * 8, sets * 3 * 8, sets * 4
+    first, second, third = (each.file_name for each in run.plan.variants)
+
+    def usage(_: Path) -> SimpleNamespace:
+        summaries = len(list(tmp_path.glob("cache/certificates/references/*/index.json")))
+        return SimpleNamespace(free=SPARE_BYTES + references + candidate + (1 - summaries) * summary)
+
+    monkeypatch.setattr(gate.shutil, "disk_usage", usage)
+    ran = watched(run)
+    assert [name for name, _ in ran] == ["fake", "dummy", first, "fake", "dummy", second, third]
+    assert ran[-1] == (third, set())

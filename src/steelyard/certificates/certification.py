@@ -14,7 +14,7 @@ from steelyard.certificates import dumps, references
 from steelyard.certificates import record as cache
 from steelyard.certificates.conclusion import conclude, next_tasks
 from steelyard.certificates.evidence import Comparisons
-from steelyard.certificates.gate import Disk, Gate, in_turn, saved_bytes
+from steelyard.certificates.gate import Disk, Gate, next_part, saved_bytes
 from steelyard.certificates.method import Scope
 from steelyard.certificates.plan import (
     SHARED,
@@ -165,11 +165,13 @@ def _certify_group(
     missing = {key: plan for key, plan in plans.items() if key not in found and alike[plan.key] == key}
     if missing:
         network = network_of(session, group.cases[0])
-        with disk.room(saved_bytes(missing.values(), network)) as left:
-            for some in in_turn(missing, network, left - SPARE_BYTES):
-                needed = saved_bytes(some.values(), network)
-                session.check_room(f"The certificates of {group.name}", needed, min(left, disk.free_bytes()))
-                found |= _computed(session, group, some, renewed, gate)
+        with disk.room(saved_bytes(missing.values(), network)) as reserved:
+            while missing and not session.stop.is_set():
+                left = min(reserved, disk.free_bytes())
+                part = next_part(missing, network, left - SPARE_BYTES)
+                session.check_room(f"The certificates of {group.name}", saved_bytes(part.values(), network), left)
+                found |= _computed(session, group, part, renewed, gate)
+                missing = {key: plan for key, plan in missing.items() if key not in part}
     if session.stop.is_set():
         return {}
     found |= {

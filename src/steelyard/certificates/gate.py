@@ -102,28 +102,25 @@ def saved_bytes(plans: Iterable[CertificationPlan], network: Network) -> int:
     return sum(_saves(task, network) for task in (*tasks.values(), *summaries))
 
 
-def in_turn(
+def next_part(
     plans: Mapping[str, CertificationPlan], network: Network, free_bytes: int
-) -> list[dict[str, CertificationPlan]]:
-    """Return the plans in parts, one after the other: all at once if the disk has room for what they save.
+) -> dict[str, CertificationPlan]:
+    """Return the plans that are certified next: all of them if the disk has room for what they save.
 
-    Else by reference, and then as many candidates at once as there is room for, or one. Optimizers whose update rules have
-    another form in each framework, such as Adam, need a reference for each form.
+    Else as many of one reference as there is room for, at least one. Optimizers whose update rules have another form in each
+    framework, such as Adam, need a reference for each form. What is left is to be asked for again: references stay on the disk.
     """
     if saved_bytes(plans.values(), network) <= free_bytes:
-        return [dict(plans)]
-    parts: list[dict[str, CertificationPlan]] = []
-    for key in dict.fromkeys(plan.reference_key for plan in plans.values()):
-        part: dict[str, CertificationPlan] = {}
-        for name, plan in plans.items():
-            if plan.reference_key != key:
-                continue
-            if part and saved_bytes([*part.values(), plan], network) > free_bytes:
-                parts.append(part)
-                part = {}
-            part[name] = plan
-        parts.append(part)
-    return parts
+        return dict(plans)
+    first = next(iter(plans.values())).reference_key
+    part: dict[str, CertificationPlan] = {}
+    for name, plan in plans.items():
+        if plan.reference_key != first:
+            continue
+        if part and saved_bytes([*part.values(), plan], network) > free_bytes:
+            break
+        part[name] = plan
+    return part
 
 
 def _saves(task: Task, network: Network) -> int:
