@@ -16,8 +16,8 @@ from steelyard.certificates.method import (
     LIMIT,
     method_for,
 )
-from steelyard.certificates.sentences import CAUSES, references_disagree
-from steelyard.certificates.tensors import places, state_step
+from steelyard.certificates.sentences import CAUSES, UNDECLARED_LIKELIHOOD, references_disagree
+from steelyard.certificates.tensors import is_loss, places, state_step
 from steelyard_worker.distances import start_of
 
 KEYS = list(places(dumps()[0], NETWORK))
@@ -46,7 +46,10 @@ def test_an_error_beyond_the_limit_is_found_in_any_tensor_and_named(key: str, se
     assert found.first.key == key
     assert found.first.units == pytest.approx(beyond * LIMIT, rel=1e-3)
     assert found.sentence.startswith(f"Different computation, first seen in {found.first.label}: relative error ")
-    assert found.sentence.endswith(CAUSES[found.first.kind])
+    # The synthetic losses are 0.6 to 0.7: an error slightly beyond the limit would be within it in nats.
+    assert not found.first.small_in_nats or (is_loss(key) and beyond < 2)
+    other = f" {UNDECLARED_LIKELIHOOD}" if found.first.small_in_nats else ""
+    assert found.sentence.endswith(f"{CAUSES[found.first.kind]}{other}")
 
 
 @given(key=st.sampled_from(MOVING), seed=seeds, within=st.floats(0, 0.95))
