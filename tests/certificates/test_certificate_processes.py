@@ -156,6 +156,12 @@ def leave(space: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gate.shutil, "disk_usage", lambda _: SimpleNamespace(free=SPARE_BYTES + space))
 
 
+def two_forms(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the two frameworks have two forms of an update rule, which need two references."""
+    forms = {"fake": "canonical", "dummy": "epsilon-hat"}
+    monkeypatch.setattr(frameworks, "declared_form", lambda known, _: {"form": forms[known.name]})
+
+
 def watched(run: Scripted) -> list[tuple[str, set[str]]]:
     """Certify everything anew; returns the name of each process, and whose tensors were on the disk when it started."""
     seen: list[tuple[str, set[str]]] = []
@@ -173,11 +179,9 @@ def watched(run: Scripted) -> list[tuple[str, set[str]]]:
 def test_with_little_disk_what_needs_another_reference_is_certified_afterwards(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two forms of an update rule, which need two references; the disk has room for one of them and its candidate."""
+    """The disk has room for one reference and its candidate."""
     monkeypatch.setattr(processes, "PROCESSES_AT_ONCE", 1)
-    monkeypatch.setattr(
-        frameworks, "declared_form", lambda known, _: {"form": "canonical" if known.name == "fake" else "epsilon-hat"}
-    )
+    two_forms(monkeypatch)
     run = session(tmp_path / "run")
     variant = run.plan.variants[0]
     scalars = sum(each.count for each in processes.network_of(run, variant.case).parameters)
@@ -217,9 +221,7 @@ def test_what_a_part_leaves_on_the_disk_makes_the_next_part_smaller(
 ) -> None:
     """The summary of a reference stays: BERT with Adam, whose reference is 5.4 GB for each of two forms of the update rule."""
     monkeypatch.setattr(processes, "PROCESSES_AT_ONCE", 1)
-    monkeypatch.setattr(
-        frameworks, "declared_form", lambda known, _: {"form": "canonical" if known.name == "fake" else "epsilon-hat"}
-    )
+    two_forms(monkeypatch)
     run = session(tmp_path / "run", knobs=("dummy.step_us=10,20",))
     sets = 7 * sum(each.count for each in processes.network_of(run, run.plan.variants[0].case).parameters)
     summary, references, candidate = sets * 8, sets * 3 * 8, sets * 4
