@@ -78,7 +78,7 @@ ERROR_KINDS = (
     "ranks",  # ranks that must have equal tensors have different ones
     "implementation",  # the implementation does not have the tensors that the network lists
     "crash",  # anything else, with the last line of the traceback
-    "killed",  # written by the launcher: the process was ended by a signal or with the run
+    "killed",  # written by the launcher: the process was ended by a signal
     "hung",  # written by the launcher: no event within the time allowed
     "disk-full",
 )

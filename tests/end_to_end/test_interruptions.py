@@ -130,6 +130,28 @@ def test_resume_after_an_interrupt_runs_only_the_missing_processes(
     } == {3}
 
 
+def test_contenders_that_were_stopped_with_the_run_have_not_failed(
+    start: Start, steelyard: Steelyard, data_folder: Path
+) -> None:
+    """One hangs, and the other one waits for its turn."""
+    running = start("run", *TWO, "--knob", "dummy.fault=hang", "--knob", "dummy.fault_step=2", "--seed", "1")
+    trials = "runs/*/trials/*/events.jsonl"
+    _until(
+        lambda: {"samples", "waits"} <= {_last_event(path) for path in data_folder.glob(trials)},
+        "a process that hangs, and one that waits",
+    )
+    running.process.send_signal(signal.SIGINT)
+    code, _ = running.end()
+    assert code in STOPPED
+    (comparison,) = json.loads(steelyard("report", "latest", "--json").stdout)["comparisons"]
+    assert [contender["failure"] for contender in comparison["contenders"]] == ["", ""]
+
+
+def _last_event(path: Path) -> str:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return json.loads(lines[-1])["event"] if lines else ""
+
+
 @pytest.mark.parametrize("command_", ["run", "certify"])
 def test_an_interrupt_during_certification_stops_the_workers_and_is_stored_as_the_state(
     start: Start, data_folder: Path, command_: str

@@ -131,6 +131,7 @@ def test_stopping_the_run_ends_the_worker(stage: Stage) -> None:
     trial = launch.launch(recorded_trials.job(stage.folder), PYTHON, stage.heard.append, guard, worker)
     assert trial.error == ("killed", "The worker was stopped with the run.")
     assert not _alive(stage.heard[0]["pid"])
+    assert trials.read(stage.folder).error is None, "it is no failure, so the page must not show one"
 
 
 def test_output_that_is_no_text_is_shown_as_far_as_possible(stage: Stage) -> None:

@@ -27,6 +27,9 @@ from steelyard_worker.strategy import parts_of
 Watch = Callable[[dict[str, Any]], None]
 
 POLL_S = 0.05
+# The outcome of a process that was stopped with its run. It is no failure of its framework, so the record has no error, and the
+# run repeats the process when it is continued.
+STOPPED = ("killed", "The worker was stopped with the run.")
 # What a process gets to end by itself when ranks on another node have ended too early.
 GRACE_S = 5.0
 # The kinds of jobs for which a memory limit holds. The worker itself compares its exact peak with it; the launcher looks now and
@@ -165,7 +168,7 @@ def _wait(
             watch(event)  # which may take long, where the process waits for its turn
             heard = time.monotonic()
         if guard.stopped():
-            return "killed", "The worker was stopped with the run."
+            return STOPPED
         if time.monotonic() - heard > guard.silence_s:
             message = f"The worker wrote no event for {guard.silence_s:.0f} s and was stopped."
             where = failing_ranks.places(folder, ranks) if ranks > 1 else ""
@@ -184,7 +187,12 @@ def _wait(
 
 
 def record_error(trial: Trial, kind: str, message: str) -> Trial:
-    """Append the launcher's error to the events; an incomplete last line of the worker is removed first."""
+    """Append the launcher's error to the events; an incomplete last line of the worker is removed first.
+
+    That a process was stopped with its run is told, and not recorded.
+    """
+    if (kind, message) == STOPPED:
+        return replace(trial, error=STOPPED)
     event = {"v": protocol.VERSION, "event": "error", "t_ns": time.perf_counter_ns(), "kind": kind, "message": message}
     # On a full disk the line cannot be written. The user still gets the message, and earlier events remain.
     with contextlib.suppress(OSError):
