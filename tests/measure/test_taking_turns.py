@@ -227,7 +227,9 @@ def test_an_interrupt_ends_all_processes(stage: Stage) -> None:
     for key in "ab":
         events = stage.events(key)
         assert not psutil.pid_exists(events[0]["pid"])
-        assert not [event for event in events if event["event"] in ("error", "done")], "it was stopped, and has not failed"
+        assert not [event for event in events if event["event"] in ("error", "done")], (
+            "it was stopped, and has not failed"
+        )
 
 
 class Interrupting(list[tuple[str, bool]]):
