@@ -167,9 +167,19 @@ def steady(framework: str, number: int, attempt: int, source: str) -> float:
     return {"fake": 10.0, "dummy": 12.0}[framework] * (1 + 0.0005 * ((7 * number) % 5 - 2))
 
 
-def measure(run: ScriptedSession, monkeypatch: pytest.MonkeyPatch, *noise: HostNoise) -> RoundResults:
-    """Run all rounds under scripted noise and return their results."""
+def measure(
+    run: ScriptedSession, monkeypatch: pytest.MonkeyPatch, *noise: HostNoise, not_certified: tuple[str, ...] = ()
+) -> RoundResults:
+    """Run all rounds under scripted noise and return their results.
+
+    `not_certified`: frameworks whose certificates did not pass; without any, the run has no certificates.
+    """
     monkeypatch.setattr(attempts, "Sampler", Sampler(*noise))
-    results = RoundResults()
+    certificates = {
+        case.id: {"passed": case.framework not in not_certified, "losses": [], "loss_limits": []}
+        for group in run.plan.groups
+        for case in group.cases
+    }
+    results = RoundResults(certificates if not_certified else {})
     rounds.measure(run, results)
     return results

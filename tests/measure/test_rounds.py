@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from measure.scripted_session import NOISY, QUIET, ScriptedSession, measure, session, steady
+from measure.scripted_session import NOISY, QUIET, ScriptedSession, measure, session, steady, write_trial
 from steelyard.measure import peak, rounds
 from steelyard.results import record, round_results
 from steelyard.results.quantities import THROUGHPUT
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from steelyard.measure.launch import Watch
+    from steelyard.results.trials import Trial
+    from steelyard_worker.protocol import Job
 
 
 def test_a_disturbed_round_is_repeated_as_a_whole_and_its_first_attempt_does_not_count(
@@ -88,30 +92,71 @@ def test_a_resumed_run_repeats_a_round_that_was_to_be_repeated(tmp_path: Path, m
     assert run.runs_of("fake") == run.runs_of("dummy") == [(2, 1)]
 
 
-def test_a_decided_contender_drops_out_and_the_others_continue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def times(framework: str, number: int, attempt: int, source: str) -> float:
-        if framework == "dummy":
-            return 40.0
-        return 10.0 * (1 + 0.02 * (-1) ** number)
+TWO_OF_FAKE = ("fake.step_us=1,2",)
 
-    knobs = ("fake.step_us=1,2",)
-    run = session(tmp_path / "run", times, knobs=knobs)
 
-    def with_knobs(job):  # the two variants of one framework differ by their knob
-        return 10.0 if job.case.settings.knobs["step_us"] == 1 else 10.0 * (1 + 0.2 * (job.round % 2))
+def _script(monkeypatch: pytest.MonkeyPatch, first: float, second: float, dummy: float, unsteady: str) -> None:
+    """Script the milliseconds of both variants of Fake and of Dummy; `unsteady` is never decided against one as fast."""
 
-    def run_trial(job):
-        from measure.scripted_session import write_trial
-
+    def run_in_turn(run: ScriptedSession, job: Job, turn: Watch) -> Trial:
+        del turn
         run.started.append(job)
-        milliseconds = 40.0 if job.case.framework == "dummy" else with_knobs(job)
-        return write_trial(job, lambda *_: milliseconds)
+        name = "dummy" if job.case.framework == "dummy" else ("", "first", "second")[job.case.settings.knobs["step_us"]]
+        milliseconds = {"first": first, "second": second, "dummy": dummy}[name]
+        return write_trial(job, lambda *_: milliseconds * (1 + 0.2 * (job.round % 2) * (name == unsteady)))
 
-    monkeypatch.setattr(ScriptedSession, "run_in_turn", lambda self, job, turn: run_trial(job))
+    monkeypatch.setattr(ScriptedSession, "run_in_turn", run_in_turn)
+
+
+def test_a_decided_contender_drops_out_and_the_others_continue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = session(tmp_path / "run", steady, knobs=TWO_OF_FAKE)
+    _script(monkeypatch, 10.0, 10.0, 40.0, unsteady="second")
     measure(run, monkeypatch)
     assert run.runs_of("dummy") == [(1, 0), (2, 0), (3, 0)]
     undecided = [job.round for job in run.started if job.case.framework == "fake"]
     assert undecided == sorted([*range(1, 13)] * 2), "undecided variants run until the last round"
+
+
+def test_the_fastest_does_not_end_the_rounds_of_the_others_if_it_is_in_no_verdict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both others are decided against it, which says nothing of the pair that the page compares."""
+    run = session(tmp_path / "run", steady, knobs=TWO_OF_FAKE)
+    _script(monkeypatch, 10.0, 10.0, 1.0, unsteady="second")
+    measure(run, monkeypatch, not_certified=("dummy",))
+    assert run.runs_of("dummy") == [(1, 0), (2, 0), (3, 0)]
+    undecided = [job.round for job in run.started if job.case.framework == "fake"]
+    assert undecided == sorted([*range(1, 13)] * 2)
+    assert {run.plan.by_id[key].case.framework for key in run.rankings[-1].order} == {"fake"}, "as on the page"
+
+
+def test_a_contender_in_no_verdict_accompanies_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = session(tmp_path / "run", steady, knobs=TWO_OF_FAKE)
+    _script(monkeypatch, 10.0, 10.0, 10.5, unsteady="second")
+    measure(run, monkeypatch, not_certified=("dummy",))
+    assert len(run.runs_of("dummy")) > 3, "it could still be as fast as the others"
+
+
+def test_no_round_is_run_for_a_contender_in_no_verdict_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = session(tmp_path / "run", steady, knobs=TWO_OF_FAKE)
+    _script(monkeypatch, 10.0, 40.0, 10.0, unsteady="dummy")
+    measure(run, monkeypatch, not_certified=("dummy",))
+    assert run.runs_of("dummy") == [(1, 0), (2, 0), (3, 0)]
+    assert run.runs_of("fake") == [(1, 0), (1, 0), (2, 0), (2, 0), (3, 0), (3, 0)]
+
+
+def test_a_certified_contender_beside_others_that_are_in_no_verdict_has_the_first_rounds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = session(tmp_path / "run", _undecidable)
+    measure(run, monkeypatch, not_certified=("dummy",))
+    assert run.runs_of("fake") == run.runs_of("dummy") == [(1, 0), (2, 0), (3, 0)]
+
+
+def test_where_none_is_certified_all_are_ranked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = session(tmp_path / "run", _undecidable)
+    measure(run, monkeypatch, not_certified=("fake", "dummy"))
+    assert len(run.runs_of("fake")) == len(run.runs_of("dummy")) == 12
 
 
 def test_no_further_round_starts_when_every_pair_is_decided(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,8 +210,8 @@ def test_a_group_can_be_ranked_by_a_quantity_where_more_is_better(
     run = session(tmp_path / "run", steady, rounds="3-3")
     results = measure(run, monkeypatch)
     (group,) = run.plan.groups
-    by_time = rounds.rank(run, group, results)
-    by_throughput = rounds.rank(run, group, results, THROUGHPUT)
+    by_time = rounds.rank(run, group, results).ranking
+    by_throughput = rounds.rank(run, group, results, THROUGHPUT).ranking
     assert by_time.order == by_throughput.order
     assert by_throughput.verdicts[0].ratio == pytest.approx(by_time.verdicts[0].ratio)
 

@@ -38,6 +38,20 @@ def test_the_verdict_comes_first(rendered):
     assert re.fullmatch(r"Fake is 1\.\d\dx \[1\.\d\d, 1\.\d\d\] faster than Dummy\.", clauses.words)
 
 
+def test_of_many_comparisons_the_first_are_shown_and_the_others_are_one_click_away(tmp_path):
+    times = range(101, 116)
+    scripts = {f"step_us={number}": Script(step_ms=10.0 * 1.2**place) for place, number in enumerate(times)}
+    wanted = options(frameworks=("fake",), knobs=(f"fake.step_us={','.join(map(str, times))}",))
+    found = Page(page.render(view_of(write_run(tmp_path, scripts, wanted))))
+    named = [re.findall(r"than Fake \(step_us (\d+)\)", each.words) for each in found.all("ul", class_="clauses")]
+    assert named == [[str(number) for number in times[1:13]], ["114", "115"]]
+    shown, folded = found.all("ul", class_="clauses")
+    assert "details" not in shown.parents and "details" in folded.parents
+    pipeline, *_ = found.all("p", class_="sentence")
+    assert "step_us 113" in pipeline.words and "step_us 114" not in pipeline.words
+    assert [each.words for each in found.all("summary")].count("More comparisons: 2") == 3, "also beside both tables"
+
+
 def test_the_page_needs_no_network(rendered):
     for element in rendered.elements:
         for name in ("src", "href", "srcset", "data", "action", "poster"):

@@ -77,7 +77,7 @@ def test_a_row_has_bytes_of_steps_and_the_exchange_by_itself(view):
     assert found["sent per step and rank"] == "216 B 2.00x the gradients"
     assert found["received per step and rank"] == "108 B 1.00x the gradients"
     assert found["all-reduce alone"] == "2.00 ms 1.00 ms to 4.00 ms"
-    assert found["bus bandwidth"] == "0.0000540 GB/s scripted mean"
+    assert found["bus bandwidth"] == "54.0 kB/s scripted mean"
     assert found["exposed per step"].startswith("600 µs [")
     assert "missed updates" not in found
 

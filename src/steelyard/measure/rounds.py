@@ -48,10 +48,34 @@ def minutes_of(session: Session) -> float:
     return session.plan.minutes or math.inf
 
 
-def rank(session: Session, group: Group, results: RoundResults, quantity: Quantity = STEP_TIME) -> Ranking:
-    """Rank a group by a quantity on its primary input."""
+@dataclass(frozen=True)
+class Standing:
+    """What the rounds of a group say so far. `ranking`: of those that can be in a verdict; `everyone`: also of the others."""
+
+    ranking: Ranking
+    everyone: Ranking
+
+    @property
+    def wanted(self) -> frozenset[str]:
+        """The contenders of the next round; empty if all verdicts are decided.
+
+        One that is in no verdict accompanies the others as long as it would itself be undecided.
+        """
+        wanted = rounds_wanted(self.ranking)
+        others = frozenset(self.everyone.order) - frozenset(self.ranking.order)
+        return wanted | (rounds_wanted(self.everyone) & others) if wanted else wanted
+
+
+def rank(session: Session, group: Group, results: RoundResults, quantity: Quantity = STEP_TIME) -> Standing:
+    """Rank a group by a quantity on its primary input.
+
+    As in reports, only certified contenders are in verdicts. Where none is certified, all contenders are ranked.
+    """
     costs = results.costs(group.cases, quantity, primary_input(session, group))
-    return decide(costs, group.protocol.decision(session.plan.options.delta))
+    plan = group.protocol.decision(session.plan.options.delta)
+    everyone = decide(costs, plan)
+    certified = {key: each for key, each in costs.items() if results.certificates.get(key, {}).get("passed")}
+    return Standing(decide(certified, plan) if 0 < len(certified) < len(costs) else everyone, everyone)
 
 
 @dataclass(frozen=True)
@@ -86,7 +110,7 @@ class _Rounds:
     def __init__(self, session: Session, results: RoundResults, place: Place) -> None:
         self._session, self._results, self._place = session, results, place
         self._deadline_s = time.monotonic() + 60 * minutes_of(session)
-        self._rankings = {group.name: rank(session, group, results) for group in session.plan.groups}
+        self._standings = {group.name: rank(session, group, results) for group in session.plan.groups}
         self._waves = [_Wave(group) for group in session.plan.groups]
         self._running: dict[tuple[str, int], _Task] = {}
         self._late = False
@@ -96,7 +120,7 @@ class _Rounds:
             while not self._late and (idle := self._place.idle()) and (task := self._next(idle)):
                 self._start(task, idle)
             if not self._running and (self._late or not self._waits_for_a_node()):
-                return self._rankings
+                return {name: standing.ranking for name, standing in self._standings.items()}
             if outcome := self._place.wait():
                 self._end(outcome)
 
@@ -146,7 +170,7 @@ class _Rounds:
             if decides and wave.waiting:
                 return
             wave.reached = number
-            variants = _variants_to_run(self._rankings[group.name], group, number, self._results)
+            variants = _variants_to_run(self._standings[group.name], group, number, self._results)
             if task := self._missing(group, number, variants):
                 wave.waiting.append(task)
                 if decides:
@@ -178,10 +202,10 @@ class _Rounds:
 
     def _one_more(self, wave: _Wave) -> _Task | None:
         """Return a further round of an undecided group for a node that has nothing to do; None where it is hardly needed."""
-        group, ranking, number = wave.group, self._rankings[wave.group.name], wave.reached + 1
-        if not wave.running or number > group.protocol.rounds_max or wave.running >= rounds_needed(ranking):
+        group, standing, number = wave.group, self._standings[wave.group.name], wave.reached + 1
+        if not wave.running or number > group.protocol.rounds_max or wave.running >= rounds_needed(standing.ranking):
             return None
-        variants = _variants_to_run(ranking, group, number, self._results)
+        variants = _variants_to_run(standing, group, number, self._results)
         return self._missing(group, number, variants) if variants else None
 
     def _wave(self, task: _Task) -> _Wave:
@@ -222,9 +246,9 @@ class _Rounds:
             if trial.done and counted.error:
                 name = self._session.plan.by_id[trial.job.case.id].key
                 self._session.screen.say(f"{name} is left out: {counted.error[1]}")
-        self._rankings[attempt.group] = rank(self._session, task.group, self._results)
+        standing = self._standings[attempt.group] = rank(self._session, task.group, self._results)
         titles = {key: in_text(title) for key, title in task.group.titles.items()}
-        self._session.screen.ranking(attempt.group, self._rankings[attempt.group], titles)
+        self._session.screen.ranking(attempt.group, standing.ranking, titles)
 
     def _is_repeated(self, task: _Task, outcome: Outcome) -> bool:
         """Return whether a round was disturbed more than is usual on its node, and may be repeated; never because of times."""
@@ -249,15 +273,15 @@ def _discard_incomplete(session: Session, results: RoundResults) -> None:
     results.discard(is_incomplete)
 
 
-def _variants_to_run(ranking: Ranking, group: Group, number: int, results: RoundResults) -> list[Variant]:
+def _variants_to_run(standing: Standing, group: Group, number: int, results: RoundResults) -> list[Variant]:
     """Return the variants of a round: all of them in the first rounds, later those that are not decided yet."""
     failed = results.failed
     able = [variant for variant in group.variants if variant.case.id not in failed]
     protocol = group.protocol
-    alone = len(able) == 1
+    alone = len(able) == 1 or len(standing.ranking.order) == 1
     if not protocol.sequential or number < protocol.drops_from or (alone and number <= protocol.rounds_min):
         return able
-    ids = frozenset() if alone else rounds_wanted(ranking)
+    ids = frozenset() if alone else standing.wanted
     return [variant for variant in able if variant.case.id in ids]
 
 

@@ -153,7 +153,7 @@ def _all_reduce(contender: Contender) -> Formatted:
 
 def _bandwidth(contender: Contender) -> Formatted:
     found = _reduced(contender)
-    return Formatted(f"{significant(found.bus_gbps)} GB/s", found.collective) if found else _none(contender)
+    return Formatted(f"{data_size(1e9 * found.bus_gbps)}/s", found.collective) if found else _none(contender)
 
 
 def _reduced(contender: Contender) -> communication.AllReduce | None:
@@ -209,7 +209,7 @@ def _line(exchanged: Exchanged, comparison: Comparison) -> str:
     if found:
         parts.append(
             f"an all-reduce of {data_size(found.bytes)} takes {duration(found.ns)} alone (bus bandwidth "
-            f"{significant(found.bus_gbps)} GB/s)"
+            f"{data_size(1e9 * found.bus_gbps)}/s)"
         )
     if stale := staleness.of(exchanged.contender):
         parts.append(f"a gradient had missed {significant(stale.mean)} updates of other ranks on average")
