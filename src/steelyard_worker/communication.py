@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 WARM_UP, COUNTED = "warm-up", "counted"
 # All-reduces before the counted ones: connections widen their windows, and allocators fill their pools.
 WARM_UP_CALLS = 3
+# They may take a tenth of what later ones take, so a block as long as this says how many calls are counted.
+WARM_UP_S = 0.1
 # Counted blocks, and about how long each is. Where one all-reduce takes longer, all blocks together stay below a limit.
 BLOCKS, BLOCK_S, LONGEST_S = 5, 0.3, 60.0
 MOST_CALLS = 1000
@@ -118,10 +120,16 @@ def all_reduce(job: Job, network: Network, adapter: Adapter, events: EventWriter
         blocks.follow()
         return
     seconds = blocks.lead(WARM_UP, WARM_UP_CALLS)
-    calls = min(MOST_CALLS, max(1, math.ceil(BLOCK_S / max(1e-9, seconds))))
+    if seconds * WARM_UP_CALLS < WARM_UP_S:
+        seconds = blocks.lead(WARM_UP, _calls_within(WARM_UP_S, seconds))
+    calls = _calls_within(BLOCK_S, seconds)
     for _ in range(min(BLOCKS, max(1, int(LONGEST_S / (calls * seconds))))):
         blocks.lead(COUNTED, calls)
     ranks.end()
+
+
+def _calls_within(wanted_s: float, seconds: float) -> int:
+    return min(MOST_CALLS, max(1, math.ceil(wanted_s / max(1e-9, seconds))))
 
 
 def buffer(scalars: int, rank: int) -> Array:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 DATA = os.environ.get("STEELYARD_TEST_DATA", "")
 TABLE: dict[str, dict[str, Any]] = tomllib.loads((Path(__file__).parent / "learning.toml").read_text(encoding="utf-8"))
 # These take half a minute to two minutes each, so they are left to `make test-all`. Their certificates are in `make test`.
-SLOW = {"deepspeech2", "gnmt", "googlenet", "inceptionv3", "tacotron2", "vgg16"}
+SLOW = {"deepspeech2", "gnmt", "googlenet", "inceptionv3", "resnet50", "tacotron2", "vgg16"}
 TEST_SAMPLES = 1000
 CONCURRENT_PROCESSES = 2
 FIRST_LOSS_BAND = 1e-4  # relative
