@@ -145,17 +145,13 @@ def test_no_round_is_run_for_a_contender_in_no_verdict_alone(tmp_path: Path, mon
     assert run.runs_of("fake") == [(1, 0), (1, 0), (2, 0), (2, 0), (3, 0), (3, 0)]
 
 
-def test_a_certified_contender_beside_others_that_are_in_no_verdict_has_the_first_rounds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("not_certified", [("dummy",), ("fake", "dummy")])
+def test_without_two_certified_contenders_all_are_ranked(
+    not_certified: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Such as a process alone beside ranks that exchange nothing: what these bring is measured, though in no verdict."""
     run = session(tmp_path / "run", _undecidable)
-    measure(run, monkeypatch, not_certified=("dummy",))
-    assert run.runs_of("fake") == run.runs_of("dummy") == [(1, 0), (2, 0), (3, 0)]
-
-
-def test_where_none_is_certified_all_are_ranked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = session(tmp_path / "run", _undecidable)
-    measure(run, monkeypatch, not_certified=("fake", "dummy"))
+    measure(run, monkeypatch, not_certified=not_certified)
     assert len(run.runs_of("fake")) == len(run.runs_of("dummy")) == 12
 
 

@@ -69,13 +69,13 @@ class Standing:
 def rank(session: Session, group: Group, results: RoundResults, quantity: Quantity = STEP_TIME) -> Standing:
     """Rank a group by a quantity on its primary input.
 
-    As in reports, only certified contenders are in verdicts. Where none is certified, all contenders are ranked.
+    As in reports, only certified contenders are in verdicts. Where fewer than two are, there is none, and all are ranked.
     """
     costs = results.costs(group.cases, quantity, primary_input(session, group))
     plan = group.protocol.decision(session.plan.options.delta)
     everyone = decide(costs, plan)
     certified = {key: each for key, each in costs.items() if results.certificates.get(key, {}).get("passed")}
-    return Standing(decide(certified, plan) if 0 < len(certified) < len(costs) else everyone, everyone)
+    return Standing(decide(certified, plan) if 1 < len(certified) < len(costs) else everyone, everyone)
 
 
 @dataclass(frozen=True)
@@ -278,7 +278,7 @@ def _variants_to_run(standing: Standing, group: Group, number: int, results: Rou
     failed = results.failed
     able = [variant for variant in group.variants if variant.case.id not in failed]
     protocol = group.protocol
-    alone = len(able) == 1 or len(standing.ranking.order) == 1
+    alone = len(able) == 1
     if not protocol.sequential or number < protocol.drops_from or (alone and number <= protocol.rounds_min):
         return able
     ids = frozenset() if alone else standing.wanted
