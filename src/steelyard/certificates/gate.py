@@ -108,8 +108,8 @@ def next_part(
     """Return the plans that are certified next: all of them if the disk has room for what they save.
 
     Else as many of one reference as there is room for, at least one. Optimizers whose update rules have another form in each
-    framework, such as Adam, need a reference for each form. References stay on the
-    disk, so the next part is chosen when this one has ended.
+    framework, such as Adam, need a reference for each form. References stay on the disk, so the next part is chosen when this
+    one has ended.
     """
     if saved_bytes(plans.values(), network) <= free_bytes:
         return dict(plans)

@@ -61,9 +61,10 @@ class Standing:
 
         One that is in no verdict accompanies the others as long as it would itself be undecided.
         """
-        wanted = rounds_wanted(self.ranking)
+        if not (wanted := rounds_wanted(self.ranking)):
+            return wanted
         others = frozenset(self.everyone.order) - frozenset(self.ranking.order)
-        return wanted | (rounds_wanted(self.everyone) & others) if wanted else wanted
+        return wanted | (rounds_wanted(self.everyone) & others)
 
 
 def rank(session: Session, group: Group, results: RoundResults, quantity: Quantity = STEP_TIME) -> Standing:
