@@ -124,7 +124,7 @@ def _obstacle(plan: RunPlan) -> str:
         if reason := _obstacle_of(plan, group):
             return f"does not fit this machine ({reason.rstrip('.')})"
     found = estimate.estimate(plan, known_here())
-    seconds = found["certificates"] + found["rounds"] + found["profiles"] + found["graphs"]
+    seconds = found["certificates"] + found["rounds"] + found["profiles"] + found["graphs"] + found["exchange"]
     return f"would take about {estimate.in_words(seconds)}" if seconds > LONGEST_S else ""
 
 

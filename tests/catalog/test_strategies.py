@@ -12,7 +12,7 @@ from steelyard.catalog.frameworks import BUILT_IN
 from steelyard.catalog.strategies import STILL_SO
 from steelyard.errors import UserError
 from steelyard_worker.case import Settings
-from steelyard_worker.strategy import OTHER_ALGORITHMS, SPREAD_ALONE, Spread
+from steelyard_worker.strategy import KINDS, OTHER_ALGORITHMS, SPREAD_ALONE, Spread
 
 COPIES = '[strategies.copies]\nkind = "processes"\nhelp = "x"\nlauncher = "ranks"\n'
 
@@ -108,3 +108,10 @@ def test_every_proof_of_a_built_in_framework_can_fail() -> None:
             text = (known.folder / strategies.PROOFS / without.script).read_text()
             assert str(STILL_SO) in text, f"{known.name}: {kind}"
             assert without.source.startswith("https://")
+
+
+def test_ranks_exchange_where_they_are_processes_that_average_or_train_asynchronously() -> None:
+    exchanging = {kind for kind in KINDS if strategies.exchanges(Spread(kind, "", "ranks"))}
+    assert exchanging == {"processes", "sharded", "server", "asynchronous", "library", "local"}
+    assert not strategies.exchanges(Spread("processes", "", launcher=""))
+    assert not strategies.exchanges(None)

@@ -12,6 +12,7 @@ import pytest
 from steelyard.catalog import frameworks
 from steelyard.plan import estimate, resolve
 from steelyard.plan.options import Options
+from steelyard.plan.run_plan import RunPlan
 
 WORKLOADS = Path(__file__).resolve().parent.parent / "workloads"
 LINE: dict[str, Any] = {"workloads": ("line",), "workload_folders": (str(WORKLOADS),)}
@@ -129,6 +130,39 @@ def test_steps_that_were_measured_are_near_their_estimate(
         Options(workloads=(workload,), frameworks=("pytorch",), batches=(batch,), set=sizes, synthetic=True)
     )
     assert 0.6 < seconds / estimate.step_s(plan, plan.variants[0], known) < 1.6
+
+
+def of_strategy(strategy: str) -> RunPlan:
+    return resolve.plan(
+        Options(workloads=("lstm-imdb:keras",), frameworks=("pytorch",), strategies=(strategy,), threads=(1,), synthetic=True)
+    )  # fmt: skip
+
+
+def test_gradients_that_cross_a_slow_link_make_steps_longer_by_estimate() -> None:
+    here, slow, slower = (of_strategy(f"processes:2{link}") for link in ("", "@100mbit", "@10mbit"))
+    bits = 32 * here.groups[0].parameters
+    step = estimate.step_s(here, here.variants[0])
+    # A step over a link of 10 Mbit/s took 3.2 to 6.8 s in the five frameworks, one over 100 Mbit/s 0.5 to 0.8 s.
+    assert 3 < estimate.step_s(slower, slower.variants[0]) < 4
+    for plan, rate in ((slow, 1e8), (slower, 1e7)):
+        assert estimate.step_s(plan, plan.variants[0]) - step == pytest.approx(bits / rate)
+
+
+def test_the_exchange_of_ranks_by_itself_is_part_of_the_estimate() -> None:
+    assert estimate.estimate(of_strategy("single:1"))["exchange"] == 0
+    assert estimate.estimate(of_strategy("alone:2"))["exchange"] == 0
+    here, slower = (of_strategy(f"processes:2{link}") for link in ("", "@10mbit"))
+    # It took 4.3 s, and 28.6 s over the slow link, without the start of the interpreter.
+    assert 4 < estimate.estimate(here)["exchange"] < 7
+    assert 20 < estimate.estimate(slower)["exchange"] < 35
+
+
+def test_the_updates_of_an_asynchronous_training_are_part_of_the_estimate() -> None:
+    plan = resolve.plan(
+        Options(workloads=("lstm-imdb:keras",), frameworks=("mxnet",), strategies=("asynchronous:2",), threads=(1,), synthetic=True)
+    )  # fmt: skip
+    step, start = estimate.step_s(plan, plan.variants[0]), frameworks.framework("mxnet").start_s("hybridized")
+    assert estimate.estimate(plan)["exchange"] == pytest.approx(start + 110 * step)
 
 
 def test_slow_memory_makes_loops_over_time_slower_by_estimate() -> None:

@@ -129,12 +129,3 @@ def test_bytes_that_one_rank_did_not_see_are_unknown(tmp_path: Path) -> None:
 
 def test_a_rank_that_sent_nothing_is_known(tmp_path: Path) -> None:
     assert communication.sent_per_step(spread_trial(tmp_path / "a", 0, 0), "cached") == [0, 0]
-
-
-def test_kinds_without_an_exchange_of_their_own_are_not_measured() -> None:
-    measured = {
-        kind for kind in ("processes", "alone", "pipeline", "devices", "asynchronous", "local")
-        if communication.is_measured(replace(COPIES, kind=kind))
-    }  # fmt: skip
-    assert measured == {"processes", "asynchronous", "local"}
-    assert not communication.is_measured(replace(COPIES, launcher=""))

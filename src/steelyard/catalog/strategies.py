@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from steelyard.files import settings_files
 from steelyard_worker.strategy import KINDS, OTHER_ALGORITHMS, OWN_LAUNCHER, Spread
@@ -17,6 +17,10 @@ PROOFS = "proofs"
 """Folder, beside `framework.toml`, of the scripts that show what a framework cannot do."""
 STILL_SO = 7
 """Exit code of such a script while the framework cannot do it; 0 says that it has learnt to."""
+
+# The kinds of strategies whose ranks average gradients or weights, and the one in which every gradient is applied by itself.
+AVERAGING = ("processes", "sharded", "server", "local", "library")
+ASYNCHRONOUS = "asynchronous"
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,11 @@ def read_without(path: Path, tables: dict[str, Any]) -> dict[str, Without]:
             sentence = f"There is no {PROOFS}/{found[kind].script} beside this file."
             raise settings_files.wrong(path, "script", where, sentence)
     return found
+
+
+def exchanges(spread: Spread | None) -> TypeGuard[Spread]:
+    """Return whether the ranks of such a strategy are processes that average something, or train asynchronously."""
+    return spread is not None and spread.several_processes and spread.kind in (*AVERAGING, ASYNCHRONOUS)
 
 
 def otherwise(spread: Spread | None, network: Network) -> str:

@@ -35,6 +35,7 @@ def show(plan: RunPlan, as_json: bool = False, nodes: Choice | None = None) -> N
     if found["most_rounds"] > found["rounds"]:
         parts.append(f"at most {estimate.in_words(found['most_rounds'])}")
     extra = [
+        ("exchange", "{} more to measure by itself what ranks exchange"),
         ("profiles", "{} more for profiles"),
         ("certificates", "up to {} more for certificates that are not stored"),
         ("environments", "up to {} more for environments that do not exist"),

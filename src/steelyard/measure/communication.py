@@ -3,7 +3,7 @@
 import shutil
 from collections.abc import Collection
 
-from steelyard.catalog import frameworks
+from steelyard.catalog import frameworks, strategies
 from steelyard.errors import UserError
 from steelyard.measure import jobs
 from steelyard.measure.session import Session
@@ -35,8 +35,7 @@ def measure(session: Session, cases: Collection[str]) -> None:
 
 
 def _exchanges(variant: Variant) -> bool:
-    spread = frameworks.framework(variant.case.framework).spread(variant.case.strategy)
-    return spread is not None and communication.is_measured(spread)
+    return strategies.exchanges(frameworks.framework(variant.case.framework).spread(variant.case.strategy))
 
 
 def _is_known(session: Session, variant: Variant) -> bool:

@@ -15,13 +15,9 @@ if TYPE_CHECKING:
 
     from steelyard.results.events import Reduced
     from steelyard.results.trials import Trial
-    from steelyard_worker.strategy import Spread
 
 FOLDER = "communication"
 COUNTED = "counted"
-# The kinds of strategies whose ranks average gradients or weights.
-AVERAGING = ("processes", "sharded", "server", "local", "library")
-ASYNCHRONOUS = "asynchronous"
 
 
 @dataclass(frozen=True)
@@ -72,11 +68,6 @@ class Communication:
 
     all_reduce: AllReduce | None = None
     stale: Stale | None = None
-
-
-def is_measured(spread: Spread) -> bool:
-    """Return whether ranks of such a strategy are processes that average something, or train asynchronously."""
-    return spread.several_processes and spread.kind in (*AVERAGING, ASYNCHRONOUS)
 
 
 def folder_of(run: Path, file_name: str) -> Path:

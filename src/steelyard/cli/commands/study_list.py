@@ -43,8 +43,8 @@ def show(found: list[dict[str, Any]]) -> None:
             table.add_row("", size["size"], escape(size["summary"]), time)
         console.print(table)
     console.print(
-        "\nRun one with: steelyard run STUDY --size NAME. Times are rough estimates for this machine, for the fewest rounds "
-        "and the profiles, without making environments and certificates."
+        "\nRun one with: steelyard run STUDY --size NAME. Times are rough estimates for this machine, for the fewest rounds, "
+        "the profiles and the exchange of ranks by itself, without making environments and certificates."
     )
 
 
@@ -54,4 +54,4 @@ def _seconds(study: Study, size: str, known: estimate.Known) -> float | None:
     except UserError:
         return None
     found = estimate.estimate(plan, known)
-    return found["rounds"] + found["profiles"]
+    return found["rounds"] + found["exchange"] + found["profiles"]
