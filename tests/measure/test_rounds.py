@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from measure.scripted_session import NOISY, QUIET, ScriptedSession, measure, session, steady, write_trial
 from steelyard.measure import peak, rounds
+from steelyard.plan import spreading
 from steelyard.results import record, round_results
 from steelyard.results.quantities import THROUGHPUT
 
@@ -161,6 +162,18 @@ def test_no_further_round_starts_when_every_pair_is_decided(tmp_path: Path, monk
     assert run.runs_of("fake") == [(1, 0), (2, 0), (3, 0)]
     (verdict,) = run.rankings[-1].verdicts
     assert verdict.kind == "better"
+
+
+def test_rounds_are_decided_by_the_rule_of_the_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the verdicts of the page are; it says which pairs are planned."""
+    monkeypatch.setattr(spreading, "usable_cores", lambda: 8)
+    strategies: dict[str, Any] = {"frameworks": ("fake",), "strategies": ("single:1", "copies:2"), "threads": (1,)}
+    run = session(tmp_path / "run", steady, **strategies)
+    measure(run, monkeypatch)
+    (group,) = run.plan.groups
+    rule = run.rankings[-1].plan
+    assert rule == group.decision(run.plan.options.delta)
+    assert len(rule.planned) == 1
 
 
 def _undecidable(framework: str, number: int, attempt: int, source: str) -> float:

@@ -24,7 +24,7 @@ HEADING = scaling_table.HEADING
 
 def run(root, scripts, strategies=STRATEGIES, **more):
     """Write a run with these strategies, in which every other rank recorded what the first one did; returns its folder."""
-    wanted = options(frameworks=("fake",), strategies=strategies, threads=(1,), **more)
+    wanted = options(**{"frameworks": ("fake",), "strategies": strategies, "threads": (1,)} | more)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(spreading, "usable_cores", lambda: 8)
         folder = write_run(root, scripts, wanted)
@@ -89,6 +89,38 @@ def test_the_interval_of_a_speed_up_is_that_of_the_verdict(tmp_path):
     assert row.efficiency.low == pytest.approx(verdict.low / 2)
     assert row.efficiency.high == pytest.approx(verdict.high / 2)
     assert row.exchange.low < row.exchange.value < row.exchange.high
+
+
+def two_frameworks(root, **script):
+    """Return the comparison of two frameworks, of which MXNet is the faster one with a single process."""
+    times = {"pytorch/eager,strategy=single": 10.0, "pytorch/eager,strategy=ddp": 5.0, "alone": 4.0, "mxnet": 8.0}
+    scripts = {key: Script(time, passed=None if key == "alone" else True, **script) for key, time in times.items()}
+    wanted = {"workloads": ("vgg16:tiny",), "frameworks": ("mxnet", "pytorch")}
+    (comparison,) = view_of(
+        run(root, scripts, ("alone:2", "processes:2", "server:2", "single:1"), **wanted)
+    ).comparisons
+    return comparison
+
+
+def test_the_rows_of_a_framework_follow_its_single_process(tmp_path):
+    assert [row.contender.variant for row in scaling.scaled(two_frameworks(tmp_path))] == [
+        "pytorch/eager,strategy=single:1", "pytorch/eager,strategy=ddp:2", "pytorch/eager,strategy=alone:2",
+        "mxnet/hybridized,strategy=single:1", "mxnet/hybridized,strategy=dist-sync:2", "mxnet/hybridized,strategy=alone:2",
+    ]  # fmt: skip
+
+
+def test_a_speed_up_has_more_of_the_error_than_a_comparison_of_frameworks(tmp_path):
+    comparison = two_frameworks(tmp_path, process_scatter=0.2, rounds=3)
+    ranking = comparison.rankings[comparison.primary]
+    rows = [row for row in scaling.scaled(comparison) if row.parts > 1 and row.single]
+    certified = {frozenset((row.single.case.id, row.contender.case.id)) for row in rows if row.computes == "the same"}
+    assert len(certified) == 2
+    assert certified < ranking.plan.planned
+    assert all(each.kind == "undecided" for each in ranking.verdicts)
+    errors = {frozenset((each.a, each.b)): each.error for each in ranking.verdicts}
+    assert len(errors) == 6
+    planned = [errors.pop(pair) for pair in certified]
+    assert planned == pytest.approx([2 * next(iter(errors.values()))] * 2)
 
 
 def test_a_ranking_by_throughput_has_the_same_speed_up(folder):

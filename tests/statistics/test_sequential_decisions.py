@@ -165,14 +165,25 @@ def test_the_leader_is_judged_on_common_rounds_only() -> None:
 
 def test_the_errors_of_holms_procedure_agree_with_a_hand_calculation() -> None:
     # 0.0125 / 3 = 0.00417 > 0.001; 0.0125 / 2 = 0.00625 > 0.004; 0.0125 < 0.02.
-    found = holm_errors(np.array([0.02, 0.001, 0.004]), np.full(3, 0.0125))
+    equal = np.full(3, 1 / 3)
+    found = holm_errors(np.array([0.02, 0.001, 0.004]), np.full(3, 0.0125), equal)
     assert found == pytest.approx([np.nan, 0.0125 / 3, 0.00625], nan_ok=True)
-    assert np.isnan(holm_errors(np.full(3, 0.005), np.full(3, 0.0125))).all()
+    assert np.isnan(holm_errors(np.full(3, 0.005), np.full(3, 0.0125), equal)).all()
+
+
+def test_a_rejected_hypothesis_leaves_its_part_to_the_others_in_proportion() -> None:
+    # The first has half of the error, the others 3/10 and 2/10. 0.005 <= 0.02 / 2; then 0.011 <= 0.02 * 3/5; then 0.02 is all left.
+    weights = np.array([0.5, 0.3, 0.2])
+    found = holm_errors(np.array([0.005, 0.011, 0.015]), np.full(3, 0.02), weights)
+    assert found == pytest.approx([0.01, 0.012, 0.02])
+    # 0.013 > 0.02 * 3/5, so neither the second nor the third, which would be tested after it, is rejected.
+    found = holm_errors(np.array([0.005, 0.013, 0.009]), np.full(3, 0.02), weights)
+    assert found == pytest.approx([0.01, np.nan, np.nan], nan_ok=True)
 
 
 def test_pairs_with_fewer_rounds_are_tested_at_the_error_of_these_rounds() -> None:
     # On the scale of its own error, the first is 0.4, the second 0.2: the second is rejected first, at half of its error.
-    found = holm_errors(np.array([0.004, 0.0008]), np.array([0.01, 0.004]))
+    found = holm_errors(np.array([0.004, 0.0008]), np.array([0.01, 0.004]), np.full(2, 0.5))
     assert found == pytest.approx([0.01, 0.002])
 
 

@@ -73,7 +73,7 @@ def rank(session: Session, group: Group, results: RoundResults, quantity: Quanti
     As in reports, only certified contenders are in verdicts. Where fewer than two are, there is none, and all are ranked.
     """
     costs = results.costs(group.cases, quantity, primary_input(session, group))
-    plan = group.protocol.decision(session.plan.options.delta)
+    plan = group.decision(session.plan.options.delta)
     everyone = decide(costs, plan)
     certified = {key: each for key, each in costs.items() if results.certificates.get(key, {}).get("passed")}
     return Standing(decide(certified, plan) if 1 < len(certified) < len(costs) else everyone, everyone)

@@ -5,11 +5,13 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
 
+from steelyard.plan import planned
 from steelyard.plan.options import Options
 from steelyard.plan.protocols import Protocol
 from steelyard.plan.studies import Study
 from steelyard.plan.traffic import Traffic
 from steelyard.published.gathering import Published
+from steelyard.statistics.decision import DecisionPlan
 from steelyard_worker.case import INFERENCE, Case
 from steelyard_worker.strategy import parts_of
 
@@ -97,6 +99,14 @@ class Group:
         return self.protocol.schedule.turns > 0 and not any(
             case.settings.device != "cpu" or parts_of(case.strategy) > 1 or case.memory_limit for case in self.cases
         )
+
+    def decision(self, delta: float) -> DecisionPlan:
+        """Return the decision rule of the protocol, with the pairs that this group is about first of all."""
+        return replace(self.protocol.decision(delta), planned=self._planned)
+
+    @cached_property
+    def _planned(self) -> frozenset[frozenset[str]]:
+        return planned.pairs(self.cases)
 
     def step_flops(self, case: Case) -> int:
         """Return the FLOPs of one step of a case: without a frozen body, a training step counts as three forward passes.

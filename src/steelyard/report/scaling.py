@@ -80,6 +80,7 @@ class Weak:
 def scaled(comparison: Comparison) -> list[Scaled]:
     """Return the contenders with a strategy, and the single processes beside them; none where no training is spread.
 
+    Those of a framework and mode follow each other, the single process first. The framework of the fastest is the first.
     None either where a quantity is ranked that has one value per process: this is about the time of steps.
     """
     spread = [
@@ -87,7 +88,9 @@ def scaled(comparison: Comparison) -> list[Scaled]:
     ]
     found = [_scaled(comparison, each) for each in spread]
     singles = {row.single.case.id: row.single for row in found if row.single}
-    return [_scaled(comparison, each, is_single=True) for each in singles.values()] + found
+    rows = [_scaled(comparison, each, is_single=True) for each in singles.values()] + found
+    places = list(dict.fromkeys(map(_framework_and_mode, comparison.contenders)))
+    return sorted(rows, key=lambda row: places.index(_framework_and_mode(row.contender)))
 
 
 def weak(comparison: Comparison, among: Sequence[Comparison]) -> list[Weak]:
@@ -111,6 +114,10 @@ def weak(comparison: Comparison, among: Sequence[Comparison]) -> list[Weak]:
                     Weak(row.contender, row.parts, comparison.batch, single, other.group, other.batch, overhead)
                 )
     return found
+
+
+def _framework_and_mode(contender: Contender) -> tuple[str, str]:
+    return contender.case.framework, contender.case.settings.mode
 
 
 def _is_shown(comparison: Comparison, contender: Contender) -> bool:

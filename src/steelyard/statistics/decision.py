@@ -55,7 +55,8 @@ def decide(rounds: Mapping[str, Rounds], plan: DecisionPlan | None = None) -> Ra
     elimination: a contender that is decided against the leader stops running, and its pairs rest on the rounds they
     have.
 
-    The error is shared over all k(k-1)/2 pairs by Holm's procedure, once for differences and once for equalities.
+    The error is shared over all k(k-1)/2 pairs by Holm's procedure, once for differences and once for equalities; pairs that the
+    plan names have at least half of it.
     Sharing it over the k-1 comparisons with the leader is not enough, because the same data choose the leader. The
     procedure controls the error of the verdicts; each interval is computed at the level of its own step.
     """
@@ -63,7 +64,7 @@ def decide(rounds: Mapping[str, Rounds], plan: DecisionPlan | None = None) -> Ra
     names = tuple(sorted(rounds))
     if not names:
         return Ranking((), None, (), frozenset(), 0, plan.delta, 0.0, plan)
-    state = look(table([rounds[name] for name in names]), plan)
+    state = look(table([rounds[name] for name in names]), plan, plan.weights(names))
     order = tuple(names[place] for place in state.order)
     leader = order[0] if rounds[order[0]] else None
     return Ranking(

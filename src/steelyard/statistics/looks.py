@@ -41,6 +41,8 @@ class Look:
     """Error of the interval of an undecided pair: it contains 0, and it is not inside the margin."""
     order: Integers
     """The contenders, best first."""
+    weights: Floats
+    """Part of the error that each pair has before any is decided, shape (pairs,); all parts add up to 1."""
 
     @property
     def decided(self) -> NDArray[np.bool_]:
@@ -57,13 +59,16 @@ class Look:
         return found
 
 
-def look(logs: Floats, plan: DecisionPlan) -> Look:
+def look(logs: Floats, plan: DecisionPlan, weights: Floats | None = None) -> Look:
     """Judge every pair on the logarithms of the values: shape (..., contenders, rounds), NaN where there is none.
 
+    `weights`: the part of the error that each pair begins with; None: all have the same.
     A pair is tested at the error that the plan has for its number of rounds. The sum of these errors is the plan's
     error, so the looks together cannot be wrong more often, whatever ends the run.
     """
     evidence = pair_evidence(logs)
+    pairs = evidence.mean.shape[-1]
+    weights = np.full(pairs, 1.0 / max(1, pairs)) if weights is None else weights
     scatter = np.sqrt(_median(evidence.variance))
     margin = np.maximum(plan.delta, MARGIN_OVER_SCATTER * scatter)
     error = plan.error_at(evidence.rounds)
@@ -71,39 +76,43 @@ def look(logs: Floats, plan: DecisionPlan) -> Look:
     testable = evidence.rounds >= np.maximum(enough, plan.least_rounds)
     distance = np.abs(evidence.mean)
     to_margin = np.log1p(margin)[..., None] - distance
-    different = holm_errors(np.where(testable, evidence.p_value(distance), np.inf), error)
-    equal = holm_errors(np.where(testable, evidence.p_value(to_margin) / 2, np.inf), error)
+    different = holm_errors(np.where(testable, evidence.p_value(distance), np.inf), error, weights)
+    equal = holm_errors(np.where(testable, evidence.p_value(to_margin) / 2, np.inf), error, weights)
     return Look(
         evidence=evidence,
         scatter=scatter,
         margin=margin,
         different=different,
         equal=equal,
-        open_error=error * np.minimum(_next_share(different), 2 * _next_share(equal)),
+        open_error=error * np.minimum(_next_share(different, weights), 2 * _next_share(equal, weights)),
         order=_order(logs, evidence.mean),
+        weights=weights,
     )
 
 
-def holm_errors(p_values: Floats, error: Floats) -> Floats:
+def holm_errors(p_values: Floats, error: Floats, weights: Floats) -> Floats:
     """Return the error at which Holm's step-down procedure rejects each hypothesis; NaN for those it does not reject.
 
-    Shape (..., hypotheses). `error` is that of the whole family, for each hypothesis on its own scale. Source: Holm
-    1979, "A simple sequentially rejective multiple test procedure".
+    Shape (..., hypotheses). `error` is that of the whole family, for each hypothesis on its own scale. `weights`: the part of it
+    that each hypothesis begins with, shape (hypotheses,), above 0; those that are rejected leave theirs to the others, in
+    proportion. Source: Holm 1979, "A simple sequentially rejective multiple test procedure".
     """
-    scaled = p_values / error
+    scaled = p_values / (error * weights)
     places = np.argsort(scaled, axis=-1, kind="stable")
-    shares = 1.0 / np.arange(scaled.shape[-1], 0, -1)
-    rejected = np.logical_and.accumulate(np.take_along_axis(scaled, places, axis=-1) <= shares, axis=-1)
+    sorted_weights = np.broadcast_to(weights, scaled.shape)
+    sorted_weights = np.take_along_axis(sorted_weights, places, axis=-1)
+    left = np.cumsum(sorted_weights[..., ::-1], axis=-1)[..., ::-1]
+    rejected = np.logical_and.accumulate(np.take_along_axis(scaled, places, axis=-1) * left <= 1, axis=-1)
     found = np.full(scaled.shape, np.nan)
-    np.put_along_axis(found, places, np.where(rejected, shares, np.nan), axis=-1)
+    np.put_along_axis(found, places, np.where(rejected, sorted_weights / left, np.nan), axis=-1)
     errors: Floats = found * error
     return errors
 
 
-def _next_share(rejected: Floats) -> Floats:
-    """Return the share of the error with which Holm's procedure stopped."""
-    left = rejected.shape[-1] - np.isfinite(rejected).sum(-1, keepdims=True)
-    share: Floats = 1.0 / np.maximum(left, 1)
+def _next_share(rejected: Floats, weights: Floats) -> Floats:
+    """Return each pair's share of the error in the step with which Holm's procedure stopped."""
+    left = np.where(np.isfinite(rejected), 0.0, weights).sum(-1, keepdims=True)
+    share: Floats = weights / np.where(left > 0, left, 1.0)
     return share
 
 

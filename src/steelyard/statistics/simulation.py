@@ -38,20 +38,22 @@ class Outcome:
     """Round in which each pair was first called different, the right way round; 0 for never."""
 
 
-def simulate(values: Floats, truth: Floats, plan: DecisionPlan) -> Outcome:
+def simulate(values: Floats, truth: Floats, plan: DecisionPlan, names: tuple[str, ...] = ()) -> Outcome:
     """Run comparisons round by round until each is decided or has used up the rounds of the plan.
 
+    `names`: of the contenders, where the plan names pairs.
     `values`: logarithms of what would be measured, shape (comparisons, contenders, rounds), the truth included.
     `truth`: logarithms of the true values, shape (contenders,).
     """
     comparisons, contenders, _ = values.shape
     pairs = contenders * (contenders - 1) // 2
     size = max(1, CELLS_AT_ONCE // (pairs * contenders * plan.most_rounds))
-    parts = [_simulate(values[start : start + size], truth, plan) for start in range(0, comparisons, size)]
+    weights = plan.weights(names or tuple(map(str, range(contenders))))
+    parts = [_simulate(values[start : start + size], truth, plan, weights) for start in range(0, comparisons, size)]
     return Outcome(*(np.concatenate([getattr(part, name) for part in parts]) for name in Outcome.__dataclass_fields__))
 
 
-def _simulate(values: Floats, truth: Floats, plan: DecisionPlan) -> Outcome:
+def _simulate(values: Floats, truth: Floats, plan: DecisionPlan, weights: Floats) -> Outcome:
     first, second = pair_indices(len(truth))
     difference = truth[first] - truth[second]
     count = len(values)
@@ -72,7 +74,7 @@ def _simulate(values: Floats, truth: Floats, plan: DecisionPlan) -> Outcome:
         outcome.processes[running] += wanted.sum(-1)
         if number < plan.least_rounds:
             continue
-        state = look(seen[running, :, :number], plan)
+        state = look(seen[running, :, :number], plan, weights)
         _note(outcome, running, state, difference, number)
         is_open = state.undecided.any(-1)
         wanted = state.undecided[is_open]
