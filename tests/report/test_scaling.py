@@ -182,6 +182,16 @@ def test_a_pipeline_has_its_idle_share_beside_the_ideal_one(view):
     assert "(at best 20 %)" in " ".join(found.lines)
 
 
+@pytest.mark.parametrize("shares", ["network", "batch"])
+def test_parts_of_a_network_are_not_compared_with_ranks_that_share_the_batch(view, shares):
+    """One process that drives all devices gets whole batches, so its strategy does not say that it shares anything else."""
+    comparison = as_kind(view, "copies:2", "model", shares)
+    row = next(each for each in scaling.scaled(comparison) if each.kind == "model")
+    assert row.speed_up
+    assert row.without is row.exchange is None
+    assert "exposed exchange" not in scaling_table.section(comparison).lines[0]
+
+
 @pytest.mark.parametrize("knobs", [{}, {"micro_batches": "4"}, {"micro_batches": 0}, {"micro_batches": -1}])
 def test_a_pipeline_without_a_number_of_micro_batches_has_no_ideal(view, knobs):
     comparison = as_kind(view, "copies:2", "pipeline", "network", **knobs)

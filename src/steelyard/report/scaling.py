@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 SAME, OTHER = "the same", "another algorithm"
 PINNED = f"{SINGLE}:1"
+# Kinds whose parts compute layers of the network, each of them for the whole batch, also where one process drives all devices.
+CUTTING = ("model", "pipeline")
 # Fields of a case that another batch changes.
 OF_THE_BATCH = frozenset({"sizes.batch", "specification", "inputs"})
 
@@ -128,7 +130,8 @@ def _scaled(comparison: Comparison, contender: Contender, is_single: bool = Fals
     spread, parts = spread_of(contender), parts_of(contender.case.strategy)
     kind, computes = spread.kind if spread else SINGLE, _computes(contender)
     facts: dict[str, Any] = {
-        "processes": ranks.processes(contender.trials[0].job), "shares_batch": not spread or spread.shares == "batch",
+        "processes": ranks.processes(contender.trials[0].job),
+        "shares_batch": not spread or (spread.shares == "batch" and kind not in CUTTING),
         "memory_bytes": of_each_rank(contender, ranks.peak_of_each),
         "busy_cores": of_each_rank(contender, lambda trial: _busy(trial, comparison.primary)),
     }  # fmt: skip
