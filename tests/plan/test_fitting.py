@@ -10,7 +10,7 @@ import pytest
 from steelyard import fitting, host
 from steelyard.errors import UserError
 from steelyard.measure import bandwidth, gemm
-from steelyard.plan import estimate
+from steelyard.plan import estimate, resolve
 from steelyard.plan.options import Options
 
 WORKLOADS = str(Path(__file__).resolve().parent.parent / "workloads")
@@ -47,19 +47,16 @@ def test_the_largest_size_that_fits_is_chosen_and_the_reason_is_given(
     assert ("P does not fit this machine (line:small needs about" in sentence) is (size != "P")
 
 
-def test_a_size_of_more_than_an_hour_is_not_chosen_unasked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("stage", ["certificates", "rounds", "profiles", "graphs", "exchange"])
+def test_a_size_of_more_than_an_hour_is_not_chosen_unasked(
+    stage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def seconds(plan: Any, known: estimate.Known) -> dict[str, float]:
         assert known.samples["cifar10"] == 50_000
         hours = {9: 30.0, 8: 0.5, 7: 0.1}[features(plan)[0]]
-        return {
-            "environments": 0.0,
-            "certificates": 0.0,
-            "rounds": 3600 * hours,
-            "most_rounds": 0.0,
-            "profiles": 0.0,
-            "graphs": 0.0,
-        }
+        return dict.fromkeys(stages, 0.0) | {stage: 3600 * hours}
 
+    stages = estimate.estimate(resolve.plan(Options(workloads=("vgg16:tiny",), frameworks=("pytorch",))))
     monkeypatch.setattr(estimate, "estimate", seconds)
     plan, sentence = fitting.planned(options(tmp_path, tables(9, 8, 7)))
     assert features(plan) == [8]
