@@ -25,8 +25,8 @@ ERROR_WEIGHTS = {3: 3.0, 4: 2.0, 5: 2.0, 6: 2.0}
 a contender several times slower than the others is decided after two."""
 PLANNED_SHARE = 0.5
 """Part of the error that planned pairs have together; more where they are more than half of all pairs. With thirty of 595 pairs
-planned, those have intervals that are 1.6 times narrower after three rounds, and the others are 1.15 times wider until planned
-pairs are decided and leave their part to them."""
+planned, the logarithmic intervals of those are 1.6 times narrower after three rounds, and those of the others 1.14 times wider
+until planned pairs are decided and leave their part to them."""
 
 
 @dataclass(frozen=True)
