@@ -12,7 +12,6 @@ import pytest
 
 from steelyard.catalog import frameworks, strategies, workloads
 from steelyard.host import links
-from steelyard.results import communication
 from steelyard_worker.strategy import ALONE, parts_of
 
 if TYPE_CHECKING:
@@ -84,7 +83,7 @@ def test_training_goes_on_after_the_statistics_of_all_ranks_were_averaged(name: 
     wanted = [
         f"{strategy}:2"
         for strategy, own in known.strategies.items()
-        if own.several_processes and own.kind in communication.AVERAGING and not own.environment
+        if own.several_processes and own.kind in strategies.AVERAGING and not own.environment
     ]
     found = measured(known, "resnet18:digits", wanted, "--protocol", "epochs:2", "--no-certify")
     assert found.keys() >= set(wanted)
@@ -175,10 +174,10 @@ def check_exchange(own: Spread | None, found: dict[str, Any] | None, gradients: 
         assert found["sent_bytes_per_step"] == [0, 0]
     else:
         assert sum(found["sent_bytes_per_step"]) > 0
-        if own.kind in communication.AVERAGING:
+        if own.kind in strategies.AVERAGING:
             assert max(found["sent_bytes_per_step"]) < MOST_SENT * gradients, "something is exchanged more than once"
-    assert bool(found["all_reduce"]) == (own.kind in communication.AVERAGING), found["not_measured"]
-    assert bool(found["missed_updates"]) == (own.kind == communication.ASYNCHRONOUS), found["not_measured"]
+    assert bool(found["all_reduce"]) == (own.kind in strategies.AVERAGING), found["not_measured"]
+    assert bool(found["missed_updates"]) == (own.kind == strategies.ASYNCHRONOUS), found["not_measured"]
     if found["all_reduce"]:
         assert found["all_reduce"]["bytes"] == gradients
         assert min(found["all_reduce"]["sent_bytes"]) >= gradients
