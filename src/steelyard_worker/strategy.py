@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 # One process without any exchange. Written `single:1`, its process may use only as many cores as it has threads.
 SINGLE = "single"
+PINNED = f"{SINGLE}:1"
 
 # What a strategy does, in words that hold in every framework.
 KINDS = {

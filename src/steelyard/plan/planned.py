@@ -3,9 +3,7 @@
 from collections.abc import Sequence
 
 from steelyard_worker.case import Case, differences
-from steelyard_worker.strategy import SINGLE, name_of, parts_of
-
-PINNED = f"{SINGLE}:1"
+from steelyard_worker.strategy import PINNED, SINGLE, name_of, parts_of
 
 
 def pairs(cases: Sequence[Case]) -> frozenset[frozenset[str]]:

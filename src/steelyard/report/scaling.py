@@ -13,7 +13,7 @@ from steelyard.statistics.answer import is_wide
 from steelyard.statistics.intervals import Ratio, ratio_interval
 from steelyard.statistics.unpaired import welch
 from steelyard_worker.case import differences
-from steelyard_worker.strategy import ALONE, MICRO_BATCHES, OTHER_ALGORITHMS, SINGLE, name_of, parts_of
+from steelyard_worker.strategy import ALONE, MICRO_BATCHES, OTHER_ALGORITHMS, PINNED, SINGLE, name_of, parts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from steelyard_worker.strategy import Spread
 
 SAME, OTHER = "the same", "another algorithm"
-PINNED = f"{SINGLE}:1"
 # Kinds whose parts compute layers of the network, each of them for the whole batch, also where one process drives all devices.
 CUTTING = ("model", "pipeline")
 # Fields of a case that another batch changes.

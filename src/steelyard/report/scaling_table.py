@@ -12,7 +12,7 @@ from steelyard.report.notation import quantity_text
 from steelyard.report.words import said
 from steelyard.results.quantities import PEAK_MEMORY
 from steelyard.statistics.sentences import NOT_ENOUGH
-from steelyard_worker.strategy import ALONE, SINGLE
+from steelyard_worker.strategy import ALONE, PINNED, SINGLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -131,7 +131,7 @@ def _speed_up(row: Scaled) -> Formatted:
     if not row.speed_up:
         return Formatted("not measured", "no round in common")
     found = formatting.of_ratio(row.speed_up)
-    over = "" if row.single.case.strategy == scaling.PINNED else f", over {row.single.case.strategy}"
+    over = "" if row.single.case.strategy == PINNED else f", over {row.single.case.strategy}"
     return Formatted(found.value, f"{found.interval}{over}")
 
 
