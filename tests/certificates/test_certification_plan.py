@@ -235,6 +235,7 @@ def test_every_process_of_a_certificate_has_its_noise_and_its_folder(candidate: 
         (plan.candidate_task, "mxnet", own, (0,), noise),
         (plan.float64_task, "mxnet", own / "float64", (0,), noise),
         (plan.long_sums_task, "pytorch", first / "sums", (3,), 160 * 2.0**-24),
+        (plan.sign_changes_task, "pytorch", first / "signs", (8,), 200 * 2.0**-24),
     ]
     for number, pair in zip((4, 5, 6), plan.draw_tasks, strict=True):
         expected += [

@@ -143,6 +143,7 @@ def test_only_references_use_more_cores(tmp_path: Path) -> None:
     for task in (
         *plan.reference_tasks,
         plan.long_sums_task,
+        plan.sign_changes_task,
         *(pair[0] for pair in (*plan.small_tasks, *plan.draw_tasks)),
     ):
         assert (task.job.case.settings.threads, with_cores(task, 3).case.settings.threads) == (1, 3)

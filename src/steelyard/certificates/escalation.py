@@ -1,8 +1,9 @@
 """Further runs where the rounding levels of the candidate's own batch do not decide.
 
 One rounding of every input may not explain its deviation. It may then compute another function; or its sums lose precision, or
-its log-likelihood does, or a ReLU or a maximum near a tie took the other side and changed gradients by a finite amount. Or all is
-within rounding, but in a large batch so many ReLUs are near a tie that gradients of a lower precision would be, too.
+its log-likelihood does, or a ReLU or a maximum near a tie took the other side and changed gradients by a finite amount, or an
+adaptive optimizer made full steps of the other sign from gradients near zero. Or all is within rounding, but in a large batch so
+many ReLUs are near a tie that gradients of a lower precision would be, too.
 """
 
 from dataclasses import replace
@@ -27,8 +28,10 @@ def next_tasks(evidence: Evidence) -> tuple[Task, ...]:
     For the others: if the framework can compute in float64, that run shows its definition: sums lose almost nothing there and
     near-ties are rare, so the same limits apply. Its own precision is judged by what long sums may lose, and on a small batch
     without long sums, where a lower precision in any layer shows. If it cannot, it is allowed the error of its precision in
-    a likelihood of whole sequences, where the loss is one. Then it is compared with the reference on other random draws of
-    weights and batches: a near-tie depends on the random draw, a real bug shows up on every draw.
+    a likelihood of whole sequences, where the loss is one. Where only updates of an adaptive optimizer differ, it is allowed as
+    many sign changes as the error causes that gradients may have, and is compared on a small batch, too. Then it is compared
+    with the reference on other random draws of weights and batches: a near-tie depends on the random draw, a real bug shows up on
+    every draw.
     """
     plan = evidence.plan
     if evidence.by_rounding.passed:
@@ -39,6 +42,11 @@ def next_tasks(evidence: Evidence) -> tuple[Task, ...]:
         return ()
     if evidence.network.recursion and not is_done(plan.likelihood_task):
         return (with_likelihood(plan, plan.likelihood_task, _loss(evidence)),)
+    if evidence.only_updates_differ():
+        if not _small_started(plan):
+            return tuple(task for task in (plan.sign_changes_task, *_first_small_tasks(evidence)) if not is_done(task))
+        if evidence.allowing_sign_changes().passed:
+            return _small_next(evidence)
     return next((pair for pair in plan.draw_tasks if not all(map(is_done, pair))), ())
 
 
@@ -52,6 +60,8 @@ def rejected_on(evidence: Evidence) -> tuple[Task, Task]:
     plan = evidence.plan
     first = plan.reference_tasks[0]
     if evidence.by_rounding.passed:
+        return plan.small_tasks[0]
+    if not plan.candidate.has_float64 and _only_signs_change(evidence):
         return plan.small_tasks[0]
     if not plan.candidate.has_float64 or not _started(plan):
         return first, plan.candidate_task
@@ -71,6 +81,8 @@ def settle(evidence: Evidence) -> tuple[Judgement, float | None]:
         found = evidence.allowing(plan.likelihood_task)
         if found.passed:
             return replace(found, sentence=_likelihood_sentence(evidence, found)), None
+    if _only_signs_change(evidence):
+        return _with_sign_changes(evidence), None
     return _by_draws(evidence), None
 
 
@@ -82,6 +94,12 @@ def _started(plan: CertificationPlan) -> list[Task]:
 def _small_started(plan: CertificationPlan) -> bool:
     """Return whether this candidate's own process on the small batch has started."""
     return Path(plan.small_tasks[0][1].job.folder).is_dir()
+
+
+def _only_signs_change(evidence: Evidence) -> bool:
+    """Return whether sign changes of updates explain all that rounding does not, as far as the runs so far show."""
+    started = is_done(evidence.plan.sign_changes_task) and _small_started(evidence.plan)
+    return started and evidence.only_updates_differ() and evidence.allowing_sign_changes().passed
 
 
 def _with_float64_next(evidence: Evidence) -> tuple[Task, ...]:
@@ -128,6 +146,22 @@ def _with_float64(evidence: Evidence) -> tuple[Judgement, float]:
     return replace(found, sentence=f"{found.sentence} {sentences.same_on_few_samples(small)}"), float64_error
 
 
+def _with_sign_changes(evidence: Evidence) -> Judgement:
+    """Judge a candidate without float64, whose deviations sign changes of updates explain, by the small batch."""
+    small, found = _on_small_batches(evidence), evidence.allowing_sign_changes()
+    if not small.passed:
+        return replace(small, sentence=sentences.different_on_few_samples_only(small))
+    plan = evidence.plan
+    sentence = sentences.same_but_for_signs(
+        evidence.by_rounding,
+        found,
+        evidence.limits.precision,
+        evidence.first_sign_changes(),
+        plan.candidate.installation.title,
+    )
+    return replace(found, sentence=f"{sentence} {sentences.same_on_few_samples(small)}")
+
+
 def _on_small_batches(evidence: Evidence) -> Judgement:
     """Compare on the small batch and the draws close to it that have run; the first match decides, otherwise the batch itself.
 
@@ -148,7 +182,8 @@ def _by_float64(evidence: Evidence) -> tuple[Judgement, float]:
     relaxed = evidence.allowing(plan.long_sums_task)
     if relaxed.passed:
         terms = longest_sum_of(plan.candidate)
-        sentence = sentences.same_in_float64(evidence.by_rounding, exact, precision, terms)
+        signs = evidence.first_sign_changes()
+        sentence = sentences.same_in_float64(evidence.by_rounding, exact, precision, terms, signs)
     else:
         sentence = sentences.different_in_own_precision(relaxed.findings, precision)
     return replace(relaxed, sentence=sentence), exact.largest

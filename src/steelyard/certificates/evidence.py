@@ -9,11 +9,18 @@ from typing import Self, TypeVar
 from steelyard.certificates import judge
 from steelyard.certificates.dumps import read, read_meta
 from steelyard.certificates.judgement import Finding, Judgement
-from steelyard.certificates.method import COARSE_GRADIENTS, PERTURBATIONS, SMALL_BATCH, Method, method_for
+from steelyard.certificates.method import (
+    COARSE_GRADIENTS,
+    PERTURBATIONS,
+    SMALL_BATCH,
+    Method,
+    is_adaptive,
+    method_for,
+)
 from steelyard.certificates.plan import CertificationPlan, Task
 from steelyard.certificates.references import References, reference_folder
-from steelyard.certificates.scales import Scale, measure_changes, measure_scales
-from steelyard.certificates.tensors import BEFORE_THE_LOSS, Tensors, places
+from steelyard.certificates.scales import Scale, SignChanges, measure_changes, measure_scales, sign_changes
+from steelyard.certificates.tensors import AFTER_UPDATES, BEFORE_THE_LOSS, Tensors, places
 from steelyard.inputs.rates import comparable_losses
 from steelyard_worker import tensors
 from steelyard_worker.network import Network
@@ -86,6 +93,33 @@ class Evidence:
                 self.candidate, self.reference, self._changes(task, lambda: self.reference, self.references.scales)
             ),
         )
+
+    def allowing_sign_changes(self) -> Judgement:
+        """Compare the candidate, and also allow in what follows an update the relative change in `sign_changes_task`."""
+        task = self.plan.sign_changes_task
+
+        def compare() -> Judgement:
+            reference = self.reference
+            ordered = places(reference, self.network)
+            changes = self._changes(task, lambda: reference, self.references.scales)
+            following = {key: size for key, size in changes.items() if ordered[key].kind in AFTER_UPDATES}
+            return self._compare(self.candidate, reference, following)
+
+        return self._once(task.job.folder, compare)
+
+    def only_updates_differ(self) -> bool:
+        """Return whether rounding explains everything but what follows the first update of an adaptive optimizer."""
+        beyond = [finding.kind for finding in self.by_rounding.findings if not finding.passed]
+        adaptive = is_adaptive(self.plan.candidate.job.case.optimizer)
+        return adaptive and bool(beyond) and set(beyond) <= set(AFTER_UPDATES)
+
+    def first_sign_changes(self) -> SignChanges | None:
+        """Return the sign changes in the first state that differs, if nothing before it does and they are most of its error."""
+        first = self.by_rounding.first
+        if not first or first.kind != "state" or not self.only_updates_differ():
+            return None
+        found = sign_changes(self.reference, self.candidate, first.key)
+        return found if found.share > 1 / 2 else None
 
     def on_draw(self, pair: tuple[Task, Task]) -> Judgement:
         """Compare the candidate with the reference on another random draw of weights and batches."""

@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 
 from steelyard.errors import UserError, nearest
-from steelyard_worker.case import Optimizer
+from steelyard_worker.case import NO_OPTIMIZER, Optimizer
 from steelyard_worker.network import Network
 
 # Raised with every change that can alter the result of a certificate; part of every certificate's key.
@@ -35,7 +35,9 @@ from steelyard_worker.network import Network
 #  11  one more step where a network has weights that isolate a layer from the rounding of those before it
 #  12  where training is chaotic, results in float64 are compared up to the step in which it has become so
 #  13  the error of a likelihood below one nat is measured in nats
-VERSION = 13
+#  14  without float64, sign changes of an adaptive optimizer's updates are allowed where nothing before the first update differs
+#      and the candidate matches on a small batch
+VERSION = 14
 
 # Half a unit in the last place, relative: the size of one rounding (IEEE 754-2019, table 3.6; bfloat16 has 8 bits of precision).
 UNIT_ROUNDOFFS = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
@@ -194,13 +196,18 @@ def likelihood_roundings(network: Network, loss: float) -> float:
     return abs(loss) * math.sqrt(network.recursion) / 3
 
 
+def is_adaptive(rule: Optimizer) -> bool:
+    """Return whether an update rule divides a gradient by its own size, and so makes a full step from one near zero."""
+    return rule.name not in ("sgd", NO_OPTIMIZER.name)
+
+
 def correction_roundings(rule: Optimizer, step: int) -> float:
     """Return the relative error of an update from 1 - beta^t in float32, in roundings, as the mean of steps 1 to `step`.
 
     One rounding of beta^t is 1 / (1 - beta^t) roundings of the difference, and half of that under the square root: 510 for the
     first step of Adam with its usual constants. Rules that compute in float64 add no error.
     """
-    if rule.name == "sgd" or rule.correction == "float64":
+    if not is_adaptive(rule) or rule.correction == "float64":
         return 0.0
     each = [1 / (1 - rule.beta1**t) + 0.5 / (1 - rule.beta2**t) for t in range(1, step + 1)]
     return sum(each) / max(1, step)

@@ -13,6 +13,7 @@ from steelyard.certificates.method import (
     UNIT_ROUNDOFFS,
     VERSION,
     Scope,
+    is_adaptive,
     likelihood_roundings,
     longest_sum,
     method_for,
@@ -28,6 +29,7 @@ from steelyard_worker.strategy import SINGLE, divisor_of, without_hosts
 # Numbers of the perturbations of further runs; the number seeds the noise.
 LONG_SUMS_PERTURBATION = 3
 LIKELIHOOD_PERTURBATION = 7
+SIGN_CHANGES_PERTURBATION = 8
 # Above this, a reference's steps take longer than their compilation.
 LARGE_STEP_FLOPS = 2e9
 # Folder beside the references for what their processes may share, such as compiled programs.
@@ -93,10 +95,11 @@ class CertificationPlan:
     in float64, `long_sums_task` the first reference with noise as large as the error of the longest sum. `small_tasks` are the
     first reference and the candidate, in its own precision, on a small random batch, where sums are short; they run one pair
     after the other until one matches, first on the batch itself, then on draws close to it; `small_likelihood_task` is as
-    `likelihood_task`, on the small batch. A candidate without float64 has two others. `likelihood_task` is for networks with a
+    `likelihood_task`, on the small batch. A candidate without float64 has three others. `likelihood_task` is for networks with a
     recursion over log-probabilities: the first reference with noise as large as the error of that recursion, which depends on the
-    loss and is set later. `draw_tasks` are the first reference and the candidate on other random draws of weights and batches;
-    they run one pair after the other until one matches.
+    loss and is set later. `sign_changes_task` is for adaptive optimizers: the first reference with as much noise as gradients may
+    differ by, so that as many of its updates change sign. `draw_tasks` are the first reference and the candidate on other random
+    draws of weights and batches; they run one pair after the other until one matches.
     """
 
     candidate: Candidate
@@ -108,6 +111,7 @@ class CertificationPlan:
     small_tasks: tuple[tuple[Task, Task], ...]
     small_likelihood_task: Task
     likelihood_task: Task
+    sign_changes_task: Task
     draw_tasks: tuple[tuple[Task, Task], ...]
     reference_key: str
     key: str
@@ -118,11 +122,12 @@ class CertificationPlan:
 
         Those that are judged together are together; the last is the candidate's, if one of them is.
         """
-        recursion = self.candidate.network.recursion
         small = self._first_small_tasks, *self.small_tasks[1:]
         if self.candidate.has_float64:
             return (self.long_sums_task, self.float64_task), *small
-        return *(((self.likelihood_task,),) if recursion else ()), *self.draw_tasks, *small
+        recursion = ((self.likelihood_task,),) if self.candidate.network.recursion else ()
+        adaptive = ((self.sign_changes_task,),) if is_adaptive(self.candidate.job.case.optimizer) else ()
+        return *recursion, *adaptive, *self.draw_tasks, *small
 
     @property
     def inseparable_tasks(self) -> tuple[Task, ...]:
@@ -165,6 +170,9 @@ def plan_certification(candidate: Candidate, references: Sequence[Installation],
         small_tasks=small_tasks,
         small_likelihood_task=_likelihood_task(small_tasks[0][0]),
         likelihood_task=_likelihood_task(first),
+        sign_changes_task=_in_subfolder(
+            first, "signs", _certify(candidate, (SIGN_CHANGES_PERTURBATION,), limits.limit * limits.unit_roundoff)
+        ),
         draw_tasks=tuple(
             (_draw_task(candidate, first, each), _draw_task(candidate, task, each)) for each in RANDOM_DRAWS
         ),

@@ -8,6 +8,7 @@ import numpy as np
 
 from steelyard.certificates.method import CHAOTIC, SIGN_CHANGE_ODDS, SMALLEST_LIKELIHOOD, correction_roundings
 from steelyard.certificates.tensors import (
+    AFTER_UPDATES,
     Array,
     Place,
     Tensors,
@@ -85,8 +86,25 @@ def after_chaos(network: Network, ordered: Mapping[str, Place], scales: Mapping[
         if place.kind == "state" and key.rpartition("/")[2] in trained:
             changes.setdefault(place.stage, []).append(scales[key].amplification * noise)
     chaotic = [stage for stage, found in changes.items() if np.median(found) >= CHAOTIC]
-    later = ("later loss", "state", "inference")
-    return {key for key, place in ordered.items() if chaotic and place.kind in later and place.stage > min(chaotic)}
+    return {
+        key for key, place in ordered.items() if chaotic and place.kind in AFTER_UPDATES and place.stage > min(chaotic)
+    }
+
+
+@dataclass(frozen=True)
+class SignChanges:
+    """How many of a tensor's `elements` moved the other way than the reference's, and their share of the squared error."""
+
+    count: int
+    elements: int
+    share: float
+
+
+def sign_changes(reference: Tensors, candidate: Tensors, key: str) -> SignChanges:
+    """Return the sign changes in the update of one state, which differs between the two."""
+    exact, other = change(reference, key), change(candidate, key)
+    opposite, squares = _opposite(exact, other), np.square(other - exact)
+    return SignChanges(int(opposite.sum()), opposite.size, float(squares[opposite].sum() / squares.sum()))
 
 
 def _norms(network: Network, ordered: Mapping[str, Place], reference: Tensors) -> dict[str, float]:
@@ -140,7 +158,13 @@ def _sign_changes(network: Network, reference: Tensors, noisy: Tensors) -> dict[
 
 def _sign_change_sizes(exact: Array, other: Array) -> Array:
     """Return the squared differences of the elements whose sign changed, relative to the mean square of the update."""
-    found: Array = np.square(other - exact)[other * exact < 0] / np.mean(np.square(exact))
+    found: Array = np.square(other - exact)[_opposite(exact, other)] / np.mean(np.square(exact))
+    return found
+
+
+def _opposite(exact: Array, other: Array) -> Array:
+    """Return for each element whether two updates have opposite signs."""
+    found: Array = np.multiply(other, exact) < 0
     return found
 
 

@@ -6,7 +6,10 @@
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from steelyard.certificates.judgement import Finding, Judgement
+from steelyard.certificates.scales import SignChanges
 from steelyard.statistics.sentences import listed
 from steelyard_worker.case import Optimizer
 
@@ -81,12 +84,33 @@ def same(findings: Sequence[Finding]) -> str:
     )
 
 
-def same_in_float64(by_rounding: Judgement, exact: Judgement, precision: str, terms: int) -> str:
-    """Return the sentence for a candidate whose float64 run matches and whose long sums explain the rest."""
+def same_in_float64(
+    by_rounding: Judgement, exact: Judgement, precision: str, terms: int, signs: SignChanges | None
+) -> str:
+    """Return the sentence for a candidate whose float64 run matches, and whose errors in its own precision long sums explain.
+
+    `signs`: in the first tensor beyond rounding, where they are most of its error and nothing before it differs.
+    """
+    cause = _of_signs(by_rounding, signs) if signs else f"is normal rounding in long sums (up to {terms:,} terms)"
     return (
         f"Same computation: all {len(exact.findings)} tensors match the double-precision reference, to {exact.largest:.1e} "
-        f"when computed in float64. In {precision} {_largest_deviation(by_rounding)} is normal rounding in long sums "
-        f"(up to {terms:,} terms)."
+        f"when computed in float64. In {precision} {_largest_deviation(by_rounding)} {cause}."
+    )
+
+
+def same_but_for_signs(
+    by_rounding: Judgement, found: Judgement, precision: str, signs: SignChanges | None, framework: str
+) -> str:
+    """Return the sentence for a candidate without float64 that differs in what follows updates of an adaptive optimizer alone.
+
+    `found` allows as many sign changes of updates as noise causes; `signs`: as of `same_in_float64`.
+    """
+    cause = _of_signs(by_rounding, signs) if signs else "is within what updates explain whose sign rounding decides"
+    updates = [finding.allowed for finding in found.findings if finding.kind == "state"]
+    return (
+        f"Same computation as far as {precision} can show: all {len(found.findings)} tensors match the double-precision "
+        f"reference. {_capital(_largest_deviation(by_rounding))} {cause}. {framework} cannot compute this in "
+        f"float64, so a mistake that changes updates by less than {float(np.median(updates)):.1e} would not be detected."
     )
 
 
@@ -237,6 +261,14 @@ def optimizer_form(rule: Optimizer) -> str:
     if rule.correction != "float64":
         differences.append(f"bias correction is computed in {rule.correction}")
     return "As in the framework's own optimizer, " + " and ".join(differences) + "." if differences else ""
+
+
+def _of_signs(by_rounding: Judgement, signs: SignChanges) -> str:
+    first = by_rounding.first.label if by_rounding.first else "one tensor"
+    return (
+        f"follows from updates of gradients near zero, of which the optimizer makes full steps, and whose sign rounding decides: "
+        f"in {first}, {signs.count:,} of {signs.elements:,} elements moved the other way"
+    )
 
 
 def _first_difference(findings: Sequence[Finding], cause: str = "") -> str:

@@ -15,6 +15,8 @@ Tensors = Mapping[str, Array]
 STATISTICS = ("running_mean", "running_var")
 # Kinds of tensors (`Place.kind`) on which the first loss has no effect.
 BEFORE_THE_LOSS = ("initial state", "first statistics", "output", "inference output")
+# Kinds of tensors on which updates have an effect.
+AFTER_UPDATES = ("later loss", "state", "inference")
 
 _PATTERN = re.compile(
     r"(output|inference|grad)/(?P<part>.+)|inference(?P<batch>\d+)/(?P<of_batch>.+)|loss(?P<loss>\d*)|after(?P<step>\d+)/(?P<state>.+)"
