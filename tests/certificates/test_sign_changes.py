@@ -83,8 +83,12 @@ def test_an_update_that_went_the_other_way_is_compared_with_those_of_noise_and_o
         "Same computation as far as float32 can show: all 56 tensors match the double-precision reference. The largest "
         "deviation (head.weight after 1 step) follows from updates of gradients near zero, of which the optimizer makes full "
         f"steps, and whose sign rounding decides: in head.weight after 1 step, 1 of {count} elements moved the other way. "
-        "MXNet 0 cannot compute this in float64, so a mistake that changes updates by less than "
+        "MXNet 0 cannot compute this in float64, so a mistake of less than "
     ) in found.sentence
+    assert (
+        " % of an update would not be detected here; the step on the adversarial batch shows the optimizer's formula. On"
+        in found.sentence
+    )
     assert found.sentence.endswith(" of the limit.")
     assert "On a small batch without long sums, the largest deviation" in found.sentence
 

@@ -31,14 +31,21 @@ def check_tensors_are_put_together_again_after_their_exchange():
     for workload, sizes in (("lstm-imdb", WORDS), ("resnet18", IMAGES)):
         _, plain, batch = trainer(workload, sizes)
         expected = plain.losses([plain.step(plain.put(batch)) for _ in range(3)])
-        for most in (1, 300, sharding.BUCKET):
-            with mock.patch.object(sharding, "BUCKET", most):
+        for most, large in (
+            (1, sharding.LARGE),
+            (300, sharding.LARGE),
+            (sharding.BUCKET, 300),
+            (sharding.BUCKET, 2**20),
+        ):
+            with mock.patch.object(sharding, "BUCKET", most), mock.patch.object(sharding, "LARGE", large):
                 built = by_share(workload, sizes)
                 losses = built.losses([built.step(built.put(batch)) for _ in range(3)])
             np.testing.assert_allclose(losses, expected, rtol=1e-5)
             state = plain.state()
             for name, found in built.state().items():
-                np.testing.assert_allclose(found, state[name], rtol=1e-3, atol=1e-5, err_msg=f"{name}, {most} bytes")
+                np.testing.assert_allclose(
+                    found, state[name], rtol=1e-3, atol=1e-5, err_msg=f"{name}, {most} and {large} bytes"
+                )
 
 
 def check_few_tensors_are_exchanged_at_a_time():
@@ -46,6 +53,9 @@ def check_few_tensors_are_exchanged_at_a_time():
     with mock.patch.object(sharding, "BUCKET", 6 * 4):
         found = ["".join(each) for each in sharding._buckets(tensors)]
     assert found == ["abc", "d", "ef", "g"], found
+    with mock.patch.object(sharding, "BUCKET", 10 * 4), mock.patch.object(sharding, "LARGE", 9 * 4):
+        found = ["".join(each) for each in sharding._buckets(tensors)]
+    assert found == ["abce", "d", "fg"], found
 
 
 def check_every_step_draws_other_masks():
