@@ -112,12 +112,49 @@ def test_what_does_not_follow_from_updates_is_not_excused_by_their_signs(plan: C
     run, *_ = runs = filled(plan, {})
     wrong = turned(run, 1) | changed(runs, key, 1e-3)
     fill(plan.candidate_task, [run | wrong])
+    assert next_tasks(plan) == plan.draw_tasks[0]
     fill(plan.sign_changes_task, [run | turned(run, 1) | changed(runs, key, 1e-2)])
     few_samples(plan, 0.0)
     assert next_tasks(plan) == plan.draw_tasks[0]
     other_draws(plan, wrong)
     assert undecided(plan) == ()
     assert not conclude(plan).passed
+
+
+def test_a_near_tie_beside_more_sign_changes_than_noise_causes_is_excused_by_another_draw(
+    plan: CertificationPlan,
+) -> None:
+    run = filled(plan, {})[0]
+    fill(plan.candidate_task, [run | turned(run, run[KEY].size)])
+    noise(plan, run, 1)
+    few_samples(plan, 0.0)
+    other_draws(plan, {})
+    assert next_tasks(plan) == ()
+    found = conclude(plan)
+    assert found.passed
+    assert "another random draw of weights and batch" in found.sentence
+
+
+def test_the_certificate_states_what_updates_do_not_show_and_that_gradients_show_as_much_as_before(
+    plan: CertificationPlan,
+) -> None:
+    """With noise, everything changes by 30 %, and what follows from the second update by 90 %."""
+    runs = filled(plan, {})
+    run = runs[0]
+    exact = conclude(replace(plan, key="exact"))
+    fill(plan.candidate_task, [run | turned(run, 1)])
+    noisy = {key: 1.3 * array for key, array in run.items() if not key.startswith("after")}
+    for step, factor in ((1, 1.3), (2, 1.9), (5, 1.9)):
+        for each in plan.candidate.network.parameters:
+            start = run[f"after0/{each.name}"]
+            noisy[f"after{step}/{each.name}"] = start + factor * (run[f"after{step}/{each.name}"] - start)
+    fill(plan.sign_changes_task, [run | noisy])
+    few_samples(plan, 0.0)
+    found = conclude(plan)
+    assert found.passed
+    assert "so a mistake of less than 30 % of an update would not be detected here" in found.sentence
+    assert found.resolution["gradients"] == exact.resolution["gradients"]
+    assert found.resolution["after 2 steps"] > 1000 * exact.resolution["after 2 steps"]
 
 
 def test_what_follows_from_the_first_update_may_differ_as_much_as_with_noise(plan: CertificationPlan) -> None:
@@ -154,6 +191,8 @@ def test_a_small_batch_that_differs_on_every_draw_rejects_what_sign_changes_expl
         fill(reference, few[: len(reference.job.certify.perturbations)])
         fill(own, [few[0] | changed(few, "output/logits", 1e-4)])
     assert undecided(plan) == ()
+    folders = [Path(task.job.folder) for task in next_tasks(plan)]
+    assert [folder.parent for folder in folders] == [Path(task.job.folder) for task in plan.small_tasks[0]]
     found = conclude(plan)
     assert not found.passed
     assert found.sentence.startswith(
@@ -178,6 +217,13 @@ def test_the_certificate_of_a_float64_run_names_sign_changes_and_not_long_sums(p
     again = conclude(replace(exact, key="another"))
     assert again.passed
     assert "normal rounding in long sums" in again.sentence
+    gradient = run["grad/head.weight"].copy()
+    gradient.flat[0] *= -1
+    fill(plan.candidate_task, [run | turned(run, 1) | {"grad/head.weight": gradient}])
+    fill(plan.long_sums_task, [run | turned(run, 1) | {"grad/head.weight": 9 * gradient}])
+    third = conclude(replace(exact, key="third"))
+    assert third.passed
+    assert "normal rounding in long sums" in third.sentence
 
 
 def test_sign_changes_are_counted_with_their_share_of_the_squared_error() -> None:
