@@ -108,11 +108,12 @@ def same_but_for_signs(
     cause = _of_signs(by_rounding, signs) if signs else "is within what updates explain whose sign rounding decides"
     first = by_rounding.first
     updates = [each.allowed for each in found.findings if each.kind == "state" and first and each.stage == first.stage]
-    detected = f" of less than {_percent(float(np.median(updates)))} of an update" if updates else " in updates"
+    resolution = float(np.median(updates)) if updates else 1.0
+    detected = f"of less than {_percent(resolution)} of an update" if resolution < 1 else "in an update"
     return (
         f"Same computation as far as {precision} can show: all {len(found.findings)} tensors match the double-precision "
         f"reference. {_capital(_largest_deviation(by_rounding))} {cause}. {framework} cannot compute this in float64, so a "
-        f"mistake{detected} would not be detected here; the step on the adversarial batch shows the optimizer's formula."
+        f"mistake {detected} would not be detected here; the step on the adversarial batch shows the optimizer's formula."
     )
 
 
