@@ -113,7 +113,7 @@ def same_but_for_signs(
     return (
         f"Same computation as far as {precision} can show: all {len(found.findings)} tensors match the double-precision "
         f"reference. {_capital(_largest_deviation(by_rounding))} {cause}. {framework} cannot compute this in float64, so a "
-        f"mistake {detected} would not be detected here; the step on the adversarial batch shows the optimizer's formula."
+        f"mistake {detected} would not be detected here; the optimizer is judged by its step on the adversarial batch."
     )
 
 
