@@ -24,9 +24,24 @@ if TYPE_CHECKING:
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 WORKLOADS = REPOSITORY / "tests" / "workloads"
-LIMIT_S = 120
+LIMIT_S = 300  # much longer than any command takes, also beside other tests
 KEPT_CACHES = 3  # of tests of real frameworks, one per state of the code
 USERS_CACHE = cache_folder()  # read before any test sets STEELYARD_CACHE
+
+# Files are tests' unit of work in several processes. Those that take longest come first, so that no process is left with one at
+# the end: of real frameworks a minute or more each, then those that start the whole program many times.
+LONGEST = (
+    "conformance/test_certified_strategies.py",
+    "conformance/test_certificates.py",
+    "cluster/test_cluster_runs.py",
+    "cluster/test_strategies_over_nodes.py",
+    "certificates/test_mutants.py",
+    "conformance/test_checks.py",
+    "conformance/",
+    "cluster/",
+    "report/test_untrusted_files.py",
+    "end_to_end/",
+)
 
 # Tests run at once, and nodes of a cluster are simulated on one machine: the lock of all its users would make them wait.
 os.environ[VARIABLE] = ""
@@ -39,6 +54,16 @@ settings.register_profile(
     "mutants", deadline=None, max_examples=60, derandomize=True, database=None, phases=[Phase.explicit, Phase.generate]
 )
 settings.load_profile("steelyard-ci" if os.environ.get("CI") == "true" else "steelyard")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the files that take longest first."""
+    items.sort(key=lambda item: _rank(item.path.relative_to(REPOSITORY / "tests").as_posix()))
+
+
+def _rank(name: str) -> int:
+    """Return the place of a file, given by its path in `tests/`, among those that take long; all others are equal."""
+    return next((place for place, start in enumerate(LONGEST) if name.startswith(start)), len(LONGEST))
 
 
 @pytest.fixture(autouse=True)

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.end_to_end
 
 PATIENCE_S = 120
 FAST, SLOW = 100000, 120000
-# Steps of a tenth of a second on the scripted clock: two blocks of five each.
+# Steps of a tenth of a second on the scripted clock: two blocks of five each on a quiet machine.
 TWO = (*LINE, "-f", "fake", "--knob", f"fake.step_us={FAST},{SLOW}", "--rounds", "2", "--no-certify")
 
 
@@ -50,9 +50,13 @@ def test_blocks_of_contenders_are_interleaved(steelyard: Steelyard, data_folder:
             for event in events
             if event["event"] == "samples" and event["phase"] == "counted"
         )
+        # On a busy machine one may need a block more than the other; its blocks lie evenly between those of the other then.
         order = [step_us for _, step_us in counted]
-        assert len(order) == 4
-        assert set(order[:2]) == set(order[2:]) == {FAST, SLOW}
+        total = {step_us: order.count(step_us) for step_us in (FAST, SLOW)}
+        assert min(total.values()) >= 2
+        for done in range(1, len(order)):
+            shares = [order[:done].count(step_us) / total[step_us] for step_us in (FAST, SLOW)]
+            assert max(shares) - min(shares) <= 1 / min(total.values())
 
 
 def test_other_protocols_have_no_turns(steelyard: Steelyard, data_folder: Path) -> None:

@@ -99,7 +99,7 @@ def test_ranks_that_are_told_to_end_may_write_their_last_event_and_those_that_do
     last = tmp_path / "last"
     script = f"import pathlib, time; time.sleep(0.3); pathlib.Path({str(last)!r}).touch(); time.sleep(60)"
     process = subprocess.Popen([sys.executable, "-c", script], start_new_session=True)
-    monkeypatch.setattr(part.processes, "start", lambda *_: process)
+    monkeypatch.setattr(part.processes, "_start", lambda *_: process)
     found = part.run(job, Path("python"), hosts.on_node(Meeting((), TWO.addresses), 1), lambda: True, tmp_path / "line")
     assert last.exists()
     assert process.poll() is not None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
 import re
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -23,6 +25,25 @@ def test_the_worker_gets_the_job_that_is_stored(stage: Stage) -> None:
     assert heard == json.loads((stage.folder / "job.json").read_text())
     assert heard["spawned_ns"] > 0
     assert heard["worker_hash"] == launch.worker_hash(stage.root / "worker")
+
+
+LEAVES_A_FILE = "import tempfile; tempfile.mkstemp(); open('where.txt', 'w').write(tempfile.gettempdir()); "
+
+
+@pytest.mark.parametrize("end", ["say('done')", "os.kill(os.getpid(), signal.SIGKILL)", "sys.exit(1)"])
+def test_temporary_files_do_not_outlive_the_worker(stage: Stage, end: str) -> None:
+    stage.play(LEAVES_A_FILE + end)
+    folder = Path((stage.folder / "where.txt").read_text())
+    assert folder.parent == Path(tempfile.gettempdir())
+    assert not folder.exists()
+
+
+def test_a_worker_runs_where_no_temporary_folder_can_be_made(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(**_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(tempfile, "TemporaryDirectory", full)
+    assert stage.play("assert 'steelyard-' not in os.environ.get('TMPDIR', ''); say('done')").done
 
 
 def test_an_interpreter_that_is_missing_or_cannot_be_executed_is_named(stage: Stage) -> None:

@@ -116,26 +116,23 @@ def _run(
     others = partners if hosts.are_nodes else None
     folder = Path(job.folder)
     count = _processes(job)
-    with (folder / protocol.LOG).open("ab") as log:
+    with (folder / protocol.LOG).open("ab") as log, contextlib.ExitStack() as stack:
         try:
-            process = processes.start(job, python, worker, log, hosts, folder / trials.JOB)
+            started = processes.running(job, python, worker, log, hosts, folder / trials.JOB)
+            process = stack.enter_context(started)
         except OSError as error:
             reason = f"The interpreter {python} could not be started ({error.strerror})."
             return "crash", f"{reason} --resume recreates a missing environment."
-        try:
-            if others:
-                others.begin(job, hosts.meeting)
-            limit = job.case.memory_limit if job.kind in LIMITED else 0
-            stopped = _wait(process, folder, watch, guard, limit, count, others)
-            if stopped or count == 1:
-                return stopped or processes.final_error(process.returncode, folder)
-            if others and process.returncode and (failed := _failure_elsewhere(folder, count, others)):
-                return failed
-            return failing_ranks.cause(folder, count, processes.final_error(process.returncode, folder))
-        finally:
-            processes.kill(process)
-            if others:
-                others.end()
+        if others:
+            stack.callback(others.end)
+            others.begin(job, hosts.meeting)
+        limit = job.case.memory_limit if job.kind in LIMITED else 0
+        stopped = _wait(process, folder, watch, guard, limit, count, others)
+        if stopped or count == 1:
+            return stopped or processes.final_error(process.returncode, folder)
+        if others and process.returncode and (failed := _failure_elsewhere(folder, count, others)):
+            return failed
+        return failing_ranks.cause(folder, count, processes.final_error(process.returncode, folder))
 
 
 def _failure_elsewhere(folder: Path, ranks: int, others: Partners) -> tuple[str, str] | None:

@@ -49,21 +49,20 @@ def run(job: Job, python: Path, hosts: Hosts, stopped: Callable[[], bool], line:
     first.mkdir(parents=True, exist_ok=True)
     line.parent.mkdir(parents=True, exist_ok=True)
     atomic.write_text(line, protocol.to_line(job))
-    with (first / protocol.LOG).open("ab") as log:
-        process = processes.start(job, python, WORKER, log, hosts, line)
-        try:
-            while not stopped():
-                try:
-                    code = process.wait(POLL_S)
-                except subprocess.TimeoutExpired:
-                    continue
-                error = failing_ranks.cause(folder, ranks, processes.final_error(code, first)) if code else None
-                return Trial(folder, job, error=error, done=not code)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(GRACE_S)
-            return Trial(folder, job)
-        finally:
-            processes.kill(process)
+    with (
+        (first / protocol.LOG).open("ab") as log,
+        processes.running(job, python, WORKER, log, hosts, line) as process,
+    ):
+        while not stopped():
+            try:
+                code = process.wait(POLL_S)
+            except subprocess.TimeoutExpired:
+                continue
+            error = failing_ranks.cause(folder, ranks, processes.final_error(code, first)) if code else None
+            return Trial(folder, job, error=error, done=not code)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(GRACE_S)
+        return Trial(folder, job)
 
 
 def ordered(job: Job, order: Order) -> Job:

@@ -4,6 +4,8 @@ import contextlib
 import os
 import signal
 import subprocess
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -23,11 +25,28 @@ FULL_CODES = (5, 120)
 NOT_FOUND = 119
 
 
-def start(
+@contextlib.contextmanager
+def running(
     job: Job, python: Path, worker: Path, log: BinaryIO, hosts: Hosts, line: Path
-) -> subprocess.Popen[bytes]:  # fmt: skip
-    """Start the process of a job, or its ranks. `log`: what they print; `line`: the file that holds the job."""
+) -> Iterator[subprocess.Popen[bytes]]:  # fmt: skip
+    """Run the process of a job, or its ranks, until the block ends. `log`: what they print; `line`: the file that holds the job.
+
+    Their temporary files are in a folder that is removed afterwards: frameworks leave some behind, such as torchrun a folder for
+    each start. Raises OSError if the process cannot be started.
+    """
     environ = clean_environ(python) | job.variables | {"STEELYARD_PARENT": str(os.getpid())}
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):  # no room for a folder there: what needs one fails with a reason of its own
+            temporary = tempfile.TemporaryDirectory(prefix="steelyard-", ignore_cleanup_errors=True)
+            environ["TMPDIR"] = stack.enter_context(temporary)
+        process = _start(job, python, worker, log, hosts, line, environ)
+        stack.callback(kill, process)
+        yield process
+
+
+def _start(
+    job: Job, python: Path, worker: Path, log: BinaryIO, hosts: Hosts, line: Path, environ: dict[str, str]
+) -> subprocess.Popen[bytes]:  # fmt: skip
     started = [*command(python), str(worker / "__main__.py")]
     if job.spread:
         started, environ = spread_process.started(job, job.spread, python, worker, environ, hosts, line)
