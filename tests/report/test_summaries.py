@@ -14,7 +14,7 @@ from steelyard.report.learning import Learning
 from steelyard.report.summaries import Summary, summary
 
 NO_VERDICT = "No verdict: only one process of each contender was measured."
-NOTHING = "Nothing that was published could be held against this run."
+NOTHING = "The documents print no number that this run could be compared with."
 SEEDS = Options(
     study="time-to-accuracy", size="C", workloads=("resnet18:digits",), seeds=(1, 2), frameworks=("pytorch", "jax")
 )
@@ -81,6 +81,13 @@ def test_trainings_with_another_algorithm_come_before_what_follows_from_the_verd
     assert (alone.headlines, alone.clauses) == ([REACHED.sentence, "A verdict."], [beside, "a clause"])
     seeds = summary(one, (one, two), trained, NO_VERDICT, ["a clause"], "")
     assert (seeds.headlines, seeds.clauses) == ([REACHED.sentence], [beside])
+
+
+def test_ranks_that_do_not_wait_come_before_what_follows_from_the_verdict(view):
+    (one, _), ranks = view.comparisons, ["A does not wait. It is 1.1x."]
+    trained = replace(REACHED, otherwise="With another algorithm: MXNet 2 s.")
+    found = summary(one, (one,), trained, "A verdict.", ["a clause"], "", ranks)
+    assert found.clauses == ["With another algorithm: MXNet 2 s", "A does not wait. It is 1.1x", "a clause"]
 
 
 def test_that_results_are_not_certified_is_said_beside_what_trainings_reached(tmp_path):

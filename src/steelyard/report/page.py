@@ -19,6 +19,7 @@ from steelyard.report import (
     exchange,
     formatting,
     nodes,
+    not_waiting,
     privacy,
     published,
     scaling_table,
@@ -55,8 +56,8 @@ def render(view: View) -> str:
     by_time, terms = view.quantity is STEP_TIME, glossary(view.quantity, tasks, more)
     style_text, drawing = read("style.css"), read("draw.js")
     return environment(terms).get_template(PAGE).render(
-        view=view, record=known, exchange=exchange, ranks=scaling_table, workloads=workloads, machine=machine,
-        notices=warnings.gather(view.warnings),
+        view=view, record=known, exchange=exchange, ranks=scaling_table, not_waiting=not_waiting,
+        workloads=workloads, machine=machine, notices=warnings.gather(view.warnings),
         question=known.plan.study.question if by_time else formatting.basis(in_task(view.quantity, view.task)),
         redone=published.section(view), tuned=tuned.section(view),
         rule="" if by_time else said(formatting.RULE, view.task), intervals=formatting.INTERVALS,

@@ -236,8 +236,10 @@ def answer(found: Sequence[Table]) -> str:
     """Return how many published comparisons were redone, and with what result; empty for a study without documents."""
     judged = count(row for table in found for row in table.rows)
     total = sum(judged.values())
-    if not found or not total:
-        return "Nothing that was published could be held against this run." if found else ""
+    if not any(table.published.statements for table in found):
+        return "The documents print no number that this run could be compared with." if found else ""
+    if not total:
+        return "Nothing that was published could be held against this run."
     parts = [f"{number} {judgement}" for judgement, number in judged.items() if number]
     return f"Of {total} published {'comparison' if total == 1 else 'comparisons'} measured here: {listed(parts)}."
 

@@ -84,9 +84,7 @@ def scaled(comparison: Comparison) -> list[Scaled]:
     Those of a framework and mode follow each other, the single process first. The framework of the fastest is the first.
     None either where a quantity is ranked that has one value per process: this is about the time of steps.
     """
-    spread = [
-        each for each in comparison.contenders if parts_of(each.case.strategy) > 1 and _is_shown(comparison, each)
-    ]
+    spread = [each for each in comparison.contenders if parts_of(each.case.strategy) > 1 and is_shown(comparison, each)]
     found = [_scaled(comparison, each) for each in spread]
     singles = {row.single.case.id: row.single for row in found if row.single}
     rows = [_scaled(comparison, each, is_single=True) for each in singles.values()] + found
@@ -121,13 +119,14 @@ def _framework_and_mode(contender: Contender) -> tuple[str, str]:
     return contender.case.framework, contender.case.settings.mode
 
 
-def _is_shown(comparison: Comparison, contender: Contender) -> bool:
+def is_shown(comparison: Comparison, contender: Contender) -> bool:
+    """Return whether a contender has times of steps on the input that decides."""
     return comparison.primary in contender.speeds
 
 
 def _scaled(comparison: Comparison, contender: Contender, is_single: bool = False) -> Scaled:
     spread, parts = spread_of(contender), parts_of(contender.case.strategy)
-    kind, computes = spread.kind if spread else SINGLE, _computes(contender)
+    kind, computes = spread.kind if spread else SINGLE, computed(contender)
     facts: dict[str, Any] = {
         "processes": ranks.processes(contender.trials[0].job),
         "shares_batch": not spread or (spread.shares == "batch" and kind not in CUTTING),
@@ -140,7 +139,7 @@ def _scaled(comparison: Comparison, contender: Contender, is_single: bool = Fals
         facts |= {"micro_batches": count, "ideal_idle": (parts - 1) / (count + parts - 1)}
     if single := _single(comparison, contender):
         facts["single"] = single
-        if speed_up := _ratio(comparison, single, contender):
+        if speed_up := ratio_of(comparison, single, contender):
             efficiency = _share(speed_up, 0, 1 / parts)
             facts |= {"speed_up": speed_up, "efficiency": efficiency}
             facts["idle"] = _share(speed_up, 1, -1 / parts) if kind == "pipeline" else None
@@ -155,7 +154,7 @@ def spread_of(contender: Contender) -> Spread | None:
     return next((trial.job.spread for trial in contender.trials if trial.job.spread), None)
 
 
-def _computes(contender: Contender) -> str:
+def computed(contender: Contender) -> str:
     """Return what a contender computes, or why its figures are not used."""
     spread = spread_of(contender)
     if contender.failure:
@@ -175,9 +174,9 @@ def _single(comparison: Comparison, contender: Contender, free: frozenset[str] =
         each
         for each in comparison.contenders
         if name_of(each.case.strategy) == SINGLE
-        and _is_shown(comparison, each)
-        and _computes(each) == SAME
-        and _alike(each, contender, free)
+        and is_shown(comparison, each)
+        and computed(each) == SAME
+        and alike(each, contender, free)
     ]
     return min(found, key=lambda each: each.case.strategy != PINNED, default=None)
 
@@ -188,18 +187,19 @@ def _without_exchange(comparison: Comparison, contender: Contender) -> Contender
         each
         for each in comparison.contenders
         if each.case.strategy == wanted
-        and _is_shown(comparison, each)
-        and _computes(each) == OTHER
-        and _alike(each, contender)
+        and is_shown(comparison, each)
+        and computed(each) == OTHER
+        and alike(each, contender)
     )
     return next(found, None)
 
 
-def _alike(other: Contender, contender: Contender, free: frozenset[str] = frozenset()) -> bool:
-    """Return whether two cases differ only in their strategies, in what one of these sets, and in what is `free`."""
-    spread = spread_of(contender)
-    knobs = {MICRO_BATCHES, *(spread.knobs if spread else ())}
-    environment = {"version"} if spread and spread.environment else set()  # the same framework, with a package more
+def alike(other: Contender, contender: Contender, free: frozenset[str] = frozenset()) -> bool:
+    """Return whether two cases differ only in their strategies, in what these set, and in what is `free`."""
+    declared = [spread for each in (other, contender) if (spread := spread_of(each))]
+    knobs = {MICRO_BATCHES, *(knob for spread in declared for knob in spread.knobs)}
+    # The same framework, with a package more.
+    environment = {"version"} if any(spread.environment for spread in declared) else set()
     return differences(other.case, contender.case).keys() <= {
         "strategy",
         *environment,
@@ -217,7 +217,7 @@ def _values(comparison: Comparison, contender: Contender) -> dict[int, float]:
     return STEP_TIME.of_rounds({trial.job.round: trial for trial in contender.trials}, comparison.primary)
 
 
-def _ratio(comparison: Comparison, a: Contender, b: Contender) -> Ratio | None:
+def ratio_of(comparison: Comparison, a: Contender, b: Contender) -> Ratio | None:
     """Return the time of a step of A over that of B: as in the verdict on the two, or paired where one is in no verdict."""
     verdict = comparison.rankings[comparison.primary].between(a.case.id, b.case.id)
     return Ratio(verdict.ratio, verdict.low, verdict.high, verdict.rounds) if verdict else _paired(comparison, a, b)

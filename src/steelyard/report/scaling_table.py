@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from steelyard.report import formatting, scaling
+from steelyard.report import formatting, not_waiting, scaling
 from steelyard.report.columns import COLUMNS, NARROW, Column
 from steelyard.report.formatting import NO_VALUE, SHORT_INPUTS, Formatted
 from steelyard.report.notation import quantity_text
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from steelyard.report.model import Comparison, Contender
+    from steelyard.report.not_waiting import Beside
     from steelyard.report.scaling import Scaled, Share, Weak
 
 HEADING = "What ranks bring"
@@ -36,7 +37,10 @@ WEAK_HEADINGS = ("contender", "parts", "batch", "single process", "its batch", "
 
 @dataclass(frozen=True)
 class Section:
-    """`columns` take the contenders of `rows`; `lines` are those of the terminal; `weak_rows` are under WEAK_HEADINGS."""
+    """`columns` take the contenders of `rows`; `lines` are those of the terminal; `weak_rows` are under WEAK_HEADINGS.
+
+    `not_waiting`: contenders whose ranks do not wait in every step, beside those that do, and `answers` a sentence for each.
+    """
 
     rows: list[Scaled]
     columns: list[Column]
@@ -44,6 +48,12 @@ class Section:
     lines: list[str]
     weak: list[Weak]
     weak_rows: list[list[str]]
+    not_waiting: list[Beside]
+
+    @property
+    def answers(self) -> list[str]:
+        """What ranks that do not wait gain and lose."""
+        return [not_waiting.line(each) for each in self.not_waiting]
 
     @property
     def contenders(self) -> list[Contender]:
@@ -59,7 +69,8 @@ def section(comparison: Comparison, among: Sequence[Comparison] = ()) -> Section
     weak = scaling.weak(comparison, among)
     lines = [_line(row) for row in rows if row.parts > 1] + [_weak_line(each) for each in weak]
     caption = CAPTION.format(batch=comparison.batch, input=SHORT_INPUTS[comparison.primary])
-    return Section(rows, _columns(rows), caption, lines, weak, [_weak_row(each) for each in weak])
+    weak_rows = [_weak_row(each) for each in weak]
+    return Section(rows, _columns(rows), caption, lines, weak, weak_rows, not_waiting.beside(comparison))
 
 
 def _columns(rows: list[Scaled]) -> list[Column]:
@@ -233,4 +244,5 @@ def as_dict(found: Section | None, name: Callable[[Contender], str]) -> dict[str
         }
         for each in found.weak
     ]  # fmt: skip
-    return {"strategies": rows, "weak": weak}
+    beside = [not_waiting.as_dict(each, name) for each in found.not_waiting]
+    return {"strategies": rows, "weak": weak, "not_waiting": beside}

@@ -27,14 +27,17 @@ def summary(
     headline: str,
     clauses: list[str],
     advice: str,
+    ranks: Sequence[str] = (),
 ) -> Summary | None:
     """Return the summary of a comparison; None where that of its first seed speaks for all of its seeds.
 
     Where one process of each contender was measured with each of several seeds, there is no verdict for any seed, and what the
-    trainings of all seeds have reached is said once. `headline`, `clauses` and `advice` are those of the verdict.
+    trainings of all seeds have reached is said once. `ranks`: what is said of ranks that do not wait for each other. `headline`,
+    `clauses` and `advice` are those of the verdict.
     """
     reached = [trained.sentence] if trained and trained.sentence else []
-    otherwise = [trained.otherwise.removesuffix(".")] if trained and trained.otherwise else []
+    otherwise = [*([trained.otherwise] if trained and trained.otherwise else []), *ranks]
+    otherwise = [each.removesuffix(".") for each in otherwise]
     seeds = same_but_seed(comparison, among)
     if len(seeds) < 2 or any(
         each.primary not in each.rankings or headline_of(each, each.primary) != ONE_PROCESS for each in seeds

@@ -19,6 +19,7 @@ from steelyard.report import (
     graphs,
     job_length,
     learning,
+    not_waiting,
     published,
     scaling_table,
     sections,
@@ -142,6 +143,11 @@ def _print_ranks(console: Console, comparison: Comparison, among: Sequence[Compa
         console.print(Text(scaling_table.HEADING, style="bold"))
         for line in found.lines:
             console.print(Text(line))
+        if found.answers:
+            console.print()
+            console.print(Text(not_waiting.HEADING, style="bold"))
+        for answer in found.answers:
+            console.print(Text(answer))
 
 
 def _print_exchanges(console: Console, comparison: Comparison) -> None:

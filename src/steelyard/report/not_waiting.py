@@ -1,0 +1,183 @@
+"""Ranks that do not wait for each other in every step, beside those of the same framework that do: speed and learning."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from steelyard.report import formatting, learning
+from steelyard.report.formatting import NO_VALUE
+from steelyard.report.notation import duration
+from steelyard.report.scaling import OTHER, SAME, alike, computed, is_shown, ratio_of, spread_of
+from steelyard.results.learning import courses
+from steelyard.results.quantities import STEP_TIME
+from steelyard.statistics import survival
+from steelyard_worker.strategy import parts_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from steelyard.report.model import Comparison, Contender
+    from steelyard.results.learning import Course, Unit
+    from steelyard.statistics.intervals import Ratio
+
+NOT_WAITING = ("asynchronous", "local")
+# Kinds that exchange gradients in every step, each part with a share of the batch.
+WAITING = ("processes", "server", "library", "devices")
+SECONDS_AND_EPOCHS: tuple[Unit, Unit] = ("seconds", "epochs")
+HEADING = "Beside ranks that wait in every step"
+CAPTION = (
+    "Each strategy whose ranks do not wait for each other in every step, beside the fastest of its framework whose ranks do. The "
+    "speed is the time per step of those that wait divided by that of those that do not, with the 95 % interval of this pair "
+    "alone. As the two do not learn the same in a step, what they have learnt stands beside it."
+)
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """What the trainings of a contender have learnt. `last`: the score after the last epoch, the mean over trainings.
+
+    `seconds` and `epoch`: when half of the trainings had reached the threshold; None if fewer have, or there is no threshold.
+    `arrived`: how many have.
+    """
+
+    last: float
+    seconds: float | None = None
+    epoch: float | None = None
+    arrived: int = 0
+
+
+@dataclass(frozen=True)
+class Beside:
+    """One contender whose ranks do not wait, and the one whose ranks do. `speed`: None where the two share no round.
+
+    `threshold`: the highest value of `score` that one of the two has reached in half of its trainings; None without any.
+    `learnt`: of the two, in this order; None where the network was not evaluated after each epoch.
+    """
+
+    contender: Contender
+    waiting: Contender
+    speed: Ratio | None
+    score: str = ""
+    threshold: float | None = None
+    learnt: tuple[Learnt, Learnt] | None = None
+
+
+def beside(comparison: Comparison) -> list[Beside]:
+    """Return the contenders whose ranks do not wait in every step, each beside the fastest of its framework whose ranks do."""
+    found = []
+    for contender in comparison.contenders:
+        if _is_of(comparison, contender, NOT_WAITING) and (waiting := _waiting(comparison, contender)):
+            speed = ratio_of(comparison, waiting, contender)
+            found.append(Beside(contender, waiting, speed, **_learning(comparison, contender, waiting)))
+    return found
+
+
+def _is_of(comparison: Comparison, contender: Contender, kinds: tuple[str, ...]) -> bool:
+    spread = spread_of(contender)
+    return bool(
+        spread and spread.kind in kinds and is_shown(comparison, contender) and computed(contender) in (SAME, OTHER)
+    )
+
+
+def _waiting(comparison: Comparison, contender: Contender) -> Contender | None:
+    parts = parts_of(contender.case.strategy)
+    found = [
+        each
+        for each in comparison.contenders
+        if _is_of(comparison, each, WAITING) and parts_of(each.case.strategy) == parts and alike(each, contender)
+    ]
+    return min(found, key=lambda each: _time(comparison, each), default=None)
+
+
+def _time(comparison: Comparison, contender: Contender) -> float:
+    by_round = {trial.job.round: trial for trial in contender.trials}
+    return fmean(STEP_TIME.of_rounds(by_round, comparison.primary).values())
+
+
+def _learning(comparison: Comparison, *both: Contender) -> dict[str, Any]:
+    """Return the score of two contenders, the threshold, and what each has learnt; empty where they were not evaluated."""
+    trained = [courses(each.trials) for each in both]
+    scores = {course.score for one in trained for course in one}
+    if not all(trained) or len(scores) != 1 or "" in scores:
+        return {}
+    (score,) = scores
+    reached = {each: tuple(_learnt(one, score, each) for one in trained) for each in comparison.thresholds}
+    known = [each for each, both in reached.items() if any(one.epoch is not None for one in both)]
+    if known:
+        return {"score": score, "threshold": max(known), "learnt": reached[max(known)]}
+    return {"score": score, "learnt": tuple(Learnt(_last(one, score)) for one in trained)}
+
+
+def _learnt(trained: Sequence[Course], score: str, threshold: float) -> Learnt:
+    seconds, epochs = (
+        survival.share_arrived([each.reaches(threshold, unit) for each in trained]) for unit in SECONDS_AND_EPOCHS
+    )
+    return Learnt(_last(trained, score), seconds.median, epochs.median, seconds.arrived)
+
+
+def _last(trained: Sequence[Course], score: str) -> float:
+    return fmean(each.scores[score][-1] for each in trained)
+
+
+def headings(found: list[Beside]) -> list[str]:
+    """Return those of the table's columns; of learning only where a row has it."""
+    score = next((each.score for each in found if each.learnt), "")
+    of_learning = [
+        f"{score} reached",
+        "when",
+        "when with those that wait",
+        f"{score} at the end",
+        "with those that wait",
+    ]
+    return ["contender", "ranks that wait", "speed", *(of_learning if score else [])]
+
+
+def rows(found: list[Beside]) -> list[list[str]]:
+    """Return the cells of the table, a row for each contender."""
+    columns = len(headings(found))
+    return [(cells := _cells(each)) + [NO_VALUE] * (columns - len(cells)) for each in found]
+
+
+def _cells(each: Beside) -> list[str]:
+    found = [each.contender.title, each.waiting.case.strategy, _speed(each)]
+    if not each.learnt:
+        return found
+    threshold = NO_VALUE if each.threshold is None else learning.shown(each.score, each.threshold)
+    when = [NO_VALUE if each.threshold is None else _when(one) for one in each.learnt]
+    return [*found, threshold, *when, *(learning.shown(each.score, one.last) for one in each.learnt)]
+
+
+def line(each: Beside) -> str:
+    """Return one contender as sentences."""
+    title, waiting = each.contender.title, each.waiting.case.strategy
+    found = f"{title}: {_speed(each)} the speed of {waiting}." if each.speed else f"{title}: no round with {waiting}."
+    if not each.learnt:
+        return found
+    own, other = each.learnt
+    if each.threshold is not None:
+        threshold = f"{each.score[:1].upper()}{each.score[1:]} {learning.shown(each.score, each.threshold)}"
+        found += f" {threshold} {_when(own)}, with {waiting} {_when(other)}."
+    last, its = (learning.shown(each.score, one.last) for one in each.learnt)
+    return f"{found} At the end {last}, with {waiting} {its}."
+
+
+def _speed(each: Beside) -> str:
+    return str(formatting.of_ratio(each.speed)) if each.speed else NO_VALUE
+
+
+def _when(learnt: Learnt) -> str:
+    if learnt.seconds is None or learnt.epoch is None:
+        return "in fewer than half of its trainings" if learnt.arrived else "never"
+    return f"after {duration(learnt.seconds * 1e9)} (epoch {learnt.epoch:g})"
+
+
+def as_dict(each: Beside, name: Callable[[Contender], str]) -> dict[str, Any]:
+    """Return the figures for scripts; `name` is that of a contender of this comparison."""
+    own, other = each.learnt or (None, None)
+    return {
+        "case": name(each.contender), "waiting": name(each.waiting), "speed": asdict(each.speed) if each.speed else None,
+        "score": each.score or None, "threshold": each.threshold,
+        "learnt": asdict(own) if own else None, "learnt_by_waiting": asdict(other) if other else None,
+    }  # fmt: skip
