@@ -28,18 +28,13 @@ LIMIT_S = 300  # much longer than any command takes, also beside other tests
 KEPT_CACHES = 3  # of tests of real frameworks, one per state of the code
 USERS_CACHE = cache_folder()  # read before any test sets STEELYARD_CACHE
 
-# Files are tests' unit of work in several processes. Those that take longest come first, so that no process is left with one at
-# the end: of real frameworks a minute or more each, then those that start the whole program many times.
+# Several processes take one file of tests at a time. Those that take longest come first, so that none is left to one process at
+# the end.
 LONGEST = (
-    "conformance/test_certified_strategies.py",
-    "conformance/test_certificates.py",
     "cluster/test_cluster_runs.py",
     "cluster/test_strategies_over_nodes.py",
-    "certificates/test_mutants.py",
-    "conformance/test_checks.py",
-    "conformance/",
-    "cluster/",
     "report/test_untrusted_files.py",
+    "cluster/",
     "end_to_end/",
 )
 
