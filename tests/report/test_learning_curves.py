@@ -154,6 +154,24 @@ def test_the_first_four_that_arrived_are_named(line):
     )
 
 
+def test_the_hardest_threshold_of_a_score_of_which_less_is_better_is_the_lowest(line):
+    def trained(title, score):
+        (course,) = line(title, score).courses
+        return replace(line(title), courses=[replace(course, scores={"perplexity": (score,)})])
+
+    first, second = trained("First", 20.0), trained("Second", 60.0)
+    for thresholds in ([50, 30, 10], [10, 30, 50]):
+        found, _ = learning.answer([first, second], thresholds, "perplexity")
+        assert found == "Training until perplexity 30: First 2.00 s, Second never. None reached 10."
+    assert learning.answer([second], [10, 50, 30], "perplexity")[0] == "No training reached perplexity 50."
+
+
+def test_the_easiest_of_several_thresholds_is_named_where_none_was_reached(line):
+    assert learning.answer([line("A", 0.5)], [0.9, 0.8], "accuracy")[0] == "No training reached accuracy 80 %."
+    found, _ = learning.answer([line("A", 0.85)], [0.95, 0.8, 0.9], "accuracy")
+    assert found == "Training until accuracy 80 %: A 2.00 s. None reached 90 %."
+
+
 def test_seeds_are_drawn_together(view):
     (comparison,) = view.comparisons
     fake, dummy = comparison.contenders

@@ -104,6 +104,21 @@ def test_the_highest_threshold_that_one_of_the_two_has_reached_decides(trained):
     )
 
 
+def test_the_hardest_perplexity_is_the_lowest(trained):
+    courses = [[course(60.0, each, score="perplexity")] for each in (20.0, 40.0)]
+    found = only(trained(*courses, (10.0, 30.0, 50.0)))
+    assert found.threshold == 30.0
+    assert (
+        "Perplexity 30 after 4.00 s (epoch 2), with copies:2 never. At the end 20, with copies:2 40."
+        in not_waiting.line(found)
+    )
+
+
+def test_a_training_without_a_last_score_is_compared_in_speed_alone(trained):
+    found = only(trained([course(0.5, float("nan"))], [course(0.5, 0.8)], (0.4,)))
+    assert (found.learnt, found.speed.value) == (None, FASTER)
+
+
 def test_times_are_those_of_half_of_the_trainings_and_the_last_score_is_a_mean(trained):
     own = [course(0.5, 0.9), course(0.9, 0.9), course(0.5, 0.6)]
     waiting = [course(0.5, 0.9), course(0.5, 0.6), course(0.5, 0.6)]

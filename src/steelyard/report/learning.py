@@ -66,7 +66,7 @@ class Arrivals:
 class Learning:
     """What the page shows of trainings: headings and rows of the table of thresholds, empty without any, and the plots.
 
-    `seeds`: those of the trainings, in order. `sentence`: when half of each contender's trainings had reached the highest
+    `seeds`: those of the trainings, in order. `sentence`: when half of each contender's trainings had reached the hardest
     threshold; `otherwise`: the same of those with another algorithm, if the first sentence is about others. Both empty without.
     """
 
@@ -134,23 +134,29 @@ def section(comparisons: Sequence[Comparison], styles: dict[str, Style]) -> Lear
 def answer(lines: list[Line], thresholds: Sequence[float], score: str) -> tuple[str, str]:
     """Return such as `Training until accuracy 90 %: A 1.76 s, B 2.14 s, C never (medians of 2 trainings each).`
 
-    It is about the highest threshold that a training has reached; that none has reached a higher one is said. Other algorithms
+    It is about the hardest threshold that a training has reached; that none has reached a harder one is said. Other algorithms
     have a sentence of their own, the second; mistakes that are made on purpose have none.
     """
     same, other = ([line for line in lines if line.otherwise == label] for label in ("", OTHER))
     among = same + other
-    reached = [each for each in thresholds if any(_shares(line, [each], "seconds")[0].arrived for line in among)]
     if not among:
         return "", ""
+    ordered = by_difficulty(score, thresholds)
+    reached = [each for each in ordered if any(_shares(line, [each], "seconds")[0].arrived for line in among)]
     if not reached:
-        return f"No training reached {score} {shown(score, min(thresholds))}.", ""
-    highest = max(reached)
-    higher = [each for each in thresholds if each > highest]
-    none = f" None reached {shown(score, min(higher))}." if higher else ""
+        return f"No training reached {score} {shown(score, ordered[0])}.", ""
+    hardest = reached[-1]
+    harder = ordered[ordered.index(hardest) + 1 :]
+    none = f" None reached {shown(score, harder[0])}." if harder else ""
     if not same:
-        return f"With another algorithm, until {score} {shown(score, highest)}: {_times(other, highest)}.{none}", ""
-    otherwise = f"With another algorithm: {_times(other, highest)}." if other else ""
-    return f"Training until {score} {shown(score, highest)}: {_times(same, highest)}.{none}", otherwise
+        return f"With another algorithm, until {score} {shown(score, hardest)}: {_times(other, hardest)}.{none}", ""
+    otherwise = f"With another algorithm: {_times(other, hardest)}." if other else ""
+    return f"Training until {score} {shown(score, hardest)}: {_times(same, hardest)}.{none}", otherwise
+
+
+def by_difficulty(score: str, thresholds: Sequence[float]) -> list[float]:
+    """Return thresholds of a score from the easiest to the hardest: of a perplexity, the lowest is the hardest."""
+    return sorted(thresholds, reverse=not metrics.more_is_better(score))
 
 
 def _times(lines: list[Line], threshold: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
@@ -52,7 +53,7 @@ class Learnt:
 class Beside:
     """One contender whose ranks do not wait, and the one whose ranks do. `speed`: None where the two share no round.
 
-    `threshold`: the highest value of `score` that one of the two has reached in half of its trainings; None without any.
+    `threshold`: the hardest value of `score` that one of the two has reached in half of its trainings; None without any.
     `learnt`: of the two, in this order; None where the network was not evaluated after each epoch.
     """
 
@@ -103,11 +104,14 @@ def _learning(comparison: Comparison, *both: Contender) -> dict[str, Any]:
     if not all(trained) or len(scores) != 1 or "" in scores:
         return {}
     (score,) = scores
-    reached = {each: tuple(_learnt(one, score, each) for one in trained) for each in comparison.thresholds}
-    known = [each for each, both in reached.items() if any(one.epoch is not None for one in both)]
-    if known:
-        return {"score": score, "threshold": max(known), "learnt": reached[max(known)]}
-    return {"score": score, "learnt": tuple(Learnt(_last(one, score)) for one in trained)}
+    last = [_last(one, score) for one in trained]
+    if not all(map(math.isfinite, last)):
+        return {}
+    for threshold in reversed(learning.by_difficulty(score, comparison.thresholds)):
+        learnt = tuple(_learnt(one, score, threshold) for one in trained)
+        if any(each.epoch is not None for each in learnt):
+            return {"score": score, "threshold": threshold, "learnt": learnt}
+    return {"score": score, "learnt": tuple(map(Learnt, last))}
 
 
 def _learnt(trained: Sequence[Course], score: str, threshold: float) -> Learnt:
@@ -124,13 +128,7 @@ def _last(trained: Sequence[Course], score: str) -> float:
 def headings(found: list[Beside]) -> list[str]:
     """Return those of the table's columns; of learning only where a row has it."""
     score = next((each.score for each in found if each.learnt), "")
-    of_learning = [
-        f"{score} reached",
-        "when",
-        "when with those that wait",
-        f"{score} at the end",
-        "with those that wait",
-    ]
+    of_learning = [f"{score} reached", "when", "by those that wait", f"{score} at the end", "of those that wait"]
     return ["contender", "ranks that wait", "speed", *(of_learning if score else [])]
 
 
