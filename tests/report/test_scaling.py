@@ -182,6 +182,22 @@ def test_a_pipeline_has_its_idle_share_beside_the_ideal_one(view):
     assert "(at best 20 %)" in " ".join(found.lines)
 
 
+@pytest.mark.parametrize(
+    ("kind", "shares", "reason"),
+    [
+        ("model", "network", "parts of a network"), ("pipeline", "batch", "parts of a network"),
+        ("asynchronous", "network", "one rank sends batches"), ("processes", "batch", ""),
+    ],
+)  # fmt: skip
+def test_why_there_is_no_exposed_exchange_is_said(view, kind, shares, reason):
+    comparison = as_kind(view, "copies:2", kind, shares)
+    found = scaling_table.section(comparison)
+    (column,) = [each for each in found.columns if each.heading == "exposed exchange"]
+    (contender,) = [each for each in found.contenders if each.case.strategy == "copies:2"]
+    cell = column.format(comparison, contender, comparison.primary)
+    assert (cell.interval if reason else cell.value) == (reason or "10.0 %")
+
+
 @pytest.mark.parametrize("shares", ["network", "batch"])
 def test_parts_of_a_network_are_not_compared_with_ranks_that_share_the_batch(view, shares):
     """One process that drives all devices gets whole batches, so its strategy does not say that it shares anything else."""

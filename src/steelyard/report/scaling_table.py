@@ -150,7 +150,7 @@ def _exchange(row: Scaled) -> Formatted:
     if row.kind in (SINGLE, ALONE):
         return Formatted("none")
     if not row.shares_batch:
-        return Formatted(NO_VALUE, "parts of a network")
+        return Formatted(NO_VALUE, "parts of a network" if row.kind in scaling.CUTTING else "one rank sends batches")
     return _of_share(row.exchange) if row.exchange else Formatted("not measured")
 
 
