@@ -159,7 +159,7 @@ def test_without_a_common_round_there_is_no_speed(trained):
     ]  # fmt: skip
     (found,) = not_waiting.beside(replace(comparison, contenders=tuple(late)))
     assert found.speed is None
-    assert not_waiting.line(found) == "Fake, alone:2: no round with copies:2."
+    assert not_waiting.line(found) == "Fake, alone:2: no round in common with copies:2."
     assert not_waiting.rows([found]) == [["Fake, alone:2", "copies:2", "-"]]
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from steelyard.report import formatting, learning
 from steelyard.report.formatting import NO_VALUE
 from steelyard.report.notation import duration
-from steelyard.report.scaling import OTHER, SAME, alike, computed, is_shown, ratio_of, spread_of
+from steelyard.report.scaling import OTHER, SAME, alike, computation, is_shown, ratio_of, spread_of
 from steelyard.results.learning import courses
 from steelyard.results.quantities import STEP_TIME
 from steelyard.statistics import survival
@@ -78,7 +78,7 @@ def beside(comparison: Comparison) -> list[Beside]:
 def _is_of(comparison: Comparison, contender: Contender, kinds: tuple[str, ...]) -> bool:
     spread = spread_of(contender)
     return bool(
-        spread and spread.kind in kinds and is_shown(comparison, contender) and computed(contender) in (SAME, OTHER)
+        spread and spread.kind in kinds and is_shown(comparison, contender) and computation(contender) in (SAME, OTHER)
     )
 
 
@@ -150,7 +150,11 @@ def _cells(each: Beside) -> list[str]:
 def line(each: Beside) -> str:
     """Return one contender as sentences."""
     title, waiting = each.contender.title, each.waiting.case.strategy
-    found = f"{title}: {_speed(each)} the speed of {waiting}." if each.speed else f"{title}: no round with {waiting}."
+    found = (
+        f"{title}: {_speed(each)} the speed of {waiting}."
+        if each.speed
+        else f"{title}: no round in common with {waiting}."
+    )
     if not each.learnt:
         return found
     own, other = each.learnt

@@ -126,7 +126,7 @@ def is_shown(comparison: Comparison, contender: Contender) -> bool:
 
 def _scaled(comparison: Comparison, contender: Contender, is_single: bool = False) -> Scaled:
     spread, parts = spread_of(contender), parts_of(contender.case.strategy)
-    kind, computes = spread.kind if spread else SINGLE, computed(contender)
+    kind, computes = spread.kind if spread else SINGLE, computation(contender)
     facts: dict[str, Any] = {
         "processes": ranks.processes(contender.trials[0].job),
         "shares_batch": not spread or (spread.shares == "batch" and kind not in CUTTING),
@@ -154,7 +154,7 @@ def spread_of(contender: Contender) -> Spread | None:
     return next((trial.job.spread for trial in contender.trials if trial.job.spread), None)
 
 
-def computed(contender: Contender) -> str:
+def computation(contender: Contender) -> str:
     """Return what a contender computes, or why its figures are not used."""
     spread = spread_of(contender)
     if contender.failure:
@@ -175,7 +175,7 @@ def _single(comparison: Comparison, contender: Contender, free: frozenset[str] =
         for each in comparison.contenders
         if name_of(each.case.strategy) == SINGLE
         and is_shown(comparison, each)
-        and computed(each) == SAME
+        and computation(each) == SAME
         and alike(each, contender, free)
     ]
     return min(found, key=lambda each: each.case.strategy != PINNED, default=None)
@@ -188,7 +188,7 @@ def _without_exchange(comparison: Comparison, contender: Contender) -> Contender
         for each in comparison.contenders
         if each.case.strategy == wanted
         and is_shown(comparison, each)
-        and computed(each) == OTHER
+        and computation(each) == OTHER
         and alike(each, contender)
     )
     return next(found, None)
