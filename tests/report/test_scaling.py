@@ -12,6 +12,7 @@ from recorded import Script, options, view_of, write_run
 
 from steelyard.plan import spreading
 from steelyard.report import page, scaling, scaling_table, terminal
+from steelyard.report.notation import quantity_text
 from steelyard.results.quantities import PEAK_MEMORY, THROUGHPUT
 from steelyard_worker import protocol
 
@@ -67,6 +68,14 @@ def as_kind(view, strategy, kind, shares, **knobs):
 
     (comparison,) = view.comparisons
     return replace(comparison, contenders=tuple(map(changed, comparison.contenders)))
+
+
+def cell(comparison, strategy, heading):
+    """Return the text of a strategy's cell in a column."""
+    found = scaling_table.section(comparison)
+    (column,) = [each for each in found.columns if each.heading == heading]
+    (contender,) = [each for each in found.contenders if each.case.strategy == strategy]
+    return str(column.format(comparison, contender, comparison.primary))
 
 
 def test_speed_up_efficiency_and_exchange_are_those_of_the_documents(view):
@@ -191,11 +200,23 @@ def test_a_pipeline_has_its_idle_share_beside_the_ideal_one(view):
 )  # fmt: skip
 def test_why_there_is_no_exposed_exchange_is_said(view, kind, shares, reason):
     comparison = as_kind(view, "copies:2", kind, shares)
-    found = scaling_table.section(comparison)
-    (column,) = [each for each in found.columns if each.heading == "exposed exchange"]
-    (contender,) = [each for each in found.contenders if each.case.strategy == "copies:2"]
-    cell = column.format(comparison, contender, comparison.primary)
-    assert (cell.interval if reason else cell.value) == (reason or "10.0 %")
+    assert cell(comparison, "copies:2", "exposed exchange") == (f"- {reason}" if reason else "10.0 % [10.0 %, 10.0 %]")
+
+
+def test_the_memory_of_a_rank_stands_above_that_of_all(view):
+    (comparison,) = view.comparisons
+    of_single, (of_rank, _) = (rows_of(view)[each].memory_bytes for each in ("single:1", "copies:2"))
+    assert cell(comparison, "single:1", "memory per rank") == quantity_text("bytes", *of_single)
+    expected = f"{quantity_text('bytes', of_rank)} {quantity_text('bytes', 2 * of_rank)} in all"
+    assert cell(comparison, "copies:2", "memory per rank") == expected
+    assert cell(comparison, "copies:2", "busy cores per rank") == "2.00"
+
+
+def test_one_process_that_drives_all_devices_has_no_ranks(view):
+    row = replace(rows_of(view)["copies:2"], processes=1)
+    in_all = quantity_text("bytes", sum(row.memory_bytes))
+    assert str(scaling_table._memory(row)) == f"{in_all} one process"
+    assert str(scaling_table._busy_cores(row)) == "- one process"
 
 
 @pytest.mark.parametrize("shares", ["network", "batch"])
@@ -271,6 +292,7 @@ def test_a_damaged_record_of_a_rank_leaves_its_figures_out_and_is_a_warning(tmp_
     assert row.memory_bytes == row.busy_cores == ()
     assert row.speed_up.value == pytest.approx(10 / 6, rel=1e-5)
     assert row.contender.peak_resident_bytes is None
+    assert cell(found.comparisons[0], "copies:2", "memory per rank") == "-"
     page.render(found)
     assert sum("another rank" in each.sentence for each in found.warnings) == SCRIPTS["copies"].rounds
 

@@ -99,15 +99,12 @@ def _columns(rows: list[Scaled]) -> list[Column]:
             "is how much longer a step takes than with the strategy `alone`, whose ranks exchange nothing.",
         ),
         column(
-            "memory of all ranks", lambda x: formatting.over_processes(PEAK_MEMORY, x.contender),
-            "The sum of the peak memory of all ranks. Each rank has libraries and an interpreter of its own.",
+            "memory per rank", _memory,
+            "The peak memory of one rank; the least and the most where ranks differ. Below it is the sum. Each rank has "
+            "libraries and an interpreter of its own.",
         ),
         column(
-            "memory per rank", lambda x: _per_rank(x, x.memory_bytes, "bytes"),
-            "The peak memory of one rank; the least and the most where ranks differ.",
-        ),
-        column(
-            "busy cores per rank", lambda x: _per_rank(x, x.busy_cores, ""),
+            "busy cores per rank", _busy_cores,
             "CPU time of a rank divided by the elapsed time, in the counted blocks. Waiting in a loop counts as busy.",
         ),
         column(
@@ -154,6 +151,28 @@ def _exchange(row: Scaled) -> Formatted:
     return _of_share(row.exchange) if row.exchange else Formatted("not measured")
 
 
+def _memory(row: Scaled) -> Formatted:
+    """Return the memory of one rank with that of all; of one process that drives all devices, its own."""
+    of_all = formatting.over_processes(PEAK_MEMORY, row.contender)
+    if row.parts > 1 and row.processes == 1:
+        return Formatted(of_all.value, "one process")
+    known = row.memory_bytes and row.processes > 1
+    return Formatted(_least_to_most(row.memory_bytes, "bytes"), f"{of_all.value} in all" if known else "")
+
+
+def _busy_cores(row: Scaled) -> Formatted:
+    if row.parts > 1 and row.processes == 1:
+        return Formatted(NO_VALUE, "one process")
+    return Formatted(_least_to_most(row.busy_cores, ""))
+
+
+def _least_to_most(values: tuple[float, ...], unit: str) -> str:
+    if not values:
+        return NO_VALUE
+    low, high = ((quantity_text(unit, each) if unit else f"{each:.2f}") for each in (min(values), max(values)))
+    return low if low == high else f"{low} to {high}"
+
+
 def _ideal(row: Scaled) -> Formatted:
     if row.ideal_idle is None:
         return Formatted(NO_VALUE)
@@ -173,16 +192,6 @@ def _of_share(found: Share | None) -> Formatted:
 def _percent(value: float, digits: int = 0) -> str:
     text = f"{100 * value:.{digits}f}"
     return f"{text.removeprefix('-') if float(text) == 0 else text} %"
-
-
-def _per_rank(row: Scaled, values: tuple[float, ...], unit: str) -> Formatted:
-    """Return the least and the most of any rank; of one process that drives all devices, that it is one."""
-    if row.parts > 1 and row.processes == 1:
-        return Formatted(NO_VALUE, "one process")
-    if not values:
-        return Formatted(NO_VALUE)
-    low, high = ((quantity_text(unit, each) if unit else f"{each:.2f}") for each in (min(values), max(values)))
-    return Formatted(low if low == high else f"{low} to {high}")
 
 
 def _line(row: Scaled) -> str:
