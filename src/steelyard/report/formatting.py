@@ -7,6 +7,7 @@ from typing import Any
 
 from steelyard.report.model import Comparison, Contender, location_of
 from steelyard.report.notation import duration, interval, quantity_text, scaled_unit
+from steelyard.report.scaling import Share
 from steelyard.report.words import said
 from steelyard.results.quantities import LARGEST_BATCH, PROCESS, Quantity
 from steelyard.statistics import metrics, sentences
@@ -255,6 +256,23 @@ def share(contender: Contender, source: str) -> Formatted:
     """Return the share of the arithmetic peak measured on this machine."""
     found = contender.speeds[source].share_of_peak
     return Formatted(NO_VALUE if found is None else share_text(found))
+
+
+def of_share(found: Share | None) -> Formatted:
+    """Return a share in percent with its interval."""
+    if found is None:
+        return Formatted(NO_VALUE)
+    if not found.enough:
+        return Formatted(percent_text(found.value), sentences.NOT_ENOUGH)
+    digits = 1 if found.high - found.low < 0.02 else 0
+    ends = f"[{percent_text(found.low, digits)}, {percent_text(found.high, digits)}]"
+    return Formatted(percent_text(found.value, digits), ends)
+
+
+def percent_text(value: float, digits: int = 0) -> str:
+    """Return a share in percent with a fixed number of decimals, without the sign of a zero."""
+    text = f"{100 * value:.{digits}f}"
+    return f"{text.removeprefix('-') if float(text) == 0 else text} %"
 
 
 def share_text(found: float) -> str:

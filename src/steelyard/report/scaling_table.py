@@ -1,17 +1,16 @@
-"""What several ranks bring, in words: the columns and captions of the page, the lines of the terminal, the JSON."""
+"""What several ranks bring: the columns and captions of the page, and the JSON."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from steelyard.report import formatting, not_waiting, scaling
+from steelyard.report import formatting, not_waiting, scaling, scaling_lines
 from steelyard.report.columns import COLUMNS, NARROW, Column
 from steelyard.report.formatting import NO_VALUE, SHORT_INPUTS, Formatted
 from steelyard.report.notation import quantity_text
 from steelyard.report.words import said
 from steelyard.results.quantities import PEAK_MEMORY
-from steelyard.statistics.sentences import NOT_ENOUGH
 from steelyard_worker.strategy import ALONE, PINNED, SINGLE
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
     from steelyard.report.model import Comparison, Contender
     from steelyard.report.not_waiting import Beside
-    from steelyard.report.scaling import Scaled, Share, Weak
+    from steelyard.report.scaling import Scaled, Weak
 
 HEADING = "What ranks bring"
 CAPTION = (
@@ -39,7 +38,7 @@ WEAK_HEADINGS = ("contender", "parts", "batch", "single process", "its batch", "
 class Section:
     """`columns` take the contenders of `rows`; `lines` are those of the terminal; `weak_rows` are under WEAK_HEADINGS.
 
-    `not_waiting`: contenders whose ranks do not wait in every step, beside those that do, and `answers` a sentence for each.
+    `not_waiting`: contenders whose ranks do not wait in every step, beside those that do. `in_short`: two sentences for all.
     """
 
     rows: list[Scaled]
@@ -49,9 +48,10 @@ class Section:
     weak: list[Weak]
     weak_rows: list[list[str]]
     not_waiting: list[Beside]
+    in_short: list[str]
 
     @property
-    def answers(self) -> list[str]:
+    def of_not_waiting(self) -> list[str]:
         """What ranks that do not wait gain and lose."""
         return [not_waiting.line(each) for each in self.not_waiting]
 
@@ -67,10 +67,13 @@ def section(comparison: Comparison, among: Sequence[Comparison] = ()) -> Section
     if not rows:
         return None
     weak = scaling.weak(comparison, among)
-    lines = [_line(row) for row in rows if row.parts > 1] + [_weak_line(each) for each in weak]
+    lines = [scaling_lines.line(row) for row in rows if row.parts > 1] + [
+        scaling_lines.weak_line(each) for each in weak
+    ]
     caption = CAPTION.format(batch=comparison.batch, input=SHORT_INPUTS[comparison.primary])
     weak_rows = [_weak_row(each) for each in weak]
-    return Section(rows, _columns(rows), caption, lines, weak, weak_rows, not_waiting.beside(comparison))
+    beside = not_waiting.beside(comparison)
+    return Section(rows, _columns(rows), caption, lines, weak, weak_rows, beside, scaling_lines.in_short(rows))
 
 
 def _columns(rows: list[Scaled]) -> list[Column]:
@@ -89,7 +92,7 @@ def _columns(rows: list[Scaled]) -> list[Column]:
             "may use as many cores as it has threads, or where the cell says so `single`, which may use any core.",
         ),
         column(
-            "efficiency", lambda x: _of_share(x.efficiency),
+            "efficiency", lambda x: formatting.of_share(x.efficiency),
             "The speed-up divided by the number of parts. 100 % means that N parts need one Nth of the time. Devices "
             "of one process may share its threads, so that one device computes with the cores of all.",
         ),
@@ -116,7 +119,7 @@ def _columns(rows: list[Scaled]) -> list[Column]:
     if any(row.kind == "pipeline" for row in rows):
         found[5:5] = [
             column(
-                "idle share", lambda x: _of_share(x.idle),
+                "idle share", lambda x: formatting.of_share(x.idle),
                 "Of a pipeline: 1 less the step of the single process, divided by the parts, over the step of this contender. It "
                 "is the share of time in which parts do not compute what the single process computes.",
             ),
@@ -148,7 +151,7 @@ def _exchange(row: Scaled) -> Formatted:
         return Formatted("none")
     if not row.shares_batch:
         return Formatted(NO_VALUE, "parts of a network" if row.kind in scaling.CUTTING else "one rank sends batches")
-    return _of_share(row.exchange) if row.exchange else Formatted("not measured")
+    return formatting.of_share(row.exchange) if row.exchange else Formatted("not measured")
 
 
 def _memory(row: Scaled) -> Formatted:
@@ -176,55 +179,12 @@ def _least_to_most(values: tuple[float, ...], unit: str) -> str:
 def _ideal(row: Scaled) -> Formatted:
     if row.ideal_idle is None:
         return Formatted(NO_VALUE)
-    return Formatted(_percent(row.ideal_idle), f"{row.micro_batches} micro-batches")
-
-
-def _of_share(found: Share | None) -> Formatted:
-    if found is None:
-        return Formatted(NO_VALUE)
-    if not found.enough:
-        return Formatted(_percent(found.value), NOT_ENOUGH)
-    digits = 1 if found.high - found.low < 0.02 else 0
-    ends = f"[{_percent(found.low, digits)}, {_percent(found.high, digits)}]"
-    return Formatted(_percent(found.value, digits), ends)
-
-
-def _percent(value: float, digits: int = 0) -> str:
-    text = f"{100 * value:.{digits}f}"
-    return f"{text.removeprefix('-') if float(text) == 0 else text} %"
-
-
-def _line(row: Scaled) -> str:
-    """Return one contender as a sentence of the terminal."""
-    name = f"{row.contender.title}{f' ({row.computes})' if row.computes == scaling.OTHER else ''}"
-    if not row.speed_up or not row.single:
-        reason = (
-            row.computes if row.computes not in (scaling.SAME, scaling.OTHER) else "no single process to compare with"
-        )
-        return f"{name}: no speed-up, {reason}."
-    speed_up, efficiency = formatting.of_ratio(row.speed_up), _of_share(row.efficiency)
-    parts = [
-        f"{name}: {speed_up} the speed of {row.single.case.strategy}",
-        f"efficiency {efficiency.value} of {row.parts} parts",
-    ]
-    if row.kind != ALONE and row.shares_batch:
-        parts.append(f"exposed exchange {_exchange(row)}")
-    if row.idle:
-        ideal = f" (at best {_percent(row.ideal_idle)})" if row.ideal_idle is not None else ""
-        parts.append(f"idle {_of_share(row.idle)}{ideal}")
-    return f"{'; '.join(parts)}."
+    return Formatted(formatting.percent_text(row.ideal_idle), f"{row.micro_batches} micro-batches")
 
 
 def _weak_row(each: Weak) -> list[str]:
-    cells = (each.parts, each.batch, each.single.title, each.single_batch, _of_share(each.overhead))
+    cells = (each.parts, each.batch, each.single.title, each.single_batch, formatting.of_share(each.overhead))
     return [each.contender.title, *map(str, cells)]
-
-
-def _weak_line(each: Weak) -> str:
-    return (
-        f"{each.contender.title}, batch {each.batch}: overhead {_of_share(each.overhead)} beside {each.single.title} with batch "
-        f"{each.single_batch}."
-    )
 
 
 def as_dict(found: Section | None, name: Callable[[Contender], str]) -> dict[str, Any] | None:

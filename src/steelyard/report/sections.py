@@ -126,7 +126,7 @@ def workload(comparison: Comparison, styles: dict[str, Style], among: Sequence[C
     spread, exchange_of_ranks = scaling_table.section(comparison, among), communication.section(comparison)
     all_of_run = among or [comparison]
     curves = learning.section(learning.of_all_seeds(comparison, all_of_run), styles)
-    answers = spread.answers if spread else []
+    answers = [*spread.in_short, *spread.of_not_waiting] if spread else []
     return Workload(
         comparison, summary(comparison, all_of_run, curves, verdict.headline, verdict.clauses, verdict.advice, answers),
         verdict, list(inputs.values()), _table(formatting.EPOCHS, trained, columns, comparison, styles),

@@ -32,8 +32,8 @@ def summary(
     """Return the summary of a comparison; None where that of its first seed speaks for all of its seeds.
 
     Where one process of each contender was measured with each of several seeds, there is no verdict for any seed, and what the
-    trainings of all seeds have reached is said once. `ranks`: what is said of ranks that do not wait for each other. `headline`,
-    `clauses` and `advice` are those of the verdict.
+    trainings of all seeds have reached is said once. `ranks`: what is said of several ranks. `headline`, `clauses` and `advice`
+    are those of the verdict.
     """
     reached = [trained.sentence] if trained and trained.sentence else []
     otherwise = [*([trained.otherwise] if trained and trained.otherwise else []), *ranks]

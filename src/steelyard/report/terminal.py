@@ -141,13 +141,13 @@ def _print_ranks(console: Console, comparison: Comparison, among: Sequence[Compa
     if found := scaling_table.section(comparison, among):
         console.print()
         console.print(Text(scaling_table.HEADING, style="bold"))
-        for line in found.lines:
+        for line in [*found.in_short, *found.lines]:
             console.print(Text(line))
-        if found.answers:
+        if found.of_not_waiting:
             console.print()
             console.print(Text(not_waiting.HEADING, style="bold"))
-        for answer in found.answers:
-            console.print(Text(answer))
+        for line in found.of_not_waiting:
+            console.print(Text(line))
 
 
 def _print_exchanges(console: Console, comparison: Comparison) -> None:

@@ -1,0 +1,88 @@
+"""What several ranks bring, in sentences: two for a comparison, and a line for each contender."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from steelyard.report import formatting, scaling
+from steelyard.report.not_waiting import NOT_WAITING
+from steelyard.statistics.sentences import listed
+from steelyard_worker.strategy import ALONE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from steelyard.report.scaling import Scaled, Weak
+
+
+def in_short(rows: Sequence[Scaled]) -> list[str]:
+    """Return what the exchange takes of a step in each framework, and how many strategies make a step shorter."""
+    return [sentence for sentence in (_exchanges(rows), _speed_ups(rows)) if sentence]
+
+
+def _exchanges(rows: Sequence[Scaled]) -> str:
+    by_framework: dict[str, list[tuple[str, scaling.Share]]] = {}
+    for row in rows:
+        if row.exchange:
+            framework, _, strategy = row.contender.title.partition(", ")
+            by_framework.setdefault(framework, []).append((strategy, row.exchange))
+    if not by_framework:
+        return ""
+    spans = [f"{_span(found)} in {framework}" for framework, found in by_framework.items()]
+    return f"Of a step, the exchange takes {listed(spans)}."
+
+
+def _span(found: list[tuple[str, scaling.Share]]) -> str:
+    """Return the share of a framework's only strategy with its interval, or the least and the most of several."""
+    if len(found) == 1:
+        ((strategy, share),) = found
+        text = formatting.of_share(share)
+        return f"{text} ({strategy})" if share.enough else f"{text.value} ({strategy}, {text.interval})"
+    least, *_, most = sorted(found, key=lambda each: each[1].value)
+    return " to ".join(f"{formatting.percent_text(share.value)} ({strategy})" for strategy, share in (least, most))
+
+
+def _speed_ups(rows: Sequence[Scaled]) -> str:
+    """Return how many strategies have a shorter step than one process; of those that wait, whose steps teach the same."""
+    ratios = [row.speed_up for row in rows if row.speed_up and row.kind not in (ALONE, *NOT_WAITING)]
+    if len(ratios) < 2:
+        return ""
+    shorter, longer = sum(each.low > 1 for each in ratios), sum(each.high < 1 for each in ratios)
+    undecided = len(ratios) - shorter - longer
+    parts = [f"{_make(shorter)} a step shorter than it is in one process of the same framework"]
+    parts += [f"{_make(longer)} it longer"] if longer else []
+    parts += [f"{undecided} {'is' if undecided == 1 else 'are'} undecided"] if undecided else []
+    return f"Of {len(ratios)} strategies, {listed(parts)}."
+
+
+def _make(number: int) -> str:
+    return "none makes" if not number else f"{number} {'makes' if number == 1 else 'make'}"
+
+
+def line(row: Scaled) -> str:
+    """Return one contender as a sentence of the terminal."""
+    name = f"{row.contender.title}{f' ({row.computes})' if row.computes == scaling.OTHER else ''}"
+    if not row.speed_up or not row.single:
+        reason = (
+            row.computes if row.computes not in (scaling.SAME, scaling.OTHER) else "no single process to compare with"
+        )
+        return f"{name}: no speed-up, {reason}."
+    speed_up, efficiency = formatting.of_ratio(row.speed_up), formatting.of_share(row.efficiency)
+    parts = [
+        f"{name}: {speed_up} the speed of {row.single.case.strategy}",
+        f"efficiency {efficiency.value} of {row.parts} parts",
+    ]
+    if row.kind != ALONE and row.shares_batch:
+        parts.append(f"exposed exchange {formatting.of_share(row.exchange) if row.exchange else 'not measured'}")
+    if row.idle:
+        ideal = f" (at best {formatting.percent_text(row.ideal_idle)})" if row.ideal_idle is not None else ""
+        parts.append(f"idle {formatting.of_share(row.idle)}{ideal}")
+    return f"{'; '.join(parts)}."
+
+
+def weak_line(each: Weak) -> str:
+    """Return one contender with more samples as a sentence of the terminal."""
+    return (
+        f"{each.contender.title}, batch {each.batch}: overhead {formatting.of_share(each.overhead)} beside {each.single.title} "
+        f"with batch {each.single_batch}."
+    )

@@ -1,0 +1,87 @@
+"""The two sentences on what several ranks bring: the exchange in each framework, and how many strategies shorten a step."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from reading import Page
+from recorded import view_of
+from test_scaling import SCRIPTS, run
+
+from steelyard.report import page, scaling, scaling_lines
+from steelyard.report.scaling import Share
+from steelyard.statistics.intervals import Ratio
+
+SHORTER = "a step shorter than it is in one process of the same framework"
+
+
+@pytest.fixture(scope="module")
+def view(tmp_path_factory):
+    return view_of(run(tmp_path_factory.mktemp("runs"), SCRIPTS))
+
+
+@pytest.fixture
+def row(view):
+    """Return a function: a row of `copies:2` with this title, share of the exchange, speed-up and kind."""
+    (comparison,) = view.comparisons
+    (known,) = [each for each in scaling.scaled(comparison) if each.contender.case.strategy == "copies:2"]
+
+    def made(title="PyTorch, ddp:2", exchange=None, speed_up=None, kind="processes"):
+        contender = replace(known.contender, title=title)
+        return replace(known, contender=contender, exchange=exchange, speed_up=speed_up, kind=kind)
+
+    return made
+
+
+def share(value, enough=True):
+    return Share(value, value - 0.1, value + 0.1, enough)
+
+
+def test_the_exchange_is_said_for_each_framework(row):
+    rows = [
+        row("JAX, mesh:2", share(0.21)), row("JAX, shard-map:2", share(0.08)), row("JAX, distributed:2", share(0.6)),
+        row("PyTorch, ddp:2", share(0.112)), row("MXNet, single:1", kind="single"),
+    ]  # fmt: skip
+    assert scaling_lines.in_short(rows) == [
+        "Of a step, the exchange takes 8 % (shard-map:2) to 60 % (distributed:2) in JAX and 11 % [1 %, 21 %] (ddp:2) in PyTorch."
+    ]
+
+
+def test_an_exchange_after_few_rounds_is_not_left_out(row):
+    (alone,) = scaling_lines.in_short([row(exchange=share(0.985, enough=False))])
+    assert alone == "Of a step, the exchange takes 98 % (ddp:2, not enough rounds) in PyTorch."
+    (both,) = scaling_lines.in_short([row(exchange=share(0.985, enough=False)), row("PyTorch, fsdp:2", share(0.3))])
+    assert both == "Of a step, the exchange takes 30 % (fsdp:2) to 98 % (ddp:2) in PyTorch."
+
+
+@pytest.mark.parametrize(
+    ("intervals", "sentence"),
+    [
+        ([(1.1, 2.0), (1.5, 1.8)], f"Of 2 strategies, 2 make {SHORTER}."),
+        (
+            [(1.1, 2.0), (0.5, 0.9), (0.9, 1.1)],
+            f"Of 3 strategies, 1 makes {SHORTER}, 1 makes it longer and 1 is undecided.",
+        ),
+        (
+            [(0.5, 0.9), (0.4, 0.99), (1.0, 1.2), (0.0, math.inf)],
+            f"Of 4 strategies, none makes {SHORTER}, 2 make it longer and 2 are undecided.",
+        ),
+        ([(1.1, 2.0)], ""),
+    ],
+)
+def test_strategies_are_counted_by_their_intervals(row, intervals, sentence):
+    rows = [row(speed_up=Ratio(1.0, low, high, 3)) for low, high in intervals]
+    assert scaling_lines.in_short(rows) == [sentence] * bool(sentence)
+
+
+@pytest.mark.parametrize("kind", ["alone", "local", "asynchronous"])
+def test_ranks_that_do_not_wait_are_not_counted(row, kind):
+    faster = Ratio(2.0, 1.9, 2.1, 3)
+    assert scaling_lines.in_short([row(speed_up=faster), row(speed_up=faster, kind=kind)]) == []
+
+
+def test_what_the_exchange_takes_is_on_the_page_and_in_the_terminal(view, printed):
+    for text in (Page(page.render(view)).text(), " ".join(printed(view, 200).split())):
+        assert "Of a step, the exchange takes 10.0 % [10.0 %, 10.0 %] (copies:2) in Fake." in text
