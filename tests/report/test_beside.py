@@ -151,7 +151,7 @@ def test_loader_workers_and_sparse_gradients():
     speeds = {"pytorch_dense_0": 1.1, "mxnet_dense_0": 1.0, "mxnet_dense_1": 1.5, "mxnet_dense_2": 2.2, "pytorch_dense_2": 1.1,
               "pytorch_sparse_2": 1.9, "pytorch_dense_1": 1.1}  # fmt: skip
     groups = [
-        group("lstm-imdb:keras", sweep_arms(**speeds), batch=1024),
+        group("lstm-imdb:keras", sweep_arms(**speeds), batch=1024, width=0.015),
         group("lstm-imdb:keras", sweep_arms(pytorch_dense_0=0.9, mxnet_dense_0=1.0), batch=64),
     ]
     no_workers, workers, sparse, optimum = tables("lstm-imdb-sweep")
@@ -160,8 +160,8 @@ def test_loader_workers_and_sparse_gradients():
     assert gains == {
         ("mxnet 4 workers", "'mxnet 4 workers' is not in this run."),
         ("pytorch 4 workers", "'pytorch 4 workers' is not in this run."),
-        ("mxnet 2 workers", "same order"),  # 2.2 / 1.5 = 1.467 +- 2 % against 1.516
-        ("pytorch 2 workers", "confirmed"),
+        ("mxnet 2 workers", "same order"),  # 2.2 / 1.5 = 1.467 +- 1.5 % against 1.516
+        ("pytorch 2 workers", "confirmed"),  # "does not noticeably": within 2 % on both sides
     }
     assert judged(beside(sparse, groups)) == [(("pytorch_sparse_2", "pytorch_dense_2"), "same order")]
     assert judged(beside(optimum, groups)) == [

@@ -102,7 +102,23 @@ MINDSPORE = Claim(1.1981, 1.1981, ordered=True)
         (Claim(1.2, 1.6, ordered=True), (1.5, 1.7), "confirmed"),
         (Claim(1 / 1.08, 1.08, ordered=False), (0.95, 0.97), "confirmed"),
         (Claim(1 / 1.08, 1.08, ordered=False), (1.2, 1.3), "open"),  # no order was said that could agree
-        (Claim(1.0, 1.0, ordered=True), (0.97, 1.02), "confirmed"),
+        (
+            Claim(1.0, 1.05, ordered=True),
+            (0.77, 1.37),
+            "open",
+        ),  # neither who is better nor a larger difference is ruled out
+        (Claim(1.0, 1.05, ordered=True), (0.97, 1.04), "confirmed"),
+        (Claim(1.0, 1.05, ordered=True), (0.90, 1.04), "open"),
+        (Claim(1.0, 1.05, ordered=True), (0.97, 1.06), "open"),
+        (Claim(1.0, 1.05, ordered=True), (1.02, 1.20), "confirmed"),
+        (Claim(1 / 1.05, 1.0, ordered=True), (0.85, 0.99), "confirmed"),
+        (Claim(1 / 1.05, 1.0, ordered=True), (0.85, 1.01), "open"),
+        (Claim(1 / 1.05, 1.0, ordered=True), (0.96, 1.04), "confirmed"),
+        (Claim(0.5, 0.8, ordered=True), (0.6, 1.01), "open"),
+        (Claim(1 / 1.08, 1.08, ordered=False), (1.02, 1.20), "open"),  # the difference may be larger
+        (Claim(1 / 1.08, 1.08, ordered=False), (0.80, 0.98), "open"),
+        (Claim(1.0, 1.0, ordered=True), (0.985, 1.02), "confirmed"),
+        (Claim(1.0, 1.0, ordered=True), (0.97, 1.02), "open"),
         (Claim(1.0, 1.0, ordered=True), (1.2, 1.3), "open"),  # "no faster" has no order either
     ],
 )

@@ -16,6 +16,9 @@ Judgement = Literal["confirmed", "same order", "different", "reversed", "open"]
 RELATIONS = ("", "<", "<=", ">", "about", "range", "order", "ambiguous", "not given", "missing")
 """How a published value is to be read: as it stands, as a bound, roughly, as a range; "order": only who is better is said."""
 
+EQUAL = 1.02
+"""A bound below this ratio, such as that nothing changes, is held to it: less than 2 % is no difference in verdicts either."""
+
 OVERHEAD = "communication overhead"
 """What documents call the loss of speed of several devices by their exchange, in % of the speed without it."""
 
@@ -113,9 +116,9 @@ def judge_level(said: Claim, measured: Level) -> Judgement:
 def judge(said: Claim, measured: Ratio) -> Judgement:
     """Return whether a measured ratio with its interval agrees with a claim; above 1, the first side is better.
 
-    Confirmed: a ratio that the claim allows lies inside the interval, and 1 does not unless the claim allows it: an interval with
-    both cannot tell a claim from its opposite. Same order: only who is better agrees. Reversed: the interval lies on the other
-    side of 1. Everything else is open, also an interval that is too wide to be of use.
+    Confirmed: a ratio that the claim allows lies inside the interval, and the interval tells the claim from its opposite. Same
+    order: only who is better agrees. Reversed: the interval lies on the other side of 1. Everything else is open, also an
+    interval that is too wide to be of use.
     """
     high = inf if said.high is None else said.high
     if (
@@ -124,11 +127,23 @@ def judge(said: Claim, measured: Ratio) -> Judgement:
         and measured.low <= high
         and not is_wide(measured.low, measured.high)
     ):
-        tells = (said.low <= 1 or measured.low > 1) and (high >= 1 or measured.high < 1)
-        return "confirmed" if tells else "open"
+        return "confirmed" if _tells(said.low, high, said.ordered, measured) else "open"
     if said.ordered and high > 1:
         if measured.low > 1:
             return "same order"
         if measured.high < 1:
             return "reversed"
     return "open"
+
+
+def _tells(low: float, high: float, ordered: bool, measured: Ratio) -> bool:
+    """Report whether an interval tells a claim from its opposite: the other side is better, or the difference is larger.
+
+    The interval must be without 1 where the claim is. A bound allows equality. So the whole interval must be within it on both
+    sides of 1, or be on one side of 1 where the document says which side is better.
+    """
+    without_one = measured.low > 1 or measured.high < 1
+    if not low <= 1 <= high:
+        return without_one
+    bound = max(high, 1 / low, EQUAL)
+    return (ordered and without_one) or (1 / bound <= measured.low and measured.high <= bound)
